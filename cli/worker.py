@@ -152,7 +152,7 @@ def _until_signal() -> Iterator[None]:
 
 
 def _stop(running: dict[int, subprocess.Popen[bytes]]) -> None:
-    """Ask workers to end, which also ends their flow runs; kill those that do not."""
+    """Ask workers to end; kill those that do not."""
     for process in running.values():
         with contextlib.suppress(ProcessLookupError):
             process.terminate()

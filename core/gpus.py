@@ -165,7 +165,7 @@ def _insist(take: Callable[[], object], what: str, rest: Callable[[float], None]
 
 
 class Host(BaseModel):
-    """What the workers of one machine have to offer; a file of the data root while they run."""
+    """The GPUs of one machine's workers; a file of the data root while these run."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

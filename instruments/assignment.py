@@ -1,9 +1,9 @@
 """The assignment of models to GPUs: pool, order, and further runs of slow models.
 
-1. A model belongs to the pool ``gpu-all``, whose worker owns all GPUs of a machine, if its weights
-   do not fit on the smallest GPU of all workers. Its weights take its parameters times the bytes
-   of one in the workers' dtype. They fit if ``ROOM_FACTOR`` times as much fits. The rest is for
-   activations. All other models belong to the pool ``gpu``, one to a GPU.
+1. A model whose weights do not fit on the smallest GPU of all workers belongs to the pool
+   ``gpu-all``. The worker of this pool owns all GPUs of a machine. The weights take the model's
+   parameters times the bytes of one in the workers' dtype. They fit if ``ROOM_FACTOR`` times as
+   much fits. The rest is for activations. Other models belong to the pool ``gpu``, one to a GPU.
 2. Models of ``gpu-all`` start first, as they stop everything else of their machine. In each pool
    the model with the longest work starts first.
 3. A model starts with further runs if one run had more to do than ``SPLIT_SHARE`` of a GPU's share
@@ -120,8 +120,8 @@ def plan_starts(works: Sequence[Work], num_gpus: int) -> list[Start]:
 def may_start(works: Sequence[Work], missing: Iterable[str], running: Collection[str]) -> list[str]:
     """Return the ``missing`` models that may start: all, once a model of ``gpu-all`` is running.
 
-    Else runs on single GPUs would begin first, and a run that needs all would wait for the longest
-    of them, with the other GPUs idle.
+    Else runs on single GPUs would begin first. A run that needs all GPUs would wait for the longest
+    of them, while other GPUs are idle.
     """
     missing = set(missing)
     models = [work.model for work in works if work.model in missing]

@@ -252,7 +252,7 @@ def _use(location: str) -> None:
 
 
 def release_models() -> None:
-    """Let go of all models that this process has opened, so that they may be evicted."""
+    """Release all models that this process has opened, so that they may be evicted."""
     while _in_use:
         _in_use.popitem()[1].close()
 

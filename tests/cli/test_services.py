@@ -3,6 +3,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,10 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 from typer.testing import CliRunner
 
+from cli import worker
 from cli.main import app
 from core.errors import UsageError
+from core.gpus import list_gpus
 from core.month import Month
 from simulator.server import serve
 from simulator.world import World
@@ -102,3 +105,53 @@ def handlers() -> object:
     yield
     for each, handler in before.items():
         signal.signal(each, handler)
+
+
+def test_a_worker_a_gpu_and_one_for_all_are_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEMARK_TEST_GPUS", "8x80")
+    done = CliRunner().invoke(app, ["worker", "--gpus", "0,3", "--dry-run"])
+    assert re.findall(r"^pool (\S+) .*(GPU 0|GPU 3|all GPUs) \((.*)\)$", done.output, re.M) == [
+        ("gpu", "GPU 0", "simulated, 80 GiB"),
+        ("gpu", "GPU 3", "simulated, 80 GiB"),
+        ("gpu-all", "all GPUs", "2 GPUs"),
+    ]
+    done = CliRunner().invoke(app, ["worker", "--gpus", "1", "--dry-run"])
+    assert "gpu-all" not in done.output
+
+
+def test_without_gpus_or_a_server_the_worker_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    for count, says in ((0, "lists no GPU; tidemark worker needs"), (2, "set PREFECT_API_URL")):
+        monkeypatch.setenv("TIDEMARK_TEST_GPUS", f"{count}x80")
+        done = CliRunner().invoke(app, ["worker"])
+        assert isinstance(done.exception, UsageError) and says in str(done.exception)
+
+
+def test_each_worker_sees_its_gpus_and_is_started_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TIDEMARK_TEST_GPUS", "2x80")
+    seen = tmp_path / "seen"
+    script = (
+        "import os\nwith open('seen', 'a') as file:\n"
+        "    print(os.environ['CUDA_VISIBLE_DEVICES'], file=file)"
+    )
+    monkeypatch.setattr(
+        worker.WorkerProcess, "command", lambda self: [sys.executable, "-c", script]
+    )
+    monkeypatch.setattr(worker, "PAUSE_S", 0.0)
+    monkeypatch.chdir(tmp_path)
+    rest, ended = time.sleep, list[bool]()
+
+    def look(seconds: float) -> None:
+        lines = seen.read_text().split() if seen.exists() else []
+        if not ended and min(map(lines.count, ("GPU-0", "GPU-1", "GPU-0,GPU-1"))) > 1:
+            ended.append(True)
+            raise KeyboardInterrupt
+        rest(0.05)
+
+    monkeypatch.setattr(time, "sleep", look)
+    worker.supervise(worker.plan_workers(list_gpus(), "here"), 8090)
+    assert set(seen.read_text().split()) == {"GPU-0", "GPU-1", "GPU-0,GPU-1"}

@@ -26,8 +26,9 @@ USER, PASSWORD = "admin", "pass word"
 AUTH = f"{USER}:{PASSWORD}"
 SECRET = "T0k3n-of-the-webhook"
 FIXED = [
-    "backfill/backfill", "forecast/forecast", "monthly/monthly", "report/report", "score/score",
-    "scylla/scylla",
+    "backfill/backfill", "forecast/all-gpus", "forecast/forecast", "forecast/one-gpu",
+    "monthly/monthly", "report/report", "score/all-gpus", "score/score", "scylla/all-gpus",
+    "scylla/one-gpu", "scylla/scylla",
 ]  # fmt: skip
 
 pytestmark = pytest.mark.timeout(600)  # the first test waits for a server, too
@@ -148,13 +149,15 @@ def test_an_empty_server_gets_all_that_a_month_needs(first: str, api: Api) -> No
     deployments = api.deployments()
     assert sorted(deployments) == sorted([*FIXED, *(f"crawl/{each}" for each in list_sources())])
     for name, each in deployments.items():
-        on_gpu = name in {"forecast/forecast", "score/score", "scylla/scylla"}
-        assert each["work_pool_name"] == ("gpu" if on_gpu else "crawl")
+        on_gpu = name.endswith("one-gpu") or name == "score/score"
+        pool = "gpu-all" if name.endswith("all-gpus") else "gpu" if on_gpu else "crawl"
+        assert each["work_pool_name"] == pool
         assert each["tags"] == ["tidemark"]
         assert each["job_variables"]["env"] == {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}
         [[pull]] = each["pull_steps"]  # without a step, Prefect copies the worker's folder
         assert pull == "prefect.deployments.steps.set_working_directory"
-        is_coordinator = name in ("monthly/monthly", "backfill/backfill")
+        flow, _, last = name.partition("/")
+        is_coordinator = flow == last and flow in ("monthly", "backfill", "forecast", "scylla")
         assert each["work_queue_name"] == ("coordinators" if is_coordinator else "default")
         assert f"made       deployment {name}\n" in first
     arxiv = deployments["crawl/arxiv"]

@@ -114,6 +114,7 @@ def test_profiles_choose_who_scores() -> None:
 
     assert workers("cpu") == {"crawl-worker", "cpu-worker"}
     assert workers("gpu") == {"crawl-worker", "gpu-worker"}
+    assert workers("gpus") == {"crawl-worker", "gpus-worker"}
     assert workers("") == {"crawl-worker"}
 
 

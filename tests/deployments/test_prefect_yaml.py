@@ -82,12 +82,20 @@ def test_heartbeats_come_often_enough_not_to_be_missed() -> None:
     assert silence >= dt.timedelta(minutes=5, seconds=3 * max(frequency))
 
 
+def test_models_of_every_instrument_have_both_pools() -> None:
+    pools = {each.full_name: each.work_pool.name for each in DEPLOYMENTS}
+    for flow, single in (("score", "score"), ("forecast", "one-gpu"), ("scylla", "one-gpu")):
+        assert pools[f"{flow}/{single}"] == "gpu"
+        assert pools[f"{flow}/all-gpus"] == "gpu-all"
+
+
 @pytest.mark.parametrize(
     ("full_name", "entrypoint", "parameters", "ours"),
     [
         ("crawl/gone", "flows.crawl.crawl", {"source": "gone"}, True),
         ("crawl/weekly", "flows.crawl.crawl", {"source": "arxiv"}, False),
         ("forecast/forecast", "flows.forecast.forecast", {}, True),
+        ("score/all-gpus", "flows.score.score", {}, True),
         ("backfill/nightly", "flows.backfill.backfill", {}, False),
         ("theirs/theirs", "theirs.py:theirs", {}, False),
     ],

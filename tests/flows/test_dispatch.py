@@ -10,13 +10,16 @@ from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import FlowRun
 from prefect.runtime import flow_run
 from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
-from prefect.states import Crashed, Pending
+from prefect.states import Crashed, Pending, Running
 
+from core.corpus.partition import Seal
+from core.gpus import Gpu, host_of
 from core.run_record import Outcome, RunRecord
 from core.settings import Settings
 from core.storage.store import Store
 from deployments.deploy import deploy
 from flows.dispatch import Coordinator
+from models.catalogue import ModelEntry, add_model
 from tasks.prefect.tracing import name_of_run
 from tests.flows.deployed import api, begin_run, children_of, parts_of
 from tests.servers import PrefectServer
@@ -139,6 +142,43 @@ def test_runs_that_no_worker_takes_or_begins(
     assert sorted(state.name for state in states) == ["Crashed", "Scheduled"]
     assert any(line.startswith("ended crawl arxiv: Crashed. a worker") for line in caplog.messages)
     assert "1 sources to crawl and 1 models to score remain" in caplog.messages
+
+
+def test_models_go_to_the_pools_of_their_size_and_slow_ones_get_further_runs(
+    client: SyncPrefectClient, store: Store, quick: Settings, seal: Callable[..., Seal]
+) -> None:
+    for name, parameters in (("big", 70), ("slow", 30), ("small", 1)):
+        entry = ModelEntry(name=name, location=f"a/{name}", parameters=parameters * 10**9)
+        add_model(entry, quick)
+    for source in ("arxiv", "govuk"):
+        seal(source, "2024-01")
+    gpus = [Gpu(number=n, uuid=str(n), name="", memory_bytes=80 * 2**30) for n in range(2)]
+    record = begin_run(store, "pools", ["arxiv", "govuk"], ["small", "slow", "big", "control:xz"])
+    for source in ("arxiv", "govuk"):
+        record.settle("crawl", source, Outcome(done=1))
+
+    def started() -> list[tuple[str, str | None, bool]]:
+        runs = sorted(parts_of(client, "pools"), key=lambda run: str(run.expected_start_time))
+        facts = [(run.parameters, run.work_pool_name) for run in runs]
+        return [(given["model"], pool, given.get("helps", False)) for given, pool in facts]
+
+    with host_of(gpus, "auto").announced(store):
+        look(record, quick, times=2)
+        assert started() == [("big", "gpu-all", False)]
+        [big] = parts_of(client, "pools")
+        client.set_flow_run_state(big.id, Running(), force=True)
+        look(record, quick, times=2)
+        assert started() == [
+            ("big", "gpu-all", False),
+            ("slow", "gpu", False),
+            ("slow", "gpu", True),
+            ("small", "gpu", False),
+            ("control:xz", "gpu", False),
+        ]
+        record.settle("score", "slow", Outcome(done=2))
+        look(record, quick, times=1)
+    [idle] = [run for run in parts_of(client, "pools") if run.parameters.get("helps")]
+    assert idle.state and idle.state.is_cancelled(), "its model is done"
 
 
 @flow(name="waiting")

@@ -1,0 +1,108 @@
+import datetime as dt
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+from prefect import flow
+
+from core.cells.losses import list_losses
+from core.cells.record import CellRecord
+from core.corpus.partition import Seal
+from core.run_record import Outcome, RunRecord
+from core.settings import Settings
+from core.storage.store import Store
+from deployments.deploy import deploy
+from flows.dispatch import Coordinator
+from models.catalogue import ModelEntry, add_model
+from tests.commands import TIDEMARK
+from tests.flows.deployed import api, begin_run, parts_of, until
+from tests.servers import PrefectServer, free_port
+
+SMALL = ["small-1", "small-2", "small-3"]
+
+
+@contextmanager
+def workers(server: PrefectServer, home: str) -> Iterator[Path]:
+    """Run `tidemark worker` with two simulated GPUs of 1 GiB, on the CPU."""
+    environment = {
+        **server.environment,
+        "TIDEMARK_HOME": home,
+        "TIDEMARK_TEST_GPUS": "2x1",
+        "PREFECT_WORKER_QUERY_SECONDS": "2",
+    }
+    log = server.folder / "workers.log"
+    with log.open("ab") as file:
+        process = psutil.Popen(
+            [TIDEMARK, "worker", "--health-port", str(free_port())],
+            env=environment, stdout=file, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+    try:
+        yield log
+    finally:
+        below = process.children(recursive=True)
+        process.terminate()
+        process.wait(120)
+        assert not [each for each in below if each.is_running() and each.status() != "zombie"]
+
+
+@flow(name="watching")
+def watch(record: RunRecord, settings: Settings) -> None:
+    coordinator = Coordinator(record, settings)
+
+    def is_scored() -> bool:
+        coordinator.look()
+        return not record.missing("score")
+
+    until(is_scored)
+
+
+def times_of(store: Store, model: str) -> list[tuple[dt.datetime, dt.datetime]]:
+    found = []
+    for path in list_losses(store, model):
+        json = store.read_bytes(f"{path.removesuffix('.parquet')}.json")
+        record = CellRecord.model_validate_json(json)
+        seconds = dt.timedelta(seconds=record.seconds)
+        found.append((record.scored_at - seconds, record.scored_at))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_models_are_scored_by_workers_of_their_pools_and_never_two_on_a_gpu(
+    prefect_server: PrefectServer,
+    home: Path,
+    tiny_model: Path,
+    seal: Callable[..., Seal],
+) -> None:
+    settings = Settings(home=str(home), watch_interval_s=2.0)
+    store = Store(settings.home)
+    for month in ("2024-01", "2024-02"):
+        seal("notes", month, num=5)
+    for name in ("large", *SMALL):
+        parameters = 10**9 if name == "large" else 10**6
+        entry = ModelEntry(name=name, location=str(tiny_model), parameters=parameters)
+        add_model(entry, settings)
+    with api(prefect_server) as client:
+        deploy(prefect_server.url)
+        record = begin_run(store, "gpus", ["notes"], [*SMALL, "large"])
+        record.settle("crawl", "notes", Outcome(done=2))
+        with workers(prefect_server, settings.home) as log:
+            until(lambda: store.list("gpus/*.json"))
+            watch(record, settings)
+        assert store.list("gpus/*.json") == []
+        assert client.read_work_pool("gpu").concurrency_limit == 2
+        runs = [run for run in parts_of(client, "gpus") if not run.parameters.get("helps")]
+    pools = {run.parameters.get("model"): run.work_pool_name for run in runs}
+    assert {name: pools[name] for name in (*SMALL, "large")} == {
+        **dict.fromkeys(SMALL, "gpu"), "large": "gpu-all",
+    }  # fmt: skip
+    for outcome in record.outcomes("score").values():
+        assert (outcome.done, outcome.holes) == (2, ()), log.read_text()
+    large = times_of(store, "large")
+    alone = [times for name in SMALL for times in times_of(store, name)]
+    assert len(alone) == 6
+    assert all(end <= begin or until_ <= start
+               for start, end in large for begin, until_ in alone)  # fmt: skip
