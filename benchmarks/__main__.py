@@ -29,6 +29,7 @@ from core.settings import load_settings, set_library_defaults
 SIZES = {
     "crawling": ("stories", 100, "stories a source and month of the simulated web"),
     "hygiene": ("megabytes", 1000, "MB of the largest month of prose to clean"),
+    "operations": ("documents", 3, "documents a source of a month that is run twice on a server"),
     "orchestration": ("cells", 6972, "cells to score on a Prefect server, of 14 models"),
     "scoring": ("texts", 2, "texts to score"),
     "options": ("questions", 200, "forecasting questions whose options are scored"),
@@ -40,6 +41,7 @@ SIZES = {
 MODULES = {
     "generation": "scoring.generation",
     "options": "scoring.options",
+    "operations": "orchestration.idle",
     "orchestration": "orchestration.load",
     "scoring": "scoring.losses",
     "warehouse": "warehouse.landing",
