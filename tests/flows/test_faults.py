@@ -229,16 +229,11 @@ def test_a_disturbed_month(
 
 
 @contextlib.contextmanager
-def kill_coordinator(month: Disturbed, what: Disturbance) -> Iterator[None]:
-    month.victim(what)
-    if process := month.coordinator():
-        process.kill()
-    yield
-
-
-@contextlib.contextmanager
-def kill_part(month: Disturbed, what: Disturbance) -> Iterator[None]:
-    if process := month.victim(what):
+def kill_process(month: Disturbed, what: Disturbance) -> Iterator[None]:
+    process = month.victim(what)
+    if what.kind == "coordinator":
+        process = month.coordinator()
+    if process:
         process.kill()
     yield
 
@@ -254,20 +249,16 @@ def kill_worker(month: Disturbed, what: Disturbance) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def kill_server(month: Disturbed, what: Disturbance) -> Iterator[None]:
+def take_down(month: Disturbed, what: Disturbance) -> Iterator[None]:
+    """Kill the server or its database, and start it again."""
+    server, database = month.deployment.server, month.deployment.database
     month.victim(what)
-    month.deployment.server.stop(signal.SIGKILL)
+    if what.kind == "server":
+        server.stop(signal.SIGKILL)
+    else:
+        database.kill()
     time.sleep(what.lasts_s)
-    month.deployment.server.start()
-    yield
-
-
-@contextlib.contextmanager
-def kill_database(month: Disturbed, what: Disturbance) -> Iterator[None]:
-    month.victim(what)
-    month.deployment.database.kill()
-    time.sleep(what.lasts_s)
-    month.deployment.database.start()
+    (server if what.kind == "server" else database).start()
     yield
 
 
@@ -297,27 +288,16 @@ def cancel(month: Disturbed, what: Disturbance) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def fill_disk(month: Disturbed, what: Disturbance) -> Iterator[None]:
-    if not month.deployment.is_small:
+def refuse_writing(month: Disturbed, what: Disturbance) -> Iterator[None]:
+    """Fill the disk, or deny it, until the part has ended, and while it is started again."""
+    deployment = month.deployment
+    if what.kind == "disk" and not deployment.is_small:
         pytest.skip("this user may not mount a small disk")
     process = month.victim(what)
-    with month.deployment.filled():
-        outlast(process, what)
+    with deployment.filled() if what.kind == "disk" else deployment.denied():
+        psutil.wait_procs([process] if process else [], DEADLINE_S)
+        time.sleep(what.lasts_s)
     yield
-
-
-@contextlib.contextmanager
-def deny(month: Disturbed, what: Disturbance) -> Iterator[None]:
-    process = month.victim(what)
-    with month.deployment.denied():
-        outlast(process, what)
-    yield
-
-
-def outlast(process: psutil.Process | None, what: Disturbance) -> None:
-    """Wait until the part has ended, and a while longer, in which it is started again."""
-    psutil.wait_procs([process] if process else [], DEADLINE_S)
-    time.sleep(what.lasts_s)
 
 
 @contextlib.contextmanager
@@ -332,7 +312,7 @@ def shift_clock(month: Disturbed, what: Disturbance) -> Iterator[None]:
 
 
 FAULTS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
-    "coordinator": kill_coordinator, "part": kill_part, "worker": kill_worker,
-    "server": kill_server, "denied": deny, "cancel": cancel, "database": kill_database,
-    "hang": hang, "disk": fill_disk, "clock": shift_clock,
+    "coordinator": kill_process, "part": kill_process, "worker": kill_worker,
+    "server": take_down, "database": take_down, "denied": refuse_writing, "disk": refuse_writing,
+    "cancel": cancel, "hang": hang, "clock": shift_clock,
 }  # fmt: skip
