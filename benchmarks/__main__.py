@@ -31,6 +31,7 @@ SIZES = {
     "crawling": ("stories", 100, "stories a source and month of the simulated web"),
     "hygiene": ("megabytes", 1000, "MB of the largest month of prose to clean"),
     "makespan": ("months", 100, "simulated months of 20 models on 8 GPUs"),
+    "operations": ("documents", 3, "documents a source of a month that is run twice on a server"),
     "orchestration": ("cells", 6972, "cells to score on a Prefect server, of 14 models"),
     "scoring": ("texts", 2, "texts to score"),
     "options": ("questions", 200, "forecasting questions whose options are scored"),
@@ -42,6 +43,7 @@ SIZES = {
 MODULES = {
     "generation": "scoring.generation",
     "makespan": "orchestration.makespan",
+    "operations": "orchestration.idle",
     "options": "scoring.options",
     "orchestration": "orchestration.load",
     "scoring": "scoring.losses",

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from prefect import flow
 
-from core.corpus.partition import Partition, Seal
+from core.corpus.partition import Partition, Seal, read_seal
+from core.errors import TidemarkError
 from core.month import Month, month_range
 from core.run_record import Outcome, RunRecord
 from core.settings import Settings
@@ -68,6 +69,17 @@ def crawl_in_order(source: str, months: list[Month], settings: Settings) -> Outc
             tell(source, month, result)
             results.append(result)
     return crawled(results)
+
+
+def find_sealed(source: str, months: list[Month], store: Store) -> Outcome | None:
+    """Return the outcome of a source whose months are sealed and lack nothing; else None."""
+    try:
+        partitions = plan_crawl([source], months)[0]
+    except TidemarkError:  # the flow ``crawl`` reports it
+        return None
+    seals = [read_seal(store, Partition(*each)) for each in partitions]
+    done = [seal for seal in seals if seal is not None and not seal.is_partial]
+    return crawled(done) if len(done) == len(seals) else None
 
 
 def crawled(results: Iterable[Seal | Failure]) -> Outcome:

@@ -8,18 +8,18 @@ ended. The server knows the state of each child run. See docs/adr/0020 and docs/
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
 import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast
+from uuid import UUID
 
 import httpx
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import FlowRunFilter
-from prefect.client.schemas.objects import FlowRun, State
+from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.deployments import run_deployment
 from prefect.exceptions import ObjectNotFound
 from prefect.flows import Flow
@@ -30,6 +30,7 @@ from core.errors import StorageError
 from core.run_record import Outcome, RunRecord, RunResult, Stage
 from core.settings import Settings
 from core.storage.store import Store
+from flows.crawl import find_sealed
 from flows.gpus import GpuPools
 from tasks.prefect.storage_keys import worker_settings
 from tasks.prefect.tracing import name_of_run
@@ -81,11 +82,14 @@ class Coordinator:
     def __init__(self, record: RunRecord, settings: Settings) -> None:
         self._record = record
         self._interval_s = settings.watch_interval_s
+        self._store = Store(settings.home)
         self._runs: dict[Part, FlowRun] = {}  # latest child run of each part
         self._num_started: Counter[Part] = Counter()
         self._warned: set[str] = set()  # pools with a logged warning
         self._pools = GpuPools(record, settings)
         self._further: set[tuple[Part, int]] = set()  # started further runs of models
+        # Time at which a state of a child run was first seen, in seconds of the monotonic clock.
+        self._seen_at: dict[tuple[UUID, StateType | None], float] = {}
         self._log = get_run_logger()
 
     def wait(self) -> RunResult:
@@ -160,6 +164,8 @@ class Coordinator:
         if self._record.result() is not None:
             return []
         stages = self._record.request().stages
+        if "crawl" in stages:
+            self._settle_sealed()
         for stage in stages:
             missing = self._record.missing(stage)
             if missing and stage == "crawl":
@@ -191,6 +197,16 @@ class Coordinator:
                 run = self._run(part, f"further-{number}", helps=True)
                 self._log.info("started a further run of %s: %s", part, run.name)
 
+    def _settle_sealed(self) -> None:
+        """Settle each source with nothing to crawl, which needs no child run."""
+        months = self._record.request().window()
+        for source in self._record.missing("crawl"):
+            if Part("crawl", source) in self._runs:
+                continue
+            if (outcome := find_sealed(source, months, self._store)) is not None:
+                self._log.info("nothing to crawl of %s: %s", source, outcome)
+                self._record.settle("crawl", source, outcome)
+
     def _tend(self, client: SyncPrefectClient, part: Part) -> None:
         """Start a part that has no active child run; after ``ATTEMPTS`` starts, give it up."""
         run = self._runs.get(part)
@@ -216,13 +232,14 @@ class Coordinator:
             self._give_up(part, f"there is no deployment {missing}; run `tidemark deploy`")
             return
         self._runs[part], self._num_started[part] = child, attempt
-        self._log.info("started %s: %s", part, child.name)
+        self._log.info("started %s", part)
 
     def _run(self, part: Part, attempt: str, **parameters: bool) -> FlowRun:
         run = self._record.run
         child: Any = run_deployment(
             part.deployment(self._pools),
             parameters={**part.parameters(self._record), **parameters},
+            flow_run_name=f"{part} ({attempt})" if parameters else str(part),
             timeout=0,
             tags=[_tag_of(run)],
             idempotency_key=f"{run}/{part.stage}/{part.name}/{attempt}",
@@ -259,11 +276,13 @@ class Coordinator:
                 )  # fmt: skip
 
     def _looks_since(self, run: FlowRun) -> float:
-        """Return the time since a run's last state change or planned start, in poll intervals."""
-        since = run.expected_start_time or dt.datetime.now(dt.UTC)
-        if run.state and not run.state.is_scheduled():
-            since = run.state.timestamp
-        return (dt.datetime.now(dt.UTC) - since).total_seconds() / self._interval_s
+        """Return for how many polling intervals this coordinator has seen a run in its state.
+
+        Times of the server are not used, since the clocks of two machines may differ.
+        """
+        now = time.monotonic()
+        since = self._seen_at.setdefault((run.id, run.state_type), now)
+        return (now - since) / self._interval_s
 
 
 def _is_active(run: FlowRun) -> bool:
@@ -288,7 +307,8 @@ def cancel_run(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> No
     records = records_of(name, Store(worker_settings().home))
     for record in records:
         if record.result() is None:
-            record.finish("")  # child runs that begin after this will end at once
+            # Child runs that begin after this will end at once.
+            record.finish("", ["report: the run was cancelled"])
     with get_client(sync_client=True) as client:
         for child in _active_children(client, records):
             client.set_flow_run_state(child.id, Cancelling())

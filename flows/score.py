@@ -145,7 +145,8 @@ def score_model(
             outcome.landed = landed
             publishing = [("publish", {"settings": settings})]
             outcome.keep_holes(fan_out(publish_warehouse, publishing, step=None))
-    show_scoring(plan.entry, plan.cells, {each.what: each.why for each in failed}, settings)
+    if outcome.landed or outcome.holes:
+        show_scoring(plan.entry, plan.cells, {each.what: each.why for each in failed}, settings)
     if outcome.landed:
         tell_landed(model, outcome.landed, len(outcome.holes))
     return outcome

@@ -52,15 +52,8 @@ def land_losses(
 
     Hold lock ``slot`` during writing. Skip landed cells; return the newly landed cells.
 
-    Raises:
-        StorageError, WarehouseError: all attempts failed.
+    Raises StorageError or WarehouseError.
     """
-    return retrying(f"land {entry.name}", lambda: _land_once(entry, cells, settings, slot))
-
-
-def _land_once(
-    entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings, slot: Slot
-) -> list[Cell]:
     store = Store(settings.home)
     # Sort by path, not by month: the month of an undated partition is None.
     in_order = sorted(cells, key=lambda cell: cell.path)
@@ -93,15 +86,11 @@ def land_texts(
 
     The function ``land`` lands the cells. If ``revisions`` is empty, the model is not landed.
     """
-
-    def land_once() -> int:
-        with slot():
-            if revisions:
-                with open_warehouse(settings) as warehouse:
-                    warehouse.upsert_models([{**vars(entry), "revision": revisions[0]}])
-            return land()
-
-    return retrying(f"land texts of {entry.name}", land_once)
+    with slot():
+        if revisions:
+            with open_warehouse(settings) as warehouse:
+                warehouse.upsert_models([{**vars(entry), "revision": revisions[0]}])
+        return land()
 
 
 def _land_partitions(warehouse: Warehouse, store: Store, cells: list[Cell]) -> None:
@@ -196,14 +185,9 @@ def land_files(settings: Settings, files: list[Path], replace: bool) -> tuple[in
     return landed, failures
 
 
-def publish_alone(settings: Settings, slot: Slot = nullcontext) -> str:
-    """Publish the warehouse while holding lock ``slot``; return the URL of the snapshot."""
-
-    def publish_once() -> str:
-        with slot():
-            return publish(settings)
-
-    return retrying("publish", publish_once)
+def publish_alone(settings: Settings) -> str:
+    """Publish the warehouse; retry after transient errors; return the URL of the snapshot."""
+    return retrying("publish", lambda: publish(settings))
 
 
 class _Cell(BaseModel):

@@ -72,8 +72,9 @@ class ScoringPlan(Plan[Cell]):
         return store.exists(cell.path)
 
     def attempt(self, cells: tuple[Cell, ...], settings: Settings, wait: bool) -> Done:
-        """Score cells of one partition; see ``score_group``."""
-        return score_group(cells, self.entry, settings, wait)
+        """Score cells of one partition; retry after transient errors. See ``score_group``."""
+        score = partial(score_group, cells, self.entry, settings, wait)
+        return retrying(str(cells[0]), score)
 
     def land(self, settings: Settings, slot: Slot = nullcontext) -> int:
         """Land the cells that have losses; return the number of newly landed cells."""
@@ -273,9 +274,8 @@ def _record(scorer: Scorer, tally: Tally, cost: Cost, together: Sequence[Tally])
 def score_group(
     cells: tuple[Cell, ...], entry: ModelEntry, settings: Settings, wait: bool = False
 ) -> Done:
-    """Score cells of one partition; retry after transient errors. See ``write_losses``."""
-    others = retrying(str(cells[0]), lambda: write_losses(cells, entry, settings, wait))
-    return Done(claimed=others)
+    """Score cells of one partition; see ``write_losses``."""
+    return Done(claimed=write_losses(cells, entry, settings, wait))
 
 
 def score_and_land(

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from core import progress
@@ -20,6 +21,7 @@ from core.settings import Settings
 from core.storage.claims import sweep
 from core.storage.store import Store
 from instruments.landing import Slot, publish_alone
+from instruments.retries import retrying
 from models.catalogue import ModelEntry
 
 _log = logging.getLogger(__name__)
@@ -225,7 +227,8 @@ def run_and_land(plans: Iterable[Plan[Any] | Failure], settings: Settings) -> Su
             continue
         summary.add(run(plan, settings))
         try:
-            summary.num_landed += plan.land(settings)
+            land = partial(plan.land, settings)
+            summary.num_landed += retrying(f"land {plan.entry.name}", land)
         except TidemarkError as error:
             summary.failures.append(Failure(f"land {plan.entry.name}", str(error)))
     publish_alone(settings)

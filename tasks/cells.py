@@ -14,10 +14,11 @@ from instruments.puzzles import solve_cell
 from instruments.runner import Done
 from models.catalogue import ModelEntry
 from tasks.prefect.observe import observe, showing_cells
+from tasks.prefect.retries import OF_WRITES
 from tasks.prefect.tracing import span
 
 
-@task(task_run_name="score {cells[0]}", cache_policy=NO_CACHE, persist_result=False)
+@task(task_run_name="score {cells[0]}", **OF_WRITES)
 def score_cells(
     cells: tuple[Cell, ...], entry: ModelEntry, settings: Settings, wait: bool = False
 ) -> Done:

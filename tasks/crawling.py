@@ -7,7 +7,6 @@ from contextlib import nullcontext
 from typing import Any
 
 from prefect import task
-from prefect.cache_policies import NO_CACHE
 
 from core.corpus.partition import Partition, Seal
 from core.environment import prefect_server
@@ -19,19 +18,12 @@ from crawlers.contract import load_crawler
 from crawlers.crawl import crawl_partition
 from instruments.stopping import never_done
 from tasks.prefect.observe import observe, show_seal
-from tasks.prefect.sites import may_pass, take_slot, with_tokens
+from tasks.prefect.retries import OF_CRAWLS
+from tasks.prefect.sites import take_slot, with_tokens
 from tasks.prefect.tracing import span
 
 
-# The pauses are short, because the crawler has already retried each request for minutes.
-@task(
-    task_run_name="crawl {source} {month}",
-    retries=2,
-    retry_delay_seconds=[10, 60],
-    retry_condition_fn=may_pass,
-    cache_policy=NO_CACHE,
-    persist_result=False,
-)
+@task(task_run_name="crawl {source} {month}", **OF_CRAWLS)
 def crawl_month(source: str, month: Month, settings: Settings) -> Seal:
     """Crawl and seal one month of a source; do nothing if it is sealed already."""
     observe()

@@ -5,22 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from prefect import task
-from prefect.cache_policies import NO_CACHE
 
 from core.cells.losses import Cell
 from core.settings import Settings
 from core.storage.store import Store
-from instruments.landing import land_losses, publish_alone
+from instruments.landing import land_losses
 from models.catalogue import ModelEntry
 from tasks.prefect import events
 from tasks.prefect.observe import observe, show_landed
+from tasks.prefect.retries import OF_WRITES
 from tasks.prefect.server import writer_slot
 from tasks.prefect.tracing import span
 from warehouse.database.schema import SNAPSHOT
-from warehouse.read.publish import is_current
+from warehouse.read.publish import is_current, publish
 
 
-@task(task_run_name="land {entry.name}", cache_policy=NO_CACHE, persist_result=False)
+@task(task_run_name="land {entry.name}", **OF_WRITES)
 def land_cells(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings) -> int:
     """Land the losses of a model's cells; return the number of cells that had not landed yet."""
     observe()
@@ -31,7 +31,7 @@ def land_cells(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings) -
 
 
 # ``plan`` is Any, so that Prefect does not validate it: the class Plan is abstract.
-@task(task_run_name="land {plan.entry.name}", cache_policy=NO_CACHE, persist_result=False)
+@task(task_run_name="land {plan.entry.name}", **OF_WRITES)
 def land_plan(plan: Any, settings: Settings) -> int:
     """Land the finished cells of a plan; return the number of landed cells."""
     observe()
@@ -40,7 +40,7 @@ def land_plan(plan: Any, settings: Settings) -> int:
         return landed
 
 
-@task(cache_policy=NO_CACHE, persist_result=False)
+@task(task_run_name="publish the warehouse", **OF_WRITES)
 def publish_warehouse(settings: Settings) -> str:
     """Publish a checked snapshot of the warehouse; return the address of the snapshot.
 
@@ -48,7 +48,7 @@ def publish_warehouse(settings: Settings) -> str:
     """
     if is_current(settings):
         return Store(settings.home).url(SNAPSHOT)
-    with span("publish"):
-        address = publish_alone(settings, writer_slot)
+    with span("publish"), writer_slot():
+        address = publish(settings)
     events.published(address)
     return address

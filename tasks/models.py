@@ -27,7 +27,7 @@ def train_model(recipe: Recipe, sources: list[str] | None, settings: Settings) -
         return train(recipe, sources, settings)
 
 
-@task(cache_policy=NO_CACHE, persist_result=False)
+@task(task_run_name="check the canary", cache_policy=NO_CACHE, persist_result=False)
 def run_canary(settings: Settings) -> CanaryRecord:
     """Score the frozen canary model, and record its drift; see ``check_canary``."""
     return check_canary(settings)

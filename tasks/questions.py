@@ -6,7 +6,6 @@ from contextlib import nullcontext
 from typing import Any
 
 from prefect import task
-from prefect.cache_policies import NO_CACHE
 
 from core.corpus.questions import QuestionSeal
 from core.environment import prefect_server
@@ -18,7 +17,8 @@ from crawlers.questions.contract import load_question_crawler
 from crawlers.questions.crawl import crawl_questions
 from instruments.stopping import never_done
 from tasks.prefect.observe import observe
-from tasks.prefect.sites import may_pass, take_slot, with_tokens
+from tasks.prefect.retries import OF_CRAWLS
+from tasks.prefect.sites import take_slot, with_tokens
 from tasks.prefect.tracing import span
 
 
@@ -44,14 +44,7 @@ def crawl(
     ).results[0]
 
 
-@task(
-    task_run_name="crawl questions of {source}",
-    retries=2,
-    retry_delay_seconds=[10, 60],
-    retry_condition_fn=may_pass,
-    cache_policy=NO_CACHE,
-    persist_result=False,
-)
+@task(task_run_name="crawl questions of {source}", **OF_CRAWLS)
 def crawl_question_source(
     source: str, months: list[Month], settings: Settings
 ) -> list[QuestionSeal]:

@@ -13,7 +13,7 @@ from tasks.prefect.observe import observe
 from tasks.prefect.tracing import span
 
 
-@task(cache_policy=NO_CACHE, persist_result=False)
+@task(task_run_name="write the site", cache_policy=NO_CACHE, persist_result=False)
 def write_report(settings: Settings) -> str:
     """Write the site from the published snapshot; return the address of its first page.
 

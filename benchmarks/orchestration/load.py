@@ -72,7 +72,7 @@ def measure_server(database: str, names: Sequence[str], num_months: int) -> Verd
         first = _score(server, home, names)
         recorded, lag_s = _wait_for_records(server, num_cells)
         stats = requests.get(f"{stub}/stats", timeout=10).json()
-        stages = {name: _seconds_of(server, name) for name in ("land ", "publish_warehouse")}
+        stages = {name: _seconds_of(server, name) for name in ("land ", "publish ")}
         stages["score"] = _seconds_of(server, "score ", "flow_runs")
         again = _score(server, home, names)
         time.sleep(5)

@@ -73,7 +73,7 @@ class Outcome:
     @property
     def is_whole(self) -> bool:
         """Return True if the run completed, with each cell scored and recorded once."""
-        once = {"land Completed": 1, "publish_warehouse Completed": 1}
+        once = {"land Completed": 1, "publish Completed": 1}
         return (
             self.run.state_name == "Completed"
             and sorted(self.times_scored.values()) == [1] * self.num_cells

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Any
 
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate
@@ -19,18 +18,12 @@ from pydantic import SecretStr
 from core.environment import prefect_server
 from core.errors import SourceUnavailable
 from core.settings import Settings
-from crawlers.web.pacing import LOCK_WAIT_S, CircuitOpen
+from crawlers.web.pacing import LOCK_WAIT_S
 from instruments.stopping import go_on
 from tasks.prefect.server import is_deployed, slot, wait_for_server
 from tasks.prefect.storage_keys import load_secret
 
 _SLOT_TRIES = 3  # maximum number of attempts to take a slot, in a deployed run
-
-
-async def may_pass(_task: Any, _run: Any, state: Any) -> bool:
-    """Return True if a task run failed with an error that may be temporary."""
-    failure = await state.aresult(raise_on_failure=False)
-    return isinstance(failure, SourceUnavailable) and not isinstance(failure, CircuitOpen)
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ import requests
 
 from benchmarks import __main__ as runner
 from benchmarks.measure import Verdict
+from benchmarks.orchestration import idle
 from benchmarks.orchestration import load as orchestration
 from benchmarks.orchestration.memory import Memory
 from core.cells.record import read_cell_record
@@ -59,6 +60,19 @@ def test_the_runner_fails_where_a_condition_does_not_hold(
     printed = capsys.readouterr().out
     assert "| cells | 6 |" in printed
     assert "- **does not hold**: 6 of 7\n- holds: 8 in flight" in printed
+
+
+@pytest.mark.slow
+def test_an_idle_month_has_no_crawls() -> None:
+    [verdict] = idle.run(rounds=1, texts=1)
+    parts = verdict.rows["idle: flow runs until they ended"]
+    assert [part.split()[0] for part in parts.split(", ")] == [
+        "monthly",
+        "score",
+        "score",
+        "report",
+    ]
+    assert verdict.rows["idle: flow runs until they started"].count("score control:") == 2
 
 
 def test_growth_is_of_the_last_half() -> None:

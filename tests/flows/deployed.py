@@ -1,9 +1,10 @@
 import datetime as dt
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import (
@@ -67,10 +68,11 @@ def children_of(client: SyncPrefectClient, run: FlowRun) -> list[FlowRun]:
     return client.read_flow_runs(flow_run_filter=FlowRunFilter(parent_flow_run_id=parent))
 
 
-def resumed(client: SyncPrefectClient, run: str) -> FlowRun | None:
-    """Return the monthly run that continues a crashed one; None if there is none yet."""
+def resumed(client: SyncPrefectClient, run: str, known: Collection[UUID] = ()) -> FlowRun | None:
+    """Return the monthly run that continues a crashed one; None if there is none but known ones."""
     found = client.read_flow_runs(flow_filter=FlowFilter(name=FlowFilterName(any_=["monthly"])))
-    return next((each for each in found if each.parameters.get("resume") == run), None)
+    again = (each for each in found if each.parameters.get("resume") == run)
+    return next((each for each in again if each.id not in known), None)
 
 
 def ended(client: SyncPrefectClient, run: FlowRun) -> FlowRun:
@@ -78,13 +80,13 @@ def ended(client: SyncPrefectClient, run: FlowRun) -> FlowRun:
         found = client.read_flow_run(run.id)
         return found if found.state and found.state.is_final() else None
 
-    found: FlowRun = until(find)
+    found: FlowRun = until(find, pause_s=0.5)
     return found
 
 
-def until(what: Callable[[], Any]) -> Any:
+def until(what: Callable[[], Any], pause_s: float = 0.1) -> Any:
     deadline = time.monotonic() + DEADLINE_S
     while not (found := what()):
         assert time.monotonic() < deadline, "not in time"
-        time.sleep(0.1)
+        time.sleep(pause_s)
     return found

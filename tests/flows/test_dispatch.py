@@ -2,6 +2,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -125,6 +126,20 @@ def test_a_source_that_is_not_deployed_is_given_up(
     assert record.missing("crawl") == ["arxiv"]
 
 
+def test_a_sealed_source_needs_no_child_run(
+    client: SyncPrefectClient, begin: Callable[..., RunRecord], quick: Settings, seal: Any
+) -> None:
+    record = begin("sealed", "arxiv", "wikipedia_new")
+    for month in record.request().months:
+        seal("wikipedia_new", month)
+    seal("arxiv", "2024-01")
+    parent = client.read_flow_run(look(record, quick))
+    [child] = children_of(client, parent)
+    assert (child.name, child.parameters["source"]) == ("crawl arxiv", "arxiv")
+    assert record.missing("crawl") == ["arxiv"]
+    assert record.outcomes("crawl")["wikipedia_new"] == Outcome(done=2)
+
+
 def test_runs_that_no_worker_takes_or_begins(
     client: SyncPrefectClient,
     begin: Callable[..., RunRecord],
@@ -137,7 +152,7 @@ def test_runs_that_no_worker_takes_or_begins(
     assert len(warnings) == 1
     [run] = parts_of(client, record.run)
     client.set_flow_run_state(run.id, Pending(), force=True)
-    look(record, quick, times=3, pause_s=1.3)
+    look(record, quick, times=4, pause_s=1.3)
     states = [each.state for each in parts_of(client, record.run) if each.state]
     assert sorted(state.name for state in states) == ["Crashed", "Scheduled"]
     assert any(line.startswith("ended crawl arxiv: Crashed. a worker") for line in caplog.messages)

@@ -10,6 +10,7 @@ import pytest
 import zstandard
 from prefect.blocks.system import Secret
 from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import TaskRun
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.states import Failed
 from pydantic import SecretStr
@@ -21,7 +22,8 @@ from crawlers.web.pacing import CircuitOpen
 from simulator.server import Request, Response, Web, serve
 from simulator.world import World
 from tasks.prefect import sites
-from tasks.prefect.sites import may_pass, take_slot, with_tokens
+from tasks.prefect.retries import may_pass
+from tasks.prefect.sites import take_slot, with_tokens
 from tests.forks import run_process
 from tests.loopback import serving
 from tests.servers import PrefectServer
@@ -123,12 +125,17 @@ def test_a_server_that_is_gone_is_named(
 
 
 @pytest.mark.parametrize(
-    ("failure", "expected"),
-    [(SourceUnavailable("busy"), True), (CircuitOpen("refused"), False), (KeyError("bug"), False)],
+    ("failure", "attempt", "expected"),
+    [
+        (SourceUnavailable("busy"), 2, True),
+        (SourceUnavailable("busy"), 3, False),
+        (CircuitOpen("refused"), 1, False),
+        (KeyError("bug"), 1, False),
+    ],
 )
-def test_what_the_task_tries_again(failure: Exception, expected: bool) -> None:
-    state = Failed(data=failure)
-    assert asyncio.run(may_pass(None, None, state)) is expected
+def test_what_the_task_tries_again(failure: Exception, attempt: int, expected: bool) -> None:
+    run = TaskRun(task_key="crawl", dynamic_key="0", run_count=attempt)
+    assert asyncio.run(may_pass(None, run, Failed(data=failure))) is expected
 
 
 def test_tokens_come_from_secret_blocks(api: str, settings: Settings) -> None:

@@ -1,0 +1,151 @@
+"""Benchmark of a deployed month with nothing new to do, and of the start of its parts.
+
+A month of every source is sealed beforehand. On a Prefect server with PostgreSQL, one worker per
+pool runs ``monthly`` twice: the first run scores and lands, the second finds nothing to do.
+A part has started when the server knows that its flow runs. Its processor time is that of its
+process and the processes that have ended below it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import psutil
+from prefect.client.orchestration import get_client
+from prefect.deployments import run_deployment
+from prefect.settings import PREFECT_API_URL, temporary_settings
+
+from benchmarks.measure import Verdict, say
+from core.corpus.partition import Partition
+from core.month import Month
+from core.settings import Settings
+from core.storage.store import Store
+from crawlers.contract import list_sources, load_crawler
+from crawlers.imports.texts import ImportOptions, import_texts
+from deployments.deploy import deploy
+from instruments.planning import find_refused
+from tests.servers import PostgreSQL, PrefectServer, free_port
+
+MONTH = Month("2024-02")
+MODELS = ("control:gzip", "control:zstd")
+MAX_IDLE_S, MAX_START_S = 120.0, 5.0  # processor time: 60 s on two cores, and of one part
+_SAMPLE_S = 0.1
+_RUN = "PREFECT__FLOW_RUN_ID"
+
+
+def run(rounds: int, texts: int) -> Sequence[Verdict]:
+    """Measure one run with work and one without; ignore ``rounds``."""
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="tidemark-bench-")))
+        folder.chmod(0o755)  # PostgreSQL runs as another user
+        sources = _seal(folder / "home", texts)
+        server, workers = _deployed(stack, folder)
+        with temporary_settings({PREFECT_API_URL: server.url}):
+            first, idle = (_month(server, workers, sources) for _ in range(2))
+    return [_verdict(len(sources), first, idle)]
+
+
+def _seal(home: Path, texts: int) -> list[str]:
+    """Seal a month of ``texts`` texts of each source that has it; return the sources."""
+    settings = Settings(home=str(home))
+    refused = find_refused(None, settings)
+    names = [each for each in list_sources() if each not in refused]
+    sources = [each for each in names if not load_crawler(each).INFO.lacks(MONTH)]
+    file = home.parent / "texts.json"
+    for source in sources:
+        file.write_text(json.dumps([f"Text {n} of {source}. " * 20 for n in range(texts)]))
+        import_texts(file, Partition(source, MONTH), Store(settings.home), ImportOptions())
+    return sources
+
+
+def _deployed(
+    stack: contextlib.ExitStack, folder: Path
+) -> tuple[PrefectServer, list[psutil.Process]]:
+    database = PostgreSQL(folder / "postgresql", free_port())
+    stack.callback(database.kill)
+    address = {"PREFECT_API_DATABASE_CONNECTION_URL": database.url}
+    server = PrefectServer(folder / "server", folder / "template", **address)
+    stack.callback(server.stop)
+    server.start()
+    with temporary_settings({PREFECT_API_URL: server.url}):
+        deploy(server.url)
+    limits = {"crawl": "5", "gpu": "1"}
+    workers = [
+        stack.enter_context(
+            server.worker(pool, "--limit", limit, TIDEMARK_HOME=str(folder / "home"))
+        )
+        for pool, limit in limits.items()
+    ]
+    return server, [psutil.Process(worker.pid) for worker in workers]
+
+
+class _Measured:
+    """The seconds of a monthly run, by the clock and by the processor."""
+
+    def __init__(self) -> None:
+        self.wall_s = self.server_s = self.workers_s = 0.0
+        self.parts: dict[str, float] = {}  # processor time of each flow run, by name
+        self.starts: dict[str, float] = {}  # the part of it before the flow began
+
+    @property
+    def total_s(self) -> float:
+        return sum(self.parts.values()) + self.server_s + self.workers_s
+
+
+def _month(server: PrefectServer, workers: list[psutil.Process], sources: list[str]) -> _Measured:
+    found = _Measured()
+    used, starts = dict[str, float](), dict[str, float]()  # by the id of a flow run
+    own = [psutil.Process(server.pid), *workers]
+    before = [sum(each.cpu_times()[:2]) for each in own]
+    began = time.monotonic()
+    given = {"month": str(MONTH), "sources": sources, "models": list(MODELS)}
+    run: Any = run_deployment("monthly/monthly", parameters=given, timeout=0)
+    runs = {str(run.id): run}
+    with get_client(sync_client=True) as client:
+        while not runs[str(run.id)].state.is_final():
+            for worker in workers:
+                used |= dict(_processes(worker))
+            runs = {str(each.id): each for each in client.read_flow_runs()}
+            begun = [each for each in used if runs[each].start_time and each not in starts]
+            starts |= {each: used[each] for each in begun}
+            time.sleep(_SAMPLE_S)
+    found.wall_s = time.monotonic() - began
+    found.parts = {runs[each].name: seconds for each, seconds in used.items()}
+    found.starts = {runs[each].name: seconds for each, seconds in starts.items()}
+    after = [sum(each.cpu_times()[:2]) for each in own]
+    found.server_s, *of_workers = (b - a for a, b in zip(before, after, strict=True))
+    found.workers_s = sum(of_workers)
+    say(f"{found.wall_s:.0f} s, {found.total_s:.0f} s of processor time")
+    return found
+
+
+def _processes(worker: psutil.Process) -> Iterator[tuple[str, float]]:
+    for process in worker.children():
+        with contextlib.suppress(psutil.Error):
+            if run := process.environ().get(_RUN):  # a fork has it from its exec on
+                yield run, sum(process.cpu_times()[:4])
+
+
+def _verdict(num_sources: int, first: _Measured, idle: _Measured) -> Verdict:
+    most = max(idle.starts.values())
+    rows = {"sources, models": f"{num_sources}, {len(MODELS)}"}
+    for name, each in (("scores and lands", first), ("idle", idle)):
+        rows[f"{name}: processor time"] = (
+            f"{each.total_s:.1f} s: flow runs {sum(each.parts.values()):.1f} s, server "
+            f"{each.server_s:.1f} s, workers {each.workers_s:.1f} s"
+        )
+        rows[f"{name}: by the clock"] = f"{each.wall_s:.0f} s"
+        for what, seconds in (("started", each.starts), ("ended", each.parts)):
+            parts = (f"{part} {second:.1f} s" for part, second in seconds.items())
+            rows[f"{name}: flow runs until they {what}"] = ", ".join(parts)
+    conditions = {
+        f"idle month {idle.total_s:.0f} s of processor time": idle.total_s <= MAX_IDLE_S,
+        f"a part starts in at most {most:.1f} s of processor time": most <= MAX_START_S,
+    }
+    return Verdict("operations: a month on a server", rows, conditions)

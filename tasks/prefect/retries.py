@@ -1,0 +1,33 @@
+"""Retries of task runs by Prefect, whose pages show them; see ``instruments/retries.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from prefect.cache_policies import NO_CACHE
+
+from core.errors import SourceUnavailable, StorageError
+from instruments.retries import PAUSES, pauses_of
+
+
+async def may_pass(_task: Any, run: Any, state: Any) -> bool:
+    """Return True if a task run failed with an error for which it has an attempt left."""
+    failure = await state.aresult(raise_on_failure=False)
+    return bool(run.run_count <= len(pauses_of(failure)))
+
+
+def _retried(pauses: Sequence[float]) -> dict[str, Any]:
+    return {
+        "retries": len(pauses),
+        "retry_delay_seconds": list(pauses),
+        "retry_jitter_factor": 0.2,
+        "retry_condition_fn": may_pass,
+        "cache_policy": NO_CACHE,
+        "persist_result": False,
+    }
+
+
+# Arguments of ``@task``. A pause of Prefect depends on the number of the attempt alone.
+OF_CRAWLS = _retried(PAUSES[SourceUnavailable])
+OF_WRITES = _retried(PAUSES[StorageError])

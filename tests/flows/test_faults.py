@@ -1,0 +1,318 @@
+"""Months on a real server with PostgreSQL, disturbed by faults that seeds choose.
+
+Each month must end complete, or partial with the list of what is missing, without a hand. A run
+after a partial one completes it. The warehouse then equals that of undisturbed direct commands.
+"""
+
+import contextlib
+import datetime as dt
+import random
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import psutil
+import pytest
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.objects import FlowRun
+from prefect.states import Cancelling
+
+from core.month import Month
+from core.run_record import RunResult
+from core.settings import Settings
+from core.storage.store import Store
+from crawlers.crawl import crawl_partition
+from deployments.automations import zombies
+from deployments.deploy import deploy
+from flows.dispatch import records_of
+from instruments.losses import score_and_land
+from simulator.server import Web, serve
+from simulator.world import World
+from tasks.prefect.tracing import name_of_run
+from tests.conftest import running
+from tests.flows.deployed import DEADLINE_S, api, ended, parts_of, resumed, start, until
+from tests.flows.faults import Deployment, small_disk, wrong_clock
+from tests.servers import PostgreSQL, free_port
+from warehouse.read.query import query
+
+pytestmark = pytest.mark.timeout(1800)
+
+KINDS = (
+    "coordinator", "part", "worker", "server", "denied",
+    "cancel", "database", "hang", "disk", "clock",
+)  # fmt: skip
+STAGES = ("crawl", "score", "report")
+QUICK = ((0, 1, 2), (3, 4, 5))  # three faults in one month, since a month is 30 s of processor time
+SLOW = tuple((seed,) for seed in range(6, 30))
+FIRST, SOURCE, MODEL = Month("2022-01"), "govuk", "control:gzip"
+SILENCE = dt.timedelta(seconds=70)  # more than two of Prefect's heartbeats
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """What happens in which stage, and after how much processor time of the stage's process."""
+
+    kind: str
+    stage: str
+    computed_s: float
+    lasts_s: float
+    variant: bool  # of two victims, which one
+
+    @classmethod
+    def of(cls, seed: int) -> "Disturbance":
+        """Choose by a seed; the kinds take turns."""
+        draw = random.Random(f"fault 8234 {seed}")
+        return cls(
+            KINDS[seed % len(KINDS)],
+            stage=draw.choice(STAGES),
+            computed_s=draw.uniform(0, 7),
+            lasts_s=draw.uniform(1, 20),
+            variant=draw.random() < 0.5,
+        )
+
+
+def disturbances(seeds: tuple[int, ...]) -> list[Disturbance]:
+    return sorted(map(Disturbance.of, seeds), key=lambda each: STAGES.index(each.stage))
+
+
+def name_of(seeds: tuple[int, ...]) -> str:
+    """Return the name of a test, such as ``7-hang-score``."""
+    numbers = "+".join(map(str, seeds))
+    return "-".join([numbers, *(f"{each.kind}-{each.stage}" for each in disturbances(seeds))])
+
+
+@pytest.fixture(scope="module")
+def web() -> Iterator[Web]:
+    with serve(World(0, FIRST, FIRST + 30, stories_per_month=3)) as web:
+        yield web
+
+
+@pytest.fixture(scope="module")
+def deployment(
+    web: Web, tmp_path_factory: pytest.TempPathFactory, prefect_template: Path
+) -> Iterator[Deployment]:
+    folder = tmp_path_factory.mktemp("faults")
+    with TemporaryDirectory(prefix="tidemark-") as name, small_disk(folder / "home") as is_small:
+        Path(name).chmod(0o755)  # PostgreSQL runs as another user
+        database = PostgreSQL(Path(name) / "postgresql", free_port())
+        try:
+            with running(folder / "server", prefect_template, database.url) as server:
+                with api(server):
+                    deploy(server.url)
+                made = Deployment(server, database, web, folder / "home", is_small)
+                with made.working():
+                    yield made
+        finally:
+            database.kill()
+
+
+@pytest.fixture(scope="module")
+def client(deployment: Deployment) -> Iterator[SyncPrefectClient]:
+    with api(deployment.server) as client:
+        [found] = client.read_automations_by_name("tidemark: no heartbeat")
+        client.update_automation(found.id, zombies(SILENCE))
+        yield client
+
+
+@pytest.fixture(scope="module")
+def undisturbed(web: Web, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Month], Settings]:
+    """Crawl, score and publish one more month by direct commands, in a data root of their own."""
+    home = tmp_path_factory.mktemp("undisturbed")
+    settings = Settings(home=str(home), request_interval_s=0, sites=web.urls)
+
+    def add(month: Month) -> Settings:
+        crawl_partition(SOURCE, month, Store(settings.home), settings)
+        assert score_and_land(settings, [MODEL], None, None, ["default"]) == (1, [])
+        return settings
+
+    return add
+
+
+class Disturbed:
+    """A month on a server, during which faults happen."""
+
+    def __init__(self, month: Month, deployment: Deployment, client: SyncPrefectClient) -> None:
+        self.month, self.deployment, self.client = month, deployment, client
+        self.part: FlowRun | None = None  # that of the stage of the last fault
+        self.begin()
+
+    def begin(self) -> None:
+        given = {"month": str(self.month), "sources": [SOURCE], "models": [MODEL]}
+        self.run = start("monthly/monthly", **given)
+        self.runs = [self.run]  # the coordinator's, one after each crash
+
+    def victim(self, what: Disturbance) -> psutil.Process | None:
+        """Wait for the moment; return the process of the stage's part, or None if it has ended."""
+        [process] = until(lambda: self._find_victim(what), pause_s=0.3)
+        return process
+
+    def _find_victim(self, what: Disturbance) -> list[psutil.Process | None]:
+        parts = parts_of(self.client, name_of_run("monthly", self.run.id))
+        parts = [run for run in parts if stage_of(run) == what.stage]
+        if not parts:
+            run = self._latest()  # it may have ended without this stage
+            has_ended = run.state and run.state.is_final() and not run.state.is_crashed()
+            return [None] if has_ended else []
+        self.part = max(parts, key=lambda run: run.id.int)
+        process = self.deployment.process_of(self.part.id)
+        if self.part.state and self.part.state.is_final():
+            return [None]
+        with contextlib.suppress(psutil.Error):
+            if process and sum(process.cpu_times()[:4]) >= what.computed_s:
+                return [process]
+        return []
+
+    def _latest(self) -> FlowRun:
+        """Return the flow run of the coordinator that runs now, or ran last."""
+        again = resumed(self.client, str(self.run.id), {run.id for run in self.runs})
+        self.runs += [again] if again else []
+        return self.client.read_flow_run(self.runs[-1].id)
+
+    def _after(self, crashed: FlowRun) -> FlowRun | None:
+        latest = self._latest()
+        return latest if latest.id != crashed.id else None
+
+    def coordinator(self) -> psutil.Process | None:
+        return self.deployment.process_of(self._latest().id)
+
+    def result(self) -> RunResult:
+        """Return the result of the run, after the flow run that ended it."""
+        run = ended(self.client, self._latest())
+        while run.state and run.state.is_crashed():
+            run = ended(self.client, until(partial(self._after, run)))
+            assert run.name == f"monthly {self.month}, after a crash"
+        assert run.state and run.state.name in ("Completed", "Completed (partial)", "Cancelled")
+        store = Store(str(self.deployment.home))
+        [record] = records_of(name_of_run("monthly", self.run.id), store)
+        result = record.result()
+        assert result is not None, run.state
+        assert bool(result.holes) == (run.state.name != "Completed"), (run.state, result)
+        return result
+
+
+def stage_of(run: FlowRun) -> str:
+    names = {"source": "crawl", "model": "score"}
+    return next((stage for name, stage in names.items() if name in run.parameters), "report")
+
+
+def marked(seeds: tuple[int, ...]) -> Any:
+    marks = () if seeds in QUICK else pytest.mark.slow
+    return pytest.param(seeds, marks=marks, id=name_of(seeds))
+
+
+@pytest.mark.parametrize("seeds", [marked(seeds) for seeds in QUICK + SLOW])
+def test_a_disturbed_month(
+    seeds: tuple[int, ...],
+    deployment: Deployment,
+    client: SyncPrefectClient,
+    undisturbed: Callable[[Month], Settings],
+    dump: Callable[..., dict[str, Any]],
+) -> None:
+    month = Disturbed(FIRST + seeds[0], deployment, client)
+    with contextlib.ExitStack() as faults:
+        for what in disturbances(seeds):
+            faults.enter_context(FAULTS[what.kind](month, what))
+        result = month.result()
+    if result.holes:
+        month.begin()
+        assert month.result().holes == ()
+    assert [worker.process.poll() for worker in deployment.workers] == [None] * 4
+    expected = undisturbed(month.month)
+    assert dump(deployment.home) == dump(Path(expected.home))
+    figures = "from monthly_loss order by all"
+    assert query(Settings(home=str(deployment.home)), figures) == query(expected, figures)
+
+
+@contextlib.contextmanager
+def kill_process(month: Disturbed, what: Disturbance) -> Iterator[None]:
+    process = month.victim(what)
+    if what.kind == "coordinator":
+        process = month.coordinator()
+    if process:
+        process.kill()
+    yield
+
+
+@contextlib.contextmanager
+def kill_worker(month: Disturbed, what: Disturbance) -> Iterator[None]:
+    """Kill the daemon of the part, alone or with all that runs on its machine."""
+    process = month.victim(what)
+    worker = process and month.deployment.worker_of(process)
+    if worker:
+        month.deployment.replace(worker, with_runs=what.variant)
+    yield
+
+
+@contextlib.contextmanager
+def take_down(month: Disturbed, what: Disturbance) -> Iterator[None]:
+    """Kill the server or its database, and start it again."""
+    server, database = month.deployment.server, month.deployment.database
+    month.victim(what)
+    if what.kind == "server":
+        server.stop(signal.SIGKILL)
+    else:
+        database.kill()
+    time.sleep(what.lasts_s)
+    (server if what.kind == "server" else database).start()
+    yield
+
+
+@contextlib.contextmanager
+def hang(month: Disturbed, what: Disturbance) -> Iterator[None]:
+    """Suspend the process of the part, or of the coordinator, until the run has ended."""
+    process = month.victim(what)
+    if what.variant:
+        process = month.coordinator()
+    if process is None:
+        yield
+        return
+    process.suspend()
+    yield
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process.resume()
+        process.wait(DEADLINE_S)
+
+
+@contextlib.contextmanager
+def cancel(month: Disturbed, what: Disturbance) -> Iterator[None]:
+    """Cancel the part, which is started again, or the run."""
+    month.victim(what)
+    run = month.part if what.variant and month.part else month.run
+    month.client.set_flow_run_state(run.id, Cancelling())
+    yield
+
+
+@contextlib.contextmanager
+def refuse_writing(month: Disturbed, what: Disturbance) -> Iterator[None]:
+    """Fill the disk, or deny it, until the part has ended, and while it is started again."""
+    deployment = month.deployment
+    if what.kind == "disk" and not deployment.is_small:
+        pytest.skip("this user may not mount a small disk")
+    process = month.victim(what)
+    with deployment.filled() if what.kind == "disk" else deployment.denied():
+        psutil.wait_procs([process] if process else [], DEADLINE_S)
+        time.sleep(what.lasts_s)
+    yield
+
+
+@contextlib.contextmanager
+def shift_clock(month: Disturbed, what: Disturbance) -> Iterator[None]:
+    """Let the clocks of one machine, which has a worker of each pool, be an hour off."""
+    clock = wrong_clock(month.deployment.server.folder, 3600 if what.variant else -3600)
+    for worker in month.deployment.workers[:2]:
+        month.deployment.replace(worker, **clock)
+    yield
+    for worker in month.deployment.workers[2:]:
+        month.deployment.replace(worker)
+
+
+FAULTS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
+    "coordinator": kill_process, "part": kill_process, "worker": kill_worker,
+    "server": take_down, "database": take_down, "denied": refuse_writing, "disk": refuse_writing,
+    "cancel": cancel, "hang": hang, "clock": shift_clock,
+}  # fmt: skip
