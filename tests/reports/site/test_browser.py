@@ -158,7 +158,7 @@ def test_a_source_is_chosen_and_the_address_keeps_it(visit: Open) -> None:
     again = visit(f"index{window.url.partition('.html')[2]}")
     again.locator("[data-table=board] tr", has_text="control:zstd").get_by_text("4.000").wait_for()
     window.get_by_label("months or source").select_option("")
-    row.get_by_text("3.500").wait_for()
+    row.get_by_text("4.000").wait_for(state="detached")
     assert board.inner_text() == before
 
 
