@@ -84,6 +84,14 @@ def test_no_page_is_wider_than_the_window(visit: Open) -> None:
             assert window.evaluate("document.documentElement.scrollWidth") <= width, kind
 
 
+def test_long_names_are_broken(visit: Open) -> None:
+    for kind in ("index", "compare"):
+        window = visit(kind, viewport={"width": 360, "height": 800})
+        places = "document.querySelectorAll('main p, option')"
+        window.evaluate(f"{places}.forEach(e => e.append('x'.repeat(300)))")
+        assert window.evaluate("document.documentElement.scrollWidth") <= 360, kind
+
+
 def test_charts_are_readable_on_a_phone(visit: Open) -> None:
     window = visit("index", viewport={"width": 360, "height": 800})
     sizes = window.evaluate(
