@@ -32,7 +32,7 @@ from warehouse.read.query import local_snapshot, opened
 ROOT = "report"
 INDEX = f"{ROOT}/index.html"
 SMALL_DATABASE = f"{ROOT}/site.duckdb"  # small_database.py writes it
-MAX_ROWS = 150  # of a table in a page; its script adds the others
+MAX_ROWS = 100  # of a table in a page; its script adds the others
 NUM_WRITERS = 8
 MEMORY = "1GB"  # DuckDB writes larger intermediate results to disk
 _LLMS = """# tidemark

@@ -48,7 +48,7 @@ class Table {
   addSort() {
     this.heads.forEach((head, index) => {
       const [name, ...others] = head.childNodes;
-      const button = element("button", { type: "button" }, element("span", {}, name), ...others);
+      const button = element("button", { type: "button" }, element("span", {}, name.textContent.trim()), ...others);
       button.addEventListener("click", () => {
         const [column, order] = (this.state.get("sort") ?? "").split(",");
         const isSame = column === head.dataset.column;

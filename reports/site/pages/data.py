@@ -79,7 +79,7 @@ def _unmeasured(site: Site) -> Figure | None:
         Column("left_out_of", "view"),
         Column("reason", "reason"),
         Column("num_models", "models", "d"),
-        Column("models", "which"),
+        Column("which", "which"),
     ]
     return Figure("data-left-out", "What views leave out, and why", "", sql, rows, columns)
 

@@ -124,6 +124,7 @@ def lanes(key: str, names: list[str], months: list[dt.date]) -> dict[str, Any]:
         "transform": [{"filter": {"field": key, "oneOf": names}}],
         "facet": {"row": {"field": key, "sort": names, "title": None, "header": {
             "labelAngle": 0, "labelAlign": "left", "labelLimit": 190, "labelFontSize": 12,
+            "labelPadding": 24,
         }}},
         "spacing": 4,
         "spec": {"width": 780, "height": LANE_HEIGHT, "layer": [

@@ -74,8 +74,12 @@ def test_months_held_back_are_told(publish_figures: Any) -> None:
 @pytest.mark.slow
 def test_five_hundred_models(publish_figures: Any) -> None:
     figures = {k: v for n in range(500) for k, v in level(f"m{n}", "news", 1 + n / 999, 3).items()}
-    titles = _titles(publish_figures(figures))
+    settings = publish_figures(figures)
+    titles = _titles(settings)
     assert len([path for path in titles if path.startswith("models/")]) == 500
+    root = Path(settings.home) / "report"
+    assets = sum((root / "assets" / name).stat().st_size for name in ("site.css", "site.js"))
+    assert max(path.stat().st_size for path in root.rglob("*.html")) + assets <= 150_000
 
 
 def test_a_later_month_keeps_the_former_site(publish_figures: Any) -> None:
@@ -85,6 +89,8 @@ def test_a_later_month_keeps_the_former_site(publish_figures: Any) -> None:
     publish_figures({**step("a", "news", "2024-03", 1.0, 1.5), **level("b", "news", 2.0)})
     write_site(first)
     assert (root / "months" / "2024-07" / "models" / "a.html").read_bytes() == before
+    for page in read_pages(root).values():
+        assert all(file.exists() for file, _ in page.targets()), page.path
     changes = (root / "changes.html").read_text()
     assert "New on the board: b." in changes
     assert 'href="months/2024-07/index.html"' in changes
