@@ -211,15 +211,12 @@ def start_all(services: Mapping[str, Service], folder: Path) -> Iterator[Process
 
 
 @contextlib.contextmanager
-def stack(
-    folder: Path, variables: Mapping[str, str], compose: Path = COMPOSE
-) -> Iterator[dict[str, Process]]:
+def stack(folder: Path, variables: Mapping[str, str]) -> Iterator[dict[str, Process]]:
     """Run all services during the ``with`` block, which begins when all services are healthy.
 
     Args:
         folder: folder for the files of the services; user ``postgres`` must have access.
         variables: the variables of ``.env``; only services of its active profiles are run.
-        compose: path of the compose file.
 
     Raises:
         ComposeError: the compose file cannot be run on this machine, or a service fails.
@@ -229,7 +226,7 @@ def stack(
             raise ComposeError(f"{program} is not installed: see deployments/install-*.sh")
     running: dict[str, Process] = {}
     try:
-        for process in start_all(read_services(compose, variables), folder):
+        for process in start_all(read_services(COMPOSE, variables), folder):
             running[process.service.name] = process
         for process in running.values():
             if process.service.health is not None:

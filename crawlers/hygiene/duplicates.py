@@ -7,7 +7,6 @@ number of sealed months: 83 months of 3,000 documents of 8 kB take 5 s.
 from __future__ import annotations
 
 import datetime as dt
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,11 +15,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from core.corpus.partition import Partition, Seal, list_sealed
 from core.month import Month
-from core.schemas.tables import DUPLICATES, validate
+from core.schemas.tables import DUPLICATES
 from core.storage.store import Store
 from crawlers.contract import DropReason
 from crawlers.hygiene.month_texts import Digests, MonthTexts
@@ -242,14 +240,3 @@ class _FormerVersions:
 def _rank(hit: Hit) -> tuple[bool, Month, float, str]:
     """Return a sort key for the hits of a text; the hit with the smallest key is reported."""
     return not hit.is_exact, hit.month, -hit.similarity, hit.document_id
-
-
-def read_duplicates(store: Store, source: str | None = None) -> pa.Table:
-    """Return the duplicates recorded by ``later_duplicates``, of one source or of all sources."""
-    tables = [DUPLICATES.empty_table()]
-    for seal in list_sealed(store, source):
-        path = f"{seal.folder}/{DUPLICATES_FILE}"
-        if store.exists(path):
-            table = pq.read_table(io.BytesIO(store.read_bytes(path)))
-            tables.append(validate(table, DUPLICATES, where=store.url(path)))
-    return pa.concat_tables(tables)

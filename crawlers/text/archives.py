@@ -69,7 +69,7 @@ def read_files(
     return files
 
 
-def gunzip(data: bytes, max_bytes: int = MAX_TOTAL_BYTES) -> bytes:
+def gunzip(data: bytes) -> bytes:
     """Decompress all members of gzip data (RFC 1952); stop once the result is too large.
 
     Raise ItemUnavailable: ``bad_archive`` (damaged, cut short, too many members) or ``too_large``.
@@ -88,8 +88,8 @@ def gunzip(data: bytes, max_bytes: int = MAX_TOTAL_BYTES) -> bytes:
                 raise ItemUnavailable("bad_archive", f"damaged gzip: {error}") from error
             data = unpacker.unconsumed_tail
             unpacked += block
-            if len(unpacked) > max_bytes:
-                raise ItemUnavailable("too_large", f"unpacks to more than {max_bytes} bytes")
+            if len(unpacked) > MAX_TOTAL_BYTES:
+                raise ItemUnavailable("too_large", f"unpacks to more than {MAX_TOTAL_BYTES} bytes")
             if not block and not data and not unpacker.eof:
                 raise ItemUnavailable("bad_archive", "the gzip stream is cut short")
         data = unpacker.unused_data  # the rest: further members, or padding with zeros

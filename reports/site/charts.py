@@ -198,13 +198,13 @@ def main() -> None:
         sys.stdout.write(json.dumps(line) + "\n")
 
 
-def time_axis(months: Sequence[dt.date], name: str = "month") -> dict[str, Any]:
-    """Return the horizontal encoding of a column of months: UTC, with at most eight labels."""
+def time_axis(months: Sequence[dt.date]) -> dict[str, Any]:
+    """Return the horizontal encoding of column ``month``: UTC, with at most eight labels."""
     first, last = min(months), max(months)
     num_months = 12 * (last.year - first.year) + last.month - first.month + 1
     by_year = num_months > 24
     return {
-        "field": name,
+        "field": "month",
         "type": "temporal",
         "title": None,
         "scale": {"type": "utc"},

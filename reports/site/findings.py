@@ -13,6 +13,7 @@ from typing import Any
 
 Row = Mapping[str, Any]
 MAX_Q = 0.05
+_MOST_LISTED = 3
 
 
 def board_finding(rows: Sequence[Row]) -> str:
@@ -46,11 +47,11 @@ def is_sure(q_value: float | None) -> bool:
     return q_value is not None and q_value <= MAX_Q
 
 
-def listed(names: Iterable[str], most: int = 3) -> str:
+def listed(names: Iterable[str]) -> str:
     """Return names as ``a, b and c``, or ``a, b, c and 4 more``."""
     names = list(names)
-    if len(names) > most + 1:
-        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    if len(names) > _MOST_LISTED + 1:
+        return f"{', '.join(names[:_MOST_LISTED])} and {len(names) - _MOST_LISTED} more"
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 

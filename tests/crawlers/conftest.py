@@ -6,14 +6,23 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from core.errors import ItemFailed, ItemUnavailable
 from crawlers.contract import Document, Drop, Item
+from simulator.server import Web, serve_sites
 
 MARKED = Path(__file__).parent / "marked"
 Crawl = Callable[..., list[Item]]
+
+
+@pytest.fixture
+def web(site: Any) -> Iterator[Web]:
+    """Serve the site of fixture ``site``; modules with several sites replace this fixture."""
+    with serve_sites([site]) as running:
+        yield running
 
 
 def documents_of(items: list[Item]) -> list[Document]:

@@ -41,7 +41,7 @@ from crawlers.crawl import crawl_partition
 from crawlers.manifest import lack_of
 from crawlers.text.cleaning import CLEANER_VERSION
 from crawlers.web.pacing import CircuitOpen
-from simulator.server import Fault, Request, Response, Web, serve_sites
+from simulator.server import Fault, Request, Response, Web
 from tests.crawlers.conftest import prose
 
 MARCH = Month("2024-03")
@@ -122,12 +122,6 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ToySite]:
     monkeypatch.setattr(crawlers, "__path__", [*crawlers.__path__, str(folder)])
     yield ToySite()
     sys.modules.pop("crawlers.toy", None)
-
-
-@pytest.fixture
-def web(site: ToySite) -> Iterator[Web]:
-    with serve_sites([site]) as web:
-        yield web
 
 
 @pytest.fixture

@@ -53,21 +53,29 @@ def describe_view(file: Path) -> ViewDescription:
     """Return the description of the view that a ``.sql`` file creates.
 
     Descriptions and units of columns come from ``views/columns.yml`` by column name, unless the
-    ``.yml`` file of the view has its own.
+    ``.yml`` file of the view has its own. If it only lists the names of columns, their facts are
+    those of ``<view>_details``, or of the macro ``<view>_at``.
     """
     fields = _read_yaml(file.with_suffix(".yml"))
-    shared = _read_yaml(_ROOM / "views" / "columns.yml")
     text = file.read_text(encoding="utf-8")
     code = "\n".join(line.partition("--")[0] for line in text.splitlines())
     return ViewDescription(
         description=fields["description"],
         grain=tuple(fields["grain"]),
         reads=frozenset(_RELATION.findall(code)) & _relations(),
-        columns={
-            name: {**shared.get(name, {}), **facts} for name, facts in fields["columns"].items()
-        },
+        columns=_facts_of_columns(file),
         is_internal=_INTERNAL.search(code) is not None,
     )
+
+
+def _facts_of_columns(file: Path) -> dict[str, dict[str, Any]]:
+    columns = _read_yaml(file.with_suffix(".yml"))["columns"]
+    if isinstance(columns, list):
+        longer = (file.with_stem(f"{file.stem}{ending}") for ending in ("_details", "_at"))
+        facts = _facts_of_columns(next(filter(Path.exists, longer)))
+        return {name: facts[name] for name in columns}
+    shared = _read_yaml(_ROOM / "views" / "columns.yml")
+    return {name: {**shared.get(name, {}), **facts} for name, facts in columns.items()}
 
 
 @functools.cache

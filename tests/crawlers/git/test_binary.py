@@ -1,5 +1,4 @@
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -9,7 +8,7 @@ from core.errors import SourceUnavailable, StorageError, UsageError
 from core.month import Month
 from crawlers.git import binary as git_module
 from crawlers.git.binary import Git
-from simulator.server import Fault, Request, Response, Web, running, serve_sites
+from simulator.server import Fault, Request, Response, Web, running
 from simulator.sites import github
 from simulator.world import World
 from tests.crawlers.conftest import refused
@@ -30,12 +29,6 @@ class RecordingSite(github.Site):
 @pytest.fixture
 def site() -> RecordingSite:
     return RecordingSite(World(0, Month("2024-01"), Month("2024-02")))
-
-
-@pytest.fixture
-def web(site: RecordingSite) -> Iterator[Web]:
-    with serve_sites([site]) as served:
-        yield served
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 import datetime as dt
 import socket
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,7 +20,7 @@ from crawlers.questions.contract import list_question_sources
 from crawlers.questions.crawl import crawl_questions
 from crawlers.web.fetcher import Fetched
 from simulator.forecasts import SimulatedQuestion
-from simulator.server import Fault, Web, serve_sites
+from simulator.server import Fault, Web
 from simulator.sites import gjo
 from simulator.world import World
 from tests.crawlers.questions.scene import FEBRUARY, MARCH
@@ -35,12 +34,6 @@ NOW = dt.datetime(2026, 11, 1, tzinfo=dt.UTC)
 @pytest.fixture
 def site() -> gjo.Site:
     return gjo.Site(World(3, FEBRUARY, MARCH))
-
-
-@pytest.fixture
-def web(site: gjo.Site) -> Iterator[Web]:
-    with serve_sites([site]) as web:
-        yield web
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Crawls of a simulated site; a module has its source's name, ``Site``, ``WORLD`` and ``MONTH``."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from core.settings import Settings
 from crawlers.contract import CrawlContext, Item, load_crawler
 from crawlers.web import pacing
 from crawlers.web.fetcher import Fetcher
-from simulator.server import Web, serve_sites
+from simulator.server import Web
 from tests.crawlers.conftest import Crawl
 
 
@@ -22,12 +21,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def site(request: pytest.FixtureRequest) -> Any:
     return request.module.Site(request.module.WORLD)
-
-
-@pytest.fixture
-def web(site: Any) -> Iterator[Web]:
-    with serve_sites([site]) as running:
-        yield running
 
 
 @pytest.fixture

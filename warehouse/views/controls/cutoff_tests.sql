@@ -21,14 +21,7 @@ with ranked as (
 tested as (
     select
         * exclude (num_tests, position),
-        case
-            when p_value is not null
-                then
-                    least(1, min(p_value * num_tests / position) over (
-                        partition by protocol, source is null
-                        order by position desc
-                    ))
-        end as q_value
+        false_discovery_rate(p_value, num_tests, position, row(protocol, source is null)) as q_value
     from ranked
 ),
 

@@ -58,14 +58,8 @@ select
     value - t_975(degrees_of_freedom) * standard_error as value_low,
     value + t_975(degrees_of_freedom) * standard_error as value_high,
     p_value,
-    case
-        when p_value is not null
-            then
-                least(1, min(p_value * num_tests / position) over (
-                    partition by protocol, effect, source is null
-                    order by position desc
-                ))
-    end as q_value,
+    false_discovery_rate(p_value, num_tests, position, row(protocol, effect, source is null))
+        as q_value,
     degrees_of_freedom,
     reason
 from ranked;

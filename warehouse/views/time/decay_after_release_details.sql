@@ -62,14 +62,7 @@ select
     decay_mean_pct - half_mean as decay_mean_pct_low,
     decay_mean_pct + half_mean as decay_mean_pct_high,
     p_value,
-    case
-        when p_value is not null
-            then
-                least(1, min(p_value * num_tests / position) over (
-                    partition by protocol
-                    order by position desc
-                ))
-    end as q_value,
+    false_discovery_rate(p_value, num_tests, position, protocol) as q_value,
     decay_mean_pct - error_mean as decay_mean_pct_low_documents,
     decay_mean_pct + error_mean as decay_mean_pct_high_documents,
     decay_3_pct,

@@ -72,14 +72,7 @@ select
     slope - error as tbi_per_month_low,
     slope + error as tbi_per_month_high,
     p_value,
-    case
-        when p_value is not null
-            then
-                least(1, min(p_value * num_tests / position) over (
-                    partition by protocol
-                    order by position desc
-                ))
-    end as q_value,
+    false_discovery_rate(p_value, num_tests, position, protocol) as q_value,
     slope - document_error as tbi_per_month_low_documents,
     slope + document_error as tbi_per_month_high_documents,
     12 * slope as tbi_per_year,

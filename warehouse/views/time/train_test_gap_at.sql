@@ -88,14 +88,7 @@ create or replace macro train_test_gap_at(split_on) as table
         bits_per_byte_gap - gap_half as bits_per_byte_gap_low,
         bits_per_byte_gap + gap_half as bits_per_byte_gap_high,
         p_value,
-        case
-            when p_value is not null
-                then
-                    least(1, min(p_value * num_tests / position) over (
-                        partition by protocol
-                        order by position desc
-                    ))
-        end as q_value,
+        false_discovery_rate(p_value, num_tests, position, protocol) as q_value,
         bits_per_byte_gap - gap_error as bits_per_byte_gap_low_documents,
         bits_per_byte_gap + gap_error as bits_per_byte_gap_high_documents,
         bits_per_byte_before,
