@@ -10,10 +10,12 @@ ARG PYTHON=python:3.11.15-slim-bookworm
 FROM ${PYTHON} AS build
 ARG TORCH=cpu
 WORKDIR /app
-COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY pyproject.toml constraints.txt requirements.txt README.md LICENSE ./
 # The CPU build of torch has an index of its own; the registry's build of the same version carries
-# CUDA. --no-deps: that index lacks the pinned versions of what torch needs; they come with tidemark.
+# CUDA. --no-deps: that index lacks the pinned versions of what torch needs, which are there already.
 RUN python -m venv --without-pip /opt/tidemark \
+    && pip --python /opt/tidemark install --no-cache-dir --require-hashes --no-deps \
+           -r requirements.txt \
     && case "$TORCH" in \
         cpu) pip --python /opt/tidemark install --no-cache-dir --no-deps -c constraints.txt torch \
                  --index-url https://download.pytorch.org/whl/cpu ;; \
@@ -34,7 +36,7 @@ COPY cli cli
 COPY deployments deployments
 # Editable, as everywhere: a flow's entrypoint is a file of /app. Compiled, because nobody may write
 # there later.
-RUN pip --python /opt/tidemark install --no-cache-dir -c constraints.txt -e '.[telemetry]' \
+RUN pip --python /opt/tidemark install --no-cache-dir --no-deps --no-build-isolation -e . \
     && python -m compileall -q /app
 
 FROM ${PYTHON} AS base

@@ -7,24 +7,30 @@ VENV := .venv
 BIN := $(VENV)/bin
 LAKE_VENV := .venv-ducklake
 SBOM_VENV := .venv-sbom
+LOCK_VENV := .venv-lock
 # Python compiles what it imports, which is a small part of what is installed.
-PIP_INSTALL := $(BIN)/pip install --no-compile --quiet --quiet --disable-pip-version-check \
-  -c constraints.txt
+PIP_INSTALL := $(BIN)/pip install --no-compile --quiet --quiet --disable-pip-version-check
+# torch has no hashes, because its builds differ: docs/adr/0006-pinned-dependencies.md.
+define install
+@$(PIP_INSTALL) --require-hashes --no-deps -r $(1)
+@$(PIP_INSTALL) -c constraints.txt torch
+@$(PIP_INSTALL) --no-deps --no-build-isolation -e .
+endef
 
 .PHONY: help
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+$(VENV)/.installed: pyproject.toml constraints.txt requirements.txt
 	@echo "Installing tidemark into $(VENV) (about 2 GB, one to two minutes) …"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(PIP_INSTALL) -e .
+	$(call install,requirements.txt)
 	@touch $@
 
-$(VENV)/.installed-dev: pyproject.toml constraints.txt
+$(VENV)/.installed-dev: pyproject.toml constraints.txt requirements-dev.txt
 	@echo "Installing tidemark and what checks and tests need into $(VENV) …"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(PIP_INSTALL) -e '.[dev,bench]'
+	$(call install,requirements-dev.txt)
 	@touch $(VENV)/.installed $@
 
 .PHONY: install
@@ -112,13 +118,25 @@ handbook: $(VENV)/.installed ## Write docs/warehouse.md again, after a change of
 	@$(BIN)/python -m warehouse.read.handbook > handbook.new
 	@mv handbook.new docs/warehouse.md
 
+$(LOCK_VENV)/bin/uv:
+	@$(PYTHON) -m venv $(LOCK_VENV)
+	@$(LOCK_VENV)/bin/pip install --quiet --disable-pip-version-check uv==0.13.9
+
+# uv reads hashes from the index; pip-compile would download the files of all platforms.
+LOCK := $(LOCK_VENV)/bin/uv pip compile pyproject.toml -c constraints.txt --generate-hashes \
+  --universal --python-version 3.11 --no-annotate --no-header --quiet
+WITHOUT_TORCH := awk '/^[a-zA-Z]/ {keep = !/^(torch|triton|cuda-|nvidia-)/ || /^nvidia-ml-py/} keep'
+
 .PHONY: constraints
-constraints: $(VENV)/.installed-dev ## Pin every dependency again
+constraints: $(VENV)/.installed-dev $(LOCK_VENV)/bin/uv ## Pin every dependency again
 	@{ head -2 constraints.txt; \
 	   $(BIN)/pip-compile --all-extras --strip-extras --no-emit-index-url --no-emit-find-links \
 	     --no-header --no-annotate --quiet --output-file - pyproject.toml \
 	   | grep -E '^[a-zA-Z]' | sed 's/+cpu//'; } > constraints.new
 	@mv constraints.new constraints.txt
+	@{ head -2 requirements.txt; $(LOCK) --extra telemetry | $(WITHOUT_TORCH); } > lock.new
+	@{ head -2 requirements.txt; $(LOCK) --extra dev --extra bench | $(WITHOUT_TORCH); } > dev.new
+	@mv lock.new requirements.txt && mv dev.new requirements-dev.txt
 
 # The tool has a venv of its own: it needs another chardet than constraints.txt has.
 $(SBOM_VENV)/bin/cyclonedx-py:

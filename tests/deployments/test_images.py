@@ -83,7 +83,7 @@ def test_images_are_pinned_and_run_as_nobody_special() -> None:
         assert not users or users[-1] == "1000:1000"
     for image in re.findall(r"image: \$\{(?!TIDEMARK)\w+:-(.+)\}", COMPOSE.read_text()):
         assert re.fullmatch(r"\w+:\d+\.\d+(\.\d+)?-\w+", image)
-    assert "-c constraints.txt -e '.[telemetry]'" in text
+    assert "--require-hashes --no-deps \\\n           -r requirements.txt" in text
 
 
 def test_every_package_is_copied_into_the_image() -> None:
