@@ -1,3 +1,4 @@
+import datetime as dt
 import signal
 import threading
 import time
@@ -15,7 +16,7 @@ from prefect.states import Crashed, Pending, Running
 
 from core.corpus.partition import Seal
 from core.gpus import Gpu, host_of
-from core.run_record import Outcome, RunRecord
+from core.run_record import Outcome, RunRecord, RunRequest
 from core.settings import Settings
 from core.storage.store import Store
 from deployments.deploy import deploy
@@ -194,6 +195,27 @@ def test_models_go_to_the_pools_of_their_size_and_slow_ones_get_further_runs(
         look(record, quick, times=1)
     [idle] = [run for run in parts_of(client, "pools") if run.parameters.get("helps")]
     assert idle.state and idle.state.is_cancelled(), "its model is done"
+
+
+def test_models_that_answer_questions_have_child_runs_that_the_server_accepts(
+    client: SyncPrefectClient, store: Store, quick: Settings
+) -> None:
+    given = {"first": "2024-01", "last": "2024-01", "sources": None, "protocol": None}
+    now = dt.datetime.now(dt.UTC)
+    for stage, parameters in (("answer", given), ("solve", {"puzzles": None})):
+        record = RunRecord(store, stage)
+        request = {"run": stage, "started_at": now, "months": (), "sources": (), "protocol": ""}
+        asked = {**parameters, "options": {}}
+        record.begin(
+            RunRequest(**request, models=("gpt2",), stages=(stage,), parameters=asked)  # type: ignore[arg-type]
+        )
+        look(record, quick, times=2)
+        [run] = parts_of(client, stage)
+        assert run.work_pool_name == "gpu"
+        assert run.parameters == {**asked, "models": ["gpt2"], "run": stage}
+        record.settle(stage, "gpt2", Outcome(done=1, items=7))  # type: ignore[arg-type]
+        look(record, quick)
+        assert record.finish("").cells == 1
 
 
 @flow(name="waiting")
