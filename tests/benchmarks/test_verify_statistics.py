@@ -88,7 +88,7 @@ def test_wrong_intervals_fail(
     assert text.count("| FAILED |") == 2
     assert shares.read_text().splitlines()[:2] == [header, former[0]]
     assert former[1] not in shares.read_text()
-    assert shares.read_text().count(",1,0,≥ 93 %,FAILED,") == 2
+    assert shares.read_text().count(",0,≥ 93 %,FAILED,") == 2
 
 
 def test_a_world_is_the_same_beside_others() -> None:

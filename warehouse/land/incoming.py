@@ -175,9 +175,10 @@ class Incoming:
 
 def _require_short_names(path: Path) -> None:
     """Raise SchemaMismatch if a name is too long, before names are decoded for each row."""
-    names = [field.name for field in LOSSES if pa.types.is_string(field.type)]
-    with path.open("rb") as stream, pq.ParquetFile(stream, read_dictionary=names) as file:
-        present = [name for name in names if file.schema_arrow.names.count(name) == 1]
+    there = pq.read_schema(path).names
+    texts = [field.name for field in LOSSES if pa.types.is_string(field.type)]
+    present = [name for name in texts if there.count(name) == 1]
+    with path.open("rb") as stream, pq.ParquetFile(stream, read_dictionary=present) as file:
         places = {file.schema.column(n).path: n for n in range(file.metadata.num_columns)}
         for group in range(file.num_row_groups):  # Arrow cannot join dictionaries of two groups
             for name in present:

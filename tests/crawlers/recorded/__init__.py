@@ -6,6 +6,7 @@ A module has ``CASES``. The tests in ``test_recordings.py`` run all of them.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ class Replay(Site):
 @contextmanager
 def replay(settings: Settings, *sites: Replay) -> Iterator[tuple[Settings, Web]]:
     """Serve the sites on loopback; yield settings that lead to them, and the log of requests."""
-    with serve_sites(sites) as web:
+    # A later server may get the same port: no response of it may be in the cache.
+    with serve_sites(sites) as web, tempfile.TemporaryDirectory() as scratch:
         found = {"sites": dict(web.urls), "contact": "operator@example.org"}
-        yield settings.model_copy(update=found), web
+        yield settings.model_copy(update={**found, "work_dir": Path(scratch)}), web

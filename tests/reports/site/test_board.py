@@ -64,7 +64,7 @@ def test_few_rows_are_in_the_page_and_the_others_in_a_file(
     publish_figures: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(build, "MAX_ROWS", 2)
-    monkeypatch.setitem(build._environment().globals, "max_rows", 2)
+    monkeypatch.setitem(build.environment().globals, "max_rows", 2)
     figures = {key: 1.0 + n for n in range(3) for key in level(f"m<{n}>", "news", 1.0, 1)}
     root = Path(build.write_site(publish_figures(figures))).parent
     page = (root / "index.html").read_text()

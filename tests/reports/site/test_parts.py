@@ -36,7 +36,7 @@ def test_charts_for_papers_have_the_stated_width(usual: Settings, tmp_path: Path
     assert box is not None
     assert abs(float(box[1]) - 85 / 25.4 * 72) <= 0.01
     with pytest.raises(UsageError, match="has no chart"):
-        write_figures(usual, tmp_path, "methods", 85)
+        write_figures(usual, tmp_path, "changes", 85)
 
 
 @pytest.mark.slow

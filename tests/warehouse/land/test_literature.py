@@ -160,7 +160,7 @@ def test_percentages(settings: Settings, write: Any, ask: Any) -> None:
 HOSTILE = [
     "'); drop table internal.published_rates; --", "=cmd|' /C calc'!A0",
     "<script>alert(1)</script>",
-    "a,\"b\"\nc", "模型 🌊", "$reference", "NA", "null", "x" * 5000,
+    "a,\"b\"\nc", "模型 🌊", "$reference", "NA", "null", "x" * 4000,
 ]  # fmt: skip
 
 
