@@ -38,7 +38,12 @@ _REFUSED: dict[str, tuple[int, int | None]] = {
     "keyctl": (250, 219), "shmget": (29, 194), "msgget": (68, 186), "semget": (64, 190),
     "mq_open": (240, 180), "bpf": (321, 280), "perf_event_open": (298, 241), "setns": (308, 268),
     "unshare": (272, 97), "mount": (165, 40), "open_by_handle_at": (304, 265),
+    "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240), "kcmp": (312, 272),
+    "setpriority": (141, 140), "ioprio_set": (251, 30), "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119), "sched_setaffinity": (203, 122), "sched_setattr": (314, 274),
+    "migrate_pages": (256, 238), "move_pages": (279, 239),
 }  # fmt: skip
+_LIMITS = (302, 261)  # prlimit64, allowed for the calling process alone: libraries read its limits
 # Calls that Landlock does not know and that change a file's mode, owner, times or attributes. They
 # seem to succeed and do nothing, because libraries use them on their own files.
 _IGNORED: dict[str, tuple[int, int | None]] = {
@@ -151,7 +156,13 @@ def _limit_calls(library: Any) -> None:
     ]
     for number, answer in numbers:
         steps += [(_EQUAL, 0, 1, number or 0), (_RETURN, 0, 0, _ERROR | answer)]
-    steps.append((_RETURN, 0, 0, _ALLOW))
+    steps += [
+        (_EQUAL, 0, 3, _LIMITS[column]),
+        (_LOAD, 0, 0, 16),  # its first argument, a process; 0: the caller
+        (_EQUAL, 1, 0, 0),
+        (_RETURN, 0, 0, _ERROR | errno.EPERM),
+        (_RETURN, 0, 0, _ALLOW),
+    ]
     code = b"".join(struct.pack("HBBI", *step) for step in steps)
     buffer = ctypes.create_string_buffer(code, len(code))
     program = struct.pack("HP", len(steps), ctypes.addressof(buffer))

@@ -92,14 +92,18 @@ def rwkv(folder: Path) -> ModelEntry:
 @pytest.mark.parametrize(
     "make",
     [
-        pytest.param(own_code, marks=pytest.mark.slow),
-        pytest.param(pickled, marks=pytest.mark.slow),
+        pytest.param(own_code, marks=pytest.mark.slow), pytest.param(pickled, marks=pytest.mark.slow),
         falcon_h1, qwen3_5, mamba_ssm, rwkv,
     ],
 )  # fmt: skip
 def test_a_model_goes_through_all_instruments(
-    make: Callable[[Path], ModelEntry], tmp_path: Path, settings: Settings
+    make: Callable[[Path], ModelEntry],
+    tmp_path: Path,
+    settings: Settings,
+    request: pytest.FixtureRequest,
 ) -> None:
+    if make in (own_code, pickled):
+        request.getfixturevalue("confinement")
     entry = make(tmp_path / "model")
     scorer = load_scorer(entry, settings)
     assert isinstance(scorer, TokenScorer)

@@ -28,7 +28,7 @@ SECRET = "a-planted-secret"
 
 # What the code tries; ``found`` returns the names of what succeeds.
 INTRUDER = """
-import os, socket, subprocess, tempfile
+import os, resource, socket, subprocess, tempfile
 from pathlib import Path
 
 AIMS = {aims}
@@ -51,9 +51,11 @@ def mode():
     return os.stat(AIMS["root"]).st_mode != before
 def listing(): return os.listdir(AIMS["root"])
 def signals(): os.kill(os.getppid(), 0); return True
+def limits(): return resource.prlimit(os.getppid(), resource.RLIMIT_CORE)
+def cores(): os.sched_setaffinity(os.getppid(), os.sched_getaffinity(0)); return True
 
 TRIES = (tcp, udp, unix, environment, parent, program, credentials, data_root, listing, signals,
-         truncation, emptying, removal, mode)
+         limits, cores, truncation, emptying, removal, mode)
 
 def found():
     names = []
@@ -126,6 +128,7 @@ def run(code: str, environment: dict[str, str], home: Path) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.usefixtures("confinement")
 def test_a_confined_process_reaches_nothing_that_a_free_one_reaches(
     aims: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -144,6 +147,7 @@ def test_a_confined_process_reaches_nothing_that_a_free_one_reaches(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("confinement")
 def test_own_code_scores_as_the_plain_class_and_finds_nothing(
     aims: dict[str, Any], llama_folder: str, copy_of: CopyOf, settings: Settings,
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
