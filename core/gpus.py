@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import logging
 import socket
 import time
@@ -24,7 +25,7 @@ from filelock import FileLock, ReadWriteLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from core.environment import given_gpus, simulated_gpus
-from core.errors import UsageError
+from core.errors import StorageError, UsageError
 from core.storage.store import Store, explain_disk_errors, path_part
 
 FOLDER = "gpus"  # of the data root: what workers have; of the scratch folder: locks
@@ -155,7 +156,7 @@ def hold_gpus(
 
 
 def _insist(take: Callable[[], object], what: str, rest: Callable[[float], None]) -> None:
-    for attempt in range(2**62):
+    for attempt in itertools.count():
         with contextlib.suppress(Timeout):
             take()
             return
@@ -217,8 +218,8 @@ def read_fleet(store: Store) -> Fleet:
     for path in store.list(f"{FOLDER}/*.json"):
         try:
             hosts.append(Host.model_validate_json(store.read_bytes(path)))
-        except ValidationError as error:
-            _log.warning("passed over: %s: %s", store.url(path), error.errors()[0]["msg"])
+        except (ValidationError, StorageError) as error:  # the worker may have ended meanwhile
+            _log.warning("passed over: %s: %s", store.url(path), str(error).partition("\n")[0])
     return Fleet(tuple(hosts))
 
 

@@ -171,13 +171,13 @@ def estimate_work(
     protocol = get_protocol(settings.protocol).name
     left, token_s = dict[str, list[int]](), dict[str, float | None]()
     for model, entry in entries.items():
-        losses = [path for path in list_losses(store, entry.name) if f"/{protocol}-" in path]
-        # Folder and digest of a partition are in the path of the file; see ``Cell``.
-        done = {(path.split("/", 2)[2].rsplit("/", 1)[0], _digest_of(path)) for path in losses}
+        losses = {path: _key_of(path) for path in list_losses(store, entry.name)}
+        losses = {path: key for path, key in losses.items() if key[1] == protocol}
+        done = set(losses.values())
         left[model] = [
             seal.num_bytes
             for seal in seals
-            if (seal.partition.path.removeprefix("corpus/"), seal.digest[:12]) not in done
+            if (seal.partition.path.removeprefix("corpus/"), protocol, seal.digest[:12]) not in done
         ]
         records = [f"{path.removesuffix('.parquet')}.json" for path in sorted(losses)]
         token_s[model] = median_seconds(store, records, per_token=True)
@@ -190,8 +190,11 @@ def estimate_work(
     return list(works.values())
 
 
-def _digest_of(path: str) -> str:
-    return (path.rsplit("-", 2) + ["", ""])[1]
+def _key_of(path: str) -> tuple[str, str, str]:
+    """Return partition folder, protocol and partition digest of a file of losses; see ``Cell``."""
+    folder, _, name = path.split("/", 2)[2].rpartition("/")
+    protocol, _, digest, _ = (name.rsplit("-", 3) + ["", "", ""])[:4]
+    return folder, protocol, digest
 
 
 def _size(entry: ModelEntry) -> float:
