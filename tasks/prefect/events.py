@@ -48,7 +48,6 @@ REPORT_VIEWS = (
     "forecast_position_bias",
     "forecast_tbi",
     "headline",
-    "headline_at",
     "model_difference",
     "model_sensitivity",
     "month_difficulty",

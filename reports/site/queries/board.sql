@@ -1,6 +1,4 @@
 -- The board: one row per model that is compared under the default protocol.
--- interval_basis: months (would other months like these say the same?), or documents (would other
---   documents of these months?) while months are too few for the former.
 with forecasts as (
     select
         model,
@@ -18,26 +16,6 @@ puzzles as (
     from scylla_scores
     where level is null and ood_split = 'ood' and rules = 'strict'
     group by model
-),
-
-levels as (
-    select
-        model,
-        bits_per_byte,
-        rank,
-        num_sources,
-        num_months,
-        if(is_over_time, 'months', 'documents') as interval_basis,
-        if(is_over_time, bits_per_byte_low, bits_per_byte_low_documents) as bits_per_byte_low,
-        if(is_over_time, bits_per_byte_high, bits_per_byte_high_documents) as bits_per_byte_high,
-        if(is_over_time, rank_low, rank_low_documents) as rank_low,
-        if(is_over_time, rank_high, rank_high_documents) as rank_high
-    from (
-        select
-            *,
-            bool_or(rank_low is not null) over () as is_over_time
-        from headline
-    ) as h
 )
 
 select
@@ -57,9 +35,7 @@ select
     h.rank,
     h.rank_low,
     h.rank_high,
-    if(
-        h.rank_low = h.rank_high, cast(h.rank as varchar), h.rank_low || '–' || h.rank_high
-    ) as rank_set,
+    h.rank_set,
     g.value as adjusted_gap,
     g.value_low as adjusted_gap_low,
     g.value_high as adjusted_gap_high,
@@ -78,7 +54,7 @@ select
     h.num_sources,
     h.num_months,
     h.interval_basis
-from levels as h
+from internal.headline_shown_at(cast(null as date), cast(null as date)) as h
 left join models as m on h.model = m.model
 -- The panel's part of control_adjusted_gap_overall, without what compressors say.
 left join internal.panel_tests as g

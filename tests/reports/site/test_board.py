@@ -129,7 +129,7 @@ def test_labels_do_not_overlap() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("view", ["estimated_cutoff", "headline", "forecast_accuracy"])
+@pytest.mark.parametrize("view", ["estimated_cutoff", "ageing", "forecast_accuracy"])
 def test_a_view_that_fails_is_named_on_each_page(publish_figures: Any, view: str) -> None:
     settings = publish_figures(level("a", "news", 1.0, 1))
     with duckdb.connect(f"{settings.home}/warehouse.duckdb") as database:

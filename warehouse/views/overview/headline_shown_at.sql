@@ -1,0 +1,46 @@
+-- The figures of headline_at with the one interval that a page shows. For the site's board to read.
+-- Grain: one row per compared model with a cell in the window.
+-- Parameters: first and last month, as in headline_at.
+-- interval_basis: months (would other months like these say the same?), or documents (would other
+--   documents of these months?) while months are too few for the former.
+create or replace macro internal.headline_shown_at(first_month, last_month) as table
+    with figures as (
+        select
+            *,
+            bool_or(rank_low is not null) over () as is_over_time
+        from headline_at(first_month, last_month)
+    ),
+
+    shown as (
+        select
+            model,
+            bits_per_byte,
+            rank,
+            num_sources,
+            num_months,
+            case when is_over_time then bits_per_byte_low else bits_per_byte_low_documents end
+                as bits_per_byte_low,
+            case when is_over_time then bits_per_byte_high else bits_per_byte_high_documents end
+                as bits_per_byte_high,
+            case when is_over_time then rank_low else rank_low_documents end as rank_low,
+            case when is_over_time then rank_high else rank_high_documents end as rank_high,
+            case when is_over_time then 'months' else 'documents' end as interval_basis
+        from figures
+    )
+
+    select
+        model,
+        bits_per_byte,
+        bits_per_byte_low,
+        bits_per_byte_high,
+        rank,
+        rank_low,
+        rank_high,
+        case
+            when rank_low = rank_high then cast(rank as varchar)
+            else rank_low || '–' || rank_high
+        end as rank_set,
+        num_sources,
+        num_months,
+        interval_basis
+    from shown;
