@@ -92,7 +92,8 @@ def rwkv(folder: Path) -> ModelEntry:
 @pytest.mark.parametrize(
     "make",
     [
-        pytest.param(own_code, marks=pytest.mark.slow), pytest.param(pickled, marks=pytest.mark.slow),
+        pytest.param(own_code, marks=pytest.mark.slow),
+        pytest.param(pickled, marks=pytest.mark.slow),
         falcon_h1, qwen3_5, mamba_ssm, rwkv,
     ],
 )  # fmt: skip
