@@ -215,13 +215,14 @@ def xray_command(
     name = protocol or settings.protocol
     for found in write_xrays(settings, document, model, name, with_min_k, output):
         for each in found["models"]:
-            scores = {name: round(score, 3) for name, score in each["scores"].items() if score}
-            size = f"{each['num_tokens']:,} tokens, {each['nats']:.3f} nats"
-            out.print(f"{each['name']}: {size}, {scores}", soft_wrap=True)
+            figures = [f"{each['num_tokens']:,} tokens", f"{each['nats']:.3f} nats"]
+            scores = each["scores"].items()
+            figures += [f"{name} {score:.3f}" for name, score in scores if score is not None]
+            out.print(f"{each['name']}: {', '.join(figures)}", soft_wrap=True)
         out.print(f"page {output / found['page']}", soft_wrap=True)
         if not found["is_open"]:
-            says = f"warning: its licence {found['licence']!r} is not known as open; keep the text"
-            err.print(f"{says} to yourself", soft_wrap=True)
+            says = f"warning: its licence {found['licence']!r} is not known as open: do not publish"
+            err.print(f"{says} the page", soft_wrap=True)
 
 
 def print_paths(settings: Settings, report: str) -> None:
