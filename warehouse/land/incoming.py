@@ -61,9 +61,9 @@ class Incoming:
             OSError, pa.ArrowInvalid: the file cannot be read.
             SchemaMismatch: a row violates schema LOSSES or is duplicate; the message names it.
         """
-        _require_short_names(path)
         with contextlib.ExitStack() as stack:
             if not self._read_in_place(path, stack):
+                _require_short_names(path)
                 with path.open("rb") as stream, pq.ParquetFile(stream) as file:
                     batches = file.iter_batches(batch_size=_BATCH_ROWS)
                     self.stage((pa.Table.from_batches([batch]) for batch in batches), str(path))

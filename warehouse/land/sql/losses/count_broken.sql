@@ -7,6 +7,11 @@ where
     or source is null or source = ''
     or document_id is null or document_id = ''
     or protocol is null or protocol = ''
+    or strlen(model) > 4096
+    or strlen(revision) > 4096
+    or strlen(source) > 4096
+    or strlen(document_id) > 4096
+    or strlen(protocol) > 4096
     or day(month) <> 1 or year(month) not between 1 and 9999
     or chunk_index is null or chunk_index < 0
     or coalesce(num_tokens not between 0 and 1099511627775, true)
