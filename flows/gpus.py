@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import FlowRun
@@ -69,6 +70,7 @@ class GpuPools:
         self._starts: list[Start] = []
         self._num_runs: Counter[str] = Counter()  # planned and further runs of each model
         self._num_waits = 0
+        self._seen: tuple[int, frozenset[UUID]] | None = None  # of the last call of choose_helped
 
     def plan(self, stage: Stage, models: Sequence[str], running: set[str]) -> list[Start]:
         """Return the runs of missing models that may be started now or were started, in order.
@@ -96,8 +98,10 @@ class GpuPools:
     ) -> list[Start]:
         """Return further runs of models to start now; ``active`` are child runs without an end."""
         num_free = num_free_workers(client, "gpu")
-        if num_free <= 0:
+        seen = num_free, frozenset(run.id for run in active)
+        if num_free <= 0 or seen == self._seen:  # the answer would be the same
             return []
+        self._seen = seen
         runs = Counter(str(run.parameters.get("model")) for run in active)
         fleet = read_fleet(Store(self._settings.home))
         works = [
