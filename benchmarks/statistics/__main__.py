@@ -2,7 +2,7 @@
 
     python -m benchmarks.statistics                               all worlds: two hours
     python -m benchmarks.statistics --worlds 100 --designs step "two steps"
-    python -m benchmarks.statistics --record    write statistics.md, and the shares of the site, too
+    python -m benchmarks.statistics --record    write the shares that the site shows, too
 
 A row is one figure in one kind of world. The exit code is 1 if a share's Wilson interval lies
 outside its bound. Processor time of each kind of world goes to standard error.
@@ -23,9 +23,7 @@ from benchmarks.statistics.panels import designs
 from benchmarks.statistics.tally import Tally, table
 from core.version import code_version
 
-RECORD = Path(__file__).parents[1] / "statistics.md"
 SHARES = Path(__file__).parents[2] / "reports" / "site" / "data" / "simulations.csv"
-_HEADING = "\n## "
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--worlds", type=int, default=300, help="of each kind (default: 300)")
     parser.add_argument("--seed", type=int, default=0, help="other worlds of the same kinds")
     parser.add_argument("--designs", nargs="+", choices=names, default=names, metavar="NAME")
-    parser.add_argument("--record", action="store_true", help=f"write {RECORD.name}, too")
+    parser.add_argument("--record", action="store_true", help=f"write {SHARES.name}, too")
     parsed = parser.parse_args(given)
     lines = [headline(["python", "-m", "benchmarks.statistics", *given]), "", *table([])]
     print("\n".join(lines), flush=True)
@@ -49,20 +47,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found = measure([name], parsed.worlds, parsed.seed)
         print(f"{name}: {time.process_time() - began:.0f} s of processor time", file=sys.stderr)
         print("\n".join(tally.row for tally in found), flush=True)
+        if parsed.record:
+            record_shares(SHARES, found, code_version())
         tallies += found
     failures = sum(tally.verdict.startswith("FAILED") for tally in tallies)
-    summary = f"\n{failures or 'No'} of {len(tallies)} shares outside their bounds."
-    print(summary)
-    if parsed.record:
-        text = "\n".join([*lines, *(tally.row for tally in tallies), summary])
-        introduction = RECORD.read_text(encoding="utf-8").partition(_HEADING)[0]
-        RECORD.write_text(f"{introduction}{text}\n", encoding="utf-8")
-        record_shares(SHARES, tallies, code_version())
+    print(f"\n{failures or 'No'} of {len(tallies)} shares outside their bounds.")
     return 1 if failures else 0
 
 
 def record_shares(file: Path, tallies: Sequence[Tally], commit: str) -> None:
-    """Write the shares that the site shows; those of other worlds stay as they are."""
+    """Write the shares of these kinds of worlds; those of other kinds stay as they are."""
     worlds = {tally.world for tally in tallies}
     former = csv.DictReader(file.read_text(encoding="utf-8").splitlines())
     kept = [list(row.values()) for row in former if row["world"] not in worlds]

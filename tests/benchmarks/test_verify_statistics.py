@@ -72,8 +72,6 @@ def test_wrong_intervals_fail(
 ) -> None:
     wrong = Figure("monthly_loss", "bits_per_byte", lambda world, row: 9.9)
     monkeypatch.setattr(intervals, "FIGURES", (wrong,))
-    monkeypatch.setattr(verify_statistics, "RECORD", tmp_path / "statistics.md")
-    verify_statistics.RECORD.write_text("Introduction.\n\n## Former table\n")
     shares = tmp_path / "simulations.csv"
     monkeypatch.setattr(verify_statistics, "SHARES", shares)
     header = "world,figure,truth,num_worlds,num_right,bound,verdict,commit"
@@ -82,10 +80,6 @@ def test_wrong_intervals_fail(
     arguments = ["--worlds", "1", "--designs", "30 documents a month", "--record"]
     assert verify_statistics.main(arguments) == 1
     assert capsys.readouterr().out.count("| FAILED |") == 2  # fresh documents, and pages
-    text = verify_statistics.RECORD.read_text()
-    assert text.startswith("Introduction.\n\n## ")
-    assert text.count("\n## ") == 1
-    assert text.count("| FAILED |") == 2
     assert shares.read_text().splitlines()[:2] == [header, former[0]]
     assert former[1] not in shares.read_text()
     assert shares.read_text().count(",0,≥ 93 %,FAILED,") == 2

@@ -1,6 +1,5 @@
 """The parts of the board, rows beyond those of a page, and figures that ship with the code."""
 
-import csv
 import json
 import re
 from pathlib import Path
@@ -17,9 +16,6 @@ from reports.site.findings import ranks_finding, simulations_finding
 from reports.site.radar import radar
 from reports.site.small_database import write_small_database
 from tests.reports.curves import HOSTILE_SOURCE, level, step
-
-ROOT = Path(__file__).parents[3]
-SHARES = ROOT / "reports" / "site" / "data" / "simulations.csv"
 
 
 def test_windows_are_the_newest_year_and_calendar_years() -> None:
@@ -90,18 +86,6 @@ def test_public_addresses_are_absolute_if_they_are_known(publish_figures: Any) -
     write_small_database(settings)
     build.write_site(settings, "data")
     assert 'href="site.duckdb" download' in (root / "data.html").read_text()
-
-
-def test_shares_of_the_site_are_those_of_the_record() -> None:
-    record = (ROOT / "benchmarks" / "statistics.md").read_text(encoding="utf-8")
-    with SHARES.open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) > 300
-    for row in rows:
-        worlds, right = int(row["num_worlds"]), int(row["num_right"])
-        share = f"{100 * right / worlds:.1f} %" if worlds else "–"
-        start = f"| {row['world']} | {row['figure']} | {row['truth']} | {worlds} | {share} |"
-        assert start in record, row
 
 
 def test_the_worst_share_is_in_the_title() -> None:
