@@ -16,7 +16,7 @@ from crawlers.contract import DropReason
 
 # Raise by 1 with a change of this package or of hygiene that changes texts of crawled documents:
 # months of different versions are of different regimes (docs/adr/0033-regimes.md).
-CLEANER_VERSION = 3
+CLEANER_VERSION = 4
 MIN_CHARS = 100  # code points; scores of shorter texts depend more on the protocol than the model
 
 # Line ends that become a newline: CR, vertical tab, form feed, NEL, line and paragraph separators.

@@ -26,6 +26,7 @@ from pylatexenc import latex2text, latexwalker, macrospec
 
 from core.errors import ItemUnavailable
 from crawlers.text import latex_units
+from crawlers.text.latex_conditions import choose_branches
 from crawlers.text.latex_glossary import expand_terms
 from crawlers.text.latex_macros import expand_macros, find_words
 from crawlers.text.latex_mending import mend
@@ -225,7 +226,8 @@ def read_latex(files: Mapping[str, str]) -> Paper:
     shield = Shield()
     plain = shield_code(files, shield)
     styles = [plain[name] for name in plain if name.endswith(".sty")]
-    source = expand_terms(expand_macros(find_words(styles) + join_files(plain)))
+    paper = choose_branches(join_files(plain))
+    source = expand_terms(expand_macros(find_words(styles) + paper))
     bibliography = Bibliography([source, *(plain[name] for name in plain if name.endswith(".bbl"))])
     source = resolve_citations(resolve_references(source), bibliography)
     prose, has_introduction = find_prose(source, shield)

@@ -96,7 +96,7 @@ class _Scanner:
             r"\\begin\s*\{(?P<environment>[A-Za-z]+\*?)\}"
             rf"|\\(?P<inline>{'|'.join(sorted(inline))})(?![A-Za-z])\*?"
             r"|\\(?:url|path|nolinkurl|href)\s*(?:\[[^\]\n]{0,500}\])?\{(?P<address>[^{}\n]+)\}"
-            r"|(?P<off>\\iffalse(?![A-Za-z]))|\\."
+            r"|\\."
             r"|(?P<comment>%[^\n]*(?:\n(?![ \t]*\n)[ \t]*)?)"  # ends before a blank line
             + (rf"|(?P<short>[{bars}])(?P<shorted>[^\n]+?)(?P=short)" if bars else ""),
             re.DOTALL,
@@ -108,8 +108,8 @@ class _Scanner:
             yield text[position : found.start()]
             position = found.end()
             name = found["environment"] or ""
-            if found["off"] or name in self._code or name in self._ignored:
-                last = re.compile(rf"\\end\s*\{{{re.escape(name)}\}}" if name else r"\\fi\b")
+            if name in self._code or name in self._ignored:
+                last = re.compile(rf"\\end\s*\{{{re.escape(name)}\}}")
                 end = None if last.pattern in unclosed else last.search(text, position)
                 if end is None:  # then none of the later ones is closed, either
                     unclosed.add(last.pattern)

@@ -73,7 +73,6 @@ def test_code_that_never_ends_is_text() -> None:
         (r"\verb|%a| b", "%a b"),
         (r"\url{http://a.b/%20c} d", r"\url{http://a.b/%20c} d"),
         (r"a\begin{comment}b \end{comment}c", "ac"),
-        (r"a\iffalse b \fi c", "a c"),
     ],
 )
 def test_comments_go_and_per_cent_signs_stay(source: str, expected: str) -> None:
