@@ -1,6 +1,6 @@
 r"""Conditions of a paper: the branch that LaTeX would typeset.
 
-``\iftrue`` and ``\iffalse`` are known, and so are switches of ``\newif\ifdraft``: they are off until
+``\iftrue`` and ``\iffalse`` are known. So are switches of ``\newif\ifdraft``, which are off until
 ``\drafttrue``. Of other conditions (``\ifx``, ``\ifnum``) both branches stay.
 """
 
@@ -12,7 +12,7 @@ _TOKEN = re.compile(
     r"\\newif\s*\\if(?P<new>[A-Za-z@]+)"
     r"|\\let\s*\\if(?P<alias>[A-Za-z@]+)\s*=?\s*\\if(?P<target>true|false)(?![A-Za-z@])"
     r"|\\(?P<branch>else|fi)(?![A-Za-z@])"
-    # Conditions of packages take groups, and have no \fi. Before a brace, the macro is a definition.
+    # Conditions of packages take groups, and have no \fi. Before a brace: a definition.
     r"|\\if(?P<condition>(?:true|false)(?![A-Za-z@]|\s*\})"
     r"|(?!(?:un)?def(?!ined)|cs(?!name)|(?:true|false)(?![A-Za-z@]))[A-Za-z@]*+(?!\s*[{}]))"
     r"|\\(?P<macro>[A-Za-z@]+)|\\.",
