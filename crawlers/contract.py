@@ -7,7 +7,7 @@ import hashlib
 import importlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Literal, Protocol, TypeVar, cast, get_args
@@ -43,6 +43,7 @@ FAIL_REASONS: tuple[str, ...] = get_args(FailReason)
 
 T = TypeVar("T")
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z]{2,8})?")
+_SUBSET = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,63}")
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,33 @@ class SourceInfo:
     # Text that says why the sites require the operator's contact (``TIDEMARK_CONTACT``), or None.
     needs_contact: str | None = None
     regimes: tuple[Regime, ...] = ()  # dated changes of site or method, the oldest first
+    # Subsets that are sources of their own, such as ``github_new:cpp``: what they are, and their
+    # names; without names, every name that has the form of one. Sources in several languages have
+    # those languages without a word here.
+    subset_kind: Literal["language", "programming language", "archive", "site"] | None = None
+    subset_names: tuple[str, ...] = ()
+
+    def subset(self, name: str) -> SourceInfo:
+        """Return the description of a subset as a source; raise UnknownName if there is none."""
+        kind = "language" if self.language_sites else self.subset_kind
+        names = self.subset_names if kind else ()
+        is_open = kind is not None and not names
+        form = _LANGUAGE if self.language_sites else _SUBSET
+        if not (name in names or (is_open and form.fullmatch(name))):
+            known = [f"{self.name}:{each}" for each in names] or [self.name]
+            raise UnknownName("source", f"{self.name}:{name}", known)
+        sites = self.all_sites((name,)) if self.language_sites else self.sites
+        languages = {"language": name, "programming language": f"code:{name}"}
+        return replace(
+            self,
+            name=f"{self.name}:{name}",
+            title=f"{self.title}: {name}",
+            language=languages.get(kind or "", self.language),
+            sites=sites,
+            language_sites={},
+            min_documents=None,
+            subset_kind=None,
+        )
 
     def regime_of(self, month: Month) -> str | None:
         """Return the label of the last change up to a month; None if there was no change."""
@@ -262,6 +290,7 @@ class CrawlContext:
     seed: int = 0  # seed of the sample; the manifest records it
     max_bytes: int | None = None  # approximate bytes of text to sample; None: no limit
     languages: tuple[str, ...] = ()  # languages to crawl; empty: only the source's own
+    subset: str | None = None  # name of the subset to crawl; None: the source's usual items
 
     @property
     def is_sampled(self) -> bool:
@@ -347,7 +376,28 @@ def list_sources() -> list[str]:
 
 
 def load_crawler(source: str) -> Crawler:
-    """Import the crawler of a source; raise UnknownName if there is no such source."""
-    if source not in (known := list_sources()):
+    """Import the crawler of a source or subset; raise UnknownName if there is no such source."""
+    name, is_subset, subset = source.partition(":")
+    if name not in (known := list_sources()):
         raise UnknownName("source", source, known)
-    return cast(Crawler, importlib.import_module(f"crawlers.{source}"))
+    crawler = cast(Crawler, importlib.import_module(f"crawlers.{name}"))
+    return _SubsetCrawler(crawler, subset) if is_subset else crawler
+
+
+def is_source(source: str) -> bool:
+    """Return True if a name is that of a source, or of a subset of one (``github_new:cpp``)."""
+    return source.partition(":")[0] in list_sources()
+
+
+class _SubsetCrawler:
+    """The crawler of one subset of a source."""
+
+    def __init__(self, crawler: Crawler, subset: str) -> None:
+        self.INFO = crawler.INFO.subset(subset)
+        self._crawler, self._subset = crawler, subset
+        self._languages = (subset,) if crawler.INFO.language_sites else ()
+
+    def fetch_month(self, month: Month, context: CrawlContext) -> Iterator[Item]:
+        """Yield the subset's items of a month; see ``Crawler``."""
+        context = replace(context, subset=self._subset, languages=self._languages)
+        return self._crawler.fetch_month(month, context)

@@ -16,6 +16,7 @@ import datetime as dt
 import itertools
 from collections.abc import Iterator
 from functools import partial
+from pathlib import PurePosixPath
 from urllib.parse import quote
 
 from core.errors import ItemFailed, ItemUnavailable, SourceChanged, SourceError
@@ -33,8 +34,9 @@ from crawlers.contract import (
     SourceInfo,
     missing_item,
 )
+from crawlers.text import code
 from crawlers.text.archives import read_files
-from crawlers.text.code import LICENCE_FILE, blob_id, find_licence, language_of, read_source
+from crawlers.text.code import LICENCE_FILE, blob_id, find_licence, read_source
 
 INFO = SourceInfo(
     name="github_new",
@@ -44,8 +46,11 @@ INFO = SourceInfo(
     category="code",
     sites=github_api.SITES,
     monthly_bytes=35_000_000,
+    subset_kind="programming language",
+    subset_names=tuple(sorted({*code.LANGUAGES.values(), "markdown"})),
 )
-LANGUAGES = ("python",)  # names in GitHub's search and in ``text.code.LANGUAGES``
+DEFAULT_LANGUAGE = "python"
+LANGUAGES = {**code.LANGUAGES, ".md": "markdown"}  # by suffix; names of GitHub's search
 LICENCES = ("mit", "bsd-2-clause", "bsd-3-clause")  # licences, as named in GitHub's search
 MAX_FILES = 10  # maximum per repository, so that no repository dominates a month
 MAX_FILE_BYTES = 10**6
@@ -58,7 +63,7 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
     """Yield files by creation time of their repositories; samples are in random order."""
     api, quota = GitHubApi(context.fetcher), context.quota()
     found: dict[int, Repository] = {}
-    for item in _list_all(api, month):
+    for item in _list_all(api, month, context):
         if not isinstance(item, Repository):
             yield item
         elif item.id in found:
@@ -77,16 +82,18 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
             yield from _visit(api, repository, month, context, quota)
 
 
-def _list_all(api: GitHubApi, month: Month) -> Iterator[Repository | Drop | Failure]:
+def _list_all(
+    api: GitHubApi, month: Month, context: CrawlContext
+) -> Iterator[Repository | Drop | Failure]:
     searches = itertools.count(1)
-    for language in LANGUAGES:
-        for licence in LICENCES:
-            terms = f"language:{language} license:{licence} fork:false archived:false size:>10"
-            for row in _list_window(api, terms, month.start, month.end, searches):
-                if not isinstance(row, Repository) or row.created_at in month:
-                    yield row
-                else:
-                    yield Drop(row.name, "outside_month", row.created_at.isoformat())
+    for licence in LICENCES:
+        language = f"language:{context.subset or DEFAULT_LANGUAGE}"
+        terms = f"{language} license:{licence} fork:false archived:false size:>10"
+        for row in _list_window(api, terms, month.start, month.end, searches):
+            if not isinstance(row, Repository) or row.created_at in month:
+                yield row
+            else:
+                yield Drop(row.name, "outside_month", row.created_at.isoformat())
 
 
 def _list_window(
@@ -131,20 +138,20 @@ def _read_rows(rows: list[object]) -> Iterator[Repository | Drop]:
 def _visit(
     api: GitHubApi, repository: Repository, month: Month, context: CrawlContext, quota: Quota
 ) -> Iterator[Item]:
-    name = repository.name
+    name, language = repository.name, context.subset or DEFAULT_LANGUAGE
     try:
         commit = api.last_commit(name, repository.branch, month.end)
         if commit.committed_at not in month:
             moment = commit.committed_at.isoformat()
             raise ItemUnavailable("outside_month", f"its last commit claims {moment}")
         fetched = api.tarball(name, commit.sha)
-        files = read_files(fetched.body, _is_wanted, MAX_FILE_BYTES)
+        files = read_files(fetched.body, partial(_is_wanted, language), MAX_FILE_BYTES)
         licence = _licence_of(files)
         if licence is None:
             raise ItemUnavailable("licence", f"neither MIT nor BSD at {commit.sha}")
-        paths = [path for path in files if language_of(path) in LANGUAGES]
+        paths = [path for path in files if _language_of(path) == language]
         if not paths:
-            raise ItemUnavailable("empty", f"no file in {' or '.join(LANGUAGES)}")
+            raise ItemUnavailable("empty", f"no file in {language}")
     except SourceError as error:
         yield github_api.missing_repository(name, error)
         return
@@ -157,8 +164,12 @@ def _visit(
     yield from github_api.keep_files(name, makers, quota, most)
 
 
-def _is_wanted(path: str) -> bool:
-    return _is_licence(path) or language_of(path) in LANGUAGES
+def _is_wanted(language: str, path: str) -> bool:
+    return _is_licence(path) or _language_of(path) == language
+
+
+def _language_of(path: str) -> str | None:
+    return LANGUAGES.get(PurePosixPath(path).suffix.lower())
 
 
 def _is_licence(path: str) -> bool:
@@ -192,6 +203,6 @@ def _document(
         licence=licence,
         attribution=f"{name} contributors",
         cluster_id=f"repo:{name}",
-        language=f"code:{language_of(path)}",
+        language=f"code:{_language_of(path)}",
         extra={"commit": commit.sha, "repository_id": repository.id},
     )

@@ -37,6 +37,7 @@ INFO = SourceInfo(
     category="questions",
     sites={SITE: BASE_URL},
     monthly_bytes=6_000_000,
+    subset_kind="site",
 )
 # Host by the API's name of a site, which is the category of its documents.
 SITES: Mapping[str, str] = {
@@ -124,7 +125,8 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
 
 
 def _rounds(api: StackExchange, month: Month, context: CrawlContext) -> list[list[Span]]:
-    by_site = [_spans(api, site, month) for site in SITES]
+    sites = (context.subset,) if context.subset else SITES
+    by_site = [_spans(api, site, month) for site in sites]
     if not context.is_sampled:
         return [[span] for spans in by_site for span in spans]
     for spans in by_site:
@@ -210,7 +212,7 @@ def _with_answers(
 
 def _answers(api: StackExchange, batch: Sequence[Question]) -> dict[str, list[Post]]:
     found: dict[str, dict[int, Post]] = {question.native_id: {} for question in batch}
-    for site in SITES:
+    for site in dict.fromkeys(q.site for q in batch):
         ids = [q.post.id for q in batch if q.site == site and q.has_answers]
         for start in range(0, len(ids), BATCH):
             for row, _ in api.list_answers(site, ids[start : start + BATCH]):
@@ -225,7 +227,7 @@ def _answers(api: StackExchange, batch: Sequence[Question]) -> dict[str, list[Po
 
 
 def _document(question: Question, answers: Sequence[Post], num_later: int) -> Document:
-    host = SITES[question.site]
+    host = SITES.get(question.site, f"{question.site}.stackexchange.com")
     posts = [question.post, *answers]
     url = f"https://{host}/questions/{question.post.id}"
     addresses = [url, *(f"https://{host}/a/{answer.id}" for answer in answers)]

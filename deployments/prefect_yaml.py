@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -76,8 +77,9 @@ class Deployment(_Part):
         )
         schema = parameter_schema(flow).model_dump(mode="json", exclude_none=True)
         if self.flow == "crawl" and "source" in self.parameters:
-            # The server then refuses runs of crawl/arxiv for another source.
-            schema["properties"]["source"]["enum"] = [self.parameters["source"]]
+            # The server then refuses runs of crawl/arxiv for another source than arxiv or a subset.
+            source = re.escape(self.parameters["source"])
+            schema["properties"]["source"]["pattern"] = f"^{source}(:.+)?$"
         return {
             "description": self.description,
             "version": code_version(),

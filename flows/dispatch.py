@@ -62,7 +62,8 @@ class Part:
     def deployment(self, pools: GpuPools) -> str:
         """Return the full name of the deployment that does this part."""
         if self.stage == "crawl" or self.stage == "report":
-            return f"{self.stage}/{self.name or self.stage}"
+            source = self.name.partition(":")[0]  # of a subset, such as github_new:cpp
+            return f"{self.stage}/{source or self.stage}"
         return pools.deployment_of(self.stage, self.name)
 
     def parameters(self, record: RunRecord) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from core.run_record import Outcome, RunRecord, list_runs
 from core.settings import Settings
 from core.storage.claims import list_claimed
 from core.storage.store import Store, name_of_part, path_part
-from crawlers.contract import SourceInfo, list_sources, load_crawler
+from crawlers.contract import SourceInfo, is_source, list_sources, load_crawler
 from models.catalogue import find_model
 from models.scoring.protocols import list_protocols
 from warehouse.database.schema import SNAPSHOT
@@ -164,7 +164,7 @@ class _Corpus:
 
     def _lacks(self, partition: Partition) -> bool:
         if partition.source not in self._infos:
-            is_known = partition.source in self._crawled
+            is_known = is_source(partition.source)
             info = load_crawler(partition.source).INFO if is_known else None
             self._infos[partition.source] = info
         info = self._infos[partition.source]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import datetime as dt
 import email.utils
+import fnmatch
 import functools
 import re
 import unicodedata
@@ -88,6 +89,7 @@ class Listing(NamedTuple):
 def list_month(month: Month, categories: Sequence[str], fetcher: Fetcher) -> Listing:
     """Return the papers of a month from OAI-PMH; if it fails, from the query API; oldest first.
 
+    A category ``q-fin.*`` stands for all of the archive.
     A paper that moved in a list during the crawl is returned twice. The query API may include
     papers of the first minute of the next month.
 
@@ -116,7 +118,8 @@ def list_changed(month: Month, categories: Sequence[str], fetcher: Fetcher) -> l
     server's clock. The cache keeps the lists of ended months for crawls of other months. So
     back-filling many months reads each list once.
     """
-    wanted, found = frozenset(categories), list[Entry | Drop]()
+    wanted = re.compile("|".join(map(fnmatch.translate, categories)))
+    found: list[Entry | Drop] = []
     changed, newest, is_last = month, Month.last_complete() + 1, False
     while not is_last:
         pages = _list_changes(changed, fetcher)
@@ -132,7 +135,7 @@ def list_changed(month: Month, categories: Sequence[str], fetcher: Fetcher) -> l
             paper
             for paper in listed
             if isinstance(paper, Drop)
-            or (paper.published in month and not wanted.isdisjoint(paper.categories))
+            or (paper.published in month and any(map(wanted.match, paper.categories)))
         ]
         changed += 1
     return sorted(found, key=_by_date)

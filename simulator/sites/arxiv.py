@@ -9,6 +9,7 @@ as the templates of https://github.com/arXiv/oaipmh do. Its clock is 45 days aft
 from __future__ import annotations
 
 import datetime as dt
+import fnmatch
 import functools
 import gzip
 import html
@@ -110,14 +111,14 @@ class Site(_Papers):
             return _error_feed("start and max_results must be non-negative integers")
         query = request.arg("search_query")
         window = _WINDOW.search(query)
-        categories = set(re.findall(r"cat:([\w.-]+)", query))
+        categories = set(re.findall(r"cat:([\w.*-]+)", query))
         if window is None or not categories:
             return _error_feed(f"incorrect search_query: {query}")
         found = [
             paper
             for paper in self.papers.values()
             if window[1] <= f"{paper.published:%Y%m%d%H%M}" <= window[2]
-            and categories.intersection(paper.categories)
+            and any(fnmatch.filter(paper.categories, wanted) for wanted in categories)
         ]
         if take_quirk(self, "error_as_200"):
             return _error_feed("The service is temporarily unavailable")
