@@ -25,7 +25,7 @@ from core.month import Month, require_complete
 from core.settings import Settings
 from core.storage.store import Store, explain_disk_errors
 from crawlers.contract import CrawlContext, Crawler, Item, list_sources, load_crawler
-from crawlers.manifest import code_version
+from crawlers.crawling.manifest import code_version
 from crawlers.questions.contract import (
     Found,
     QuestionContext,
