@@ -71,7 +71,7 @@ def _list_versions(month: Month, server: str, fetcher: Fetcher) -> Iterator[_Row
     cursor = total = 0
     while cursor == 0 or cursor < total:
         path = f"/details/{server}/{month.first_day}/{last_day}/{cursor}/json"
-        page = get_list(fetcher, SITE, path, None, _is_busy)
+        page = get_list(fetcher, SITE, path, {}, _is_busy)
         rows, total = _read_list(page)
         if not rows:
             return

@@ -7,7 +7,6 @@ https://api.biorxiv.org.
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 from typing import Any
 
@@ -75,7 +74,8 @@ class Site(WorldSite):
 
 def describe(server: str, article: Article) -> Json:
     """Return the API's record of a preprint."""
-    doi = f"10.64898/{article.published:%Y.%m.%d}.{600_000 + article.number}"
+    number = {"biorxiv": 600_000, "medrxiv": 24_300_000}[server] + article.number
+    doi = f"10.64898/{article.published:%Y.%m.%d}.{number}"
     is_reserved = article.oddity == "all_rights_reserved"
     return {
         "title": "" if article.oddity == "untitled" else article.title.replace("&", "&amp;"),
@@ -84,12 +84,7 @@ def describe(server: str, article: Article) -> Json:
         "date": "" if article.oddity == "dateless" else f"{article.published:%Y-%m-%d}",
         "version": "2" if article.oddity == "second_version" else "1", "type": "new results",
         "license": "cc_no" if is_reserved else LICENCES[article.number % len(LICENCES)],
-        "category": "neuroscience", "abstract": article.story.text.replace("&", "&amp;"),
+        "category": "neuroscience", "abstract": " ".join(article.story.paragraphs),
         "jatsxml": f"https://www.{server}.org/content/early/{doi}.source.xml",
         "funder": "NA", "published": "NA", "server": SERVERS[server],
     }  # fmt: skip
-
-
-def midnight(article: Article) -> dt.datetime:
-    """Return the first instant of the day on which a preprint was posted."""
-    return article.published.replace(hour=0, minute=0, second=0)
