@@ -83,9 +83,11 @@ def _list_versions(month: Month, server: str, fetcher: Fetcher) -> Iterator[_Row
                 yield Drop(where, "parse_error", show(fields.values))
             elif name in seen:
                 yield Repeat(name, f"entry {number} of the list")
-            elif seen.add(name) or version != "1":
+            elif version != "1":
+                seen.add(name)
                 yield Drop(name, "outside_month", "a later version of a preprint")
             else:
+                seen.add(name)
                 yield _Row(doi, fields, server, page.retrieved_at)
         cursor += len(rows)
 
