@@ -23,7 +23,7 @@ from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.contract import list_sources
-from crawlers.crawl import crawl_partition
+from crawlers.crawling.crawl import crawl_partition
 from crawlers.text.cleaning import clean
 from simulator.server import Web, serve
 from simulator.sites import github_api

@@ -29,7 +29,7 @@ from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.contract import CrawlContext, Document
-from crawlers.crawl import crawl_partition
+from crawlers.crawling.crawl import crawl_partition
 
 MONTH = Month("2024-02")
 _ROOT = Path(__file__).resolve().parents[1]

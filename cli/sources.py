@@ -50,7 +50,7 @@ def crawl_command(
     --month, the last complete month is crawled.
     """
     from core.environment import prefect_server
-    from crawlers.manifest import lack_of
+    from crawlers.crawling.manifest import lack_of
     from instruments.planning import find_refused, plan_crawl
 
     if replace and reparse:
@@ -66,7 +66,7 @@ def crawl_command(
         settings_for_tasks(context)
         from tasks.crawling import crawl as crawl_one
     else:
-        from crawlers.crawl import crawl_partition as crawl_one
+        from crawlers.crawling.crawl import crawl_partition as crawl_one
 
     def crawl_month(name: str, each: Month) -> None:
         seal = crawl_one(
@@ -93,7 +93,7 @@ def record_command(
     Tokens, cookies, secret parameters and TIDEMARK_CONTACT are left out. Nothing is sealed. If the
     crawl fails, the recording shows how. README.txt in the folder says what it holds.
     """
-    from crawlers.recording import record
+    from crawlers.crawling.recording import record
 
     settings = settings_of(context)
     store = Store(settings.home, settings.scratch)
@@ -215,7 +215,7 @@ def check_command(
     The first request of each recording is repeated. Fields that are missing, new or of another type
     are printed. Exit code 1 if a field is missing or of another type.
     """
-    from crawlers.recording import INDEX_FILE, compare_live
+    from crawlers.crawling.recording import INDEX_FILE, compare_live
 
     if not live:
         raise UsageError("the check asks the real sites; if that is meant, add --live")

@@ -3,13 +3,13 @@
 The package has these layers, from top to bottom. A layer imports only layers below it, which
 import-linter checks (pyproject.toml):
 
-- the sources (one module each), ``crawl``, which runs them, and ``takedown``;
+- the sources (one module each), and ``crawling``, which runs them;
 - ``apis`` (one client per site that several sources share), ``imports``, ``questions``;
 - ``hygiene`` (compares all documents of a month with each other);
 - ``text`` (converts formats to plain text);
 - ``web``, ``git`` and ``browser`` (network access).
 
-All layers above ``web`` share ``contract``, ``manifest`` and ``checks``. These modules define
+All layers above ``web`` share ``contract`` and ``crawling.manifest``. These modules define
 sources, items, item counts, and the checks that can prevent the sealing of a month.
 
 Rules of this package:

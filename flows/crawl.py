@@ -12,7 +12,7 @@ from core.month import Month, month_range
 from core.run_record import Outcome, RunRecord
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers.manifest import lack_of
+from crawlers.crawling.manifest import lack_of
 from instruments.planning import plan_crawl
 from instruments.run_options import NO_OPTIONS, RunOptions
 from instruments.runner import Failure

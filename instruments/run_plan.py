@@ -20,7 +20,7 @@ from core.month import Month
 from core.progress import duration
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers.manifest import lack_of
+from crawlers.crawling.manifest import lack_of
 from instruments.losses import plan_scoring
 from instruments.planning import Request, plan_crawl, select_sealed
 from models.catalogue import ModelEntry, find_model

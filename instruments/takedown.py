@@ -25,7 +25,7 @@ from core.corpus.tombstones import Tombstone, list_tombstones, read_tombstones, 
 from core.errors import UsageError
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers.takedown import Origin, forget_fetched
+from crawlers.crawling.takedown import Origin, forget_fetched
 from warehouse.read.publish import publish
 from warehouse.takedown.documents import forget_in_releases, forget_in_warehouse
 

@@ -29,7 +29,6 @@ from core.errors import SourceError
 from core.month import Month
 from core.schemas.tables import DOCUMENTS, QUESTIONS, validate
 from core.settings import Settings
-from crawlers import crawl
 from crawlers.contract import (
     DROP_REASONS,
     FAIL_REASONS,
@@ -41,6 +40,7 @@ from crawlers.contract import (
     list_sources,
     load_crawler,
 )
+from crawlers.crawling import crawl
 from crawlers.questions.contract import (
     QuestionContext,
     list_question_sources,

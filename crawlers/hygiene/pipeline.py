@@ -28,6 +28,7 @@ from core.corpus.sealing import Description
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.contract import Drop, DropReason, SourceInfo
+from crawlers.crawling.manifest import Outcome, Row
 from crawlers.hygiene import duplicates, sketches
 from crawlers.hygiene.boilerplate import Boilerplate, LineSample
 from crawlers.hygiene.month_texts import MonthTexts, Spool
@@ -35,7 +36,6 @@ from crawlers.hygiene.quality import Ranks, low_quality, rank_languages, wrong_l
 from crawlers.hygiene.redaction import redact
 from crawlers.hygiene.signatures import SHINGLE
 from crawlers.hygiene.tokens import Hashes, ngrams, tokens_of
-from crawlers.manifest import Outcome, Row
 from crawlers.text.cleaning import MIN_CHARS
 from crawlers.text.defects import DefectCounts
 

@@ -26,8 +26,8 @@ from core.corpus.tombstones import is_forgotten, item_key, list_tombstones
 from core.errors import MalformedInput
 from core.settings import MAX_DOCUMENT_BYTES
 from core.storage.store import Store
-from crawlers import manifest
 from crawlers.contract import Drop
+from crawlers.crawling import manifest
 from crawlers.imports.text_files import Record, find_format, read_records, require_target
 from crawlers.text.cleaning import MIN_CHARS, Gate, clean
 

@@ -13,8 +13,8 @@ from core.errors import EmptyPartition, SourceError, SourceUnavailable, TokenRef
 from core.month import Month, require_complete
 from core.settings import Settings
 from core.storage.store import Store, path_part
-from crawlers import manifest
 from crawlers.contract import Drop, DropReason, Repeat
+from crawlers.crawling import manifest
 from crawlers.questions.contract import (
     Found,
     QuestionContext,

@@ -16,8 +16,8 @@ from core.corpus.questions import (
 from core.errors import EmptyPartition, MalformedInput, PartitionSealed, UsageError
 from core.month import Month
 from core.storage.store import Store
-from crawlers import manifest
 from crawlers.contract import Drop
+from crawlers.crawling import manifest
 from crawlers.questions.contract import list_question_sources
 from crawlers.questions.crawl import tidy
 from crawlers.questions.published import (

@@ -29,7 +29,7 @@ from prefect.utilities.context import get_task_and_flow_run_ids
 from core.cells.losses import Cell
 from core.corpus.partition import Partition, Seal
 from core.environment import prefect_server
-from crawlers.manifest import lack_of
+from crawlers.crawling.manifest import lack_of
 from tasks.prefect.outbox import outbox
 
 LOSSES_TABLE = "chunk_losses"

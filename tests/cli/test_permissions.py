@@ -14,7 +14,7 @@ from core.settings import Settings
 from core.storage.store import Store
 from crawlers import wikinews
 from crawlers.contract import list_sources
-from crawlers.crawl import crawl_partition
+from crawlers.crawling.crawl import crawl_partition
 from instruments.planning import check_request
 from simulator.server import Web
 

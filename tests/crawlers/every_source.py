@@ -18,9 +18,9 @@ from core.errors import PartitionHeld, SourceError
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers import crawl as crawl_module
 from crawlers.contract import Document, SourceInfo, list_sources, load_crawler
-from crawlers.crawl import crawl_partition
+from crawlers.crawling import crawl as crawl_module
+from crawlers.crawling.crawl import crawl_partition
 from crawlers.questions.contract import list_question_sources, load_question_crawler
 from crawlers.questions.crawl import crawl_questions
 from simulator.server import Request, Response, Web, running, serve
@@ -178,7 +178,7 @@ from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.contract import load_crawler
-from crawlers.crawl import crawl_partition
+from crawlers.crawling.crawl import crawl_partition
 
 settings = Settings.model_validate_json(sys.argv[1])
 for name, path in json.loads(sys.argv[4]).items():

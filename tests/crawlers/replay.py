@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from crawlers.recording import ROBOTS, read_recording
+from crawlers.crawling.recording import ROBOTS, read_recording
 from crawlers.web.fetcher import Fetched
 from simulator.server import Request, Response, Site, serve_sites
 

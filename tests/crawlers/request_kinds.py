@@ -13,7 +13,12 @@ from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 # Modules of every crawler; their strings are no part of a source's requests.
-_SHARED = {"crawlers.web.fetcher", "crawlers.web.exchange", "crawlers.contract", "crawlers.crawl"}
+_SHARED = {
+    "crawlers.web.fetcher",
+    "crawlers.web.exchange",
+    "crawlers.contract",
+    "crawlers.crawling.crawl",
+}
 
 
 def kind_of(url: str, source: str) -> str:

@@ -8,8 +8,8 @@ from core.corpus.partition import Partition, tables_of
 from core.corpus.sealing import Ready, seal_partition
 from core.month import Month, month_range
 from core.storage.store import Store
-from crawlers.checks import Crawled, find_reasons_to_hold
 from crawlers.contract import SourceInfo
+from crawlers.crawling.checks import Crawled, find_reasons_to_hold
 
 JULY = Partition("toy", Month("2024-07"))
 

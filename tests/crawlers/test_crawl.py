@@ -37,8 +37,8 @@ from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.contract import DROP_REASONS, Repeat, load_crawler
-from crawlers.crawl import crawl_partition
-from crawlers.manifest import lack_of
+from crawlers.crawling.crawl import crawl_partition
+from crawlers.crawling.manifest import lack_of
 from crawlers.text.cleaning import CLEANER_VERSION
 from crawlers.web.pacing import CircuitOpen
 from simulator.server import Fault, Request, Response, Web
@@ -311,7 +311,7 @@ from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers import contract
-from crawlers.crawl import crawl_partition
+from crawlers.crawling.crawl import crawl_partition
 
 folder, home, url, pages = sys.argv[1:]
 crawlers.__path__.append(folder)

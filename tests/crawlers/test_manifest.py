@@ -9,7 +9,7 @@ from core.errors import EmptyPartition, TidemarkError
 from core.month import Month
 from crawlers import github_trending
 from crawlers.contract import Drop, Failure, Repeat, list_sources, load_crawler
-from crawlers.manifest import Ledger, cleaned_regime
+from crawlers.crawling.manifest import Ledger, cleaned_regime
 from crawlers.text.cleaning import CLEANER_VERSION
 
 MARCH = Partition("wikipedia", Month("2024-03"))

@@ -15,9 +15,9 @@ from core.corpus.questions import Question
 from core.errors import ItemFailed, SourceUnavailable, TidemarkError
 from core.month import Month
 from core.settings import Settings
-from crawlers import crawl as crawl_module
 from crawlers import github_new, github_trending, global_voices
 from crawlers.contract import CrawlContext, Document
+from crawlers.crawling import crawl as crawl_module
 from crawlers.questions import good_judgment_open, metaculus, polymarket
 from crawlers.questions.contract import QuestionContext
 from crawlers.questions.crawl import tidy

@@ -15,7 +15,7 @@ from core.settings import Settings
 from core.storage.store import Store
 from crawlers import hackernews
 from crawlers.contract import Document
-from crawlers.recording import compare_live, fetch_items, load, record
+from crawlers.crawling.recording import compare_live, fetch_items, load, record
 from crawlers.web import pacing
 from simulator.server import Fault, Request, Response, Web, serve, serve_sites
 from simulator.sites.hackernews import Site as HackerNews

@@ -11,7 +11,7 @@ from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.contract import is_source, load_crawler
-from crawlers.crawl import crawl_partition
+from crawlers.crawling.crawl import crawl_partition
 from simulator.repositories import LICENCES, Commit, Repository
 from simulator.server import Web, serve
 from simulator.sites.github_api import Site

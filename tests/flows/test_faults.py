@@ -26,7 +26,7 @@ from core.month import Month
 from core.run_record import RunResult
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers.crawl import crawl_partition
+from crawlers.crawling.crawl import crawl_partition
 from deployments.automations import zombies
 from deployments.deploy import deploy
 from flows.dispatch import records_of

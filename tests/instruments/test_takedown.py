@@ -21,7 +21,7 @@ from core.month import Month
 from core.schemas.tables import DUPLICATES
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers.takedown import Origin, forget_fetched
+from crawlers.crawling.takedown import Origin, forget_fetched
 from crawlers.web.raw_cache import Fetched, RawCache
 from instruments.losses import score_and_land
 from instruments.takedown import forget

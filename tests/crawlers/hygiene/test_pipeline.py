@@ -26,10 +26,10 @@ from core.schemas.tables import DUPLICATES, validate
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.contract import DROP_REASONS, Drop, Failure, Repeat, SourceInfo
+from crawlers.crawling.manifest import Ledger, Outcome, Row
 from crawlers.hygiene.duplicates import DUPLICATES_FILE
 from crawlers.hygiene.pipeline import Hygiene
 from crawlers.hygiene.sketches import SKETCH_FILE
-from crawlers.manifest import Ledger, Outcome, Row
 from tests.crawlers.conftest import prose
 
 INFO = SourceInfo("toy", "Toy", "MIT", "en", "test", sites={})

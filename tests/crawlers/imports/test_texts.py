@@ -25,8 +25,8 @@ from core.errors import (
 )
 from core.month import Month
 from core.storage.store import Store
+from crawlers.crawling.manifest import cleaned_regime
 from crawlers.imports.texts import ImportOptions, import_texts
-from crawlers.manifest import cleaned_regime
 
 JUNE = Partition("texts", Month("2024-06"))
 LONG = "A sentence that is long enough to be kept, whatever the format of the file it came in was. "

@@ -16,7 +16,7 @@ from core.settings import Settings
 from core.storage.store import Store
 from crawlers.arxiv import CATEGORIES, INFO, fetch_month
 from crawlers.contract import CrawlContext, Document
-from crawlers.crawl import crawl_partition
+from crawlers.crawling.crawl import crawl_partition
 from crawlers.text.archives import read_package
 from crawlers.text.latex import LatexReader, read_latex
 from crawlers.text.latex_source import SUFFIXES, decode_files

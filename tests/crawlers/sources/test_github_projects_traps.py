@@ -12,7 +12,7 @@ from core.settings import Settings
 from core.storage.store import Store
 from crawlers import github_projects
 from crawlers.contract import CrawlContext, Document, Drop, Item
-from crawlers.crawl import crawl_partition
+from crawlers.crawling.crawl import crawl_partition
 from crawlers.github_projects import INFO, MAX_FILES, fetch_month
 from crawlers.web.fetcher import Fetcher
 from simulator.repositories import LICENCES

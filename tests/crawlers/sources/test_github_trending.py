@@ -14,7 +14,7 @@ from core.settings import Settings
 from core.storage.store import Store
 from crawlers import github_trending
 from crawlers.contract import CrawlContext, Drop, Failure, Repeat
-from crawlers.crawl import crawl_partition
+from crawlers.crawling.crawl import crawl_partition
 from crawlers.github_trending import INFO, most_starred, read_links
 from crawlers.web.fetcher import Fetcher
 from simulator.repositories import TRENDING, trending_repositories

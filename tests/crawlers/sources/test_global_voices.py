@@ -14,7 +14,7 @@ from core.settings import Settings
 from core.storage.store import Store
 from crawlers import global_voices
 from crawlers.contract import CrawlContext, Document
-from crawlers.crawl import crawl_partition
+from crawlers.crawling.crawl import crawl_partition
 from crawlers.global_voices import INFO, fetch_month, find_note
 from crawlers.text import articles
 from crawlers.text.cleaning import clean

@@ -4,7 +4,7 @@ from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers import global_voices, govuk
-from crawlers.crawl import crawl_partition
+from crawlers.crawling.crawl import crawl_partition
 from simulator.server import serve_sites
 from simulator.sites import global_voices as voices_site
 from simulator.sites import govuk as govuk_site

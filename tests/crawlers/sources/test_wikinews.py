@@ -11,7 +11,7 @@ from core.settings import Settings
 from core.storage.store import Store
 from crawlers.apis.mediawiki import Edition, Revision
 from crawlers.contract import Document, Drop, Failure, Repeat
-from crawlers.crawl import crawl_partition
+from crawlers.crawling.crawl import crawl_partition
 from crawlers.text.cleaning import clean
 from crawlers.wikinews import INFO, _document
 from simulator.server import Fault, Web

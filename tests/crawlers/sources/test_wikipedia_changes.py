@@ -11,7 +11,7 @@ from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.contract import CrawlContext, Drop, Failure
-from crawlers.crawl import crawl_partition
+from crawlers.crawling.crawl import crawl_partition
 from crawlers.web.fetcher import Fetcher
 from crawlers.wikipedia_changes import INFO, NUM_WINDOWS, _draw_windows
 from simulator.server import Fault, Web, serve_sites

@@ -12,7 +12,7 @@ from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.contract import CrawlContext, Failure, Item, Repeat
-from crawlers.crawl import crawl_partition
+from crawlers.crawling.crawl import crawl_partition
 from crawlers.web.fetcher import Fetcher
 from crawlers.wikipedia_new import FIRST_LOGGED, INFO, fetch_month
 from simulator.server import Fault, Web, serve, serve_sites

@@ -11,7 +11,7 @@ from core.errors import SourceUnavailable
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers.crawl import crawl_partition
+from crawlers.crawling.crawl import crawl_partition
 from simulator.server import Web, serve
 from simulator.world import World
 

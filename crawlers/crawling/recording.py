@@ -32,7 +32,7 @@ from crawlers.contract import (
     list_sources,
     load_crawler,
 )
-from crawlers.manifest import code_version
+from crawlers.crawling.manifest import code_version
 from crawlers.questions.contract import (
     Found,
     QuestionContext,

@@ -18,8 +18,6 @@ from core.errors import EmptyPartition, SourceError, SourceUnavailable, UsageErr
 from core.month import Month, require_complete
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers import manifest
-from crawlers.checks import Crawled, find_reasons_to_hold
 from crawlers.contract import (
     CrawlContext,
     Crawler,
@@ -30,6 +28,8 @@ from crawlers.contract import (
     SourceInfo,
     load_crawler,
 )
+from crawlers.crawling import manifest
+from crawlers.crawling.checks import Crawled, find_reasons_to_hold
 from crawlers.hygiene.pipeline import Hygiene
 from crawlers.text.cleaning import MIN_CHARS, Gate, clean, normalise
 from crawlers.web.fetcher import Fetcher

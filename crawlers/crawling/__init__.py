@@ -1,0 +1,1 @@
+"""Crawls of months: run, checked, counted, recorded, and undone."""
