@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from reports.site.charts import PALETTE
 from reports.site.context import Site
 from reports.site.figure import Column, Figure, Page
+from reports.site.findings import left_out_finding
 
 ORDER, NAVIGATION = 6, ("data.html", "Data")
 PATHS = ("data.html", "views.html")
@@ -81,7 +82,8 @@ def _unmeasured(site: Site) -> Figure | None:
         Column("num_models", "models", "d"),
         Column("which", "which"),
     ]
-    return Figure("data-left-out", "What views leave out, and why", "", sql, rows, columns)
+    title = left_out_finding(rows.to_dicts())
+    return Figure("data-left-out", title, "", sql, rows, columns)
 
 
 def _views(site: Site) -> Figure:

@@ -10,7 +10,7 @@ import polars as pl
 from reports.site.charts import INK, PALETTE, SOFT, spread, time_axis
 from reports.site.context import Site, of_name
 from reports.site.figure import Column, Figure, Page, slug
-from reports.site.findings import difficulty_finding
+from reports.site.findings import difficulty_finding, lowest_finding, source_finding
 from reports.site.pages.overview import MIN_MONTHS
 from reports.site.pages.xray import index_of
 
@@ -155,8 +155,8 @@ def _levels(site: Site, name: str) -> Figure | None:
     chart["layer"] += _regime_marks(site, name, time_axis(rows["month"].to_list()))
     about = "Lower is better. " + (f"In grey: the next {len(others)} models." if others else "")
     return Figure(
-        f"source-{slug(name)}-levels", "All models, month by month", about, sql, rows, chart=chart,
-        drawn_models=[*best, *others],
+        f"source-{slug(name)}-levels", lowest_finding(rows.to_dicts(), "month"), about, sql, rows,
+        chart=chart, drawn_models=[*best, *others],
     )  # fmt: skip
 
 
@@ -206,7 +206,7 @@ def _models(site: Site, name: str) -> Figure:
                "estimated_cutoff_high"),
         Column("num_months", "months", "d"),
     ]  # fmt: skip
-    title = f"Models on {name}"
+    title = source_finding(rows.to_dicts(), name)
     return Figure(f"source-{slug(name)}-models", title, "", sql, rows, columns)
 
 
