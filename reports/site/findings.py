@@ -109,6 +109,19 @@ def costs_finding(rows: Sequence[Row]) -> str:
     return f"Scoring {cells:,} {'cell' if cells == 1 else 'cells'} took {took}"
 
 
+def collected_finding(rows: Sequence[Row]) -> str:
+    """Return the share of found items that was not kept, and the commonest reason."""
+    dropped = [row for row in rows if row["outcome"] != "kept"]
+    items, lost = (sum(row["num_items"] for row in each) for each in (rows, dropped))
+    if not lost:
+        return f"All {items:,} items that were found are kept"
+    reasons: Counter[str] = Counter()
+    for row in dropped:
+        reasons[row["outcome"]] += row["num_items"]
+    [(reason, num)] = reasons.most_common(1)
+    return f"{lost:,} of {items:,} items were not kept, {num:,} of them for the reason: {reason}"
+
+
 def left_out_finding(rows: Sequence[Row]) -> str:
     """Return how many views leave out models."""
     models = {name for row in rows for name in row["models"].split(", ")}

@@ -59,7 +59,8 @@ def _quarters(site: Site) -> Figure | None:
         return None
     names = rows["series"].unique(maintain_order=True).to_list()[:MAX_PANELS]
     x = {"field": "day", "type": "temporal", "title": None, "scale": {"type": "utc"},
-         "axis": {"grid": False, "format": "%Y-%m", "tickCount": 4}}  # fmt: skip
+         "axis": {"grid": False, "format": "%Y-%m", "tickCount": 4,
+                  "labelOverlap": "greedy", "labelSeparation": 16}}  # fmt: skip
     share = {"type": "quantitative", "scale": {"domain": [0, 1]}, "title": "right",
              "axis": {"format": ".0%", "tickCount": 3}}  # fmt: skip
     colour = {"condition": {"test": "datum.is_test", "value": PALETTE[1]}, "value": PALETTE[0]}

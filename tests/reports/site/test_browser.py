@@ -186,7 +186,7 @@ def test_pages_read_without_a_script(browser: Browser, root: Path) -> None:
     window = context.new_page()
     window.goto((root / "index.html").as_uri())
     assert window.get_by_role("table").is_visible()
-    assert window.locator("figure svg").count() == 1
+    assert window.locator(".chart svg").count() == 1
     context.close()
 
 
