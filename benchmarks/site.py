@@ -1,7 +1,8 @@
 """Benchmark of the site: 100 models x 84 months x 8 sources, three documents a month.
 
 Losses are planted: a level per model, a difficulty that all models share, and a rise after the
-cutoff. The site is built in a process of its own; processor time includes those that draw.
+cutoff. The site is built in a process of its own; processor time includes those that draw. Then
+Chromium opens the first page from disk, and sorts the board as soon as it can.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from benchmarks.measure import Verdict
 from core.corpus.partition import document_id
 from core.month import Month, month_range
 from core.schemas.tables import LOSSES
-from core.settings import Settings
+from core.settings import Settings, load_settings
 from reports.site.build import write_site
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
@@ -33,6 +34,19 @@ NUM_SOURCES, NUM_MONTHS, NUM_DOCUMENTS = 8, 84, 3
 FIRST = Month("2018-01")
 MAX_SECONDS, MAX_PEAK, MAX_PAGE, MAX_PAGES = 20.0, 1.5e9, 150_000, 5_000_000
 _RISE_A_YEAR = 0.02  # of losses after the cutoff, in bits per byte
+MAX_INTERACTIVE = 2.0  # seconds
+# Clicks the first heading that sorts, and notes when the sorted board is painted.
+_SORT = """addEventListener("DOMContentLoaded", () => {
+  const timer = setInterval(() => {
+    const button = document.querySelector("[data-table=board] [data-column=bits_per_byte] button");
+    if (!button) return;
+    clearInterval(timer);
+    button.click();
+    requestAnimationFrame(() => requestAnimationFrame(() => {
+      window.sortedAt = performance.now() / 1000;
+    }));
+  }, 5);
+});"""
 _CONTROLS = ("control:xz", "control:zstd")
 
 
@@ -41,7 +55,9 @@ def run(rounds: int, models: int) -> list[Verdict]:
     with TemporaryDirectory(prefix="tidemark-bench-") as home:
         publish_generated(Settings(home=home), models)
         built = [_build(home) for _ in range(rounds)]
-        return [_verdict(Path(home) / "report", models, built)]
+        root = Path(home) / "report"
+        opened = [_open_and_sort(root) for _ in range(max(3, rounds))]
+        return [_verdict(root, models, built), _interactive(opened)]
 
 
 def publish_generated(settings: Settings, num_models: int) -> None:
@@ -102,6 +118,35 @@ def _build(home: str) -> dict[str, float]:
     return dict(json.loads(done.stdout))
 
 
+def _open_and_sort(root: Path) -> dict[str, float]:
+    """Return seconds until the board is sorted, and the page's processor seconds until then."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        path = load_settings().chromium or playwright.chromium.executable_path
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        page = browser.new_page()
+        session = page.context.new_cdp_session(page)
+        session.send("Performance.enable", {"timeDomain": "threadTicks"})
+        page.add_init_script(_SORT)
+        page.goto((root / "index.html").as_uri())
+        page.wait_for_function("window.sortedAt")
+        seconds = page.evaluate("window.sortedAt")
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        browser.close()
+    used = next(each["value"] for each in metrics if each["name"] == "TaskDuration")
+    return {"seconds": seconds, "cpu_seconds": used}
+
+
+def _interactive(opened: list[dict[str, float]]) -> Verdict:
+    seconds, used = (min(each[name] for each in opened) for name in ("seconds", "cpu_seconds"))
+    return Verdict(
+        "site: the first page in Chromium",
+        {"first sort of the board": f"{seconds:.2f} s, {used:.2f} s of processor time"},
+        {f"it is sorted within {MAX_INTERACTIVE:.0f} s": seconds <= MAX_INTERACTIVE},
+    )
+
+
 def _verdict(root: Path, models: int, built: list[dict[str, float]]) -> Verdict:
     seconds, peak = (
         min(each["seconds"] for each in built),
@@ -110,13 +155,15 @@ def _verdict(root: Path, models: int, built: list[dict[str, float]]) -> Verdict:
     pages = {str(path.relative_to(root)): path.stat().st_size for path in root.rglob("*.html")}
     largest = max(pages, key=lambda path: pages[path])
     processor = min(each["cpu_seconds"] for each in built)
+    assets = sum(path.stat().st_size for path in (root / "assets").iterdir())
     kept = sum(path.stat().st_size for path in (root / "assets").glob("site.*"))
     return Verdict(
         f"site: {models} models × {NUM_MONTHS} months × {NUM_SOURCES} sources",
         {
             "quickest of the builds": f"{seconds:.1f} s, {processor:.1f} s of processor time",
             "peak memory": f"{peak / 1e9:.2f} GB",
-            "pages": f"{len(pages)}, {sum(pages.values()) / 1e6:.2f} MB",
+            "pages": f"{len(pages)}, {sum(pages.values()) / 1e6:.2f} MB; "
+                     f"assets {assets / 1e6:.2f} MB",
             "largest page": f"{largest}, {pages[largest] / 1e3:.0f} kB",
         },
         {
@@ -124,7 +171,8 @@ def _verdict(root: Path, models: int, built: list[dict[str, float]]) -> Verdict:
             f"memory is at most {MAX_PEAK / 1e9} GB": peak <= MAX_PEAK,
             f"a page and its assets are at most {MAX_PAGE / 1e3:.0f} kB":
                 pages[largest] + kept <= MAX_PAGE,
-            f"pages are at most {MAX_PAGES / 1e6:.0f} MB": sum(pages.values()) <= MAX_PAGES,
+            f"pages and assets are at most {MAX_PAGES / 1e6:.0f} MB":
+                sum(pages.values()) + assets <= MAX_PAGES,
         },
     )  # fmt: skip
 

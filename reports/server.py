@@ -37,6 +37,7 @@ from warehouse.database.schema import SNAPSHOT
 _FOLDER = INDEX.rpartition("/")[0]
 # Accepted paths: without hidden files (such as partly written pages), empty segments or "..".
 _PATH = re.compile(r"[\w@+=-][\w.@+= -]*(?:/[\w@+=-][\w.@+= -]*)*", re.ASCII)
+_OF_RELEASE = re.compile(r"\d{4}-\d{2}/\w[\w.-]{0,99}", re.ASCII)
 _MAX_PATH = 255  # characters; a longer name cannot be a file
 _LOOPBACK = ("localhost", "127.0.0.1", "::1", "[::1]")
 _ABSENT = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
@@ -88,6 +89,7 @@ def report_server(store: Store, names: Sequence[str] = ()) -> ASGIApp:
         Route("/live", _live),
         Route("/health", files.health),
         Route(f"/{SNAPSHOT}", files.snapshot),
+        Route("/releases/{path:path}", files.release),
         Route("/{path:path}", files.report),
     ]
     app = TrustedHostMiddleware(
@@ -130,6 +132,12 @@ class _Files:
 
     async def snapshot(self, request: Request) -> Response:
         return await self._respond(request, SNAPSHOT)
+
+    async def release(self, request: Request) -> Response:
+        path = request.path_params["path"]
+        if not _OF_RELEASE.fullmatch(path):
+            return PlainTextResponse("not found\n", 404)
+        return await self._respond(request, f"releases/{path}")
 
     async def report(self, request: Request) -> Response:
         path = request.path_params["path"] or "index.html"

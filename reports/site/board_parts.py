@@ -14,7 +14,7 @@ import polars as pl
 from core.month import Month, month_range
 from reports.site.context import Site
 from reports.site.figure import Column, Figure, Row, cell
-from reports.site.findings import board_finding
+from reports.site.findings import board_finding, source_finding
 
 NEWEST = 12  # months of the first window
 # Columns that a part replaces: with a dash where it has none.
@@ -54,7 +54,7 @@ def windows_figure(site: Site) -> Figure | None:
         return None
     sql = "\nunion all\n".join(f"from (\n{sql.strip()}\n)" for sql, _ in parts)
     about = f"Shown in the board by its choice of months: {', '.join(windows)}."
-    title = "Level and rank over windows of months"
+    title = f"{len(windows)} windows of months can be chosen in the board"
     return Figure("board-windows", title, about, sql, pl.concat([rows for _, rows in parts]))
 
 
@@ -73,7 +73,7 @@ def parts_of(
         rows = site.part("model_sources", "source", name, protocol=site.protocol)[1]
         cells = _cells(rows, columns, _OF_SOURCE)
         parts[f"source/{name}"] = {
-            "title": f"Models on {name}",
+            "title": source_finding(rows.to_dicts(), name),
             "about": _ABOUT_SOURCE,
             "rows": cells,
         }

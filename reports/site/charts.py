@@ -42,7 +42,9 @@ _TAG = re.compile(r"<[^>]*>")
 _LINE = re.compile(r' d="(M[-\d.,]+(?:L[-\d.,]+)+Z?)"')
 _NUMBER = re.compile(r"-?\d+\.\d{2,}")
 # What readers of screens do not need, since the page describes each chart, and what draws nothing.
-_ATTRIBUTE = re.compile(r' (?:role|aria-[a-z]+|class|pointer-events)="[^"]*"')
+_ATTRIBUTE = re.compile(r' (?:(?:role|aria-[a-z]+|class|pointer-events)="[^"]*"|opacity="1")')
+_CLIP = re.compile(r'<clipPath id="([^"]+)">(.*?)</clipPath>')
+_GROUP = re.compile(r"</?g\b[^>]*>")
 _EMPTY = re.compile(r'<path(?: [a-z-]+="[^"]*")* (?:d="M[\d.,-]+h0v[\d.]+h0Z"|display="none")/>')
 _FONT = "system-ui, sans-serif"
 
@@ -129,7 +131,30 @@ def _slim(svg: str) -> str:
         plain = _LINE.sub(lambda line: f' d="{_relative(line[1])}"', _ATTRIBUTE.sub("", match[0]))
         return _EMPTY.sub("", _NUMBER.sub(lambda number: f"{float(number[0]):.1f}", plain))
 
-    return _TAG.sub(slim_tag, svg)
+    return _without_plain_groups(_with_clips_once(_TAG.sub(slim_tag, svg)))
+
+
+def _with_clips_once(svg: str) -> str:
+    """Keep one of the clip paths that are alike."""
+    first: dict[str, str] = {}
+    names = {name: first.setdefault(body, name) for name, body in _CLIP.findall(svg)}
+    kept = _CLIP.sub(lambda clip: clip[0] if names[clip[1]] == clip[1] else "", svg)
+    return re.sub(r"url\(#([^)]+)\)", lambda use: f"url(#{names.get(use[1], use[1])})", kept)
+
+
+def _without_plain_groups(svg: str) -> str:
+    """Remove empty groups, and the tags of groups without attributes."""
+    is_kept: list[bool] = []
+
+    def keep(tag: re.Match[str]) -> str:
+        if tag[0].endswith("/>"):
+            return ""
+        if tag[0].startswith("</"):
+            return tag[0] if is_kept.pop() else ""
+        is_kept.append(tag[0] != "<g>")
+        return tag[0] if is_kept[-1] else ""
+
+    return _GROUP.sub(keep, svg)
 
 
 def _relative(line: str) -> str:

@@ -14,9 +14,10 @@ from typing import Any
 import duckdb
 import polars as pl
 
-from core.errors import UsageError
+from core.errors import StorageError, UsageError
 from core.month import Month
 from core.storage.store import Store
+from reports.site.collected import read_outcomes
 from reports.site.figure import Figure, Value, literal, slug
 from warehouse.read.query import run_statement
 
@@ -147,6 +148,15 @@ class Site:
             "num_documents": int(collected["num_documents"].sum()),
             "measured_at": max(times).isoformat(timespec="seconds") if times else None,
         }
+
+    @cached_property
+    def outcomes(self) -> str:
+        """Return what became of the items that crawls found, for query ``collected``."""
+        try:
+            return read_outcomes(self.store, self.sources) if self.store else "[]"
+        except StorageError as error:
+            self.note(f"collected: {error}")
+            return "[]"
 
     @property
     def num_months(self) -> int:

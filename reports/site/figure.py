@@ -11,6 +11,8 @@ from typing import Any
 
 import polars as pl
 
+from reports.site.trends import Trend
+
 Row = Mapping[str, Any]
 Value = str | dt.date | int | float | None
 NOTHING = "–"  # shown instead of NULL
@@ -37,6 +39,7 @@ class Column:
     is_optional: bool = False  # hidden until the reader chooses it
     is_facet: bool = False  # readers choose rows by its values
     factor: int = 1  # a shown number is the row's value times this factor
+    draw: Callable[[Row], Trend | None] | None = None  # a line instead of a value of the row
 
 
 @dataclass(frozen=True)
@@ -118,10 +121,14 @@ class Cell:
     value: str = ""  # the number with nine digits, or the text; empty for NULL
     link: str | None = None
     is_number: bool = False
+    path: str = ""  # of a small line
 
 
 def cell(row: Row, column: Column) -> Cell:
     """Return the cell of a row in a column."""
+    if column.draw:
+        trend = column.draw(row)
+        return Cell("", value=f"{trend.last:.4g}", path=trend.path) if trend else Cell(NOTHING)
     value = row[column.name]
     link = column.link(row) if column.link else None
     if value is None:

@@ -1,7 +1,8 @@
-"""The addresses of a figure: CSV, JSON, metadata, SQL, SVG, PNG and the interactive chart."""
+"""The addresses of a figure: CSV, JSON, Parquet, metadata, SQL, pictures, interactive chart."""
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 
@@ -19,7 +20,7 @@ LICENCE = "figures: CC0-1.0"
 
 def addresses(figure: Figure) -> list[str]:
     """Return the kinds of a figure's files, as the ends of their names."""
-    kinds = ["csv", "json", "metadata.json", "sql"]
+    kinds = ["csv", "json", "parquet", "metadata.json", "sql"]
     return [*kinds, "svg", "png"] if figure.chart else kinds
 
 
@@ -28,6 +29,7 @@ def data_files(figure: Figure, site: Site) -> Iterator[tuple[str, bytes]]:
     stem = f"figures/{figure.name}"
     yield f"{stem}.csv", _csv(figure.rows).encode()
     yield f"{stem}.json", _json_rows(figure.rows)
+    yield f"{stem}.parquet", _parquet(figure.rows)
     yield f"{stem}.metadata.json", _json(metadata(figure, site))
     yield f"{stem}.sql", (figure.sql.strip() + ";\n").encode()
 
@@ -50,7 +52,7 @@ def metadata(figure: Figure, site: Site) -> dict[str, object]:
         "title": figure.title,
         "about": figure.about,
         "num_rows": figure.rows.height,
-        "columns": [_described(column) for column in figure.columns],
+        "columns": [_described(column) for column in figure.columns if column.draw is None],
         "sql": figure.sql,
         **site.measured,
         "licence": LICENCE,
@@ -92,6 +94,12 @@ def _json_rows(rows: pl.DataFrame) -> bytes:
     whole = [name for name, kind in decimals if kind == pl.Decimal(38, 0)]
     numbers = rows.with_columns(pl.col(whole).cast(pl.Int64)).with_columns(cs.decimal().cast(float))
     return ("[" + numbers.write_ndjson().rstrip().replace("\n", ",\n") + "]\n").encode()
+
+
+def _parquet(rows: pl.DataFrame) -> bytes:
+    file = io.BytesIO()
+    rows.write_parquet(file)
+    return file.getvalue()
 
 
 def _json(value: object) -> bytes:

@@ -16,6 +16,12 @@ MAX_Q = 0.05
 _MOST_LISTED = 3
 
 
+def span(values: Sequence[float], form: str) -> str:
+    """Return the least and the greatest value as ``2 to 4``, or ``3`` if they look alike."""
+    ends = [format(end, form) for end in (min(values), max(values))]
+    return " to ".join(dict.fromkeys(ends))
+
+
 def board_finding(rows: Sequence[Row]) -> str:
     """Return who has the lowest loss, or how many models share the first rank."""
     best = [row for row in rows if row["rank_low"] == 1 and not row["model"].startswith("control:")]
@@ -36,10 +42,12 @@ def ageing_finding(rows: Sequence[Row]) -> str:
         return "No gap can be told yet: it needs months on both sides of a cutoff"
     if not found:
         return "No model predicts the months after its cutoff worse by more than chance"
-    if len(found) == len(tested):
-        who = "Each model" if len(tested) > 1 else tested[0]["model"]
-        return f"{who} predicts text from after its cutoff worse"
-    return f"{len(found)} of {len(tested)} models predict text from after their cutoff worse"
+    if len(tested) == 1:
+        return f"{tested[0]['model']} predicts text from after its cutoff worse"
+    return (
+        f"{len(found)} of {len(tested)} models with months on both sides of their cutoff predict "
+        "later text worse"
+    )
 
 
 def is_sure(q_value: float | None) -> bool:
@@ -60,10 +68,65 @@ def sources_finding(rows: Sequence[Row]) -> str:
     tested = [row for row in rows if row["adjusted_gap"] is not None]
     worse = [r["source"] for r in tested if is_sure(r["gap_q_value"]) and r["adjusted_gap"] > 0]
     if not tested:
-        return "Figures by source"
+        return "No gap by source can be told yet"
     if not worse:
         return f"No gap on {_sources(len(tested))} by more than chance"
     return f"Worse after the cutoff on {listed(worse)}"
+
+
+def source_finding(rows: Sequence[Row], source: str) -> str:
+    """Return how many models predict a source's months after their cutoff worse."""
+    tested = [row for row in rows if row["adjusted_gap"] is not None]
+    worse = [row for row in tested if is_sure(row["gap_q_value"]) and row["adjusted_gap"] > 0]
+    if not tested:
+        return f"No gap on {source} can be told yet"
+    if not worse:
+        return f"No model has a gap on {source} by more than chance"
+    return f"{len(worse)} of {len(tested)} models predict {source} worse after their cutoff"
+
+
+def cutoff_finding(row: Row) -> str:
+    """Return where the losses of a model place its cutoff, and whether its maker says so."""
+    ends = [row["estimated_cutoff_low"], row["estimated_cutoff_high"]]
+    if None in ends:
+        return "No cutoff can be told from the losses"
+    first, last = (str(end)[:7] for end in ends)
+    place = f"The losses place the cutoff in {' to '.join(dict.fromkeys([first, last]))}"
+    if row["stated_cutoff"] is None:
+        return f"{place}; none is stated"
+    stated = str(row["stated_cutoff"])[:7]
+    if first <= stated <= last:
+        return f"{place}, as stated" if first == last else f"{place}; {stated} is stated"
+    return f"{place}, {'later' if stated < first else 'earlier'} than the stated {stated}"
+
+
+def costs_finding(rows: Sequence[Row]) -> str:
+    """Return how long scoring took."""
+    cells = sum(row["num_cells"] for row in rows)
+    hours = sum(row["seconds"] or 0 for row in rows) / 3600
+    took = f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.1f} minutes"
+    took = took if hours >= 1 / 60 else f"{3600 * hours:.0f} s"
+    return f"Scoring {cells:,} {'cell' if cells == 1 else 'cells'} took {took}"
+
+
+def collected_finding(rows: Sequence[Row]) -> str:
+    """Return the share of found items that was not kept, and the commonest reason."""
+    dropped = [row for row in rows if row["outcome"] != "kept"]
+    items, lost = (sum(row["num_items"] for row in each) for each in (rows, dropped))
+    if not lost:
+        return f"All {items:,} items that were found are kept"
+    reasons: Counter[str] = Counter()
+    for row in dropped:
+        reasons[row["outcome"]] += row["num_items"]
+    [(reason, num)] = reasons.most_common(1)
+    return f"{lost:,} of {items:,} items were not kept, {num:,} of them for the reason: {reason}"
+
+
+def left_out_finding(rows: Sequence[Row]) -> str:
+    """Return how many views leave out models."""
+    models = {name for row in rows for name in row["models"].split(", ")}
+    views = len({row["left_out_of"] for row in rows})
+    return f"{views} views leave out some of {len(models)} models, with reasons"
 
 
 def contamination_finding(rows: Sequence[Row]) -> str:
@@ -73,28 +136,6 @@ def contamination_finding(rows: Sequence[Row]) -> str:
         return "No month is suspected to have been seen in training"
     months = "month is" if len(suspected) == 1 else "months are"
     return f"{len(suspected)} {months} predicted better than neighbours and other models explain"
-
-
-def forecast_finding(rows: Sequence[Row]) -> str:
-    """Return where a model forecasts better than by guessing."""
-    better = [row["source"] for row in rows if _is_above(row, "accuracy", "expected_accuracy")]
-    if not better:
-        return "Forecasts no better than guessing, as far as these questions tell"
-    return f"Better than guessing on questions of {listed(dict.fromkeys(better))}"
-
-
-def puzzle_finding(rows: Sequence[Row]) -> str:
-    """Return whether a model solves puzzles on inputs that it did not write."""
-    whole = [row for row in rows if row["level"] == "all" and row["score_low"] is not None]
-    if not whole:
-        return "Puzzles: no level is complete yet"
-    above = any(row["score_low"] > 0 for row in whole)
-    return "Generalises to inputs of others" if above else "Generalisation is not shown"
-
-
-def _is_above(row: Row, name: str, limit: str) -> bool:
-    low, bound = row[f"{name}_low"], row[limit]
-    return low is not None and bound is not None and bool(low > bound)
 
 
 def _sources(number: int) -> str:
@@ -139,54 +180,35 @@ def plane_finding(rows: Sequence[Row]) -> str:
 
 def ranks_finding(rows: Sequence[Row]) -> str:
     """Return in how many months a model alone had the best mean rank; a count, not a test."""
+    model, num, of = _most_often_lowest(rows, "mean_rank", "month")
+    if model is None:
+        return "No model alone has the best mean rank of a month"
+    return f"{model} has the best mean rank in {num} of {of} months"
+
+
+def lowest_finding(rows: Sequence[Row], per: str) -> str:
+    """Return in how many months or sources a model alone had the lowest loss; a count, not a test.
+
+    ``per`` is a column: month or source.
+    """
+    model, num, of = _most_often_lowest(rows, "bits_per_byte", per)
+    if model is None:
+        return f"No model alone has the lowest loss of a {per}"
+    return f"{model} has the lowest loss {'in' if per == 'month' else 'on'} {num} of {of} {per}s"
+
+
+def _most_often_lowest(rows: Sequence[Row], key: str, per: str) -> tuple[str | None, int, int]:
+    """Return who alone is lowest most often, how often, and of how many."""
     best: dict[Any, list[Row]] = {}
     for row in rows:
-        former = best.get(row["month"], [row])
-        if row["mean_rank"] < former[0]["mean_rank"] or former == [row]:
-            best[row["month"]] = [row]
-        elif row["mean_rank"] == former[0]["mean_rank"]:
+        former = best.get(row[per], [row])
+        if row[key] < former[0][key] or former == [row]:
+            best[row[per]] = [row]
+        elif row[key] == former[0][key]:
             former.append(row)
     alone = Counter(first[0]["model"] for first in best.values() if len(first) == 1)
-    if not alone:
-        return "No model alone has the best mean rank of a month"
-    [(model, months)] = alone.most_common(1)
-    return f"{model} has the best mean rank in {months} of {len(best)} months"
-
-
-def board_of_forecasts_finding(rows: Sequence[Row]) -> str:
-    """Return how many models are better than guessing on questions from after their cutoff."""
-    tested = [row for row in rows if row["p_value"] is not None]
-    better = {row["model"] for row in tested if is_sure(row["p_value"] * len(tested))}
-    models = {row["model"] for row in tested}
-    if not tested:
-        return "No question is from after a model's cutoff yet"
-    if not better:
-        return "No model forecasts better than guessing, as far as these questions tell"
-    return f"{len(better)} of {len(models)} models forecast better than guessing"
-
-
-def bias_finding(rows: Sequence[Row]) -> str:
-    """Return which models answer recent questions worse, by the test."""
-    worse = [
-        row["model"]
-        for row in rows
-        if row["tested_class"] == "Nostalgia" and is_sure(row["p_adjusted"] * len(rows))
-    ]
-    if worse:
-        return f"Recent questions are answered worse by {listed(dict.fromkeys(worse))}"
-    return "No model answers recent questions worse by more than chance"
-
-
-def valley_finding(rows: Sequence[Row]) -> str:
-    """Return how many models have a gap between their own inputs and others."""
-    told = [row for row in rows if row["status"] in ("found", "none")]
-    found = [row for row in told if row["joint_p_value"] is not None]
-    found = [row for row in found if is_sure(row["joint_p_value"] * len(told))]
-    if not told:
-        return "No level has enough answers yet"
-    if not found:
-        return "No model is worse on other inputs than on its own, by more than chance"
-    return f"{len(found)} of {len(told)} models are worse on other inputs than on their own"
+    [(model, num)] = alone.most_common(1) or [(None, 0)]
+    return model, num, len(best)
 
 
 def simulations_finding(rows: Sequence[Row]) -> str:

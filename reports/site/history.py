@@ -27,6 +27,7 @@ STATE, FEED, ATOM = "state.json", "changes.json", "changes.atom"
 # Links of a page at the root to what is not kept with it, and the same from months/<YYYY-MM>/.
 _LINKS = {
     "../warehouse.duckdb": "../../../warehouse.duckdb",
+    "../releases/": "../../../releases/",
     "site.duckdb": "../../site.duckdb",
     "months/": "../",
 }

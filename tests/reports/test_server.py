@@ -37,6 +37,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "report" / ".tmp-index.html-x").write_text("half a page")
     (home / "secret.txt").write_text("not for all")
     (home / "warehouse.duckdb").write_bytes(BIG)
+    (home / "releases" / "2024-05").mkdir(parents=True)
+    (home / "releases" / "2024-05" / "SHA256SUMS").write_text("digest  warehouse.duckdb\n")
+    (home / "releases" / "2024-05" / ".part").write_text("half a file")
     return home
 
 
@@ -199,6 +202,13 @@ def test_nothing_else_is_served(path: str, url: str) -> None:
         connection.endheaders()
         answer = connection.getresponse()
         assert (answer.status, answer.read()) == (404, b"not found\n")
+
+
+def test_files_of_releases_are_served(url: str) -> None:
+    answer = get(f"{url}/releases/2024-05/SHA256SUMS")
+    assert (answer.status_code, answer.text) == (200, "digest  warehouse.duckdb\n")
+    for path in ("2024-05/.part", "2024-05/", "2024-05/none", "../secret.txt", "..%2fsecret.txt"):
+        assert get(f"{url}/releases/{path}").status_code == 404
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])

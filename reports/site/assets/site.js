@@ -94,7 +94,7 @@ class Table {
         }
         const [text, interval, raw] = found?.[column] ?? ["–", "", ""];
         cell.textContent = text;
-        if (interval) cell.append(" ", element("span", { className: "interval" }, interval));
+        if (interval) cell.append(" ", element("small", {}, interval));
         if (raw && cell.classList.contains("number")) cell.dataset.value = raw;
         else delete cell.dataset.value;
       });
@@ -160,7 +160,7 @@ class Table {
     const cell = row.cells[index];
     const text = cell.dataset.value ?? cell.textContent.trim();
     if (text === "–") return null;
-    return cell.classList.contains("number") ? Number(text) : text.toLowerCase();
+    return cell.matches(".number, .trend") ? Number(text) : text.toLowerCase();
   }
 
   apply() {

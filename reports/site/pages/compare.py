@@ -9,10 +9,16 @@ from typing import Any
 import polars as pl
 
 from reports.export_files import plain
+from reports.site.answer_findings import benchmarks_finding
 from reports.site.charts import INK, PALETTE, SOFT, time_axis, with_room
 from reports.site.context import Site
 from reports.site.figure import P_VALUE, Column, Figure, Page, slug
-from reports.site.findings import neighbours_finding, plane_finding, ranks_finding
+from reports.site.findings import (
+    lowest_finding,
+    neighbours_finding,
+    plane_finding,
+    ranks_finding,
+)
 from reports.site.pages.overview import MIN_MONTHS
 from reports.site.pages.source import extent_of
 from reports.site.radar import MAX_LINES, MIN_SPOKES, radar
@@ -125,7 +131,7 @@ def _profile(site: Site) -> Figure | None:
     shown = rows.filter(pl.col("model").is_in(board))
     top = extent_of(shown["bits_per_byte"])[1]
     about = "Bits per byte by source: nearer to the centre is better. The board's first models."
-    title = f"{len(board)} models on {len(sources)} sources"
+    title = lowest_finding(rows.to_dicts(), "source")
     return Figure("profile", title, about, sql, rows, chart=radar(sources, board, top),
                   drawn_models=board)  # fmt: skip
 
@@ -145,7 +151,11 @@ def _tokenizers(site: Site) -> Figure | None:
         "More bytes a token make a longer context and fewer steps; bits per byte compare fairly."
     )
     sizes = rows["bytes_per_token"].drop_nulls().to_list()
-    title = f"A token is {min(sizes):.2f} to {max(sizes):.2f} bytes" if sizes else "Tokenizers"
+    title = (
+        f"A token is {min(sizes):.2f} to {max(sizes):.2f} bytes"
+        if sizes
+        else "No token is measured yet"
+    )
     return Figure("tokenizers", title, about, sql, rows, columns)
 
 
@@ -157,9 +167,11 @@ def _benchmarks(site: Site) -> Figure | None:
         return None
     columns = [
         Column("against", "benchmark"),
-        Column("pearson", "Pearson", "+.2f"),
+        Column("pearson", "Pearson", "+.2f", "pearson_low", "pearson_high"),
+        Column("p_value", "p", P_VALUE),
         Column("spearman", "Spearman", "+.2f"),
         Column("num_models", "models", "d"),
     ]
     about = "Correlation of the level with loaded benchmark scores. Few models: read with care."
-    return Figure("benchmarks", "Do benchmarks say the same?", about, sql, rows, columns)
+    title = benchmarks_finding(rows.to_dicts())
+    return Figure("benchmarks", title, about, sql, rows, columns)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from core.storage.store import Store
 from reports.site.charts import PALETTE
 from reports.site.context import Site
 from reports.site.figure import Column, Figure, Page
+from reports.site.findings import collected_finding, left_out_finding
+from reports.site.history import held_months
+from reports.site.pages.source import COLLECTED
 
 ORDER, NAVIGATION = 6, ("data.html", "Data")
 PATHS = ("data.html", "views.html")
@@ -15,12 +19,29 @@ MAX_MONTHS = 36  # more months are drawn by year
 
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page of data, and that of all views with their columns."""
-    figures = site.make(_months, _coverage, _unmeasured)
-    yield Page("data.html", "Data", "data.html.j2", figures)
+    figures = site.make(_months, _coverage, _unmeasured, _collected)
+    store = site.store
+    fields = {"releases": releases(store) if store else [],
+              "held": held_months(store) if store else []}  # fmt: skip
+    yield Page("data.html", "Data", "data.html.j2", figures, fields)
     columns: dict[str, list[dict[str, object]]] = {}
     for row in site.query("data_columns")[1].to_dicts():
         columns.setdefault(row["name"], []).append(row)
-    yield Page("views.html", "Views", "views.html.j2", site.make(_views), {"columns": columns})
+    texts = dict(site.query("data_views")[1].select("name", "sql").iter_rows())
+    files = {f"views/{name}.sql": f"{text}\n".encode() for name, text in texts.items()}
+    yield Page(
+        "views.html", "Views", "views.html.j2", site.make(_views), {"columns": columns}, files
+    )
+
+
+def releases(store: Store) -> list[tuple[str, str]]:
+    """Return month and SHA-256 of the database of each complete release, newest first."""
+    found = []
+    for path in reversed(store.list("releases/*/SHA256SUMS")):
+        lines = [line.split() for line in store.read_bytes(path).decode().splitlines()]
+        digests = {name: digest for digest, name in lines}
+        found.append((path.split("/")[1], digests["warehouse.duckdb"]))
+    return found
 
 
 def _months(site: Site) -> Figure | None:
@@ -31,10 +52,12 @@ def _months(site: Site) -> Figure | None:
     x = {
         "field": "month", "type": "ordinal", "title": None,
         "timeUnit": "utcyear" if by_year else "utcyearmonth",
-        "axis": {"format": "%Y" if by_year else "%Y-%m", "labelOverlap": True, "labelAngle": 0},
+        "axis": {"format": "%Y" if by_year else "%Y-%m", "labelAngle": 0,
+                 "labelOverlap": "greedy", "labelSeparation": 20},
     }  # fmt: skip
     chart = {
-        "width": 760, "height": {"step": 18},
+        "width": 700, "height": {"step": 18},
+        "padding": {"left": 60, "right": 24, "top": 5, "bottom": 5},
         "mark": {"type": "rect"},
         "encoding": {
             "x": x,
@@ -81,7 +104,18 @@ def _unmeasured(site: Site) -> Figure | None:
         Column("num_models", "models", "d"),
         Column("which", "which"),
     ]
-    return Figure("data-left-out", "What views leave out, and why", "", sql, rows, columns)
+    title = left_out_finding(rows.to_dicts())
+    return Figure("data-left-out", title, "", sql, rows, columns)
+
+
+def _collected(site: Site) -> Figure | None:
+    sql, rows = site.query("collected", outcomes=site.outcomes)
+    if rows.is_empty():
+        return None
+    source = Column("source", "source", link=lambda row: site.source_page(row["source"]))
+    title = collected_finding(rows.to_dicts())
+    about = "Items that crawls of the sealed months found. Each reason is a rule of its crawler."
+    return Figure("data-collected", title, about, sql, rows, [source, *COLLECTED])
 
 
 def _views(site: Site) -> Figure:

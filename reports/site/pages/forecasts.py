@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from reports.site.answer_findings import (
+    bias_finding,
+    board_of_forecasts_finding,
+    crowd_finding,
+    positions_finding,
+    quarters_finding,
+)
 from reports.site.charts import PALETTE, SOFT
 from reports.site.context import Site
 from reports.site.figure import P_VALUE, Column, Figure, Page
-from reports.site.findings import bias_finding, board_of_forecasts_finding
 
 ORDER, NAVIGATION = 3, ("forecasts.html", "Forecasting")
 PATHS = (NAVIGATION[0],)
@@ -53,7 +59,8 @@ def _quarters(site: Site) -> Figure | None:
         return None
     names = rows["series"].unique(maintain_order=True).to_list()[:MAX_PANELS]
     x = {"field": "day", "type": "temporal", "title": None, "scale": {"type": "utc"},
-         "axis": {"grid": False, "format": "%Y-%m", "tickCount": 4}}  # fmt: skip
+         "axis": {"grid": False, "format": "%Y-%m", "tickCount": 4,
+                  "labelOverlap": "greedy", "labelSeparation": 16}}  # fmt: skip
     share = {"type": "quantitative", "scale": {"domain": [0, 1]}, "title": "right",
              "axis": {"format": ".0%", "tickCount": 3}}  # fmt: skip
     colour = {"condition": {"test": "datum.is_test", "value": PALETTE[1]}, "value": PALETTE[0]}
@@ -78,8 +85,8 @@ def _quarters(site: Site) -> Figure | None:
         "By the quarter in which questions were opened. Orange diamonds: after the model's cutoff. "
         "Dashed: the share that guessing would get."
     )
-    return Figure("forecasts-by-quarter", "How often each model is right, over time", about, sql,
-                  rows, chart=chart)  # fmt: skip
+    title = quarters_finding(rows.to_dicts())
+    return Figure("forecasts-by-quarter", title, about, sql, rows, chart=chart)
 
 
 def _bias(site: Site) -> Figure | None:
@@ -118,8 +125,8 @@ def _scores(site: Site) -> Figure | None:
         Column("num_answers", "answers", ",d"),
     ]
     about = "Lower is better. The crowd's forecast is that of the site when the question closed."
-    return Figure("forecasts-scores", "Probabilities against outcomes", about, sql,
-                  rows, columns)  # fmt: skip
+    title = crowd_finding(rows.to_dicts())
+    return Figure("forecasts-scores", title, about, sql, rows, columns)
 
 
 def _positions(site: Site) -> Figure | None:
@@ -134,6 +141,7 @@ def _positions(site: Site) -> Figure | None:
                "points", factor=100, about="Probability of the first option less 1 / options."),
         Column("favoured_place", "favoured place", ",d"),
         Column("favoured_bias", "its excess", "+.1f", unit="points", factor=100),
+        Column("p_value", "p", P_VALUE, about="that no place is preferred; over all places"),
         Column("rotated", "rotated"),
         Column("num_answers", "answers", ",d"),
     ]  # fmt: skip
@@ -141,5 +149,5 @@ def _positions(site: Site) -> Figure | None:
         "How much more probability the option in a place of the list gets than by chance. Where "
         "options are not rotated, this is also of what the options say."
     )
-    return Figure("forecasts-positions", "Do models prefer a place in the list?", about, sql, rows,
-                  columns)  # fmt: skip
+    title = positions_finding(rows.to_dicts())
+    return Figure("forecasts-positions", title, about, sql, rows, columns)

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from reports.site.answer_findings import forecast_finding, puzzle_finding
 from reports.site.context import Site, is_control, of_name
 from reports.site.figure import P_VALUE, Column, Figure, Page, slug
 from reports.site.findings import (
     contamination_finding,
-    forecast_finding,
-    puzzle_finding,
+    costs_finding,
+    cutoff_finding,
     sources_finding,
 )
 from reports.site.pages.overview import MIN_MONTHS, lanes
@@ -37,9 +38,13 @@ def _curves(site: Site, name: str) -> Figure | None:
     if rows["month"].n_unique() < MIN_MONTHS:
         return None
     sources = sorted(set(rows["source"].to_list()))
+    board = site.query("board", protocol=site.protocol)[1].filter(pl.col("model") == name)
+    title = "A compressor has no cutoff" if is_control(name) else "No cutoff can be told yet"
+    if not is_control(name) and board.height:
+        title = cutoff_finding(board.row(0, named=True))
     return Figure(
         f"model-{slug(name)}-curves",
-        "By source, over time",
+        title,
         "Bits per byte above the level up to the stated cutoff, less what makes a month hard for "
         "all models. Dashed: the stated cutoff. Band: the measured one, where there is one.",
         sql,
@@ -153,8 +158,8 @@ def _costs(site: Site, name: str) -> Figure | None:
         Column("energy_kwh", "energy", ".3f", unit="kWh"),
         Column("last_scored_at", "last scored", "%Y-%m-%d"),
     ]
-    return Figure(f"model-{slug(name)}-costs", "What scoring took", "", sql, rows,
-                  _told(columns, rows))  # fmt: skip
+    title = costs_finding(rows.to_dicts())
+    return Figure(f"model-{slug(name)}-costs", title, "", sql, rows, _told(columns, rows))
 
 
 def _cite(site: Site, name: str) -> str:

@@ -11,6 +11,7 @@ from reports.site.charts import INK, PALETTE, SOFT, time_axis
 from reports.site.context import Site, is_control
 from reports.site.figure import Column, Figure, Page, Row
 from reports.site.findings import ageing_finding, board_finding
+from reports.site.trends import trends_of
 
 ORDER, NAVIGATION = 0, ("index.html", "Overview")
 PATHS = (NAVIGATION[0],)
@@ -49,6 +50,9 @@ def _board(site: Site) -> Figure | None:
     sql, rows = site.query("board", protocol=site.protocol)
     if rows.is_empty():
         return None
+    over_time = site.readable("over_time", protocol=site.protocol)
+    is_drawn = bool(over_time.columns) and over_time["month"].n_unique() >= MIN_MONTHS
+    trends = trends_of(over_time) if is_drawn else {}
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
         Column("rank_set", "rank", about="Models whose ranks overlap cannot be told apart."),
@@ -56,6 +60,8 @@ def _board(site: Site) -> Figure | None:
                "bits per byte", "Mean over what all models have; lower is better."),
         Column("adjusted_gap", "gap", "+.3f", "adjusted_gap_low", "adjusted_gap_high",
                "bits per byte", "Losses after the cutoff less before it, less what models share."),
+        Column("trend", "over time", about="Losses less the level up to the cutoff; by the last.",
+               draw=lambda row: trends.get(row["model"])),
         Column("growth_per_year", "ageing", "+.3f", "growth_per_year_low", "growth_per_year_high",
                "bits per byte a year", "Growth of the gap with the age of the model."),
         Column("stated_cutoff", "stated cutoff", "%Y-%m"),
@@ -71,7 +77,10 @@ def _board(site: Site) -> Figure | None:
         Column("num_months", "months", "d", is_optional=True),
         Column("num_sources", "sources", "d", is_optional=True),
     ]  # fmt: skip
-    shown = [column for column in columns if rows[column.name].is_not_null().any()]
+    shown = [
+        column for column in columns
+        if (trends if column.draw else rows[column.name].is_not_null().any())
+    ]  # fmt: skip
     floor = site.query("board_resolution", protocol=site.protocol)[1].item()
     is_over_time = rows["interval_basis"][0] == "months"
     other = "months like these" if is_over_time else "documents of these months"

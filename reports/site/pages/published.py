@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from reports.site.answer_findings import printed_rates_finding
 from reports.site.charts import INK, PALETTE
 from reports.site.context import Site
 from reports.site.figure import Column, Figure, Page
+from reports.site.findings import lowest_finding
 from reports.site.pages.source import MAX_LINES, level_lines
 
 ORDER, NAVIGATION = 5, ("published.html", "Published")
@@ -52,7 +54,7 @@ def _plane(site: Site) -> Figure | None:
         Column("change", "change", "+.3f", unit="percentage points",
                about="2023 less 2017 to 2022, as printed"),
     ]  # fmt: skip
-    title = f"{rows['model'].n_unique()} models over seven years, as Li et al. printed them"
+    title = printed_rates_finding(rows.to_dicts())
     about = "Left: compresses the text of 2023 better. Up: loses more on it than on older text."
     return Figure("published-plane", title, about, sql, rows, columns, chart)
 
@@ -63,7 +65,7 @@ def _rates(site: Site) -> Figure | None:
         return None
     means = rows.group_by("model").agg(pl.mean("bits_per_byte")).sort("bits_per_byte", "model")
     chart = level_lines(means["model"].to_list()[:MAX_LINES], rows)
-    title = f"{means.height} models, month by month, as published"
+    title = f"{lowest_finding(rows.to_dicts(), 'month')}, as published"
     about = "Rates that were landed with `tidemark land-published`; the mean over their sources."
     return Figure("published-rates", title, about, sql, rows, chart=chart)
 
@@ -80,4 +82,6 @@ def _tables(site: Site) -> Figure | None:
         Column("columns", "columns"),
     ]
     about = "Every printed figure is a row of view published_figures, with all printed digits."
-    return Figure("published-tables", "Printed tables in the database", about, sql, rows, columns)
+    num, papers = rows["num_figures"].sum(), rows["reference"].n_unique()
+    title = f"{num:,} printed figures of {papers} papers are in the database"
+    return Figure("published-tables", title, about, sql, rows, columns)

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from reports.site.answer_findings import (
+    levels_finding,
+    printed_levels_finding,
+    probes_finding,
+    valley_finding,
+)
 from reports.site.charts import INK, PALETTE
 from reports.site.context import Site
 from reports.site.figure import P_VALUE, Column, Figure, Page
-from reports.site.findings import valley_finding
 
 ORDER, NAVIGATION = 4, ("puzzles.html", "Puzzles")
 PATHS = (NAVIGATION[0],)
@@ -75,7 +80,8 @@ def _valley(site: Site) -> Figure | None:
     about = (
         "Share solved on inputs that the model wrote itself, and on others. Dashed: largest gap."
     )
-    return Figure("puzzles-levels", "Where the gap opens", about, sql, rows, chart=chart)
+    title = levels_finding(site.query("puzzles_board")[1].to_dicts())
+    return Figure("puzzles-levels", title, about, sql, rows, chart=chart)
 
 
 def _probes(site: Site) -> Figure | None:
@@ -89,7 +95,8 @@ def _probes(site: Site) -> Figure | None:
         Column("status", "status"),
     ]
     about = "Probes are puzzles whose algorithms span several levels."
-    return Figure("puzzles-probes", "Probes", about, sql, rows, columns)
+    title = probes_finding(rows.to_dicts())
+    return Figure("puzzles-probes", title, about, sql, rows, columns)
 
 
 def _published(site: Site) -> Figure | None:
@@ -102,4 +109,5 @@ def _published(site: Site) -> Figure | None:
         Column("critical_level", "critical level"),
     ]
     about = "Qi et al. 2024, Table 2, as printed. Their scores and ours differ in how they count."
-    return Figure("puzzles-published", "What the paper found", about, sql, rows, columns)
+    title = printed_levels_finding(rows.to_dicts())
+    return Figure("puzzles-published", title, about, sql, rows, columns)

@@ -10,7 +10,12 @@ import polars as pl
 from reports.site.charts import INK, PALETTE, SOFT, spread, time_axis
 from reports.site.context import Site, of_name
 from reports.site.figure import Column, Figure, Page, slug
-from reports.site.findings import difficulty_finding
+from reports.site.findings import (
+    collected_finding,
+    difficulty_finding,
+    lowest_finding,
+    source_finding,
+)
 from reports.site.pages.overview import MIN_MONTHS
 from reports.site.pages.xray import index_of
 
@@ -26,7 +31,7 @@ def make_pages(site: Site) -> Iterator[Page]:
     yield Page("sources.html", "Sources", "sources.html.j2", [_all(site)] if site.sources else [])
     known = {row["source"]: row for row in site.query("sources")[1].to_dicts()}
     for name in site.sources:
-        makers = (_difficulty, _levels, _models, _documents)
+        makers = (_difficulty, _levels, _models, _documents, _collected)
         figures = site.make(*(of_name(make, name) for make in makers))
         fields = {"name": name, "known": known.get(name, {}), "xrays": index_of(site, name)}
         yield Page(f"sources/{slug(name)}.html", name, "source.html.j2", figures, fields)
@@ -155,8 +160,8 @@ def _levels(site: Site, name: str) -> Figure | None:
     chart["layer"] += _regime_marks(site, name, time_axis(rows["month"].to_list()))
     about = "Lower is better. " + (f"In grey: the next {len(others)} models." if others else "")
     return Figure(
-        f"source-{slug(name)}-levels", "All models, month by month", about, sql, rows, chart=chart,
-        drawn_models=[*best, *others],
+        f"source-{slug(name)}-levels", lowest_finding(rows.to_dicts(), "month"), about, sql, rows,
+        chart=chart, drawn_models=[*best, *others],
     )  # fmt: skip
 
 
@@ -206,7 +211,7 @@ def _models(site: Site, name: str) -> Figure:
                "estimated_cutoff_high"),
         Column("num_months", "months", "d"),
     ]  # fmt: skip
-    title = f"Models on {name}"
+    title = source_finding(rows.to_dicts(), name)
     return Figure(f"source-{slug(name)}-models", title, "", sql, rows, columns)
 
 
@@ -224,3 +229,19 @@ def _documents(site: Site, name: str) -> Figure:
     title = f"What was collected: {rows.height} months, {months[-1]} to {months[0]}"
     shown = [column for column in columns if rows[column.name].is_not_null().any()]
     return Figure(f"source-{slug(name)}-documents", title, "", sql, rows, shown)
+
+
+COLLECTED = (
+    Column("outcome", "outcome"),
+    Column("num_items", "items", ",d"),
+    Column("share", "share", ".1f", unit="%", factor=100),
+    Column("num_months", "months", ",d"),
+)
+
+
+def _collected(site: Site, name: str) -> Figure | None:
+    sql, rows = site.part("collected", "source", name, outcomes=site.outcomes)
+    if rows.is_empty():
+        return None
+    title = collected_finding(rows.to_dicts())
+    return Figure(f"source-{slug(name)}-collected", title, "", sql, rows, COLLECTED)

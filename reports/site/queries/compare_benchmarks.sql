@@ -1,7 +1,17 @@
--- Correlation of the level over all sources with benchmark scores.
+-- Correlation of the level over all sources with benchmark scores; p is that of Pearson's.
 select
     against,
     pearson,
+    correlation_end(pearson, num_models, -1.959963984540054e0) as pearson_low,
+    correlation_end(pearson, num_models, 1.959963984540054e0) as pearson_high,
+    case
+        when num_models > 3 and abs(pearson) < 1
+            then
+                t_p_value(
+                    pearson * sqrt((num_models - 2) / (1 - pearson * pearson)), num_models - 2
+                )
+        when num_models > 3 then 0
+    end as p_value,
     spearman,
     num_models
 from benchmark_correlation

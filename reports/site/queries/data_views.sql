@@ -2,14 +2,16 @@
 select
     view_name as name,
     'view' as kind,
-    comment
+    comment,
+    sql
 from duckdb_views()
 where schema_name = 'main' and not internal and not temporary
 union all
 select
     table_name as name,
     'table' as kind,
-    comment
+    comment,
+    sql
 from duckdb_tables()
 where schema_name = 'main' and not internal and not temporary
 order by name

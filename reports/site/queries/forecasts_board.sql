@@ -14,11 +14,9 @@ select
     expected_accuracy,
     num_questions,
     num_unparsed,
-    -- one-sided: as many right answers or more by guessing
-    normal_tail(
-        (test_accuracy - expected_test_accuracy)
-        / sqrt(expected_test_accuracy * (1 - expected_test_accuracy) / num_test_questions)
-    ) as p_value
+    -- as many right answers or more by guessing
+    binomial_tail(test_accuracy * num_test_questions, num_test_questions, expected_test_accuracy)
+        as p_value
 from forecast_accuracy
 where num_questions > 0
 order by source asc, test_accuracy desc nulls last, accuracy desc, model asc, protocol asc

@@ -11,7 +11,9 @@ select
     num_test_questions,
     test_accuracy,
     test_accuracy_low,
-    test_accuracy_high
+    test_accuracy_high,
+    -- as many right answers or more by guessing
+    binomial_tail(accuracy * num_questions, num_questions, expected_accuracy) as p_value
 from forecast_accuracy
 where num_questions > 0
 order by model, source, protocol

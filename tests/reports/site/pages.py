@@ -46,7 +46,7 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         tags = [each.partition(".")[0] for each in self._stack]
-        if {"td", "th"} & set(tags) and "span.interval" not in self._stack:
+        if {"td", "th"} & set(tags) and "small." not in self._stack:
             self.cells[-1].text += data.strip()
         if {"h1", "h2"} & set(tags):
             self.titles[-1] += data

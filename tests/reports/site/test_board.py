@@ -106,6 +106,23 @@ def test_ranks_are_counted_without_ties() -> None:
     assert ranks_finding(rows) == "a has the best mean rank in 2 of 4 months"
 
 
+def test_pictures_are_slim_and_the_same() -> None:
+    import vl_convert
+
+    clip = '<clipPath id="{}"><rect width="40" height="20"/></clipPath>'
+    circle = '<g clip-path="url(#{})"><circle cx="20" cy="10" r="15" opacity="1" fill="red"/></g>'
+    whole = (
+        '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="40"><defs>'
+        f"{clip.format('a')}{clip.format('b')}</defs><g><g></g>{circle.format('a')}"
+        f'<g transform="translate(0,20)"><g>{circle.format("b")}<g fill="red"/></g></g></g></svg>'
+    )
+    slim = charts._slim(whole)
+    assert [slim.count(part) for part in ("<clipPath", "url(#a)", "<g>", "<g ", "</g>")] == [
+        1, 2, 0, 3, 3
+    ]  # fmt: skip
+    assert vl_convert.svg_to_png(slim) == vl_convert.svg_to_png(whole)
+
+
 def test_labels_do_not_overlap() -> None:
     points = [("first", 0.0, 0.0), ("hidden", 0.01, 0.01), ("right", 1.0, 0.0), ("up", 0.0, 1.0)]
     assert charts.with_room(points, 300, 200) == ["first", "right", "up"]

@@ -162,7 +162,7 @@ def test_a_source_is_chosen_and_the_address_keeps_it(visit: Open) -> None:
     row = board.locator("tr", has_text="control:zstd")
     window.get_by_label("months or source").select_option("source/code")
     row.get_by_text("4.000").wait_for()
-    assert window.locator("#board h2").inner_text() == "Models on code"
+    assert window.locator("#board h2").inner_text() == "No gap on code can be told yet"
     again = visit(f"index{window.url.partition('.html')[2]}")
     again.locator("[data-table=board] tr", has_text="control:zstd").get_by_text("4.000").wait_for()
     window.get_by_label("months or source").select_option("")
@@ -186,7 +186,7 @@ def test_pages_read_without_a_script(browser: Browser, root: Path) -> None:
     window = context.new_page()
     window.goto((root / "index.html").as_uri())
     assert window.get_by_role("table").is_visible()
-    assert window.locator("figure svg").count() == 1
+    assert window.locator(".chart svg").count() == 1
     context.close()
 
 

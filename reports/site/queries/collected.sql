@@ -1,0 +1,15 @@
+-- What became of the items that crawls found, by reason; counts of the manifests of sealed months.
+with counted as (
+    select unnest(from_json($outcomes, '[{
+        "source": "varchar", "outcome": "varchar", "num_items": "bigint", "num_months": "bigint"
+    }]'), recursive := true)
+)
+
+select
+    source,
+    replace(outcome, '_', ' ') as outcome,
+    num_items,
+    num_items / nullif(sum(num_items) over (partition by source), 0) as share,
+    num_months
+from counted
+order by source asc, outcome = 'kept' desc, num_items desc, outcome asc

@@ -1,0 +1,118 @@
+"""The page of data: what was dropped, releases, months held back, and downloads."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from core.settings import Settings
+from reports.site.build import write_site
+from reports.site.collected import read_outcomes
+from reports.site.figure import Column, cell
+from reports.site.trends import trends_of
+from tests.reports.curves import HOSTILE_SOURCE, level, step
+from tests.reports.site.pages import read_pages
+
+MANIFEST = {
+    "source": "news", "month": "2024-01", "digest": "0" * 64, "num_documents": 20, "num_bytes": 1,
+    "files": [], "kept": 20, "dropped": {"too_short": 4, "=licence": 1}, "failed": {"http_404": 2},
+}  # fmt: skip
+
+
+def _seal(settings: Settings, month: str, **changes: object) -> None:
+    path = Path(settings.home) / f"corpus/source=news/month={month}/manifest.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(MANIFEST | {"month": month} | changes))
+
+
+@pytest.mark.long
+def test_what_was_dropped_is_told_with_reasons(publish_figures: Any) -> None:
+    settings = publish_figures({**level("a", "news", 1.0, 3), **level("a", HOSTILE_SOURCE, 1.0, 3)})
+    _seal(settings, "2024-01")
+    _seal(settings, "2024-02", dropped={"too_short": 10})
+    root = Path(write_site(settings)).parent
+    pages = read_pages(root)
+    title = "19 of 59 items were not kept, 14 of them for the reason: too short"
+    for path in ("data.html", "sources/news.html"):
+        assert title in pages[(root / path).resolve()].titles, path
+    rows = pl.read_parquet(root / "figures" / "source-news-collected.parquet").rows()
+    assert rows == [
+        ("news", "kept", 40, 40 / 59, 2),
+        ("news", "too short", 14, 14 / 59, 2),
+        ("news", "failed: http 404", 4, 4 / 59, 2),
+        ("news", "=licence", 1, 1 / 59, 1),
+    ]
+    assert "'=licence" in (root / "figures" / "data-collected.csv").read_text()
+
+
+@pytest.mark.long
+def test_a_damaged_manifest_does_not_stop_the_site(publish_figures: Any) -> None:
+    settings = publish_figures(level("a", "news", 1.0, 3))
+    _seal(settings, "2024-01", digest=None, files=7)
+    page = Path(write_site(settings)).parent / "data.html"
+    assert "is not a manifest of tidemark" in page.read_text()
+
+
+@pytest.mark.long
+def test_releases_and_months_held_back_are_linked(publish_figures: Any) -> None:
+    settings = publish_figures(step("a", "news", "2024-03", 1.0, 1.5, 7), {"a": "2024-03"})
+    home = Path(settings.home)
+    for month in ("2024-05", "2024-06"):
+        folder = home / "releases" / month
+        folder.mkdir(parents=True)
+        names = ("warehouse.duckdb", "partitions.jsonl", "cells.jsonl", "CITATION.cff")
+        for name in names:
+            (folder / name).touch()
+        sums = "".join(f"{name[0] * 4}{month}  {name}\n" for name in names)
+        (folder / "SHA256SUMS").write_text(sums)
+    held = home / "corpus/source=news/month=2024-08/held/manifest.json"
+    held.parent.mkdir(parents=True)
+    held.write_text("{}")
+    root = Path(write_site(settings)).parent
+    text = (root / "data.html").read_text()
+    assert text.index("wwww2024-06") < text.index("wwww2024-05")
+    assert "Held back, since a check failed: news/2024-08" in text
+    publish_figures(step("a", "news", "2024-03", 1.0, 1.5, 8))
+    write_site(settings)  # the former site is kept, with links to the same releases
+    for path in ("data.html", "months/2024-07/data.html"):
+        targets = [file for file, _ in read_pages(root)[(root / path).resolve()].targets()]
+        assert len([file for file in targets if "releases" in file.parts]) == 10, path
+        assert all(file.exists() for file in targets), path
+
+
+@pytest.mark.long
+def test_each_view_has_its_query_and_each_figure_a_parquet_file(usual: Settings) -> None:
+    root = Path(write_site(usual)).parent
+    assert "create" in (root / "views" / "headline.sql").read_text().lower()
+    for figure in json.loads((root / "figures.json").read_text()):
+        stem = root / "figures" / figure["name"]
+        rows = json.loads(stem.with_suffix(".json").read_text())
+        assert pl.read_parquet(stem.with_suffix(".parquet")).height == len(rows), figure["name"]
+
+
+def test_no_crawls_have_no_outcomes(settings: Settings) -> None:
+    from core.storage.store import Store
+
+    assert read_outcomes(Store(settings.home), ["news"]) == "[]"
+
+
+def test_lines_of_the_board_share_their_scales() -> None:
+    rows = pl.DataFrame({
+        "model": ["a"] * 3 + ["b"] * 3 + ["c"],
+        "month": [1, 2, 3] * 2 + [1],
+        "rise": [0.0, 0.0, 1.0, 0.0, 0.0, 0.5, None],
+    })  # fmt: skip
+    trends = trends_of(rows)
+    assert set(trends) == {"a", "b"}  # one month is no line
+    assert trends["a"].path == "M0 19l30 0 30-18"
+    assert trends["b"].path == "M0 19l30 0 30-9"
+    column = Column("trend", "over time", draw=lambda row: trends.get(row["model"]))
+    assert (cell({"model": "b"}, column).value, cell({"model": "c"}, column).text) == ("0.5", "–")
+
+
+def test_long_lines_are_short() -> None:
+    rows = pl.DataFrame({"model": "a", "month": range(84), "rise": [n / 84 for n in range(84)]})
+    assert trends_of(rows)["a"].path.count("-") == 12
+    assert trends_of(rows.with_columns(rise=0.0))["a"].path.startswith("M0 19l5 0 5 0")
