@@ -1,6 +1,7 @@
 import contextlib
 import http.client
 import logging
+import os
 import re
 import signal
 import socket
@@ -199,6 +200,17 @@ def test_nothing_else_is_served(path: str, url: str) -> None:
         connection.endheaders()
         answer = connection.getresponse()
         assert (answer.status, answer.read()) == (404, b"not found\n")
+
+
+def test_a_link_out_of_the_report_or_a_pipe_is_not_served(home: Path, url: str) -> None:
+    out, pipe = home / "report" / "out.html", home / "report" / "pipe.html"
+    out.symlink_to("/etc/passwd")
+    os.mkfifo(pipe)
+    try:
+        assert [get(f"{url}/{each.name}").status_code for each in (out, pipe)] == [404, 404]
+    finally:
+        out.unlink()
+        pipe.unlink()
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
