@@ -99,7 +99,8 @@ class Settings(BaseSettings):
     )
     models: tuple[str, ...] = Field(
         default=("control:gzip", "control:zstd", "control:xz"),
-        description="Models that the monthly run scores: catalogue names, folders or controls.",
+        description="Models that the monthly run scores: catalogue names, folders, controls, or "
+        "`tag:` and a tag of the catalogue.",
     )
     protocol: str = Field(default="default", description="Protocol of the monthly run.")
     kept_documents: NonNegativeInt = Field(

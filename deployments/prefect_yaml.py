@@ -143,5 +143,5 @@ def is_ours(full_name: str, entrypoint: str | None, parameters: dict[str, Any]) 
     flow, _, name = full_name.partition("/")
     if entrypoint != f"flows.{flow}.{flow}":
         return False
-    own = (flow, "one-gpu", "all-gpus")
+    own = (flow, "one-gpu", "all-gpus", "apis")
     return name in own or (flow == "crawl" and parameters.get("source") == name)

@@ -82,11 +82,12 @@ def test_heartbeats_come_often_enough_not_to_be_missed() -> None:
     assert silence >= dt.timedelta(minutes=5, seconds=3 * max(frequency))
 
 
-def test_models_of_every_instrument_have_both_pools() -> None:
+def test_models_of_every_instrument_have_all_pools() -> None:
     pools = {each.full_name: each.work_pool.name for each in DEPLOYMENTS}
     for flow, single in (("score", "score"), ("forecast", "one-gpu"), ("scylla", "one-gpu")):
         assert pools[f"{flow}/{single}"] == "gpu"
         assert pools[f"{flow}/all-gpus"] == "gpu-all"
+    assert pools["forecast/apis"] == pools["scylla/apis"] == "api"
 
 
 @pytest.mark.parametrize(
