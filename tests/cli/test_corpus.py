@@ -134,7 +134,11 @@ def test_monitored_pages_are_compared_one_by_one(tidemark: Tidemark, sites: Web)
 
 def test_a_landed_document_leads_to_its_text(tidemark: Tidemark, tmp_path: Path) -> None:
     file = tmp_path / "texts.jsonl"
-    fields = {"title": "Sand [1]", "url": "https://example.org/sand", "date": "2023-05-17T01:02:03Z"}
+    fields = {
+        "title": "Sand [1]",
+        "url": "https://example.org/sand",
+        "date": "2023-05-17T01:02:03Z",
+    }
     texts = [{"id": f"t{i}", "text": f"sand and tide {i} " * 30, **fields} for i in range(2)]
     file.write_text("\n".join(map(json.dumps, texts)))
     tidemark("import-texts", str(file), "--source", "notes", "--undated").expect(0)
