@@ -7,8 +7,8 @@
 --   (forecast_accuracy.test_accuracy less what guessing gives) or generalisation
 --   (scylla_scores.score of all anchors).
 -- Units: correlations over models of bits per byte with the other figure: negative means that
---   better compression goes with the other. Intervals of 95 % are Fisher's; models count as independent.
---   NULL where reason says why.
+--   better compression goes with the other. Intervals of 95 % are Fisher's; models count as
+--   independent. NULL where reason says why.
 -- Source: docs/metrics.md (Time); Fisher 1921.
 create or replace view instrument_correlation as
 with known as (
