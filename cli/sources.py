@@ -116,6 +116,13 @@ def import_texts_command(
         str | None,
         Option(metavar="LABEL", help="How the texts came about, if months differ in it."),
     ] = None,
+    field: Annotated[
+        list[str] | None,
+        Option(
+            help="Field of yours that has our field, such as text=content. Repeat for several.",
+            metavar="FIELD=NAME",
+        ),
+    ] = None,
     replace: Replace = False,
 ) -> None:
     """Import your own texts as one sealed partition.
@@ -123,7 +130,8 @@ def import_texts_command(
     Formats: json-list (a list of strings, as Uncheatable Eval publishes), jsonl (objects with a
     `text`), parquet (a `text` column), folder (one text a file). Records that are empty, shorter
     than --min-chars or longer than TIDEMARK_MAX_DOCUMENT_BYTES are dropped and counted. --clean
-    also drops duplicates. If a file is malformed, the command fails and writes nothing.
+    also drops duplicates. --field names the fields text, id, title, url, date, language, licence
+    and category. If a file is malformed, the command fails and writes nothing.
     """
     from crawlers.imports.texts import ImportOptions, import_texts
 
@@ -136,8 +144,16 @@ def import_texts_command(
         regime=regime,
         max_document_bytes=settings.max_document_bytes,
         replace=replace,
+        names=dict(map(_named_field, field or [])),
     )
     _print_import(import_texts(path, partition, Store(settings.home, settings.scratch), chosen))
+
+
+def _named_field(given: str) -> tuple[str, str]:
+    name, equals, own_name = given.partition("=")
+    if not (name and equals and own_name):
+        raise UsageError(f"{given!r} is not FIELD=NAME, such as text=content")
+    return name, own_name
 
 
 def import_media_command(
