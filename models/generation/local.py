@@ -115,7 +115,7 @@ def _generation_identity(source: CausalLMIdentity) -> GenerationIdentity:
         context=source.context,
         ends=_ends(source.files),
         is_chat=is_chat,
-        definition=f"{asked} {source.numerics}",
+        definition=f"{asked} {source.files.numerics}",
     )
 
 
