@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Literal, Protocol, TypeVar, cast, get_args
 
-import crawlers
+import crawlers.gated
 from core.errors import (
     AccessRefused,
     ItemFailed,
@@ -342,12 +342,23 @@ def list_modules(package: ModuleType, kind: type[SourceInfo]) -> list[str]:
 
 
 def list_sources() -> list[str]:
-    """Return the names of all sources: the modules of this package that have ``INFO``."""
+    """Return the names of the open sources: the modules of this package that have ``INFO``."""
     return list_modules(crawlers, SourceInfo)
+
+
+def list_gated_sources() -> list[str]:
+    """Return the names of the sources that need a permission; default runs leave them out."""
+    return list_modules(crawlers.gated, SourceInfo)
+
+
+def list_all_sources() -> list[str]:
+    """Return the names of all sources, open and gated."""
+    return sorted([*list_sources(), *list_gated_sources()])
 
 
 def load_crawler(source: str) -> Crawler:
     """Import the crawler of a source; raise UnknownName if there is no such source."""
-    if source not in (known := list_sources()):
+    if source not in (known := list_all_sources()):
         raise UnknownName("source", source, known)
-    return cast(Crawler, importlib.import_module(f"crawlers.{source}"))
+    folder = "crawlers.gated" if source in list_gated_sources() else "crawlers"
+    return cast(Crawler, importlib.import_module(f"{folder}.{source}"))

@@ -26,7 +26,7 @@ from core.errors import MalformedInput, TidemarkError, UsageError
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store, path_part
-from crawlers.contract import list_sources, load_crawler
+from crawlers.contract import list_all_sources, load_crawler
 from instruments.canary import land_canary_runs
 from instruments.retries import retrying
 from models.catalogue import ModelEntry, add_model, list_models, make_entry
@@ -117,7 +117,7 @@ def _land_partitions(warehouse: Warehouse, store: Store, cells: list[Cell]) -> N
 def _land_dimensions(warehouse: Warehouse, entry: ModelEntry, cells: list[Cell]) -> None:
     revision = cells[0].revision if cells else entry.revision
     warehouse.upsert_models([{**vars(entry), "revision": revision}])
-    known = set(list_sources()) & {cell.partition.source for cell in cells}
+    known = set(list_all_sources()) & {cell.partition.source for cell in cells}
     warehouse.upsert_sources([vars(load_crawler(source).INFO) for source in sorted(known)])
     protocols = [get_protocol(name) for name in sorted({cell.protocol for cell in cells})]
     warehouse.upsert_protocols(
@@ -161,7 +161,7 @@ def describe_published(rates: LandedRows, settings: Settings) -> None:
     """Land the catalogue entries of models and sources that have imported compression rates."""
     with open_warehouse(settings) as warehouse:
         describe_models(warehouse, settings)
-        known = set(list_sources()) & set(rates.sources)
+        known = set(list_all_sources()) & set(rates.sources)
         warehouse.upsert_sources([vars(load_crawler(source).INFO) for source in sorted(known)])
 
 

@@ -24,7 +24,7 @@ from core.errors import MalformedInput, SourceChanged, SourceError, UnknownName,
 from core.month import Month, require_complete
 from core.settings import Settings
 from core.storage.store import Store, explain_disk_errors
-from crawlers.contract import CrawlContext, Crawler, Item, list_sources, load_crawler
+from crawlers.contract import CrawlContext, Crawler, Item, list_all_sources, load_crawler
 from crawlers.crawling.manifest import code_version
 from crawlers.questions.contract import (
     Found,
@@ -112,11 +112,11 @@ def _open(source: str, month: Month, store: Store, settings: Settings) -> Fetche
 
 def load(source: str) -> Crawler | QuestionCrawler:
     """Import the crawler of a source of documents or of questions, or raise UnknownName."""
-    if source in list_sources():
+    if source in list_all_sources():
         return load_crawler(source)
     if source in list_question_sources():
         return load_question_crawler(source)
-    raise UnknownName("source", source, sorted([*list_sources(), *list_question_sources()]))
+    raise UnknownName("source", source, sorted([*list_all_sources(), *list_question_sources()]))
 
 
 def fetch_items(

@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 from core.corpus.partition import Seal
 from core.settings import Settings
 from core.storage.store import explain_disk_errors
-from crawlers.contract import list_sources, load_crawler
+from crawlers.contract import list_all_sources, load_crawler
 from crawlers.web.raw_cache import RawCache
 
 
@@ -41,7 +41,7 @@ def _hosts(origin: Origin, settings: Settings) -> set[str]:
     urls += bases.values() if isinstance(bases, dict) else []
     source = origin.seal.partition.source
     hosts = set()
-    if source in list_sources():
+    if source in list_all_sources():
         info = load_crawler(source).INFO
         languages = origin.seal.manifest.get("languages")
         sites = info.all_sites(tuple(map(str, languages)) if isinstance(languages, list) else ())
