@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from core.errors import MalformedInput
 from core.version import code_version
-from crawlers.contract import list_sources
+from crawlers.registry import list_sources
 
 PREFECT_YAML = Path(__file__).with_name("prefect.yaml")
 NEEDED = ("monthly/monthly", "score/score", "report/report")

@@ -11,7 +11,7 @@ from typer.main import get_command
 
 from cli.main import app
 from core.settings import Settings
-from crawlers.contract import list_sources
+from crawlers.registry import list_sources
 from models.scoring.protocols import list_protocols
 from tests.losses import loss_row, publish_rows
 from warehouse.read.query import query

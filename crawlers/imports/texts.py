@@ -62,8 +62,21 @@ def import_texts(path: Path, partition: Partition, store: Store, options: Import
     """
     require_target(partition, "text", store)
     format_ = find_format(path, options.format)
-    judge = _Judge(partition, options, list_tombstones(store))
     records = read_records(path, format_, options.max_document_bytes, options.names)
+    return import_records(path, partition, store, options, format_, records)
+
+
+def import_records(
+    path: Path,
+    partition: Partition,
+    store: Store,
+    options: ImportOptions,
+    format_: str,
+    records: Iterable[Record | Drop],
+) -> Seal:
+    """Seal records as one partition; raise the errors of ``import_texts``."""
+    require_target(partition, "text", store)
+    judge = _Judge(partition, options, list_tombstones(store))
     rules = {
         "format": format_,
         "is_cleaned": options.clean,

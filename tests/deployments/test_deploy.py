@@ -13,7 +13,7 @@ from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary
 from pydantic import SecretStr
 
 from core.errors import OrchestrationError
-from crawlers.contract import list_sources
+from crawlers.registry import list_sources
 from deployments.automations import zombies
 from deployments.deploy import Change, Deployed, deploy
 from simulator.server import Request, Response

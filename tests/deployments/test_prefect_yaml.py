@@ -11,7 +11,7 @@ from prefect.utilities.schema_tools.validation import ValidationError, validate
 
 from core.errors import MalformedInput
 from core.month import Month
-from crawlers.contract import list_sources, load_crawler
+from crawlers.registry import list_sources, load_crawler
 from deployments.automations import zombies
 from deployments.prefect_yaml import PREFECT_YAML, Deployment, is_ours, read_deployments
 from models.scoring.protocols import list_protocols

@@ -5,7 +5,7 @@ import pytest
 from core.errors import FutureMonth, UnknownName, UsageError
 from core.month import Month
 from core.settings import Settings
-from crawlers.contract import list_sources
+from crawlers.registry import list_sources
 from instruments.planning import ONLY_COMPRESSORS, check_request, find_inaccessible, plan_crawl
 
 MONTHS = [Month("2024-01"), Month("2024-02")]
