@@ -46,7 +46,7 @@ from crawlers.questions.contract import (
 )
 from crawlers.questions.crawl import tidy
 from crawlers.registry import list_sources, load_crawler
-from crawlers.text.latex import LatexReader
+from crawlers.text.latex.reader import LatexReader
 from crawlers.web.fetcher import Fetcher
 from simulator.sites import gjo, metaculus
 

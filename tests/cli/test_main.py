@@ -23,7 +23,7 @@ TIDEMARK = Path(sys.executable).parent / "tidemark"
 @pytest.mark.parametrize(
     ("command", "says"),
     [
-        ("crawl -s nope --month 2024-01", "unknown source 'nope'; known: arxiv, "),
+        ("crawl -s nope --month 2024-01", "unknown source 'nope'; known: ao3, arxiv, "),
         ("crawl --month 2024-13", "'2024-13' is not a month; expected YYYY-MM"),
         ("crawl --month 01/2024", "expected YYYY-MM"),
         ("crawl --month 2999-01", "2999-01 is not over yet; the latest complete month"),

@@ -1,17 +1,17 @@
 -- Models whose benchmark score is higher than their compression of fresh text predicts: models that
 -- may be over-optimised for a benchmark, or have seen its questions.
--- Grain: one row per protocol, figure, model_kind, benchmark, model. figure: bits_per_byte (mean over
---   sources of text) or headline.
+-- Grain: one row per protocol, figure, model_kind, benchmark, model.
+--   figure: bits_per_byte (mean over sources of text) or headline.
 -- The test: a line through the other models predicts the score. residual = score - prediction,
 --   standard_error is the prediction's, t_statistic = residual / standard_error (the externally
---   studentised residual) has num_models - 3 degrees of freedom. p_value is one-sided: a high score.
+--   studentised residual) has num_models - 3 degrees of freedom. p_value is one-sided: high scores.
 -- q_value: p_value after Benjamini-Hochberg's correction over the models of a protocol, figure,
---   model_kind and benchmark. is_outlier: q_value <= 0.05. So, with normal errors of one size, at most
---   5 % of benchmarks without over-optimised models have an outlier.
--- Figures are NULL below 5 models (reason few_models), and if the other models have one figure or lie
---   on a line (no_spread). A score of which lower values are better is not supported.
--- Several over-optimised models widen the others' errors, and so can hide each other. An outlier shows
---   that a score is unusual, and not why.
+--   model_kind and benchmark. is_outlier: q_value <= 0.05. So, with normal errors of one size, at
+--   most 5 % of benchmarks without over-optimised models have an outlier.
+-- Figures are NULL below 5 models (reason few_models), and if the other models have one figure or
+--   lie on a line (no_spread). A score of which lower values are better is not supported.
+-- Several over-optimised models widen the others' errors, and so can hide each other. An outlier
+--   shows that a score is unusual, and not why.
 -- Units: bits per byte; scores in the benchmark's own unit.
 -- Source: Huang et al. 2024, arXiv 2404.09937, section 4; docs/metrics.md (Time).
 create or replace view benchmark_outliers as

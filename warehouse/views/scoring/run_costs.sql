@@ -3,10 +3,10 @@
 -- Units: as the names say. num_tokens are the scored tokens of measured chunks; num_tokens_read are
 --   the tokens given to the model, context included. Speeds are ratios of sums, per wall-clock
 --   second. energy_joules is NULL unless every cell has it: a partial sum would be misleading.
---   share_of_peak: 2 operations per active parameter and token read, as a share of the measured rate
---   of matrix products; NULL unless every cell has both. It omits attention. It counts the output
---   layer for context tokens, too, which is not computed for them. joules_per_million_tokens counts
---   tokens read.
+--   share_of_peak: 2 operations per active parameter and token read, as a share of the measured
+--   rate of matrix products; NULL unless every cell has both. It omits attention. It counts the
+--   output layer for context tokens, too, which is not computed for them.
+--   joules_per_million_tokens counts tokens read.
 -- Source: reads cell_costs and landed_cells.
 create or replace view run_costs as
 with runs as (

@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from core.errors import ItemUnavailable
-from crawlers.text.latex_macros import MAX_CHARACTERS
-from crawlers.text.latex_shield import PRIVATE
+from crawlers.text.latex.macros import MAX_CHARACTERS
+from crawlers.text.latex.shield import PRIVATE
 
 SUFFIXES = (".tex", ".ltx", ".latex", ".sty", ".txt", ".bbl", "00readme.json", "00readme.xxx")
 MAX_DEPTH = 20  # maximum nesting of files that include files

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from crawlers.text.latex_shield import GONE, HOLE
+from crawlers.text.latex.shield import GONE, HOLE
 
 _RUN = re.compile(rf"{GONE}(?:[\s,;&–—-]*(?:(?:and|or|to)\s+)?{GONE})+")
 _PARENTHESIS = re.compile(

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from crawlers.text.latex_macros import match_braces
-from crawlers.text.latex_shield import GONE, Shield, shield_formulas
+from crawlers.text.latex.macros import match_braces
+from crawlers.text.latex.shield import GONE, Shield, shield_formulas
 
 _BEGIN_DOCUMENT = re.compile(r"\\begin\s*\{document\}")
 _INTRODUCTION = re.compile(

@@ -1,6 +1,6 @@
 import pytest
 
-from crawlers.text.latex_macros import expand_macros, find_words
+from crawlers.text.latex.macros import expand_macros, find_words
 from tests.crawlers.conftest import refused
 
 

@@ -1,4 +1,4 @@
-from crawlers.text.latex_prose import balance, cut_body, drop_floats
+from crawlers.text.latex.prose import balance, cut_body, drop_floats
 from tests.crawlers.text.papers import text_of
 
 ROOT = r"\documentclass{article}\begin{document}%s\end{document}"

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from core.errors import ItemUnavailable
-from crawlers.text.latex_macros import match_braces
+from crawlers.text.latex.macros import match_braces
 
 GONE = "\ue000"  # stands for a removed citation, footnote or label
 HOLE = "\ue001"  # stands for a reference whose number is unknown

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from crawlers.text.latex_numbers import Mark, number_labels
-from crawlers.text.latex_shield import GONE, HOLE
+from crawlers.text.latex.numbers import Mark, number_labels
+from crawlers.text.latex.shield import GONE, HOLE
 
 _REFERENCE = re.compile(
     r"(?P<on_page>(?:\b(?:on|see)[\s~]{1,9})?\bp(?:age|\.)[\s~]{0,9})?\\(?P<page>pageref)\*?"

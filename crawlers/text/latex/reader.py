@@ -3,8 +3,8 @@
 The text goes from the introduction to the bibliography, appendix or acknowledgements. Title,
 authors, abstract, figures, tables, algorithms, footnotes, citations and references are removed.
 Formulas stay as LaTeX source in ``$…$``. Papers are untrusted, so included files are looked up only
-in the package, never on the disk. One worker process (``python -m crawlers.text.latex``) serves
-many papers, since starting it takes longer than converting a paper.
+in the package, never on the disk. One worker process (``python -m`` with this module) serves many
+papers, since starting it takes longer than converting a paper.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from typing import Any, Self
 from pylatexenc import latex2text, latexwalker, macrospec
 
 from core.errors import ItemUnavailable
-from crawlers.text import latex_units
-from crawlers.text.latex_conditions import choose_branches
-from crawlers.text.latex_glossary import expand_terms
-from crawlers.text.latex_macros import expand_macros, find_words
-from crawlers.text.latex_mending import mend
-from crawlers.text.latex_prose import find_prose
-from crawlers.text.latex_references import (
+from crawlers.text.latex import units
+from crawlers.text.latex.conditions import choose_branches
+from crawlers.text.latex.glossary import expand_terms
+from crawlers.text.latex.macros import expand_macros, find_words
+from crawlers.text.latex.mending import mend
+from crawlers.text.latex.prose import find_prose
+from crawlers.text.latex.references import (
     Bibliography,
     resolve_citations,
     resolve_references,
 )
-from crawlers.text.latex_shield import GONE, HOLE, Shield, shield_code
-from crawlers.text.latex_source import decode_files, join_files
+from crawlers.text.latex.shield import GONE, HOLE, Shield, shield_code
+from crawlers.text.latex.source import decode_files, join_files
 
 TIME_LIMIT_S = 20.0  # maximum time per paper; 300,000 characters take 3 s (2 cores, 2026-11)
 MEMORY_BYTES = 2**30
@@ -96,11 +96,11 @@ class LatexReader:
 
     def _start(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [sys.executable, "-m", "crawlers.text.latex", *self._limits],
+            [sys.executable, "-m", "crawlers.text.latex.reader", *self._limits],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            cwd=Path(__file__).resolve().parents[2],  # the folder that has the package ``crawlers``
+            cwd=Path(__file__).resolve().parents[3],  # the folder that has the package ``crawlers``
         )
 
     def _stop(self) -> str:
@@ -194,7 +194,7 @@ def _item(node: Any, l2tobj: Any) -> str:
 def _grammar() -> Any:
     """Return the arguments that macros take, for pylatexenc's parser."""
     context = latexwalker.get_default_latex_context_db()
-    shapes = {name: shape for name, (shape, _) in _MACROS.items()} | latex_units.ARGUMENTS
+    shapes = {name: shape for name, (shape, _) in _MACROS.items()} | units.ARGUMENTS
     macros = [macrospec.MacroSpec(*shape) for shape in shapes.items()]
     context.add_context_category("tidemark", macros=macros, prepend=True)
     return context
@@ -207,14 +207,14 @@ def _rules() -> Any:
     rules: dict[str, Any] = {name: replacement for name, (_, replacement) in _MACROS.items()}
     rules |= _SYMBOLS | dict.fromkeys(_HEADINGS, _heading)
     rules |= dict.fromkeys(("paragraph", "subparagraph"), _run_in_heading)
-    rules |= dict.fromkeys(latex_units.ARGUMENTS, latex_units.to_quantity) | {"item": _item}
+    rules |= dict.fromkeys(units.ARGUMENTS, units.to_quantity) | {"item": _item}
     macros = [latex2text.MacroTextSpec(*rule) for rule in rules.items()]
     context.add_context_category("tidemark", macros=macros, prepend=True)
     return context
 
 
 def to_text(markup: str, shield: Shield) -> str:
-    """Convert simple markup to text, with one line per paragraph; see ``latex_prose.simplify``."""
+    """Convert simple markup to text, with one line per paragraph; see ``prose.simplify``."""
     walker = latexwalker.LatexWalker(markup, latex_context=_grammar(), tolerant_parsing=True)
     text = _Writer(_rules()).nodelist_to_text(walker.get_latex_nodes()[0])
     paragraphs = map(mend, re.split(r"\n\s*\n", text))

@@ -2,7 +2,7 @@ r"""Branches of conditions, against what LaTeX typesets."""
 
 import pytest
 
-from crawlers.text.latex_conditions import choose_branches
+from crawlers.text.latex.conditions import choose_branches
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from typing import NamedTuple
 
-from crawlers.text.latex_macros import match_braces
+from crawlers.text.latex.macros import match_braces
 
 
 class Mark(NamedTuple):

@@ -1,6 +1,6 @@
 import pytest
 
-from crawlers.text.latex_shield import Shield, shield_code
+from crawlers.text.latex.shield import Shield, shield_code
 from tests.crawlers.conftest import refused
 from tests.crawlers.text.papers import text_of
 

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from core.errors import ItemUnavailable
-from crawlers.text.latex import LatexReader, read_latex
+from crawlers.text.latex.reader import LatexReader, read_latex
 from tests.crawlers.conftest import refused
 from tests.crawlers.text.papers import text_of
 
@@ -152,14 +152,15 @@ def test_no_process_is_left_behind() -> None:
 
 def test_a_worker_whose_master_is_killed_ends() -> None:
     code = (
-        "import sys; from crawlers.text.latex import LatexReader; r = LatexReader(time_limit_s=2);"
+        "import sys; from crawlers.text.latex.reader import LatexReader;"
+        "r = LatexReader(time_limit_s=2);"
         "r.read({'a.tex': sys.argv[1].encode()}); print(r._process.pid, flush=True);"
         "r.read({'a.tex': sys.argv[1].encode() + b'\\\\textbf{a} $b$\\n\\n' * 300_000})"
     )
     master = subprocess.Popen(
         [sys.executable, "-c", code, HEAD.decode()],
         stdout=subprocess.PIPE,
-        cwd=Path(__file__).parents[3],
+        cwd=Path(__file__).parents[4],
     )
     with master:
         assert master.stdout is not None

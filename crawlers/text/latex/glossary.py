@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from crawlers.text.latex_macros import match_braces
+from crawlers.text.latex.macros import match_braces
 
 _DEFINITION = re.compile(
     r"\\(?P<kind>newacronym|newabbreviation|newglossaryentry|DeclareAcronym|acrodef|newacro|acro)"

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from crawlers.text import latex_source
-from crawlers.text.latex_source import choose_root, decode, join_files
+from crawlers.text.latex import source as latex_source
+from crawlers.text.latex.source import choose_root, decode, join_files
 from tests.crawlers.conftest import refused
 
 ROOT = r"\documentclass{article}\begin{document}%s\end{document}"
