@@ -37,8 +37,6 @@ from crawlers.contract import (
     Drop,
     Failure,
     Repeat,
-    list_sources,
-    load_crawler,
 )
 from crawlers.crawling import crawl
 from crawlers.questions.contract import (
@@ -47,6 +45,7 @@ from crawlers.questions.contract import (
     load_question_crawler,
 )
 from crawlers.questions.crawl import tidy
+from crawlers.registry import list_sources, load_crawler
 from crawlers.text.latex import LatexReader
 from crawlers.web.fetcher import Fetcher
 from simulator.sites import gjo, metaculus

@@ -18,19 +18,11 @@ from core.errors import EmptyPartition, SourceError, SourceUnavailable, UsageErr
 from core.month import Month, require_complete
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers.contract import (
-    CrawlContext,
-    Crawler,
-    Document,
-    Drop,
-    Item,
-    Repeat,
-    SourceInfo,
-    load_crawler,
-)
+from crawlers.contract import CrawlContext, Crawler, Document, Drop, Item, Repeat, SourceInfo
 from crawlers.crawling import manifest
 from crawlers.crawling.checks import Crawled, find_reasons_to_hold
 from crawlers.hygiene.pipeline import Hygiene
+from crawlers.registry import load_crawler
 from crawlers.text.cleaning import MIN_CHARS, Gate, clean, normalise
 from crawlers.web.fetcher import Fetcher
 from crawlers.web.pacing import CircuitOpen, Turnstile
