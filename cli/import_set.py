@@ -26,6 +26,8 @@ def import_set_command(
     column: Annotated[
         list[str] | None,
         Option(
+            "--column",
+            "--field",
             metavar="FIELD=COLUMN",
             help="Column of a field, such as text=content. Fields: text, id, title, url, date, "
             "licence, language, category. Default: the column of the field's name.",
@@ -43,9 +45,13 @@ def import_set_command(
     month: Annotated[str | None, Option(metavar="YYYY-MM", help="Month of all rows.")] = None,
     undated: Annotated[bool, Option("--undated", help="The rows have no month.")] = False,
     sift: Annotated[
-        bool,
-        Option("--sift", help="Filter as CCNet: repeated lines, length, language, quality."),
-    ] = False,
+        bool | None,
+        Option(
+            "--sift/--no-sift",
+            help="Filter as CCNet: repeated lines, length, language, quality. Default: for web "
+            "archives.",
+        ),
+    ] = None,
     clean: Annotated[bool, Option("--clean", help="Clean like crawled text.")] = False,
     min_chars: Annotated[int, Option(min=1, help="Drop texts of fewer characters.")] = 100,
     language: Annotated[
@@ -60,9 +66,10 @@ def import_set_command(
 ) -> None:
     """Import a published data set; each of its months becomes a sealed partition.
 
-    Files: Parquet, JSON lines, JSON lists, CSV, TSV, also packed by gzip or zstd. Without an
-    option for months, each row has the month of its `date`. Rows that are damaged, or have no
-    date, are counted with their places; good rows are kept. See docs/sources.md, "Ready-made sets".
+    Files: Parquet, JSON lines, JSON lists, CSV, TSV, WARC, WET, also packed by gzip or zstd.
+    Without an option for months, each row has the month of its `date`. Rows that are damaged, or
+    have no date, are counted with their places; good rows are kept. See "Ready-made sets" in
+    docs/sources.md.
     """
     from crawlers.imports.dating import Dating, one_of
     from crawlers.imports.sets import SetOptions, import_set
@@ -84,6 +91,7 @@ def import_set_command(
         language,
         regime,
         replace,
+        settings.denied_hosts,
     )
     store = Store(settings.home, settings.scratch)
     with progress_bars():

@@ -8,18 +8,19 @@ month that cannot be sealed does not stop the others.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from core import progress
-from core.corpus.partition import Partition, Seal
+from core.corpus.partition import LOCAL_USE, Partition, Seal
 from core.corpus.sealing import seal_partition
 from core.corpus.tombstones import is_forgotten, item_key, list_tombstones
 from core.errors import EmptyPartition, TidemarkError, UsageError
@@ -34,11 +35,15 @@ from crawlers.imports.sifting import Paragraphs, Repeats, judge, key_of
 from crawlers.imports.tables import DataFile, Row, Rows
 from crawlers.imports.text_files import regular_files, require_target
 from crawlers.imports.texts import Import
+from crawlers.imports.warc import read_archive
 from crawlers.text.cleaning import MIN_CHARS, Gate, clean
 
 FIELDS = ("text", "id", "title", "url", "date", "licence", "language", "category")
+UNKNOWN = "LicenseRef-unknown"
 _PENDING_CHARS = 2**24  # of rows that wait to be written, in all months together
 _PACKED = (".gz", ".zst")
+_ARCHIVES = (".warc", ".wet")
+_READERS = tables.READERS | dict.fromkeys(_ARCHIVES, read_archive)
 _ODD = re.compile(r"[\x00-\x1f\x7f]+")
 
 
@@ -48,14 +53,16 @@ class SetOptions:
 
     dating: Dating
     columns: Mapping[str, str] = field(default_factory=dict)  # column by field; default: its name
-    sift: bool = False  # filter as ``sifting`` says
+    sift: bool | None = None  # filter as ``sifting`` says; None: if there is a web archive
     clean: bool = False  # clean texts like crawled texts, and drop repeated ones
     min_chars: int = MIN_CHARS
     max_document_bytes: int = 16 * 2**20
-    licence: str = "LicenseRef-unknown"  # of rows that state none
+    licence: str = UNKNOWN  # of rows that state none
     language: str | None = None  # of rows that state none; with ``sift``, the only one to keep
     regime: str | None = None
     replace: bool = False
+    denied_hosts: Collection[str] = ()  # of web archives
+    is_local: bool = False  # the texts may not be passed on; set by ``import_set``
 
 
 @dataclass(frozen=True)
@@ -76,7 +83,10 @@ def import_set(
     """
     if odd := sorted({*options.columns} - {*FIELDS}):
         raise UsageError(f"there is no field {odd[0]!r}; fields are: {', '.join(FIELDS)}")
-    files = _find_files(paths, options.max_document_bytes)
+    files = _find_files(paths, options)
+    has_web = any(_suffix(file.path) in _ARCHIVES for file in files)
+    sift = has_web if options.sift is None else options.sift
+    options = dataclasses.replace(options, sift=sift, is_local=has_web)
     require_target(Partition(source, None), "text", store)
     with ExitStack() as stack:
         months = _Months(stack, scratch, source, options)
@@ -86,15 +96,16 @@ def import_set(
         return months.seal(store, [file.name for file in files])
 
 
-def _find_files(paths: Sequence[Path], max_bytes: int) -> list[DataFile]:
-    found = []
+def _find_files(paths: Sequence[Path], options: SetOptions) -> list[DataFile]:
+    found: list[DataFile] = []
+    limits = options.max_document_bytes, options.denied_hosts
     try:
         for path in paths:
             if path.is_dir():
                 names = regular_files(path)
-                found += [DataFile(path / name, name, max_bytes) for name in names]
+                found += [DataFile(path / name, name, *limits) for name in names]
             elif path.is_file():
-                found.append(DataFile(path, path.name, max_bytes))
+                found.append(DataFile(path, path.name, *limits))
             else:
                 raise UsageError(f"there is no file or folder {path}")
     except OSError as error:
@@ -105,17 +116,24 @@ def _find_files(paths: Sequence[Path], max_bytes: int) -> list[DataFile]:
     return found
 
 
+def _suffix(path: Path) -> str:
+    suffixes = [each.lower() for each in path.suffixes if each.lower() not in _PACKED]
+    return suffixes[-1] if suffixes else ""
+
+
 def _read(file: DataFile, options: SetOptions) -> Rows:
-    suffixes = [each.lower() for each in file.path.suffixes if each.lower() not in _PACKED]
-    suffix = suffixes[-1] if suffixes else ""
-    if (reader := tables.READERS.get(suffix)) is None:
+    suffix = _suffix(file.path)
+    if (reader := _READERS.get(suffix)) is None:
         yield Drop(file.name, "unknown_format", _advice(suffix))
         return
     columns = {name: options.columns.get(name, name) for name in FIELDS}
     used = [*columns.values(), *options.dating.columns]
     try:
         for row in reader(file, used):
-            yield row if isinstance(row, Drop) else _mapped(row, columns, options)
+            if isinstance(row, Drop) or row.is_web:
+                yield row
+            else:
+                yield _mapped(row, columns, options)
     except OSError as error:
         yield file.damaged("file", f"cannot be read: {error}")
 
@@ -126,7 +144,7 @@ def _advice(suffix: str) -> str:
         ".zip": "a zip archive; unpack it first, and import the folder",
         ".html": "a page; import pages with `tidemark import-html`",
     }
-    known = ", ".join(tables.READERS)
+    known = ", ".join(_READERS)
     return hints.get(suffix, f"{suffix or 'no suffix'}; known: {known}, each also {_PACKED}")
 
 
@@ -172,7 +190,7 @@ class _Months:
         if dated.month not in self._months:
             spool = self._stack.enter_context(Spool(self._scratch))
             self._months[dated.month] = _MonthRows(spool, self._options)
-        self._months[dated.month].add(row.values["id"] is not None, document)
+        self._months[dated.month].add(row.values.get("id") is not None, document)
         self._limit_pending(len(document["text"]))
 
     def _limit_pending(self, num_chars: int) -> None:
@@ -229,7 +247,7 @@ class _MonthRows:
 def _document(row: Row, dated: Dated, options: SetOptions) -> dict[str, Any] | Drop:
     """Return the columns of a document, or a drop for text that is no Unicode."""
     stated = {
-        name: None if row.values[name] is None else str(row.values[name]).strip() or None
+        name: None if (value := row.values.get(name)) is None else str(value).strip() or None
         for name in FIELDS
         if name != "text"
     }
@@ -240,6 +258,8 @@ def _document(row: Row, dated: Dated, options: SetOptions) -> dict[str, Any] | D
     except UnicodeEncodeError as error:
         why = f"character {error.start} is half of a character, or was no UTF-8"
         return Drop(row.place, "damaged", f"{row.place}: {why}")
+    if options.clean or row.is_web:
+        text = clean(text, (language or "").startswith("code:"))
     extra = {"record": row.place, **({"date": stated["date"]} if stated["date"] else {})}
     return {
         "native_id": stated["id"] or row.place,
@@ -250,9 +270,9 @@ def _document(row: Row, dated: Dated, options: SetOptions) -> dict[str, Any] | D
         "title": _ODD.sub(" ", stated["title"]) if stated["title"] else None,
         "category": stated["category"],
         "language": language,
-        "licence": stated["licence"] or options.licence,
+        "licence": stated["licence"] or (UNKNOWN if row.is_web else options.licence),
         "extra": json.dumps(extra),
-        "text": clean(text, (language or "").startswith("code:")) if options.clean else text,
+        "text": text,
     }
 
 
@@ -282,6 +302,8 @@ class _Sealing:
             "min_chars": options.min_chars,
             "max_document_bytes": options.max_document_bytes,
         }
+        if options.is_local:
+            rules |= {"use": LOCAL_USE, "denied_hosts": list(options.denied_hosts)}
         is_cleaned = options.clean or options.sift
         regime = manifest.cleaned_regime(options.regime) if is_cleaned else options.regime
         if regime is not None:

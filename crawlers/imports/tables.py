@@ -40,6 +40,7 @@ class Row:
 
     place: str  # ``<file>:<number>``, unique in an import
     values: Mapping[str, Any]
+    is_web: bool = False  # by field, from a web archive: of unknown licence, for local use
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class DataFile:
     path: Path
     name: str  # the path below the folder that was named, for ids and messages
     max_bytes: int  # longer texts are dropped, unread if possible
+    denied_hosts: Collection[str] = ()  # left out of web archives, with their subdomains
 
     def damaged(self, number: object, why: str) -> Drop:
         """Return the drop of a row that cannot be read."""
