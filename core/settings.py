@@ -92,6 +92,11 @@ class Settings(BaseSettings):
         description="Replace e-mail addresses, phone numbers, IP addresses and secret keys in "
         "crawled texts by placeholders. The manifest records this setting.",
     )
+    denied_hosts: tuple[str, ...] = Field(
+        default=("bbc.com", "bbc.co.uk"),
+        description="Hosts whose pages are left out of imported web archives, as a JSON list; "
+        "their subdomains, too.",
+    )
     contact: str = Field(
         default=PROJECT_PAGE,
         description="Your e-mail address, or the https:// address of your own page. It is in the "

@@ -98,7 +98,8 @@ def export_lm_eval(
     The default output folder is tidemark-lm-eval/<task>. An earlier export there is replaced.
 
     Raises:
-        UsageError: the partition is not sealed, or is not text; ``output`` exists and is no export.
+        UsageError: the partition is not sealed, is not text or is for local use; ``output`` exists
+            and is no export.
         StorageError: a file of the partition is damaged, or writing failed.
     """
     store, partition = Store(settings.home), Partition(source, month)
@@ -159,6 +160,11 @@ def _sealed_text(store: Store, partition: Partition, as_of: dt.datetime | None) 
         raise UsageError(f"{partition} is not sealed; {sealed}. See `tidemark sources list`")
     if not seal.is_text:
         raise UsageError(f"{partition} holds no text but {seal.content}; lm_eval reads text")
+    if seal.is_local:
+        raise UsageError(
+            f"{partition} is of web archives, whose rights stay with the publishers: its texts are "
+            "for local use, and are not exported. Others can import the same archives"
+        )
     return seal
 
 

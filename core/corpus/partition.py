@@ -34,6 +34,7 @@ from core.storage.store import Store, name_of_part, path_part
 BATCH_ROWS = 256
 BATCH_BYTES = 32 * 2**20  # content size in bytes from which a batch is complete
 MANIFEST = "manifest.json"
+LOCAL_USE = "local"  # value of the manifest key `use`: texts are not passed on
 FIRST_REGIME = "cleaner-1"  # regime of manifests that state none
 _UNDATED = "undated"
 
@@ -93,6 +94,11 @@ class Seal:
     def regime(self) -> str:
         """The label of how the text came about: the site's regime, and our cleaner's version."""
         return str(self.manifest.get("regime", FIRST_REGIME))
+
+    @property
+    def is_local(self) -> bool:
+        """Return True if the texts may not be passed on, as those of web archives."""
+        return self.manifest.get("use") == LOCAL_USE
 
     @property
     def is_text(self) -> bool:

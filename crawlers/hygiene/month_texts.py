@@ -70,15 +70,18 @@ class Spool:
         self._batch.append(row)
         self._num_chars += len(row["text"])
         if len(self._batch) >= _BATCH_ROWS or self._num_chars >= _BATCH_CHARS:
-            self._flush()
+            self.flush()
 
     def end(self) -> None:
         """Write the buffered rows and close the file; the rows can then be read."""
-        self._flush()
+        self.flush()
         with explain_disk_errors(self._path):
             self._writer.close()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write the buffered rows."""
+        if not self._batch:
+            return
         with explain_disk_errors(self._path):
             self._writer.write_batch(pa.RecordBatch.from_pylist(self._batch, schema=_SCHEMA))
         self._batch, self._num_chars = [], 0

@@ -1,0 +1,131 @@
+"""Bytes of plain and packed files (gzip, zstd); damage is located, and what is whole is kept.
+
+A file that was cut gives what came before the cut. After damage within a gzip file, reading goes on
+at its next member, if it has one: Common Crawl packs each record by itself.
+"""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import zstandard
+
+_BLOCK = 2**15  # packed bytes read at a time
+_MEMBER = b"\x1f\x8b\x08"  # first bytes of a gzip member
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_MAX_WINDOW = 2**31  # of zstd; the command line's --long=31
+_BACK = 2**20  # damage may be noticed only in a later member
+
+
+def open_stream(path: Path, faults: list[str]) -> io.BufferedReader:
+    """Open a file for reading its unpacked bytes; damage that is met is appended to ``faults``."""
+    file = path.open("rb")
+    head = file.read(4)
+    file.seek(0)
+    if head.startswith(_MEMBER[:2]):
+        return io.BufferedReader(_Unpacked(file, _gunzip(file, faults)), 2**17)
+    if head == _ZSTD:
+        return io.BufferedReader(_Unpacked(file, _unzstd(file, faults)), 2**17)
+    return file
+
+
+class _Unpacked(io.RawIOBase):
+    """A stream of the bytes that an iterator yields; closing it closes the packed file."""
+
+    def __init__(self, file: IO[bytes], blocks: Iterator[bytes]) -> None:
+        self._file, self._blocks, self._rest = file, blocks, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest:
+            if (block := next(self._blocks, None)) is None:
+                return 0
+            self._rest = block
+        size = min(len(buffer), len(self._rest))
+        buffer[:size], self._rest = self._rest[:size], self._rest[size:]
+        return size
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def _gunzip(file: IO[bytes], faults: list[str]) -> Iterator[bytes]:
+    start: int | None = 0
+    while start is not None:
+        file.seek(start)
+        start = yield from _member(file, start, faults)
+
+
+def _member(file: IO[bytes], start: int, faults: list[str]) -> Generator[bytes, None, int | None]:
+    """Yield a member's bytes; return the offset of the next member, or None at the end."""
+    engine, position = zlib.decompressobj(wbits=31), start
+    while block := file.read(_BLOCK):
+        if position == start and not block.strip(b"\0"):  # padding after the last member
+            start = position = position + len(block)
+            continue
+        before = engine.copy()
+        try:
+            data = engine.decompress(block)
+        except zlib.error as error:
+            data, size = _until_error(before, block)
+            yield data
+            faults.append(f"byte {position + size} of the packed file is damaged: {error}")
+            return _next_member(file, max(start + 1, position + size - _BACK))
+        yield data
+        position += len(block)
+        if engine.eof:
+            return position - len(engine.unused_data)
+    if position > start:
+        faults.append(f"the packed file was cut after byte {position}")
+    return None
+
+
+def _until_error(engine: Any, block: bytes) -> tuple[bytes, int]:
+    """Return the bytes that can be unpacked, and the number of packed bytes before the damage."""
+    found, start, size = [], 0, len(block)
+    while size:
+        before = engine.copy()
+        try:
+            found.append(engine.decompress(block[start : start + size]))
+            start += size
+        except zlib.error:
+            engine, size = before, size // 2
+    return b"".join(found), start
+
+
+def _next_member(file: IO[bytes], start: int) -> int | None:
+    file.seek(start)
+    tail = b""
+    while block := file.read(_BLOCK):
+        window = tail + block
+        if (place := window.find(_MEMBER)) >= 0:
+            return start - len(tail) + place
+        start, tail = start + len(block), window[-len(_MEMBER) + 1 :]
+    return None
+
+
+def _unzstd(file: IO[bytes], faults: list[str]) -> Iterator[bytes]:
+    unpacker = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW)
+    engine, position, block, is_begun = unpacker.decompressobj(), 0, b"", False
+    while block := block or file.read(_BLOCK):
+        try:
+            data = engine.decompress(block)
+        except zstandard.ZstdError as error:
+            faults.append(f"bytes {position} and later of the packed file are damaged: {error}")
+            return
+        yield data
+        position, is_begun = position + len(block), True
+        block = b""
+        if engine.eof:
+            block = engine.unused_data
+            position -= len(block)
+            engine, is_begun = unpacker.decompressobj(), False
+    if is_begun:
+        faults.append(f"the packed file was cut after byte {position}")

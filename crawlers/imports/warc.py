@@ -1,0 +1,249 @@
+"""Pages of web archives: WARC files of CC-NEWS, and WET files of Common Crawl; also packed.
+
+Records that are torn or cut are drops that name the byte of the unpacked file where they begin;
+reading goes on at the next record. Rights stay with the publishers, so all texts are of unknown
+licence, and hosts of ``TIDEMARK_DENIED_HOSTS`` are left out.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import IO, cast
+from urllib.parse import urlsplit
+
+import brotli
+
+from core.errors import ItemUnavailable
+from crawlers.contract import Drop, DropReason
+from crawlers.imports.streams import open_stream
+from crawlers.imports.tables import DataFile, Row, Rows
+from crawlers.text.cleaning import clean
+from crawlers.text.pages import Page, read_page
+from crawlers.web.values import read_time
+
+MAX_DAYS = 7  # between the stated publication and the capture; more is an old article or no date
+_MAX_BODY = 64 * 2**20
+_MAX_LINE, _MAX_HEADERS = 2**16, 200
+_PARAGRAPHS = "//body//p[not(ancestor::footer or ancestor::nav or ancestor::aside)]"
+_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([\w-]{2,40})", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class _Record:
+    start: int  # byte of the unpacked file
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True)
+class _Torn:
+    start: int
+    why: str
+    reason: DropReason = "damaged"
+
+
+class _Input:
+    """A stream of which bytes can be given back."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream, self._returned = stream, io.BytesIO()
+        self.offset = 0
+
+    def line(self) -> bytes:
+        line = self._returned.readline(_MAX_LINE)
+        if not line.endswith(b"\n"):
+            line += self._stream.readline(_MAX_LINE)
+        self.offset += len(line)
+        return line
+
+    def take(self, size: int) -> bytes:
+        data = self._returned.read(size)
+        data += self._stream.read(size - len(data))
+        self.offset += len(data)
+        return data
+
+    def give_back(self, data: bytes) -> None:
+        self._returned = io.BytesIO(data + self._returned.read())
+        self.offset -= len(data)
+
+
+def _records(stream: IO[bytes]) -> Iterator[_Record | _Torn]:
+    source = _Input(stream)
+    is_torn = False  # a run of bytes outside records counts once
+    while line := source.line():
+        if not line.strip():
+            continue
+        if line.startswith(b"WARC/"):
+            found = _record(source, source.offset - len(line))
+            is_torn = isinstance(found, _Torn)
+            yield found
+        elif not is_torn:
+            is_torn = True
+            yield _Torn(source.offset - len(line), "no record begins here")
+
+
+def _record(source: _Input, start: int) -> _Record | _Torn:
+    headers: dict[str, str] = {}
+    for _ in range(_MAX_HEADERS):
+        line = source.line()
+        if not line.strip():
+            break
+        name, _, value = line.decode("utf-8", "replace").partition(":")
+        headers[name.strip().lower()] = value.strip()
+    length = headers.get("content-length", "")
+    if not length.isdecimal():
+        return _Torn(start, f"Content-Length is {length[:40]!r}")
+    if len(length) > 12 or int(length) > _MAX_BODY:
+        return _Torn(start, f"a record of {length[:40]} bytes", "too_large")
+    body = source.take(int(length))
+    end = source.line() + source.line()
+    if len(body) < int(length) or end.strip():
+        source.give_back(body + end)  # the next record may begin within it
+        return _Torn(start, f"the record is not of {length} bytes, as it says")
+    return _Record(start, headers, body)
+
+
+def read_archive(file: DataFile, columns: Collection[str]) -> Rows:
+    """Yield the pages of a WARC or WET file: text, title, url, and date of publication or capture.
+
+    Requests, metadata and revisits are ignored. A page that was captured twice is kept once.
+    """
+    faults: list[str] = []
+    seen: set[int] = set()
+    with open_stream(file.path, faults) as stream:
+        for number, found in enumerate(_records(stream)):
+            place = f"{file.name}:{number}"
+            where = f"{place} (byte {found.start})"
+            if isinstance(found, _Torn):
+                yield Drop(place, found.reason, f"{where}: {found.why}")
+                continue
+            kind, url = found.headers.get("warc-type"), found.headers.get("warc-target-uri", "")
+            url = url.strip("<>")
+            try:
+                if kind == "conversion":
+                    _require_allowed(url, file.denied_hosts)
+                    yield Row(place, _extracted(found, url), "web")
+                elif kind == "response" and url.startswith(("http://", "https://")):
+                    _require_allowed(url, file.denied_hosts)
+                    if hash(url) in seen:
+                        raise ItemUnavailable("exact_dup", "the address came before")
+                    yield Row(place, _page(found, url), "web")
+                    seen.add(hash(url))
+            except ItemUnavailable as error:
+                yield Drop(place, cast(DropReason, error.reason), f"{where}: {url[:200]}: {error}")
+    for why in faults:
+        yield file.damaged("file", why)
+
+
+def _require_allowed(url: str, denied: Collection[str]) -> None:
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        host = ""
+    if any(host == each or host.endswith(f".{each}") for each in denied):
+        raise ItemUnavailable("permission", f"{host} is in TIDEMARK_DENIED_HOSTS")
+
+
+def _extracted(record: _Record, url: str) -> dict[str, object]:
+    try:
+        text = record.body.decode()
+    except UnicodeDecodeError as error:
+        raise ItemUnavailable("damaged", f"byte {error.start} of it is not UTF-8") from error
+    return {"text": clean(text), "url": url, "date": _captured(record)}
+
+
+def _captured(record: _Record) -> dt.datetime | None:
+    return read_time(record.headers.get("warc-date"), dt.UTC)
+
+
+def _page(record: _Record, url: str) -> dict[str, object]:
+    if cut := record.headers.get("warc-truncated"):
+        raise ItemUnavailable("damaged", f"the crawler cut it ({cut})")
+    headers, payload = _answer(record.body)
+    html = _decode(payload, headers.get("content-type", ""))
+    page = read_page(html)
+    if not page.text:
+        page = read_page(html, _PARAGRAPHS)
+    return {
+        "text": clean(page.text),
+        "title": page.title,
+        "url": url,
+        "date": _date_of(page, _captured(record)),
+    }
+
+
+def _date_of(page: Page, captured: dt.datetime | None) -> dt.datetime | None:
+    if page.published and captured and abs(page.published - captured).days >= MAX_DAYS:
+        why = f"published {page.published:%Y-%m-%d}, captured {captured:%Y-%m-%d}"
+        raise ItemUnavailable("outside_month", why)
+    return page.published or captured
+
+
+def _answer(body: bytes) -> tuple[dict[str, str], bytes]:
+    """Return the headers and the unpacked payload of an HTTP answer with a page."""
+    head, _, payload = body.partition(b"\r\n\r\n")
+    status, *lines = head.decode("latin-1").split("\r\n")
+    headers = {
+        name.strip().lower(): value.strip()
+        for name, _, value in (line.partition(":") for line in lines)
+    }
+    code, kind = status.split(" ")[1:2], headers.get("content-type", "")
+    if code != ["200"] or "html" not in kind.lower():
+        raise ItemUnavailable("unknown_format", f"status {' '.join(code)}, {kind[:80]!r}")
+    if headers.get("transfer-encoding", "").lower() == "chunked":
+        payload = _joined(payload)
+    return headers, _unpacked(payload, headers.get("content-encoding", "").lower())
+
+
+def _joined(payload: bytes) -> bytes:
+    """Join the chunks; Common Crawl has joined them already, and then nothing is to do."""
+    found, stream = [], io.BytesIO(payload)
+    while size := stream.readline(20).partition(b";")[0].strip():
+        try:
+            length = int(size, 16)
+        except ValueError:
+            return payload
+        if not length:
+            break
+        found.append(stream.read(length))
+        stream.readline(3)
+    return b"".join(found)
+
+
+def _unpacked(payload: bytes, encoding: str) -> bytes:
+    """Unpack a payload; one that was unpacked before, although its header remains, is returned."""
+    try:
+        if encoding in ("gzip", "x-gzip") and payload.startswith(b"\x1f\x8b"):
+            with gzip.open(io.BytesIO(payload)) as packed:
+                return packed.read(_MAX_BODY)
+        if encoding == "deflate":
+            return zlib.decompressobj().decompress(payload, _MAX_BODY)
+        if encoding == "br":
+            unpacked: bytes = brotli.decompress(payload)
+            return unpacked
+    except (OSError, EOFError, zlib.error, brotli.error):
+        return payload
+    return payload
+
+
+def _decode(payload: bytes, content_type: str) -> str:
+    """Decode a page: UTF-8 if it is that, else as its header or itself says, else Windows-1252."""
+    head = payload[:2048].decode("latin-1")
+    stated = [each[1] for each in (_CHARSET.search(content_type), _CHARSET.search(head)) if each]
+    for name in ("utf-8-sig", *stated):
+        # Browsers take Latin-1 for Windows-1252, of which it is nearly a part.
+        name = "cp1252" if name.lower() in ("iso-8859-1", "latin1", "us-ascii") else name
+        try:
+            return payload.decode(name)
+        except (UnicodeDecodeError, LookupError):
+            continue
+    html = payload.decode("cp1252", "replace")
+    if html.count("\ufffd") > len(html) / 1000:
+        raise ItemUnavailable("damaged", f"in no known encoding (stated: {stated or 'none'})")
+    return html
