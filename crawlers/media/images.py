@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 import warnings
 import zlib
+from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -42,16 +44,35 @@ def read_patches(path: Path) -> list[Piece]:
     the first frame is used. Raise ItemUnavailable with a reason: ``damaged`` (or truncated),
     ``too_large`` (more than ``MAX_PIXELS``) or ``too_small`` (less than one patch).
     """
+    grey = _decode(path)
+    rows, columns = _grid(grey)
+    side = int(MAX_PATCHES**0.5)
+    num_rows = min(rows, max(side, MAX_PATCHES // columns))
+    num_columns = min(columns, MAX_PATCHES // num_rows)
+    chosen = product(_spread(num_rows, rows), _spread(num_columns, columns))
+    return [_patch(grey, row * columns + column) for row, column in chosen]
+
+
+def draw_patches(path: Path, rank: Callable[[int], bytes]) -> list[Piece]:
+    """Cut ``MAX_PATCHES`` patches or fewer from an image's grid, those of the lowest rank first.
+
+    Raise the errors of ``read_patches``.
+    """
+    grey = _decode(path)
+    rows, columns = _grid(grey)
+    return [_patch(grey, index) for index in sorted(range(rows * columns), key=rank)[:MAX_PATCHES]]
+
+
+def _decode(path: Path) -> npt.NDArray[np.uint8]:
     with path.open("rb") as file, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # ignore Pillow's warnings: ``_grey`` checks the size
         try:
             with Image.open(file, formats=_IMAGE_FORMATS) as image:
-                grey = _grey(image)
+                return _grey(image)
         except Image.DecompressionBombError as error:
             raise ItemUnavailable("too_large", str(error)) from error
         except _DAMAGE as error:
             raise ItemUnavailable("damaged", f"not a whole image: {error}") from error
-    return _cut_patches(grey)
 
 
 def _grey(image: Image.Image) -> npt.NDArray[np.uint8]:
@@ -70,24 +91,24 @@ def _grey(image: Image.Image) -> npt.NDArray[np.uint8]:
     return np.asarray(image if turn is None else image.transpose(turn))
 
 
-def _cut_patches(grey: npt.NDArray[np.uint8]) -> list[Piece]:
+def _grid(grey: npt.NDArray[np.uint8]) -> tuple[int, int]:
+    """Return the number of rows and columns of patches; ItemUnavailable if there is none."""
     height, width = grey.shape
     rows, columns = height // HEIGHT, width // WIDTH
     if not rows * columns:
         raise ItemUnavailable(
             "too_small", f"{width} x {height} pixels, at least {WIDTH} x {HEIGHT} are needed"
         )
-    side = int(MAX_PATCHES**0.5)
-    num_rows = min(rows, max(side, MAX_PATCHES // columns))
-    num_columns = min(columns, MAX_PATCHES // num_rows)
-    pieces = []
-    for row in _spread(num_rows, rows):
-        for column in _spread(num_columns, columns):
-            top, left = row * HEIGHT, column * WIDTH
-            patch = grey[top : top + HEIGHT, left : left + WIDTH]
-            place = {"top": top, "left": left, "image_width": width, "image_height": height}
-            pieces.append(Piece(row * columns + column, patch.tobytes(), place))
-    return pieces
+    return rows, columns
+
+
+def _patch(grey: npt.NDArray[np.uint8], index: int) -> Piece:
+    height, width = grey.shape
+    row, column = divmod(index, width // WIDTH)
+    top, left = row * HEIGHT, column * WIDTH
+    data = grey[top : top + HEIGHT, left : left + WIDTH].tobytes()
+    place = {"top": top, "left": left, "image_width": width, "image_height": height}
+    return Piece(index, data, place)
 
 
 def _spread(count: int, total: int) -> list[int]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -23,6 +24,7 @@ SEGMENT_S = 4
 MIN_S = 1  # a shorter rest at the end is joined to the segment before it
 MAX_S = 6 * 3600  # maximum length, since even a small file may contain many hours of silence
 MIN_SAMPLE_RATE = 8_000  # as in telephony; at lower rates, speech is unintelligible
+MAX_DRAWN = 16  # maximum segments that are drawn from one recording
 _FORMATS = {"WAV", "WAVEX", "FLAC", "OGG", "MP3"}
 _UNKNOWN_BYTES = 0x7FFF_0000  # WAV headers state this or more if the length is unknown (pipe)
 _MP3_SLACK_FRAMES = 4 * 1152  # tolerance of estimated lengths; a frame is one sample per channel
@@ -57,6 +59,14 @@ def read_segments(path: Path) -> Iterator[Piece]:
             seconds = num_samples / SAMPLE_RATE
             raise ItemUnavailable("too_short", f"{seconds:.2f} s, at least {MIN_S} s are needed")
         yield from _cut(pcm, num_samples)
+
+
+def draw_segments(path: Path, rank: Callable[[int], bytes]) -> list[Piece]:
+    """Cut ``MAX_DRAWN`` segments or fewer from a recording, those of the lowest rank first.
+
+    Raise the errors of ``read_segments``.
+    """
+    return heapq.nsmallest(MAX_DRAWN, read_segments(path), key=lambda piece: rank(piece.index))
 
 
 def _require_declared_size(file: IO[bytes]) -> None:
