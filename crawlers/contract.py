@@ -205,7 +205,7 @@ class SourceInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class _Kept:
-    """What documents and media have in common."""
+    """Common fields of documents and media."""
 
     native_id: str  # the site's own id (page id, arXiv id, ``owner/repo:path``)
     version_id: str | None  # id of the text's version: revision id, ``v1``, git blob id

@@ -52,8 +52,8 @@ class FoundDocument:
 def find_documents(store: Store, keys: Collection[str]) -> list[FoundDocument]:
     """Find documents by key in all versions of all partitions, and in held crawls.
 
-    A key is a document id, or an ``item_key`` value, which stands for all versions of an item, or
-    for all pieces of an image or recording.
+    A key is a document id, or an ``item_key`` value, which stands for all versions of an item. That
+    of an image or a recording stands for all its pieces.
 
     Raises:
         StorageError: a partition is damaged, so its documents are unknown.

@@ -1,8 +1,8 @@
 """Files of Wikimedia Commons by month of upload: lists, licences, downloads and pieces.
 
 ``list=allimages`` sorted by time lists the current versions of files. A file belongs to the month
-in which this version was uploaded, and only if it is the first version or the first is of the same
-month. So a file that is replaced later is in no month. The upload says nothing about the age of
+in which this version was uploaded. A file with a version of an earlier month is dropped, and a file
+that is replaced later is in no month. The upload says nothing about the age of
 what is shown: an old photograph may be scanned today (``extra.made`` has the date that the page
 gives). A sample reads the list from seeded instants on, and not the whole month (about a million
 files). ``aimime`` cannot be used, since Commons runs in miser mode.
@@ -71,7 +71,7 @@ class File:
 
 @dataclass(frozen=True)
 class Choice:
-    """What a source takes of the files."""
+    """Rules of a source: the files that it takes, and how they are cut."""
 
     kind: MediaKind
     num_windows: int  # instants from which a sample reads the list, one request each
