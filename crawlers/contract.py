@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, TypeVar, cast, get_args
 
+from core.corpus.partition import Content
 from core.errors import (
     AccessRefused,
     ItemFailed,
@@ -19,6 +20,7 @@ from core.errors import (
 )
 from core.month import Month
 from core.settings import Settings
+from crawlers.media.pieces import MediaKind
 from crawlers.web import urls
 from crawlers.web.fetcher import Fetcher
 from crawlers.web.pacing import Turnstile
@@ -76,7 +78,8 @@ class SourceInfo:
     last_month: Month | None = None  # last month available, if the source has ended
     recent_days: int | None = None  # a month is available this many days from its first day
     lag_days: int = 0  # a month is complete this many days after its end
-    monthly_bytes: int | None = None  # bytes of text per month if no limit is given; None: all text
+    content: Content = "text"  # what the crawler yields: Document, or Medium of this kind
+    monthly_bytes: int | None = None  # bytes per month if no limit is given; None: the whole month
     min_documents: int | None = None  # an unlimited crawl with fewer documents is held back
     max_documents: int | None = None  # a crawl with more documents is held back
     # True if each month contains the same items in newer versions. A version is compared with the
@@ -197,12 +200,11 @@ class SourceInfo:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Document:
-    """One document from a crawler. ``text`` is plain text, but not yet cleaned."""
+class _Kept:
+    """Common fields of documents and media."""
 
     native_id: str  # the site's own id (page id, arXiv id, ``owner/repo:path``)
     version_id: str | None  # id of the text's version: revision id, ``v1``, git blob id
-    text: str
     title: str
     url: str
     event_time: dt.datetime  # the document belongs to the month of this time
@@ -213,9 +215,24 @@ class Document:
     attribution: str
     cluster_id: str | None = None  # documents with the same id are resampled together
     category: str | None = None  # None: that of the source
+    extra: Mapping[str, object] = field(default_factory=dict)  # further metadata, stored as JSON
+
+
+@dataclass(frozen=True, kw_only=True)
+class Document(_Kept):
+    """One document from a crawler. ``text`` is plain text, but not yet cleaned."""
+
+    text: str
     language: str | None = None  # None: that of the source
     is_plain: bool = False  # True if no markup is left, and tags in the text are words of it
-    extra: Mapping[str, object] = field(default_factory=dict)  # further metadata, stored as JSON
+
+
+@dataclass(frozen=True, kw_only=True)
+class Medium(_Kept):
+    """A piece of an image or a recording. ``cluster_id`` is the file's id, for takedown, too."""
+
+    kind: MediaKind
+    data: bytes  # a patch or a segment (``crawlers/media``)
 
 
 @dataclass(frozen=True)
@@ -244,7 +261,7 @@ class Repeat:
     detail: str = ""
 
 
-Item = Document | Drop | Failure | Repeat
+Item = Document | Medium | Drop | Failure | Repeat
 
 
 def missing_item(native_id: str, error: ItemUnavailable | ItemFailed) -> Drop | Failure:
@@ -261,11 +278,13 @@ class Quota:
         self._documents_left, self._bytes_left = limit, max_bytes
 
     def take(self, item: T) -> T:
-        """Return the item unchanged; if it is a document, subtract it from the quota."""
-        if isinstance(item, Document) and self._documents_left is not None:
-            self._documents_left -= 1
-        if isinstance(item, Document) and self._bytes_left is not None:
-            self._bytes_left -= len(item.text.encode())
+        """Return the item unchanged; if it is kept, subtract it from the quota."""
+        if isinstance(item, Document | Medium):
+            content = item.text.encode() if isinstance(item, Document) else item.data
+            if self._documents_left is not None:
+                self._documents_left -= 1
+            if self._bytes_left is not None:
+                self._bytes_left -= len(content)
         return item
 
     @property
@@ -310,8 +329,11 @@ class CrawlContext:
         for each in candidates:
             if quota.is_full:
                 yield Drop(native_id(each), "sample_cap")
-            else:
-                yield from map(quota.take, fetch(each))
+                continue
+            for item in fetch(each):
+                yield quota.take(item)
+                if quota.is_full and isinstance(item, Medium):
+                    break  # the rest of a file is not read
 
     def sample_list(
         self,

@@ -34,7 +34,7 @@ from core.errors import StorageError
 from core.schemas.tables import DOCUMENTS, MEDIA
 from core.storage.store import Store
 
-_KEYS = ["document_id", "native_id", "url"]
+_KEYS = ["document_id", "native_id", "url", "cluster_id"]
 _ID_COLUMNS = ("document_id", "duplicate_of_document_id")
 
 
@@ -45,18 +45,15 @@ class FoundDocument:
     document_id: str
     native_id: str
     url: str | None
+    item: str  # key of the document's item, as from ``item_key``; of media, it may be the file's
     seal: Seal
-
-    @property
-    def item(self) -> str:
-        """The key of the document's item, as from ``item_key``."""
-        return item_key(self.seal.partition.source, self.native_id)
 
 
 def find_documents(store: Store, keys: Collection[str]) -> list[FoundDocument]:
     """Find documents by key in all versions of all partitions, and in held crawls.
 
-    A key is a document id, or an ``item_key`` value, which stands for all versions of an item.
+    A key is a document id, or an ``item_key`` value, which stands for all versions of an item. That
+    of an image or a recording stands for all its pieces.
 
     Raises:
         StorageError: a partition is damaged, so its documents are unknown.
@@ -65,9 +62,11 @@ def find_documents(store: Store, keys: Collection[str]) -> list[FoundDocument]:
     for seal in _all_seals(store):
         for batch in read_documents(store, seal, columns=_KEYS, batch_rows=8192):
             for row in zip(*(batch[name].to_pylist() for name in _KEYS), strict=True):
-                document = FoundDocument(row[0], row[1], row[2], seal)
-                if document.document_id in keys or document.item in keys:
-                    found.append(document)
+                item = item_key(seal.partition.source, row[1])
+                file = item if seal.is_text else item_key(seal.partition.source, row[3])
+                item = file if file in keys else item
+                if row[0] in keys or item in keys:
+                    found.append(FoundDocument(row[0], row[1], row[2], item, seal))
     return found
 
 

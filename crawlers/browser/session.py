@@ -31,6 +31,7 @@ from core.errors import (
     TokenRefused,
 )
 from crawlers.browser.fetching import Browser, Clock
+from crawlers.browser.obstacles import Scroll, Watch, scroll_list
 from crawlers.web.connections import Cookies
 from crawlers.web.fetcher import DEFAULT_MAX_BYTES, Fetched, Fetcher
 
@@ -44,6 +45,7 @@ _DROPPED_HEADERS = {
     "connection", "content-encoding", "content-length", "keep-alive", "set-cookie",
     "strict-transport-security", "transfer-encoding",
 }  # fmt: skip
+_LOOK_MS = 500.0  # ms between two looks at a page that is not ready
 _ON = '<!doctype html><meta http-equiv="refresh" content="0;url={}"><title>-</title>'
 
 
@@ -194,12 +196,22 @@ class Session:
         if login is not None:
             self._fetcher.learn_secret(login.password, "the password")
 
-    def read(self, url: str, ready: str, not_before: dt.datetime | None = None) -> Fetched:
+    def read(
+        self,
+        url: str,
+        ready: str,
+        not_before: dt.datetime | None = None,
+        scroll: Scroll | None = None,
+    ) -> Fetched:
         """Return the HTML (UTF-8) of a page as soon as the CSS selector ``ready`` matches.
 
-        Cached responses older than ``not_before`` are requested again.
+        Cached responses older than ``not_before`` are requested again. A list is first scrolled
+        within the bounds of ``scroll``. The fetcher's ``stats`` count closed consent walls
+        (``walls_closed``).
 
         Raises:
+            ItemUnavailable: ``permission``, if a consent wall cannot be refused, or if the page
+                asks for a log-in.
             ItemFailed: the page was not ready in time, used too much memory, or crashed in every
                 try.
             TokenRefused: the site rejects the user name and password.
@@ -211,7 +223,7 @@ class Session:
         tries = self._browser.limits.tries
         for number in range(1, tries + 1):
             try:
-                return self._read(url, ready, not_before)
+                return self._read(url, ready, not_before, scroll)
             except PlaywrightError as error:
                 why = self._browser.why_gone(url)
                 self._fetcher.count(pages_crashed=1)
@@ -227,19 +239,28 @@ class Session:
         self._context = None
         self._browser.kill()
 
-    def _read(self, url: str, ready: str, not_before: dt.datetime | None) -> Fetched:
+    def _read(
+        self, url: str, ready: str, not_before: dt.datetime | None, scroll: Scroll | None
+    ) -> Fetched:
         self._open_context()
         with self._browser.timing() as clock, self._page(clock) as (page, asked):
             document = asked.fetch(url, not_before)
             _require_page(document)
             asked.document = document
+            watch = Watch(page, url, ready, lambda: self._left_ms(clock))
+            limit = asked.num_left
             try:
                 page.goto(document.url, wait_until="commit", timeout=self._left_ms(clock))
-                self._wait(page, ready, clock, asked)
+                self._wait(page, ready, clock, asked, watch)
+                watch.require_clear()
+                if scroll is not None:
+                    scroll_list(page, scroll, clock, lambda: limit - asked.num_left)
                 body = page.content().encode()
             except PlaywrightTimeout as error:
                 self._drop()  # a browser that hangs may never recover
                 raise self._too_slow(url, ready, asked) from error
+            finally:
+                self._fetcher.count(walls_closed=watch.num_closed)
         if len(body) > DEFAULT_MAX_BYTES:
             raise ItemUnavailable("too_large", f"{url} is larger than {DEFAULT_MAX_BYTES} bytes")
         return Fetched(document.url, {}, body, asked.retrieved_at or document.retrieved_at)
@@ -273,15 +294,27 @@ class Session:
                     page.close()
                     context.unroute_all()
 
-    def _wait(self, page: Page, selector: str, clock: Clock, asked: PageRequests) -> None:
+    def _wait(
+        self,
+        page: Page,
+        selector: str,
+        clock: Clock,
+        asked: PageRequests,
+        watch: Watch | None = None,
+    ) -> None:
+        """Wait for a selector; meanwhile ``watch`` looks for walls and log-ins."""
         while True:
+            left_ms = self._left_ms(clock)
             try:
-                page.wait_for_selector(selector, state="attached", timeout=self._left_ms(clock))
+                timeout = min(left_ms, _LOOK_MS) if watch else left_ms
+                page.wait_for_selector(selector, state="attached", timeout=timeout)
                 return
             except PlaywrightTimeout:
                 asked.raise_interruption()
-                if self._left_ms(clock) <= 1.0:
+                if left_ms <= 1.0:
                     raise
+                if watch and watch.look() and self._left_ms(clock) <= 2 * _LOOK_MS:
+                    raise watch.covered() from None
 
     def _left_ms(self, clock: Clock) -> float:
         return max(1.0, 1000 * (self._browser.limits.page_s - clock.elapsed_s))

@@ -18,10 +18,20 @@ from core.errors import EmptyPartition, SourceError, SourceUnavailable, UsageErr
 from core.month import Month, require_complete
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers.contract import CrawlContext, Crawler, Document, Drop, Item, Repeat, SourceInfo
+from crawlers.contract import (
+    CrawlContext,
+    Crawler,
+    Document,
+    Drop,
+    Item,
+    Medium,
+    Repeat,
+    SourceInfo,
+)
 from crawlers.crawling import manifest
 from crawlers.crawling.checks import Crawled, find_reasons_to_hold
-from crawlers.hygiene.pipeline import Hygiene
+from crawlers.hygiene.pipeline import Hygiene, MediaHygiene
+from crawlers.media.pieces import PIECES, media_columns
 from crawlers.registry import load_crawler
 from crawlers.text.cleaning import MIN_CHARS, Gate, clean, normalise
 from crawlers.web.fetcher import Fetcher
@@ -102,7 +112,11 @@ class _Crawl:
         self._ledger = manifest.Ledger(self._partition)
         # The gate (a filter of single texts) keeps duplicates: ``Hygiene`` removes them later.
         self._gate = Gate(MIN_CHARS, context.settings.max_document_bytes, keeps_duplicates=True)
-        self._hygiene = Hygiene(self._partition, crawler.INFO, store, context.settings)
+        self._hygiene: Hygiene | MediaHygiene = (
+            Hygiene(self._partition, crawler.INFO, store, context.settings)
+            if crawler.INFO.content == "text"
+            else MediaHygiene()
+        )
         self._seen: set[str] = set()  # native ids
         self._num_rows = 0  # rows passed to hygiene, which reads all rows before it yields one
         self._num_bytes = 0
@@ -145,10 +159,12 @@ class _Crawl:
 
     def _describe(self, hygiene: Mapping[str, object]) -> dict[str, object]:
         context, fetcher = self._context, self._context.fetcher
+        change = self._crawler.INFO.regime_of(self._month)
+        is_text = self._crawler.INFO.content == "text"
         return {
             **({"permission": self._permission.describe()} if self._permission else {}),
             "kind": "crawl",
-            "regime": manifest.cleaned_regime(self._crawler.INFO.regime_of(self._month)),
+            "regime": manifest.cleaned_regime(change) if is_text else change or PIECES,
             "code_version": manifest.code_version(),
             "window": {"start": self._month.start.isoformat(), "end": self._month.end.isoformat()},
             "started_at": self._started_at,
@@ -157,14 +173,17 @@ class _Crawl:
             "seed": context.seed,
             "max_bytes": context.max_bytes,
             "languages": context.languages or (self._crawler.INFO.language,),
-            "min_chars": MIN_CHARS,
-            "max_document_bytes": context.settings.max_document_bytes,
+            **(self._text_limits() if is_text else {}),
             "base_urls": {key: fetcher.base_url(key) for key in self._crawler.INFO.sites},
             "user_agent": fetcher.user_agent,
             "requests": dict(fetcher.stats),
             **hygiene,
             **self._ledger.close(),
         }
+
+    def _text_limits(self) -> dict[str, object]:
+        max_bytes = self._context.settings.max_document_bytes
+        return {"min_chars": MIN_CHARS, "max_document_bytes": max_bytes}
 
     def _require_gain(self, is_partial: bool) -> None:
         begun, kept = self._begun, self._ledger.kept
@@ -187,40 +206,51 @@ class _Crawl:
 
     def _examine(self, item: Item) -> manifest.Outcome:
         source, version_id = self._partition.source, getattr(item, "version_id", None)
-        if is_forgotten(self._forgotten, source, item.native_id, version_id):
-            return Drop(item_key(source, item.native_id), "forgotten")
+        file = item.cluster_id if isinstance(item, Medium) else None
+        for name in filter(None, (item.native_id, file)):
+            if is_forgotten(self._forgotten, source, name, version_id):
+                return Drop(item_key(source, item.native_id), "forgotten")
         if isinstance(item, Repeat):  # not added to ``_seen``, since the item itself may follow
             return item
         if item.native_id in self._seen:
             return Repeat(item.native_id, "came before")
         self._seen.add(item.native_id)
-        if not isinstance(item, Document):
+        if not isinstance(item, Document | Medium):
             return item
         if Month.of(item.event_time) != self._month:
             return Drop(item.native_id, "outside_month", item.event_time.isoformat())
         row = _row(item, self._crawler.INFO)
+        if isinstance(item, Medium):
+            self._num_rows += 1
+            return row
         if refusal := self._gate.refuse(item.native_id, row["text"]):
             return Drop(item.native_id, *refusal)
         self._num_rows += 1
         return row
 
 
-def _row(document: Document, info: SourceInfo) -> dict[str, Any]:
-    language = document.language or info.language
+def _row(item: Document | Medium, info: SourceInfo) -> dict[str, Any]:
+    language = item.language or info.language if isinstance(item, Document) else None
     return {
-        "native_id": document.native_id,
-        "version_id": document.version_id,
-        "cluster_id": document.cluster_id,
-        "event_time": document.event_time,
-        "date_kind": document.date_kind,
-        "text_as_of": document.text_as_of,
-        "retrieved_at": document.retrieved_at,
-        "url": normalise(document.url),
-        "title": normalise(document.title),
-        "category": document.category or info.category,
+        "native_id": item.native_id,
+        "version_id": item.version_id,
+        "cluster_id": item.cluster_id,
+        "event_time": item.event_time,
+        "date_kind": item.date_kind,
+        "text_as_of": item.text_as_of,
+        "retrieved_at": item.retrieved_at,
+        "url": normalise(item.url),
+        "title": normalise(item.title),
+        "category": item.category or info.category,
         "language": language,
-        "licence": document.licence.strip() or info.licence.strip() or "LicenseRef-unknown",
-        "attribution": normalise(document.attribution),
-        "extra": json.dumps(document.extra, sort_keys=True) if document.extra else None,
-        "text": clean(document.text, language.startswith("code:"), document.is_plain),
+        "licence": item.licence.strip() or info.licence.strip() or "LicenseRef-unknown",
+        "attribution": normalise(item.attribution),
+        "extra": json.dumps(item.extra, sort_keys=True) if item.extra else None,
+        **_content(item, language or ""),
     }
+
+
+def _content(item: Document | Medium, language: str) -> dict[str, Any]:
+    if isinstance(item, Medium):
+        return media_columns(item.kind, item.data)
+    return {"text": clean(item.text, language.startswith("code:"), item.is_plain)}

@@ -216,5 +216,27 @@ _GONE: tuple[DropReason, str] = ("boilerplate", f"less than {MIN_CHARS} characte
 _NO_GRAMS: Hashes = np.empty(0, dtype=np.uint64)
 
 
+class MediaHygiene:
+    """Drops exact duplicates among the pieces of images or recordings of one month."""
+
+    def __init__(self) -> None:
+        self._seen: dict[bytes, str] = {}  # digest of a piece -> its native id
+
+    def sift(self, outcomes: Iterable[Outcome]) -> Generator[Outcome]:
+        """Yield outcomes at once; a repeated piece becomes a drop."""
+        for outcome in outcomes:
+            if isinstance(outcome, dict):
+                digest = hashlib.sha256(outcome["media"]).digest()
+                first = self._seen.setdefault(digest, outcome["native_id"])
+                if first != outcome["native_id"]:
+                    yield Drop(outcome["native_id"], "exact_dup", f"same bytes as {first}")
+                    continue
+            yield outcome
+
+    def finish(self) -> Description:
+        """Return a description without facts and files."""
+        return Description()
+
+
 def _is_code(row: Row) -> bool:
     return str(row["language"]).startswith("code:")

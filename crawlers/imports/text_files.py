@@ -28,15 +28,6 @@ from crawlers.contract import Drop
 from crawlers.text.cleaning import too_long
 
 
-@dataclass(frozen=True)
-class Piece:
-    """A piece of an image or a recording: one document."""
-
-    index: int  # the piece's number within the file
-    data: bytes  # the bytes that models score
-    place: Mapping[str, int | float]  # position in the file, such as ``begin_s`` (seconds)
-
-
 def require_target(partition: Partition, content: Content, store: Store) -> None:
     """Raise an error for a source without name or of other content, or an unfinished month."""
     if not partition.source.strip():

@@ -18,7 +18,7 @@ from core.errors import PartitionHeld, SourceError
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers.contract import Document, SourceInfo
+from crawlers.contract import Document, Medium, SourceInfo
 from crawlers.crawling import crawl as crawl_module
 from crawlers.crawling.crawl import crawl_partition
 from crawlers.questions.contract import list_question_sources, load_question_crawler
@@ -221,7 +221,10 @@ class DocumentScene(Scene):
                 patch.setattr(load_crawler(self.name), name, path)
             yield
 
-    def check_item(self, name: str, item: str) -> None:
+    def check_item(self, name: str, item: str | bytes) -> None:
+        if isinstance(item, bytes):
+            assert item == self.rows[name]["media"]
+            return
         lines = iter(self.rows[name]["text"].splitlines())  # hygiene may leave lines out
         assert all(line in lines for line in item.splitlines())
 
@@ -249,7 +252,8 @@ class DocumentScene(Scene):
         rows = [row for batch in read_documents(store, seal) for row in batch.to_pylist()]
         data = zstandard.decompress(store.read_bytes(f"{seal.folder}/dropped.jsonl.zst"))
         others = [json.loads(line) for line in data.splitlines()]
-        return Outcome(seal, None, {row["native_id"]: row["text"] for row in rows}, others)
+        content = "text" if seal.is_text else "media"
+        return Outcome(seal, None, {row["native_id"]: row[content] for row in rows}, others)
 
 
 def _month_of(info: SourceInfo) -> Month:
@@ -264,7 +268,7 @@ def _month_of(info: SourceInfo) -> Month:
 def _noting(rows: dict[str, dict[str, Any]]) -> Iterator[None]:
     row_of = crawl_module._row
 
-    def noted(document: Document, info: SourceInfo) -> dict[str, Any]:
+    def noted(document: Document | Medium, info: SourceInfo) -> dict[str, Any]:
         row = row_of(document, info)
         rows[row["native_id"]] = row
         return row

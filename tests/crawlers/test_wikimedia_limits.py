@@ -11,18 +11,20 @@ from core.errors import AccessRefused, SourceUnavailable
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
+from crawlers.apis.mediawiki import PACE
 from crawlers.crawling.crawl import crawl_partition
 from crawlers.registry import list_sources, load_crawler
 from crawlers.web import pacing
 from simulator.limits import AT_ONCE, Limits, limit_wikimedia
 from simulator.server import Web, running, serve_sites
+from simulator.sites import commons
 from simulator.sites.wikimedia import Dumps, Wikinews, Wikipedia
 from simulator.world import World
 from tests.crawlers.web.conftest import SimulatedTime
 
 MONTH, OF_DUMPS = Month("2024-03"), Month("2017-03")
 MONTHS = [
-    *[(source, MONTH) for source in list_sources() if load_crawler(source).INFO.needs_contact],
+    *[(name, MONTH) for name in list_sources() if load_crawler(name).INFO.shares_pace == PACE],
     ("wikipedia_new", OF_DUMPS),
 ]
 CONTACT = "operator@example.org"
@@ -38,7 +40,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimulatedTime:
 @pytest.fixture
 def web() -> Iterator[Web]:
     now, then = World(3, MONTH - 1, MONTH), World(3, OF_DUMPS - 1, OF_DUMPS)
-    newer = serve_sites([Wikipedia(now), Wikinews(now), Dumps(then)])
+    kinds = (Wikipedia, Wikinews, *commons.SITE_KINDS)
+    newer = serve_sites([*(kind(now) for kind in kinds), Dumps(then)])
     with newer as web, running(old := Wikipedia(then), Web()) as url:
         web.urls["older"], web.sites["older"] = url, old
         yield web
@@ -65,6 +68,7 @@ def test_the_sources_of_wikimedia_need_a_contact() -> None:
         for source in list_sources()
     }
     assert {source for source, urls in hosts.items() if urls} == {source for source, _ in MONTHS}
+    assert all(load_crawler(source).INFO.needs_contact for source, _ in MONTHS)
 
 
 @pytest.mark.parametrize(("source", "month"), MONTHS)

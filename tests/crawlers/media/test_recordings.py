@@ -8,8 +8,9 @@ import pytest
 import soundfile
 
 from core.errors import ItemUnavailable
-from crawlers.imports import media
-from crawlers.imports.media import SAMPLE_RATE, read_segments
+from crawlers.media import recordings
+from crawlers.media.pieces import SAMPLE_RATE
+from crawlers.media.recordings import read_segments
 
 Samples = npt.NDArray[Any]
 
@@ -89,8 +90,8 @@ def test_what_16_khz_cannot_hold_is_filtered_out(tmp_path: Path) -> None:
 def test_the_size_of_blocks_does_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = _save(tmp_path / "a.wav", _noise(2, 44_100, channels=2), 44_100)
     whole = _pcm(path)
-    monkeypatch.setattr(media, "_BLOCK_SAMPLES", 1000)
-    monkeypatch.setattr(media, "_SPOOL_BYTES", 100)
+    monkeypatch.setattr(recordings, "_BLOCK_SAMPLES", 1000)
+    monkeypatch.setattr(recordings, "_SPOOL_BYTES", 100)
     assert (_pcm(path) == whole).all()
 
 
@@ -118,7 +119,7 @@ def test_recordings_that_are_too_short_slow_or_long(
     assert _reason(_save(tmp_path / "a.wav", _noise(0.99))) == "too_short"
     assert _reason(_save(tmp_path / "b.wav", _noise(0), format="WAV")) == "too_short"
     assert _reason(_save(tmp_path / "c.wav", _noise(3, 4000), 4000)) == "low_quality"
-    monkeypatch.setattr(media, "MAX_S", 5)
+    monkeypatch.setattr(recordings, "MAX_S", 5)
     assert _reason(_save(tmp_path / "d.flac", np.zeros(6 * SAMPLE_RATE))) == "too_long"
 
 

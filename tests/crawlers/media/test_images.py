@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 
 from core.errors import ItemUnavailable
-from crawlers.imports.media import HEIGHT, MAX_PATCHES, WIDTH, read_patches
-from crawlers.imports.text_files import Piece
+from crawlers.media.images import MAX_PATCHES, read_patches
+from crawlers.media.pieces import HEIGHT, WIDTH, Piece
 from tests.crawlers.conftest import refused
 
 

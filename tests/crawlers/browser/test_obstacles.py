@@ -1,0 +1,177 @@
+import re
+
+import pytest
+
+from core.errors import ItemFailed
+from core.settings import Settings
+from crawlers.browser import obstacles
+from crawlers.browser.fetching import Browser, Limits
+from crawlers.browser.obstacles import Scroll
+from crawlers.browser.session import Session
+from crawlers.web.fetcher import Fetcher
+from simulator.server import Response, Web
+from tests.crawlers.browser.conftest import PAGES, Pages, chromiums, leftovers
+from tests.crawlers.conftest import refused
+
+LIMITS = Limits(page_s=20.0)
+TEXT = "<article id=text style='height:400px'>The text of the page.</article>"
+WALL = """
+<div style="position:fixed;inset:0;background:#000a" id=veil></div>
+<div style="position:fixed;inset:20% 20%;background:#fff" id=wall>Privacy: {buttons}</div>
+<script>
+  const refuse = () => {{ veil.remove(); wall.remove(); document.body.dataset.chose = 'no'; }};
+  const agree = () => {{ veil.remove(); wall.remove(); document.body.dataset.chose = 'yes'; }};
+</script>
+"""
+ACCEPT = "<button onclick='agree()'>Accept all</button>"
+
+
+def wall(*labels: str) -> str:
+    buttons = [f"<button onclick='refuse()'>{label}</button>" for label in labels]
+    return WALL.format(buttons=" ".join([ACCEPT, *buttons]))
+
+
+@pytest.mark.parametrize(
+    "label", ["Reject all", " Only   necessary cookies ", "Continue without accepting", "Ablehnen"]
+)
+def test_a_wall_is_closed_by_the_button_that_refuses(
+    label: str,
+    web: Web,
+    pages: Pages,
+    fetcher: Fetcher,
+    settings: Settings,
+) -> None:
+    pages.add("/page", TEXT + wall(label))
+    with Browser(settings, fetcher, LIMITS) as browser:
+        body = Session(browser).read(f"{web.urls[PAGES]}/page", "#text").body.decode()
+    assert 'data-chose="no"' in body and "The text of the page" in body
+    assert fetcher.stats["walls_closed"] == 1
+
+
+@pytest.mark.parametrize("labels", [(), ("Manage options",), ("Reject or pay",)])
+def test_a_wall_that_can_only_be_accepted_refuses_the_page(
+    labels: tuple[str, ...],
+    web: Web,
+    pages: Pages,
+    fetcher: Fetcher,
+    settings: Settings,
+) -> None:
+    pages.add("/page", TEXT + wall(*labels))
+    pages.add("/next", TEXT)
+    with Browser(settings, fetcher, LIMITS) as browser:
+        session = Session(browser)
+        with refused("permission", "/page: a consent wall covers #text"):
+            session.read(f"{web.urls[PAGES]}/page", "#text")
+        assert b"The text" in session.read(f"{web.urls[PAGES]}/next", "#text").body
+    assert fetcher.stats["walls_closed"] == 0
+
+
+def test_text_that_comes_after_the_refusal_is_read(
+    web: Web,
+    pages: Pages,
+    fetcher: Fetcher,
+    settings: Settings,
+) -> None:
+    later = "<script>wall.addEventListener('click', () => document.body.append(box()))</script>"
+    box = f'<script>const box = () => document.createRange().createContextualFragment("{TEXT}")'
+    pages.add("/page", f"<p>Wait.</p>{wall('Reject')}{box}</script>{later}")
+    with Browser(settings, fetcher, LIMITS) as browser:
+        assert b"The text" in Session(browser).read(f"{web.urls[PAGES]}/page", "#text").body
+    assert fetcher.stats["walls_closed"] == 1
+
+
+def test_a_banner_that_covers_no_text_is_left_alone(
+    web: Web,
+    pages: Pages,
+    fetcher: Fetcher,
+    settings: Settings,
+) -> None:
+    pages.add("/page", f"{TEXT}<div style='position:fixed;bottom:0;height:40px'>{ACCEPT}</div>")
+    with Browser(settings, fetcher, LIMITS) as browser:
+        assert b"Accept all" in Session(browser).read(f"{web.urls[PAGES]}/page", "#text").body
+    assert fetcher.stats["walls_closed"] == 0
+
+
+FEED = """
+<div id=feed></div><script>
+  let page = 0, isBusy = false;
+  const more = async () => {
+    if (isBusy || innerHeight + scrollY < document.documentElement.scrollHeight - 50) return;
+    isBusy = true;
+    const html = await (await fetch('/more' + page++)).text();
+    feed.insertAdjacentHTML('beforeend', html);
+    isBusy = false;
+  };
+  addEventListener('scroll', more); more();
+</script>
+"""
+
+
+def test_a_list_without_end_is_scrolled_to_its_bound(
+    web: Web,
+    pages: Pages,
+    fetcher: Fetcher,
+    settings: Settings,
+) -> None:
+    pages.add("/feed", FEED)
+    for number in range(40):
+        items = "".join(f"<p class=item style='height:300px'>{number}</p>" for _ in range(5))
+        pages.add(f"/more{number}", items)
+    with Browser(settings, fetcher, LIMITS) as browser:
+        session = Session(browser)
+        url = f"{web.urls[PAGES]}/feed"
+        read = session.read(url, ".item", scroll=Scroll(".item", max_items=20))
+        assert 20 <= read.body.count(b'class="item"') <= 30
+        read = session.read(url, ".item", scroll=Scroll(".item", max_items=99, max_steps=2))
+        assert read.body.count(b'class="item"') <= 20
+
+
+def test_a_list_is_scrolled_to_its_end(
+    web: Web, pages: Pages, fetcher: Fetcher, settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(obstacles, "_QUIET_S", 1.0)
+    pages.add("/feed", FEED)
+    for number in range(3):
+        pages.add(f"/more{number}", f"<p class=item style='height:1200px'>{number}</p>")
+    pages.answers["/more3"] = Response(200, {"Content-Type": "text/html"}, b"")
+    with Browser(settings, fetcher, LIMITS) as browser:
+        read = Session(browser).read(
+            f"{web.urls[PAGES]}/feed", ".item", scroll=Scroll(".item", max_items=99)
+        )
+    assert re.findall(rb'class="item"[^>]*>(\d)', read.body) == [b"0", b"1", b"2"]
+
+
+def test_a_login_is_refused_by_name_and_nothing_is_typed(
+    web: Web,
+    pages: Pages,
+    fetcher: Fetcher,
+    settings: Settings,
+) -> None:
+    pages.add(
+        "/members",
+        "<form action=/login method=post><input name=user id=user><input type=password id=pass>"
+        "<button>Log in</button></form><script>addEventListener('input', () => fetch('/typed'))"
+        "</script>",
+    )
+    says = "/members asks for a log-in at .*/members; no user name"
+    with Browser(settings, fetcher, LIMITS) as browser, refused("permission", says):
+        Session(browser).read(f"{web.urls[PAGES]}/members", "#text")
+    assert {path for _, _, path in web.requests} == {"/robots.txt", "/members"}
+    assert chromiums() == []
+    assert leftovers() == set()
+
+
+def test_a_page_without_text_and_login_is_a_failure_as_before(
+    web: Web,
+    pages: Pages,
+    fetcher: Fetcher,
+    settings: Settings,
+) -> None:
+    pages.add("/page", "<p>Nothing else.</p>")
+    says = "had no #text after 2 s"
+    with (
+        Browser(settings, fetcher, Limits(page_s=2.0)) as browser,
+        refused("timeout", says, kind=ItemFailed),
+    ):
+        Session(browser).read(f"{web.urls[PAGES]}/page", "#text")
