@@ -66,10 +66,10 @@ def import_set_command(
 ) -> None:
     """Import a published data set; each of its months becomes a sealed partition.
 
-    Files: Parquet, JSON lines, JSON lists, CSV, TSV, WARC, WET, also packed by gzip or zstd.
-    Without an option for months, each row has the month of its `date`. Rows that are damaged, or
-    have no date, are counted with their places; good rows are kept. See "Ready-made sets" in
-    docs/sources.md.
+    Files: Parquet, JSON lines, JSON lists, CSV, TSV, WARC, WET, also packed by gzip or zstd; EPUB
+    and text files. Without an option for months, each row has the month of its `date`. Rows that
+    are damaged, or have no date, are counted with their places; good rows are kept. See
+    "Ready-made sets" in docs/sources.md.
     """
     from crawlers.imports.dating import Dating, one_of
     from crawlers.imports.sets import SetOptions, import_set

@@ -30,6 +30,7 @@ from crawlers.contract import Drop
 from crawlers.crawling import manifest
 from crawlers.hygiene.month_texts import Spool
 from crawlers.imports import tables
+from crawlers.imports.books import read_epub, read_text
 from crawlers.imports.dating import Dated, Dating
 from crawlers.imports.sifting import Paragraphs, Repeats, judge, key_of
 from crawlers.imports.tables import DataFile, Row, Rows
@@ -43,7 +44,13 @@ UNKNOWN = "LicenseRef-unknown"
 _PENDING_CHARS = 2**24  # of rows that wait to be written, in all months together
 _PACKED = (".gz", ".zst")
 _ARCHIVES = (".warc", ".wet")
-_READERS = tables.READERS | dict.fromkeys(_ARCHIVES, read_archive)
+_READERS = {
+    **tables.READERS,
+    **dict.fromkeys(_ARCHIVES, read_archive),
+    ".epub": read_epub,
+    ".txt": read_text,
+    ".md": read_text,
+}
 _ODD = re.compile(r"[\x00-\x1f\x7f]+")
 
 
@@ -130,7 +137,7 @@ def _read(file: DataFile, options: SetOptions) -> Rows:
     used = [*columns.values(), *options.dating.columns]
     try:
         for row in reader(file, used):
-            if isinstance(row, Drop) or row.is_web:
+            if isinstance(row, Drop) or row.origin != "table":
                 yield row
             else:
                 yield _mapped(row, columns, options)
@@ -258,7 +265,7 @@ def _document(row: Row, dated: Dated, options: SetOptions) -> dict[str, Any] | D
     except UnicodeEncodeError as error:
         why = f"character {error.start} is half of a character, or was no UTF-8"
         return Drop(row.place, "damaged", f"{row.place}: {why}")
-    if options.clean or row.is_web:
+    if options.clean:
         text = clean(text, (language or "").startswith("code:"))
     extra = {"record": row.place, **({"date": stated["date"]} if stated["date"] else {})}
     return {
@@ -270,7 +277,7 @@ def _document(row: Row, dated: Dated, options: SetOptions) -> dict[str, Any] | D
         "title": _ODD.sub(" ", stated["title"]) if stated["title"] else None,
         "category": stated["category"],
         "language": language,
-        "licence": stated["licence"] or (UNKNOWN if row.is_web else options.licence),
+        "licence": stated["licence"] or (UNKNOWN if row.origin == "web" else options.licence),
         "extra": json.dumps(extra),
         "text": text,
     }

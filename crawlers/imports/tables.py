@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -40,7 +40,8 @@ class Row:
 
     place: str  # ``<file>:<number>``, unique in an import
     values: Mapping[str, Any]
-    is_web: bool = False  # by field, from a web archive: of unknown licence, for local use
+    # Values of tables are by column, others by field. Pages of the web are for local use.
+    origin: Literal["table", "web", "book"] = "table"
 
 
 @dataclass(frozen=True)

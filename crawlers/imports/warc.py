@@ -23,6 +23,7 @@ from core.errors import ItemUnavailable
 from crawlers.contract import Drop, DropReason
 from crawlers.imports.streams import open_stream
 from crawlers.imports.tables import DataFile, Row, Rows
+from crawlers.text.cleaning import clean
 from crawlers.text.pages import Page, read_page
 from crawlers.web.values import read_time
 
@@ -127,12 +128,12 @@ def read_archive(file: DataFile, columns: Collection[str]) -> Rows:
             try:
                 if kind == "conversion":
                     _require_allowed(url, file.denied_hosts)
-                    yield Row(place, _extracted(found, url), is_web=True)
+                    yield Row(place, _extracted(found, url), "web")
                 elif kind == "response" and url.startswith(("http://", "https://")):
                     _require_allowed(url, file.denied_hosts)
                     if hash(url) in seen:
                         raise ItemUnavailable("exact_dup", "the address came before")
-                    yield Row(place, _page(found, url), is_web=True)
+                    yield Row(place, _page(found, url), "web")
                     seen.add(hash(url))
             except ItemUnavailable as error:
                 yield Drop(place, cast(DropReason, error.reason), f"{where}: {url[:200]}: {error}")
@@ -154,7 +155,7 @@ def _extracted(record: _Record, url: str) -> dict[str, object]:
         text = record.body.decode()
     except UnicodeDecodeError as error:
         raise ItemUnavailable("damaged", f"byte {error.start} of it is not UTF-8") from error
-    return {"text": text, "url": url, "date": _captured(record)}
+    return {"text": clean(text), "url": url, "date": _captured(record)}
 
 
 def _captured(record: _Record) -> dt.datetime | None:
@@ -170,7 +171,7 @@ def _page(record: _Record, url: str) -> dict[str, object]:
     if not page.text:
         page = read_page(html, _PARAGRAPHS)
     return {
-        "text": page.text,
+        "text": clean(page.text),
         "title": page.title,
         "url": url,
         "date": _date_of(page, _captured(record)),
