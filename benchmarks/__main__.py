@@ -30,6 +30,7 @@ from core.settings import load_settings
 SIZES = {
     "crawling": ("stories", 100, "stories a source and month of the simulated web"),
     "hygiene": ("megabytes", 1000, "MB of the largest month of prose to clean"),
+    "imports": ("imported", 1000, "MB of the largest set of texts to import"),
     "makespan": ("months", 100, "simulated months of 20 models on 8 GPUs"),
     "operations": ("documents", 3, "documents a source of a month that is run twice on a server"),
     "orchestration": ("cells", 6972, "cells to score on a Prefect server, of 14 models"),

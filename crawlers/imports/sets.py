@@ -42,6 +42,7 @@ from crawlers.text.cleaning import MIN_CHARS, Gate, clean
 FIELDS = ("text", "id", "title", "url", "date", "licence", "language", "category")
 UNKNOWN = "LicenseRef-unknown"
 _PENDING_CHARS = 2**24  # of rows that wait to be written, in all months together
+MAX_MONTHS = 400
 _PACKED = (".gz", ".zst")
 _ARCHIVES = (".warc", ".wet")
 _READERS = {
@@ -195,6 +196,11 @@ class _Months:
             self._unplaced.append(document)
             return
         if dated.month not in self._months:
+            if len(self._months) >= MAX_MONTHS:  # each has an open file
+                raise UsageError(
+                    f"{row.place} is of {dated.month}, after rows of {MAX_MONTHS} other months; "
+                    "is that the right column of dates? If so, import fewer files at once"
+                )
             spool = self._stack.enter_context(Spool(self._scratch))
             self._months[dated.month] = _MonthRows(spool, self._options)
         self._months[dated.month].add(row.values.get("id") is not None, document)

@@ -146,7 +146,7 @@ def _require_allowed(url: str, denied: Collection[str]) -> None:
         host = urlsplit(url).hostname or ""
     except ValueError:
         host = ""
-    if any(host == each or host.endswith(f".{each}") for each in denied):
+    if any(f".{host}".endswith(f".{each.lower()}") for each in denied):
         raise ItemUnavailable("permission", f"{host} is in TIDEMARK_DENIED_HOSTS")
 
 

@@ -1,3 +1,4 @@
+import contextlib
 import re
 import signal
 import socket
@@ -44,11 +45,19 @@ def test_the_simulated_web_is_served_until_it_is_ended(end: signal.Signals, tmp_
         requests.get(url, timeout=5)
 
 
+def free_ports(count: int) -> int:
+    """Return the first of ``count`` free ports, below those that the system gives away itself."""
+    for first in range(20_000, 32_000, count):
+        with contextlib.ExitStack() as sockets, contextlib.suppress(OSError):
+            for port in range(first, first + count):
+                sockets.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            return first
+    pytest.fail("no free ports between 20000 and 32000")
+
+
 def test_simulated_sites_have_the_same_ports_at_each_start() -> None:
     world = World(0, Month("2024-01"), Month("2024-01"))
-    with serve(world) as web:
-        last = max(int(url.rpartition(":")[2]) for url in web.urls.values())
-    first_port = last + 100 if last < 60_000 else 20_000
+    first_port = free_ports(100)
     for _ in range(2):
         with serve(world, first_port=first_port) as web:
             ports = {int(url.rpartition(":")[2]) for url in web.urls.values()}

@@ -101,7 +101,7 @@ def test_a_parquet_file_a_month(imports: Imports, tmp_path: Path) -> None:
 def test_many_months_in_one_file(name: str, imports: Imports, tmp_path: Path) -> None:
     days = ["2024-05-31T23:59:59Z", "2024-06-01", "2024-05-01", "2024-06-30T22:00:00-02:00"]
     rows = [{"when": day, "text": long(f'{i} \u00e9\n"')} for i, day in enumerate(days)]
-    if ".json" in name or "nd" in name:
+    if "json" in name:
         text = json.dumps(rows, indent=1) if name == "a.json" else lines(rows)
     else:
         mark = "\t" if "tsv" in name else ","
@@ -255,6 +255,15 @@ def test_months_in_names(name: str) -> None:
 def test_dates_of_many_kinds(value: object, expected: str | None) -> None:
     found = moment_of(value)
     assert (found and f"{found:%Y-%m-%d %H:%M}") == expected
+
+
+def test_dates_that_are_no_dates_of_texts(
+    imports: Imports, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crawlers.imports.sets.MAX_MONTHS", 3)
+    rows = [{**A, "date": f"1800-0{month}-01"} for month in (1, 2, 3, 1, 5)]
+    with pytest.raises(UsageError, match="jsonl:5 is of 1800-05, after rows of 3 other months"):
+        imports(write(tmp_path / "a.jsonl", lines(rows)))
 
 
 def test_nothing_to_import(imports: Imports, tmp_path: Path) -> None:
