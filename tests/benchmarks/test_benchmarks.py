@@ -133,7 +133,6 @@ def test_the_gpu_benchmark_runs_on_a_processor(
 ) -> None:
     monkeypatch.setattr(gpu, "_BUDGETS", (4096, 8192))
     monkeypatch.setattr(gpu, "_BATCHES", (1, 2))
-    monkeypatch.setitem(gpu._MATRIX, "cpu", 128)
     arguments = ["--device", "cpu", "--shapes", "llama-toy", "--texts", "3", "--rounds", "1"]
     assert gpu.main(arguments) == 0
     printed = capsys.readouterr().out

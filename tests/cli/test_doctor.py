@@ -57,7 +57,7 @@ def test_a_missing_contact_is_told_unless_the_sites_are_simulated(settings: Sett
     assert "TIDEMARK_CONTACT" in finding.mend
     own = settings.model_copy(update={"contact": "me@example.org"})
     assert find(own, "contact") == Finding("contact", True, "me@example.org")
-    keys = "wikipedia", "wikinews", "wikimedia_dumps"
+    keys = "wikipedia", "wikinews", "wikimedia_dumps", "edgar", "commons", "commons_files"
     sites = dict.fromkeys(keys, "http://127.0.0.1:9")
     assert find(settings.model_copy(update={"sites": sites}), "contact").is_well
 
