@@ -22,7 +22,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
 from core.errors import ItemFailed, ItemUnavailable, SourceUnavailable
 from core.month import Month
@@ -43,6 +43,7 @@ LIST_ROWS = 500  # maximum rows per request, for clients without bot rights
 TITLES = 10  # per request; 50 titles of other alphabets would make too long a URL
 
 _SECOND = dt.timedelta(seconds=1)
+_ADDRESS = re.compile(r"https://upload\.wikimedia\.org(/[^?#]*)(?:\?.*)?")
 _PATH = re.compile(r"/wikipedia/commons/[0-9a-f]/[0-9a-f]{2}/[^/]{1,255}")
 _SHA1 = re.compile(r"[0-9a-f]{40}")
 _CC_BY = re.compile(r"CC BY(-SA)? ([1-4]\.\d)(?: ([a-z]{2,4}))?")
@@ -52,6 +53,7 @@ _FREE = {
     "no restrictions": "LicenseRef-public-domain",
 }
 _MAX_SIDE = 10**6
+_MAX_TITLE = 255 + len("File:")  # bytes; titles of other alphabets have fewer characters
 
 
 @dataclass(frozen=True)
@@ -159,9 +161,12 @@ def _list_rows(
 
 def _read_row(row: Fields) -> File | Drop:
     title, uploaded = row.text("title"), row.time("timestamp", dt.UTC)
+    if title is not None and len(title) > _MAX_TITLE:
+        return Drop(title[:_MAX_TITLE], "parse_error", "the title is too long")
     if title is not None and row.values.get("filehidden"):
         return Drop(title, "suppressed", "the file was removed from public view")
-    path = unquote(urlsplit(row.text("url") or "").path)
+    found = _ADDRESS.fullmatch(row.text("url") or "")
+    path = unquote(found[1]) if found else ""
     mime, sha1, num_bytes = row.text("mime"), row.text("sha1") or "", row.integer("size")
     is_known = _PATH.fullmatch(path) and _SHA1.fullmatch(sha1)
     if not (title and title.startswith("File:") and uploaded and mime and num_bytes and is_known):
