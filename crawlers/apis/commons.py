@@ -39,6 +39,8 @@ SITES = {SITE: "https://commons.wikimedia.org", FILES: "https://upload.wikimedia
 INTERVAL_S = 4.0
 MAX_FILE_BYTES = 12_000_000  # 24 Mbit/s at one request in 4 s
 MAX_PIECES = 4  # of one file that are kept; more would resemble each other
+# Instants from which a sample reads the list, one request each. Many, as files come in series.
+NUM_WINDOWS = 60
 LIST_ROWS = 500  # maximum rows per request, for clients without bot rights
 TITLES = 10  # per request; 50 titles of other alphabets would make too long a URL
 
@@ -76,7 +78,7 @@ class Choice:
     """Rules of a source: the files that it takes, and how they are cut."""
 
     kind: MediaKind
-    num_windows: int  # instants from which a sample reads the list, one request each
+    window_rows: int  # files of the list that a sample reads from each of its instants on
     takes: Callable[[File], bool]  # False for files of another kind, which are not counted
     refuses: Callable[[File], tuple[DropReason, str] | None]  # reason to drop before the download
     # Pieces of a file on disk, in the order of the given rank of their indices; it raises
@@ -128,11 +130,12 @@ def _read_windows(
 ) -> Iterator[list[File | Drop]]:
     starts = [month.start]
     if context.is_sampled:
-        drawn = [context.rank(f"window/{number}") for number in range(choice.num_windows)]
+        drawn = [context.rank(f"window/{number}") for number in range(NUM_WINDOWS)]
         shares = [int.from_bytes(each[:8]) / 2**64 for each in drawn]
         starts = sorted({month.start + _whole((month.end - month.start) * n) for n in shares})
     for start, end in itertools.pairwise([*starts, month.end]):
-        for rows in _list_rows(wiki, start, end - _SECOND):
+        limit = choice.window_rows if context.is_sampled else LIST_ROWS
+        for rows in _list_rows(wiki, start, end - _SECOND, limit):
             yield rows
             if rows and context.is_sampled:
                 break
@@ -143,7 +146,7 @@ def _whole(span: dt.timedelta) -> dt.timedelta:
 
 
 def _list_rows(
-    wiki: MediaWiki, start: dt.datetime, last: dt.datetime
+    wiki: MediaWiki, start: dt.datetime, last: dt.datetime, limit: int
 ) -> Iterator[list[File | Drop]]:
     pieces = wiki.query(
         list="allimages",
@@ -151,7 +154,7 @@ def _list_rows(
         aidir="newer",
         aistart=mediawiki.stamp(start),
         aiend=mediawiki.stamp(last),
-        ailimit=LIST_ROWS,
+        ailimit=limit,
         aiprop="timestamp|url|size|sha1|mime",
     )
     for piece, _ in pieces:

@@ -2,7 +2,6 @@ import re
 
 import pytest
 
-from core.errors import ItemFailed
 from core.settings import Settings
 from crawlers.browser import obstacles
 from crawlers.browser.fetching import Browser, Limits
@@ -168,18 +167,3 @@ def test_a_login_is_refused_by_name_and_nothing_is_typed(
     assert {path for _, _, path in web.requests} == {"/robots.txt", "/members"}
     assert chromiums() == []
     assert leftovers() == set()
-
-
-def test_a_page_without_text_and_login_is_a_failure_as_before(
-    web: Web,
-    pages: Pages,
-    fetcher: Fetcher,
-    settings: Settings,
-) -> None:
-    pages.add("/page", "<p>Nothing else.</p>")
-    says = "had no #text after 2 s"
-    with (
-        Browser(settings, fetcher, Limits(page_s=2.0)) as browser,
-        refused("timeout", says, kind=ItemFailed),
-    ):
-        Session(browser).read(f"{web.urls[PAGES]}/page", "#text")
