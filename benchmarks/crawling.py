@@ -22,8 +22,8 @@ from core.corpus.partition import Seal
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers.contract import list_sources
 from crawlers.crawling.crawl import crawl_partition
+from crawlers.registry import list_sources
 from crawlers.text.cleaning import clean
 from simulator.server import Web, serve
 from simulator.sites import github_api

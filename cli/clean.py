@@ -69,7 +69,7 @@ def _guess_format(path: str) -> str:
 def _read_files(path: str, name: str) -> Mapping[str, bytes]:
     """Return the files of a source by name; all but LaTeX have one file."""
     from crawlers.text.archives import read_package
-    from crawlers.text.latex_source import SUFFIXES
+    from crawlers.text.latex.source import SUFFIXES
 
     try:
         if path == "-":
@@ -107,7 +107,7 @@ def _read_wikinews(path: str, files: Mapping[str, bytes]) -> str:
 
 
 def _read_latex(path: str, files: Mapping[str, bytes]) -> str:
-    from crawlers.text.latex import LatexReader
+    from crawlers.text.latex.reader import LatexReader
 
     with LatexReader() as reader:
         return reader.read(files).text

@@ -10,9 +10,10 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from rich.markup import escape
 from typer import Argument, Option
 
-from cli.console import out, print_table, progress_bars
+from cli.console import err, out, print_table, progress_bars
 from cli.options import FirstMonth, LastMonth, Sources, settings_of, window
 from core import progress
 from core.errors import UsageError
@@ -63,6 +64,25 @@ def show_command(
     if dropped:
         columns = ["item", "outcome", "reason", "detail"]
         print_table("not kept", columns, list_dropped(store, seal))
+
+
+@corpus_app.command("text")
+def text_command(
+    context: typer.Context,
+    document: Annotated[str, Argument(help="Id (column document_id).", metavar="DOCUMENT")],
+) -> None:
+    """Print the text of one document; its title, address, date and rights go to stderr.
+
+    The text is as it was scored, from the newest version of the month that has the document.
+    """
+    from core.corpus.lookup import find_document
+
+    found = find_document(Store(settings_of(context).home), document)
+    err.print(f"{found.seal.partition}, version {found.seal.version}", highlight=False)
+    for name, value in found.facts.items():
+        if value is not None:
+            err.print(f"{name}: {escape(str(value))}", highlight=False, soft_wrap=True)
+    typer.echo(found.text)
 
 
 @corpus_app.command("diff")

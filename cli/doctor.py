@@ -131,7 +131,7 @@ def _keeps_conditions(store: Store) -> bool:
 
 
 def _contact(settings: Settings) -> Finding:
-    from crawlers.contract import list_sources, load_crawler
+    from crawlers.registry import list_sources, load_crawler
 
     refused = []
     for source in list_sources():

@@ -255,8 +255,8 @@ def load_benchmarks_command(context: typer.Context, path: Table, replace: Replac
     """Load scores of models on benchmarks, and publish the warehouse.
 
     Columns: model (as in monthly_loss), benchmark, score. Optional columns: reference, as_of
-    (YYYY-MM or a date). The file is loaded completely or not at all. View benchmark_correlation
-    uses the scores.
+    (YYYY-MM or a date), ability (such as coding). The file is loaded completely or not at all.
+    Views benchmark_correlation and benchmark_fit use the scores.
     """
     settings = settings_of(context)
     from warehouse.land.literature import load_benchmarks

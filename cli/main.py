@@ -46,6 +46,7 @@ _PANELS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
     "Collect text": {
         "crawl": sources.crawl_command,
         "record": sources.record_command,
+        "import-html": sources.import_html_command,
         "import-texts": sources.import_texts_command,
         "import-media": sources.import_media_command,
         "compare-texts": corpus.compare_texts_command,

@@ -27,18 +27,24 @@ Released = Annotated[str | None, Option(help="Day of the release.", metavar="YYY
 Role = Annotated[
     str | None, Option(help="model, thermometer (cutoff before all months) or known-cutoff.")
 ]
+Tag = Annotated[str | None, Option(help="Only models with this tag, such as small-open.")]
 
 models_app = typer.Typer(no_args_is_help=True, help="The catalogue of models.")
 
 
 @models_app.command("list")
-def models_list(context: typer.Context) -> None:
+def models_list(
+    context: typer.Context,
+    tag: Tag = None,
+) -> None:
     """List the models of the catalogue: shipped models, yours, compressors, reference models."""
     from models.catalogue import list_models
+    from models.tags import models_with
 
+    entries = list_models(settings_of(context))
     rows = [
         (m.name, m.kind, m.location, m.released, m.cutoff, m.cutoff_provenance, m.parameters)
-        for m in list_models(settings_of(context))
+        for m in (entries if tag is None else models_with(tag, entries))
     ]
     columns = ["model", "kind", "location", "released", "cutoff", "provenance", "parameters"]
     print_table("models", columns, rows)
@@ -50,10 +56,12 @@ def models_show(context: typer.Context, name: str) -> None:
     from dataclasses import fields
 
     from models.catalogue import find_model
+    from models.tags import tags_of
     from models.weights.hub import is_on_hub
 
     entry = find_model(name, settings_of(context))
     rows = [(field.name, getattr(entry, field.name)) for field in fields(entry)]
+    rows.append(("tags", ", ".join(tags_of(entry))))
     if is_on_hub(entry):
         rows.append(("cached", _cached(entry, settings_of(context))))
     print_table(entry.name, ["field", "value"], rows)

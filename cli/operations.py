@@ -185,6 +185,8 @@ def take_over_command(context: typer.Context) -> None:
 
     Use this if the scratch folder of the former writer is lost. The new database begins as a copy
     of the published snapshot. The next `tidemark score` or `run` lands the missing cells.
+
+    On the writer's own machine, a process that hangs while it holds the writer's lock is killed.
     """
     from warehouse.database.writer import take_over
 

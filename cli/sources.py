@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import textwrap
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -116,6 +119,13 @@ def import_texts_command(
         str | None,
         Option(metavar="LABEL", help="How the texts came about, if months differ in it."),
     ] = None,
+    field: Annotated[
+        list[str] | None,
+        Option(
+            help="Field of yours that has our field, such as text=content. Repeat for several.",
+            metavar="FIELD=NAME",
+        ),
+    ] = None,
     replace: Replace = False,
 ) -> None:
     """Import your own texts as one sealed partition.
@@ -123,7 +133,8 @@ def import_texts_command(
     Formats: json-list (a list of strings, as Uncheatable Eval publishes), jsonl (objects with a
     `text`), parquet (a `text` column), folder (one text a file). Records that are empty, shorter
     than --min-chars or longer than TIDEMARK_MAX_DOCUMENT_BYTES are dropped and counted. --clean
-    also drops duplicates. If a file is malformed, the command fails and writes nothing.
+    also drops duplicates. --field names the fields text, id, title, url, date, language, licence
+    and category. If a file is malformed, the command fails and writes nothing.
     """
     from crawlers.imports.texts import ImportOptions, import_texts
 
@@ -136,8 +147,46 @@ def import_texts_command(
         regime=regime,
         max_document_bytes=settings.max_document_bytes,
         replace=replace,
+        names=dict(map(_named_field, field or [])),
     )
     _print_import(import_texts(path, partition, Store(settings.home, settings.scratch), chosen))
+
+
+def _named_field(given: str) -> tuple[str, str]:
+    name, equals, own_name = given.partition("=")
+    if not (name and equals and own_name):
+        raise UsageError(f"{given!r} is not FIELD=NAME, such as text=content")
+    return name, own_name
+
+
+def import_html_command(
+    context: typer.Context,
+    folder: Annotated[Path, Argument(help="A folder of pages, saved from a browser.")],
+    source: SourceName,
+    replace: Replace = False,
+) -> None:
+    """Import web pages that you saved; each month of their dates becomes a sealed partition.
+
+    A page states its date and title in JSON-LD or meta elements, and its text in <article> or
+    <main>. Texts are cleaned, and repeated ones dropped. Nothing is requested, so no permission is
+    needed; whether you may use the pages is between you and the site.
+    """
+    from crawlers.imports.html_pages import import_pages
+    from crawlers.imports.texts import ImportOptions
+    from crawlers.registry import list_all_sources, load_crawler
+
+    settings = settings_of(context)
+    known = source in list_all_sources()
+    licence = load_crawler(source).INFO.licence if known else "LicenseRef-unknown"
+    chosen = ImportOptions(
+        clean=True,
+        licence=licence,
+        max_document_bytes=settings.max_document_bytes,
+        replace=replace,
+    )
+    store = Store(settings.home, settings.scratch)
+    for seal in import_pages(folder, source, store, chosen):
+        _print_import(seal)
 
 
 def import_media_command(
@@ -177,29 +226,33 @@ def _print_import(seal: Seal) -> None:
 
 
 @sources_app.command("list")
-def sources_list(context: typer.Context) -> None:
-    """List the sources: title, licence, sites, and sealed months."""
-    from core.corpus.partition import list_sealed
-    from crawlers.contract import list_sources, load_crawler
+def sources_list(
+    context: typer.Context,
+    as_json: Annotated[bool, Option("--json", help="Print JSON, with all facts.")] = False,
+) -> None:
+    """List the sources: kind, status, licence, lag, available and sealed months."""
+    from instruments.source_list import list_source_facts
 
-    store = Store(settings_of(context).home)
-    sealed: dict[str, list[str]] = {}
-    for seal in list_sealed(store):
-        sealed.setdefault(seal.partition.source, []).append(str(seal.partition.month or "undated"))
-    rows = []
-    for name in list_sources():
-        info = load_crawler(name).INFO
-        months = sealed.pop(name, [])
-        sites = " ".join(f"{key}={url}" for key, url in info.sites.items())
-        rows.append((name, info.title, info.licence, sites, _span(months)))
-    rows += [(name, "imported", "", "", _span(months)) for name, months in sorted(sealed.items())]
-    print_table("sources", ["source", "title", "licence", "sites", "sealed"], rows)
-
-
-def _span(months: list[str]) -> str | None:
-    if not months:
-        return None
-    return months[0] if len(months) == 1 else f"{months[0]} … {months[-1]} ({len(months)})"
+    facts = list_source_facts(settings_of(context))
+    if as_json:
+        out.print_json(json.dumps([dataclasses.asdict(each) for each in facts]))
+        return
+    columns = ["source", "kind", "status", "for", "licence", "lag", "months", "sealed", "last"]
+    rows = [
+        (
+            each.source,
+            each.kind,
+            each.status,
+            each.stands_in_for,
+            each.licence and textwrap.shorten(each.licence, 20, placeholder="…"),
+            None if each.lag_days is None else f"{each.lag_days} d",
+            each.first_month and f"{each.first_month} … {each.last_month or ''}".rstrip(),
+            each.last_sealed,
+            each.last_outcome,
+        )
+        for each in facts
+    ]
+    print_table("sources", columns, rows)
 
 
 @sources_app.command("check")
@@ -288,9 +341,9 @@ def permits_command(context: typer.Context) -> None:
 
 def _reasons() -> dict[str, str | None]:
     """Return for each source why it needs a permission, or None if it needs no permission."""
-    from crawlers.contract import list_sources, load_crawler
     from crawlers.questions.contract import list_question_sources, load_question_crawler
+    from crawlers.registry import list_all_sources, load_crawler
 
-    infos = [load_crawler(name).INFO for name in list_sources()]
+    infos = [load_crawler(name).INFO for name in list_all_sources()]
     infos += [load_question_crawler(name).INFO for name in list_question_sources()]
     return {info.name: info.permission for info in infos}

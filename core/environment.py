@@ -114,6 +114,11 @@ def prefect_server() -> str | None:
     return address
 
 
+def flow_run_id() -> str | None:
+    """Return the id of the flow run that a worker has started in this process, or None."""
+    return os.environ.get("PREFECT__FLOW_RUN_ID")  # noqa: TID251
+
+
 def without_password(address: str) -> str:
     """Return a URL without its user name and password, for display."""
     scheme, separator, rest = address.rpartition("://")

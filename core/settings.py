@@ -99,7 +99,8 @@ class Settings(BaseSettings):
     )
     models: tuple[str, ...] = Field(
         default=("control:gzip", "control:zstd", "control:xz"),
-        description="Models that the monthly run scores: catalogue names, folders or controls.",
+        description="Models that the monthly run scores: catalogue names, folders, controls, or "
+        "`tag:` and a tag of the catalogue.",
     )
     protocol: str = Field(default="default", description="Protocol of the monthly run.")
     kept_documents: NonNegativeInt = Field(
@@ -131,6 +132,12 @@ class Settings(BaseSettings):
     puzzle_seed: int = Field(default=0, ge=0, description="Seed of the puzzles' items.")
     device: str = Field(default="auto", description="torch device; auto: cuda if present.")
     dtype: str = Field(default="auto", description="auto: bfloat16 on a GPU, float32 on a CPU.")
+    kernels: Literal["plain", "fast"] = Field(
+        default="plain",
+        description="`fast`: on a GPU, a fused kernel of head and loss (cut-cross-entropy, if "
+        "installed), and CUDA graphs for models below 1B parameters. Each is used only if a test "
+        "at loading gives the plain result. Its losses are other cells than those of `plain`.",
+    )
     batch_tokens: int | None = Field(
         default=None,
         gt=0,

@@ -35,8 +35,8 @@ from crawlers.contract import (
     missing_item,
 )
 from crawlers.text.archives import read_package
-from crawlers.text.latex import LatexReader
-from crawlers.text.latex_source import SUFFIXES
+from crawlers.text.latex.reader import LatexReader
+from crawlers.text.latex.source import SUFFIXES
 from crawlers.web.fetcher import Fetcher
 
 INFO = SourceInfo(

@@ -1,18 +1,14 @@
-"""Data types and interface of crawler modules, and the registry of sources."""
+"""Data types and interface of crawler modules."""
 
 from __future__ import annotations
 
 import datetime as dt
 import hashlib
-import importlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from types import ModuleType
 from typing import Literal, Protocol, TypeVar, cast, get_args
 
-import crawlers
 from core.corpus.partition import Content
 from core.errors import (
     AccessRefused,
@@ -383,43 +379,3 @@ class Crawler(Protocol):
             SourceChanged: a response has a form that the parser does not know.
             AccessRefused: robots.txt or the site forbids access to the lists of items.
         """
-
-
-def list_modules(package: ModuleType, kind: type[SourceInfo]) -> list[str]:
-    """Return names of modules with an ``INFO`` of class ``kind``, without importing the modules."""
-    mark = f"\nINFO = {kind.__name__}("
-    files = [path for folder in package.__path__ for path in Path(folder).glob("*.py")]
-    return sorted(path.stem for path in files if mark in path.read_text(encoding="utf-8"))
-
-
-def list_sources() -> list[str]:
-    """Return the names of all sources: the modules of this package that have ``INFO``."""
-    return list_modules(crawlers, SourceInfo)
-
-
-def load_crawler(source: str) -> Crawler:
-    """Import the crawler of a source or subset; raise UnknownName if there is no such source."""
-    name, is_subset, subset = source.partition(":")
-    if name not in (known := list_sources()):
-        raise UnknownName("source", source, known)
-    crawler = cast(Crawler, importlib.import_module(f"crawlers.{name}"))
-    return _SubsetCrawler(crawler, subset) if is_subset else crawler
-
-
-def is_source(source: str) -> bool:
-    """Return True if a name is that of a source, or of a subset of one (``github_new:cpp``)."""
-    return source.partition(":")[0] in list_sources()
-
-
-class _SubsetCrawler:
-    """The crawler of one subset of a source."""
-
-    def __init__(self, crawler: Crawler, subset: str) -> None:
-        self.INFO = crawler.INFO.subset(subset)
-        self._crawler, self._subset = crawler, subset
-        self._languages = (subset,) if crawler.INFO.language_sites else ()
-
-    def fetch_month(self, month: Month, context: CrawlContext) -> Iterator[Item]:
-        """Yield the subset's items of a month; see ``Crawler``."""
-        context = replace(context, subset=self._subset, languages=self._languages)
-        return self._crawler.fetch_month(month, context)

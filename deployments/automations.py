@@ -161,7 +161,7 @@ def _workers(block: UUID) -> AutomationCore:
             within=SILENCE,
             match={
                 "prefect.resource.id": "prefect.work-pool.*",
-                "prefect.resource.name": ["crawl", "gpu", "gpu-all"],
+                "prefect.resource.name": ["crawl", "gpu", "gpu-all", "api"],
             },
             match_related={},
         ),

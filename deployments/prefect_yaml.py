@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from core.errors import MalformedInput
 from core.version import code_version
-from crawlers.contract import list_sources
+from crawlers.registry import list_sources
 
 PREFECT_YAML = Path(__file__).with_name("prefect.yaml")
 NEEDED = ("monthly/monthly", "score/score", "report/report")
@@ -143,5 +143,5 @@ def is_ours(full_name: str, entrypoint: str | None, parameters: dict[str, Any]) 
     flow, _, name = full_name.partition("/")
     if entrypoint != f"flows.{flow}.{flow}":
         return False
-    own = (flow, "one-gpu", "all-gpus")
+    own = (flow, "one-gpu", "all-gpus", "apis")
     return name in own or (flow == "crawl" and parameters.get("source") == name)

@@ -51,13 +51,17 @@ _PAGE = 200  # maximum number of flow runs per response of the server
 
 @dataclass(frozen=True)
 class Part:
-    """The work of one child flow run: a source to crawl, the work of a model, or the report."""
+    """The work of one child flow run: a source to crawl, the work of a model, or the report.
+
+    ``more`` are further models that the same flow run asks.
+    """
 
     stage: Stage | Literal["report"]
     name: str
+    more: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.stage} {self.name}".strip()
+        return f"{self.stage} {', '.join((self.name, *self.more))}".strip()
 
     def deployment(self, pools: GpuPools) -> str:
         """Return the full name of the deployment that does this part."""
@@ -73,7 +77,8 @@ class Part:
             window = {"first": months[0], "last": months[-1]}
             return {"source": self.name, **window, "run": record.run}
         if self.stage in ("answer", "solve"):
-            return {**record.request().parameters, "models": [self.name], "run": record.run}
+            models = [self.name, *self.more]
+            return {**record.request().parameters, "models": models, "run": record.run}
         return {**({"model": self.name} if self.stage == "score" else {}), "run": record.run}
 
 
@@ -175,8 +180,13 @@ class Coordinator:
                 states = [(part.name, run.state) for part, run in self._runs.items()]
                 running = {name for name, state in states if state and state.is_running()}
                 starts = self._pools.plan(stage, missing, running)
-                return [(Part(stage, start.model), start.number) for start in starts]
+                due = [(self._part_of(stage, start.model), start.number) for start in starts]
+                return list(dict.fromkeys(due))
         return [(Part("report", ""), 1)] if "score" in stages else []
+
+    def _part_of(self, stage: Stage, model: str) -> Part:
+        name, *more = [model] if stage == "score" else self._pools.asked_together(model)
+        return Part(stage, name, tuple(more))
 
     def _help(self, client: SyncPrefectClient) -> None:
         """Start further runs of slow models on free GPUs; cancel those of models that are done."""
@@ -254,7 +264,8 @@ class Coordinator:
         if part.stage == "report":
             self._record.finish("", [hole])
         else:
-            self._record.settle(part.stage, part.name, Outcome(done=0, holes=(hole,)))
+            for name in {part.name, *part.more} & set(self._record.missing(part.stage)):
+                self._record.settle(part.stage, name, Outcome(done=0, holes=(hole,)))
 
     def _end_stuck(self, client: SyncPrefectClient, run: FlowRun) -> None:
         """Mark a pending run as crashed if its worker died before the run began."""

@@ -1,4 +1,4 @@
-"""GPUs in flow runs: hold those of this worker; assign models to pools; help slow models."""
+"""Pools of models in flow runs: hold a worker's GPUs; assign models; help slow models."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ from core.run_record import RunRecord, Stage
 from core.settings import Settings
 from core.storage.store import Store
 from instruments.assignment import (
+    Pool,
     Start,
     Work,
     choose_helped,
     estimate_work,
     may_start,
     plan_starts,
+    pool_to_ask,
 )
 from instruments.runner import Plan
 from instruments.stopping import rest
@@ -34,12 +36,8 @@ from tasks.prefect.server import is_deployed
 
 MAX_RUNS = 32  # of a model; they end early if something is wrong
 PATIENCE = 30  # polling intervals for which models of ``gpu`` wait for the first of ``gpu-all``
-# By stage: the deployments for one GPU, and for all GPUs of a machine.
-_DEPLOYMENTS = {
-    "score": ("score/score", "score/all-gpus"),
-    "answer": ("forecast/one-gpu", "forecast/all-gpus"),
-    "solve": ("scylla/one-gpu", "scylla/all-gpus"),
-}
+_FLOWS = {"answer": "forecast", "solve": "scylla"}  # by stage
+_NAMES: dict[Pool, str] = {"gpu": "one-gpu", "gpu-all": "all-gpus", "api": "apis"}
 _held = ExitStack()  # until the process ends, as the memory of a GPU is free only then
 
 
@@ -91,7 +89,15 @@ class GpuPools:
     def deployment_of(self, stage: Stage, model: str) -> str:
         """Return the name of the deployment that does a stage for a model."""
         pools = {work.model: work.pool for work in self._works}
-        return _DEPLOYMENTS[stage][pools.get(model) == "gpu-all"]
+        pool = pools.get(model, "gpu")
+        if stage == "score":
+            return "score/all-gpus" if pool == "gpu-all" else "score/score"
+        return f"{_FLOWS[stage]}/{_NAMES[pool]}"
+
+    def asked_together(self, model: str) -> list[str]:
+        """Return the models of the flow run that asks a model: alone, or all behind servers."""
+        together = [work.model for work in self._works if work.pool == "api"]
+        return together if model in together else [model]
 
     def choose_helped(
         self, client: SyncPrefectClient, models: Sequence[str], active: Sequence[FlowRun]
@@ -118,7 +124,14 @@ class GpuPools:
     def _estimate(self, stage: Stage, models: Sequence[str], fleet: Fleet) -> list[Work]:
         sources, months = self._request.sources, self._request.window()
         works = estimate_work(models, sources, months, fleet, self._settings)
-        return works if stage == "score" else [replace(work, num_left=1) for work in works]
+        if stage == "score":
+            return works
+        return [
+            replace(work, num_left=1, pool="api")
+            if pool_to_ask(work.model, self._settings) == "api"
+            else replace(work, num_left=1)
+            for work in works
+        ]
 
 
 def num_free_workers(client: SyncPrefectClient, pool: str) -> int:

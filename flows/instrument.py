@@ -1,7 +1,8 @@
 """Steps that the flows of forecasts and of puzzles share; call them inside a flow.
 
 A deployed run asks each model that needs a GPU in a child flow run, so that several GPUs are used.
-It asks all other models itself, because those behind APIs share its budget.
+It asks all models behind servers in one child flow run of the pool ``api``. They share its budget,
+and only workers of this pool need the keys.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from core.settings import Settings
 from core.storage.store import Store
 from flows.dispatch import Coordinator, records_of
 from flows.gpus import take_gpus
-from instruments.assignment import needs_gpu
+from instruments.assignment import pool_to_ask
 from instruments.runner import Failure, Plan, plan_or_failure, run
 from instruments.stopping import stop_with_flow
 from tasks.landing import land_plan, publish_warehouse
@@ -91,11 +92,11 @@ def ask_models(
     summary: InstrumentSummary,
     parameters: Mapping[str, Any],
 ) -> None:
-    """Ask models with ``ask``; in a deployed run, those that need a GPU in child flow runs.
+    """Ask models with ``ask``; in a deployed run, those that need a GPU or key in child flow runs.
 
     ``parameters`` are those of the child flow runs.
     """
-    apart = [model for model in models if is_deployed() and _is_on_gpu(model, settings)]
+    apart = [model for model in models if is_deployed() and _is_apart(model, settings)]
     if not apart:
         for model in models:
             ask(model, summary)
@@ -128,9 +129,9 @@ def ask_models(
     record.finish("")
 
 
-def _is_on_gpu(model: str, settings: Settings) -> bool:
+def _is_apart(model: str, settings: Settings) -> bool:
     try:
-        return needs_gpu(model, settings)
+        return pool_to_ask(model, settings) is not None
     except TidemarkError:
         return False  # an unknown or scripted model; ``ask`` reports the former
 

@@ -20,6 +20,7 @@ from flows.crawl import crawled, tell
 from flows.dispatch import ATTEMPTS, Coordinator, records_of
 from flows.instrument import Holes
 from flows.score import check_numerics, score
+from instruments.models import expect_model
 from instruments.planning import Request
 from instruments.run_options import NO_OPTIONS, RunOptions
 from instruments.runner import Failure
@@ -179,7 +180,9 @@ def score_models(
     Call this with the settings in use (``using``).
     """
     summary.holes += check_numerics(request.models, settings)
-    for model in request.models:
+    for model, following in zip(request.models, [*request.models[1:], None], strict=True):
+        if following:
+            expect_model(following, settings)
         wait_for_server()  # Prefect's client would give up after a few attempts
         outcome = score(
             model=model,

@@ -1,9 +1,10 @@
-"""The assignment of models to GPUs: pool, order, and further runs of slow models.
+"""The assignment of models to pools and GPUs: pool, order, and further runs of slow models.
 
 1. A model whose weights do not fit on the smallest GPU of all workers belongs to the pool
    ``gpu-all``. The worker of this pool owns all GPUs of a machine. The weights take the model's
    parameters times the bytes of one in the workers' dtype. They fit if ``ROOM_FACTOR`` times as
    much fits. The rest is for activations. Other models belong to the pool ``gpu``, one to a GPU.
+   Models behind servers answer questions in the pool ``api``, whose workers have the keys.
 2. Models of ``gpu-all`` start first, as they stop everything else of their machine. In each pool
    the model with the longest work starts first.
 3. A model starts with further runs if one run had more to do than ``SPLIT_SHARE`` of a GPU's share
@@ -35,15 +36,19 @@ from models.scoring.protocols import get_protocol
 from models.weights.files import ROOM_FACTOR, examine_weights
 from models.weights.hub import find_cached
 
-Pool = Literal["gpu", "gpu-all"]
+Pool = Literal["gpu", "gpu-all", "api"]
 SPLIT_SHARE = 0.5  # of one GPU's share of all work: what one run of a model does at most
 _TOKEN_BYTES = 4  # of text; the same for all models, as only ratios count
 _ITEM_BYTES = {"float64": 8, "float32": 4}  # by dtype; else 2, also for ``auto`` on a GPU
 
 
-def needs_gpu(model: str, settings: Settings) -> bool:
-    """Return True if a model computes on this machine's device; else a server or CPU does it."""
-    return find_model(model, settings).backend.on_device
+def pool_to_ask(model: str, settings: Settings) -> Pool | None:
+    """Return the pool whose workers can ask a model, or None if every worker can.
+
+    ``gpu`` also stands for ``gpu-all``.
+    """
+    backend = find_model(model, settings).backend
+    return "gpu" if backend.on_device else "api" if backend.is_server else None
 
 
 def weight_bytes(entry: ModelEntry, dtype: str) -> int | None:
@@ -124,9 +129,10 @@ def may_start(works: Sequence[Work], missing: Iterable[str], running: Collection
     of them, while other GPUs are idle.
     """
     missing = set(missing)
-    models = [work.model for work in works if work.model in missing]
-    whole = [work.model for work in works if work.model in missing and work.pool == "gpu-all"]
-    return models if not whole or set(whole) & set(running) else whole
+    left = [work for work in works if work.model in missing]
+    whole = {work.model for work in left if work.pool == "gpu-all"}
+    has_begun = not whole or bool(whole & set(running))
+    return [work.model for work in left if has_begun or work.pool != "gpu"]
 
 
 def choose_helped(works: Sequence[Work], num_free: int) -> list[str]:

@@ -26,7 +26,7 @@ from core.errors import MalformedInput, TidemarkError, UsageError
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store, path_part
-from crawlers.contract import is_source, load_crawler
+from crawlers.registry import is_source, load_crawler
 from instruments.canary import land_canary_runs
 from instruments.retries import retrying
 from models.catalogue import ModelEntry, add_model, list_models, make_entry

@@ -265,6 +265,8 @@ def _record(scorer: Scorer, tally: Tally, cost: Cost, together: Sequence[Tally])
         num_tokens_read=tally.num_tokens_read,
         peak_memory_bytes=cost.peak_memory_bytes,
         energy_joules=None if cost.energy_joules is None else share * cost.energy_joules,
+        active_parameters=facts.active_parameters,
+        matmul_flops=facts.matmul_flops,
         num_lossy_documents=tally.num_lossy_documents,
         tokenizer=facts.tokenizer,
         milestones=tally.milestones(),
@@ -302,7 +304,9 @@ def score_and_land(
         return planned
 
     def plans() -> Iterator[ScoringPlan | Failure]:
-        for model in models:
+        for model, following in zip(models, [*models[1:], None], strict=True):
+            if following:
+                held.expect(find_model(following, settings), settings)
             planned = plan_or_failure(model, partial(plan, model))
             if isinstance(planned, ScoringPlan):
                 yield from (Failure(model, why) for why in planned.refused)

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar, cast
 from core.errors import ModelLoadError
 from core.settings import Settings
 from models.backends import identify_texts, load_generator, load_scorer
-from models.catalogue import ModelEntry
+from models.catalogue import ModelEntry, find_model
 from models.generation import Decoding, Generation, GenerationRequest, Generator
 from models.scoring.scorer import Scorer
 from models.servers.budget import Budget
@@ -35,6 +35,12 @@ class ModelHolder:
         self._key: tuple[object, ...] | None = None
         self._model: Any = None
         self._budget: Budget | None = None
+        self._coming: tuple[ModelEntry, Settings] | None = None
+
+    def expect(self, entry: ModelEntry, settings: Settings) -> None:
+        """State the model after the next; its files are fetched once the next one is loaded."""
+        with self._lock:
+            self._coming = (entry, settings)
 
     def begin(self, settings: Settings) -> None:
         """Reset the spending budget, which all models of a run share, at the start of the run."""
@@ -53,7 +59,15 @@ class ModelHolder:
 
                     release_models()  # the files of the former model may go
                 self._model, self._key = load(entry, settings, self._budget), key
+                self._prefetch(entry)
             return cast(_Model, self._model)
+
+    def _prefetch(self, present: ModelEntry) -> None:
+        coming, self._coming = self._coming, None
+        if coming is not None and coming[0] != present:
+            from models.weights.prefetch import prefetch
+
+            prefetch(*coming)
 
     @contextmanager
     def hold(
@@ -84,6 +98,11 @@ class ModelHolder:
 
 
 held = ModelHolder()
+
+
+def expect_model(model: str, settings: Settings) -> None:
+    """State the name of the model to score next; see ``ModelHolder.expect``."""
+    held.expect(find_model(model, settings), settings)
 
 
 def scorer_of(entry: ModelEntry, settings: Settings, _budget: Budget) -> Scorer:

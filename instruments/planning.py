@@ -12,9 +12,9 @@ from core.errors import AccessRefused, UsageError
 from core.month import Month, require_complete
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers.contract import list_sources, load_crawler
 from crawlers.questions.contract import list_question_sources, load_question_crawler
 from crawlers.questions.crawl import require_token
+from crawlers.registry import list_sources, load_crawler
 from models.catalogue import find_model
 from models.choice import chosen_models
 

@@ -23,7 +23,8 @@ from core.run_record import Outcome, RunRecord, list_runs
 from core.settings import Settings
 from core.storage.claims import list_claimed
 from core.storage.store import Store, name_of_part, path_part
-from crawlers.contract import SourceInfo, is_source, list_sources, load_crawler
+from crawlers.contract import SourceInfo
+from crawlers.registry import is_source, list_sources, load_crawler
 from models.catalogue import find_model
 from models.scoring.protocols import list_protocols
 from warehouse.database.schema import SNAPSHOT

@@ -5,7 +5,9 @@ A list of names, or of mappings with the name of a model and its options::
     - control:zstd
     - model: gpt2
       dtype: float32
+    - tag:small-open
 
+``tag:`` and a tag choose all models of the catalogue that have it, see ``models.tags``.
 A setting that is given, such as TIDEMARK_MODELS or TIDEMARK_DTYPE, has priority over the file. The
 file has priority over the settings' defaults.
 """
@@ -14,13 +16,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError, model_validator
 
 from core.errors import MalformedInput
 from core.settings import MAX_NAME_BYTES, Settings
 from core.storage.store import Store
+from models.tags import PREFIX, models_with, tags_of
 from models.yaml_list import parse_yaml_list, shown
 
 if TYPE_CHECKING:  # prevents a circular import: catalogue imports backends, which imports this
@@ -35,12 +38,18 @@ class Choice(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    model: Annotated[str, Field(pattern=r"^\S(.*\S)?$", max_length=MAX_NAME_BYTES)]
+    model: Annotated[str, Field(pattern=r"^\S(.*\S)?$", max_length=MAX_NAME_BYTES)]  # or a tag
     device: Annotated[str | None, Field(pattern=r"^(auto|cpu|cuda(:\d{1,3})?)$")] = None
     dtype: Literal["auto", "float64", "float32", "bfloat16", "float16"] | None = None
     batch_tokens: Annotated[StrictInt | None, Field(gt=0, lt=2**31)] = None
     trust: Literal["code"] | None = None
     revision: Annotated[str | None, Field(max_length=MAX_NAME_BYTES)] = None
+
+    @model_validator(mode="after")
+    def _name_what_is_trusted(self) -> Self:
+        if self.model.startswith(PREFIX) and (self.trust or self.revision):
+            raise ValueError("trust and revision are those of one model; name the model")
+        return self
 
     def options(self) -> dict[str, object]:
         """Return the options of loading that are not None, by the name of their setting."""
@@ -50,12 +59,22 @@ class Choice(BaseModel):
 def chosen_models(settings: Settings) -> tuple[str, ...]:
     """Return the names of the models that runs use.
 
-    These are the models of TIDEMARK_MODELS if given, else of the file, else the default.
+    These are the models of TIDEMARK_MODELS if given, else of the file, else the default. A tag
+    stands for all models that have it.
 
-    Raise MalformedInput if the file is invalid.
+    Raise MalformedInput if the file is invalid, and UsageError if no model has a tag.
     """
     named = tuple(choice.model for choice in _read(settings))
-    return settings.models if "models" in settings.model_fields_set or not named else named
+    named = settings.models if "models" in settings.model_fields_set or not named else named
+    if not any(name.startswith(PREFIX) for name in named):
+        return named
+    from models.catalogue import list_models  # it imports this module
+
+    entries, chosen = list_models(settings), list[str]()
+    for name in named:
+        found = models_with(name.removeprefix(PREFIX), entries) if name.startswith(PREFIX) else ()
+        chosen += [entry.name for entry in found] or [name]
+    return tuple(dict.fromkeys(chosen))
 
 
 def settings_for(entry: ModelEntry, settings: Settings) -> Settings:
@@ -87,8 +106,10 @@ def with_trust(entry: ModelEntry, settings: Settings) -> ModelEntry:
 
 
 def _choice_of(entry: ModelEntry, settings: Settings) -> Choice | None:
-    choices = (each for each in _read(settings) if each.model in (entry.name, entry.location))
-    return next(choices, None)
+    choices = _read(settings)
+    named = [each for each in choices if each.model in (entry.name, entry.location)]
+    tags = {f"{PREFIX}{tag}" for tag in tags_of(entry)}
+    return next((each for each in [*named, *choices] if each in named or each.model in tags), None)
 
 
 def _read(settings: Settings) -> tuple[Choice, ...]:

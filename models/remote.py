@@ -3,7 +3,7 @@
 The format is that of vLLM's OpenAI-compatible server: ``POST /v1/completions`` with
 ``prompt_logprobs`` (https://docs.vllm.ai, "Completions API", extra parameters). For each token of
 the prompt, the response has an object by token id (null for the first token), such as:
-``{"464": {"logprob": -3.2, "rank": 7, "decoded_token": "The"}}``.
+``{"464": {"logprob": -3.2, "rank": 7, "decoded_token": "The"}}``. The same path writes texts.
 
 Texts are tokenized here and sent as ids, so that server and scorer use the same tokens. If a
 server omits a token's likelihood, scoring ends with NotMeasurable.
@@ -27,11 +27,13 @@ from core.errors import ModelError, ModelLoadError, NotMeasurable
 from core.settings import Settings
 from models.backends import Backend
 from models.catalogue import ModelEntry
+from models.generation.local import GenerationIdentity, takes_questions, template_digest
 from models.options.answering import load_answerer
 from models.scoring.machine import library_versions
 from models.scoring.scorer import Losses, ScorerFacts, Tokens
 from models.scoring.text_model import TextModel, text_model_of
 from models.scoring.token_scorer import TokenIdentity, TokenScorer
+from models.servers.completions import CompletionGenerator
 from models.servers.http import RemoteClient
 from models.weights.checkpoint import load_tokenizer
 from models.weights.files import TOKENIZER_FILES, folder_digest
@@ -95,6 +97,31 @@ def load_remote(entry: ModelEntry, settings: Settings) -> TokenScorer:
         tokenizer=text_model.facts,
     )
     return TokenScorer(model.identity(entry.name), text_model, engine, facts)
+
+
+def identify_remote_texts(entry: ModelEntry, settings: Settings) -> GenerationIdentity:
+    """Return the facts that determine a model's texts; errors are those of ``open_remote``."""
+    return _identity_of_texts(entry.name, open_remote(entry, settings))
+
+
+def load_remote_generator(entry: ModelEntry, settings: Settings) -> CompletionGenerator:
+    """Return the text generator of a remote model after a test with one token.
+
+    Raise NotMeasurable if the server writes no text, and the errors of ``open_remote``.
+    """
+    model = open_remote(entry, settings)
+    identity = _identity_of_texts(entry.name, model)
+    text_model = text_model_of(model.tokenizer)
+    return CompletionGenerator(
+        model.client, model.served_name, identity, text_model, BACKEND.answers_together
+    )
+
+
+def _identity_of_texts(name: str, model: RemoteModel) -> GenerationIdentity:
+    is_chat = takes_questions(name, text_model_of(model.tokenizer))
+    asked = template_digest(model.tokenizer) if is_chat else "plain"
+    # The server ends texts by the checkpoint's own end tokens.
+    return GenerationIdentity(name, model.revision, model.context, (), is_chat, f"{asked} remote")
 
 
 def open_remote(entry: ModelEntry, settings: Settings) -> RemoteModel:
@@ -297,11 +324,9 @@ BACKEND = Backend(
     answers_together=8,
     fields=("served_name", "tokenizer"),
     needs=("tokenizer",),
-    cannot={
-        "write": "a server that gives likelihoods is only scored; add the server that writes as "
-        "kind api, with its /v1 address as location"
-    },
     identify=identify_remote,
     load=load_remote,
     load_answerer=load_answerer,
+    load_generator=load_remote_generator,
+    identify_texts=identify_remote_texts,
 )

@@ -35,7 +35,8 @@ from models.catalogue import ModelEntry
 from models.generation.local import GenerationIdentity, LocalGenerator
 from models.options.answering import load_answerer
 from models.rwkv_tokenizer import RwkvTokenizer, open_tokenizer, package_folder
-from models.scoring.forward import cross_entropy, or_device_full
+from models.scoring.cross_entropy import cross_entropy
+from models.scoring.forward import or_device_full
 from models.scoring.machine import describe_device, library_versions, name_of_dtype
 from models.scoring.scorer import Losses, ScorerFacts, Tokens
 from models.scoring.token_scorer import TokenIdentity, TokenScorer

@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO
 from urllib.parse import urlsplit
 
@@ -141,9 +142,23 @@ class _Files:
 
     async def report(self, request: Request) -> Response:
         path = request.path_params["path"] or "index.html"
-        if len(path) > _MAX_PATH or not _PATH.fullmatch(path):
+        is_name = len(path) <= _MAX_PATH and _PATH.fullmatch(path)
+        if not is_name or await run_in_threadpool(self._leads_out, path):
             return PlainTextResponse("not found\n", 404)
         return await self._respond(request, f"{_FOLDER}/{path}")
+
+    def _leads_out(self, path: str) -> bool:
+        """Return True for a link out of the report's folder, a named pipe and the like."""
+        root = self._store.url(_FOLDER)
+        if "://" in root:
+            return False
+        try:
+            file = Path(root, path).resolve()
+        except (OSError, RuntimeError):  # a link to itself
+            return True
+        return not file.is_relative_to(Path(root).resolve()) or (
+            file.exists() and not file.is_file()
+        )
 
     async def _respond(self, request: Request, path: str) -> Response:
         try:

@@ -14,8 +14,8 @@ from core.month import Month
 from core.settings import Settings
 from core.storage.claims import do_claimed
 from core.storage.store import Store
-from crawlers.contract import load_crawler
 from crawlers.crawling.crawl import crawl_partition
+from crawlers.registry import load_crawler
 from instruments.stopping import never_done
 from tasks.prefect.observe import observe, show_seal
 from tasks.prefect.retries import OF_CRAWLS

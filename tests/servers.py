@@ -177,6 +177,12 @@ class PostgreSQL:
     def kill(self) -> None:
         self._run("pg_ctl", "-w", "-m", "immediate", "stop")
 
+    def dump(self, path: Path) -> None:
+        """Write all tables of the database, as SQL."""
+        command = [f"{self._programs}/pg_dump", self.url.replace("+asyncpg", "")]
+        with path.open("wb") as file:
+            subprocess.run(command, check=True, stdout=file)
+
     def _run(self, program: str, *arguments: str) -> None:
         command = [*self._as_user, f"{self._programs}/{program}", "-D", f"{self._folder}/data"]
         subprocess.run(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crawlers.contract import list_sources
+from crawlers.registry import list_sources
 from tests.forks import run_process
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -8,7 +8,7 @@ import typer
 from cli.main import app
 from core.month import Month, month_range
 from core.settings import Settings
-from crawlers.contract import list_sources
+from crawlers.registry import list_sources
 from models.catalogue import CONTROLS
 from models.scoring.protocols import list_protocols
 from tests.losses import loss_row, publish_rows

@@ -15,7 +15,7 @@ SERVER = {
 }  # fmt: skip
 PROCESS = {
     "subprocess", "multiprocessing", "playwright", "ray", "tests.forks", "crawlers.browser",
-    "crawlers.git", "crawlers.text.latex.LatexReader",
+    "crawlers.git", "crawlers.text.latex.reader.LatexReader",
 }  # fmt: skip
 TORCH = {"torch", "transformers", "tokenizers", "peft", "rwkv", "lm_eval"}
 MARKS = {"server": SERVER, "process": PROCESS, "torch": TORCH}

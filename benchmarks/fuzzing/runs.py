@@ -38,8 +38,6 @@ from crawlers.contract import (
     Failure,
     Medium,
     Repeat,
-    list_sources,
-    load_crawler,
 )
 from crawlers.crawling import crawl
 from crawlers.questions.contract import (
@@ -48,7 +46,8 @@ from crawlers.questions.contract import (
     load_question_crawler,
 )
 from crawlers.questions.crawl import tidy
-from crawlers.text.latex import LatexReader
+from crawlers.registry import list_sources, load_crawler
+from crawlers.text.latex.reader import LatexReader
 from crawlers.web.fetcher import Fetcher
 from simulator.sites import gjo, metaculus
 

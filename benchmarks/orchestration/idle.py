@@ -26,8 +26,8 @@ from core.corpus.partition import Partition
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers.contract import list_sources, load_crawler
 from crawlers.imports.texts import ImportOptions, import_texts
+from crawlers.registry import list_sources, load_crawler
 from deployments.deploy import deploy
 from instruments.planning import find_refused
 from tests.servers import PostgreSQL, PrefectServer, free_port

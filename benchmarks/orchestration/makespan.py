@@ -27,7 +27,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.measure import Verdict
 from core.gpus import Fleet, Gpu, Host
 from core.settings import Settings
-from crawlers.contract import list_sources, load_crawler
+from crawlers.registry import list_sources, load_crawler
 from instruments.assignment import (
     Pool,
     Start,

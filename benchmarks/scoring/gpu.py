@@ -1,7 +1,8 @@
 """Benchmark of scoring on a GPU: tidemark against lm-eval and Uncheatable Eval's loop.
 
 ``benchmarks/gpu.sh`` runs this on a machine that has torch and transformers, but no network. All
-contenders use one bf16 Llama with random weights. lm-eval and tidemark use their best batch size.
+contenders use one bf16 Llama with random weights, of 0.1B, 1B and 7B parameters. lm-eval runs with
+batch 1 and its best batch size, tidemark with its best one, also with ``TIDEMARK_KERNELS=fast``.
 
     python -m benchmarks.scoring.gpu
     python -m benchmarks.scoring.gpu --device cpu --shapes llama-toy --texts 4 --rounds 1
@@ -14,11 +15,11 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import functools
+import math
 import platform
 import statistics
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
@@ -31,20 +32,21 @@ from benchmarks.scoring.scorers import LmEval, Ours, PlainLoop, windows_of
 from benchmarks.scoring.shapes import SHAPES, make_model, make_texts, make_tokenizer
 from core.environment import set_library_defaults
 from core.settings import load_settings
+from models.scoring.cross_entropy import linear_cross_entropy
+from models.scoring.fast import agrees, exact_losses, fast_for
 from models.scoring.forward import Forward
-from models.scoring.machine import describe_device
+from models.scoring.machine import describe_device, matmul_rate, metered
 from models.scoring.protocols import get_protocol
 from models.scoring.scorer import ScorerFacts
 from models.scoring.text_model import text_model_of
 from models.scoring.token_scorer import TokenIdentity, TokenScorer
 
-_SHAPES = ("llama-1b", "llama-7b")
+_SHAPES = ("llama-100m", "llama-1b", "llama-7b")
 _CONTEXT = 2048
 _DISJOINT, _LM_EVAL = f"disjoint-{_CONTEXT}", f"lm-eval-{_CONTEXT}"
 _UNCHEATABLE = f"uncheatable-{_CONTEXT}"
 _BUDGETS = (8192, 16_384, 32_768, 65_536)  # candidate batch sizes of tidemark, in tokens
 _BATCHES = (1, 2, 4, 8, 16, 32)  # candidate batch sizes of lm-eval, in windows
-_MATRIX = {"cuda": 8192, "cpu": 1024}  # number of rows of the square matrices, by device type
 # Relative tolerance: bf16 has about 3 significant digits, and rounding depends on the batch size.
 _TOLERANCE = 2e-2
 
@@ -86,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=_SHAPES)
     parser.add_argument("--texts", type=int, default=64, help="to score (default: 64)")
-    parser.add_argument("--rounds", type=int, default=5, help="counted rounds (default: 5)")
+    parser.add_argument("--rounds", type=int, default=3, help="counted rounds (default: 3)")
     return parser
 
 
@@ -106,10 +108,12 @@ def run_shape(shape: str, device: torch.device, texts: Sequence[str], rounds: in
         device,
         texts,
     )
-    matrix_rate = measure_matrix_rate(device)
+    matrix_rate = matmul_rate(device, torch.bfloat16)
     work = count_work(setup)
     peaks: dict[str, int] = {}
-    timings = measure(_contenders(setup, work, peaks), rounds)
+    joules: dict[str, float] = {}
+    contenders, means = _contenders(setup, work, peaks, joules)
+    timings = measure(contenders, rounds)
     conditions = (
         f"{SHAPES[shape]}; {setup.model.num_parameters() / 1e9:.2f} G parameters, random, "
         f"bfloat16, SDPA, context {_CONTEXT}. {len(texts)} texts with {work.num_tokens:,} tokens. "
@@ -117,21 +121,42 @@ def run_shape(shape: str, device: torch.device, texts: Sequence[str], rounds: in
         f"{_weight_bytes(setup.model) / 2**20:,.0f} MiB included."
     )
     report = Report(shape, conditions, timings, "peak device memory", peaks)
-    return f"{as_markdown(report)}\n\n{_shares(timings, work, matrix_rate)}"
+    shares = _shares(timings, work, matrix_rate or math.nan, joules)
+    heads = compare_heads(setup.model)
+    return f"{as_markdown(report)}\n\n{shares}\n- Fast kernels: {means}\n\n{heads}"
 
 
-def measure_matrix_rate(device: torch.device) -> float:
-    """Return the median rate of a large bf16 matrix product, in operations per second."""
-    size = _MATRIX[device.type]
-    a, b = (torch.randn(size, size, device=device, dtype=torch.bfloat16) for _ in range(2))
-    took = []
-    for _ in range(25):
-        _wait(device)
-        began = time.perf_counter()
-        torch.mm(a, b)
-        _wait(device)
-        took.append(time.perf_counter() - began)
-    return 2.0 * size**3 / statistics.median(took[5:])
+def compare_heads(model: Any, num_states: int = 4096, rounds: int = 5) -> str:
+    """Return a table: time and memory of the plain, our chunked and the fused head and loss."""
+    device, weight = model.device, model.get_output_embeddings().weight.detach()
+    states = torch.randn(num_states, weight.shape[1], device=device).to(weight.dtype)
+    targets = torch.arange(num_states, device=device) % len(weight)
+    forms: dict[str, Any] = {"plain": _plain_head, "chunked": linear_cross_entropy}
+    fused = fast_for(device, model.num_parameters(), None).fused
+    if fused is not None and agrees(fused, states, weight, None):
+        forms["fused"] = fused
+    exact = exact_losses(states, weight, None, targets)
+    took: dict[str, list[float]] = {name: [] for name in forms}
+    lines = ["| head and loss | s, median | peak MiB | largest error |", "|---|--:|--:|--:|"]
+    peaks = dict.fromkeys(forms, 0)
+    for _ in range(rounds):
+        for name, form in forms.items():
+            with torch.inference_mode(), metered(device.type == "cuda") as cost:
+                form(states, weight, None, targets).sum().item()
+            took[name].append(cost.seconds)
+            peaks[name] = max(peaks[name], cost.peak_memory_bytes)
+    for name, form in forms.items():
+        with torch.inference_mode():
+            error = float((form(states, weight, None, targets) - exact).abs().max())
+        seconds = statistics.median(took[name])
+        lines.append(f"| {name} | {seconds:.4f} | {peaks[name] / 2**20:,.0f} | {error:.1e} nats |")
+    shape = f"{num_states:,} states of {weight.shape[1]:,}, {len(weight):,} tokens, {weight.dtype}"
+    return "\n".join([f"{shape}; peak of the device, or of the process on a CPU:", "", *lines])
+
+
+def _plain_head(states: Any, weight: Any, bias: Any, targets: Any) -> torch.Tensor:
+    logits = torch.nn.functional.linear(states, weight, bias)
+    return torch.nn.functional.cross_entropy(logits.float(), targets, reduction="none")
 
 
 def count_work(setup: Setup) -> Work:
@@ -154,37 +179,46 @@ def count_work(setup: Setup) -> Work:
     return Work(num_tokens, operations)
 
 
-def _contenders(setup: Setup, work: Work, peaks: dict[str, int]) -> list[Contender]:
+def _contenders(
+    setup: Setup, work: Work, peaks: dict[str, int], joules: dict[str, float]
+) -> tuple[list[Contender], str]:
+    """Return the contenders, and the fast means that passed their test at loading."""
     model, tokenizer, device, texts = setup
     forward = Forward(model)
+    fast = Forward(model, fast_for(device, model.num_parameters(), _CONTEXT))
     budget, ours = fastest(
         {size: _ours(setup, forward, size, _DISJOINT).score for size in _BUDGETS}, texts
     )
-    batch, peer = fastest(
-        {size: LmEval.of(model, tokenizer, _CONTEXT, size).score for size in _BATCHES}, texts
-    )
+    peers = {size: LmEval.of(model, tokenizer, _CONTEXT, size).score for size in _BATCHES}
+    batch, peer = fastest(peers, texts)
     loop = PlainLoop(model, tokenizer, _UNCHEATABLE).score
     as_lm_eval, as_loop = (
         _ours(setup, forward, budget, protocol).score for protocol in (_LM_EVAL, _UNCHEATABLE)
     )
+    quick = _ours(setup, fast, budget, _DISJOINT).score
     same = texts[:8]
     check_same(_LM_EVAL, as_lm_eval(same), peer(same), _TOLERANCE)
     check_same(_UNCHEATABLE, as_loop(same), loop(same), _TOLERANCE)
+    check_same(f"{_DISJOINT}, fast", quick(same), ours(same), _TOLERANCE)
 
     def contender(name: str, score: Score, baseline: str | None = None) -> Contender:
-        watched = functools.partial(_watched, score, texts, device, peaks, name)
+        watched = functools.partial(_watched, score, texts, device, peaks, joules, name)
         amounts = {"tokens": float(work.num_tokens)}
         return Contender(name, lambda _: watched(), amounts, baseline)
 
     lm_eval = contender(f"lm-eval, batch {batch}", peer)
     chunks = contender("chunk by chunk, as Uncheatable Eval", loop)
-    return [
+    alone = [contender("lm-eval, batch 1", peers[1], lm_eval.name)] if batch != 1 else []
+    found = [
         lm_eval,
+        *alone,
         contender(f"ours, {_DISJOINT}, {budget:,} tokens a batch", ours, lm_eval.name),
+        contender(f"ours, {_DISJOINT}, fast kernels", quick, lm_eval.name),
         contender(f"ours, {_LM_EVAL}", as_lm_eval, lm_eval.name),
         chunks,
         contender(f"ours, {_UNCHEATABLE}", as_loop, chunks.name),
     ]
+    return found, ", ".join(f"{name} {means}" for name, means in fast.means.items())
 
 
 def _ours(setup: Setup, forward: Forward, budget: int, protocol: str) -> Ours:
@@ -199,20 +233,25 @@ def _watched(
     texts: Sequence[str],
     device: torch.device,
     peaks: dict[str, int],
+    joules: dict[str, float],
     name: str,
 ) -> None:
-    """Score the texts; record the peak device memory in bytes as ``peaks[name]``."""
-    if device.type == "cuda":
+    """Score the texts; record peak device memory in bytes, and the energy of the last run."""
+    is_cuda = device.type == "cuda"
+    if is_cuda:
         torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats(device)
-    score(texts)
-    _wait(device)
-    used = torch.cuda.max_memory_allocated(device) if device.type == "cuda" else 0
-    peaks[name] = max(peaks.get(name, 1), used)
+    with metered(is_cuda) as cost:
+        score(texts)
+        if is_cuda:
+            torch.cuda.synchronize(device)
+    peaks[name] = max(peaks.get(name, 1), cost.peak_memory_bytes if is_cuda else 0)
+    joules[name] = math.nan if cost.energy_joules is None else cost.energy_joules
 
 
-def _shares(timings: Sequence[Timing], work: Work, matrix_rate: float) -> str:
-    """Return text: each contender's operations per second as a share of ``matrix_rate``."""
+def _shares(
+    timings: Sequence[Timing], work: Work, matrix_rate: float, joules: Mapping[str, float]
+) -> str:
+    """Return text: each contender's operations per second as a share, and joules."""
     lines = [
         f"A pass over these tokens needs {work.operations / 1e12:.1f} T operations (2 a weight and "
         "token, without the input embedding, and 4 a pair that causal attention sees, in each of "
@@ -223,18 +262,14 @@ def _shares(timings: Sequence[Timing], work: Work, matrix_rate: float) -> str:
     for timing in timings:
         rate = work.operations / timing.median_s
         lines.append(
-            f"- {timing.contender.name}: {rate / 1e12:.1f} TFLOP/s, {rate / matrix_rate:.0%}"
+            f"- {timing.contender.name}: {rate / 1e12:.1f} TFLOP/s, {rate / matrix_rate:.0%}; "
+            f"{1e6 * joules[timing.contender.name] / work.num_tokens:,.0f} J per million tokens"
         )
     return "\n".join(lines)
 
 
 def _weight_bytes(model: Any) -> int:
     return sum(weight.numel() * weight.element_size() for weight in model.parameters())
-
-
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
 
 
 if __name__ == "__main__":

@@ -65,6 +65,7 @@ SHAPES = {
         {"n_layer": 12, "n_embd": 768, "n_head": 12, "n_positions": 1024, "vocab_size": 50_257},
     ),
     "llama-128k": _llama(512, 1536, 4, (8, 8), 128_256),
+    "llama-100m": _llama(768, 2048, 12, (12, 12), 32_000),
     "llama-1b": _llama(2048, 8192, 16, (32, 8), 128_256),  # Llama 3.2 1B with untied embeddings
     "llama-7b": _llama(4096, 11_008, 32, (32, 32), 32_000),  # sizes of Llama 2 7B
     "llama-50m": _llama(512, 1408, 8, (8, 8), 32_000),

@@ -51,7 +51,9 @@ class TokenizerFacts(_Facts):
 
 
 class CellRecord(_Facts):
-    """The cost of scoring one cell; every field is required, and unknown JSON keys are ignored.
+    """The cost of scoring one cell; unknown JSON keys are ignored.
+
+    Every field is required, except those that records of earlier versions lack.
 
     ``context`` is the length of the context window in tokens, or None for compressors.
     ``milestones`` are in ascending order, and empty if the scorer gives no loss per token.
@@ -68,6 +70,10 @@ class CellRecord(_Facts):
     num_tokens_read: Count  # number of input tokens, including context that is not scored
     peak_memory_bytes: Count  # peak memory on the GPU; on a CPU, peak resident memory
     energy_joules: Amount | None  # energy of scoring, or None if the driver does not report it
+    # Parameters that a token is multiplied by, and the measured rate of matrix products on this
+    # device in operations per second; None if unknown.
+    active_parameters: Count | None = None
+    matmul_flops: Amount | None = None
     num_lossy_documents: Count  # number of documents whose tokens do not decode to the same text
     tokenizer: TokenizerFacts | None  # properties of the tokenizer, or None for compressors
     milestones: tuple[Milestone, ...]

@@ -64,7 +64,7 @@ class Holder(BaseModel):
         """True if the holder is known to be an ended process of this host."""
         if self.host != this_host() or self.started is None:
             return False
-        return _start_of(self.pid) != self.started
+        return start_of(self.pid) != self.started
 
     def __str__(self) -> str:
         return f"process {self.pid} of {self.host.split()[0]}"
@@ -299,7 +299,7 @@ def _bytes_of(store: Store, path: str) -> bytes:
 
 def _myself(name: str) -> Holder:
     pid = os.getpid()
-    return Holder(name=name, host=this_host(), pid=pid, started=_start_of(pid))
+    return Holder(name=name, host=this_host(), pid=pid, started=start_of(pid))
 
 
 @lru_cache(maxsize=1)
@@ -312,7 +312,7 @@ def this_host() -> str:
     return " ".join(facts)
 
 
-def _start_of(pid: int) -> int | None:
+def start_of(pid: int) -> int | None:
     """Return the start of a process in ticks since boot (see proc(5)), or None if it has ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")

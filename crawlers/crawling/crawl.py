@@ -27,12 +27,12 @@ from crawlers.contract import (
     Medium,
     Repeat,
     SourceInfo,
-    load_crawler,
 )
 from crawlers.crawling import manifest
 from crawlers.crawling.checks import Crawled, find_reasons_to_hold
 from crawlers.hygiene.pipeline import Hygiene, MediaHygiene
 from crawlers.media.pieces import PIECES, media_columns
+from crawlers.registry import load_crawler
 from crawlers.text.cleaning import MIN_CHARS, Gate, clean, normalise
 from crawlers.web.fetcher import Fetcher
 from crawlers.web.pacing import CircuitOpen, Turnstile

@@ -24,14 +24,7 @@ from core.errors import MalformedInput, SourceChanged, SourceError, UnknownName,
 from core.month import Month, require_complete
 from core.settings import Settings
 from core.storage.store import Store, explain_disk_errors
-from crawlers.contract import (
-    CrawlContext,
-    Crawler,
-    Item,
-    is_source,
-    list_sources,
-    load_crawler,
-)
+from crawlers.contract import CrawlContext, Crawler, Item
 from crawlers.crawling.manifest import code_version
 from crawlers.questions.contract import (
     Found,
@@ -42,6 +35,7 @@ from crawlers.questions.contract import (
     load_question_crawler,
 )
 from crawlers.questions.crawl import require_token
+from crawlers.registry import is_source, list_all_sources, load_crawler
 from crawlers.web.exchange import Answer
 from crawlers.web.fetcher import Fetched, Fetcher
 from crawlers.web.shapes import Difference, Shape, compare
@@ -123,7 +117,7 @@ def load(source: str) -> Crawler | QuestionCrawler:
         return load_crawler(source)
     if source in list_question_sources():
         return load_question_crawler(source)
-    raise UnknownName("source", source, sorted([*list_sources(), *list_question_sources()]))
+    raise UnknownName("source", source, sorted([*list_all_sources(), *list_question_sources()]))
 
 
 def fetch_items(

@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 from core.corpus.partition import Seal
 from core.settings import Settings
 from core.storage.store import explain_disk_errors
-from crawlers.contract import is_source, load_crawler
+from crawlers.registry import is_source, load_crawler
 from crawlers.web.raw_cache import RawCache
 
 

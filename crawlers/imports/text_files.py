@@ -88,14 +88,22 @@ class Record:
     details: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_records(path: Path, format_: str, max_bytes: int) -> Iterator[Record | Drop]:
+def read_records(
+    path: Path, format_: str, max_bytes: int, names: Mapping[str, str] | None = None
+) -> Iterator[Record | Drop]:
     """Yield the records of a file or folder in their order.
 
-    Files and lines that are too long for a text of ``max_bytes`` are dropped unread. Raise
-    MalformedInput if a file is not of format ``format_``; the error names file and record.
+    ``names`` has the file's own names of fields, by our name: ``{"text": "content"}``. Files and
+    lines that are too long for a text of ``max_bytes`` are dropped unread. Raise MalformedInput if
+    a file is not of format ``format_``; the error names file and record. Raise UsageError for names
+    of unknown fields, or of a format without fields.
     """
+    if names and format_ not in {"jsonl", "parquet"}:
+        raise UsageError(f"{path} is a {format_}, which has no fields to name; omit --field")
+    if unknown := sorted(set(names or {}) - set(_COLUMNS)):
+        raise UnknownName("field", unknown[0], list(_COLUMNS))
     try:
-        yield from FORMATS[format_](path, max_bytes)
+        yield from FORMATS[format_](path, max_bytes, names or {})
     except OSError as error:
         raise MalformedInput(f"{path} cannot be read: {error}") from error
 
@@ -141,7 +149,7 @@ def _guess_file(path: Path) -> str:
     )
 
 
-def _json_list(path: Path, max_bytes: int) -> Iterator[Record]:
+def _json_list(path: Path, max_bytes: int, names: Mapping[str, str]) -> Iterator[Record]:
     text = _decode(path.read_bytes(), str(path), has_mark=True)
     for index, entry in enumerate(_list_entries(text, str(path))):
         where = f"{path}: record {index}"
@@ -195,7 +203,7 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON value")
 
 
-def _json_lines(path: Path, max_bytes: int) -> Iterator[Record | Drop]:
+def _json_lines(path: Path, max_bytes: int, names: Mapping[str, str]) -> Iterator[Record | Drop]:
     # JSON escapes make a text at most six times longer; 2**20 bytes are for other fields.
     limit = 6 * max_bytes + 2**20
     offset = 0
@@ -213,7 +221,7 @@ def _json_lines(path: Path, max_bytes: int) -> Iterator[Record | Drop]:
             text = _decode(line, where, offset, has_mark=number == 1)
             offset += len(line)
             if text.strip():
-                yield _line_record(text, where, native_id)
+                yield _line_record(text, where, native_id, names)
 
 
 def _skip_line(file: IO[bytes]) -> int:
@@ -225,7 +233,7 @@ def _skip_line(file: IO[bytes]) -> int:
     return size
 
 
-def _line_record(line: str, where: str, native_id: str) -> Record:
+def _line_record(line: str, where: str, native_id: str, names: Mapping[str, str]) -> Record:
     entry, end = _parse(line, _skip_space(line, 0), where)
     if _skip_space(line, end) != len(line):
         raise MalformedInput(f"{where} holds more than one JSON value (character {end})")
@@ -235,19 +243,20 @@ def _line_record(line: str, where: str, native_id: str) -> Record:
         raise MalformedInput(
             f"{where} is {_kind(entry)}; expected an object with a `text` field, or a string"
         )
-    return _record(entry, where, native_id)
+    return _record(entry, where, native_id, names)
 
 
-def _parquet(path: Path, max_bytes: int) -> Iterator[Record]:
+def _parquet(path: Path, max_bytes: int, names: Mapping[str, str]) -> Iterator[Record]:
     row = 0
     try:
         with pq.ParquetFile(path) as file:
-            columns = _known_columns(file.schema_arrow, path)
+            columns = _known_columns(file.schema_arrow, path, names)
+            text = names.get("text", "text")
             for batch in file.iter_batches(batch_size=_PARQUET_ROWS, columns=columns):
                 for index in range(batch.num_rows):
                     values = {name: batch[name][index].as_py() for name in columns}
-                    values["text"] = values["text"] or ""  # a NULL text counts as empty
-                    yield _record(values, f"{path}: row {row}", f"{path.name}:{row}")
+                    values[text] = values[text] or ""  # a NULL text counts as empty
+                    yield _record(values, f"{path}: row {row}", f"{path.name}:{row}", names)
                     row += 1
     except UnicodeDecodeError as error:
         raise MalformedInput(f"{path}: row {row}: byte {error.start} is not UTF-8") from error
@@ -255,18 +264,20 @@ def _parquet(path: Path, max_bytes: int) -> Iterator[Record]:
         raise MalformedInput(f"{path}: row {row}: not Parquet or damaged: {error}") from error
 
 
-def _known_columns(schema: pa.Schema, path: Path) -> list[str]:
-    if "text" not in schema.names:
-        raise MalformedInput(f"{path} has no `text` column; its columns are: {schema.names}")
-    kind = schema.field("text").type
+def _known_columns(schema: pa.Schema, path: Path, names: Mapping[str, str]) -> list[str]:
+    text = names.get("text", "text")
+    if text not in schema.names:
+        raise MalformedInput(f"{path} has no `{text}` column; its columns are: {schema.names}")
+    kind = schema.field(text).type
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     strings = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     if not any(is_string(kind) for is_string in strings):
-        raise MalformedInput(f"{path}: column `text` is {kind}; expected strings")
-    return [name for name in _COLUMNS if name in schema.names]
+        raise MalformedInput(f"{path}: column `{text}` is {kind}; expected strings")
+    known = dict.fromkeys(names.get(name, name) for name in _COLUMNS)
+    return [name for name in known if name in schema.names]
 
 
-def _folder(path: Path, max_bytes: int) -> Iterator[Record | Drop]:
+def _folder(path: Path, max_bytes: int, names: Mapping[str, str]) -> Iterator[Record | Drop]:
     for name in regular_files(path):
         size = (path / name).stat().st_size
         if size > max_bytes:
@@ -277,22 +288,29 @@ def _folder(path: Path, max_bytes: int) -> Iterator[Record | Drop]:
         yield Record(str(path / name), native_id, text, {"title": name})
 
 
-def _record(entry: Mapping[str, Any], where: str, native_id: str) -> Record:
-    if "text" not in entry:
+def _record(
+    entry: Mapping[str, Any], where: str, native_id: str, names: Mapping[str, str]
+) -> Record:
+    text = names.get("text", "text")
+    if text not in entry:
         fields = ", ".join(sorted(entry)[:10]) or "none"
-        raise MalformedInput(f"{where} has no `text` field; its fields are: {fields}")
-    if not isinstance(entry["text"], str):
-        raise MalformedInput(f"{where}: `text` is {_kind(entry['text'])}; expected a string")
+        raise MalformedInput(
+            f"{where} has no `{text}` field; its fields are: {fields}. "
+            "If the text is in another field, say --field text=NAME"
+        )
+    if not isinstance(entry[text], str):
+        raise MalformedInput(f"{where}: `{text}` is {_kind(entry[text])}; expected a string")
+    values = {name: entry.get(names.get(name, name)) for name in _COLUMNS}
     details = {}
     for name in _DETAILS:
-        if (value := entry.get(name)) is not None:
+        if (value := values[name]) is not None:
             if not isinstance(value, str):
                 raise MalformedInput(f"{where}: `{name}` is {_kind(value)}; expected a string")
             details[name] = require_unicode(value, where)
-    if date := _scalar(entry, "date", where):
+    if date := _scalar(values, "date", where):
         details["date"] = date
-    own_id = _scalar(entry, "id", where)
-    return Record(where, own_id or native_id, require_unicode(entry["text"], where), details)
+    own_id = _scalar(values, "id", where)
+    return Record(where, own_id or native_id, require_unicode(entry[text], where), details)
 
 
 def _scalar(entry: Mapping[str, Any], name: str, where: str) -> str | None:
@@ -323,7 +341,7 @@ def _kind(value: object) -> str:
     return "null" if value is None else names.get(type(value), "a number")
 
 
-FORMATS: dict[str, Callable[[Path, int], Iterator[Record | Drop]]] = {
+FORMATS: dict[str, Callable[[Path, int, Mapping[str, str]], Iterator[Record | Drop]]] = {
     "json-list": _json_list,
     "jsonl": _json_lines,
     "parquet": _parquet,

@@ -7,14 +7,15 @@ Formats:
     folder: each regular file is a document (id: its path); links and hidden files are skipped.
 
 Objects and Parquet rows may also have ``id``, ``title``, ``url``, ``date``, ``language``,
-``licence`` and ``category``. A date is stored in ``extra``, and has no effect on the month.
+``licence`` and ``category``; ``names`` has other names of these fields. A date is stored in
+``extra``, and has no effect on the month.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Generator, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ class ImportOptions:
     language: str | None = None  # BCP 47 tag or ``code:python``, for records that state no language
     regime: str | None = None  # label of how the texts came about, to tell months apart
     replace: bool = False  # write a new version if different content is sealed already
+    names: Mapping[str, str] = field(default_factory=dict)  # the file's names of fields, by ours
 
 
 def import_texts(path: Path, partition: Partition, store: Store, options: ImportOptions) -> Seal:
@@ -60,8 +62,21 @@ def import_texts(path: Path, partition: Partition, store: Store, options: Import
     """
     require_target(partition, "text", store)
     format_ = find_format(path, options.format)
+    records = read_records(path, format_, options.max_document_bytes, options.names)
+    return import_records(path, partition, store, options, format_, records)
+
+
+def import_records(
+    path: Path,
+    partition: Partition,
+    store: Store,
+    options: ImportOptions,
+    format_: str,
+    records: Iterable[Record | Drop],
+) -> Seal:
+    """Seal records as one partition; raise the errors of ``import_texts``."""
+    require_target(partition, "text", store)
     judge = _Judge(partition, options, list_tombstones(store))
-    records = read_records(path, format_, options.max_document_bytes)
     rules = {
         "format": format_,
         "is_cleaned": options.clean,

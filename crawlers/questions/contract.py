@@ -13,7 +13,8 @@ import crawlers.questions
 from core.corpus.questions import CrowdForecast, Question
 from core.errors import UnknownName
 from core.month import Month
-from crawlers.contract import CrawlContext, Drop, Failure, Repeat, SourceInfo, list_modules
+from crawlers.contract import CrawlContext, Drop, Failure, Repeat, SourceInfo
+from crawlers.registry import list_modules
 from crawlers.web.fetcher import Fetched, Fetcher, get_list
 
 # Reasons to skip a list entry that belongs to none of the requested months.

@@ -72,7 +72,7 @@ class StopText:
 
     def __init__(self, pattern: re.Pattern[str], decode: Decode, prompt: str = "") -> None:
         self._pattern, self._decode = pattern, decode
-        self._begins_in_thought = _is_open(prompt, is_open=False)
+        self._prompt = prompt
         self._text = ""  # text of the tokens before ``_end``
         # Tokens are decoded from ``_begin`` on, because a token's text may depend on earlier ones.
         self._begin, self._end = 0, 0
@@ -89,10 +89,17 @@ class StopText:
         if found is None:
             return None
         whole = self._decode(tokens)
-        for match in self._pattern.finditer(whole):
-            if not _is_open(whole[: match.start()], self._begins_in_thought):
-                return whole[: match.end()]
-        return None
+        end = end_of_match(self._pattern, whole, self._prompt)
+        return None if end is None else whole[:end]
+
+
+def end_of_match(pattern: re.Pattern[str], text: str, prompt: str) -> int | None:
+    """Return the end of the first match outside reasoning, which ``prompt`` may open, or None."""
+    begins_in_thought = _is_open(prompt, is_open=False)
+    for match in pattern.finditer(text):
+        if not _is_open(text[: match.start()], begins_in_thought):
+            return match.end()
+    return None
 
 
 def _is_open(text: str, is_open: bool) -> bool:

@@ -68,6 +68,14 @@ class GenerationIdentity:
         definition = f"{_VERSION} {decoding.digest} {self.context} {self.ends} {self.definition}"
         return hashlib.sha256(definition.encode()).hexdigest()[:8]
 
+    def room(self, num_prompt: int, decoding: Decoding) -> int | None:
+        """Return the maximum number of new tokens after a prompt, or None if there is no room."""
+        if self.context is None:
+            return decoding.max_new_tokens
+        left = self.context - num_prompt
+        is_enough = left >= max(1, decoding.min_new_tokens)
+        return min(left, decoding.max_new_tokens) if is_enough else None
+
 
 def generation_identity(entry: ModelEntry, settings: Settings) -> GenerationIdentity:
     """Return the facts that determine an entry's texts, without loading weights."""
@@ -99,27 +107,32 @@ def generator_of(scorer: CausalLM, settings: Settings) -> LocalGenerator:
 
 
 def _generation_identity(source: CausalLMIdentity) -> GenerationIdentity:
-    is_chat = _takes_questions(source)
-    template = str(source.files.tokenizer.chat_template)
-    asked = hashlib.sha256(template.encode()).hexdigest() if is_chat else "plain"
+    is_chat = takes_questions(source.name, source.text_model)
+    asked = template_digest(source.files.tokenizer) if is_chat else "plain"
     return GenerationIdentity(
         name=source.name,
         revision=source.revision,
         context=source.context,
         ends=_ends(source.files),
         is_chat=is_chat,
-        definition=f"{asked} {source.numerics}",
+        definition=f"{asked} {source.files.numerics}",
     )
 
 
-def _takes_questions(source: CausalLMIdentity) -> bool:
-    fill = source.text_model.chat_text
+def template_digest(tokenizer: Any) -> str:
+    """Return a hash of a tokenizer's chat template."""
+    return hashlib.sha256(str(tokenizer.chat_template).encode()).hexdigest()
+
+
+def takes_questions(name: str, text_model: TextModel) -> bool:
+    """Return True if a model has a chat template that shows a question."""
+    fill = text_model.chat_text
     if fill is None:
         return False
     try:
         fill("How much is 1 + 1?")
     except NotMeasurable as error:
-        _log.warning("%s is asked without its chat template: %s", source.name, error)
+        _log.warning("%s is asked without its chat template: %s", name, error)
         return False
     return True
 
@@ -203,22 +216,15 @@ class LocalGenerator:
         prompt = self._tokens(request.prompt)
         if len(prompt) == 0:
             return Generation(request.key, "", "error", 0, "empty")
-        context = self._identity.context
-        room = decoding.max_new_tokens if context is None else context - len(prompt)
-        if room < max(1, decoding.min_new_tokens):
+        limit = self._identity.room(len(prompt), decoding)
+        if limit is None:
             return Generation(request.key, "", "error", 0, "too_long")
-        return Row(request, prompt, min(room, decoding.max_new_tokens))
+        return Row(request, prompt, limit)
 
     def _tokens(self, prompt: str) -> Tokens:
-        """Return the token ids of a prompt; a chat template adds its own start tokens."""
-        model = self._text_model
-        fill = model.chat_text if self._identity.is_chat else None
-        text = fill(prompt) if fill else prompt
-        starts = model.start_text is not None and text.startswith(model.start_text)
-        (tokens,) = model.tokenizer.tokenize([text], fill is None and not starts)
-        if len(tokens.ids) == 0 and model.start_token is not None:
-            return np.array([model.start_token], dtype=np.int64)
-        return tokens.ids
+        is_chat = self._identity.is_chat
+        filled = fill_prompt(self._text_model, prompt, is_chat)
+        return prompt_tokens(self._text_model, filled, is_chat)
 
     def _num_rows(self, longest: Row) -> int:
         """Return the number of rows of the next batch, which begins with the longest row."""
@@ -251,6 +257,20 @@ class LocalGenerator:
         for half in (left[:middle], left[middle:]):
             if half:
                 yield from self._run(half, decoding)
+
+
+def fill_prompt(model: TextModel, prompt: str, is_chat: bool) -> str:
+    """Return a prompt, put into the chat template if ``is_chat``."""
+    return model.chat_text(prompt) if is_chat and model.chat_text else prompt
+
+
+def prompt_tokens(model: TextModel, filled: str, is_chat: bool) -> Tokens:
+    """Return the token ids of a filled prompt; a chat template adds its own start tokens."""
+    starts = model.start_text is not None and filled.startswith(model.start_text)
+    (tokens,) = model.tokenizer.tokenize([filled], not is_chat and not starts)
+    if len(tokens.ids) == 0 and model.start_token is not None:
+        return np.array([model.start_token], dtype=np.int64)
+    return tokens.ids
 
 
 def _decode(tokenizer: Any, tokens: Sequence[int]) -> str:

@@ -3,33 +3,33 @@
 The head is the output layer, which computes logits (hidden size x vocabulary); the body is the rest
 of the model. Head and loss take a quarter of a pass's time. With 50,000 to 250,000 token ids, the
 logits are by far the largest arrays. So the body runs on the whole batch, and the head only on the
-scored positions, a tile at a time. On a GPU, a tile is a block of whole rows. On a CPU, a tile is a
-part of the vocabulary. Its logits stay in the cache, which is 1.4 to 1.7 times as fast.
+scored positions, a tile at a time (``cross_entropy``).
 """
 
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from torch import nn
-from torch.nn import functional
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.activations import NewGELUActivation
 
 from core.errors import ModelLoadError, NotMeasurable
+from models.scoring.cross_entropy import (
+    cross_entropy,
+    linear_cross_entropy,
+    places_in,
+    row_slice,
+)
+from models.scoring.fast import Fast, Fused, Replayed, agrees, fused_version
 from models.scoring.min_k import log_moments
 from models.scoring.scorer import DeviceFull, Losses, Scored, Tokens
 from models.weights.loading import embedding_rows, is_memory_full
-
-# Size of a tile of logits. From 512 to 2,048 rows and 1,024 to 8,192 columns, speeds hardly differ.
-_CPU_ROWS, _CPU_COLUMNS = 512, 2048
-_GPU_BYTES = 2**29  # maximum size of float32 logits at one time; enough rows for full speed
-_GPU_ROWS = 128  # the number of rows is a multiple of this, for fast matrix products
-
 
 _FAILURES = (AttributeError, TypeError, ValueError, LookupError, RuntimeError)
 _UNSPLIT_BYTES = 2**30  # maximum size of a batch's logits if the head cannot run separately
@@ -46,122 +46,31 @@ _WINDOWS = (
 )
 _LARGE = 1e3  # factor to detect caps on logits, which are nearly linear for small logits
 T = TypeVar("T")
-
-
-def cross_entropy(
-    logits: torch.Tensor, targets: torch.Tensor, alphabet: torch.Tensor | None
-) -> torch.Tensor:
-    """Return -ln softmax(logits)[target] of each row.
-
-    Args:
-        logits: (n, vocabulary), any floating dtype.
-        targets: int64 ids, (n,), or (n, m) for m targets per row.
-        alphabet: int64 ids of the softmax (including the targets), or None for all token ids.
-
-    Returns:
-        Losses in nats, with the targets' shape; float64 for float64 logits, otherwise float32.
-    """
-    if alphabet is not None:
-        targets = places_in(alphabet, logits.shape[-1])[targets]
-        logits = logits[:, alphabet]
-    # On some devices, one kernel computes the log-softmax and converts the dtype.
-    logprobs = functional.log_softmax(logits, -1, dtype=at_least_float32(logits.dtype))
-    return -logprobs.gather(-1, targets.view(len(targets), -1)).view(targets.shape)
-
-
-def places_in(alphabet: torch.Tensor, vocabulary: int) -> torch.Tensor:
-    """Return the index of each vocabulary id in the alphabet, int64 (vocabulary,).
-
-    Ids outside the alphabet have the index -1, which ``gather`` rejects.
-    """
-    places = torch.full((vocabulary,), -1, device=alphabet.device)
-    places[alphabet] = torch.arange(len(alphabet), device=alphabet.device)
-    return places
-
-
-def linear_cross_entropy(
-    states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, targets: torch.Tensor
-) -> torch.Tensor:
-    """Return -ln softmax(states @ weight.T + bias)[target] of each row, as ``cross_entropy``.
-
-    Args:
-        states: (n, hidden size).
-        weight: (vocabulary, hidden size), of the same dtype.
-        bias: (vocabulary,) or None.
-        targets: int64 indices of rows of ``weight``, (n,), or (n, m) for m targets per row.
-    """
-    is_tiled = states.device.type == "cpu" and len(weight) > _CPU_COLUMNS
-    rows = _CPU_ROWS if is_tiled else row_slice(states.device, len(weight))
-    parts = zip(torch.split(states, rows), torch.split(targets, rows), strict=True)
-    if is_tiled:
-        return torch.cat([_tiled(part, weight, bias, wanted) for part, wanted in parts])
-    return torch.cat(
-        [
-            cross_entropy(functional.linear(part, weight, bias), wanted, None)
-            for part, wanted in parts
-        ]
-    )
-
-
-def row_slice(device: torch.device, vocabulary: int) -> int:
-    """Return the number of rows of logits to compute at one time."""
-    if device.type == "cpu":
-        return max(1, _CPU_ROWS * 16 * _CPU_COLUMNS // vocabulary)
-    rows = _GPU_BYTES // (4 * vocabulary)
-    return max(1, rows - rows % _GPU_ROWS if rows > _GPU_ROWS else rows)
-
-
-def at_least_float32(dtype: torch.dtype) -> torch.dtype:
-    """Return the dtype, or float32 if the dtype has fewer bits."""
-    return torch.promote_types(dtype, torch.float32)
-
-
-def _tiled(
-    states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, targets: torch.Tensor
-) -> torch.Tensor:
-    dtype = at_least_float32(states.dtype)
-    total = torch.full(states.shape[:1], -torch.inf, dtype=dtype, device=states.device)
-    ids = targets.view(len(targets), -1)
-    wanted = torch.zeros(ids.shape, dtype=dtype, device=states.device)
-    for first in range(0, len(weight), _CPU_COLUMNS):
-        columns = slice(first, first + _CPU_COLUMNS)
-        logits = functional.linear(
-            states, weight[columns], None if bias is None else bias[columns]
-        ).to(dtype)
-        # The target's logit is taken from the tile, so that the sum contains exactly this float and
-        # no loss is below zero.
-        place = ids - first
-        is_here = (place >= 0) & (place < logits.shape[1])
-        found = logits.gather(-1, place.clamp(0, logits.shape[1] - 1))
-        wanted = torch.where(is_here, found, wanted)
-        total = torch.logaddexp(total, _logsumexp_(logits))
-    return (total[:, None] - wanted).view(targets.shape)
-
-
-def _logsumexp_(logits: torch.Tensor) -> torch.Tensor:
-    """Return the log of the sum of exp of each row; overwrite the logits."""
-    # Replace -inf by the lowest finite number, so that a row of only -inf has the sum 0.
-    top = logits.amax(-1, keepdim=True).clamp_(min=torch.finfo(logits.dtype).min)
-    return logits.sub_(top).exp_().sum(-1).log_() + top[:, 0]
+_log = logging.getLogger(__name__)
 
 
 class Forward:
     """Runs a causal model; safe to share between threads.
 
-    In ``model``, activations are replaced by fused kernels with equal results.
+    In ``model``, activations are replaced by fused kernels with equal results. Of ``fast``, only
+    those that pass a test are used; ``means`` names them.
 
     Raises:
         ModelLoadError: the model cannot run.
         NotMeasurable: the output at a position depends on later tokens.
     """
 
-    def __init__(self, model: PreTrainedModel) -> None:
+    def __init__(self, model: PreTrainedModel, fast: Fast | None = None) -> None:
         self._model = model
+        self._fused: Fused | None = None
+        self._replayed: Replayed | None = None
         self.vocabulary = embedding_rows(model)
         self._head: nn.Module | None = _head_alone(model)
         self._linear: _Linear | None = _linear_head(model)
         _fuse_activations(model)
         self._probe()
+        if fast is not None:
+            self._quicken(fast)
 
     @property
     def max_batch_tokens(self) -> int | None:
@@ -181,6 +90,12 @@ class Forward:
     def with_moments(self, inputs: Sequence[Tokens], targets: Sequence[Tokens]) -> list[Scored]:
         """Return losses as ``losses``, and moments in float64; see ``MomentEngine``."""
         return or_device_full(lambda: self._with_moments(inputs, targets))
+
+    @property
+    def means(self) -> dict[str, str]:
+        """The means of head and body, for the record."""
+        head = "chunked" if self._fused is None else fused_version()
+        return {"head": head, "body": "eager" if self._replayed is None else "CUDA graphs"}
 
     @property
     def model(self) -> PreTrainedModel:
@@ -237,6 +152,11 @@ class Forward:
         Return the last hidden states, (rows, width, hidden size), or logits if the head cannot run
         separately. The caller decides whether gradients are computed.
         """
+        if self._replayed is not None and not options:
+            return self._replayed(ids)
+        return self._run_body(ids, **options)
+
+    def _run_body(self, ids: torch.Tensor, **options: torch.Tensor) -> torch.Tensor:
         hidden: torch.Tensor = self.run(ids, use_cache=False, **options)[0]
         return hidden.to(ids.device)  # a model on several devices has its output on the last device
 
@@ -257,6 +177,8 @@ class Forward:
         """
         if self._linear is not None:
             weight, bias = self._linear
+            if self._fused is not None and alphabet is None and targets.dim() == 1:
+                return self._fused(chosen, weight, bias, targets)
             if alphabet is not None:
                 targets = places_in(alphabet, len(weight))[targets]
                 weight, bias = weight[alphabet], None if bias is None else bias[alphabet]
@@ -296,6 +218,25 @@ class Forward:
                 "what the model predicts depends on later tokens, so it gives a text no "
                 "likelihood; only causal language models can be scored"
             )
+
+    @torch.inference_mode()
+    def _quicken(self, fast: Fast) -> None:
+        """Use those of the means that give the results of the plain ones."""
+        ids = torch.arange(96, device=self._model.device).reshape(2, 48) % self.vocabulary
+        states = self._run_body(ids)
+        try:
+            if fast.fused is not None and self._linear is not None:
+                flat = states.flatten(0, 1)
+                self._fused = fast.fused if agrees(fast.fused, flat, *self._linear) else None
+            if fast.capture is not None and self._head is not None:
+                replayed = Replayed(self._run_body, fast.capture, fast.longest)
+                tolerance = 1e-5 if states.dtype.itemsize >= 4 else 2e-2
+                others = ids.flip(0, 1)
+                found = [(replayed.by_graph(each), self._run_body(each)) for each in (ids, others)]
+                if all(_close(*pair, tolerance) for pair in found):
+                    self._replayed = replayed
+        except Exception as error:  # noqa: BLE001 - a foreign kernel raises errors of any class
+            _log.warning("%s: plain passes are used (%r)", type(self._model).__name__, error)
 
     def _splits(self, ids: torch.Tensor, expected: torch.Tensor, tolerance: float) -> bool:
         try:

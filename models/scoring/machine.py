@@ -6,17 +6,21 @@ import contextlib
 import platform
 import re
 import resource
+import statistics
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # torch takes seconds to import, and compressors do not need it
     import torch
+    from transformers import PreTrainedModel
 
+_MATRIX = {"cuda": 8192, "cpu": 512}  # rows of the square matrices of ``matmul_rate``
+_PRODUCTS = 7  # the first two warm up
 _CPU_FACTS = Path("/proc/cpuinfo")
 
 
@@ -51,6 +55,54 @@ def describe_cpu() -> str:
 def library_versions(*names: str) -> dict[str, str]:
     """Return the versions of tidemark and of the named libraries."""
     return {name: version(name) for name in ("tidemark", *names)}
+
+
+@cache
+def matmul_rate(device: torch.device, dtype: torch.dtype) -> float | None:
+    """Return the median rate of a large matrix product in operations per second.
+
+    Return None if the device has too little memory, or no such product.
+    """
+    import torch
+
+    size = _MATRIX.get(device.type, 512)
+    wait: Any = torch.cuda.synchronize if device.type == "cuda" else (lambda: None)
+    took = []
+    try:
+        a, b = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
+        for _ in range(_PRODUCTS):
+            wait()
+            began = time.perf_counter()
+            torch.mm(a, b)
+            wait()
+            took.append(time.perf_counter() - began)
+    except RuntimeError:
+        return None
+    return 2.0 * size**3 / statistics.median(took[2:])
+
+
+def active_parameters(model: PreTrainedModel) -> int:
+    """Count the parameters that a token is multiplied by.
+
+    A separate input embedding is looked up, so it does not count. Of the experts of a mixture, the
+    share that the configuration states counts.
+    """
+    config = model.config.get_text_config()
+    routed = getattr(config, "num_experts_per_tok", None)
+    names = ("num_local_experts", "num_experts", "n_routed_experts")
+    experts = next((n for name in names if (n := getattr(config, name, None))), None)
+    share = routed / experts if routed and experts else 1.0
+    head: Any = model.get_output_embeddings()  # type: ignore[no-untyped-call]
+    embedding: Any = model.get_input_embeddings()
+    is_tied = head is not None and head.weight is embedding.weight
+    skipped = None if is_tied else embedding.weight
+    return round(
+        sum(
+            weight.numel() * (share if ".experts." in name else 1.0)
+            for name, weight in model.named_parameters()
+            if weight is not skipped
+        )
+    )
 
 
 @dataclass

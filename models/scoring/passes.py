@@ -217,7 +217,8 @@ class DocumentRun(Run):
         if self.protocol.charges_every_token:
             self.tally.add_beginnings(tokens, [own.nats for own in scored])
         document_id = block.documents[number].document_id
-        if document_id in self.tally.chosen:
+        is_exact = self.protocol.sums == "float64"
+        if document_id in self.tally.chosen and is_exact:
             self.tally.token_losses += [
                 TokenLosses(document_id, index, tokens, window.first, own)
                 for index, (window, own) in enumerate(zip(plan, scored, strict=True))
@@ -226,7 +227,7 @@ class DocumentRun(Run):
         for window, own in zip(plan, scored, strict=True):
             chunks.append(
                 measured(
-                    nats=float(own.nats.sum()),
+                    nats=float(own.nats.sum()) if is_exact else bf16_sum(own.nats),
                     num_tokens=window.num_scored,
                     num_chars=int(tokens.chars[window.end] - tokens.chars[covered]),
                     num_bytes=int(tokens.bytes[window.end] - tokens.bytes[covered]),
@@ -237,6 +238,13 @@ class DocumentRun(Run):
 
     def _last_rows(self) -> list[Row]:
         return []
+
+
+def bf16_sum(nats: Losses) -> float:
+    """Return the sum as torch computes it for bfloat16: rounded addends, and a rounded sum."""
+    import torch
+
+    return float(torch.from_numpy(nats).bfloat16().sum())
 
 
 @dataclass

@@ -43,6 +43,8 @@ class ScoringProtocol:
         joined_by: text between the documents of one stream, or None if there is no stream.
         max_stream_bytes: maximum size of the stream; it ends after the last document that fits.
         full_windows: number of first windows whose second to last tokens are all scored.
+        sums: dtype of a window's token losses and of their sum. ``bfloat16`` is for comparison with
+            peers only.
     """
 
     name: str
@@ -59,6 +61,7 @@ class ScoringProtocol:
     joined_by: str | None = None
     max_stream_bytes: int | None = None
     full_windows: int = 1
+    sums: Literal["float64", "bfloat16"] = "float64"
 
     @property
     def digest(self) -> str:

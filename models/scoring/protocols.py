@@ -270,6 +270,7 @@ _STRIDED = ("sliding", "stream", "opencompass-swce", "llm-compressive-sw")
 _FAMILY_OF = {
     name: "disjoint" for name in _TABLE if name in ("default", "own-context") or "disjoint" in name
 }
+_BF16 = "-bf16"  # end of the names of variants with sums in bfloat16
 _VARIANT = re.compile(r"([a-z][a-z-]*[a-z])((?:-[1-9][0-9]{0,8}){0,3})")
 
 
@@ -284,9 +285,12 @@ def get_protocol(
     """Return the protocol of a name, or its variant with another context or stride in tokens.
 
     ``name`` may also be a variant's name (``sliding-1024-256``). A disjoint protocol with a stride
-    becomes a sliding protocol. If only a context is given, the stride is a quarter of the context.
+    becomes a sliding protocol. The suffix ``-bf16`` means sums in bfloat16. If only a context is
+    given, the stride is a quarter of the context.
     Raise UnknownName if no protocol has the name, and UsageError if it has no such variant.
     """
+    if name.endswith(_BF16):
+        return _with_bf16_sums(get_protocol(name.removesuffix(_BF16), context, stride))
     if name in _TABLE:
         known = _TABLE[name]
         if context in (None, known.context) and stride in (None, known.stride):
@@ -302,6 +306,23 @@ def get_protocol(
     context = named[0] if context is None else context
     stride = named[1] if stride is None else stride
     return _variant(match[1], context, stride, named[2])
+
+
+def _with_bf16_sums(protocol: ScoringProtocol) -> ScoringProtocol:
+    """Return a protocol of Uncheatable Eval with its sums in bfloat16, for comparison only."""
+    if not protocol.name.startswith("uncheatable"):
+        raise UsageError(
+            f"protocol {protocol.name} has no variant with sums in bfloat16; only those of "
+            "Uncheatable Eval have one"
+        )
+    return replace(
+        protocol,
+        name=f"{protocol.name}{_BF16}",
+        description=f"{protocol.description} Each token's loss and each chunk's sum are rounded to "
+        "bfloat16 (8 bits), by up to 0.4 %, as Uncheatable Eval does for weights in bfloat16. For "
+        "comparison with its figures only.",
+        sums="bfloat16",
+    )
 
 
 def _variant(

@@ -257,6 +257,8 @@ class ScorerFacts(NamedTuple):
     Attributes:
         dtype: dtype of the weights; empty if there are no weights.
         batch_tokens: current maximum number of tokens of a batch, or None without batches.
+        active_parameters: number of parameters that a token is multiplied by, or None if unknown.
+        matmul_flops: measured rate of matrix products in operations per second, or None.
     """
 
     device: str
@@ -264,6 +266,8 @@ class ScorerFacts(NamedTuple):
     batch_tokens: int | None
     versions: Mapping[str, str]
     tokenizer: TokenizerFacts | None
+    active_parameters: int | None = None
+    matmul_flops: float | None = None
 
 
 class Identity(Protocol):

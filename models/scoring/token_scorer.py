@@ -19,9 +19,16 @@ import pyarrow as pa
 from core.errors import ModelError, NotMeasurable
 from core.settings import Settings
 from models.catalogue import ModelEntry
+from models.scoring.fast import fast_for
 from models.scoring.forward import Forward
 from models.scoring.guarded import GuardedEngine
-from models.scoring.machine import describe_device, library_versions, name_of_dtype
+from models.scoring.machine import (
+    active_parameters,
+    describe_device,
+    library_versions,
+    matmul_rate,
+    name_of_dtype,
+)
 from models.scoring.passes import DocumentRun, Run, StreamRun, read_blocks
 from models.scoring.protocol import ScoringProtocol
 from models.scoring.row_check import check_rows
@@ -209,7 +216,7 @@ class CausalLM(TokenScorer):
             name=name or default,
             revision=files.revision,
             context=files.context,
-            numerics=files.numerics,
+            numerics=f"{files.numerics} fast" if _is_fast(files, settings) else files.numerics,
             files=files,
         )
 
@@ -227,12 +234,18 @@ class CausalLM(TokenScorer):
         files = identity.files
         versions = library_versions(*LIBRARIES)
         engine: Engine
+        num_active, rate = None, None
         try:
             if is_trusted:
                 engine = guarded = GuardedEngine(files)
                 versions["guard"] = f"{_what_is_run(files)}; {guarded.guard}"
             else:
-                engine = Forward(load_weights(files))
+                model = load_weights(files)
+                is_fast = _is_fast(files, settings)
+                fast = fast_for(files.device, model.num_parameters(), files.context)
+                engine = forward = Forward(model, fast if is_fast else None)
+                versions |= forward.means if is_fast else {}
+                num_active, rate = active_parameters(model), matmul_rate(files.device, files.dtype)
         except ModelError as error:
             raise type(error)(f"{identity.name}: {error}") from error
         usual = _CPU_TOKENS if files.device.type == "cpu" else _GPU_TOKENS
@@ -242,6 +255,8 @@ class CausalLM(TokenScorer):
             batch_tokens=settings.batch_tokens or usual,
             versions=versions,
             tokenizer=identity.text_model.facts,
+            active_parameters=num_active,
+            matmul_flops=rate,
         )
         return cls(identity, identity.text_model, engine, facts)
 
@@ -254,6 +269,11 @@ def identify_causal_lm(entry: ModelEntry, settings: Settings) -> CausalLMIdentit
 def load_causal_lm(entry: ModelEntry, settings: Settings) -> CausalLM:
     """Load the model of an entry; errors are those of ``CausalLM.identify``."""
     return CausalLM.load(entry.location, entry.revision, settings, entry.name, entry.is_trusted)
+
+
+def _is_fast(files: CheckpointFiles, settings: Settings) -> bool:
+    is_plain = settings.kernels == "plain" or files.is_trusted
+    return not is_plain and files.device.type == "cuda"
 
 
 def _what_is_run(files: CheckpointFiles) -> str:

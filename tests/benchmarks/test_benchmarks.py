@@ -20,7 +20,7 @@ from benchmarks.warehouse import generated_losses
 from benchmarks.warehouse import landing as warehouse
 from core.errors import ModelError
 from core.schemas.tables import LOSSES, validate
-from crawlers.contract import list_sources
+from crawlers.registry import list_sources
 
 
 def timing(name: str, *seconds: float, baseline: str | None = None) -> Timing:

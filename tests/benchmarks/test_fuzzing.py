@@ -8,8 +8,9 @@ import pytest
 from benchmarks.fuzzing import runs
 from benchmarks.fuzzing.runs import Fuzz, list_names
 from crawlers import hackernews
-from crawlers.contract import CrawlContext, Drop, Item, list_sources
+from crawlers.contract import CrawlContext, Drop, Item
 from crawlers.questions.contract import list_question_sources
+from crawlers.registry import list_sources
 from tests.conftest import SHARED
 
 NUM_ANSWERS = 300  # mutated responses a source; docs/testing.md has the command for more

@@ -10,7 +10,7 @@ from crawlers import wikinews
 from crawlers.text import articles, wikitext
 from crawlers.text.cleaning import clean
 from crawlers.text.code import read_readme
-from crawlers.text.latex import read_latex
+from crawlers.text.latex.reader import read_latex
 
 Tidemark = Callable[..., Any]
 PAPER = "\\documentclass{article}\\begin{document}\\maketitle %s\\end{document}"

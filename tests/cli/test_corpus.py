@@ -130,3 +130,27 @@ def test_monitored_pages_are_compared_one_by_one(tidemark: Tidemark, sites: Web)
     assert rows[0]["first"] == rows[0]["previous"]
     again = tidemark("compare-texts", "--against", "first", "--source", "wikipedia_monitored")
     assert again.out == "0 of 2 comparisons made, 2 were landed already\n"
+
+
+def test_a_landed_document_leads_to_its_text(tidemark: Tidemark, tmp_path: Path) -> None:
+    file = tmp_path / "texts.jsonl"
+    fields = {
+        "title": "Sand [1]",
+        "url": "https://example.org/sand",
+        "date": "2023-05-17T01:02:03Z",
+    }
+    texts = [{"id": f"t{i}", "text": f"sand and tide {i} " * 30, **fields} for i in range(2)]
+    file.write_text("\n".join(map(json.dumps, texts)))
+    tidemark("import-texts", str(file), "--source", "notes", "--undated").expect(0)
+    tidemark("score", "--model", "control:zstd").expect(0)
+    listed = "select document_id, title, url, event_date, native_id from documents order by ALL"
+    found = json.loads(tidemark("sql", listed, "--format", "json").expect(0).out)
+    assert {row["native_id"] for row in found} == {"t0", "t1"}
+    for row in found:
+        assert (row["title"], row["url"]) == (fields["title"], fields["url"])
+        assert row["event_date"] == "2023-05-17"
+        ran = tidemark("corpus", "text", row["document_id"]).expect(0)
+        assert ran.out == f"sand and tide {row['native_id'][1]} " * 30 + "\n"
+        assert "Sand [1]" in ran.err and "notes undated, version 1" in ran.err
+    refused = tidemark("corpus", "text", "nowhere").expect(2)
+    assert "no sealed text" in refused.err

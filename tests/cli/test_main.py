@@ -23,7 +23,7 @@ TIDEMARK = Path(sys.executable).parent / "tidemark"
 @pytest.mark.parametrize(
     ("command", "says"),
     [
-        ("crawl -s nope --month 2024-01", "unknown source 'nope'; known: arxiv, "),
+        ("crawl -s nope --month 2024-01", "unknown source 'nope'; known: ao3, arxiv, "),
         ("crawl --month 2024-13", "'2024-13' is not a month; expected YYYY-MM"),
         ("crawl --month 01/2024", "expected YYYY-MM"),
         ("crawl --month 2999-01", "2999-01 is not over yet; the latest complete month"),
@@ -126,9 +126,13 @@ def test_help_tells_more_than_the_name(tidemark: Tidemark, command: str) -> None
 
 def test_listings(tidemark: Tidemark, home: Path) -> None:
     assert tidemark("version").out.strip()[0].isdigit()
-    sources = tidemark("sources", "list").out
-    assert "wikipedia_new" in sources
-    assert "https://en.wikipedia.org" in sources
+    assert "needs permission" in tidemark("sources", "list").out
+    facts = json.loads(tidemark("sources", "list", "--json").out)
+    sources = {each["source"]: each for each in facts}
+    assert sources["wikipedia_new"]["sites"]["wikipedia"] == "https://en.wikipedia.org"
+    assert sources["bbc"]["status"] == "needs permission"
+    assert sources["edgar"]["stands_in_for"] == "yahoo_finance"
+    assert sources["manifold"]["kind"] == "questions"
     assert "default" in tidemark("protocols", "list").out
     assert "control:zstd" in tidemark("models", "list").out
     assert not home.exists()  # a listing creates nothing
@@ -174,7 +178,13 @@ def test_crawl_score_sql_and_report(tidemark: Tidemark, home: Path, sites: Web) 
     asked = len(sites.requests)
     assert tidemark(*crawl).code == 0
     assert len(sites.requests) == asked, "what is sealed was asked for again"
-    assert "2024-01 … 2024-02 (2)" in tidemark("sources", "list").out
+    [arxiv] = [
+        each
+        for each in json.loads(tidemark("sources", "list", "--json").out)
+        if each["source"] == "arxiv"
+    ]
+    assert arxiv["sealed_months"] == ["2024-01", "2024-02"]
+    assert (arxiv["last_sealed"], arxiv["last_outcome"]) == ("2024-02", "complete")
 
     tidemark("score", "-m", "control:zstd", "-m", "control:gzip").expect(0, out="8 cells landed\n")
     assert tidemark("score", "-m", "control:zstd").out == "0 cells landed\n"

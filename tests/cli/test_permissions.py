@@ -13,8 +13,8 @@ from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers import wikinews
-from crawlers.contract import list_sources
 from crawlers.crawling.crawl import crawl_partition
+from crawlers.registry import list_sources
 from instruments.planning import check_request
 from simulator.server import Web
 
@@ -115,7 +115,7 @@ def test_all_sources_are_all_that_may_be_crawled(
 
 
 def _without(month: Month) -> set[str]:
-    from crawlers.contract import load_crawler
+    from crawlers.registry import load_crawler
 
     return {name for name in list_sources() if load_crawler(name).INFO.lacks(month)}
 

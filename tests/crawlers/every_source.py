@@ -18,11 +18,12 @@ from core.errors import PartitionHeld, SourceError
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers.contract import Document, Medium, SourceInfo, list_sources, load_crawler
+from crawlers.contract import Document, Medium, SourceInfo
 from crawlers.crawling import crawl as crawl_module
 from crawlers.crawling.crawl import crawl_partition
 from crawlers.questions.contract import list_question_sources, load_question_crawler
 from crawlers.questions.crawl import crawl_questions
+from crawlers.registry import list_sources, load_crawler
 from simulator.server import Request, Response, Web, running, serve
 from simulator.world import World
 from tests.crawlers.questions import scene as questions
@@ -177,7 +178,7 @@ from pathlib import Path
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers.contract import load_crawler
+from crawlers.registry import load_crawler
 from crawlers.crawling.crawl import crawl_partition
 
 settings = Settings.model_validate_json(sys.argv[1])

@@ -82,7 +82,7 @@ def toy_url(tree: Path) -> Iterator[str]:
 
 
 def test_the_catalogue_knows_the_new_source(tree: Path) -> None:
-    assert "Letters of a town that does not exist" in run(tree, *CLI, "sources", "list")
+    assert "Letters of a town that does not exist" in run(tree, *CLI, "sources", "list", "--json")
 
 
 def test_the_new_source_is_crawled_and_simulated(tree: Path, toy_url: str) -> None:

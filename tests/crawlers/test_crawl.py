@@ -36,9 +36,10 @@ from core.errors import (
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers.contract import DROP_REASONS, Repeat, load_crawler
+from crawlers.contract import DROP_REASONS, Repeat
 from crawlers.crawling.crawl import crawl_partition
 from crawlers.crawling.manifest import lack_of
+from crawlers.registry import load_crawler
 from crawlers.text.cleaning import CLEANER_VERSION
 from crawlers.web.pacing import CircuitOpen
 from simulator.server import Fault, Request, Response, Web

@@ -18,8 +18,8 @@ from typing import get_args
 import pytest
 
 from core.errors import AccessRefused
-from crawlers.contract import list_sources
 from crawlers.git import binary as git
+from crawlers.registry import list_sources
 from crawlers.web import pacing
 from crawlers.web.raw_cache import Fetched, RawCache
 from crawlers.web.urls import is_covered

@@ -15,7 +15,7 @@ from core.errors import AccessRefused, TokenRefused
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers.contract import Crawler, SourceInfo, list_sources, load_crawler
+from crawlers.contract import Crawler, SourceInfo
 from crawlers.questions.contract import (
     QuestionCrawler,
     QuestionSourceInfo,
@@ -23,6 +23,7 @@ from crawlers.questions.contract import (
     load_question_crawler,
 )
 from crawlers.questions.crawl import require_token
+from crawlers.registry import list_sources, load_crawler
 from crawlers.web.shapes import Difference, compare
 from simulator.server import Request, Response, Web, serve, serve_sites
 from simulator.sites import metaculus, wikimedia

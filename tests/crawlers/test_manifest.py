@@ -8,8 +8,9 @@ from core.corpus.partition import Partition
 from core.errors import EmptyPartition, TidemarkError
 from core.month import Month
 from crawlers import github_trending
-from crawlers.contract import Drop, Failure, Repeat, list_sources, load_crawler
+from crawlers.contract import Drop, Failure, Repeat
 from crawlers.crawling.manifest import Ledger, cleaned_regime
+from crawlers.registry import list_sources, load_crawler
 from crawlers.text.cleaning import CLEANER_VERSION
 
 MARCH = Partition("wikipedia", Month("2024-03"))

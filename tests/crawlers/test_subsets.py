@@ -10,8 +10,8 @@ from core.errors import UnknownName
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers.contract import is_source, load_crawler
 from crawlers.crawling.crawl import crawl_partition
+from crawlers.registry import is_source, load_crawler
 from simulator.repositories import LICENCES, Commit, Repository
 from simulator.server import Web, serve
 from simulator.sites.github_api import Site

@@ -12,8 +12,8 @@ from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.apis.mediawiki import PACE
-from crawlers.contract import list_sources, load_crawler
 from crawlers.crawling.crawl import crawl_partition
+from crawlers.registry import list_sources, load_crawler
 from crawlers.web import pacing
 from simulator.limits import AT_ONCE, Limits, limit_wikimedia
 from simulator.server import Web, running, serve_sites

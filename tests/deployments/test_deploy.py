@@ -13,7 +13,7 @@ from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary
 from pydantic import SecretStr
 
 from core.errors import OrchestrationError
-from crawlers.contract import list_sources
+from crawlers.registry import list_sources
 from deployments.automations import zombies
 from deployments.deploy import Change, Deployed, deploy
 from simulator.server import Request, Response
@@ -26,9 +26,10 @@ USER, PASSWORD = "admin", "pass word"
 AUTH = f"{USER}:{PASSWORD}"
 SECRET = "T0k3n-of-the-webhook"
 FIXED = [
-    "backfill/backfill", "forecast/all-gpus", "forecast/forecast", "forecast/one-gpu",
+    "backfill/backfill", "forecast/all-gpus", "forecast/apis", "forecast/forecast",
+    "forecast/one-gpu",
     "monthly/monthly", "report/report", "score/all-gpus", "score/score", "scylla/all-gpus",
-    "scylla/one-gpu", "scylla/scylla",
+    "scylla/apis", "scylla/one-gpu", "scylla/scylla",
 ]  # fmt: skip
 
 pytestmark = pytest.mark.timeout(600)  # the first test waits for a server, too
@@ -150,7 +151,8 @@ def test_an_empty_server_gets_all_that_a_month_needs(first: str, api: Api) -> No
     assert sorted(deployments) == sorted([*FIXED, *(f"crawl/{each}" for each in list_sources())])
     for name, each in deployments.items():
         on_gpu = name.endswith("one-gpu") or name == "score/score"
-        pool = "gpu-all" if name.endswith("all-gpus") else "gpu" if on_gpu else "crawl"
+        pool = {"all-gpus": "gpu-all", "apis": "api"}.get(name.partition("/")[2])
+        pool = pool or ("gpu" if on_gpu else "crawl")
         assert each["work_pool_name"] == pool
         assert each["tags"] == ["tidemark"]
         assert each["job_variables"]["env"] == {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}

@@ -1,5 +1,6 @@
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,17 @@ def test_profiles_choose_who_scores() -> None:
     assert workers("gpu") == {"crawl-worker", "gpu-worker"}
     assert workers("gpus") == {"crawl-worker", "gpus-worker"}
     assert workers("") == {"crawl-worker"}
+
+
+def test_only_the_worker_of_models_behind_servers_reads_their_keys(tmp_path: Path) -> None:
+    folder = tmp_path / "deployments"
+    shutil.copytree(COMPOSE.parent, folder)
+    shutil.copy(ROOT / "Dockerfile", tmp_path)
+    (folder / "api.env").write_text("TIDEMARK_API_KEYS__SIM=planted")
+    variables = {**SECRETS, "COMPOSE_PROFILES": "api,cpu"}
+    services = read_services(folder / COMPOSE.name, variables)
+    read = {name for name, each in services.items() if "TIDEMARK_API_KEYS__SIM" in each.settings}
+    assert read == {"api-worker"}
 
 
 def test_services_come_after_what_they_depend_on() -> None:

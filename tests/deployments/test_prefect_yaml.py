@@ -11,7 +11,7 @@ from prefect.utilities.schema_tools.validation import ValidationError, validate
 
 from core.errors import MalformedInput
 from core.month import Month
-from crawlers.contract import list_sources, load_crawler
+from crawlers.registry import list_sources, load_crawler
 from deployments.automations import zombies
 from deployments.prefect_yaml import PREFECT_YAML, Deployment, is_ours, read_deployments
 from models.scoring.protocols import list_protocols
@@ -82,11 +82,12 @@ def test_heartbeats_come_often_enough_not_to_be_missed() -> None:
     assert silence >= dt.timedelta(minutes=5, seconds=3 * max(frequency))
 
 
-def test_models_of_every_instrument_have_both_pools() -> None:
+def test_models_of_every_instrument_have_all_pools() -> None:
     pools = {each.full_name: each.work_pool.name for each in DEPLOYMENTS}
     for flow, single in (("score", "score"), ("forecast", "one-gpu"), ("scylla", "one-gpu")):
         assert pools[f"{flow}/{single}"] == "gpu"
         assert pools[f"{flow}/all-gpus"] == "gpu-all"
+    assert pools["forecast/apis"] == pools["scylla/apis"] == "api"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import models.compressors
 import models.scoring.token_scorer
 import simulator.sites
 from cli.main import main
-from crawlers.contract import list_sources, load_crawler
+from crawlers.registry import list_sources, load_crawler
 from tests.forks import serve
 
 WARM = (instruments.losses, models.scoring.token_scorer, models.compressors, simulator.sites)

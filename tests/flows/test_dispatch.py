@@ -218,6 +218,37 @@ def test_models_that_answer_questions_have_child_runs_that_the_server_accepts(
         assert record.finish("").cells == 1
 
 
+def test_models_behind_servers_share_one_run_that_is_given_up_for_all(
+    client: SyncPrefectClient, store: Store, quick: Settings
+) -> None:
+    served = {"kind": "api", "location": "http://127.0.0.1:1", "served_name": "m"}
+    for name in ("first", "second"):
+        add_model(ModelEntry(name=name, **served), quick)  # type: ignore[arg-type]
+    record, given = RunRecord(store, "apis"), {"puzzles": None, "options": {}}
+    record.begin(
+        RunRequest(
+            run="apis", started_at=dt.datetime.now(dt.UTC), months=(), sources=(), protocol="",
+            models=("first", "gpt2", "second"), stages=("solve",), parameters=given,
+        )
+    )  # fmt: skip
+    look(record, quick, times=2)
+    runs = {run.work_pool_name: run for run in parts_of(client, "apis")}
+    models = {pool: run.parameters["models"] for pool, run in runs.items()}
+    assert models == {"api": ["first", "second"], "gpu": ["gpt2"]}
+    record.settle("solve", "first", Outcome(done=1))
+    record.settle("solve", "gpt2", Outcome(done=1))
+    look(record, quick)
+    assert len(parts_of(client, "apis")) == 2, "the same run asks the second model"
+    for number in (1, 2, 3):
+        look(record, quick, times=number + 1)
+        crash(client, record)
+    look(record, quick, times=5)
+    outcomes = record.outcomes("solve")
+    assert outcomes["first"].holes == (), "what was done stays"
+    [hole] = outcomes["second"].holes
+    assert hole.startswith("solve first, second: 3 flow runs have not done it")
+
+
 @flow(name="waiting")
 def wait(record: RunRecord, settings: Settings, server: PrefectServer) -> str:
     def come_back() -> None:

@@ -1,18 +1,10 @@
 """Secrets of the environment are in nothing that a command writes, prints or starts."""
 
-import base64
-import contextlib
 import subprocess
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import quote
 
-import duckdb
-import psutil
-import pyarrow.parquet as pq
 import pytest
-import zstandard
 
 from core.storage.store import Store
 from simulator.server import Web
@@ -20,6 +12,7 @@ from simulator.sites import github_api, metaculus, openai_api
 from tests.commands import TIDEMARK
 from tests.crawlers.questions.scene import permit
 from tests.flows.apis import write_entry
+from tests.flows.planted import places_of, texts_of, watched_processes
 
 SITES = {
     "TIDEMARK_TOKENS__GITHUB_API": github_api.TOKEN,
@@ -50,61 +43,23 @@ class Watched:
         }  # fmt: skip
         self._folder = home.parent
         self.seen = ""
-        self._arguments: set[str] = set()
 
     def run(self, command: str, secrets: Mapping[str, str]) -> int:
         environment = {**self._environment, **OTHERS, **secrets}
-        started = subprocess.Popen(
-            [TIDEMARK, *command.split()], env=environment, cwd=self._folder,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )  # fmt: skip
-        end = threading.Event()
-        watcher = threading.Thread(
-            target=self._list_processes, args=(psutil.Process(started.pid), end)
-        )
-        watcher.start()
-        output = started.communicate()[0]
-        end.set()
-        watcher.join()
-        self.seen += f"$ {command}\n{output}" + "\n".join(self._arguments)
-        return started.returncode
-
-    def _list_processes(self, process: psutil.Process, end: threading.Event) -> None:
-        while not end.wait(0.05):
-            with contextlib.suppress(psutil.Error):
-                for each in [process, *process.children(recursive=True)]:
-                    self._arguments.add(" ".join(each.cmdline()))
-
-
-def texts_of(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield the name and the decompressed content of each file below a folder."""
-    for path in (path for path in folder.rglob("*") if path.is_file()):
-        data = path.read_bytes()
-        if path.suffix == ".zst":
-            data = zstandard.ZstdDecompressor().decompress(data)
-        yield str(path), data.decode("latin-1")
-        if path.suffix == ".parquet":
-            yield str(path), str(pq.read_table(path).to_pylist())
-        if path.suffix == ".duckdb":
-            with duckdb.connect(path, read_only=True) as connection:
-                for name in connection.sql("select schema || '.' || name from (show all tables)"
-                                           ).fetchall():  # fmt: skip
-                    yield f"{path} {name[0]}", str(connection.sql(f"from {name[0]}").fetchall())
-
-
-def forms(secret: str) -> set[str]:
-    raw = secret.encode()
-    return {
-        secret, quote(secret, safe=""), base64.b64encode(raw).decode().rstrip("=")[:-1], raw.hex(),
-    }  # fmt: skip
+        with watched_processes() as arguments:
+            done = subprocess.run(
+                [TIDEMARK, *command.split()], env=environment, cwd=self._folder,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+            )  # fmt: skip
+        self.seen += f"$ {command}\n{done.stdout}" + "\n".join(arguments)
+        return done.returncode
 
 
 def expect_hidden(watched: Watched, folder: Path) -> None:
     texts = [("what is printed, and arguments", watched.seen), *texts_of(folder)]
     assert len(texts) > 5
     for name, secret in {**SITES, **OTHERS, **{f"wrong {k}": v for k, v in WRONG.items()}}.items():
-        shown = {where for form in forms(secret) for where, text in texts if form in text}
-        assert not shown, f"{name} is in {sorted(shown)[:3]}"
+        assert not places_of(secret, texts), name
 
 
 @pytest.fixture

@@ -65,6 +65,13 @@ def test_compressors_and_servers_need_no_gpu(settings: Settings) -> None:
     assert pool_of("control:xz", fleet_of(80, 80), settings) == "gpu"
 
 
+def test_models_behind_servers_wait_for_no_gpu() -> None:
+    api = Work("api", "api", 1, 1.0)
+    missing = ["big", "slow", "api"]
+    assert may_start([BIG, SLOW, api], missing, set()) == ["big", "api"]
+    assert may_start([BIG, SLOW, api], missing, {"big"}) == missing
+
+
 def test_the_parameters_of_a_folder_are_those_of_its_files(
     settings: Settings, tiny_model: Path
 ) -> None:

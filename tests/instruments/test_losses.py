@@ -1,6 +1,7 @@
 import datetime as dt
 import itertools
 import shutil
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -31,6 +32,8 @@ from models.catalogue import ModelEntry, find_model
 from models.scoring import machine as meter
 from models.scoring.forward import Forward
 from models.scoring.scorer import DeviceFull, Losses, Tokens
+from models.weights.hub import find_cached
+from tests.conftest import Hub
 
 Sealer = Callable[..., Seal]
 JANUARY, FEBRUARY = Month("2024-01"), Month("2024-02")
@@ -139,6 +142,22 @@ def test_one_model_is_held_at_a_time(settings: Settings) -> None:
         assert other.name == "control:gzip"
     with loaded.hold(scorer_of, zstd, revision["control:zstd"], settings) as anew:
         assert anew is not first
+
+
+def test_the_next_models_files_are_fetched_once_the_present_one_is_loaded(
+    settings: Settings, canary: str, hub: Hub
+) -> None:
+    near = settings.model_copy(update={"sites": hub.sites})
+    hub.site.add("someone/tiny", Path(canary))
+    coming, present = (find_model(name, near) for name in ("someone/tiny", "control:zstd"))
+    holder = ModelHolder()
+    holder.expect(coming, near)
+    assert hub.web.requests == []
+    holder.get(scorer_of, present, near)
+    for thread in threading.enumerate():
+        if thread.daemon and thread.name.startswith("prefetch"):
+            thread.join()
+    assert find_cached("someone/tiny", None, False) is not None
 
 
 def test_another_budget_is_not_scored_with_the_old_one(settings: Settings, canary: str) -> None:

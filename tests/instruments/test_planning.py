@@ -5,7 +5,7 @@ import pytest
 from core.errors import FutureMonth, UnknownName, UsageError
 from core.month import Month
 from core.settings import Settings
-from crawlers.contract import list_sources
+from crawlers.registry import list_sources
 from instruments.planning import ONLY_COMPRESSORS, check_request, find_inaccessible, plan_crawl
 
 MONTHS = [Month("2024-01"), Month("2024-02")]
@@ -42,7 +42,7 @@ def test_months_that_a_source_does_not_have_are_left_out(settings: Settings) -> 
 
 
 def test_unknown_names_are_refused(settings: Settings) -> None:
-    with pytest.raises(UnknownName, match="unknown source 'nope'; known: arxiv"):
+    with pytest.raises(UnknownName, match="unknown source 'nope'; known: ao3, arxiv"):
         check_request(MONTHS, ["arxiv", "nope"], None, settings)
     with pytest.raises(UnknownName, match="unknown model 'nope'"):
         check_request(MONTHS, None, ["control:zstd", "nope"], settings)

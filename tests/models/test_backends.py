@@ -127,6 +127,6 @@ def test_abilities_are_those_that_each_file_states() -> None:
         "control": (True, False, False, False),
         "fake": (True, False, False, False),
         "reference": (True, True, True, True),
-        "remote": (True, True, False, False),
+        "remote": (True, True, True, False),
         "rwkv": (True, True, True, False),
     }

@@ -16,13 +16,15 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 import models.servers.http
 from core.errors import ModelError, ModelLoadError, NotMeasurable, UsageError
 from core.settings import Settings
-from models.backends import identify, load_scorer
+from models.backends import identify, identify_texts, load_generator, load_scorer
 from models.catalogue import ModelEntry, kind_of
+from models.generation import Decoding, Generation, GenerationRequest
 from models.options.answering import load_answerer
 from models.options.protocols import get_answer_protocol
 from models.remote import RemoteEngine, load_remote, open_remote, read_losses
 from models.scoring.protocols import get_protocol
 from models.scoring.token_scorer import CausalLM
+from models.servers.budget import Budget
 from simulator.faults import Fault, FaultKind
 from simulator.server import Request, Response, Site, Web, as_json, serve_sites
 from tests.models.conftest import BatchOf, CopyOf, question
@@ -103,10 +105,12 @@ class LikelihoodServer(Site):
 
     def complete(self, body: Any) -> Response:
         prompt = body["prompt"]
-        assert (body["prompt_logprobs"], body["max_tokens"]) == (0, 1)
         if self.max_model_len is not None and len(prompt) + 1 > self.max_model_len:
             message = f"This model's maximum context length is {self.max_model_len} tokens."
             return as_json({"error": {"message": message, "code": 400}}, 400)
+        if "prompt_logprobs" not in body:
+            return self.write(body)
+        assert (body["prompt_logprobs"], body["max_tokens"]) == (0, 1)
         with torch.inference_mode():
             logits = self.model(torch.tensor([prompt])).logits[0].double()
         rows = torch.log_softmax(logits, dim=-1)
@@ -119,6 +123,20 @@ class LikelihoodServer(Site):
         usage = {"prompt_tokens": len(prompt), "completion_tokens": 1}
         answer = {"id": "cmpl-1", "model": self.name, "choices": [choice], "usage": usage}
         return as_json(self.spoil(answer, prompt))
+
+    def write(self, body: Any) -> Response:
+        """Continue a prompt with the most likely tokens, as vLLM does at temperature 0."""
+        assert (body["temperature"], body["top_k"], body["add_special_tokens"]) == (0, -1, False)
+        ids = torch.tensor([body["prompt"]])
+        made = self.model.generate(
+            ids, attention_mask=torch.ones_like(ids), do_sample=False, pad_token_id=1,
+            max_new_tokens=body["max_tokens"], min_new_tokens=body["min_tokens"],
+        )[0, ids.shape[1] :].tolist()  # fmt: skip
+        text = self.tokenizer.decode(made, skip_special_tokens=True)
+        finish = "stop" if made[-1] == self.tokenizer.eos_token_id else "length"
+        choice = {"index": 0, "text": text, "finish_reason": finish, "prompt_logprobs": None}
+        answer = {"choices": [choice], "usage": {"completion_tokens": len(made)}}
+        return as_json(self.spoil(answer, body["prompt"]))
 
 
 @pytest.fixture
@@ -460,3 +478,79 @@ def test_questions_are_answered_as_by_the_same_weights_here(
         assert ours.question_id == theirs.question_id
         assert theirs.probabilities == pytest.approx(ours.probabilities, rel=1e-4)
     assert remote.answering_id(protocol) != here.answering_id(protocol)
+
+
+WRITING = Decoding(24, min_new_tokens=2)
+PROMPTS = ["The tide", "Models read what was written", "", "def add(a", TEXTS[0]]
+ASKED = [GenerationRequest(str(n), prompt, 2**64 - 1) for n, prompt in enumerate(PROMPTS)]
+
+
+def written(entry: ModelEntry, settings: Settings, decoding: Decoding) -> list[Generation]:
+    generator = load_generator(entry, settings, Budget())
+    found = {each.key: each for each in generator.generate(ASKED, decoding)}
+    return [found[request.key] for request in ASKED]
+
+
+@pytest.mark.parametrize("stop", [None, "e|a"])
+def test_texts_are_those_of_the_same_weights_here(
+    server: LikelihoodServer, settings: Settings, stop: str | None
+) -> None:
+    decoding = Decoding(24, min_new_tokens=2, stop=stop)
+    here = written(ModelEntry(name="here", location=server.folder), settings, decoding)
+    there = written(entry_of(server), settings, decoding)
+    assert [(each.text, each.finish, each.reason) for each in there] == [
+        (each.text, each.finish, each.reason) for each in here
+    ]
+    assert there[-1] == Generation("4", "", "error", 0, "too_long")
+    assert len({each.text for each in there}) > 3
+    if stop:
+        assert any(each.text[-1:] in ("e", "a") and each.finish == "stop" for each in there)
+    else:
+        assert [each.num_tokens for each in there[:2]] == [each.num_tokens for each in here[:2]]
+
+
+def test_settings_of_decoding_are_sent(server: LikelihoodServer, settings: Settings) -> None:
+    generator = load_generator(entry_of(server), settings, Budget())
+    probing = Decoding(9, 3, temperature=0.9, top_p=0.95, top_k=60, repetition_penalty=1.2)
+    server.fail("status", 100, status=400, body=b"not now")
+    (found,) = generator.generate(ASKED[:1], probing)
+    sent = {"max_tokens": 9, "min_tokens": 3, "temperature": 0.9, "top_p": 0.95, "top_k": 60}
+    request = server.web.requests[-1]
+    assert (found.finish, found.num_tokens) == ("error", None) and "not now" in str(found.reason)
+    assert request[2] == "/v1/completions"
+    server.web.faults.clear()
+    with pytest.raises(ModelError):  # the server of this test writes greedily only, and fails
+        list(generator.generate(ASKED[:1], probing))
+    body = server.bodies[-1]
+    assert sent.items() <= body.items()
+    assert (body["repetition_penalty"], body["seed"]) == (1.2, 2**53 - 1)
+
+
+def test_a_server_that_writes_no_text_is_refused_by_name(
+    server: LikelihoodServer, settings: Settings
+) -> None:
+    server.spoil = lambda answer, prompt: {"choices": [{"prompt_logprobs": []}]}
+    with pytest.raises(NotMeasurable, match=f"remote-tiny: the server at {server.address} writes"):
+        load_generator(entry_of(server), settings, Budget())
+
+
+def test_texts_have_an_identity_before_the_server_writes(
+    server: LikelihoodServer, settings: Settings
+) -> None:
+    identity = identify_texts(entry_of(server), settings)
+    assert server.num_completions == 0
+    generator = load_generator(entry_of(server), settings, Budget())
+    assert (generator.name, generator.revision) == (identity.name, identity.revision)
+    assert generator.generation_id(WRITING) == identity.generation_id(WRITING)
+    assert generator.generation_id(Decoding(25)) != identity.generation_id(WRITING)
+
+
+def test_no_text_is_requested_after_the_caller_stops(
+    server: LikelihoodServer, settings: Settings
+) -> None:
+    generator: Any = load_generator(entry_of(server), settings, Budget())
+    asked = [GenerationRequest(str(n), f"The tide {n}", n) for n in range(60)]
+    written = generator.generate(asked, Decoding(2))
+    next(written)
+    written.close()
+    assert server.num_completions < 60

@@ -1,6 +1,7 @@
 import contextlib
 import http.client
 import logging
+import os
 import re
 import signal
 import socket
@@ -209,6 +210,17 @@ def test_files_of_releases_are_served(url: str) -> None:
     assert (answer.status_code, answer.text) == (200, "digest  warehouse.duckdb\n")
     for path in ("2024-05/.part", "2024-05/", "2024-05/none", "../secret.txt", "..%2fsecret.txt"):
         assert get(f"{url}/releases/{path}").status_code == 404
+
+
+def test_a_link_out_of_the_report_or_a_pipe_is_not_served(home: Path, url: str) -> None:
+    out, pipe = home / "report" / "out.html", home / "report" / "pipe.html"
+    out.symlink_to("/etc/passwd")
+    os.mkfifo(pipe)
+    try:
+        assert [get(f"{url}/{each.name}").status_code for each in (out, pipe)] == [404, 404]
+    finally:
+        out.unlink()
+        pipe.unlink()
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])

@@ -19,6 +19,8 @@ RECORD = CellRecord(
     num_tokens_read=123,
     peak_memory_bytes=2**33,
     energy_joules=None,
+    active_parameters=10**9,
+    matmul_flops=6e14,
     num_lossy_documents=1,
     tokenizer=TokenizerFacts(vocabulary_size=8192, start_token=None, has_byte_tokens=True),
     milestones=(

@@ -21,6 +21,7 @@ from filelock import FileLock, Timeout
 from core.errors import UsageError, WarehouseError
 from core.settings import Settings
 from core.storage.store import Store, explain_disk_errors, replace_durably
+from warehouse.database import holder as holders
 from warehouse.database.lake import (
     OBJECTS,
     WAIT_S,
@@ -48,17 +49,19 @@ def writer_path(settings: Settings) -> Path:
 
 
 @contextlib.contextmanager
-def locked(settings: Settings) -> Iterator[None]:
+def locked(settings: Settings, ends_hung: bool = False) -> Iterator[None]:
     """Lock the warehouse against other writers; wait while another process holds the lock.
 
+    With ``ends_hung``, a holder of an embedded warehouse that hangs is killed.
+
     Raises:
-        WarehouseError: another process held the lock for six hours.
+        WarehouseError: another process hangs, or held the lock for six hours.
     """
     if settings.warehouse is not None:
         with turns_of(settings) as turns, turns.take(alone=[WAREHOUSE]):
             yield
         return
-    with _file_locked(settings):
+    with _file_locked(settings, ends_hung):
         yield
 
 
@@ -68,26 +71,49 @@ def turns_of(settings: Settings) -> contextlib.closing[Turns]:
 
 
 @contextlib.contextmanager
-def _file_locked(settings: Settings) -> Iterator[None]:
+def _file_locked(settings: Settings, ends_hung: bool) -> Iterator[None]:
     path = writer_path(settings)
     lock = FileLock(f"{path}.lock")
     with explain_disk_errors(str(path)):
         path.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(Timeout):
             lock.acquire(timeout=0)
+    if not lock.is_locked:
+        _wait(lock, path, ends_hung)
     try:
-        if not lock.is_locked:
-            _log.warning("waiting for another process that is landing losses (%s.lock)", path)
-            lock.acquire(timeout=WAIT_S)
-    except Timeout as error:
-        raise WarehouseError(
-            f"another process has held {path}.lock for {WAIT_S // 3600} hours; "
-            "end it, then run the same command again"
-        ) from error
-    try:
-        yield
+        with holders.named(path):
+            yield
     finally:
         lock.release()
+
+
+def _wait(lock: FileLock, path: Path, ends_hung: bool) -> None:
+    """Take the lock when its holder releases it; see ``locked`` for the errors."""
+    holder = holders.read_holder(path)
+    who = holder or "not known"
+    _log.warning("waiting for another process that is landing losses: %s (%s.lock)", who, path)
+    watch, deadline = holders.Watch(), time.monotonic() + WAIT_S
+    while True:
+        with contextlib.suppress(Timeout):
+            lock.acquire(timeout=holders.LOOK_S)
+            return
+        watch.look(holder := holders.read_holder(path))
+        hangs = watch.idle_s >= holders.HUNG_S
+        if holder and ends_hung and (hangs or holders.is_stopped(holder)):
+            _log.warning("ended, as it hangs: %s", holder)
+            holders.end(holder)
+        elif hangs:
+            state = "is stopped" if holders.is_stopped(holder) else "has used no processor time"
+            raise WarehouseError(
+                f"the lock {path}.lock is held by {holder}, which {state} for "
+                f"{holders.HUNG_S:.0f} s now: let it go on, or run `tidemark take-over` on that "
+                "machine, which ends it; then run the same command again"
+            )
+        elif time.monotonic() > deadline:
+            raise WarehouseError(
+                f"another process has held {path}.lock for {WAIT_S // 3600} hours "
+                f"({holder or 'not known'}); end it, then run the same command again"
+            )
 
 
 @contextlib.contextmanager
@@ -116,6 +142,7 @@ def take_over(settings: Settings) -> bool:
     """Make this scratch folder the writer, starting from the published snapshot.
 
     Use this if the former writer's scratch folder is lost. That folder may not write afterwards.
+    A process that holds the lock of this folder's database and hangs is killed.
 
     Returns:
         True if the writer changed; False if this scratch folder already was the writer.
@@ -126,7 +153,7 @@ def take_over(settings: Settings) -> bool:
     """
     if settings.warehouse is not None:
         raise UsageError("the warehouse is a lake (TIDEMARK_WAREHOUSE): all may write it")
-    with locked(settings):
+    with locked(settings, ends_hung=True):
         if is_writer(settings):
             return False
         if Store(settings.home).exists(SNAPSHOT):

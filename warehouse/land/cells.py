@@ -23,10 +23,10 @@ from core.storage.store import Store
 from warehouse.database.statements import show
 from warehouse.land.landed import LandedCells, naive_utc, partition_key, read_parquet
 
-# Columns of schema DOCUMENTS that the warehouse stores; text, titles and URLs are left out.
+# Columns of schema DOCUMENTS that the warehouse stores or derives a column from; not the text.
 DOCUMENT_COLUMNS = [
     "document_id", "source", "month", "category", "language", "licence", "cluster_id",
-    "num_chars", "num_bytes",
+    "num_chars", "num_bytes", "title", "url", "event_time", "extra", "native_id",
 ]  # fmt: skip
 
 DIMENSIONS = {"models": "model", "sources": "source", "protocols": "protocol"}  # key by table name

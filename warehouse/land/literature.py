@@ -47,15 +47,17 @@ def load_benchmarks(settings: Settings, path: Path, replace: bool = False) -> La
 
     Args:
         settings: settings with the path of the warehouse.
-        path: CSV or Parquet with model, benchmark and score, and optionally reference and as_of
-            (YYYY-MM or a date).
+        path: CSV or Parquet with model, benchmark and score, and optionally reference, as_of
+            (YYYY-MM or a date) and ability (such as knowledge, coding or mathematics).
         replace: overwrite loaded scores that differ.
 
     Raises:
         MalformedInput, SchemaMismatch: the file is invalid; the message names the row.
         CellConflict: a different score has been loaded for the same model and benchmark.
     """
-    table = read_text_table(path, ["model", "benchmark", "score"], ["reference", "as_of"])
+    table = read_text_table(
+        path, ["model", "benchmark", "score"], ["reference", "as_of", "ability"]
+    )
     return _land(settings, table, "benchmark_scores", {}, replace)
 
 

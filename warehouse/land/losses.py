@@ -255,6 +255,9 @@ class Warehouse:
         )
         batches = read_documents(self._store, seal, columns=columns.names)
         table = pa.Table.from_batches(list(batches), schema=columns)
+        place = table.schema.get_field_index("event_time")
+        naive = pc.cast(table["event_time"], pa.timestamp("us"))  # the times stay in UTC
+        table = table.set_column(place, "event_time", naive)
         if seal.is_text:
             return table
         return table.append_column("num_chars", pa.repeat(pa.scalar(0), table.num_rows))

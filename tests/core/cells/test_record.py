@@ -39,7 +39,12 @@ def test_the_stored_form_is_read_with_its_types(store: Store) -> None:
     assert record.tokenizer == TokenizerFacts(
         vocabulary_size=8192, start_token="<s>", has_byte_tokens=False
     )
-    assert json.loads(record.to_json()) == FIELDS
+    assert json.loads(record.to_json()) == FIELDS | {
+        "active_parameters": None,
+        "matmul_flops": None,
+    }
+    faster = read(store, FIELDS | {"active_parameters": 7, "matmul_flops": 2.5})
+    assert faster is not None and (faster.active_parameters, faster.matmul_flops) == (7, 2.5)
     assert CELL.record_path.removesuffix(".json") == CELL.path.removesuffix(".parquet")
 
 

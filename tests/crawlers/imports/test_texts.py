@@ -140,6 +140,22 @@ def test_fields_of_records(format_: str, store: Store, tmp_path: Path) -> None:
     assert json.loads(row["extra"]) == {"date": "2024-06-03"}
 
 
+@pytest.mark.parametrize("format_", ["jsonl", "parquet"])
+def test_fields_of_other_names(format_: str, store: Store, tmp_path: Path) -> None:
+    """llm-compression names its text ``content``."""
+    entry = {"content": _long(1), "key": "k1", "subset": "cc", "meta": {"text": "no"}}
+    path = tmp_path / f"a.{format_}"
+    if format_ == "jsonl":
+        _write(path, json.dumps(entry) + "\n")
+    else:
+        pq.write_table(pa.Table.from_pylist([entry]), path)
+    with pytest.raises(MalformedInput, match="no `text` (field|column)"):
+        import_texts(path, JUNE, store, ImportOptions())
+    names = {"text": "content", "id": "key", "category": "subset"}
+    (row,) = _rows(store, import_texts(path, JUNE, store, ImportOptions(names=names)))
+    assert (row["text"], row["native_id"], row["category"]) == (_long(1), "k1", "cc")
+
+
 def test_options_fill_what_records_lack(store: Store, tmp_path: Path) -> None:
     options = ImportOptions(licence="CC0-1.0", language="de", clean=True)
     path = _json_list(tmp_path / "a", ["\ufeff<b>" + _long(1) + "\r\n"])
@@ -330,6 +346,11 @@ def test_requests_that_cannot_be_meant(store: Store, tmp_path: Path) -> None:
     path = _json_list(tmp_path / "a", [_long(1)])
     refuses(UsageError, "no file or folder", path=tmp_path / "nowhere.json")
     refuses(UnknownName, "unknown format 'csv'", options=ImportOptions(format="csv"))
+    refuses(UsageError, "no fields to name", options=ImportOptions(names={"text": "content"}))
+    lines = _write(tmp_path / "a.jsonl", "{}")
+    refuses(
+        UnknownName, "field 'body'", path=lines, options=ImportOptions(names={"body": "content"})
+    )
     refuses(UsageError, "is no folder", options=ImportOptions(format="folder"))
     refuses(UsageError, "is a folder", path=tmp_path, options=ImportOptions(format="jsonl"))
     refuses(UsageError, "cannot tell the format", path=_write(tmp_path / "b.txt", "plain"))

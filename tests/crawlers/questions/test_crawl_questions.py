@@ -19,7 +19,7 @@ from core.errors import (
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers.contract import Drop, Failure, Repeat, list_sources
+from crawlers.contract import Drop, Failure, Repeat
 from crawlers.questions import crawl as crawl_module
 from crawlers.questions.contract import (
     Found,
@@ -29,6 +29,7 @@ from crawlers.questions.contract import (
     load_question_crawler,
 )
 from crawlers.questions.crawl import crawl_questions
+from crawlers.registry import list_sources
 from crawlers.web import pacing
 from crawlers.web.fetcher import Fetcher
 from simulator.server import Fault, Web

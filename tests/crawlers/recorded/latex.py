@@ -7,10 +7,10 @@ from pathlib import Path
 
 from core.settings import Settings
 from crawlers.text.cleaning import clean
-from crawlers.text.latex import read_latex
-from crawlers.text.latex_prose import cut_body
-from crawlers.text.latex_shield import Shield, shield_code
-from crawlers.text.latex_source import SUFFIXES, decode_files, join_files
+from crawlers.text.latex.prose import cut_body
+from crawlers.text.latex.reader import read_latex
+from crawlers.text.latex.shield import Shield, shield_code
+from crawlers.text.latex.source import SUFFIXES, decode_files, join_files
 from tests.crawlers.recorded import Case
 
 _FORMULA = re.compile(r"\$[^$]*\$")

@@ -6,7 +6,8 @@ import pytest
 
 from core.month import Month
 from core.settings import Settings
-from crawlers.contract import CrawlContext, Item, load_crawler
+from crawlers.contract import CrawlContext, Item
+from crawlers.registry import load_crawler
 from crawlers.web import pacing
 from crawlers.web.fetcher import Fetcher
 from simulator.server import Web

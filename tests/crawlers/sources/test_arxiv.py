@@ -18,8 +18,8 @@ from crawlers.arxiv import CATEGORIES, INFO, fetch_month
 from crawlers.contract import CrawlContext, Document
 from crawlers.crawling.crawl import crawl_partition
 from crawlers.text.archives import read_package
-from crawlers.text.latex import LatexReader, read_latex
-from crawlers.text.latex_source import SUFFIXES, decode_files
+from crawlers.text.latex.reader import LatexReader, read_latex
+from crawlers.text.latex.source import SUFFIXES, decode_files
 from simulator.server import Fault, Web, serve_sites
 from simulator.sites import arxiv as simulated
 from simulator.world import World

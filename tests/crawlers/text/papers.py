@@ -1,6 +1,6 @@
 """Papers for the tests of LaTeX: a document around a few lines of markup."""
 
-from crawlers.text.latex import read_latex
+from crawlers.text.latex.reader import read_latex
 
 HEAD = "\\documentclass{article}%s\\begin{document}\\section{Introduction}\n"
 

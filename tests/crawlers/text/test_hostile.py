@@ -15,7 +15,7 @@ from crawlers.text.articles import post_to_text
 from crawlers.text.cleaning import clean
 from crawlers.text.code import read_readme
 from crawlers.text.defects import DETECTORS
-from crawlers.text.latex import read_latex
+from crawlers.text.latex.reader import read_latex
 
 SIZE = 400_000  # characters; quadratic work takes minutes at the least
 LIMIT_S = 10.0  # of processor time; a second usually

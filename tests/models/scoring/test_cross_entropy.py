@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from models.scoring import forward as module
-from models.scoring.forward import cross_entropy, linear_cross_entropy
+from models.scoring import cross_entropy as module
+from models.scoring.cross_entropy import cross_entropy, linear_cross_entropy
 
 
 def in_float64(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:

@@ -148,6 +148,7 @@ def test_the_hash_follows_the_definition_and_nothing_else():
         "layout": "single", "context": 513, "stride": 1, "prefix": "bos", "special_tokens": True,
         "scores_first": False, "replaces_first": True, "shortens": True, "max_chars": 1,
         "joined_by": "", "max_stream_bytes": 1, "full_windows": 2,
+        "sums": "bfloat16",
     }  # fmt: skip
     names = {field.name for field in dataclasses.fields(ScoringProtocol)}
     assert names == {"name", "description", *changes}

@@ -8,6 +8,7 @@ import pytest
 
 from core.errors import DiskFull, ModelLoadError, StorageError
 from core.settings import Settings
+from models.catalogue import ModelEntry
 from models.scoring.token_scorer import CausalLM
 from models.weights.cache import (
     evict,
@@ -19,6 +20,7 @@ from models.weights.cache import (
     release_models,
 )
 from models.weights.hub import find_cached
+from models.weights.prefetch import prefetch, read_ahead
 from simulator.server import Fault
 from simulator.sites.hub import TOKEN
 from tests.models.conftest import adapter_of
@@ -317,3 +319,19 @@ def test_a_gated_model_is_fetched_with_a_token(hub, near, folder, monkeypatch):
 )
 def test_sizes_are_readable(num_bytes, text):
     assert readable_size(num_bytes) == text
+
+
+def test_the_next_model_is_fetched_and_read_ahead(hub, near, folder):
+    hub.site.add(NAME, folder)
+    thread = prefetch(ModelEntry(name="next", location=NAME), near)
+    thread.join()
+    cached = find_cached(NAME, None, False)
+    assert read_ahead(cached) == (folder / "model.safetensors").stat().st_size
+    hub.web.requests.clear()
+    assert CausalLM.load(NAME, None, near).name == NAME
+    assert hub.web.requests == []  # all was there
+
+
+def test_what_cannot_be_prepared_is_left_to_the_loading(hub, near):
+    prefetch(ModelEntry(name="next", location="someone/else"), near).join()  # no such model
+    assert prefetch(ModelEntry(name="c", kind="control", location="xz"), near) is None

@@ -223,6 +223,21 @@ def test_scores(settings: Settings, write: Any, ask: Any, dump: Any) -> None:
     assert load_benchmarks(settings, path, replace=True).num_changed == 1
 
 
+def test_abilities_are_means_of_their_benchmarks(settings: Settings, write: Any, ask: Any) -> None:
+    header = "model,benchmark,score,ability\n"
+    rows = "a,mmlu,50,knowledge\na,arc,30,\nb,mmlu,40,knowledge\nb,arc,10,knowledge\n"
+    load_benchmarks(settings, write(header + rows + "c,mmlu,20,knowledge\nc,humaneval,5,\n"))
+    scored = (
+        "select model, against, score from internal.model_scores where against_kind = 'ability'"
+    )
+    assert ask(f"{scored} order by model") == [
+        {"model": "a", "against": "knowledge", "score": 40.0},
+        {"model": "b", "against": "knowledge", "score": 25.0},
+    ]
+    with pytest.raises(CellConflict, match="ability='coding', loaded_ability='knowledge'"):
+        load_benchmarks(settings, write(header + "a,mmlu,50,coding\n"))
+
+
 def test_a_bad_score(settings: Settings, write: Any) -> None:
     for row, says in {
         "a,mmlu,nan,,\n": "row 1: score is 'nan'; expected a number within a billion",

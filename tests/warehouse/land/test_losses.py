@@ -175,6 +175,12 @@ def test_documents_land_without_text_and_carry_clusters_into_replicates(
     assert row == {"num_documents": 2, "of_partitions": 3}
     names = {row["column_name"] for row in ask("describe documents")}
     assert "text" not in names
+    with connected(settings) as connection:  # as landed before the column existed
+        connection.execute("update documents set native_id = null")
+    with open_warehouse(settings) as warehouse:
+        assert warehouse.land_documents(together)
+        assert not warehouse.land_documents(together)
+    assert ask("select count(native_id) as n from documents") == [{"n": 3}]
 
 
 def test_an_import_replaces_nothing(settings: Settings, losses: Any, tmp_path: Path) -> None:

@@ -18,5 +18,5 @@ left join internal.shared_figures as s
         and c.source = s.source
         and c.protocol = s.protocol
         and c.month = s.month
-where not starts_with(c.model, 'control:') or c.model = 'control:zstd'
+where not is_compressor(c.model) or c.model = 'control:zstd'
 order by c.protocol, c.source, c.model, c.month;

@@ -7,5 +7,9 @@ create table if not exists internal.benchmark_scores (
     benchmark varchar not null,
     score double not null,
     reference varchar,
-    as_of date
+    as_of date,
+    ability varchar
 );
+
+-- For databases of before this column.
+alter table internal.benchmark_scores add column if not exists ability varchar;

@@ -21,5 +21,10 @@ create table if not exists cell_costs (
     num_tokens_read bigint not null,
     peak_memory_bytes bigint not null,
     energy_joules double,
-    num_lossy_documents bigint not null
+    num_lossy_documents bigint not null,
+    active_parameters bigint,
+    matmul_flops double
 );
+-- Warehouses of earlier versions lack these columns.
+alter table cell_costs add column if not exists active_parameters bigint;
+alter table cell_costs add column if not exists matmul_flops double;

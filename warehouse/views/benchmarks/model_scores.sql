@@ -2,11 +2,49 @@
 -- Grain: one row per model, against_kind, against, model_kind, size_class.
 -- Each model is in model_kind `all`, and in base or chat if the catalogue states it. It is in
 --   size_class `all`, and in the class of its parameters if they are known.
--- Units: against_kind benchmark: the benchmark's own unit; property: log_parameters is the natural
+-- Units: against_kind benchmark: the benchmark's own unit; ability: the unweighted mean over the
+--   benchmarks that were loaded with this ability (Huang et al.). A mean leaves out a benchmark if
+--   another of the ability has the scores of more than twice as many models, and a model that
+--   lacks a remaining one. property: log_parameters is the natural
 --   logarithm of the parameters, release_month is year * 12 + month.
--- Source: Zhu et al. 2024, arXiv 2405.08460, Tables 2 and 4.
+-- Source: Zhu et al. 2024, arXiv 2405.08460, Tables 2 and 4; Huang et al. 2024, arXiv 2404.09937.
 create or replace view internal.model_scores as
-with scores as (
+with of_abilities as (
+    select
+        model,
+        benchmark,
+        score,
+        max(ability) over (partition by benchmark) as ability,
+        count(*) over (partition by benchmark) as num_models
+    from internal.benchmark_scores
+),
+
+common as (
+    select *
+    from of_abilities
+    where ability is not null
+    qualify 2 * num_models >= max(num_models) over (partition by ability)
+),
+
+num_benchmarks as (
+    select
+        ability,
+        count(distinct benchmark) as num_benchmarks
+    from common
+    group by ability
+),
+
+scores as (
+    select
+        c.model,
+        'ability' as against_kind,
+        c.ability as against,
+        avg(c.score) as score
+    from common as c
+    inner join num_benchmarks as n on c.ability = n.ability
+    group by c.model, c.ability
+    having count(*) = any_value(n.num_benchmarks)
+    union all
     select
         model,
         'benchmark' as against_kind,

@@ -2,8 +2,8 @@
 -- Grain: one row per model, protocol, source, figure, milestone; no row if a figure is NULL.
 -- Units: bits per byte for bits_per_byte (mean over months), bits_per_byte_gap (as in
 --   train_test_gap) and milestone_bits_per_byte (mean over months, first `milestone` tokens of
---   documents). tbi_per_month: bits per byte per month. decay_mean_pct: percent. milestone is 0 for
---   other figures.
+--   documents). corpus_bits_per_char: bits per character of an undated corpus. tbi_per_month: bits
+--   per byte per month. decay_mean_pct: percent. milestone is 0 for other figures.
 -- Source: docs/metrics.md (Likelihood, Time).
 create or replace view internal.source_figures as
 with monthly as materialized (
@@ -81,4 +81,15 @@ select
 from figures as f
 inner join monthly as m
     on f.model = m.model and f.protocol = m.protocol and f.source = m.source
-where f.value is not null;
+where f.value is not null
+union all
+select
+    model,
+    protocol,
+    source,
+    true as is_text,
+    'corpus_bits_per_char' as figure,
+    0 as milestone,
+    bits_per_char as value
+from internal.corpus_figures
+where source is not null;

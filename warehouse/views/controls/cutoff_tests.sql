@@ -1,7 +1,7 @@
 -- The best change in each model's curve, with its test. For estimated_cutoff and
 --   estimated_cutoff_by_source.
 -- Grain: one row per model, protocol, source; source NULL: of the mean over sources of text.
--- A compressor has rows that say so.
+-- A compressor has rows that say so, also among published rates (is_compressor).
 -- q_value: Benjamini-Hochberg's over the models and sources of a protocol; the means over sources
 --   are a family of their own. is_found: q_value is at most 0.05. reason says why it is not,
 --   which end of the interval is open, or that the curve is not one ramp.
@@ -57,5 +57,5 @@ select
     false as is_found,
     'a compressor has no cutoff' as reason
 from internal.monthly_loss_details
-where starts_with(model, 'control:')
+where is_compressor(model)
 group by grouping sets ((model, source, protocol), (model, protocol));

@@ -66,7 +66,7 @@ judged as (
             when not c.is_dated then 'undated'
             when n.num_months is null then 'no month with a figure'
         end as no_figure,
-        case when starts_with(c.model, 'control:') then 'compressor' end as no_panel,
+        case when is_compressor(c.model) then 'compressor' end as no_panel,
         case
             when no_panel is not null then 'compressor'
             when m.cutoff is null then 'cutoff unknown'
@@ -163,14 +163,18 @@ reasons as (
         'no interval: fewer than four blocks of three months' as reason
     from short_sources
     union all
-    select distinct
+    select
         model,
         null as source,
         'default' as protocol,
         'headline' as left_out_of,
-        'too few cells in common with other models' as reason
+        case
+            when bool_and(month is null) then 'only undated text: see corpus_rank'
+            else 'too few cells in common with other models'
+        end as reason
     from internal.landed_cells
     where model not in (select c.model from compared as c)
+    group by model
 )
 
 select *

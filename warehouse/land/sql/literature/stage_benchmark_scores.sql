@@ -8,6 +8,7 @@ select
     score as given_score,
     try_cast(score as double) as score,
     nullif(trim(reference), '') as reference,
+    nullif(trim(ability), '') as ability,
     as_of as given_as_of,
     try_cast(
         case

@@ -1,0 +1,29 @@
+"""Works of Archive of Our Own, with permission only: those that the feed of one tag lists.
+
+The feed of a tag (``/tags/<id>/feed.atom``) lists its newest works. The page of a work states its
+date without JSON-LD, so most pages are dropped as ``no_date`` until someone who has a permission
+records one. Never checked against the site.
+"""
+
+from __future__ import annotations
+
+from crawlers.apis.feeds import FeedSite
+from crawlers.contract import SourceInfo
+
+INFO = SourceInfo(
+    name="ao3",
+    title="Archive of Our Own: works",
+    licence="LicenseRef-author",
+    language="en",
+    category="fiction",
+    sites={"ao3": "https://archiveofourown.org"},
+    request_interval_s=5.0,
+    permission=(
+        "the works belong to their authors, and the archive's terms forbid commercial scraping and "
+        "its operators ask not to collect works for training; no open source of fiction stands in "
+        "yet, but `tidemark import-html` reads pages that you saved"
+    ),
+)
+FANDOM_FEED = "/tags/12/feed.atom"
+ELEMENTS = "//div[@id='chapters']"
+fetch_month = FeedSite(INFO, "ao3", [("ao3", FANDOM_FEED)], ELEMENTS).fetch_month

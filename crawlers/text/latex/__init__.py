@@ -1,0 +1,1 @@
+"""Text of papers from their LaTeX sources; ``reader`` is the entry."""

@@ -1,0 +1,259 @@
+"""Conversion of LaTeX papers to plain text, in a worker process with time and memory limits.
+
+The text goes from the introduction to the bibliography, appendix or acknowledgements. Title,
+authors, abstract, figures, tables, algorithms, footnotes, citations and references are removed.
+Formulas stay as LaTeX source in ``$…$``. Papers are untrusted, so included files are looked up only
+in the package, never on the disk. One worker process (``python -m`` with this module) serves many
+papers, since starting it takes longer than converting a paper.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import re
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from pylatexenc import latex2text, latexwalker, macrospec
+
+from core.errors import ItemUnavailable
+from crawlers.text.latex import units
+from crawlers.text.latex.conditions import choose_branches
+from crawlers.text.latex.glossary import expand_terms
+from crawlers.text.latex.macros import expand_macros, find_words
+from crawlers.text.latex.mending import mend
+from crawlers.text.latex.prose import find_prose
+from crawlers.text.latex.references import (
+    Bibliography,
+    resolve_citations,
+    resolve_references,
+)
+from crawlers.text.latex.shield import GONE, HOLE, Shield, shield_code
+from crawlers.text.latex.source import decode_files, join_files
+
+TIME_LIMIT_S = 20.0  # maximum time per paper; 300,000 characters take 3 s (2 cores, 2026-11)
+MEMORY_BYTES = 2**30
+MAX_CONTROL_SHARE = 0.3  # maximum share of control characters in a text
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd]")
+
+
+@dataclass(frozen=True)
+class Paper:
+    """The prose of a paper."""
+
+    text: str  # one line per paragraph, with blank lines between paragraphs
+    has_introduction: bool  # if False, the text starts after the abstract
+
+
+class LatexReader:
+    """Client of a worker process that converts papers to text; use it as a context manager.
+
+    If the worker dies (time limit, memory limit, parser error), only the current paper is lost. The
+    next paper gets a new worker. A slow worker is ended by its own alarm signal, even if this
+    process has already ended.
+    """
+
+    def __init__(
+        self, time_limit_s: float = TIME_LIMIT_S, memory_bytes: int = MEMORY_BYTES
+    ) -> None:
+        self._limits = (str(time_limit_s), str(memory_bytes))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+
+    def read(self, files: Mapping[str, bytes]) -> Paper:
+        """Extract the text of one paper.
+
+        Raise ItemUnavailable with one of these reasons: ``no_tex`` (no file is a LaTeX document);
+        ``too_large`` (inputs or macros expand without bound); ``binary`` (too many control
+        characters); ``parse_error`` (the worker died).
+        """
+        request = json.dumps(decode_files(files)).encode()
+        process = self._process = self._process or self._start()
+        assert process.stdin is not None and process.stdout is not None  # noqa: S101 (for mypy)
+        with contextlib.suppress(BrokenPipeError):  # a dead worker is detected below, on reading
+            process.stdin.write(request + b"\n")
+            process.stdin.flush()
+        line = process.stdout.readline()
+        if not line.endswith(b"\n"):
+            raise ItemUnavailable("parse_error", f"the LaTeX reader {self._stop()}")
+        answer = json.loads(line)
+        if "reason" in answer:
+            raise ItemUnavailable(answer["reason"], answer["message"])
+        return Paper(**answer)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "crawlers.text.latex.reader", *self._limits],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=Path(__file__).resolve().parents[3],  # the folder that has the package ``crawlers``
+        )
+
+    def _stop(self) -> str:
+        """End the worker if one runs; return how it ended, as text for an error message."""
+        if self._process is None:
+            return "was not running"
+        process, self._process = self._process, None
+        process.kill()
+        assert process.stdin is not None and process.stdout is not None  # noqa: S101 (for mypy)
+        with contextlib.suppress(BrokenPipeError):  # the worker may not have read its input
+            process.stdin.close()
+        process.stdout.close()
+        code = process.wait()
+        return f"took longer than {self._limits[0]} s" if code == -signal.SIGALRM else "failed"
+
+
+# Macros that pylatexenc does not know, or renders with additional marks. If the parser did not know
+# their arguments, lengths and colours would be read as text.
+_MACROS = {  # macro name: (arguments in pylatexenc's notation, replacement)
+    **dict.fromkeys(("mbox", "hbox", "fbox", "texttt", "textsf", "textsl", "textup"), ("{", "%s")),
+    **dict.fromkeys(("textmd", "textnormal", "textsuperscript", "textsubscript"), ("{", "%s")),
+    **dict.fromkeys(("underline", "uline", "url", "path", "nolinkurl", "added"), ("{", "%s")),
+    "enquote": ("{", "“%s”"),
+    "replaced": ("{{", "%(1)s"),
+    **dict.fromkeys(("ifthenelse", "iftoggle", "ifbool"), ("{{{", "%(2)s")),
+    **dict.fromkeys(("phantom", "hphantom", "vphantom", "ding"), ("{", "")),
+    **dict.fromkeys(("href", "hyperlink", "hypertarget", "foreignlanguage"), ("{{", "%(2)s")),
+    "epigraph": ("{{", "%(1)s %(2)s"),
+    "figurename": ("", "Figure"),
+    "tablename": ("", "Table"),
+    **dict.fromkeys(("nicefrac", "sfrac", "textfrac"), ("{{", "%(1)s/%(2)s")),
+    **dict.fromkeys(("maketitle", "-", "@", "/", "null"), ("", "")),
+    "\n": ("", " "),  # a backslash at the end of a line
+    "S": ("", "§"),
+    "P": ("", "¶"),
+    **dict.fromkeys(("cite", "citet", "citep", "footnote", "includegraphics"), ("", GONE)),
+    **dict.fromkeys(("ref", "eqref", "pageref"), ("", HOLE)),  # only those without an argument
+    "onedot": ("", "."),
+    "today": ("", HOLE),  # the day of the crawl would not be reproducible
+    "rule": ("[{{", ""),
+    "hyperref": ("[{", "%(2)s"),
+    "textcolor": ("[{{", "%(3)s"),
+    "colorbox": ("[{{", "%(3)s"),
+    "fcolorbox": ("[{{{", "%(4)s"),
+    "raisebox": ("{[[{", "%(4)s"),
+    "makebox": ("[[{", "%(3)s"),
+    "framebox": ("[[{", "%(3)s"),
+    "parbox": ("[[[{{", "%(5)s"),
+    "rotatebox": ("[{{", "%(3)s"),
+    "scalebox": ("{[{", "%(3)s"),
+    "resizebox": ("*{{{", "%(4)s"),
+    "adjustbox": ("{{", "%(2)s"),
+}
+_SYMBOLS = {
+    **{name: name for name in ("TeX", "LaTeX", "BibTeX", "XeTeX", "LuaTeX", "AmS")},
+    **dict.fromkeys(("newline", "linebreak", "quad", "qquad", "hfill", "and"), " "),
+    **dict.fromkeys(("enspace", "thinspace", "nobreakspace"), " "),
+    "LaTeXe": "LaTeX2e", "par": "\n\n", "copyright": "©", "degree": "°", "textgreater": ">",
+    "textless": "<", "textbar": "|", "textunderscore": "_", "slash": "/", "euro": "€",
+    "pounds": "£", "ddag": "‡", "checkmark": "✓", "glqq": "„", "grqq": "“", "og": "«", "fg": "»",
+    "textquotedbl": '"', "textbraceleft": "{", "textbraceright": "}",
+}  # fmt: skip
+_HEADINGS = ("part", "chapter", "section", "subsection", "subsubsection")
+
+
+class _Writer(latex2text.LatexNodes2Text):  # type: ignore[misc]  # pylatexenc has no types
+    """Text writer that tolerates misused macros."""
+
+    def apply_simplify_repl(self, node: Any, simplify_repl: Any, what: str) -> str:
+        try:
+            return str(super().apply_simplify_repl(node, simplify_repl, what))
+        except (AttributeError, LookupError, TypeError, ValueError):
+            # pylatexenc fails if an argument is missing. Drop the macro, not the whole paper.
+            return ""
+
+
+def _heading(node: Any, l2tobj: Any) -> str:
+    return f"\n\n{l2tobj.node_arg_to_text(node, 2)}\n\n"
+
+
+def _run_in_heading(node: Any, l2tobj: Any) -> str:
+    return f"\n\n{l2tobj.node_arg_to_text(node, 2)} "
+
+
+def _item(node: Any, l2tobj: Any) -> str:
+    label = l2tobj.nodelist_to_text([node.nodeoptarg]) if node.nodeoptarg else "-"
+    return f"\n\n{label} "
+
+
+@functools.cache
+def _grammar() -> Any:
+    """Return the arguments that macros take, for pylatexenc's parser."""
+    context = latexwalker.get_default_latex_context_db()
+    shapes = {name: shape for name, (shape, _) in _MACROS.items()} | units.ARGUMENTS
+    macros = [macrospec.MacroSpec(*shape) for shape in shapes.items()]
+    context.add_context_category("tidemark", macros=macros, prepend=True)
+    return context
+
+
+@functools.cache
+def _rules() -> Any:
+    """Return pylatexenc's rules that replace macros by text."""
+    context = latex2text.get_default_latex_context_db()
+    rules: dict[str, Any] = {name: replacement for name, (_, replacement) in _MACROS.items()}
+    rules |= _SYMBOLS | dict.fromkeys(_HEADINGS, _heading)
+    rules |= dict.fromkeys(("paragraph", "subparagraph"), _run_in_heading)
+    rules |= dict.fromkeys(units.ARGUMENTS, units.to_quantity) | {"item": _item}
+    macros = [latex2text.MacroTextSpec(*rule) for rule in rules.items()]
+    context.add_context_category("tidemark", macros=macros, prepend=True)
+    return context
+
+
+def to_text(markup: str, shield: Shield) -> str:
+    """Convert simple markup to text, with one line per paragraph; see ``prose.simplify``."""
+    walker = latexwalker.LatexWalker(markup, latex_context=_grammar(), tolerant_parsing=True)
+    text = _Writer(_rules()).nodelist_to_text(walker.get_latex_nodes()[0])
+    paragraphs = map(mend, re.split(r"\n\s*\n", text))
+    return shield.restore("\n\n".join(filter(None, paragraphs)))
+
+
+def read_latex(files: Mapping[str, str]) -> Paper:
+    """Extract a paper's prose like ``LatexReader.read``, but in this process, without limits."""
+    shield = Shield()
+    plain = shield_code(files, shield)
+    styles = [plain[name] for name in plain if name.endswith(".sty")]
+    paper = choose_branches(join_files(plain))
+    source = expand_terms(expand_macros(find_words(styles) + paper))
+    bibliography = Bibliography([source, *(plain[name] for name in plain if name.endswith(".bbl"))])
+    source = resolve_citations(resolve_references(source), bibliography)
+    prose, has_introduction = find_prose(source, shield)
+    text = to_text(prose, shield)
+    if len(_CONTROL.findall(text)) > MAX_CONTROL_SHARE * len(text):
+        raise ItemUnavailable("binary", "the text is control characters for the most part")
+    return Paper(text, has_introduction)
+
+
+def main() -> None:
+    """Run the worker: read one JSON line per paper from stdin, and answer with one JSON line."""
+    time_limit_s, memory_bytes = float(sys.argv[1]), int(sys.argv[2])
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    for line in sys.stdin.buffer:
+        signal.setitimer(signal.ITIMER_REAL, time_limit_s)  # SIGALRM then ends this process
+        try:
+            answer = asdict(read_latex(json.loads(line)))
+        except ItemUnavailable as error:
+            answer = {"reason": error.reason, "message": str(error)}
+        except RecursionError:
+            answer = {"reason": "parse_error", "message": "groups are nested too deeply"}
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

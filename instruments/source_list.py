@@ -1,0 +1,112 @@
+"""Facts of each source: description, whether it may be crawled, and sealed months."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from core.corpus.partition import Seal, list_sealed
+from core.corpus.permissions import read_permission
+from core.settings import Settings
+from core.storage.store import Store
+from crawlers.contract import SourceInfo
+from crawlers.questions.contract import (
+    QuestionSourceInfo,
+    list_question_sources,
+    load_question_crawler,
+)
+from crawlers.registry import list_all_sources, load_crawler
+
+STAND_INS = {
+    "edgar": "yahoo_finance",
+    "govuk": "bbc",
+    "global_voices": "bbc",
+    "wikinews": "bbc",
+    "hackernews": "reddit",
+    "stackexchange": "quora, reddit",
+}
+
+
+@dataclass(frozen=True)
+class SourceFacts:
+    """One source; None where something is unknown or does not apply."""
+
+    source: str
+    title: str | None
+    kind: str  # genre of the texts, ``questions``, or ``imported``
+    status: str  # ``on``, ``off``, ``needs token`` or ``needs permission``
+    stands_in_for: str | None
+    licence: str | None
+    lag_days: int | None
+    first_month: str | None
+    last_month: str | None
+    sites: dict[str, str]
+    sealed_months: list[str]
+    last_sealed: str | None
+    last_outcome: str | None  # status of the newest sealed month: complete, partial
+
+
+def list_source_facts(settings: Settings) -> list[SourceFacts]:
+    """Return the sources of texts, open before gated, then of questions, then imported ones."""
+    store = Store(settings.home)
+    sealed: dict[str, list[Seal]] = {}
+    for seal in list_sealed(store):
+        sealed.setdefault(seal.partition.source, []).append(seal)
+    infos = [load_crawler(name).INFO for name in list_all_sources()]
+    infos.sort(key=lambda info: info.permission is not None)
+    found = [_facts(info, info.category, settings, sealed.pop(info.name, [])) for info in infos]
+    for name in list_question_sources():
+        info = load_question_crawler(name).INFO
+        found.append(_facts(info, "questions", settings, sealed.pop(name, [])))
+    imported = (_imported(name, seals) for name, seals in sorted(sealed.items()))
+    return [*found, *imported]
+
+
+def _facts(info: SourceInfo, kind: str, settings: Settings, seals: list[Seal]) -> SourceFacts:
+    return SourceFacts(
+        source=info.name,
+        title=info.title,
+        kind=kind,
+        status=_status(info, settings),
+        stands_in_for=STAND_INS.get(info.name),
+        licence=info.licence,
+        lag_days=info.lag_days,
+        first_month=str(info.first_month),
+        last_month=str(info.last_month) if info.last_month else None,
+        sites=dict(info.sites),
+        **_sealed(seals),
+    )
+
+
+def _imported(name: str, seals: list[Seal]) -> SourceFacts:
+    return SourceFacts(
+        source=name,
+        title=None,
+        kind="imported",
+        status="off",
+        stands_in_for=None,
+        licence=None,
+        lag_days=None,
+        first_month=None,
+        last_month=None,
+        sites={},
+        **_sealed(seals),
+    )
+
+
+def _status(info: SourceInfo, settings: Settings) -> str:
+    if info.permission is None:
+        lacks_token = isinstance(info, QuestionSourceInfo) and info.needs_token
+        return "needs token" if lacks_token and info.name not in settings.tokens else "on"
+    permission = read_permission(Store(settings.home), info.name)
+    is_permitted = permission is not None and permission.is_in_force()
+    return "off" if is_permitted else "needs permission"  # off: crawled only if it is named
+
+
+def _sealed(seals: list[Seal]) -> dict[str, Any]:
+    newest = max(seals, key=lambda seal: str(seal.partition.month or ""), default=None)
+    return {
+        "sealed_months": [str(seal.partition.month or "undated") for seal in seals],
+        "last_sealed": str(newest.partition.month or "undated") if newest else None,
+        "last_outcome": str(newest.manifest.get("status", "complete")) if newest else None,
+    }

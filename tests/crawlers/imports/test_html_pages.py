@@ -1,0 +1,62 @@
+from pathlib import Path
+
+import pytest
+
+from core.corpus.partition import read_documents
+from core.errors import UsageError
+from core.storage.store import Store
+from crawlers.imports.html_pages import import_pages
+from crawlers.imports.texts import ImportOptions
+
+PROSE = "The council met on Monday and agreed on the budget of the town for the coming year. " * 3
+
+
+def page(head: str, body: str = f"<article><h1>A title</h1><p>{PROSE}</p></article>") -> str:
+    return f"<!DOCTYPE html><html><head>{head}</head><body><nav>Menu</nav>{body}</body></html>"
+
+
+def json_ld(value: str) -> str:
+    return f'<script type="application/ld+json">{value}</script>'
+
+
+def test_each_month_of_the_pages_dates_is_sealed(tmp_path: Path, store: Store) -> None:
+    folder = tmp_path / "saved"
+    (folder / "more").mkdir(parents=True)
+    graph = json_ld('[{"@graph": [{"datePublished": "2024-03-31T23:30:00-02:00"}]}]')
+    meta = '<meta property="article:published_time" content="2024-02-08T10:00:00Z">'
+    files = {
+        "a.html": page(meta + '<link rel="canonical" href="https://example.org/a">'),
+        "b.html": page(meta, f"<main><p>{PROSE} And more.</p></main>"),
+        "more/c.htm": page(graph),
+        "undated.html": page(""),
+        "login.html": page(meta, "<div><p>Please log in</p></div>"),
+        "future.html": page(json_ld('{"datePublished": "2999-01-01"}')),
+        "notes.txt": "no page",
+    }
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    seals = import_pages(folder, "bbc", store, ImportOptions(clean=True, licence="LicenseRef-BBC"))
+    assert [str(seal.partition.month) for seal in seals] == ["2024-02", "2024-04"]
+    assert seals[0].manifest["dropped"] == {"empty": 1, "no_date": 2}  # 2999 is no date
+    rows = [row for table in read_documents(store, seals[0]) for row in table.to_pylist()]
+    assert {row["native_id"] for row in rows} == {"a.html", "b.html"}
+    first = next(row for row in rows if row["native_id"] == "a.html")
+    assert first["url"] == "https://example.org/a"
+    assert first["text"] == f"A title\n\n{PROSE.strip()}"
+    assert first["licence"] == "LicenseRef-BBC"
+    again = import_pages(folder, "bbc", store, ImportOptions(clean=True, licence="LicenseRef-BBC"))
+    assert [seal.digest for seal in again] == [seal.digest for seal in seals]
+
+
+def test_a_folder_without_a_usable_page_says_why(tmp_path: Path, store: Store) -> None:
+    (tmp_path / "x.html").write_text("<html><body><p>Consent</p></body></html>", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"x\.html: no_date"):
+        import_pages(tmp_path, "quora", store, ImportOptions())
+
+
+def test_deeply_nested_pages_end(tmp_path: Path, store: Store) -> None:
+    nested = "<div>" * 20_000 + PROSE
+    meta = '<meta name="date" content="2024-02-08">'
+    (tmp_path / "x.html").write_text(page(meta, nested), encoding="utf-8")
+    with pytest.raises(UsageError):
+        import_pages(tmp_path, "quora", store, ImportOptions())

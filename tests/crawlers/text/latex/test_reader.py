@@ -1,0 +1,171 @@
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from core.errors import ItemUnavailable
+from crawlers.text.latex.reader import LatexReader, read_latex
+from tests.crawlers.conftest import refused
+from tests.crawlers.text.papers import text_of
+
+HEAD = b"\\documentclass{article}\\begin{document}\\section{Introduction}\n"
+SLOW = HEAD + b"\\textbf{a} $b$\n\n" * 300_000  # a paper of five megabytes
+
+
+@pytest.fixture
+def reader() -> Iterator[LatexReader]:
+    with LatexReader() as reader:
+        yield reader
+
+
+def children() -> list[int]:
+    return [child.pid for child in psutil.Process().children()]
+
+
+def test_paragraphs_are_lines_and_headings_stand_alone() -> None:
+    source = 'One\nline.\n\nTwo.\n\\subsection*{M\\"uller}\nThree.\\par Four.'
+    assert text_of(source) == "One line.\n\nTwo.\n\nMüller\n\nThree.\n\nFour."
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("For $a<b$ and $c>d$ we have", "For $a<b$ and $c>d$ we have"),
+        (r"\(x_1\) and \[\frac{1}{2}\]", r"$x_1$ and $\frac{1}{2}$"),
+        (r"\begin{align*} a &= b \nonumber\label{x} \end{align*}", "$a &= b$"),
+        (r"\begin{IEEEeqnarray}{rCl} a \end{IEEEeqnarray}", "$a$"),
+        (r"$a \text{ if $b$}$ \ensuremath{c_{1}} $$d$$ , e", r"$a \text{ if $b$}$ $c_{1}$ $d$, e"),
+        (r"\enquote{a} `b' \replaced{c}{d}\deleted{e}, a {``}b''", "“a” ‘b’ c, a “b”"),
+        (r"Ma et al.~\cite{a}. \ifthenelse{\boolean{x}}{b}{c}", "Ma et al. b"),
+        ("a $ stray\n\nb $x$ \\[ c", "a stray\n\nb $x$ c"),
+        (r"a\\[2pt]b \[x\\[1ex]y\]", r"a b $x\\[1ex]y$"),
+    ],
+)
+def test_maths_stays_as_source(source: str, expected: str) -> None:
+    """A pattern like ``<[^>]*>`` would remove the text between two formulas."""
+    assert text_of(source) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (r"Sk\l odowska, Erd\H{o}s, 5\%, A\&B", "Skłodowska, Erdős, 5%, A&B"),
+        (r"\textbf{a \emph{b}} {\small c} \texttt{d\_e}", "a b c d_e"),
+        (r"\textcolor{red}{a} \href{http://x.y}{b} \url{http://z/\%20c~d_e}", "a b http://z/%20c~d_e"),
+        (r"\begin{itemize}[nosep]\item a\item[b] c\end{itemize}d", "- a\n\nb c\n\nd"),
+        (r"\begin{minipage}[t]{0.5\textwidth}a\end{minipage}", "a"),
+        (r"\begin{unknown}[x]{2em}a\end{unknown}b", "a\n\nb"),
+        ("a\\begin{verbatim}\nx = 1  # y\n  z\n\\end{verbatim}b", "a\n\nx = 1  # y\n  z\n\nb"),
+        (r"\paragraph{Run in.} a \verb|x_y|", "Run in. a x_y"),
+        (r"``a'' -- b, \LaTeX{} and \copyright", "“a” – b, LaTeX and ©"),
+        (r"a } stray {b \unknown{c} \begin{pmatrix}\end{pmatrix}d", "a stray b c\n\nd"),
+        ("{" * 1000 + "deep" + "}" * 1000, "deep"),
+        ("Done \\today. Kept.", "Kept."),  # the day of the crawl would not be reproducible
+    ],
+)  # fmt: skip
+def test_markup_becomes_what_a_reader_sees(source: str, expected: str) -> None:
+    assert text_of(source) == expected
+
+
+def test_lengths_colours_and_options_are_no_text() -> None:
+    for markup in (
+        r"\fontsize{20}{25}\selectfont", r"\vspace{-1em}", r"\hspace*{2cm}", r"\vskip 3pt plus 1pt",
+        r"\setlength\parindent{0pt}", r"\setlength{\tabcolsep}{3pt}", r"\addtolength{\x}{3pt}",
+        r"\color[rgb]{1,0,0}", r"\definecolor{x}{rgb}{1,0,0}", r"\linespread{1.3}", r"\kern-2pt",
+        r"\setcounter{page}{3}", r"\geometry{margin=1in}", r"\titleformat{\x}{\bf}{1}{2}{3}",
+        r"\hypersetup{a=b}", r"\includegraphics[width=3cm]{plot}", r"\footnotemark[3]",
+        r"\rule{1cm}{2pt}", r"\char92", r"\parskip=3pt", r"\pagebreak[4]", r"\sisetup{a=b}",
+        r"\renewcommand{\arraystretch}{1.2}",
+    ):  # fmt: skip
+        assert text_of(f"a {markup} b") == "a b", markup
+    for box in (
+        r"\resizebox{1cm}{!}{b}", r"\scalebox{0.5}[2]{b}", r"\rotatebox[origin=c]{90}{b}",
+        r"\textcolor[rgb]{1,0,0}{b}", r"\raisebox{2pt}{b}", r"\parbox[t]{3cm}{b}", r"\foo[x=1]{b}",
+    ):  # fmt: skip
+        assert text_of(f"a {box} c") == "a b c", box
+
+
+def test_the_reader_gives_what_the_function_gives(reader: LatexReader) -> None:
+    source = HEAD + "Zürich $a<b$.\n\\bibliography{x}".encode()
+    paper = reader.read({"a.tex": source})
+    assert (paper.text, paper.has_introduction) == ("Introduction\n\nZürich $a<b$.", True)
+    assert paper == read_latex({"a.tex": source.decode()})
+
+
+def test_files_of_this_machine_are_never_read(reader: LatexReader, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.tex"
+    secret.write_text("SECRET")
+    names = [str(secret), os.path.relpath(secret), "/etc/passwd"]
+    inputs = "".join(rf"\input{{{n}}} \include{{{n}}} \input {n} " for n in names)
+    assert reader.read({"a.tex": HEAD + inputs.encode() + b"Prose"}).text == "Introduction\n\nProse"
+
+
+def test_one_worker_serves_many_papers(reader: LatexReader) -> None:
+    reader.read({"a.tex": HEAD})
+    workers = children()
+    for number in range(10):
+        assert reader.read({"a.tex": HEAD + b"%d" % number}).text.endswith(str(number))
+    assert children() == workers
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        (SLOW, "parse_error"),
+        (HEAD + b"\\section[" * 100_000, "parse_error"),  # nests too deeply
+        (b"Not a document", "no_tex"),
+    ],
+    ids=["slow", "deep", "text"],
+)
+def test_a_bad_paper_costs_itself_only(source: bytes, reason: str) -> None:
+    with LatexReader(time_limit_s=1) as reader:
+        for _ in range(2):
+            with refused(reason):
+                reader.read({"a.tex": source})
+            assert reader.read({"a.tex": HEAD + b"Good."}).text == "Introduction\n\nGood."
+
+
+@pytest.mark.long
+def test_a_paper_that_takes_all_memory_costs_itself_only() -> None:
+    with LatexReader(memory_bytes=200 * 2**20) as reader:
+        with refused("parse_error"):
+            reader.read({f"{n}.tex": b"x" * (5 * 2**20) for n in range(20)})
+        assert reader.read({"a.tex": HEAD + b"Good."}).text == "Introduction\n\nGood."
+
+
+def test_no_process_is_left_behind() -> None:
+    before = children()
+    with LatexReader(time_limit_s=0.5) as reader:
+        reader.read({"a.tex": HEAD})
+        assert len(children()) == len(before) + 1
+        with pytest.raises(ItemUnavailable, match=r"longer than 0\.5 s"):
+            reader.read({"a.tex": SLOW})
+        assert children() == before
+        reader.read({"a.tex": HEAD})
+    assert children() == before
+
+
+def test_a_worker_whose_master_is_killed_ends() -> None:
+    code = (
+        "import sys; from crawlers.text.latex.reader import LatexReader;"
+        "r = LatexReader(time_limit_s=2);"
+        "r.read({'a.tex': sys.argv[1].encode()}); print(r._process.pid, flush=True);"
+        "r.read({'a.tex': sys.argv[1].encode() + b'\\\\textbf{a} $b$\\n\\n' * 300_000})"
+    )
+    master = subprocess.Popen(
+        [sys.executable, "-c", code, HEAD.decode()],
+        stdout=subprocess.PIPE,
+        cwd=Path(__file__).parents[4],
+    )
+    with master:
+        assert master.stdout is not None
+        worker = psutil.Process(int(master.stdout.readline()))
+        time.sleep(0.5)  # it is at work on the second paper
+        master.kill()
+    psutil.wait_procs([worker], timeout=20)
+    assert not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE

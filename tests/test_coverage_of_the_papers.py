@@ -1,0 +1,96 @@
+"""docs/coverage-of-the-papers.md: each command exists, and each query runs."""
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.exceptions import TyperException
+from typer.main import get_command
+
+from cli.main import app
+from core.settings import Settings
+from crawlers.registry import list_sources
+from models.scoring.protocols import list_protocols
+from tests.losses import loss_row, publish_rows
+from warehouse.read.query import query
+
+PAGE = (Path(__file__).parents[1] / "docs" / "coverage-of-the-papers.md").read_text("utf-8")
+COMMANDS = [shlex.split(text)[1:] for text in re.findall(r"`(tidemark [^`]+)`", PAGE)]
+QUERIES = sorted({words[1] for words in COMMANDS if words[0] == "sql"})
+SECTIONS = re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]
+KNOWN = {
+    "--source": set(list_sources()),
+    "--protocol": {each.name for each in list_protocols()},
+}
+
+
+def complaint(words: list[str]) -> str | None:
+    """Return what is wrong with a command line, or None."""
+    command: Any = get_command(app)
+    rest = list(words)
+    while commands := getattr(command, "commands", None):
+        if not rest or rest[0] not in commands:
+            return f"no command {rest[:1]}"
+        command = commands[rest.pop(0)]
+    try:
+        command.make_context("tidemark", rest)
+    except TyperException as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_a_command_exists(words: list[str]) -> None:
+    assert complaint(words) is None
+    for option, value in zip(words, words[1:], strict=False):
+        if option in KNOWN and words[0] in {"crawl", "score"}:
+            assert value in KNOWN[option]
+
+
+def test_a_command_that_does_not_exist_is_found() -> None:
+    assert complaint(["scores"]) == "no command ['scores']"
+    assert complaint(["corpus"]) == "no command []"
+    assert "No such option" in str(complaint(["score", "--protocols", "default"]))
+
+
+@pytest.fixture(scope="module")
+def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    settings = Settings(home=str(tmp_path_factory.mktemp("home")))
+    publish_rows(settings, [loss_row("a", "news", None, "d1")])
+    return settings
+
+
+@pytest.mark.long
+def test_each_query_is_understood(snapshot: Settings) -> None:
+    assert QUERIES
+    for text in QUERIES:
+        assert query(snapshot, f"explain {text}").num_rows, text
+
+
+def test_all_numbered_tables_and_figures_are_there() -> None:
+    numbers = {"Li et al.": (6, 5), "Zhu et al.": (16, 11)}
+    for paper, printed in numbers.items():
+        [section] = [each for each in SECTIONS if each.startswith(paper)]
+        for kind, last in zip(("Table", "Figure"), printed, strict=True):
+            assert missing(section, kind, last) == [], f"{paper} {kind}"
+
+
+def missing(section: str, kind: str, last: int) -> list[int]:
+    """Return the numbers up to ``last`` that no item of a section names."""
+    named: set[int] = set()
+    for item in re.findall(r"^\| ([^|]+) \|", section, re.MULTILINE):
+        for first, joint, second in re.findall(rf"{kind}s? (\d+)\w?(?: (to|and) (\d+))?", item):
+            end = int(second or first)
+            named |= set(range(int(first), end + 1)) if joint == "to" else {int(first), end}
+    return sorted({*range(1, last + 1)} - named)
+
+
+def test_every_row_has_a_state() -> None:
+    states = r"runs|equal|not yet|needs|replaced|none|a scheme|Wikipedia:"
+    rows = re.findall(r"^\| (?!item|---)([^|]+) \| (.+) \| (.+) \|$", PAGE, re.MULTILINE)
+    assert len(rows) > 80
+    for item, command, state in rows:
+        assert re.match(states, state), item
+        assert "tidemark" in command or state.startswith(("not yet", "none")), item
