@@ -52,4 +52,10 @@ def _refuses(file: File) -> tuple[DropReason, str] | None:
     return None
 
 
-_CHOICE = Choice(kind="audio", num_windows=60, takes=_takes, refuses=_refuses, cut=draw_segments)
+_CHOICE = Choice(
+    kind="audio",
+    window_rows=commons.LIST_ROWS,
+    takes=_takes,
+    refuses=_refuses,
+    cut=draw_segments,
+)

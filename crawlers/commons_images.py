@@ -49,7 +49,7 @@ def _refuses(file: File) -> tuple[DropReason, str] | None:
 
 _CHOICE = Choice(
     kind="image",
-    num_windows=12,
+    window_rows=100,
     takes=lambda file: file.mime in TYPES,
     refuses=_refuses,
     cut=draw_patches,

@@ -27,7 +27,7 @@ from core.corpus.partition import Partition, tables_of
 from core.corpus.questions import Question
 from core.errors import SourceError
 from core.month import Month
-from core.schemas.tables import DOCUMENTS, QUESTIONS, validate
+from core.schemas.tables import DOCUMENTS, MEDIA, QUESTIONS, validate
 from core.settings import Settings
 from crawlers.contract import (
     DROP_REASONS,
@@ -36,6 +36,7 @@ from crawlers.contract import (
     Document,
     Drop,
     Failure,
+    Medium,
     Repeat,
 )
 from crawlers.crawling import crawl
@@ -196,7 +197,7 @@ class Fuzz:
             self._sound.add(key)
         return type(item).__name__
 
-    def _store(self, item: Document | Question, month: Month) -> None:
+    def _store(self, item: Document | Medium | Question, month: Month) -> None:
         """Make the table in which an item would be sealed, or raise an error."""
         if isinstance(item, Question):
             table = pa.Table.from_pylist([dataclasses.asdict(item)], schema=QUESTIONS)
@@ -205,7 +206,8 @@ class Fuzz:
         _require_id(item.native_id)
         Month.of(item.event_time)
         for table in tables_of([crawl._row(item, self._info)], Partition(self._source, month)):
-            validate(table, DOCUMENTS, "a document")
+            is_text = isinstance(item, Document)
+            validate(table, DOCUMENTS if is_text else MEDIA, "a document")
 
 
 def _kind_of(item: Drop | Failure | Repeat) -> str:

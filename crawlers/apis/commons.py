@@ -22,7 +22,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
 from core.errors import ItemFailed, ItemUnavailable, SourceUnavailable
 from core.month import Month
@@ -39,10 +39,13 @@ SITES = {SITE: "https://commons.wikimedia.org", FILES: "https://upload.wikimedia
 INTERVAL_S = 4.0
 MAX_FILE_BYTES = 12_000_000  # 24 Mbit/s at one request in 4 s
 MAX_PIECES = 4  # of one file that are kept; more would resemble each other
+# Instants from which a sample reads the list, one request each. Many, as files come in series.
+NUM_WINDOWS = 60
 LIST_ROWS = 500  # maximum rows per request, for clients without bot rights
 TITLES = 10  # per request; 50 titles of other alphabets would make too long a URL
 
 _SECOND = dt.timedelta(seconds=1)
+_ADDRESS = re.compile(r"https://upload\.wikimedia\.org(/[^?#]*)(?:\?.*)?")
 _PATH = re.compile(r"/wikipedia/commons/[0-9a-f]/[0-9a-f]{2}/[^/]{1,255}")
 _SHA1 = re.compile(r"[0-9a-f]{40}")
 _CC_BY = re.compile(r"CC BY(-SA)? ([1-4]\.\d)(?: ([a-z]{2,4}))?")
@@ -52,6 +55,7 @@ _FREE = {
     "no restrictions": "LicenseRef-public-domain",
 }
 _MAX_SIDE = 10**6
+_MAX_TITLE = 255 + len("File:")  # bytes; titles of other alphabets have fewer characters
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ class Choice:
     """Rules of a source: the files that it takes, and how they are cut."""
 
     kind: MediaKind
-    num_windows: int  # instants from which a sample reads the list, one request each
+    window_rows: int  # files of the list that a sample reads from each of its instants on
     takes: Callable[[File], bool]  # False for files of another kind, which are not counted
     refuses: Callable[[File], tuple[DropReason, str] | None]  # reason to drop before the download
     # Pieces of a file on disk, in the order of the given rank of their indices; it raises
@@ -126,11 +130,12 @@ def _read_windows(
 ) -> Iterator[list[File | Drop]]:
     starts = [month.start]
     if context.is_sampled:
-        drawn = [context.rank(f"window/{number}") for number in range(choice.num_windows)]
+        drawn = [context.rank(f"window/{number}") for number in range(NUM_WINDOWS)]
         shares = [int.from_bytes(each[:8]) / 2**64 for each in drawn]
         starts = sorted({month.start + _whole((month.end - month.start) * n) for n in shares})
     for start, end in itertools.pairwise([*starts, month.end]):
-        for rows in _list_rows(wiki, start, end - _SECOND):
+        limit = choice.window_rows if context.is_sampled else LIST_ROWS
+        for rows in _list_rows(wiki, start, end - _SECOND, limit):
             yield rows
             if rows and context.is_sampled:
                 break
@@ -141,7 +146,7 @@ def _whole(span: dt.timedelta) -> dt.timedelta:
 
 
 def _list_rows(
-    wiki: MediaWiki, start: dt.datetime, last: dt.datetime
+    wiki: MediaWiki, start: dt.datetime, last: dt.datetime, limit: int
 ) -> Iterator[list[File | Drop]]:
     pieces = wiki.query(
         list="allimages",
@@ -149,7 +154,7 @@ def _list_rows(
         aidir="newer",
         aistart=mediawiki.stamp(start),
         aiend=mediawiki.stamp(last),
-        ailimit=LIST_ROWS,
+        ailimit=limit,
         aiprop="timestamp|url|size|sha1|mime",
     )
     for piece, _ in pieces:
@@ -159,9 +164,12 @@ def _list_rows(
 
 def _read_row(row: Fields) -> File | Drop:
     title, uploaded = row.text("title"), row.time("timestamp", dt.UTC)
+    if title is not None and len(title) > _MAX_TITLE:
+        return Drop(title[:_MAX_TITLE], "parse_error", "the title is too long")
     if title is not None and row.values.get("filehidden"):
         return Drop(title, "suppressed", "the file was removed from public view")
-    path = unquote(urlsplit(row.text("url") or "").path)
+    found = _ADDRESS.fullmatch(row.text("url") or "")
+    path = unquote(found[1]) if found else ""
     mime, sha1, num_bytes = row.text("mime"), row.text("sha1") or "", row.integer("size")
     is_known = _PATH.fullmatch(path) and _SHA1.fullmatch(sha1)
     if not (title and title.startswith("File:") and uploaded and mime and num_bytes and is_known):

@@ -30,7 +30,8 @@ def test_mutated_responses_end_in_items_or_errors(name: str, tmp_path: Path) -> 
         assert [outcome.fault for outcome in fuzz.undisturbed if outcome.fault] == []
         if not fuzz.has_requests:
             pytest.skip("git alone reads this source")
-        assert all(each.found["Document"] + each.found["Question"] for each in fuzz.undisturbed)
+        kinds = ("Document", "Medium", "Question")
+        assert all(sum(each.found[kind] for kind in kinds) for each in fuzz.undisturbed)
         number = num_mutated = 0
         while num_mutated < NUM_ANSWERS:
             outcome = fuzz.run(number)

@@ -9,7 +9,7 @@ from core.corpus.questions import Question
 from core.errors import SourceError
 from core.month import Month
 from core.settings import Settings
-from crawlers.contract import CrawlContext, Crawler, Document
+from crawlers.contract import CrawlContext, Crawler, Document, Medium
 from crawlers.questions.contract import QuestionContext, QuestionCrawler, QuestionSourceInfo
 from crawlers.web.fetcher import Fetched, Fetcher
 from crawlers.web.shapes import Shape
@@ -81,4 +81,4 @@ def _items(
 
 
 def _is_kept(item: object) -> bool:
-    return isinstance(item, Document | Question)
+    return isinstance(item, Document | Medium | Question)
