@@ -54,10 +54,22 @@ PuzzleNames = Annotated[
     Option("--puzzle", "-p", help="Puzzle; repeat for several. Default: all.", metavar="NAME"),
 ]
 
+Prompt = Annotated[
+    str | None,
+    Option(
+        help="How puzzles are asked: zero-shot-cot, few-shot-K, mixed-K or varied-K with K "
+        "demonstrations, and -second or -likelihood after it. Default: TIDEMARK_PUZZLE_PROMPT.",
+        metavar="NAME",
+    ),
+]
+
 
 @scylla_app.command("run")
 def scylla_run(
-    context: typer.Context, model: WriterNames = None, puzzle: PuzzleNames = None
+    context: typer.Context,
+    model: WriterNames = None,
+    puzzle: PuzzleNames = None,
+    prompt: Prompt = None,
 ) -> None:
     """Have models solve the puzzles, land the scores, publish, and write the page.
 
@@ -69,7 +81,10 @@ def scylla_run(
     from instruments.puzzles import solve_and_land
     from reports.site.build import page_of, write_site
     from scylla.scripted import PREFIX, list_scripted
+    from scylla.variants import parse_variant
 
+    if prompt:
+        settings = settings.model_copy(update={"puzzle_prompt": parse_variant(prompt).name})
     models = model or answering_models(settings)
     if not models:
         raise UsageError(
