@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from core.cells.puzzles import PuzzleAnswer, PuzzleCell, Split
+from core.cells.puzzles import PuzzleAnswer, PuzzleCell, PuzzleLikelihood, Split
 from core.errors import ModelError, NotMeasurable
 from core.settings import Settings
 from instruments.stopping import go_on
 from models.generation import Decoding, Generation, GenerationRequest, Generator
+from scylla.demonstrations import render_answer
 from scylla.journal import Journal, Kept, entry_key
-from scylla.judging import judge
+from scylla.judging import judge, list_stored_answers
 from scylla.puzzle import Instance, Puzzle
-from scylla.sampling import PuzzleData, Sampling, sample_items, seed_of
+from scylla.sampling import PuzzleData, Sampling, generator_of, sample_items, seed_of
 from scylla.texts import STOP, extract_examples, probe_prompt
 from scylla.variants import (
     DIRECT_STOP,
@@ -25,6 +28,9 @@ from scylla.variants import (
     second_prompt,
     trim_response,
 )
+
+if TYPE_CHECKING:  # torch takes seconds to import
+    from models.likelihoods import AnswerLosses, LikelihoodModel
 
 # Example inputs are sampled as in the Scylla paper's code. Answers are decoded greedily.
 PROBING = Decoding(
@@ -220,3 +226,42 @@ def _spaced(text: str) -> str:
 
 def _total(first: int | None, second: int | None) -> int | None:
     return None if first is None or second is None else first + second
+
+
+def measure(
+    cell: PuzzleCell, puzzle: Puzzle, data: PuzzleData, model: LikelihoodModel, settings: Settings
+) -> Iterator[PuzzleLikelihood]:
+    """Yield the likelihood of each item's right answer, after the prompt of its variant."""
+    asked = list_asked(puzzle, data, settings)
+    answers = []
+    for each in asked:
+        rng = generator_of(cell.model, puzzle.name, each.split, each.item, "answers")
+        stored = list_stored_answers(puzzle, each.instance, rng)
+        answers.append([render_answer(puzzle, answer) for answer in stored])
+    prompts = [
+        (each.prompt, [f" {answer}" for answer in own])
+        for each, own in zip(asked, answers, strict=True)
+    ]
+    for each, own, losses in zip(asked, answers, model.measure(prompts), strict=True):
+        shown = puzzle.render(each.instance)
+        unmeasured = PuzzleLikelihood(each.split, each.item, shown, len(own))
+        yield _with_losses(unmeasured, own, losses)
+
+
+def _with_losses(
+    item: PuzzleLikelihood, answers: Sequence[str], losses: Sequence[AnswerLosses] | None
+) -> PuzzleLikelihood:
+    if losses is None:
+        return replace(item, reason="too_long")
+    if not all(len(each.answer) for each in losses):
+        return replace(item, reason="no_tokens")
+    if not all(math.isfinite(each.prompt.sum() + each.answer.sum()) for each in losses):
+        return replace(item, reason="non_finite")
+    best = max(range(len(losses)), key=lambda place: losses[place].probability)
+    return replace(
+        item,
+        answer=answers[best],
+        token_nats=tuple(map(float, losses[best].answer)),
+        prompt_nats=float(losses[best].prompt.sum()),
+        prompt_tokens=len(losses[best].prompt),
+    )

@@ -7,15 +7,23 @@ import json
 from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
+from typing import TYPE_CHECKING, cast
 
-from core.cells.puzzles import PuzzleCell, PuzzleRecord, read_puzzle_record, write_puzzle_cell
+from core.cells.puzzles import (
+    PuzzleAnswer,
+    PuzzleCell,
+    PuzzleLikelihood,
+    PuzzleRecord,
+    read_puzzle_record,
+    write_puzzle_cell,
+)
 from core.errors import ModelError
 from core.settings import Settings
 from core.storage.claims import do_claimed
 from core.storage.store import Store, path_part
 from instruments.landing import Slot, land_texts
-from instruments.models import generation_ids, generator_of, held
-from instruments.puzzle_asking import Writer, ask, find_items, list_decodings
+from instruments.models import Load, generation_ids, generator_of, held
+from instruments.puzzle_asking import Writer, ask, find_items, list_decodings, measure
 from instruments.runner import Done, Plan, Summary, plan_or_failure, run_and_land
 from instruments.stopping import go_on
 from models.catalogue import ModelEntry, find_model
@@ -27,6 +35,9 @@ from scylla.scripted import PREFIX, ScriptedModel
 from scylla.texts import prompts_digest
 from scylla.variants import Variant, parse_variant
 from warehouse.land.puzzles import land_puzzle_cells
+
+if TYPE_CHECKING:  # torch takes seconds to import
+    from models.likelihoods import LikelihoodModel
 
 _VERSION = "2"  # increase if a change of scylla/ or this module changes items or verdicts
 _VARIANTS_VERSION = "1"  # increase if a change of scylla/variants.py changes other prompts
@@ -72,6 +83,10 @@ def plan_puzzles(model: str, puzzles: Sequence[str] | None, settings: Settings) 
     entry = _entry_of(model, settings)
     variant = parse_variant(settings.puzzle_prompt)
     revision, ways = generation_ids(entry, list_decodings(variant), settings)
+    if variant.is_likelihood:
+        from models.likelihoods import likelihood_id
+
+        ways.append(likelihood_id(entry, settings))
     protocol = _protocol_of(settings)
     cells = tuple(
         PuzzleCell(entry.name, revision, name, protocol, _generation(name, ways, settings))
@@ -150,8 +165,8 @@ def solve_cell(entry: ModelEntry, cell: PuzzleCell, settings: Settings, wait: bo
     claimed = do_claimed(
         store,
         [cell.done_path],
-        ready=partial(held.hold, generator_of, entry, cell.revision, settings),
-        do=lambda generator, _: solve(cell, generator, settings, store),
+        ready=partial(held.hold, _loader_of(settings), entry, cell.revision, settings),
+        do=lambda model, _: solve(cell, model, settings, store),
         is_done=is_done,
         wait=wait,
     )
@@ -159,6 +174,14 @@ def solve_cell(entry: ModelEntry, cell: PuzzleCell, settings: Settings, wait: bo
         return Done(claimed=(cell,))
     record = claimed.results[0] if claimed.results else read_puzzle_record(store, cell)
     return Done() if record is None else _describe(record)
+
+
+def _loader_of(settings: Settings) -> Load[Generator]:
+    if not parse_variant(settings.puzzle_prompt).is_likelihood:
+        return generator_of
+    from models.likelihoods import load_likelihoods
+
+    return load_likelihoods
 
 
 def _describe(record: PuzzleRecord) -> Done:
@@ -198,6 +221,8 @@ def solve_and_land(
 def solve(cell: PuzzleCell, generator: Generator, settings: Settings, store: Store) -> PuzzleRecord:
     """Have the model generate inputs and answers, judge the answers, and write the cell's files.
 
+    A model of likelihoods only writes inputs; the likelihoods of right answers are measured.
+
     Raises:
         ModelError: the model fails, or its spending limit is reached; received texts are stored.
         StorageError: the stored texts are damaged.
@@ -209,7 +234,12 @@ def solve(cell: PuzzleCell, generator: Generator, settings: Settings, store: Sto
     with Journal(path.with_name(f"{path.name}.jsonl")) as journal:
         writer = Writer(generator, journal)
         num_completions, data = find_items(cell, puzzle, writer, settings)
-        answers = list(ask(cell, puzzle, data, writer, settings))
+        answers: Sequence[PuzzleAnswer | PuzzleLikelihood]
+        if parse_variant(settings.puzzle_prompt).is_likelihood:
+            likelihoods = cast("LikelihoodModel", generator)
+            answers = list(measure(cell, puzzle, data, likelihoods, settings))
+        else:
+            answers = list(ask(cell, puzzle, data, writer, settings))
     record = PuzzleRecord(
         status=data.status,
         level=puzzle.level,
