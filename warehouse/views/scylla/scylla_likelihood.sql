@@ -39,8 +39,10 @@ select
     counts.protocol,
     counts.split,
     means.probability,
-    greatest(means.probability - means.margin, 0) as probability_low,
-    least(means.probability + means.margin, 1) as probability_high,
+    case when means.margin is not null then greatest(means.probability - means.margin, 0) end
+        as probability_low,
+    case when means.margin is not null then least(means.probability + means.margin, 1) end
+        as probability_high,
     means.perplexity,
     means.prompt_perplexity,
     coalesce(means.num_items, 0) as num_items,

@@ -113,7 +113,8 @@ select
     top_percent,
     min_k_percent,
     ratio as normalised_accuracy,
-    greatest(ratio - 1.959963984540054e0 * error, 0) as normalised_accuracy_low,
+    case when error is not null then greatest(ratio - 1.959963984540054e0 * error, 0) end
+        as normalised_accuracy_low,
     ratio + 1.959963984540054e0 * error as normalised_accuracy_high,
     accuracy,
     memorisation,
