@@ -74,7 +74,7 @@ def _land(
             statements.given(puzzle_replicates_to_land=replicates),
             transaction(statements.connection, f"land {cell}"),
         ):
-            for table in ("cells", "answers", "replicates"):
+            for table in ("cells", "answers", "replicates", "steps"):
                 statements.run(f"delete_puzzle_{table}", dict(zip(_KEY, key, strict=True)))
                 statements.run(f"insert_puzzle_{table}")
             statements.run("name_puzzled_models")

@@ -31,10 +31,16 @@ def make(model: str = "m", puzzle: str = "sort_numbers", **changes: Any) -> Puzz
     return PuzzleCell(model=model, puzzle=puzzle, **{**usual, **changes})
 
 
-def write(store: Store, cell: PuzzleCell, statuses: Statuses = USUAL, level: int = 2) -> PuzzleCell:
+def write(
+    store: Store,
+    cell: PuzzleCell,
+    statuses: Statuses = USUAL,
+    level: int | None = 2,
+    shown: str = "1 2",
+) -> PuzzleCell:
     answers = [
         PuzzleAnswer(
-            split, item, "1 2", "", None, status, status,  # type: ignore[arg-type]
+            split, item, shown, "", None, status, status,  # type: ignore[arg-type]
             "unparsed" if status == "truncated" else status,  # type: ignore[arg-type]
             num_tokens=3, reason="timeout" if status == "error" else None,
         )
@@ -205,3 +211,18 @@ def test_impossible_likelihoods_are_refused(
     with pytest.raises(SchemaMismatch, match="token_nats is"):
         land_puzzle_cells(settings, [cell])
     assert peek("from internal.scylla_likelihoods") == []
+
+
+def test_steps_of_a_probe_are_its_k(settings: Settings, store: Store, peek: Any) -> None:
+    shown = "$l$ = 31 29 366, $k$ = 2"
+    cells = [
+        write(store, make(puzzle="add_days"), level=None, shown=shown),
+        write(store, make(puzzle="two_sum"), level=2, shown=shown),
+        write(store, make(puzzle="plain"), level=None),
+    ]
+    assert land_puzzle_cells(settings, cells) == 3
+    rows = peek("select puzzle, steps, count(*) as num from internal.scylla_steps group by all")
+    assert rows == [{"puzzle": "add_days", "steps": 2, "num": 8}]
+    write(store, make(puzzle="add_days"), {"id": ["correct"], "ood": ["wrong"]}, None, shown)
+    assert land_puzzle_cells(settings, cells[:1]) == 1
+    assert len(peek("from internal.scylla_steps")) == 2
