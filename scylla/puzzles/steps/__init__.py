@@ -1,1 +1,0 @@
-"""Puzzles of other domains than lists and sums: dates and networks, in a number of steps."""
