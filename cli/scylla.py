@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer import Option
+from typer import Argument, Option
 
 from cli.console import fail_with, out, print_table, progress_bars
 from cli.options import settings_for_tasks, settings_of
@@ -54,10 +55,24 @@ PuzzleNames = Annotated[
     Option("--puzzle", "-p", help="Puzzle; repeat for several. Default: all.", metavar="NAME"),
 ]
 
+RatingsFile = Annotated[Path, Argument(metavar="PATH", help="CSV with a header, or Parquet.")]
+Replace = Annotated[bool, Option("--replace", help="Replace loaded values that differ.")]
+Prompt = Annotated[
+    str | None,
+    Option(
+        help="How puzzles are asked: zero-shot-cot, few-shot-K, mixed-K or varied-K with K "
+        "demonstrations, and -second or -likelihood after it. Default: TIDEMARK_PUZZLE_PROMPT.",
+        metavar="NAME",
+    ),
+]
+
 
 @scylla_app.command("run")
 def scylla_run(
-    context: typer.Context, model: WriterNames = None, puzzle: PuzzleNames = None
+    context: typer.Context,
+    model: WriterNames = None,
+    puzzle: PuzzleNames = None,
+    prompt: Prompt = None,
 ) -> None:
     """Have models solve the puzzles, land the scores, publish, and write the page.
 
@@ -69,7 +84,10 @@ def scylla_run(
     from instruments.puzzles import solve_and_land
     from reports.site.build import page_of, write_site
     from scylla.scripted import PREFIX, list_scripted
+    from scylla.variants import parse_variant
 
+    if prompt:
+        settings = settings.model_copy(update={"puzzle_prompt": parse_variant(prompt).name})
     models = model or answering_models(settings)
     if not models:
         raise UsageError(
@@ -102,6 +120,30 @@ def scylla_show(
         print_items(settings, model, puzzle)
     else:
         print_scores(settings, model)
+
+
+@scylla_app.command("load-ratings")
+def scylla_load_ratings(
+    context: typer.Context, path: RatingsFile, replace: Replace = False
+) -> None:
+    """Load people's ratings of the difficulty of puzzles, and publish the warehouse.
+
+    Columns: puzzle, complexity (as in scylla_tokens, such as O(N)), rating (higher is more
+    difficult). Optional columns: num_raters, reference. The file is loaded completely or not at
+    all. View scylla_human_difficulty has the ratings beside models' accuracies.
+    """
+    settings = settings_of(context)
+    from scylla.puzzle import list_puzzles, load_puzzle
+    from warehouse.land.literature import load_ratings
+    from warehouse.read.publish import publish
+
+    complexities = {name: load_puzzle(name).complexity for name in list_puzzles()}
+    loaded = load_ratings(settings, path, complexities, replace)
+    publish(settings)
+    same = loaded.num_rows - loaded.num_changed
+    out.print(f"{loaded.num_changed:,} ratings loaded, {same:,} were loaded already")
+    if loaded.ignored:
+        out.print(f"ignored columns: {', '.join(loaded.ignored)}", soft_wrap=True)
 
 
 def print_scores(settings: Settings, models: Sequence[str] | None) -> None:

@@ -20,6 +20,8 @@ MAX_DOCUMENT_BYTES = 16 * 2**20
 MAX_NAME_BYTES = 4096
 LAKE_PREFIX = "ducklake:postgres:"
 PROJECT_PAGE = "https://github.com/tidemark/tidemark"
+# Names of the prompts of puzzles; see scylla/variants.py.
+PUZZLE_PROMPT = "zero-shot-cot(-second)?|(few-shot|mixed|varied)-[1-8](-second|-likelihood)?"
 _OF_PROJECT = re.compile(rf"{re.escape(PROJECT_PAGE)}(?![\w-])", re.IGNORECASE)
 _EMAIL = re.compile(r"[\w.+%-]+@([\w-]+\.)+[\w-]{2,}", re.ASCII)
 _RAY_ADDRESS = re.compile(r"(ray://)?([\w.-]+|\[[\da-fA-F:.]+\]):\d{1,5}")
@@ -133,6 +135,13 @@ class Settings(BaseSettings):
         gt=0,
         description="Maximum number of texts that a model writes so that inputs of a puzzle can be "
         "found in them. It writes batches of 128 until there are enough inputs.",
+    )
+    puzzle_prompt: str = Field(
+        default="zero-shot-cot",
+        pattern=f"^({PUZZLE_PROMPT})$",
+        description="How puzzles are asked: `zero-shot-cot`, `few-shot-K`, `mixed-K` or "
+        "`varied-K`, with K demonstrations, 1 to 8. A second pass has `-second` after it, and the "
+        "measurement of likelihoods `-likelihood`.",
     )
     puzzle_seed: int = Field(default=0, ge=0, description="Seed of the puzzles' items.")
     device: str = Field(default="auto", description="torch device; auto: cuda if present.")

@@ -148,5 +148,5 @@ class ScriptedGenerator:
             if kind == "probe":
                 text = self._model.write_inputs(load_puzzle(puzzle), request.seed)
             else:
-                text = self._model.answer(request.prompt, int(number))
+                text = self._model.answer(load_puzzle(puzzle), request.prompt, int(number))
             yield Generation(request.key, text, "stop")

@@ -4,51 +4,45 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
+from typing import TYPE_CHECKING, cast
 
 from core.cells.puzzles import (
     PuzzleAnswer,
     PuzzleCell,
+    PuzzleLikelihood,
     PuzzleRecord,
     read_puzzle_record,
     write_puzzle_cell,
 )
-from core.errors import ModelError, NotMeasurable
+from core.errors import ModelError
 from core.settings import Settings
 from core.storage.claims import do_claimed
 from core.storage.store import Store, path_part
 from instruments.landing import Slot, land_texts
-from instruments.models import generation_ids, generator_of, held
+from instruments.models import Load, generation_ids, generator_of, held
+from instruments.puzzle_asking import Writer, ask, find_items, list_decodings, measure
 from instruments.runner import Done, Plan, Summary, plan_or_failure, run_and_land
 from instruments.stopping import go_on
 from models.catalogue import ModelEntry, find_model
-from models.generation import Decoding, Generation, GenerationRequest, Generator
-from scylla.journal import Journal, Kept, entry_key
-from scylla.judging import judge
-from scylla.puzzle import Puzzle, count_anchors, list_puzzles, load_puzzle
-from scylla.sampling import PuzzleData, Sampling, sample_items, seed_of
+from models.generation import Generator
+from scylla.demonstrations import draw_other_puzzles
+from scylla.journal import Journal
+from scylla.puzzle import count_anchors, list_puzzles, load_puzzle
 from scylla.scripted import PREFIX, ScriptedModel
-from scylla.texts import STOP, extract_examples, probe_prompt, prompts_digest, question_prompt
+from scylla.texts import prompts_digest
+from scylla.variants import Variant, parse_variant
 from warehouse.land.puzzles import land_puzzle_cells
 
+if TYPE_CHECKING:  # torch takes seconds to import
+    from models.likelihoods import LikelihoodModel
+
 _VERSION = "2"  # increase if a change of scylla/ or this module changes items or verdicts
-_PROTOCOL = "zero-shot-cot"
+_VARIANTS_VERSION = "1"  # increase if a change of scylla/variants.py changes other prompts
 _USUAL_ITEMS = 256
 _IN_FLIGHT = 4
-# Example inputs are sampled as in the Scylla paper's code. Answers are decoded greedily.
-PROBING = Decoding(
-    max_new_tokens=1024,
-    min_new_tokens=16,
-    temperature=0.9,
-    top_p=0.95,
-    top_k=60,
-    repetition_penalty=1.2,
-)
-ASKING = Decoding(max_new_tokens=2048, stop=STOP)
-_FIRST_COMPLETIONS = 128
-_HOPELESS_COMPLETIONS = 512  # number of texts without a valid input that ends the search
 
 
 class PuzzlePlan(Plan[PuzzleCell]):
@@ -87,7 +81,12 @@ def plan_puzzles(model: str, puzzles: Sequence[str] | None, settings: Settings) 
     """
     names = [load_puzzle(name).name for name in puzzles or list_puzzles()]
     entry = _entry_of(model, settings)
-    revision, ways = generation_ids(entry, [PROBING, ASKING], settings)
+    variant = parse_variant(settings.puzzle_prompt)
+    revision, ways = generation_ids(entry, list_decodings(variant), settings)
+    if variant.is_likelihood:
+        from models.likelihoods import likelihood_id
+
+        ways.append(likelihood_id(entry, settings))
     protocol = _protocol_of(settings)
     cells = tuple(
         PuzzleCell(entry.name, revision, name, protocol, _generation(name, ways, settings))
@@ -100,7 +99,7 @@ def plan_puzzles(model: str, puzzles: Sequence[str] | None, settings: Settings) 
 
 def _protocol_of(settings: Settings) -> str:
     parts = [
-        _PROTOCOL,
+        settings.puzzle_prompt,
         "" if settings.puzzle_sampling == "unique" else settings.puzzle_sampling,
         "" if settings.puzzle_items == _USUAL_ITEMS else str(settings.puzzle_items),
     ]
@@ -134,6 +133,11 @@ def _generation(puzzle: str, ways: Sequence[str], settings: Settings) -> str:
         settings.puzzle_completions,
         settings.puzzle_seed,
     ]
+    variant = parse_variant(settings.puzzle_prompt)
+    if variant != Variant():
+        shown = draw_other_puzzles(asked, variant.num_demonstrations, settings.puzzle_seed)
+        others = [puzzle.name for puzzle, _ in shown] if variant.kind == "varied" else []
+        definition += [_VARIANTS_VERSION, variant.name, others]
     return hashlib.sha256(json.dumps(definition).encode()).hexdigest()[:12]
 
 
@@ -161,8 +165,8 @@ def solve_cell(entry: ModelEntry, cell: PuzzleCell, settings: Settings, wait: bo
     claimed = do_claimed(
         store,
         [cell.done_path],
-        ready=partial(held.hold, generator_of, entry, cell.revision, settings),
-        do=lambda generator, _: solve(cell, generator, settings, store),
+        ready=partial(held.hold, _loader_of(settings), entry, cell.revision, settings),
+        do=lambda model, _: solve(cell, model, settings, store),
         is_done=is_done,
         wait=wait,
     )
@@ -170,6 +174,14 @@ def solve_cell(entry: ModelEntry, cell: PuzzleCell, settings: Settings, wait: bo
         return Done(claimed=(cell,))
     record = claimed.results[0] if claimed.results else read_puzzle_record(store, cell)
     return Done() if record is None else _describe(record)
+
+
+def _loader_of(settings: Settings) -> Load[Generator]:
+    if not parse_variant(settings.puzzle_prompt).is_likelihood:
+        return generator_of
+    from models.likelihoods import load_likelihoods
+
+    return load_likelihoods
 
 
 def _describe(record: PuzzleRecord) -> Done:
@@ -206,38 +218,10 @@ def solve_and_land(
     return run_and_land(plans, settings)
 
 
-class _Writer:
-    """Generator of texts with a journal: texts in the journal are reused, new texts are added."""
-
-    def __init__(self, generator: Generator, journal: Journal) -> None:
-        self._generator, self._journal = generator, journal
-
-    def write(
-        self, requests: Sequence[GenerationRequest], decoding: Decoding
-    ) -> dict[str, Generation]:
-        """Return the generations by request key; the next run repeats requests with errors."""
-        model = self._generator
-        way = model.generation_id(decoding)
-        names = {
-            request.key: entry_key(model.name, model.revision, way, request.prompt, request.seed)
-            for request in requests
-        }
-        found = {
-            key: Generation(key, kept.text, kept.finish, kept.num_tokens)
-            for key, name in names.items()
-            if (kept := self._journal.find(name)) is not None
-        }
-        left = [request for request in requests if request.key not in found]
-        for made in model.generate(left, decoding) if left else ():
-            kept = Kept(names[made.key], made.text, made.finish, made.num_tokens)
-            self._journal.keep(kept)  # ignores errors
-            found[made.key] = made
-            go_on()
-        return found
-
-
 def solve(cell: PuzzleCell, generator: Generator, settings: Settings, store: Store) -> PuzzleRecord:
     """Have the model generate inputs and answers, judge the answers, and write the cell's files.
+
+    A model of likelihoods only writes inputs; the likelihoods of right answers are measured.
 
     Raises:
         ModelError: the model fails, or its spending limit is reached; received texts are stored.
@@ -248,9 +232,14 @@ def solve(cell: PuzzleCell, generator: Generator, settings: Settings, store: Sto
     names = (cell.model, cell.puzzle, cell.revision)
     path = settings.scratch / "puzzles" / "/".join(map(path_part, names))
     with Journal(path.with_name(f"{path.name}.jsonl")) as journal:
-        writer = _Writer(generator, journal)
-        num_completions, data = _find_items(cell, puzzle, writer, settings)
-        answers = list(_ask(cell, puzzle, data, writer, settings))
+        writer = Writer(generator, journal)
+        num_completions, data = find_items(cell, puzzle, writer, settings)
+        answers: Sequence[PuzzleAnswer | PuzzleLikelihood]
+        if parse_variant(settings.puzzle_prompt).is_likelihood:
+            likelihoods = cast("LikelihoodModel", generator)
+            answers = list(measure(cell, puzzle, data, likelihoods, settings))
+        else:
+            answers = list(ask(cell, puzzle, data, writer, settings))
     record = PuzzleRecord(
         status=data.status,
         level=puzzle.level,
@@ -266,81 +255,3 @@ def solve(cell: PuzzleCell, generator: Generator, settings: Settings, store: Sto
         num_anchors=count_anchors(),
     )
     return write_puzzle_cell(store, cell, record, answers)
-
-
-def _find_items(
-    cell: PuzzleCell, puzzle: Puzzle, writer: _Writer, settings: Settings
-) -> tuple[int, PuzzleData]:
-    """Generate texts until they contain enough inputs; return number of texts, and items.
-
-    The number of texts doubles at each step, to limit the repeated parsing.
-    """
-    sampling = Sampling(settings.puzzle_items, settings.puzzle_sampling, settings.puzzle_seed)
-    most = settings.puzzle_completions
-    prompt = probe_prompt(puzzle)
-    texts: list[str] = []
-    while True:
-        wanted = min(most, max(_FIRST_COMPLETIONS, 2 * len(texts)))
-        requests = [
-            GenerationRequest(
-                f"{puzzle.name}/probe/{number}",
-                prompt,
-                seed_of(settings.puzzle_seed, cell.model, puzzle.name, "probe", number),
-            )
-            for number in range(len(texts), wanted)
-        ]
-        written = writer.write(requests, PROBING)
-        failed = [each for each in written.values() if each.finish == "error"]
-        if failed and failed[0].reason == "too_long":
-            raise NotMeasurable(
-                f"{cell}: the prompt, with what may follow it, is longer than the model's context; "
-                "of a model behind an API, lower max_output_tokens in its entry"
-            )
-        if failed:
-            raise ModelError(
-                f"{cell}: {len(failed)} of {len(requests)} texts with inputs could not be had, the "
-                f"first: {failed[0].reason}; run the same command again, and only these are asked"
-            )
-        texts += [written[request.key].text for request in requests]
-        data = sample_items(
-            cell.model, puzzle, extract_examples(texts, puzzle.input_shape), sampling
-        )
-        is_hopeless = len(texts) >= _HOPELESS_COMPLETIONS and not data.num_id_examples
-        # With enough inputs, stop: more texts would leave fewer unused numbers for OOD items.
-        is_exhausted = data.num_id_examples >= sampling.min_examples
-        if is_exhausted or is_hopeless or len(texts) >= most:
-            return len(texts), data
-
-
-def _ask(
-    cell: PuzzleCell, puzzle: Puzzle, data: PuzzleData, writer: _Writer, settings: Settings
-) -> Iterator[PuzzleAnswer]:
-    asked = [
-        (split, item, instance)
-        for split, instances in data.items.items()
-        for item, instance in enumerate(instances)
-    ]
-    requests = [
-        GenerationRequest(
-            f"{puzzle.name}/{split}/{item}",
-            question_prompt(puzzle, instance),
-            seed_of(settings.puzzle_seed, cell.model, puzzle.name, split, item),
-        )
-        for split, item, instance in asked
-    ]
-    texts = writer.write(requests, ASKING)
-    for (split, item, instance), request in zip(asked, requests, strict=True):
-        written = texts[request.key]
-        verdict = judge(puzzle, instance, written.text, written.finish)
-        yield PuzzleAnswer(
-            split=split,
-            item=item,
-            input=puzzle.render(instance),
-            response=written.text,
-            answer=verdict.answer,
-            status=verdict.status,
-            lenient_status=verdict.lenient_status,
-            paper_status=verdict.paper_status,
-            num_tokens=written.num_tokens,
-            reason=written.reason,
-        )

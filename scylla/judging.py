@@ -11,7 +11,9 @@ sign. A list is JSON in square brackets. Line breaks are removed first.
 
 from __future__ import annotations
 
+import itertools
 import json
+import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -75,6 +77,7 @@ def _paper_status(puzzle: Puzzle, instance: Instance, answer: Answer | None) -> 
     return "correct" if paper_accepts(puzzle, instance, answer) else "wrong"
 
 
+_MOST_STORED = 6  # all orders of three numbers, as in the paper's code
 _NUMBER_PHRASES = ("answer is", "answer:", "answer is:", "answer to the task is")
 _LIST_PHRASES = (*_NUMBER_PHRASES, "numbers are", "numbers are:", "numbers:")
 _NUMBER = r"([0-9]++\.?[0-9]*+)"
@@ -111,6 +114,17 @@ def paper_accepts(puzzle: Puzzle, instance: Instance, answer: Answer) -> bool:
     if isinstance(puzzle, SumPuzzle):
         return sorted(answer) == sorted(stored)
     return answer == stored
+
+
+def list_stored_answers(puzzle: Puzzle, instance: Instance, rng: random.Random) -> list[Answer]:
+    """Return the answers that ``paper_accepts`` accepts: at most six, drawn at random."""
+    stored = puzzle.solve(instance)
+    if puzzle.input_shape == "matrix":
+        return list(dict.fromkeys([stored, stored[::-1]]))
+    if not isinstance(puzzle, SumPuzzle):
+        return [stored]
+    orders = sorted(set(itertools.permutations(stored)))
+    return orders if len(orders) <= _MOST_STORED else rng.sample(orders, _MOST_STORED)
 
 
 def _read_list(text: str) -> Answer | None:

@@ -1,4 +1,4 @@
-"""Base classes of puzzles about lists, and of puzzles that ask for numbers with a given sum.
+"""Base classes of puzzles about lists, in steps, and about numbers with a given sum.
 
 The sum may have to be exactly k, inside a range, or a multiple of ten. A subclass adds its
 statement, and the count of numbers to choose. Equal numbers at two places count as two choices.
@@ -20,6 +20,8 @@ from core.errors import MalformedInput
 from scylla.puzzle import Answer, Instance, Puzzle, Rows
 from scylla.sampling import Substitution, substitute, substitute_by_residue
 from scylla.texts import malformed, parse_lists, render_lists
+
+GROWTH = (1, 2, 4, 8)  # numbers of steps of the levels of a ``SteppedPuzzle``
 
 
 class ListPuzzle(Puzzle):
@@ -65,6 +67,21 @@ class ListPuzzle(Puzzle):
         if self.input_shape == "pair":
             return ("l_1", "l_2", *self.parameter_names)
         return ("l", *self.parameter_names) if self.parameter_names else ()
+
+
+class SteppedPuzzle(ListPuzzle):
+    """A puzzle that asks for the result of k steps; k is 1, 2, 4 or 8.
+
+    So the work doubles from one level of an item to the next. k is at most the length of a list.
+    """
+
+    parameter_names = ("k",)
+
+    def pose(self, rows: Rows, rng: random.Random) -> Instance | None:
+        """Draw k."""
+        if not self.fits(rows) or not self.is_valid(rows):
+            return None
+        return Instance(rows, (rng.choice([k for k in GROWTH if k <= min(map(len, rows))]),))
 
 
 def replace_anywhere(rows: Rows, elements: Sequence[int], rng: random.Random) -> Rows:

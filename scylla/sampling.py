@@ -43,6 +43,7 @@ class Sampling:
     # Weights of distinct examples: all equal ("unique"), or the counts in texts ("frequency").
     method: Method = "unique"
     seed: int = 0
+    num_demonstrations: int = 0  # number of further inputs in each split, at most SPARE_EXAMPLES
 
     @property
     def min_examples(self) -> int:
@@ -62,6 +63,8 @@ class PuzzleData:
     num_id_examples: int  # number of distinct inputs found, repaired ones included
     num_repaired: int  # number of repaired inputs in ``num_id_examples``
     reason: str | None = None  # reason why there are no items, or None if there are items
+    # Inputs to show in prompts, by split; no item has one of them.
+    demonstrations: Mapping[Split, tuple[Instance, ...]] = field(default_factory=dict)
 
     @property
     def status(self) -> CellStatus:
@@ -89,8 +92,10 @@ def sample_items(model: str, puzzle: Puzzle, written: Written, sampling: Samplin
     if len(found) >= sampling.min_examples:
         items = _items(seeds, puzzle, found, written, sampling)
         reason = "the model wrote too many of the numbers that the puzzle takes for others"
+    asked, num_shown = sampling.num_items, sampling.num_demonstrations
     return PuzzleData(
-        items=items,
+        items={split: each[:asked] for split, each in items.items()},
+        demonstrations={split: each[asked:] for split, each in items.items() if num_shown},
         num_id_elements=written.elements.total(),
         num_distinct_elements=len(written.elements),
         num_id_examples=len(found),
@@ -148,18 +153,20 @@ def _items(
     written: Written,
     sampling: Sampling,
 ) -> Mapping[Split, tuple[Instance, ...]]:
-    """Return the items of all possible splits; return no items if split ``ood`` is impossible.
+    """Return the items of all possible splits, each followed by its demonstrations.
 
+    Return nothing if split ``ood`` is impossible.
     An example for which no OOD item can be made is skipped, so that all splits have paired items.
     """
     known = written.known
     far = [number for number in puzzle.universe if number not in known]
     near = _smallest_others(puzzle, written)
+    wanted = sampling.num_items + sampling.num_demonstrations
     for with_near in (True, False):
         targets = [_Target("ood", far)] + [_Target("ood_near", near)] * with_near
         chosen: list[Instance] = []
         for instance in order:
-            if len(chosen) == sampling.num_items:
+            if len(chosen) == wanted:
                 break
             place = (*seeds, len(chosen))
             made = [_counterpart(place, puzzle, instance, target) for target in targets]
@@ -169,7 +176,7 @@ def _items(
             chosen.append(instance)
             for target, item in zip(targets, items, strict=True):
                 target.items.append(item)
-        if len(chosen) == sampling.num_items:
+        if len(chosen) == wanted:
             _require_apart(puzzle, chosen, targets, written)
             made_of: dict[Split, tuple[Instance, ...]] = {"id": tuple(chosen)}
             return made_of | {each.split: tuple(each.items) for each in targets}

@@ -9,19 +9,16 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import random
 from dataclasses import dataclass
 
 from core.errors import UnknownName
-from scylla.puzzle import Answer, Instance, Puzzle, Rows, load_puzzle
+from scylla.demonstrations import LARGEST, draw_rows, render_answer
+from scylla.puzzle import Answer, Instance, Puzzle
 from scylla.sampling import generator_of
-from scylla.texts import read_question
+from scylla.variants import read_prompt
 
 PREFIX = "scripted:"
-_LARGEST = 99
 _EXAMPLES = 8  # number of examples per text
-_LENGTHS = (4, 5, 6, 6, 6, 7, 7, 8, 9, 10)
-_CITIES = (4, 5, 5, 6)
 _PROBE_SHARES = (1.0, 0.5)  # ID and OOD shares for probes (puzzles without a level)
 
 
@@ -68,25 +65,23 @@ class ScriptedModel:
     def write_inputs(self, puzzle: Puzzle, seed: int) -> str:
         """Write inputs of a puzzle in the form of a language model's text."""
         rng = generator_of(self.name, puzzle.name, seed)
-        examples = [_example(puzzle, rng) for _ in range(_EXAMPLES)]
+        examples = [draw_rows(puzzle, rng) for _ in range(_EXAMPLES)]
         lines = [json.dumps(rows[0] if puzzle.input_shape == "list" else rows) for rows in examples]
         return "Here are some test inputs:\n" + "\n".join(lines) + "\n"
 
-    def answer(self, prompt: str, item: int) -> str:
+    def answer(self, puzzle: Puzzle, prompt: str, item: int) -> str:
         """Answer a question; ``item`` is the item's index in its split."""
         if self.script.refuses:
             return "I would rather not do this."
-        name, instance = read_question(prompt)
-        puzzle = load_puzzle(name)
-        is_known = max(map(max, instance.rows)) <= _LARGEST
+        instance = read_prompt(puzzle, prompt)
+        is_known = max(map(max, instance.rows)) <= LARGEST
         share = _PROBE_SHARES[0 if is_known else 1]
         if puzzle.level is not None:
             shares = self.script.id_shares if is_known else self.script.ood_shares
             share = shares[puzzle.level - 1]
         is_right = item < round(share * self._num_items)
         answer = puzzle.solve(instance) if is_right else wrong_answer(puzzle, instance)
-        numbers = ", ".join(map(str, answer))
-        shown = numbers if puzzle.answer_shape == "number" else f"[{numbers}]"
+        shown = render_answer(puzzle, answer)
         return f"I look at the numbers one after the other.\nThe answer is {shown}.\n"
 
 
@@ -95,27 +90,3 @@ def wrong_answer(puzzle: Puzzle, instance: Instance) -> Answer:
     right = puzzle.solve(instance) or (0,)
     candidates = (right[:-1] + (right[-1] + number,) for number in range(1, 1000))
     return next(answer for answer in candidates if not puzzle.accepts(instance, answer))
-
-
-def _example(puzzle: Puzzle, rng: random.Random) -> Rows:
-    if puzzle.input_shape == "matrix":
-        return _distances(rng.choice(_CITIES), rng)
-    row = _numbers(rng)
-    if puzzle.input_shape == "list":
-        return (row,)
-    shared = row[: rng.randint(2, 3)]
-    other = _numbers(rng)
-    place = rng.randint(0, len(other))
-    return (row, other[:place] + shared + other[place:])
-
-
-def _numbers(rng: random.Random) -> tuple[int, ...]:
-    return tuple(rng.randint(0, _LARGEST) for _ in range(rng.choice(_LENGTHS)))
-
-
-def _distances(size: int, rng: random.Random) -> Rows:
-    rows = [[0] * size for _ in range(size)]
-    for one in range(size):
-        for other in range(one):
-            rows[one][other] = rows[other][one] = rng.randint(1, _LARGEST)
-    return tuple(map(tuple, rows))

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from core.cells import BaseCell
 from core.errors import SchemaMismatch, StorageError
-from core.schemas.tables import PUZZLE_ANSWERS, validate
+from core.schemas.tables import PUZZLE_ANSWERS, PUZZLE_LIKELIHOODS, validate
 from core.storage.store import Store, path_part
 
 Split = Literal["id", "ood", "ood_near"]
@@ -50,6 +50,24 @@ class PuzzleAnswer:
     paper_status: Literal["correct", "wrong", "unparsed", "error"]
     num_tokens: int | None = None
     reason: str | None = None  # reason why the request failed
+
+
+@dataclass(frozen=True)
+class PuzzleLikelihood:
+    """The likelihood of the right answer to an item: a row of PUZZLE_LIKELIHOODS.
+
+    Of at most six right answers, ``answer`` has the highest probability per token.
+    """
+
+    split: Split
+    item: int
+    input: str
+    num_answers: int  # number of right answers that were tried
+    answer: str | None = None
+    token_nats: tuple[float, ...] | None = None  # -ln p of each token of the answer
+    prompt_nats: float | None = None  # sum of -ln p over the prompt's tokens but the first
+    prompt_tokens: int | None = None  # number of these tokens
+    reason: str | None = None  # reason why nothing was measured
 
 
 @dataclass(frozen=True, order=True)
@@ -110,9 +128,14 @@ class PuzzleRecord:
 
 
 def write_puzzle_cell(
-    store: Store, cell: PuzzleCell, record: PuzzleRecord, answers: Sequence[PuzzleAnswer]
+    store: Store,
+    cell: PuzzleCell,
+    record: PuzzleRecord,
+    answers: Sequence[PuzzleAnswer | PuzzleLikelihood],
 ) -> PuzzleRecord:
     """Write the files of a cell, the record last; return the record with ``num_errors`` and digest.
+
+    An item without a likelihood counts as no error, because another try would not find one.
 
     Raises:
         SchemaMismatch: an item occurs twice, or the splits differ in their number of items.
@@ -123,12 +146,13 @@ def write_puzzle_cell(
     _require_regular(cell, answers, record.num_items)
     digest = None
     if rows:
-        table = validate(pa.Table.from_pylist(rows, schema=PUZZLE_ANSWERS), PUZZLE_ANSWERS)
+        schema = PUZZLE_ANSWERS if isinstance(in_order[0], PuzzleAnswer) else PUZZLE_LIKELIHOODS
+        table = validate(pa.Table.from_pylist(rows, schema=schema), schema)
         buffer = io.BytesIO()
         pq.write_table(table, buffer, compression="zstd", write_page_checksum=True)
         digest = hashlib.sha256(buffer.getvalue()).hexdigest()
         store.write_bytes(cell.path, buffer.getvalue())
-    num_errors = sum(answer.status == "error" for answer in answers)
+    num_errors = sum(isinstance(each, PuzzleAnswer) and each.status == "error" for each in answers)
     record = dataclasses.replace(record, num_errors=num_errors, answers_digest=digest)
     document = dataclasses.asdict(cell) | dataclasses.asdict(record)
     store.write_bytes(cell.record_path, json.dumps(document, indent=1).encode())
@@ -155,7 +179,11 @@ def read_puzzle_record(store: Store, cell: PuzzleCell) -> PuzzleRecord | None:
         ) from error
 
 
-def _require_regular(cell: PuzzleCell, answers: Sequence[PuzzleAnswer], num_items: int) -> None:
+def _require_regular(
+    cell: PuzzleCell,
+    answers: Sequence[PuzzleAnswer | PuzzleLikelihood],
+    num_items: int,
+) -> None:
     for split in SPLITS:
         items = sorted(answer.item for answer in answers if answer.split == split)
         if items and items != list(range(num_items)):

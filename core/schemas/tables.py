@@ -169,6 +169,25 @@ PUZZLE_ANSWERS = pa.schema(
     ]
 )
 
+# Likelihoods of right answers to items; -ln p in nats. NULL if not measured, with a reason.
+PUZZLE_LIKELIHOODS = pa.schema(
+    [
+        _required("model", pa.string()),
+        _required("revision", pa.string()),
+        _required("puzzle", pa.string()),
+        _required("protocol", pa.string()),
+        _required("split", pa.string()),  # id (in distribution), ood (out of it), ood_near
+        _required("item", pa.int32()),
+        _required("input", pa.string()),
+        _required("num_answers", pa.int32()),  # number of right answers that were tried
+        pa.field("answer", pa.string()),  # the one with the highest probability per token
+        pa.field("token_nats", pa.list_(pa.float64())),  # -ln p of each token of ``answer``
+        pa.field("prompt_nats", pa.float64()),  # sum over the prompt's tokens but the first
+        pa.field("prompt_tokens", pa.int32()),  # number of these tokens
+        pa.field("reason", pa.string()),
+    ]
+)
+
 # Documents that were found, after sealing, to be duplicates of a document of an earlier month.
 DUPLICATES = pa.schema(
     [

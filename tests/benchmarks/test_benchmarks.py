@@ -245,5 +245,5 @@ def test_texts_are_written_by_all_before_they_are_timed() -> None:
 @pytest.mark.slow
 def test_the_site_is_measured() -> None:
     verdict = site.run(1, 2)[0]
-    assert verdict.conditions["pages are at most 5 MB"]
+    assert verdict.conditions["pages and assets are at most 5 MB"]
     assert "of processor time" in verdict.rows["quickest of the builds"]

@@ -129,6 +129,25 @@ def test_a_trained_model_goes_through_all_stages_and_an_untrained_one_says_why_n
     assert {k: v for k, v in before.items() if "writer" in k} == files(home)
 
 
+@pytest.mark.slow  # each stage has a test in make test
+def test_likelihoods_of_a_trained_model(
+    tidemark: Tidemark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = train_list_writer(tmp_path / "writer")
+    monkeypatch.setenv("TIDEMARK_PUZZLE_ITEMS", "16")
+    run = ("scylla", "run", "-m", writer, "-p", "find_maximum")
+    tidemark(*run).expect(0)
+    tidemark(*run, "--prompt", "few-shot-1-likelihood").expect(0)
+    assert "0 puzzles landed" in tidemark(*run, "--prompt", "few-shot-1-likelihood").out
+    found = rows(tidemark, "from scylla_likelihood order by split")
+    assert [each["split"] for each in found] == ["id", "ood", "ood_near"]
+    assert all(each["num_items"] + each["num_unmeasured"] == 16 for each in found)
+    assert any(each["probability"] for each in found)
+    assert rows(tidemark, "select distinct protocol from scylla_accuracy") == [
+        {"protocol": "zero-shot-cot-16"}
+    ]
+
+
 class Puzzler(openai_api.Site):
     """An API's model that solves known puzzles; while ``is_broken``, its first answers are cut."""
 

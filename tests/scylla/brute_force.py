@@ -1,5 +1,6 @@
 """Brute-force answers and validity of every puzzle, without its code; new ones go into ORACLES."""
 
+import calendar
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -175,6 +176,36 @@ def always(instance: Instance) -> bool:
     return len(instance.rows[0]) >= 2 and not instance.parameters
 
 
+def walked_dates(instance: Instance) -> Answers:
+    left = sum(
+        number
+        for place, number in enumerate(instance.rows[0], 1)
+        if place <= instance.parameters[0]
+    )
+    year, month = 2000, 1
+    while left >= (length := calendar.monthrange(year, month)[1]):
+        left -= length
+        year, month = (year, month + 1) if month < 12 else (year + 1, 1)
+    return {(year, month, left + 1)}
+
+
+def ends_of_walks(instance: Instance, longest: int | None = None) -> Answers:
+    """The ends of every walk of at most k links, one walk at a time."""
+    links = list(zip(*instance.rows, strict=False))
+    walks, ends = [[instance.rows[0][0]]], {instance.rows[0][0]}
+    while walks:
+        walk = walks.pop()
+        if len(walk) <= (instance.parameters[0] if longest is None else longest):
+            further = {end for start, end in links if start == walk[-1]} - set(walk)
+            walks += [[*walk, end] for end in further]
+            ends |= further
+    return {tuple(sorted(ends))}
+
+
+def is_step(instance: Instance) -> bool:
+    return instance.parameters[0] in (1, 2, 4, 8)[: min(map(len, instance.rows)).bit_length()]
+
+
 ORACLES = {
     "find_minimum": Oracle(minima, always),
     "find_maximum": Oracle(maxima, always),
@@ -198,6 +229,10 @@ ORACLES = {
     ),
     "longest_consecutive_elements": Oracle(
         runs, lambda i: all(len(answer) > 1 for answer in runs(i))
+    ),
+    "add_days": Oracle(walked_dates, is_step),
+    "reachable_numbers": Oracle(
+        ends_of_walks, lambda i: is_step(i) and all(len(a) > 2 for a in ends_of_walks(i, 99))
     ),
     "longest_common_subarray": Oracle(common_blocks, lambda i: len(common_blocks(i)) == 1),
 }

@@ -1,4 +1,4 @@
-"""Landing of published monthly compression rates and of benchmark scores."""
+"""Landing of published compression rates, benchmark scores, and ratings of difficulty."""
 
 from __future__ import annotations
 
@@ -59,6 +59,28 @@ def load_benchmarks(settings: Settings, path: Path, replace: bool = False) -> La
         path, ["model", "benchmark", "score"], ["reference", "as_of", "ability"]
     )
     return _land(settings, table, "benchmark_scores", {}, replace)
+
+
+def load_ratings(
+    settings: Settings, path: Path, complexities: Mapping[str, str], replace: bool = False
+) -> LandedRows:
+    """Load people's ratings of the difficulty of puzzles from a file, all rows or none.
+
+    Args:
+        settings: settings with the path of the warehouse.
+        path: CSV or Parquet with puzzle, complexity and rating, and optionally num_raters and
+            reference.
+        complexities: the complexity of each puzzle, by its name.
+        replace: overwrite loaded ratings that differ.
+
+    Raises:
+        MalformedInput, SchemaMismatch: the file is invalid; the message names the row.
+        CellConflict: a different rating has been loaded for the same puzzle and complexity.
+    """
+    table = read_text_table(path, ["puzzle", "complexity", "rating"], ["num_raters", "reference"])
+    # The form of a dict that DuckDB takes for a map.
+    puzzles = {"key": list(complexities), "value": list(complexities.values())}
+    return _land(settings, table, "human_difficulty", {"puzzles": puzzles}, replace)
 
 
 def _land(

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from core.cells.puzzles import CellStatus, PuzzleCell, PuzzleRecord, read_puzzle_record
 from core.errors import SchemaMismatch, StorageError
-from core.schemas.tables import PUZZLE_ANSWERS, validate
+from core.schemas.tables import PUZZLE_ANSWERS, PUZZLE_LIKELIHOODS, validate
 from core.settings import Settings
 from core.storage.store import Store
 from warehouse.database.statements import Statements
@@ -59,6 +59,8 @@ def _land(
             "`tidemark scylla run` again"
         )
     _require_sound_record(store, cell, record)
+    if is_likelihood(cell.protocol):
+        return _land_likelihoods(statements, store, cell, record)
     fields = dataclasses.asdict(cell) | dataclasses.asdict(record) | {"answer_cell": cell.path}
     row = pa.Table.from_pylist([fields], schema=statements.columns("scylla_cells"))
     key, origin = split_row(row.to_pylist()[0], _KEY)
@@ -72,11 +74,36 @@ def _land(
             statements.given(puzzle_replicates_to_land=replicates),
             transaction(statements.connection, f"land {cell}"),
         ):
-            for table in ("cells", "answers", "replicates"):
+            for table in ("cells", "answers", "replicates", "steps"):
                 statements.run(f"delete_puzzle_{table}", dict(zip(_KEY, key, strict=True)))
                 statements.run(f"insert_puzzle_{table}")
             statements.run("name_puzzled_models")
     landed[key] = origin  # a later element of ``cells`` may have the same key
+    return True
+
+
+def is_likelihood(protocol: str) -> bool:
+    """Return True if cells of a protocol have likelihoods in place of answers."""
+    return "-likelihood" in protocol
+
+
+def _land_likelihoods(
+    statements: Statements, store: Store, cell: PuzzleCell, record: PuzzleRecord
+) -> bool:
+    """Land the likelihoods of a cell; return False if the same have landed or there are none."""
+    key = {name: getattr(cell, name) for name in _KEY}
+    own = {"level": record.level, "complexity": record.complexity, "digest": record.answers_digest}
+    if record.answers_digest is None or statements.rows("find_landed_likelihoods", key | own):
+        return False
+    rows = _read(store, cell, record, PUZZLE_LIKELIHOODS)
+    expected = {name: getattr(cell, name) for name in ("model", "revision", "puzzle", "protocol")}
+    with statements.given(puzzle_likelihoods_to_land=rows):
+        statements.run("judge_puzzle_likelihoods", expected | {"num_items": record.num_items})
+        _require_no_problem(statements, store, cell)
+        with transaction(statements.connection, f"land {cell}"):
+            statements.run("delete_puzzle_likelihoods", key)
+            statements.run("insert_puzzle_likelihoods", own)
+            statements.run("name_measured_models")
     return True
 
 
@@ -124,9 +151,11 @@ def _draw(cell: PuzzleCell, num_items: int) -> np.ndarray:
     return drawn
 
 
-def _read(store: Store, cell: PuzzleCell, record: PuzzleRecord) -> pa.Table:
+def _read(
+    store: Store, cell: PuzzleCell, record: PuzzleRecord, schema: pa.Schema = PUZZLE_ANSWERS
+) -> pa.Table:
     if record.answers_digest is None:
-        return PUZZLE_ANSWERS.empty_table()
+        return schema.empty_table()
     remedy = f"delete {cell.record_path} and run `tidemark scylla run` again"
     if not store.exists(cell.path):
         raise StorageError(f"{store.url(cell.path)} is missing; {remedy}")
@@ -140,7 +169,7 @@ def _read(store: Store, cell: PuzzleCell, record: PuzzleRecord) -> pa.Table:
         table = pq.read_table(io.BytesIO(content))
     except (pa.ArrowInvalid, OSError) as error:
         raise StorageError(f"{store.url(cell.path)} is damaged ({error}); {remedy}") from error
-    return validate(table, PUZZLE_ANSWERS, cell.path)
+    return validate(table, schema, cell.path)
 
 
 def _require_sound_record(store: Store, cell: PuzzleCell, record: PuzzleRecord) -> None:
@@ -177,6 +206,10 @@ def _require_sound_answers(
     is_complete = record.status == "complete"
     expected |= {"num_items": record.num_items, "is_complete": is_complete}
     statements.run("judge_puzzle_answers", expected)
+    _require_no_problem(statements, store, cell)
+
+
+def _require_no_problem(statements: Statements, store: Store, cell: PuzzleCell) -> None:
     if bad := statements.first("find_problem"):
         raise SchemaMismatch(
             f"{store.url(cell.path)}, row {bad['row_number']}: {bad['column_name']} is "

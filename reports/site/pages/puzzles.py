@@ -22,8 +22,8 @@ MAX_PANELS = 12
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page about puzzles."""
     board = site.readable("puzzles_board")
-    makers = () if board.is_empty() else (_board, _valley, _probes)
-    figures = site.make(*makers, _published)
+    makers = () if board.is_empty() else (_board, _valley, _probes, _tokens)
+    figures = site.make(*makers, _likelihoods, _published)
     yield Page(
         "puzzles.html", "Puzzles", "puzzles.html.j2", figures, {"is_empty": board.is_empty()}
     )
@@ -54,7 +54,7 @@ def _valley(site: Site) -> Figure | None:
     sql, rows = site.query("puzzles_levels")
     if rows.is_empty():
         return None
-    names = rows["model"].unique(maintain_order=True).to_list()[:MAX_PANELS]
+    names = rows["panel"].unique(maintain_order=True).to_list()[:MAX_PANELS]
     x = {"field": "level", "type": "ordinal", "title": "level", "axis": {"labelAngle": 0}}
     y = {"field": "accuracy", "type": "quantitative", "title": "right",
          "scale": {"domain": [0, 1]}, "axis": {"format": ".0%", "tickCount": 3}}  # fmt: skip
@@ -72,8 +72,8 @@ def _valley(site: Site) -> Figure | None:
          "encoding": {"x": x, "y": y, "color": colour, "shape": shape}},
     ]}  # fmt: skip
     chart = {
-        "transform": [{"filter": {"field": "model", "oneOf": names}}],
-        "facet": {"field": "model", "type": "nominal", "sort": names, "title": None,
+        "transform": [{"filter": {"field": "panel", "oneOf": names}}],
+        "facet": {"field": "panel", "type": "nominal", "sort": names, "title": None,
                   "header": {"labelAnchor": "start", "labelLimit": 200}},
         "columns": 3, "spacing": 18, "spec": spec,
     }  # fmt: skip
@@ -97,6 +97,39 @@ def _probes(site: Site) -> Figure | None:
     about = "Probes are puzzles whose algorithms span several levels."
     title = probes_finding(rows.to_dicts())
     return Figure("puzzles-probes", title, about, sql, rows, columns)
+
+
+def _tokens(site: Site) -> Figure | None:
+    sql, rows = site.query("puzzles_tokens")
+    if rows.is_empty():
+        return None
+    columns = [
+        Column("model", "model", link=lambda row: site.model_page(row["model"])),
+        *(Column(f"level_{level}", f"level {level}", ",.0f") for level in range(1, 6)),
+        Column("mean_right", "if right", ",.0f", about="Mean tokens of right answers."),
+        Column("mean_wrong", "if wrong", ",.0f", about="Mean tokens of wrong answers."),
+        Column("num_puzzles", "puzzles", "d"),
+        Column("protocol", "asked as"),
+    ]
+    about = "Mean tokens of an answer with its reasoning, on inputs that the model did not write."
+    return Figure("puzzles-tokens", "How much a model writes", about, sql, rows, columns)
+
+
+def _likelihoods(site: Site) -> Figure | None:
+    sql, rows = site.query("puzzles_likelihoods")
+    if rows.is_empty():
+        return None
+    columns = [
+        Column("model", "model", link=lambda row: site.model_page(row["model"])),
+        Column("id_probability", "own inputs", ".3f"),
+        Column("ood_probability", "other inputs", ".3f"),
+        Column("js_bits", "divergence", ".3f", about="Jensen-Shannon, in bits: 0 is equal."),
+        Column("num_puzzles", "puzzles", "d"),
+        Column("protocol", "asked as"),
+    ]
+    about = "Probability of a token of the right answer (geometric mean). No text is written."
+    title = "How probable the right answer is"
+    return Figure("puzzles-likelihoods", title, about, sql, rows, columns)
 
 
 def _published(site: Site) -> Figure | None:

@@ -21,6 +21,14 @@ with both_inputs as (
 
 select
     b.*,
+    -- A model that is asked in several ways has a panel for each.
+    case
+        when
+            min(b.protocol) over (partition by b.model)
+            = max(b.protocol) over (partition by b.model)
+            then b.model
+        else b.model || ', ' || b.protocol
+    end as panel,
     coalesce(c.critical_level = b.level, false) as is_critical
 from both_inputs as b
 left join scylla_critical_complexity as c

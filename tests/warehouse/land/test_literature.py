@@ -15,7 +15,7 @@ from core.errors import CellConflict, MalformedInput, SchemaMismatch
 from core.settings import Settings
 from warehouse.database.schema import list_views
 from warehouse.database.writer import connected, locked
-from warehouse.land.literature import land_published, load_benchmarks
+from warehouse.land.literature import land_published, load_benchmarks, load_ratings
 from warehouse.land.losses import open_warehouse
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -452,3 +452,44 @@ def test_table_3_as_it_ships(landed: str, ask: Any) -> None:
     )
     assert len(rows) >= 8
     assert [row for row in rows if not agrees(row["rate"], row["printed"])] == []
+
+
+PUZZLES = {"two_sum": "O(N^2)", "find_minimum": "O(N)"}
+
+
+def test_ratings_of_people_load_once(settings: Settings, write: Any, ask: Any) -> None:
+    path = write("puzzle,complexity,rating,num_raters,age\ntwo_sum,O(N^2),3.5,12,\n", "r.csv")
+    changed = [load_ratings(settings, path, PUZZLES).num_changed for _ in range(2)]
+    assert changed == [1, 0]
+    rows = ask("from internal.human_difficulty")
+    assert rows == [
+        {
+            "puzzle": "two_sum", "complexity": "O(N^2)", "rating": 3.5, "num_raters": 12,
+            "reference": None,
+        }
+    ]  # fmt: skip
+    other = write("puzzle,complexity,rating\ntwo_sum,O(N^2),4\n", "other.csv")
+    with pytest.raises(CellConflict, match=r"rating=4.0, loaded_rating=3.5"):
+        load_ratings(settings, other, PUZZLES)
+    assert load_ratings(settings, other, PUZZLES, replace=True).num_changed == 1
+    kept = ask("select rating, num_raters from internal.human_difficulty")
+    assert kept == [{"rating": 4.0, "num_raters": 12}]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("two_sums,O(N^2),3,", "puzzle is 'two_sums'; expected the name of a puzzle"),
+        ("two_sum,O(N),3,", r"complexity is 'O\(N\)'; expected O\(N\^2\), as of this puzzle"),
+        ("two_sum,O(N^2),hard,", "rating is 'hard'; expected a number"),
+        ("two_sum,O(N^2),3,0", "num_raters is '0'; expected a number of people"),
+        ("find_minimum,O(N),2,1", "row 2: puzzle, complexity is .*row 1 is of the same"),
+    ],
+)
+def test_faulty_ratings_are_refused(
+    row: str, message: str, settings: Settings, write: Any, peek: Any
+) -> None:
+    head = "puzzle,complexity,rating,num_raters\nfind_minimum,O(N),1,\n"
+    with pytest.raises(SchemaMismatch, match=message):
+        load_ratings(settings, write(f"{head}{row}\n", "r.csv"), PUZZLES)
+    assert peek("from internal.human_difficulty") == []

@@ -5,7 +5,14 @@ from typing import Any
 
 import pytest
 
-from core.cells.puzzles import PuzzleAnswer, PuzzleCell, PuzzleRecord, Split, write_puzzle_cell
+from core.cells.puzzles import (
+    PuzzleAnswer,
+    PuzzleCell,
+    PuzzleLikelihood,
+    PuzzleRecord,
+    Split,
+    write_puzzle_cell,
+)
 from core.errors import SchemaMismatch, StorageError
 from core.settings import Settings
 from core.storage.store import Store
@@ -24,10 +31,16 @@ def make(model: str = "m", puzzle: str = "sort_numbers", **changes: Any) -> Puzz
     return PuzzleCell(model=model, puzzle=puzzle, **{**usual, **changes})
 
 
-def write(store: Store, cell: PuzzleCell, statuses: Statuses = USUAL, level: int = 2) -> PuzzleCell:
+def write(
+    store: Store,
+    cell: PuzzleCell,
+    statuses: Statuses = USUAL,
+    level: int | None = 2,
+    shown: str = "1 2",
+) -> PuzzleCell:
     answers = [
         PuzzleAnswer(
-            split, item, "1 2", "", None, status, status,  # type: ignore[arg-type]
+            split, item, shown, "", None, status, status,  # type: ignore[arg-type]
             "unparsed" if status == "truncated" else status,  # type: ignore[arg-type]
             num_tokens=3, reason="timeout" if status == "error" else None,
         )
@@ -155,3 +168,61 @@ def test_a_row_of_a_cell_is_all_of_its_record(settings: Settings, peek: Any) -> 
     names = [row["column_name"] for row in peek("describe internal.scylla_cells")]
     fields = [field.name for field in dataclasses.fields(PuzzleRecord)]
     assert [name for name in names if name in fields] == fields
+
+
+def write_likelihoods(store: Store, nats: Sequence[tuple[float, ...] | None]) -> PuzzleCell:
+    cell = make(protocol="mixed-2-likelihood-2")
+    rows = [
+        PuzzleLikelihood(split, item, "1 2", 1, "3", each, 7.0, 5, None if each else "too_long")
+        for split in ("id", "ood")
+        for item, each in enumerate(nats)
+    ]
+    record = PuzzleRecord("complete", 2, "O(N)", 9, 80, 40, 20, 2, len(nats), 0, None, ANCHORS)
+    write_puzzle_cell(store, cell, record, rows)
+    return cell
+
+
+def test_likelihoods_land_once_and_are_no_answers(
+    settings: Settings, store: Store, peek: Any
+) -> None:
+    cells = [write_likelihoods(store, [(0.5, 0.25), None])]
+    assert [land_puzzle_cells(settings, cells) for _ in range(2)] == [1, 0]
+    rows = peek("from internal.scylla_likelihoods order by split, item")
+    assert [(r["split"], r["item"], r["token_nats"], r["reason"]) for r in rows] == [
+        (split, item, nats, reason)
+        for split in ("id", "ood")
+        for item, nats, reason in [(0, [0.5, 0.25], None), (1, None, "too_long")]
+    ]
+    assert {(r["level"], r["complexity"]) for r in rows} == {(2, "O(N)")}
+    for table in ("cells", "answers", "replicates"):
+        assert peek(f"from internal.scylla_{table}") == []
+    assert peek("select model from models") == [{"model": "m"}]
+    write_likelihoods(store, [(0.75,), (1.5,)])
+    assert land_puzzle_cells(settings, cells) == 1
+    assert [r["token_nats"] for r in peek("from internal.scylla_likelihoods where split = 'id'")]
+    assert len(peek("from internal.scylla_likelihoods")) == 4
+
+
+@pytest.mark.parametrize("nats", [(-0.5,), (float("inf"),)])
+def test_impossible_likelihoods_are_refused(
+    nats: tuple[float, ...], settings: Settings, store: Store, peek: Any
+) -> None:
+    cell = write_likelihoods(store, [(0.5,), nats])
+    with pytest.raises(SchemaMismatch, match="token_nats is"):
+        land_puzzle_cells(settings, [cell])
+    assert peek("from internal.scylla_likelihoods") == []
+
+
+def test_steps_of_a_probe_are_its_k(settings: Settings, store: Store, peek: Any) -> None:
+    shown = "$l$ = 31 29 366, $k$ = 2"
+    cells = [
+        write(store, make(puzzle="add_days"), level=None, shown=shown),
+        write(store, make(puzzle="two_sum"), level=2, shown=shown),
+        write(store, make(puzzle="plain"), level=None),
+    ]
+    assert land_puzzle_cells(settings, cells) == 3
+    rows = peek("select puzzle, steps, count(*) as num from internal.scylla_steps group by all")
+    assert rows == [{"puzzle": "add_days", "steps": 2, "num": 8}]
+    write(store, make(puzzle="add_days"), {"id": ["correct"], "ood": ["wrong"]}, None, shown)
+    assert land_puzzle_cells(settings, cells[:1]) == 1
+    assert len(peek("from internal.scylla_steps")) == 2

@@ -19,4 +19,8 @@ where
     and model not in (
         select model
         from internal.scylla_cells
+    )
+    and model not in (
+        select model
+        from internal.scylla_likelihoods
     );

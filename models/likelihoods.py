@@ -1,0 +1,133 @@
+"""Likelihoods of a prompt and of its possible answers, token by token, from a model with logits.
+
+The model reads prompt and answer as one text, without a chat template, as in the code of Qi et al.
+2024 (``calculate_probability_and_perplexity``). Theirs tokenizes both apart; here, tokens are
+divided as in ``models.options.scoring``, since a text's last blank belongs to the answer's token.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from core.errors import NotMeasurable
+from core.settings import Settings
+from models.backends import identify
+from models.catalogue import ModelEntry
+from models.choice import settings_for
+from models.generation import Decoding, Generation, GenerationRequest
+from models.generation.local import generator_of
+from models.options.scoring import OptionTokens, tokenize_options
+from models.scoring.scorer import DeviceFull, Losses, Tokens
+from models.scoring.token_scorer import CausalLM, CausalLMIdentity, load_causal_lm
+from models.scoring.windows import plan_batches
+
+_VERSION = "1"  # increase if a change here, or in a module used here, changes likelihoods
+
+
+class AnswerLosses(NamedTuple):
+    """The -ln p of tokens, in nats.
+
+    Attributes:
+        prompt: of each token of the prompt but the first, which nothing precedes.
+        answer: of each token of the answer; empty if the tokenizer drops its text.
+    """
+
+    prompt: Losses
+    answer: Losses
+
+    @property
+    def probability(self) -> float:
+        """The probability per token: the geometric mean, (p1 · … · pn)^(1/n)."""
+        return float(np.exp(-self.answer.mean())) if len(self.answer) else 0.0
+
+
+class LikelihoodModel:
+    """A ``Generator`` that gives likelihoods, too, with its weights loaded once."""
+
+    def __init__(self, scorer: CausalLM, settings: Settings) -> None:
+        self.name, self.revision = scorer.name, scorer.revision
+        self._generator = generator_of(scorer, settings)
+        self._scorer = scorer
+        self._budget = scorer.facts.batch_tokens or 1
+
+    def generation_id(self, decoding: Decoding) -> str:
+        """As ``Generator.generation_id``."""
+        return self._generator.generation_id(decoding)
+
+    def generate(
+        self, requests: Sequence[GenerationRequest], decoding: Decoding
+    ) -> Iterator[Generation]:
+        """As ``Generator.generate``."""
+        return self._generator.generate(requests, decoding)
+
+    def measure(
+        self, prompts: Sequence[tuple[str, Sequence[str]]]
+    ) -> Iterator[list[AnswerLosses] | None]:
+        """Yield the losses of each prompt's answers, or None for a prompt that is too long.
+
+        ``prompts`` are pairs of a prompt and its possible answers.
+
+        Raises:
+            NotMeasurable: a single prompt does not fit into the device's memory.
+        """
+        options = tokenize_options(self._scorer.text_model, prompts, self._scorer.context)
+        fitting = [not any(each.is_truncated for each in own) for own in options]
+        rows = [row for own, fits in zip(options, fitting, strict=True) if fits for row in own]
+        losses = iter(self._losses([np.concatenate(row[:2]) for row in rows]))
+        for own, fits in zip(options, fitting, strict=True):
+            yield [_split(row, next(losses)) for row in own] if fits else None
+
+    def _losses(self, texts: Sequence[Tokens]) -> list[Losses]:
+        found: list[Losses] = [np.zeros(0)] * len(texts)
+        for batch in plan_batches([max(1, len(text) - 1) for text in texts], self._budget):
+            for place, losses in zip(batch, self._run([texts[i] for i in batch]), strict=True):
+                found[place] = losses
+        return found
+
+    def _run(self, texts: Sequence[Tokens]) -> list[Losses]:
+        try:
+            inputs, targets = [text[:-1] for text in texts], [text[1:] for text in texts]
+            return self._scorer.engine.losses(inputs, targets)
+        except DeviceFull as error:
+            full = error.with_traceback(None)  # without the traceback, memory is freed
+        if len(texts) == 1:
+            raise NotMeasurable(
+                f"{self.name}: a prompt of {len(texts[0])} tokens does not fit into the device's "
+                "memory; use another TIDEMARK_DTYPE, or a machine with more of it"
+            ) from full
+        middle = len(texts) // 2
+        return self._run(texts[:middle]) + self._run(texts[middle:])
+
+
+def load_likelihoods(entry: ModelEntry, settings: Settings, _budget: object) -> LikelihoodModel:
+    """Load a model that writes and gives likelihoods; errors are those of ``load_scorer``."""
+    require_logits(entry)
+    own = settings_for(entry, settings)
+    return LikelihoodModel(load_causal_lm(entry, own), own)
+
+
+def likelihood_id(entry: ModelEntry, settings: Settings) -> str:
+    """Return a hash of the facts that determine likelihoods, without loading weights."""
+    require_logits(entry)
+    identity = identify(entry, settings)
+    assert isinstance(identity, CausalLMIdentity)  # noqa: S101
+    definition = f"{_VERSION} {identity.context} {identity.numerics}"
+    return hashlib.sha256(definition.encode()).hexdigest()[:8]
+
+
+def require_logits(entry: ModelEntry) -> None:
+    """Raise NotMeasurable unless a model both writes texts here and gives likelihoods."""
+    if entry.kind != "causal_lm":
+        raise NotMeasurable(
+            f"{entry.name}: a model of kind {entry.kind} does not both write inputs and give the "
+            "likelihood of each token; name a causal language model, or ask without -likelihood"
+        )
+
+
+def _split(row: OptionTokens, losses: Losses) -> AnswerLosses:
+    num_prompt = len(row.prefix) - 1
+    return AnswerLosses(losses[:num_prompt], losses[num_prompt:])
