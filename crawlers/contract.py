@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Literal, Protocol, TypeVar, cast, get_args
+from typing import Any, Literal, Protocol, TypeVar, cast, get_args
 
 import crawlers
 from core.errors import (
@@ -21,7 +21,8 @@ from core.errors import (
     UnknownName,
     UsageError,
 )
-from core.month import Month
+from core.month import Month, Period
+from core.periods import split_source
 from core.settings import Settings
 from crawlers.web import urls
 from crawlers.web.fetcher import Fetcher
@@ -97,6 +98,9 @@ class SourceInfo:
     # those languages without a word here.
     subset_kind: Literal["language", "programming language", "archive", "site"] | None = None
     subset_names: tuple[str, ...] = ()
+    # Why half-months and weeks cannot be crawled, such as ``github_new:half-month``; None if they
+    # can. Then the crawler may use a month's bounds only, which each Period has.
+    whole_months: str | None = "its crawler has only been checked with whole months"
 
     def subset(self, name: str) -> SourceInfo:
         """Return the description of a subset as a source; raise UnknownName if there is none."""
@@ -120,15 +124,37 @@ class SourceInfo:
             subset_kind=None,
         )
 
-    def regime_of(self, month: Month) -> str | None:
-        """Return the label of the last change up to a month; None if there was no change."""
-        return next((it.label for it in reversed(self.regimes) if it.first <= month), None)
+    def by(self, kind: type[Period]) -> SourceInfo:
+        """Return the description of the source whose partitions are of another kind of period.
 
-    def lacks(self, month: Month, now: dt.datetime | None = None) -> str | None:
+        Its size of a sample is in proportion to the period's length. Raise UsageError if the
+        crawler needs whole months.
+        """
+        if kind is Month:
+            return self
+        name = f"{self.name}:{kind.kind}"
+        if self.whole_months:
+            raise UsageError(f"there is no source {name}, only {self.name}: {self.whole_months}")
+        size = self.monthly_bytes
+        return replace(
+            self,
+            name=name,
+            title=f"{self.title}, by {kind.kind}",
+            monthly_bytes=size and size * Month.per_year // kind.per_year,
+            min_documents=None,
+            subset_kind=None,
+        )
+
+    def regime_of(self, month: Period) -> str | None:
+        """Return the label of the last change up to a month; None if there was no change."""
+        begun = (it.label for it in reversed(self.regimes) if it.first.start <= month.start)
+        return next(begun, None)
+
+    def lacks(self, month: Period, now: dt.datetime | None = None) -> str | None:
         """Return why the source cannot provide a month; None if it can."""
-        if month < self.first_month:
+        if month.start < self.first_month.start:
             return f"{self.name} begins with {self.first_month}"
-        if self.last_month and month > self.last_month:
+        if self.last_month and month.end > self.last_month.end:
             return f"{self.name} ended with {self.last_month}"
         now = now or dt.datetime.now(dt.UTC)
         complete = month.end + dt.timedelta(days=self.lag_days)
@@ -351,10 +377,11 @@ class Crawler(Protocol):
 
     INFO: SourceInfo
 
-    def fetch_month(self, month: Month, context: CrawlContext) -> Iterator[Item]:
+    def fetch_month(self, month: Period, context: CrawlContext) -> Iterator[Item]:
         """Yield every item of the month in a deterministic order.
 
-        An implementation catches the ItemFailed of a single item and yields ``missing_item``.
+        ``month`` is a Month, unless the INFO of the crawler lets it have other periods. An
+        implementation catches the ItemFailed of a single item and yields ``missing_item``.
 
         Raises:
             SourceUnavailable: a temporary failure. Items yielded so far become a partial month.
@@ -376,12 +403,19 @@ def list_sources() -> list[str]:
 
 
 def load_crawler(source: str) -> Crawler:
-    """Import the crawler of a source or subset; raise UnknownName if there is no such source."""
-    name, is_subset, subset = source.partition(":")
+    """Import the crawler of a source or subset, by months or by other periods.
+
+    Raises:
+        UnknownName: there is no such source. UsageError: its crawler needs whole months.
+    """
+    by_month, kind = split_source(source)
+    name, is_subset, subset = by_month.partition(":")
     if name not in (known := list_sources()):
         raise UnknownName("source", source, known)
     crawler = cast(Crawler, importlib.import_module(f"crawlers.{name}"))
-    return _SubsetCrawler(crawler, subset) if is_subset else crawler
+    if is_subset:
+        crawler = _subset_crawler(crawler, subset)
+    return crawler if kind is Month else _DerivedCrawler(crawler.INFO.by(kind), crawler, {})
 
 
 def is_source(source: str) -> bool:
@@ -389,15 +423,20 @@ def is_source(source: str) -> bool:
     return source.partition(":")[0] in list_sources()
 
 
-class _SubsetCrawler:
-    """The crawler of one subset of a source."""
+@dataclass
+class _DerivedCrawler:
+    """The crawler of a source that is made of another: of a subset, or of another period."""
 
-    def __init__(self, crawler: Crawler, subset: str) -> None:
-        self.INFO = crawler.INFO.subset(subset)
-        self._crawler, self._subset = crawler, subset
-        self._languages = (subset,) if crawler.INFO.language_sites else ()
+    INFO: SourceInfo
+    crawler: Crawler
+    changes: Mapping[str, Any]  # values of the context that differ, by name
 
-    def fetch_month(self, month: Month, context: CrawlContext) -> Iterator[Item]:
-        """Yield the subset's items of a month; see ``Crawler``."""
-        context = replace(context, subset=self._subset, languages=self._languages)
-        return self._crawler.fetch_month(month, context)
+    def fetch_month(self, month: Period, context: CrawlContext) -> Iterator[Item]:
+        """Yield the items of a month; see ``Crawler``."""
+        return self.crawler.fetch_month(month, replace(context, **self.changes))
+
+
+def _subset_crawler(crawler: Crawler, subset: str) -> Crawler:
+    languages = (subset,) if crawler.INFO.language_sites else ()
+    given = {"subset": subset, "languages": languages}
+    return _DerivedCrawler(crawler.INFO.subset(subset), crawler, given)
