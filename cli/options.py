@@ -33,7 +33,13 @@ ModelNames = Annotated[
     ),
 ]
 FirstMonth = Annotated[
-    str | None, Option("--month", help="Month, or first month if --to is given.", metavar="YYYY-MM")
+    str | None,
+    Option(
+        "--month",
+        help="Month, or first month if --to is given. Of sources by half-month or week: 2024-03a, "
+        "2024-W10.",
+        metavar="YYYY-MM",
+    ),
 ]
 LastMonth = Annotated[str | None, Option("--to", help="Last month, inclusive.", metavar="YYYY-MM")]
 
