@@ -17,7 +17,8 @@ from cli.console import err, out, print_table, progress_bars
 from cli.options import FirstMonth, LastMonth, Sources, settings_of, window
 from core import progress
 from core.errors import UsageError
-from core.month import Month
+from core.month import Period
+from core.periods import parse_period
 from core.storage.store import Store
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ MonthArgument = Annotated[str, Argument(help='Month, or "undated".', metavar="YY
 def _partition(source: str, month: str) -> Partition:
     from core.corpus.partition import Partition
 
-    return Partition(source, None if month == "undated" else Month(month))
+    return Partition(source, None if month == "undated" else parse_period(month))
 
 
 @corpus_app.command("show")
@@ -330,7 +331,7 @@ def list_dropped(store: Store, seal: Seal) -> list[Row]:
 
 
 def diff_months(
-    store: Store, source: str, months: Sequence[Month] | None, as_of: dt.datetime | None
+    store: Store, source: str, months: Sequence[Period] | None, as_of: dt.datetime | None
 ) -> list[Row]:
     """Return rows that compare each month with the previous and the first month."""
     from warehouse.land.text_comparisons import plan_comparisons
@@ -344,7 +345,7 @@ def diff_months(
     )
 
 
-def diff_versions(store: Store, source: str, months: Sequence[Month] | None) -> list[Row]:
+def diff_versions(store: Store, source: str, months: Sequence[Period] | None) -> list[Row]:
     """Return rows that compare each version of the months with the previous version."""
     from core.corpus.partition import list_sealed, list_versions
 

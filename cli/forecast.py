@@ -10,7 +10,7 @@ import typer
 from typer import Argument, Option
 
 from cli.console import do_each, err, fail_with, out, progress_bars
-from cli.options import FirstMonth, LastMonth, ModelNames, Sources, settings_for_tasks, window
+from cli.options import FirstMonth, LastMonth, ModelNames, Sources, month_window, settings_for_tasks
 from core.errors import UsageError
 from core.month import Month
 from core.storage.store import Store
@@ -42,7 +42,7 @@ def forecast_crawl(
     from instruments.planning import plan_question_crawl
     from tasks.questions import add_tokens, crawl
 
-    months = window(month, to) or [Month.last_complete()]
+    months = month_window(month, to) or [Month.last_complete()]
     plan, left_out = plan_question_crawl(source, months, settings, add_tokens)
     for why in left_out:
         err.print(f"left out: {why}", soft_wrap=True)
@@ -105,7 +105,7 @@ def forecast_answer(
     settings = settings_for_tasks(context)
     from instruments.forecasts import answer_and_land, answering_models, spent_by
 
-    months = window(month, to)
+    months = month_window(month, to)
     models = model or answering_models(settings)
     if not models:
         raise UsageError(

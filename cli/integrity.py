@@ -19,7 +19,7 @@ from cli.options import (
     window,
 )
 from core.errors import MalformedInput, UsageError
-from core.month import Month
+from core.month import Month, Period
 from core.storage.store import Store
 
 if TYPE_CHECKING:  # importing torch takes seconds
@@ -221,7 +221,7 @@ def verify_losses_command(
 def _verify(
     name: str,
     sources: list[str] | None,
-    months: list[Month] | None,
+    months: list[Period] | None,
     num_chunks: int,
     settings: Settings,
 ) -> list[str]:

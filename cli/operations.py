@@ -58,7 +58,14 @@ def deploy_command(
 
     if no_alarms and settings.notify_url:
         raise UsageError("--no-alarms removes alarms, but TIDEMARK_NOTIFY_URL is set: unset it")
-    deployed = deploy(address, settings.notify_url, gpu_slots, dry_run, not no_alarms)
+    deployed = deploy(
+        address,
+        settings.notify_url,
+        gpu_slots,
+        dry_run,
+        not no_alarms,
+        settings.period_sources,
+    )
     _print(deployed, dry_run)
     if scores_only_compressors(settings):
         out.print(f"by this environment, {ONLY_COMPRESSORS}", soft_wrap=True)

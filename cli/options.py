@@ -12,7 +12,8 @@ import typer
 from typer import Option
 
 from core.errors import UsageError
-from core.month import Month, month_range
+from core.month import Month, Period, month_range
+from core.periods import parse_period
 
 if TYPE_CHECKING:  # importing core.settings takes a fifth of a second
     from core.settings import Settings
@@ -32,7 +33,13 @@ ModelNames = Annotated[
     ),
 ]
 FirstMonth = Annotated[
-    str | None, Option("--month", help="Month, or first month if --to is given.", metavar="YYYY-MM")
+    str | None,
+    Option(
+        "--month",
+        help="Month, or first month if --to is given. Of sources by half-month or week: 2024-03a, "
+        "2024-W10.",
+        metavar="YYYY-MM",
+    ),
 ]
 LastMonth = Annotated[str | None, Option("--to", help="Last month, inclusive.", metavar="YYYY-MM")]
 
@@ -73,8 +80,10 @@ def nothing_kept(settings: Settings) -> Iterator[None]:
         yield
 
 
-def window(month: str | None, to: str | None) -> list[Month] | None:
+def window(month: str | None, to: str | None) -> list[Period] | None:
     """Return the months from ``--month`` to ``--to``, or None if neither option is given.
+
+    The months may be half-months or weeks instead, such as 2024-03a and 2024-W10.
 
     Raises UsageError for a malformed month, an empty range, or ``--to`` alone.
     """
@@ -82,4 +91,10 @@ def window(month: str | None, to: str | None) -> list[Month] | None:
         if to is not None:
             raise UsageError("--to needs --month")
         return None
-    return list(month_range(Month(month), Month(month if to is None else to)))
+    return list(month_range(parse_period(month), parse_period(month if to is None else to)))
+
+
+def month_window(month: str | None, to: str | None) -> list[Month] | None:
+    """Return what ``window`` does, of calendar months only."""
+    periods = window(month, to)
+    return None if periods is None else [Month(str(period)) for period in periods]

@@ -17,7 +17,7 @@ from typer import Argument, Option
 from cli.console import err, out
 from cli.options import settings_of
 from core.errors import UsageError
-from core.month import Month
+from core.periods import parse_period
 from core.storage.store import Store
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def lm_eval_command(
     """
     from reports.export_lm_eval import export_lm_eval
 
-    chosen = None if month == "undated" else Month(month)
+    chosen = None if month == "undated" else parse_period(month)
     task = export_lm_eval(settings_of(context), source, chosen, output)
     out.print(
         f"task {task.name} of {task.num_documents} documents in {task.folder}", soft_wrap=True

@@ -14,7 +14,8 @@ from cli.console import fail_with, out, print_table, progress_bars, visible
 from cli.losses import warn_of_inaccessible
 from cli.options import ModelNames, Sources, nothing_kept, settings_for_tasks, settings_of, window
 from cli.query import print_paths
-from core.month import Month, month_range
+from core.month import month_range
+from core.periods import parse_period
 
 if TYPE_CHECKING:
     from core.settings import Settings
@@ -68,10 +69,10 @@ def run_command(
     model: ModelNames = None,
 ) -> None:
     """Do a monthly run: crawl, score, land, publish and report."""
-    from instruments.planning import check_request
+    from instruments.planning import check_request, last_period
 
     # Check before Prefect starts, as Prefect takes seconds and would print a traceback.
-    months = window(month, None) or [Month.last_complete()]
+    months = window(month, None) or [last_period(source)]
     check_request(months, source, model, settings_of(context))
     warn_of_inaccessible(model, settings_of(context))
     settings = settings_for_tasks(context)
@@ -103,7 +104,7 @@ def backfill_command(
     """Do the monthly run for a range of months; finished work is skipped."""
     from instruments.planning import check_request
 
-    months = list(month_range(Month(first), Month(last)))
+    months = list(month_range(parse_period(first), parse_period(last)))
     request = check_request(months, source, model, settings_of(context))
     if dry_run:
         with nothing_kept(settings_of(context)):

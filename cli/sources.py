@@ -16,7 +16,8 @@ from typer import Argument, Option
 from cli.console import do_each, err, fail_with, out, print_table
 from cli.options import FirstMonth, LastMonth, Sources, settings_for_tasks, settings_of, window
 from core.errors import UnknownName, UsageError
-from core.month import Month
+from core.month import Period
+from core.periods import parse_period
 from core.storage.store import Store
 
 if TYPE_CHECKING:
@@ -54,13 +55,13 @@ def crawl_command(
     """
     from core.environment import prefect_server
     from crawlers.crawling.manifest import lack_of
-    from instruments.planning import find_refused, plan_crawl
+    from instruments.planning import find_refused, last_period, plan_crawl
 
     if replace and reparse:
         raise UsageError("--replace requests pages again, --reparse does not; give one of them")
     settings = settings_of(context)
     refused = find_refused(source, settings)
-    months = window(month, to) or [Month.last_complete()]
+    months = window(month, to) or [last_period(source)]
     partitions, lacks = plan_crawl(source, months, refused)
     for lack in [*refused.values(), *lacks]:
         err.print(f"left out: {lack}", soft_wrap=True)
@@ -71,7 +72,7 @@ def crawl_command(
     else:
         from crawlers.crawling.crawl import crawl_partition as crawl_one
 
-    def crawl_month(name: str, each: Month) -> None:
+    def crawl_month(name: str, each: Period) -> None:
         seal = crawl_one(
             name, each, Store(settings.home, settings.scratch), settings,
             limit=limit, seed=seed, replace=replace, reparse=reparse,
@@ -100,7 +101,7 @@ def record_command(
 
     settings = settings_of(context)
     store = Store(settings.home, settings.scratch)
-    found = record(source, Month(month), folder, store, settings, limit)
+    found = record(source, parse_period(month), folder, store, settings, limit)
     out.print(f"{folder}: {found}", soft_wrap=True)
 
 
@@ -214,7 +215,7 @@ def _partition(source: str, month: str | None, undated: bool) -> Partition:
         raise UsageError("say either --month YYYY-MM or --undated")
     from core.corpus.partition import Partition
 
-    return Partition(source, Month(month) if month else None)
+    return Partition(source, parse_period(month) if month else None)
 
 
 def _print_import(seal: Seal) -> None:

@@ -14,7 +14,7 @@ from typer import Option
 
 from cli.console import age, out, print_table
 from cli.options import FirstMonth, LastMonth, settings_of, window
-from core.month import Month
+from core.month import Period
 from core.progress import duration
 
 if TYPE_CHECKING:
@@ -72,12 +72,12 @@ def _months(status: Status) -> Iterator[str]:
     yield ""
 
 
-def _years(months: Sequence[Month]) -> str:
+def _years(months: Sequence[Period]) -> str:
     years = [(year, len(list(each))) for year, each in groupby(str(month)[:4] for month in months)]
     return " ".join(f"{year if num >= 4 else '':<{num}}" for year, num in years)
 
 
-def _by_year(months: Sequence[Month], marks: str) -> str:
+def _by_year(months: Sequence[Period], marks: str) -> str:
     pairs = groupby(zip(months, marks, strict=True), key=lambda pair: str(pair[0])[:4])
     return " ".join("".join(mark for _, mark in year) for _, year in pairs)
 

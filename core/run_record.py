@@ -23,7 +23,8 @@ from typing import Any, Literal, TypeVar
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from core.errors import MalformedInput
-from core.month import Month
+from core.month import Period
+from core.periods import parse_period
 from core.storage.store import Store, name_of_part, path_part
 
 Stage = Literal["crawl", "score", "answer", "solve"]
@@ -39,7 +40,7 @@ class RunRequest(_Facts):
 
     run: str  # name of the run and of its folder
     started_at: AwareDatetime  # UTC
-    months: tuple[str, ...]  # months as YYYY-MM, in order of time
+    months: tuple[str, ...]  # months as YYYY-MM, or other periods, in order of time
     sources: tuple[str, ...]
     models: tuple[str, ...]  # catalogue names, folders or controls (compressors)
     protocol: str
@@ -47,9 +48,9 @@ class RunRequest(_Facts):
     stages: tuple[Stage, ...] = ("crawl", "score")
     parameters: dict[str, Any] = {}  # of the flow runs that ask models (stages answer and solve)
 
-    def window(self) -> list[Month]:
+    def window(self) -> list[Period]:
         """Return the months to crawl and score."""
-        return [Month(month) for month in self.months]
+        return list(map(parse_period, self.months))
 
     def parts(self, stage: Stage) -> tuple[str, ...]:
         """Return the names of the parts of a stage: sources to crawl, or the run's models."""

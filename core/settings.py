@@ -109,6 +109,11 @@ class Settings(BaseSettings):
         description="Models that the monthly run scores: catalogue names, folders, controls, or "
         "`tag:` and a tag of the catalogue.",
     )
+    period_sources: tuple[str, ...] = Field(
+        default=(),
+        description="Sources of half-months and weeks, such as `govuk:half-month`, for which "
+        "`tidemark deploy` schedules runs beside the monthly run.",
+    )
     protocol: str = Field(default="default", description="Protocol of the monthly run.")
     kept_documents: NonNegativeInt = Field(
         default=20,

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from core.errors import ItemFailed, ItemUnavailable, SourceUnavailable
-from core.month import Month
+from core.month import Period
 from crawlers.apis.arxiv import Entry, list_month
 from crawlers.contract import (
     CrawlContext,
@@ -58,6 +58,7 @@ INFO = SourceInfo(
         "hep-th", "math", "math-ph", "nlin", "nucl-ex", "nucl-th", "physics", "q-bio", "q-fin",
         "quant-ph", "stat",
     ),
+    whole_months=None,
 )  # fmt: skip
 CATEGORIES = (
     "cs.CL", "cs.CV", "cs.DS", "math.NT", "math.PR", "stat.ME", "eess.SP", "econ.GN", "q-bio.NC",
@@ -67,7 +68,7 @@ MAX_SOURCE_BYTES = 50 * 2**20
 NUM_NAMED_AUTHORS = 3  # authors named in the attribution; "et al." replaces all further authors
 
 
-def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
+def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
     """Yield the month's papers by date and id; sampled crawls use a seeded random order."""
     wanted = (context.subset, f"{context.subset}.*") if context.subset else CATEGORIES
     papers, failure = list_month(month, wanted, context.fetcher)

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from core.errors import ItemUnavailable
-from core.month import Month
+from core.month import Period
 from crawlers.apis.fields import Fields, show
 from crawlers.contract import CrawlContext, Document, Drop, Item, Repeat, SourceInfo, missing_item
 from crawlers.text import articles
@@ -35,6 +35,7 @@ INFO = SourceInfo(
     sites={SITE: "https://api.biorxiv.org"},
     lag_days=2,
     monthly_bytes=4_500_000,
+    whole_months=None,
 )
 SERVERS = ("biorxiv", "medrxiv")
 MAX_ENTRIES = 100_000  # of a month and server; a month has some 6,000
@@ -58,14 +59,14 @@ class _Row:
     retrieved_at: dt.datetime
 
 
-def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
+def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
     """Yield each new preprint by server and date; samples are in random order."""
     lists = (_list_versions(month, server, context.fetcher) for server in SERVERS)
     rows = itertools.chain.from_iterable(lists)
     return context.sample_list(rows, lambda row: row.native_id, lambda row: [_examine(row, month)])
 
 
-def _list_versions(month: Month, server: str, fetcher: Fetcher) -> Iterator[_Row | Drop | Repeat]:
+def _list_versions(month: Period, server: str, fetcher: Fetcher) -> Iterator[_Row | Drop | Repeat]:
     last_day = (month + 1).first_day - dt.timedelta(days=1)
     seen: set[str] = set()
     cursor = total = 0
@@ -122,7 +123,7 @@ def _no_posts(state: Fields) -> str | None:
     return status if status.startswith("no posts found") else None
 
 
-def _examine(row: _Row, month: Month) -> Item:
+def _examine(row: _Row, month: Period) -> Item:
     native_id, fields = row.native_id, row.fields
     day = fields.text("date") or ""
     posted = fields.time("date", dt.UTC) if _DAY.fullmatch(day) else None

@@ -18,7 +18,7 @@ from core.errors import (
     UnknownName,
     UsageError,
 )
-from core.month import Month
+from core.month import Month, Period
 from core.settings import Settings
 from crawlers.media.pieces import MediaKind
 from crawlers.web import urls
@@ -91,43 +91,62 @@ class SourceInfo:
     # Text that says why the sites require the operator's contact (``TIDEMARK_CONTACT``), or None.
     needs_contact: str | None = None
     regimes: tuple[Regime, ...] = ()  # dated changes of site or method, the oldest first
-    # Subsets that are sources of their own, such as ``github_new:cpp``: what they are, and their
-    # names; without names, every name that has the form of one. Sources in several languages have
-    # those languages without a word here.
+    # Subsets that are sources of their own, such as ``github_new:cpp``; without names, every name
+    # of that form. Sources in several languages have a subset for each without a word here.
     subset_kind: Literal["language", "programming language", "archive", "site"] | None = None
     subset_names: tuple[str, ...] = ()
+    # Why half-months and weeks cannot be crawled, such as ``github_new:half-month``; None if they
+    # can. Then the crawler may use a month's bounds only, which each Period has.
+    whole_months: str | None = "its crawler has only been checked with whole months"
 
     def subset(self, name: str) -> SourceInfo:
         """Return the description of a subset as a source; raise UnknownName if there is none."""
         kind = "language" if self.language_sites else self.subset_kind
         names = self.subset_names if kind else ()
-        is_open = kind is not None and not names
         form = _LANGUAGE if self.language_sites else _SUBSET
-        if not (name in names or (is_open and form.fullmatch(name))):
+        if not (name in names or (kind and not names and form.fullmatch(name))):
             known = [f"{self.name}:{each}" for each in names] or [self.name]
             raise UnknownName("source", f"{self.name}:{name}", known)
-        sites = self.all_sites((name,)) if self.language_sites else self.sites
         languages = {"language": name, "programming language": f"code:{name}"}
         return replace(
             self,
             name=f"{self.name}:{name}",
             title=f"{self.title}: {name}",
             language=languages.get(kind or "", self.language),
-            sites=sites,
+            sites=self.all_sites((name,)) if self.language_sites else self.sites,
             language_sites={},
             min_documents=None,
             subset_kind=None,
         )
 
-    def regime_of(self, month: Month) -> str | None:
-        """Return the label of the last change up to a month; None if there was no change."""
-        return next((it.label for it in reversed(self.regimes) if it.first <= month), None)
+    def by(self, kind: type[Period]) -> SourceInfo:
+        """Return the description of the source with partitions of another kind of period.
 
-    def lacks(self, month: Month, now: dt.datetime | None = None) -> str | None:
+        Raise UsageError if the crawler needs whole months.
+        """
+        name = f"{self.name}:{kind.kind}"
+        if self.whole_months:
+            raise UsageError(f"there is no source {name}, only {self.name}: {self.whole_months}")
+        return replace(
+            self,
+            name=name,
+            title=f"{self.title}, by {kind.kind}",
+            monthly_bytes=self.monthly_bytes
+            and self.monthly_bytes * Month.per_year // kind.per_year,
+            min_documents=None,
+            subset_kind=None,
+        )
+
+    def regime_of(self, month: Period) -> str | None:
+        """Return the label of the last change up to a month; None if there was no change."""
+        begun = (it.label for it in reversed(self.regimes) if it.first.start <= month.start)
+        return next(begun, None)
+
+    def lacks(self, month: Period, now: dt.datetime | None = None) -> str | None:
         """Return why the source cannot provide a month; None if it can."""
-        if month < self.first_month:
+        if month.start < self.first_month.start:
             return f"{self.name} begins with {self.first_month}"
-        if self.last_month and month > self.last_month:
+        if self.last_month and month.end > self.last_month.end:
             return f"{self.name} ended with {self.last_month}"
         now = now or dt.datetime.now(dt.UTC)
         complete = month.end + dt.timedelta(days=self.lag_days)
@@ -369,10 +388,11 @@ class Crawler(Protocol):
 
     INFO: SourceInfo
 
-    def fetch_month(self, month: Month, context: CrawlContext) -> Iterator[Item]:
+    def fetch_month(self, month: Period, context: CrawlContext) -> Iterator[Item]:
         """Yield every item of the month in a deterministic order.
 
-        An implementation catches the ItemFailed of a single item and yields ``missing_item``.
+        ``month`` is a Month, unless the INFO of the crawler lets it have other periods. An
+        implementation catches the ItemFailed of a single item and yields ``missing_item``.
 
         Raises:
             SourceUnavailable: a temporary failure. Items yielded so far become a partial month.

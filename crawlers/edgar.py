@@ -46,6 +46,7 @@ INFO = SourceInfo(
     needs_contact="the SEC blocks programs whose user agent does not name a contact",
     lag_days=1,
     monthly_bytes=1_500_000,
+    whole_months="its lists are of quarters, and a week may lie in two",
 )
 FORM = "8-K"
 MAX_INDEX_BYTES = 96_000_000  # a quarter's index has some 30 MB

@@ -20,7 +20,7 @@ from pathlib import PurePosixPath
 from urllib.parse import quote
 
 from core.errors import ItemFailed, ItemUnavailable, SourceChanged, SourceError
-from core.month import Month
+from core.month import Period
 from crawlers.apis import github as github_api
 from crawlers.apis.github import Commit, GitHubApi, Repository, read_repository
 from crawlers.contract import (
@@ -48,6 +48,7 @@ INFO = SourceInfo(
     monthly_bytes=35_000_000,
     subset_kind="programming language",
     subset_names=tuple(sorted({*code.LANGUAGES.values(), "markdown"})),
+    whole_months=None,
 )
 DEFAULT_LANGUAGE = "python"
 LANGUAGES = {**code.LANGUAGES, ".md": "markdown"}  # by suffix; names of GitHub's search
@@ -59,7 +60,7 @@ MAX_SEARCHES = 5_000  # maximum per month; about 250 are usual
 _SECOND = dt.timedelta(seconds=1)
 
 
-def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
+def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
     """Yield files by creation time of their repositories; samples are in random order."""
     api, quota = GitHubApi(context.fetcher), context.quota()
     found: dict[int, Repository] = {}
@@ -83,7 +84,7 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
 
 
 def _list_all(
-    api: GitHubApi, month: Month, context: CrawlContext
+    api: GitHubApi, month: Period, context: CrawlContext
 ) -> Iterator[Repository | Drop | Failure]:
     searches = itertools.count(1)
     for licence in LICENCES:
@@ -136,7 +137,7 @@ def _read_rows(rows: list[object]) -> Iterator[Repository | Drop]:
 
 
 def _visit(
-    api: GitHubApi, repository: Repository, month: Month, context: CrawlContext, quota: Quota
+    api: GitHubApi, repository: Repository, month: Period, context: CrawlContext, quota: Quota
 ) -> Iterator[Item]:
     name, language = repository.name, context.subset or DEFAULT_LANGUAGE
     try:

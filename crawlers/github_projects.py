@@ -23,7 +23,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from core.errors import DiskFull, ItemFailed, ItemUnavailable, SourceUnavailable, StorageError
-from core.month import Month
+from core.month import Period
 from crawlers.apis import github as github_api
 from crawlers.contract import (
     CrawlContext,
@@ -56,6 +56,7 @@ INFO = SourceInfo(
     sites={"github": "https://github.com"},
     request_interval_s=2.0,
     monthly_bytes=35_000_000,
+    whole_months=None,
 )
 PROJECTS = Path(__file__).with_name("github_projects.txt")
 FILES = tuple(f"*{suffix}" for suffix in LANGUAGES)  # git path patterns, which match in any folder
@@ -64,7 +65,7 @@ MIN_CHANGED_RATIO = 0.5
 FAILURES_TO_STOP = 3  # after this many failed repositories in a row, the site counts as failed
 
 
-def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
+def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
     """Yield one file of each project, then a second one, and so on, in seeded random order."""
     git, quota = _git(context), context.quota()
     visits: dict[str, _Visit] = {}  # by the month's last commit
@@ -98,7 +99,7 @@ def _git(context: CrawlContext) -> Git:
 
 
 def _visit_all(
-    git: Git, month: Month, context: CrawlContext, stack: contextlib.ExitStack
+    git: Git, month: Period, context: CrawlContext, stack: contextlib.ExitStack
 ) -> Iterator[_Visit | Drop | Failure]:
     num_failed = 0
     for project in read_projects():
@@ -121,7 +122,7 @@ def _visit_all(
 
 
 def _visit(
-    project: str, git: Git, month: Month, context: CrawlContext, stack: contextlib.ExitStack
+    project: str, git: Git, month: Period, context: CrawlContext, stack: contextlib.ExitStack
 ) -> _Visit | None:
     mirror = open_mirror(git, project, month.end)
     work = mirror.work(month.start, month.end, FILES, LICENCE_FILE)
@@ -150,7 +151,7 @@ def _take_turns(queues: list[Iterator[Item]]) -> Iterator[Item]:
 @dataclass(frozen=True)
 class _Visit:
     project: str
-    month: Month
+    month: Period
     context: CrawlContext
     work: Work
     blobs: BlobReader

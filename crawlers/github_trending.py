@@ -69,6 +69,7 @@ INFO = SourceInfo(
         ),
         Regime(Month("2026-02"), "gharchive-few-stars", "10 to 20 % of the stars are there"),
     ),
+    whole_months="GitHub's list is of a month",
 )
 PAGE = "/trending/python"
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.errors import ItemUnavailable, SourceChanged
-from core.month import Month
+from core.month import Period
 from crawlers.contract import CrawlContext, Document, Drop, Item, Repeat, SourceInfo, missing_item
 from crawlers.text import articles
 from crawlers.web.fetcher import Fetched, Fetcher, decode, get_list, read_time
@@ -40,6 +40,7 @@ INFO = SourceInfo(
     language_sites={SITE: "https://{language}.globalvoices.org"},
     request_interval_s=10.0,
     monthly_bytes=1_500_000,
+    whole_months=None,
 )
 PATH = "/wp-json/wp/v2/posts"
 PER_PAGE = 100  # posts per page, the maximum that WordPress allows
@@ -103,7 +104,7 @@ class _Row:
     retrieved_at: dt.datetime
 
 
-def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
+def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
     """Yield posts by language and date; sampled crawls use a seeded random order."""
     languages = context.languages or (INFO.language,)
     lists = (_list_posts(month, language, context.fetcher) for language in languages)
@@ -111,7 +112,7 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
     return context.sample_list(rows, lambda row: row.native_id, lambda row: [_examine(row, month)])
 
 
-def _list_posts(month: Month, language: str, fetcher: Fetcher) -> Iterator[_Row | Drop | Repeat]:
+def _list_posts(month: Period, language: str, fetcher: Fetcher) -> Iterator[_Row | Drop | Repeat]:
     key = INFO.site_key(SITE, language)
     seen: set[int] = set()
     number, num_pages = 1, 1
@@ -166,7 +167,7 @@ def _count(fetched: Fetched, header: str) -> int | None:
     return int(value) if re.fullmatch("[0-9]{1,9}", value) else None
 
 
-def _examine(row: _Row, month: Month) -> Item:
+def _examine(row: _Row, month: Period) -> Item:
     native_id, post = row.native_id, row.post
     published = read_time(post.get("date_gmt"), dt.UTC)
     if published is None:

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from core.errors import AccessRefused, ItemFailed, ItemUnavailable, SourceChanged
-from core.month import Month
+from core.month import Period
 from crawlers.apis.fields import Fields, show
 from crawlers.contract import (
     CrawlContext,
@@ -47,6 +47,7 @@ INFO = SourceInfo(
     sites={SITE: "https://www.gov.uk"},
     language_sites={SITE: "https://www.gov.uk"},  # translations are on the same host
     monthly_bytes=4_500_000,
+    whole_months=None,
 )
 DOCUMENT_TYPES = (
     "authored_article", "government_response", "news_story", "oral_statement", "press_release",
@@ -62,13 +63,13 @@ MAX_PATH = 500  # characters
 _DAY = dt.timedelta(days=1)
 
 
-def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
+def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
     """Yield each page and its translations, by time of change; samples are in random order."""
     paths = _list_paths(month, context.fetcher)
     return context.sample_list(paths, str, lambda path: _fetch_page(path, month, context))
 
 
-def _list_paths(month: Month, fetcher: Fetcher) -> Iterator[str | Drop | Repeat]:
+def _list_paths(month: Period, fetcher: Fetcher) -> Iterator[str | Drop | Repeat]:
     """Yield the path of each page once, oldest first.
 
     The search window is a day wider than the month on both sides: the two APIs' dates may differ by
@@ -158,7 +159,7 @@ class _Page:
                 yield str(path)
 
 
-def _fetch_page(path: str, month: Month, context: CrawlContext) -> Iterator[Item]:
+def _fetch_page(path: str, month: Period, context: CrawlContext) -> Iterator[Item]:
     languages = context.languages or (INFO.language,)
     page = _get_page(path, context.fetcher)
     if not isinstance(page, _Page):
@@ -189,7 +190,7 @@ def _get_page(path: str, fetcher: Fetcher) -> _Page | Drop | Failure:
     return _Page(path, Fields.of(f"{SITE}: {path}", decode(fetched)), fetched.retrieved_at)
 
 
-def _examine(page: _Page, month: Month, languages: tuple[str, ...]) -> Item:
+def _examine(page: _Page, month: Period, languages: tuple[str, ...]) -> Item:
     if drop := _refuse(page, month, languages):
         return drop
     body, title = page.fields.inner("details").text("body"), page.fields.text("title")
@@ -201,7 +202,7 @@ def _examine(page: _Page, month: Month, languages: tuple[str, ...]) -> Item:
         return missing_item(page.path, error)
 
 
-def _refuse(page: _Page, month: Month, languages: tuple[str, ...]) -> Drop | None:
+def _refuse(page: _Page, month: Period, languages: tuple[str, ...]) -> Drop | None:
     path, fields = page.path, page.fields
     published, changed = page.published, page.changed
     now_at = fields.text("base_path") or path

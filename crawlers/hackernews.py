@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from core.errors import AccessRefused, ItemFailed, ItemUnavailable, SourceChanged, SourceUnavailable
-from core.month import Month
+from core.month import Period
 from crawlers.apis.fields import Fields
 from crawlers.contract import (
     CrawlContext,
@@ -41,6 +41,7 @@ INFO = SourceInfo(
     sites={SITE: "https://hn.algolia.com"},
     request_interval_s=1.0,  # 10,000 requests an hour are allowed per IP address
     monthly_bytes=4_000_000,
+    whole_months=None,
 )
 MAX_HITS = 1_000  # per query
 WINDOW_S = 12 * 3600  # initial length of a time window; 12 hours have about 500 stories in 2026
@@ -71,7 +72,7 @@ class Story:
 Comment = tuple[dt.datetime, int, str]  # direct comment on a story: time, number, text
 
 
-def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
+def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
     """Yield stories by time and story number; sampled crawls use a seeded random order."""
     stories: dict[str, Story] = {}
     dropped: set[str] = set()
@@ -92,7 +93,7 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
     )
 
 
-def _list_stories(month: Month, fetcher: Fetcher) -> Iterator[tuple[Fields, dt.datetime]]:
+def _list_stories(month: Period, fetcher: Fetcher) -> Iterator[tuple[Fields, dt.datetime]]:
     first, end = (int(moment.timestamp()) for moment in (month.start, month.end))
     windows = [(start, min(start + WINDOW_S, end)) for start in range(first, end, WINDOW_S)]
     windows.reverse()
@@ -141,7 +142,7 @@ def _is_busy(page: Fetched) -> bool:
     return not hits and answer.integer("nbHits") not in {0, None}
 
 
-def _read_story(row: Fields, given_at: dt.datetime, month: Month) -> Story | Drop:
+def _read_story(row: Fields, given_at: dt.datetime, month: Period) -> Story | Drop:
     number = row.text("objectID")
     if number is None or not _NUMBER.fullmatch(number):
         return Drop(row.where, "parse_error", f"expected a number as objectID, got {number!r:.50}")
@@ -171,7 +172,7 @@ def _text(item: Fields, name: str) -> str:
     return "" if markup is None or markup.strip() in _EMPTIED else post_to_text(markup)
 
 
-def _fetch_story(story: Story, month: Month, fetcher: Fetcher) -> Document | Drop | Failure:
+def _fetch_story(story: Story, month: Period, fetcher: Fetcher) -> Document | Drop | Failure:
     if not story.num_comments:
         return _document(story, [], story.retrieved_at)
     try:
@@ -190,7 +191,7 @@ def _fetch_story(story: Story, month: Month, fetcher: Fetcher) -> Document | Dro
     return _document(story, _read_comments(children, month), page.retrieved_at)
 
 
-def _read_comments(children: Sequence[Fields], month: Month) -> list[Comment]:
+def _read_comments(children: Sequence[Fields], month: Period) -> list[Comment]:
     found: dict[int, Comment] = {}
     for child in children:
         number, created_at = child.integer("id"), child.epoch("created_at_i")

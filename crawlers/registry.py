@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import cast
+from typing import Any, cast
 
 import crawlers
 import crawlers.gated
 from core.errors import UnknownName
-from core.month import Month
+from core.month import Month, Period
+from core.periods import split_source
 from crawlers.contract import CrawlContext, Crawler, Item, SourceInfo
 
 
@@ -39,13 +40,20 @@ def list_all_sources() -> list[str]:
 
 
 def load_crawler(source: str) -> Crawler:
-    """Import the crawler of a source or subset; raise UnknownName if there is no such source."""
-    name, is_subset, subset = source.partition(":")
+    """Import the crawler of a source or subset, by months or by other periods.
+
+    Raises:
+        UnknownName: there is no such source. UsageError: its crawler needs whole months.
+    """
+    by_month, kind = split_source(source)
+    name, is_subset, subset = by_month.partition(":")
     if name not in (known := list_all_sources()):
         raise UnknownName("source", source, known)
     folder = "crawlers.gated" if name in list_gated_sources() else "crawlers"
     crawler = cast(Crawler, importlib.import_module(f"{folder}.{name}"))
-    return _SubsetCrawler(crawler, subset) if is_subset else crawler
+    if is_subset:
+        crawler = _subset_crawler(crawler, subset)
+    return crawler if kind is Month else _DerivedCrawler(crawler.INFO.by(kind), crawler, {})
 
 
 def is_source(source: str) -> bool:
@@ -53,15 +61,20 @@ def is_source(source: str) -> bool:
     return source.partition(":")[0] in list_all_sources()
 
 
-class _SubsetCrawler:
-    """The crawler of one subset of a source."""
+@dataclass
+class _DerivedCrawler:
+    """The crawler of a source that is made of another: of a subset, or of another period."""
 
-    def __init__(self, crawler: Crawler, subset: str) -> None:
-        self.INFO = crawler.INFO.subset(subset)
-        self._crawler, self._subset = crawler, subset
-        self._languages = (subset,) if crawler.INFO.language_sites else ()
+    INFO: SourceInfo
+    crawler: Crawler
+    changes: Mapping[str, Any]  # values of the context that differ, by name
 
-    def fetch_month(self, month: Month, context: CrawlContext) -> Iterator[Item]:
-        """Yield the subset's items of a month; see ``Crawler``."""
-        context = replace(context, subset=self._subset, languages=self._languages)
-        return self._crawler.fetch_month(month, context)
+    def fetch_month(self, month: Period, context: CrawlContext) -> Iterator[Item]:
+        """Yield the items of a month; see ``Crawler``."""
+        return self.crawler.fetch_month(month, replace(context, **self.changes))
+
+
+def _subset_crawler(crawler: Crawler, subset: str) -> Crawler:
+    languages = (subset,) if crawler.INFO.language_sites else ()
+    given = {"subset": subset, "languages": languages}
+    return _DerivedCrawler(crawler.INFO.subset(subset), crawler, given)

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from core.month import Month
+from core.month import Period
 from crawlers.apis.fields import Fields
 from crawlers.apis.stackexchange import BASE_URL, SITE, Found, StackExchange
 from crawlers.contract import (
@@ -38,6 +38,7 @@ INFO = SourceInfo(
     sites={SITE: BASE_URL},
     monthly_bytes=6_000_000,
     subset_kind="site",
+    whole_months=None,
 )
 # Host by the API's name of a site, which is the category of its documents.
 SITES: Mapping[str, str] = {
@@ -99,7 +100,7 @@ class Question:
         return f"{self.site}:{self.post.id}"
 
 
-def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
+def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
     """Yield questions with answers by site and time; sampled crawls use a random order."""
     api, quota = StackExchange(context.fetcher), context.quota()
     seen: set[str] = set()
@@ -124,7 +125,7 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
         yield from _with_answers(api, questions, month, context, quota)
 
 
-def _rounds(api: StackExchange, month: Month, context: CrawlContext) -> list[list[Span]]:
+def _rounds(api: StackExchange, month: Period, context: CrawlContext) -> list[list[Span]]:
     sites = (context.subset,) if context.subset else SITES
     by_site = [_spans(api, site, month) for site in sites]
     if not context.is_sampled:
@@ -134,7 +135,7 @@ def _rounds(api: StackExchange, month: Month, context: CrawlContext) -> list[lis
     return [[span for span in spans if span] for spans in zip_longest(*by_site)]
 
 
-def _spans(api: StackExchange, site: str, month: Month) -> list[Span]:
+def _spans(api: StackExchange, site: str, month: Period) -> list[Span]:
     """Cut a month into 2**n equal time spans, so that few more questions do not move the spans."""
     start, end = (int(moment.timestamp()) for moment in (month.start, month.end))
     total = api.count_questions(site, start, end)
@@ -145,7 +146,7 @@ def _spans(api: StackExchange, site: str, month: Month) -> list[Span]:
     return [Span(site, *pair) for pair in zip(bounds, bounds[1:], strict=False)]
 
 
-def _read_question(found: Found, span: Span, month: Month) -> Question | Drop | None:
+def _read_question(found: Found, span: Span, month: Period) -> Question | Drop | None:
     """Return a question or a Drop; None for a question that belongs to the next span."""
     row, given_at = found
     post = _read_post(row, "question_id")
@@ -189,7 +190,7 @@ def _read_post(row: Fields, id_field: str) -> Post | None:
 def _with_answers(
     api: StackExchange,
     questions: Sequence[Question],
-    month: Month,
+    month: Period,
     context: CrawlContext,
     quota: Quota,
 ) -> Iterator[Item]:

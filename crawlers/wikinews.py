@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from core.errors import UsageError
-from core.month import Month
+from core.month import Month, Period
 from crawlers.apis import mediawiki, wiki_documents
 from crawlers.apis.mediawiki import Edition, MediaWiki, Revision, take
 from crawlers.contract import CrawlContext, Document, Drop, Item, Repeat, SourceInfo
@@ -37,6 +37,7 @@ INFO = SourceInfo(
     robots_exempt_paths=mediawiki.ROBOTS_EXEMPT_PATHS,
     needs_contact=mediawiki.NEEDS_CONTACT,
     last_month=Month("2026-04"),
+    whole_months=None,
 )
 SHOWN_TEMPLATES = frozenset({"w", "wikipedia"})  # the others are known to wiki_templates
 CC_BY_4_SINCE = dt.datetime(2024, 12, 16, tzinfo=dt.UTC)  # in English; German stays at CC BY 2.5
@@ -65,7 +66,7 @@ _CUSTOMS = {
 }
 
 
-def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
+def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
     """Yield the month's articles by day; sampled crawls use a seeded random order."""
     if unknown := sorted(set(context.languages) - set(_CUSTOMS)):
         raise UsageError(
@@ -76,7 +77,7 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
         yield from _fetch_edition(wiki, month, share)
 
 
-def _fetch_edition(wiki: MediaWiki, month: Month, context: CrawlContext) -> Iterator[Item]:
+def _fetch_edition(wiki: MediaWiki, month: Period, context: CrawlContext) -> Iterator[Item]:
     days: dict[int, dt.datetime] = {}
     day = month.start
     while day < month.end:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.errors import ItemFailed
-from core.month import Month
+from core.month import Period
 from crawlers.apis import mediawiki, wiki_documents
 from crawlers.apis.mediawiki import MediaWiki, Revision, take
 from crawlers.contract import CrawlContext, Document, Drop, Item, Repeat, SourceInfo, missing_item
@@ -37,6 +37,7 @@ INFO = SourceInfo(
     robots_exempt_paths=mediawiki.ROBOTS_EXEMPT_PATHS,
     needs_contact=mediawiki.NEEDS_CONTACT,
     monthly_bytes=23_000_000,  # bytes of text per month in Li et al. 2024, table 1
+    whole_months=None,
 )
 # The API limits a window's rows before it filters by namespace. So of 50 rows, some 25 are edits of
 # articles. All windows together have twice the 23 MB needed.
@@ -55,13 +56,13 @@ class Edit:
     timestamp: dt.datetime
 
 
-def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
+def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
     """Yield articles that were changed in the month, each as of one edit."""
     for wiki, share in wiki_documents.editions(INFO, context):
         yield from _fetch_edition(wiki, month, share)
 
 
-def _fetch_edition(wiki: MediaWiki, month: Month, context: CrawlContext) -> Iterator[Item]:
+def _fetch_edition(wiki: MediaWiki, month: Period, context: CrawlContext) -> Iterator[Item]:
     sample = wiki_documents.Sample(context)
     seen: set[int] = set()
     windows = _draw_windows(month, context) if context.is_sampled else [(month.start, month.end)]
@@ -82,7 +83,7 @@ def _fetch_edition(wiki: MediaWiki, month: Month, context: CrawlContext) -> Iter
         )
 
 
-def _draw_windows(month: Month, context: CrawlContext) -> list[tuple[dt.datetime, dt.datetime]]:
+def _draw_windows(month: Period, context: CrawlContext) -> list[tuple[dt.datetime, dt.datetime]]:
     step = (month.end - month.start) / NUM_WINDOWS
     cuts = [month.start]
     for number in range(1, NUM_WINDOWS):
@@ -94,7 +95,7 @@ def _draw_windows(month: Month, context: CrawlContext) -> list[tuple[dt.datetime
 
 
 def _list_edits(
-    wiki: MediaWiki, window: tuple[dt.datetime, dt.datetime], month: Month, is_part: bool
+    wiki: MediaWiki, window: tuple[dt.datetime, dt.datetime], month: Period, is_part: bool
 ) -> list[Edit]:
     """Return the edits of a window by time; if ``is_part``, read only the first response."""
     edits: list[Edit] = []

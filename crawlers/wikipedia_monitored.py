@@ -48,6 +48,7 @@ INFO = SourceInfo(
     robots_exempt_paths=mediawiki.ROBOTS_EXEMPT_PATHS,
     needs_contact=mediawiki.NEEDS_CONTACT,
     keeps_versions=True,
+    whole_months="its texts are those at the ends of months",
 )
 TITLES_FILE = Path(__file__).with_name("wikipedia_titles.txt")
 PAGES_FILE = "sources/wikipedia_monitored/pages.json"  # path in the data folder (home)

@@ -13,12 +13,13 @@ from __future__ import annotations
 import bz2
 import contextlib
 import datetime as dt
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from core.errors import ItemUnavailable, SourceChanged, SourceUnavailable
-from core.month import Month
+from core.month import Month, Period, month_range
 from crawlers.apis import mediawiki, wiki_documents
 from crawlers.apis.mediawiki import MediaWiki, take
 from crawlers.contract import CrawlContext, Drop, Item, Repeat, SourceInfo
@@ -38,6 +39,7 @@ MAX_LINE_BYTES = 2**20  # far above an event's length: its comment has at most 5
 
 _BLOCK = 2**20
 _MAX_DIGITS = 18  # of a page id
+_SECOND = dt.timedelta(seconds=1)
 _DAY = dt.timedelta(days=1)  # snapshots are deleted after two months: do not cache their list
 _TITLE, _NAMESPACE, _IS_DELETED = 1, 3, 8  # positions of columns, counted from the column page_id
 _ENTITIES = {b"page", b"revision", b"user"}
@@ -71,6 +73,7 @@ INFO = SourceInfo(
     robots_exempt_paths=mediawiki.ROBOTS_EXEMPT_PATHS,
     needs_contact=mediawiki.NEEDS_CONTACT,
     monthly_bytes=23_000_000,  # bytes of text per month in Li et al. 2024, table 1
+    whole_months=None,
 )
 FIRST_LOGGED = Month("2018-07")  # first month that the creation log covers completely
 
@@ -88,14 +91,14 @@ class DumpedCreation:
     is_deleted: bool
 
 
-def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
+def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
     """Yield the new articles by time of creation; sampled crawls use a seeded random order."""
     for wiki, share in wiki_documents.editions(INFO, context):
         yield from _fetch_edition(wiki, month, share)
 
 
-def _fetch_edition(wiki: MediaWiki, month: Month, context: CrawlContext) -> Iterator[Item]:
-    is_logged = month >= FIRST_LOGGED
+def _fetch_edition(wiki: MediaWiki, month: Period, context: CrawlContext) -> Iterator[Item]:
+    is_logged = month.start >= FIRST_LOGGED.start
     rows = _read_log(wiki, month) if is_logged else _read_dump(wiki, month, context)
     created: dict[int, dt.datetime] = {}
     for row in rows:
@@ -121,7 +124,7 @@ def _fetch_edition(wiki: MediaWiki, month: Month, context: CrawlContext) -> Iter
     )
 
 
-def _read_log(wiki: MediaWiki, month: Month) -> Iterator[Creation | Drop]:
+def _read_log(wiki: MediaWiki, month: Period) -> Iterator[Creation | Drop]:
     start, end = mediawiki.month_window(month)
     pieces = wiki.query(
         list="logevents",
@@ -143,12 +146,16 @@ def _read_log(wiki: MediaWiki, month: Month) -> Iterator[Creation | Drop]:
                 yield take(row, "logpage", int), mediawiki.read_time(row)
 
 
-def _read_dump(wiki: MediaWiki, month: Month, context: CrawlContext) -> Iterator[Creation | Drop]:
+def _read_dump(wiki: MediaWiki, month: Period, context: CrawlContext) -> Iterator[Creation | Drop]:
     database = f"{wiki.edition.language.replace('-', '_')}wiki"
-    for row in list_creations(context.fetcher, database, month):
+    first, last = Month.of(month.start), Month.of(month.end - _SECOND)
+    files = (list_creations(context.fetcher, database, each) for each in month_range(first, last))
+    for row in itertools.chain.from_iterable(files):
         native_id = wiki.edition.native_id(row.page_id or f"title:{row.title}")
         if row.created_at is None:
             yield Drop(native_id, "no_date", row.title)
+        elif row.created_at not in month:
+            continue
         elif row.is_deleted or not row.page_id:
             yield Drop(native_id, "deleted", row.title)
         else:

@@ -63,7 +63,7 @@ def resumption(name: str, deployment: UUID, defaults: Mapping[str, Any]) -> Auto
     worker ends if it is given the same flow run twice.
 
     Args:
-        name: name of the flow.
+        name: name of the deployment.
         deployment: id of the deployment.
         defaults: the flow's parameters, by name. ``resume`` becomes the id of the first flow run
             that crashed; the others are those of the crashed run, which lacks those not given.

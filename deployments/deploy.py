@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
@@ -53,7 +53,7 @@ BLOCK, BLOCK_TYPE = "tidemark-alerts", "custom-webhook"
 QUEUE = "coordinators"
 AT_ONCE = 4  # maximum number of coordinator runs at a time; their child runs need further slots
 MONTHLY = "monthly/monthly"
-COORDINATORS = (MONTHLY, "backfill/backfill")  # deployments whose crashed runs are resumed
+RESUMED = ("monthly", "backfill")  # flows whose crashed runs are resumed
 PAGE = 200  # maximum number of objects that a server returns per request
 NO_ID = UUID(int=0)  # placeholder for ids in a dry run
 
@@ -84,6 +84,7 @@ def deploy(
     gpu_slots: int | None = None,
     dry_run: bool = False,
     keep_alarms: bool = True,
+    period_sources: Sequence[str] = (),
 ) -> Deployed:
     """Create or update pools, limits, deployments and automations; remove obsolete objects.
 
@@ -94,12 +95,14 @@ def deploy(
             limit is kept, and a new pool has limit 1.
         dry_run: True to change nothing, and only return the changes.
         keep_alarms: False to remove alarms if ``notify_url`` is None.
+        period_sources: sources of half-months and weeks, whose runs are scheduled.
 
     Raises:
         OrchestrationError: the server does not answer, or refuses a request.
         MalformedInput: prefect.yaml is malformed.
+        UsageError, UnknownName: a period source is not of half-months or weeks.
     """
-    wanted = read_deployments()
+    wanted = read_deployments(period_sources=period_sources)
     with _explained(address), get_client(sync_client=True) as client:
         client.request("GET", "/admin/version")
         work = _Deployer(client, dry_run)
@@ -111,8 +114,8 @@ def deploy(
         block = work.make_block(notify_url) if notify_url else work.keep_block(keep_alarms)
         automations = [zombies()]
         for each in wanted:
-            if each.full_name in COORDINATORS:
-                automations.append(resumption(each.flow, ids[each.full_name], each.defaults()))
+            if each.flow in RESUMED:
+                automations.append(resumption(each.name, ids[each.full_name], each.defaults()))
         automations += alarms(block, ids[MONTHLY]) if block else []
         work.make_automations(automations)
         return Deployed(work.changes, work.next_runs(ids[MONTHLY]), block is not None)

@@ -1,9 +1,10 @@
-"""The deployments to create: those of deployments/prefect.yaml, and a crawl per source."""
+"""The deployments to create: those of deployments/prefect.yaml, and one per source and period."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ from prefect.flows import Flow, load_flow_from_entrypoint
 from prefect.utilities.callables import parameter_schema
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
-from core.errors import MalformedInput
+from core.errors import MalformedInput, UsageError
+from core.month import Month
+from core.periods import kind_of
 from core.version import code_version
-from crawlers.registry import list_sources
+from crawlers.registry import list_sources, load_crawler
 
 PREFECT_YAML = Path(__file__).with_name("prefect.yaml")
 NEEDED = ("monthly/monthly", "score/score", "report/report")
@@ -96,6 +99,7 @@ class Deployment(_Part):
 
 class _Definitions(BaseModel):
     crawl: dict[str, Any]
+    periods: dict[str, dict[str, Any]] = {}
 
 
 class _File(_Part):
@@ -113,15 +117,19 @@ class _File(_Part):
         return deployments
 
 
-def read_deployments(path: Path = PREFECT_YAML) -> list[Deployment]:
-    """Return all deployments to create.
+def read_deployments(
+    path: Path = PREFECT_YAML, period_sources: Sequence[str] = ()
+) -> list[Deployment]:
+    """Return all deployments to create; ``period_sources`` have one per kind of period.
 
     Raises:
         MalformedInput: the file is missing or malformed.
+        UnknownName: there is no such source. UsageError: it is not of half-months or weeks.
     """
     try:
         file = _File.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
         deployments = [*file.deployments, *_of_sources(file.definitions.crawl)]
+        deployments += _of_periods(file.definitions.periods, period_sources)
         return [each.model_copy(update={"pull_steps": file.pull}) for each in deployments]
     except OSError as error:
         raise MalformedInput(
@@ -138,10 +146,27 @@ def _of_sources(template: dict[str, Any]) -> Iterator[Deployment]:
         yield Deployment.model_validate({**template, **given})
 
 
+def _of_periods(
+    templates: dict[str, dict[str, Any]], sources: Sequence[str]
+) -> Iterator[Deployment]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for source in sources:
+        load_crawler(source)
+        if kind_of(source) is Month:
+            raise UsageError(
+                f"TIDEMARK_PERIOD_SOURCES: {source} is a source of months, which the monthly run "
+                f"crawls; expected names such as {source}:half-month"
+            )
+        found[kind_of(source).kind].append(source)
+    for kind, names in found.items():
+        given = {"name": kind, "parameters": {"sources": names}}
+        yield Deployment.model_validate({**templates[kind], **given})
+
+
 def is_ours(full_name: str, entrypoint: str | None, parameters: dict[str, Any]) -> bool:
     """Return True if a version of tidemark, this or an earlier one, created the deployment."""
     flow, _, name = full_name.partition("/")
     if entrypoint != f"flows.{flow}.{flow}":
         return False
-    own = (flow, "one-gpu", "all-gpus", "apis")
+    own = (flow, "one-gpu", "all-gpus", "apis", "half-month", "week")
     return name in own or (flow == "crawl" and parameters.get("source") == name)

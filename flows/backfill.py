@@ -9,7 +9,8 @@ from prefect.artifacts import create_markdown_artifact
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from core.month import Month, month_range
+from core.month import month_range
+from core.periods import parse_period
 from flows.dispatch import cancel_run
 from flows.run import RunSummary, run_months
 from instruments.planning import check_request
@@ -31,13 +32,13 @@ def backfill(  # noqa: PLR0913 - fields of the form of the deployment
     options: RunOptions = NO_OPTIONS,
     resume: str | None = None,
 ) -> RunSummary:
-    """Do the monthly run for all months from ``first`` to ``last`` (YYYY-MM, inclusive).
+    """Do the monthly run for all months from ``first`` to ``last`` (inclusive).
 
     Each model is loaded once for all months.
 
     Args:
-        first: the first month, YYYY-MM.
-        last: the last month, YYYY-MM, inclusive.
+        first: the first month, YYYY-MM, or period, such as 2024-03a.
+        last: the last month or period, inclusive.
         sources: names of sources; default: all sources.
         models: names of models; default: the setting ``models``.
         dry_run: only publish the plan, as the message of the run's state and as an artifact.
@@ -45,7 +46,7 @@ def backfill(  # noqa: PLR0913 - fields of the form of the deployment
         resume: id of the flow run that has crashed and whose work this run continues.
     """
     settings = options.applied_to(worker_settings())
-    months = list(month_range(Month(first), Month(last)))
+    months = list(month_range(parse_period(first), parse_period(last)))
     request = check_request(months, sources, models, settings)
     if dry_run:
         return cast(RunSummary, _announce(plan_run(request, settings)))

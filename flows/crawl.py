@@ -8,7 +8,8 @@ from prefect import flow
 
 from core.corpus.partition import Partition, Seal, read_seal
 from core.errors import TidemarkError
-from core.month import Month, month_range
+from core.month import Period, month_range
+from core.periods import parse_period
 from core.run_record import Outcome, RunRecord
 from core.settings import Settings
 from core.storage.store import Store
@@ -38,8 +39,8 @@ def crawl(
 
     Args:
         source: name of the source.
-        first: the first month, YYYY-MM.
-        last: the last month, YYYY-MM, inclusive; default: ``first``.
+        first: the first month, YYYY-MM, or period, such as 2024-03a of a source of half-months.
+        last: the last month or period, inclusive; default: ``first``.
         run: name of the run that this crawl belongs to; its record has the options, and stores
             the outcome.
         options: what differs from the worker's settings.
@@ -48,14 +49,14 @@ def crawl(
     record = RunRecord(Store(settings.home), run) if run else None
     if record:
         settings = settings.model_copy(update=record.request().options)
-    months = list(month_range(Month(first), Month(last or first)))
+    months = list(month_range(parse_period(first), parse_period(last or first)))
     outcome = crawl_in_order(source, months, settings)
     if record:
         record.settle("crawl", source, outcome)
     return ended(outcome, outcome.holes)
 
 
-def crawl_in_order(source: str, months: list[Month], settings: Settings) -> Outcome:
+def crawl_in_order(source: str, months: list[Period], settings: Settings) -> Outcome:
     """Crawl months one by one, since each month is compared with the earlier sealed months."""
     months = [month for _, month in plan_crawl([source], months)[0]]
     calls = [
@@ -71,7 +72,7 @@ def crawl_in_order(source: str, months: list[Month], settings: Settings) -> Outc
     return crawled(results)
 
 
-def find_sealed(source: str, months: list[Month], store: Store) -> Outcome | None:
+def find_sealed(source: str, months: list[Period], store: Store) -> Outcome | None:
     """Return the outcome of a source whose months are sealed and lack nothing; else None."""
     try:
         partitions = plan_crawl([source], months)[0]
@@ -93,7 +94,7 @@ def crawled(results: Iterable[Seal | Failure]) -> Outcome:
     )
 
 
-def tell(source: str, month: Month, result: Seal | Failure) -> None:
+def tell(source: str, month: Period, result: Seal | Failure) -> None:
     """Send an event if the crawl of a month failed; ``crawl_month`` reports sealed months."""
     if isinstance(result, Failure):
         tell_given_up(Partition(source, month), result.why)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from prefect import flow
 from prefect.runtime import flow_run
 
-from core.month import Month
+from core.periods import parse_period
 from flows.dispatch import cancel_run
-from flows.run import RunSummary, month_due, run_months
+from flows.run import RunSummary, period_due, run_months
 from instruments.planning import check_request
 from instruments.run_options import NO_OPTIONS, RunOptions
 from tasks.prefect.storage_keys import worker_settings
@@ -16,7 +16,7 @@ from tasks.prefect.tracing import traced
 
 def _name() -> str:
     given = flow_run.parameters
-    month = given["month"] or month_due(given["resume"])
+    month = given["month"] or period_due(given["sources"], given["resume"])
     return f"monthly {month}" + (", after a crash" if given["resume"] else "")
 
 
@@ -32,14 +32,14 @@ def monthly(
     """Crawl, score, land, publish and report one month; skip finished work.
 
     Args:
-        month: the month, YYYY-MM; default: the last month that had ended at the scheduled start
-            of this run (UTC), however late it starts.
+        month: the month, YYYY-MM, or period, such as 2024-03a; default: the last that had ended at
+            the scheduled start of this run (UTC), however late it starts.
         sources: names of sources; default: all sources.
         models: names of models; default: the setting ``models``.
         options: what differs from the worker's settings.
         resume: id of the flow run that has crashed and whose work this run continues.
     """
     settings = options.applied_to(worker_settings())
-    window = Month(month) if month else month_due(resume)
+    window = parse_period(month) if month else period_due(sources, resume)
     request = check_request([window], sources, models, settings)
     return run_months("monthly", request, settings, options, resume)

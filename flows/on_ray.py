@@ -6,7 +6,7 @@ from prefect import flow
 from prefect_ray.context import remote_options
 
 from core.errors import OrchestrationError
-from core.month import Month
+from core.month import Period
 from core.settings import Settings
 from instruments.losses import ScoringPlan
 from instruments.runner import Failure, run
@@ -18,7 +18,7 @@ from tasks.prefect.server import settle_task_runs
 
 
 def score_on_ray(
-    model: str, sources: list[str] | None, months: list[Month] | None, settings: Settings
+    model: str, sources: list[str] | None, months: list[Period] | None, settings: Settings
 ) -> tuple[ScoringPlan, list[Failure]]:
     """Plan and score on the cluster, in a separate flow run; return the plan and the failures.
 

@@ -12,7 +12,7 @@ from prefect.runtime import flow_run
 from core import progress
 from core.corpus.partition import Seal
 from core.errors import OrchestrationError
-from core.month import Month
+from core.month import Month, Period
 from core.run_record import RunRecord, RunRequest, RunResult
 from core.settings import Settings
 from core.storage.store import Store
@@ -21,7 +21,7 @@ from flows.dispatch import ATTEMPTS, Coordinator, records_of
 from flows.instrument import Holes
 from flows.score import check_numerics, score
 from instruments.models import expect_model
-from instruments.planning import Request
+from instruments.planning import Request, last_period
 from instruments.run_options import NO_OPTIONS, RunOptions
 from instruments.runner import Failure
 from tasks.crawling import crawl_month
@@ -53,15 +53,20 @@ class RunSummary(Holes):
         return f"{state}: {partitions}, {self.cells} cells, report {self.report}"
 
 
-def month_due(resume: str | None = None) -> Month:
-    """Return the last month that had ended at the scheduled start of this flow run (UTC).
+def month_due() -> Month:
+    """Return the last month that had ended at the scheduled start of this flow run (UTC)."""
+    return Month.last_complete(flow_run.scheduled_start_time)
+
+
+def period_due(sources: list[str] | None, resume: str | None = None) -> Period:
+    """Return the last period of the sources at the scheduled start of this flow run (UTC).
 
     ``resume`` is the id of the flow run whose scheduled start counts instead.
     """
     if resume is None:
-        return Month.last_complete(flow_run.scheduled_start_time)
+        return last_period(sources, flow_run.scheduled_start_time)
     with get_client(sync_client=True) as client:
-        return Month.last_complete(client.read_flow_run(UUID(resume)).expected_start_time)
+        return last_period(sources, client.read_flow_run(UUID(resume)).expected_start_time)
 
 
 def run_months(

@@ -11,7 +11,8 @@ from prefect.states import Cancelled
 
 from core.cells.losses import list_losses
 from core.errors import OrchestrationError, TidemarkError
-from core.month import Month, month_range
+from core.month import Period, month_range
+from core.periods import parse_period
 from core.run_record import Outcome, RunRecord
 from core.settings import Settings
 from core.storage.store import Store
@@ -63,8 +64,8 @@ def score(  # noqa: PLR0913 - fields of the form of the deployment
     Args:
         model: catalogue name, folder, or control (compressor).
         sources: names of sources; default: all sealed sources.
-        first: the first month, YYYY-MM; default: all sealed months.
-        last: the last month, YYYY-MM, inclusive; default: ``first``.
+        first: the first month, YYYY-MM, or period, such as 2024-03a; default: all sealed months.
+        last: the last month or period, inclusive; default: ``first``.
         run: name of the run to score for; its request sets sources, months and options.
         helps: True for a further flow run of a model that ``run`` scores: it computes cells that
             no other process has begun, and lands nothing.
@@ -73,7 +74,7 @@ def score(  # noqa: PLR0913 - fields of the form of the deployment
     settings = options.applied_to(worker_settings())
     if run:
         return score_for_run(model, RunRecord(Store(settings.home), run), settings, helps)
-    months = list(month_range(Month(first), Month(last or first))) if first else None
+    months = list(month_range(parse_period(first), parse_period(last or first))) if first else None
     outcome = score_model(model, sources, months, settings)
     return ended(outcome, outcome.holes)
 
@@ -117,7 +118,7 @@ def help_to_score(model: str, record: RunRecord, settings: Settings) -> ScoreOut
 def score_model(
     model: str,
     sources: list[str] | None,
-    months: list[Month] | None,
+    months: list[Period] | None,
     settings: Settings,
     run: str | None = None,
 ) -> ScoreOutcome:
@@ -155,7 +156,7 @@ def score_model(
 def score_here(
     model: str,
     sources: list[str] | None,
-    months: list[Month] | None,
+    months: list[Period] | None,
     settings: Settings,
     helps: bool = False,
 ) -> tuple[ScoringPlan, list[Failure]]:
@@ -168,7 +169,7 @@ def score_here(
 
 
 def score_on_cluster(
-    model: str, sources: list[str] | None, months: list[Month] | None, settings: Settings
+    model: str, sources: list[str] | None, months: list[Period] | None, settings: Settings
 ) -> tuple[ScoringPlan, list[Failure]]:
     """Plan and score like ``score_here``, but on the nodes of the configured Ray cluster.
 

@@ -26,7 +26,7 @@ from core.cells.losses import list_losses
 from core.cells.record import median_seconds
 from core.errors import TidemarkError, UnknownName
 from core.gpus import Fleet
-from core.month import Month
+from core.month import Period
 from core.settings import Settings
 from core.storage.store import Store
 from instruments.planning import select_sealed
@@ -160,7 +160,7 @@ def choose_helped(works: Sequence[Work], num_free: int) -> list[str]:
 def estimate_work(
     models: Sequence[str],
     sources: Sequence[str],
-    months: Sequence[Month],
+    months: Sequence[Period],
     fleet: Fleet,
     settings: Settings,
 ) -> list[Work]:

@@ -24,6 +24,7 @@ from core.cells.losses import Cell, list_losses
 from core.corpus.partition import Partition, find_version
 from core.errors import MalformedInput, TidemarkError, UsageError
 from core.month import Month
+from core.periods import parse_period
 from core.settings import Settings
 from core.storage.store import Store, path_part
 from crawlers.registry import is_source, load_crawler
@@ -210,7 +211,7 @@ class _Cell(BaseModel):
 
     def as_cell(self) -> Cell:
         given = self.model_dump(exclude={"source", "month"})
-        partition = Partition(self.source, Month(self.month) if self.month else None)
+        partition = Partition(self.source, parse_period(self.month) if self.month else None)
         return Cell(partition=partition, **given)
 
 

@@ -17,7 +17,7 @@ from core.cells.record import CellRecord
 from core.cells.tokens import choose_documents, path_of_tokens, to_parquet
 from core.corpus.partition import Seal, find_version, read_documents
 from core.errors import BatchTooLarge, ModelError, NotMeasurable, StorageError
-from core.month import Month
+from core.month import Period
 from core.schemas.tables import LOSSES
 from core.settings import Settings
 from core.storage.claims import do_claimed
@@ -85,7 +85,7 @@ def plan_scoring(
     model: str,
     protocols: Sequence[str],
     sources: list[str] | None,
-    months: list[Month] | None,
+    months: list[Period] | None,
     settings: Settings,
 ) -> ScoringPlan:
     """List a model's cells over the sealed partitions, without loading the model's weights.
@@ -284,7 +284,7 @@ def score_and_land(
     settings: Settings,
     models: list[str],
     sources: list[str] | None,
-    months: list[Month] | None,
+    months: list[Period] | None,
     protocols: list[str],
 ) -> tuple[int, list[str]]:
     """Score the cells that lack losses, land the cells and publish.

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from core.corpus.partition import Seal, list_sealed
 from core.corpus.permissions import require_permission
 from core.errors import AccessRefused, UsageError
-from core.month import Month, require_complete
+from core.month import Month, Period, require_complete
+from core.periods import kind_of, require_kind
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.questions.contract import list_question_sources, load_question_crawler
@@ -29,12 +30,12 @@ ONLY_COMPRESSORS = (
 class Request:
     """The checked months, sources and models of a run."""
 
-    months: tuple[Month, ...]
+    months: tuple[Period, ...]  # months, or half-months or weeks: of one kind
     sources: tuple[str, ...]
     models: tuple[str, ...]
     left_out: tuple[str, ...] = ()  # why sources, or their last month, are left out
 
-    def partitions(self) -> list[tuple[str, Month]]:
+    def partitions(self) -> list[tuple[str, Period]]:
         """Return source and month of each partition to crawl."""
         return plan_crawl(list(self.sources), list(self.months))[0]
 
@@ -59,8 +60,8 @@ def find_refused(sources: list[str] | None, settings: Settings) -> dict[str, str
 
 
 def plan_crawl(
-    sources: list[str] | None, months: list[Month], refused: Collection[str] = ()
-) -> tuple[list[tuple[str, Month]], list[str]]:
+    sources: list[str] | None, months: Sequence[Period], refused: Collection[str] = ()
+) -> tuple[list[tuple[str, Period]], list[str]]:
     """Return the partitions to crawl, sorted by source, and reasons for left-out partitions.
 
     ``refused`` sources are left out. ``months`` must be sorted.
@@ -68,14 +69,19 @@ def plan_crawl(
     Raises:
         UnknownName: there is no such source.
         FutureMonth: the last month has not ended.
-        UsageError: an explicitly requested source covers none of the months.
+        UsageError: an explicitly requested source covers none of the months, or has no months of
+            this kind. Half-months and weeks are only of sources that are named.
     """
     require_complete(months[-1])
+    if not sources and not isinstance(months[-1], Month):
+        name = f"govuk:{months[-1].kind}"
+        raise UsageError(f"{months[-1]}: name the sources of {months[-1].kind}s, such as {name}")
     partitions, lacks = [], []
     for source in sources or list_sources():
         if source in refused:
             continue
         info = load_crawler(source).INFO
+        require_kind(source, months[0])
         reasons = {month: info.lacks(month) for month in months}
         if sources and all(reasons.values()):
             raise UsageError(f"{source} {months[0]}: {reasons[months[0]]}")
@@ -117,8 +123,33 @@ def plan_question_crawl(
     return plan, left_out
 
 
+def last_period(sources: Sequence[str] | None, now: dt.datetime | None = None) -> Period:
+    """Return the last period that had ended at a time: a month, or of the kind of the sources.
+
+    Sources of half-months and weeks must list it completely (``lag_days``). The schedule of months
+    waits for this already.
+
+    Raises:
+        UsageError: the sources are of several kinds of periods.
+        UnknownName: there is no such source.
+    """
+    kinds = {kind_of(source): source for source in sources or ()} or {Month: ""}
+    if len(kinds) > 1:
+        names = " and ".join(kinds.values())
+        raise UsageError(f"{names} have different periods; give them to runs of their own")
+    [kind] = kinds
+    if kind is Month:
+        return kind.last_complete(now)
+    lag_days = max(load_crawler(source).INFO.lag_days for source in sources or ())
+    now = now or dt.datetime.now(dt.UTC)
+    return kind.last_complete(now - dt.timedelta(days=lag_days))
+
+
 def check_request(
-    months: list[Month], sources: list[str] | None, models: list[str] | None, settings: Settings
+    months: Sequence[Period],
+    sources: list[str] | None,
+    models: list[str] | None,
+    settings: Settings,
 ) -> Request:
     """Check a request and return it with defaults filled in; ``months`` must be sorted.
 
@@ -165,7 +196,7 @@ def find_inaccessible(models: list[str] | None, settings: Settings) -> list[str]
 def select_sealed(
     store: Store,
     sources: list[str] | None,
-    months: list[Month] | None,
+    months: Sequence[Period] | None,
     as_of: dt.datetime | None = None,
 ) -> list[Seal]:
     """Return the sorted seals of sources and months (None: all), as they were at time ``as_of``."""
@@ -181,7 +212,7 @@ def select_sealed(
 def require_sealed(
     store: Store,
     sources: list[str] | None,
-    months: list[Month] | None,
+    months: Sequence[Period] | None,
     as_of: dt.datetime | None = None,
 ) -> None:
     """Check that the requested months are sealed.

@@ -16,7 +16,7 @@ from core.cells.record import median_seconds
 from core.corpus.partition import Partition, Seal, read_seal
 from core.corpus.sealing import HELD_BECAUSE, read_held
 from core.errors import TidemarkError
-from core.month import Month
+from core.month import Period
 from core.progress import duration
 from core.settings import Settings
 from core.storage.store import Store
@@ -226,9 +226,9 @@ def _all_partitions(
     return (*(seal.partition for seal in seals), *new)
 
 
-def spans(months: Sequence[Month]) -> str:
+def spans(months: Sequence[Period]) -> str:
     """Return sorted months as text: ``2024-01 … 2024-05, 2024-08``."""
-    found: list[list[Month]] = []
+    found: list[list[Period]] = []
     for month in months:
         if found and month == found[-1][-1] + 1:
             found[-1].append(month)

@@ -18,7 +18,8 @@ from pathlib import PurePosixPath
 from core.cells.record import median_seconds
 from core.corpus.partition import Partition, partition_of, read_manifest
 from core.errors import TidemarkError
-from core.month import Month, month_range
+from core.month import Month, Period, month_range
+from core.periods import kind_of
 from core.run_record import Outcome, RunRecord, list_runs
 from core.settings import Settings
 from core.storage.claims import list_claimed
@@ -79,7 +80,7 @@ class Status:
     """The state of all partitions, models and runs of a data root."""
 
     home: str
-    months: tuple[Month, ...]  # the shown months
+    months: tuple[Period, ...]  # the shown months
     partitions: dict[str, tuple[str, ...]]  # by source, a state (such as held) per month
     models: tuple[ModelState, ...]  # models of the latest run, and all models with losses
     runs: tuple[RunState, ...]  # runs, latest first
@@ -92,7 +93,7 @@ class Status:
         return Counter(state for states in self.partitions.values() for state in states)
 
 
-def find_status(settings: Settings, months: Sequence[Month] | None) -> Status:
+def find_status(settings: Settings, months: Sequence[Period] | None) -> Status:
     """Return the state; ``months`` None means the latest run's months, or all if there is no run.
 
     Raises:
@@ -129,19 +130,24 @@ class _Corpus:
         self._crawled = list_sources()
         self._infos: dict[str, SourceInfo | None] = {}
 
-    def months(self) -> list[Month]:
-        found = [each.month for each in self._manifests if each.month is not None]
+    def months(self) -> list[Period]:
+        found = [month for each in self._manifests if isinstance(month := each.month, Month)]
         found = found or [Month.last_complete()]
         return list(month_range(min(found), max(found)))
 
-    def states(self, window: Sequence[Month], asked: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Return the states, one per month, of each source that is requested or has partitions."""
+    def states(self, window: Sequence[Period], asked: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return the states, one per month, of each source that is requested or has partitions.
+
+        Sources of other periods than the window's are left out.
+        """
         inside = set(window)
         here = {each.source for each in {*self._manifests, *self._held} if each.month in inside}
-        sources = sorted({*asked, *here}) or self._crawled
+        names = sorted({*asked, *here}) or self._crawled
+        kinds = set(map(type, window))
         return {
             source: tuple(self._state(Partition(source, month)) for month in window)
-            for source in sources
+            for source in names
+            if kind_of(source) in kinds
         }
 
     def _state(self, partition: Partition) -> str:

@@ -15,7 +15,7 @@ from core.cells.losses import Cell
 from core.cells.tokens import path_of_tokens, read_tokens, to_parquet
 from core.corpus.partition import Partition, Seal, read_documents, read_seal
 from core.errors import BatchTooLarge, NotMeasurable, UnknownName, UsageError
-from core.month import Month
+from core.periods import parse_period
 from core.schemas.tables import TOKEN_LOSSES
 from core.settings import Settings
 from core.storage.store import Store, writing_file
@@ -95,7 +95,7 @@ def _sealed(
         if len(parts) != 3 or not all(parts):
             raise UsageError(f"{name!r} is no document; expected SOURCE/YYYY-MM/ID, or undated")
         source, month, document_id = parts
-        partition = Partition(source, None if month == "undated" else Month(month))
+        partition = Partition(source, None if month == "undated" else parse_period(month))
         ids.setdefault(partition, []).append(document_id)
     found = []
     for partition, chosen in ids.items():

@@ -20,7 +20,7 @@ from typing import IO
 
 from core.corpus.partition import Partition, Seal, list_sealed, read_documents, read_seal
 from core.errors import UsageError
-from core.month import Month
+from core.month import Period
 from core.settings import Settings
 from core.storage.store import Store
 from reports.export_files import exporting, write_manifest
@@ -91,7 +91,7 @@ class LmEvalTask:
 
 
 def export_lm_eval(
-    settings: Settings, source: str, month: Month | None, output: Path | None = None
+    settings: Settings, source: str, month: Period | None, output: Path | None = None
 ) -> LmEvalTask:
     """Export a sealed partition as a task; month None selects the undated partition.
 

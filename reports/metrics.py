@@ -18,7 +18,8 @@ from prometheus_client.registry import Collector
 
 from core.corpus.partition import MANIFEST, Partition, partition_of
 from core.errors import TidemarkError
-from core.month import Month
+from core.month import Period
+from core.periods import kind_of
 from core.settings import Settings
 from core.storage.store import Stamp, Store, name_of_part
 from warehouse.database.schema import SNAPSHOT, find_schema
@@ -166,15 +167,17 @@ def _num_missing(
 
     A month is due ``DUE_DAYS`` after its end.
     """
-    due = Month.last_complete((now or dt.datetime.now(dt.UTC)) - dt.timedelta(days=DUE_DAYS))
-    months: dict[str, set[Month]] = {}
+    day = (now or dt.datetime.now(dt.UTC)) - dt.timedelta(days=DUE_DAYS)
+    months: dict[str, set[Period]] = {}
     for each in sealed:
         if each.month is not None:
             months.setdefault(each.source, set()).add(each.month)
-    return {
-        (source,): max(0, due.months_since(min(there)) + 1 - sum(it <= due for it in there))
-        for source, there in months.items()
-    }
+    missing: dict[tuple[str, ...], float] = {}
+    for source, there in months.items():
+        due = kind_of(source).last_complete(day)
+        num_due = due.index - min(there).index + 1
+        missing[source,] = max(0, num_due - sum(it <= due for it in there))
+    return missing
 
 
 def _version_of(path: str) -> int:

@@ -10,7 +10,7 @@ from prefect import task
 
 from core.corpus.partition import Partition, Seal
 from core.environment import prefect_server
-from core.month import Month
+from core.month import Period
 from core.settings import Settings
 from core.storage.claims import do_claimed
 from core.storage.store import Store
@@ -24,7 +24,7 @@ from tasks.prefect.tracing import span
 
 
 @task(task_run_name="crawl {source} {month}", **OF_CRAWLS)
-def crawl_month(source: str, month: Month, settings: Settings) -> Seal:
+def crawl_month(source: str, month: Period, settings: Settings) -> Seal:
     """Crawl and seal one month of a source; do nothing if it is sealed already."""
     observe()
     began = dt.datetime.now(dt.UTC)
@@ -34,7 +34,7 @@ def crawl_month(source: str, month: Month, settings: Settings) -> Seal:
     return seal
 
 
-def crawl(source: str, month: Month, store: Store, settings: Settings, **choices: Any) -> Seal:
+def crawl(source: str, month: Period, store: Store, settings: Settings, **choices: Any) -> Seal:
     """Call ``crawl_partition`` under a claim, with the limits and tokens of the Prefect server.
 
     If another process holds the claim, wait for it. Tokens in ``settings`` take precedence.

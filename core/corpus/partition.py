@@ -1,5 +1,8 @@
 """The corpus: sealed partitions of documents. A partition is one month of one source.
 
+The partitions of some sources are half-months or weeks instead (``core.periods``), in paths such as
+``month=2024-03a`` and ``month=2024-W10``.
+
 A document is a text (schema DOCUMENTS), or an image or a recording (schema MEDIA). All documents
 of a partition are of the same kind.
 
@@ -27,7 +30,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.errors import StorageError
-from core.month import Month
+from core.month import Period
+from core.periods import parse_period, require_kind
 from core.schemas.tables import DOCUMENTS, MEDIA
 from core.storage.store import Store, name_of_part, path_part
 
@@ -43,10 +47,17 @@ Content = Literal["text", "image", "audio"]
 
 @dataclass(frozen=True, order=True)
 class Partition:
-    """One source and one month; ``month`` is None for an undated corpus."""
+    """One source and one month; ``month`` is None for an undated corpus.
+
+    A month that is not of the source's kind of period raises UsageError.
+    """
 
     source: str
-    month: Month | None
+    month: Period | None
+
+    def __post_init__(self) -> None:
+        if self.month is not None:
+            require_kind(self.source, self.month)
 
     @property
     def path(self) -> str:
@@ -275,7 +286,7 @@ def partition_of(path: str) -> Partition:
     month = month.removeprefix("month=")
     return Partition(
         source=name_of_part(source.removeprefix("source=")),
-        month=None if month == _UNDATED else Month(month),
+        month=None if month == _UNDATED else parse_period(month),
     )
 
 

@@ -1,8 +1,8 @@
 """The record types as Arrow schemas, and validation of tables against them.
 
-Column ``month`` is the first day of the month (date32), or NULL for an undated corpus. Suffixes of
-column names are units: ``_nats``, ``_tokens``, ``_chars`` (code points), ``_bytes`` (of UTF-8),
-``_at`` (UTC).
+Column ``month`` is the first day of the month (date32), or NULL for an undated corpus. Of a source
+of half-months or weeks (``core.periods``), it is the first day of that. Suffixes of column names
+are units: ``_nats``, ``_tokens``, ``_chars`` (code points), ``_bytes`` (of UTF-8), ``_at`` (UTC).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from core.errors import SchemaMismatch
+from core.periods import HalfMonth, Week
 from core.settings import MAX_NAME_BYTES
 
 _TIME = pa.timestamp("us", tz="UTC")
@@ -260,9 +261,16 @@ def _odd_resolution(table: pa.Table) -> pa.ChunkedArray:
     return pc.or_(pc.xor(is_resolved, answer), lacks_time)
 
 
-_FIRST_OF_MONTH = Rule(
-    "month must be the first day of a month", lambda t: pc.not_equal(pc.day(t["month"]), 1)
-)
+def _no_first_day(table: pa.Table) -> pa.ChunkedArray:
+    source, month = table["source"], table["month"]
+    is_later = pc.not_equal(pc.day(month), 1)
+    is_between = pc.and_(is_later, pc.not_equal(pc.day(month), 16))
+    is_no_monday = pc.not_equal(pc.day_of_week(month), 0)
+    by_half = pc.if_else(pc.ends_with(source, f":{HalfMonth.kind}"), is_between, is_later)
+    return pc.if_else(pc.ends_with(source, f":{Week.kind}"), is_no_monday, by_half)
+
+
+_FIRST_OF_MONTH = Rule("month must be the first day of a month", _no_first_day)
 # These limits keep sums of the views within 64-bit integers, so that one absurd row cannot break
 # all queries. Even the loss of a chunk of 1 TiB is below 2^43 nats.
 _MAX_COUNT = 2**40

@@ -24,7 +24,7 @@ from defusedxml import ElementTree
 from pylatexenc.latex2text import LatexNodes2Text
 
 from core.errors import SourceChanged, SourceError, SourceUnavailable
-from core.month import Month
+from core.month import Month, Period
 from crawlers.contract import Drop, DropReason
 from crawlers.web.fetcher import Fetched, Fetcher, get_list, read_time
 
@@ -86,7 +86,7 @@ class Listing(NamedTuple):
     failure: str | None  # if this is set, the papers are from the query API, without licences
 
 
-def list_month(month: Month, categories: Sequence[str], fetcher: Fetcher) -> Listing:
+def list_month(month: Period, categories: Sequence[str], fetcher: Fetcher) -> Listing:
     """Return the papers of a month from OAI-PMH; if it fails, from the query API; oldest first.
 
     A category ``q-fin.*`` stands for all of the archive.
@@ -111,7 +111,7 @@ def list_month(month: Month, categories: Sequence[str], fetcher: Fetcher) -> Lis
         raise kind(f"arXiv: no list of {month}: OAI-PMH: {failure}; query API: {error}") from error
 
 
-def list_changed(month: Month, categories: Sequence[str], fetcher: Fetcher) -> list[Entry | Drop]:
+def list_changed(month: Period, categories: Sequence[str], fetcher: Fetcher) -> list[Entry | Drop]:
     """Return all papers of some categories whose version 1 is of a month, from OAI-PMH.
 
     The lists of changes of the month and of all later months are read, up to the month of the
@@ -120,7 +120,7 @@ def list_changed(month: Month, categories: Sequence[str], fetcher: Fetcher) -> l
     """
     wanted = re.compile("|".join(map(fnmatch.translate, categories)))
     found: list[Entry | Drop] = []
-    changed, newest, is_last = month, Month.last_complete() + 1, False
+    changed, newest, is_last = Month.of(month.start), Month.last_complete() + 1, False
     while not is_last:
         pages = _list_changes(changed, fetcher)
         is_last = pages[0].answered_at < changed.end or changed >= newest
@@ -291,7 +291,7 @@ def _split_authors(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in _BETWEEN_NAMES.split(text) if name.strip())
 
 
-def find_papers(month: Month, categories: Sequence[str], fetcher: Fetcher) -> list[Entry | Drop]:
+def find_papers(month: Period, categories: Sequence[str], fetcher: Fetcher) -> list[Entry | Drop]:
     """Return all papers of some categories that were submitted in a month, from the query API.
 
     The API's time window has whole minutes and includes both ends. So papers of the first minute of

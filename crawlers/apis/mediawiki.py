@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from core.errors import AccessRefused, ItemFailed, ItemUnavailable, SourceChanged, SourceUnavailable
-from core.month import Month
+from core.month import Period
 from crawlers.contract import Drop, Failure, missing_item
 from crawlers.web.fetcher import Fetched, Fetcher
 
@@ -187,7 +187,7 @@ class MediaWiki:
             raise SourceUnavailable(f"the wiki's API cannot be reached: {error}") from error
 
 
-def month_window(month: Month) -> tuple[str, str]:
+def month_window(month: Period) -> tuple[str, str]:
     """Return the first and the last second of a month; the API's windows include their end."""
     return stamp(month.start), stamp(month.end - _SECOND)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from core.errors import ItemFailed, ItemUnavailable
-from core.month import Month
+from core.month import Period
 from crawlers.apis.mediawiki import (
     BATCH,
     SITE,
@@ -105,7 +105,7 @@ class Sample:
 
 def sample_at_month_end(
     wiki: MediaWiki,
-    month: Month,
+    month: Period,
     context: CrawlContext,
     dates: Mapping[int, dt.datetime],  # date of each page by page id, in the site's order
     make: Callable[[dt.datetime, str, Revision], Item],  # called with date, current title, revision
@@ -121,7 +121,7 @@ def sample_at_month_end(
     return Sample(context).take(list(dates), wiki.edition.native_id, fetch)
 
 
-def _at_month_end(wiki: MediaWiki, page_ids: Sequence[int], month: Month) -> dict[int, Version]:
+def _at_month_end(wiki: MediaWiki, page_ids: Sequence[int], month: Period) -> dict[int, Version]:
     """Return the last revision before a month's end of at most BATCH pages, by page id."""
     try:
         pages = wiki.pages(
@@ -143,7 +143,7 @@ def _at_month_end(wiki: MediaWiki, page_ids: Sequence[int], month: Month) -> dic
 
 
 def _month_end_revision(
-    wiki: MediaWiki, page_id: int, page: dict[str, Any] | None, month: Month
+    wiki: MediaWiki, page_id: int, page: dict[str, Any] | None, month: Period
 ) -> Revision | Drop | Failure:
     native_id = wiki.edition.native_id(page_id)
     if page is None or page.get("missing"):

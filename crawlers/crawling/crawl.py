@@ -15,7 +15,7 @@ from core.corpus.permissions import Permission, require_permission
 from core.corpus.sealing import Description, seal_partition
 from core.corpus.tombstones import is_forgotten, item_key, list_tombstones
 from core.errors import EmptyPartition, SourceError, SourceUnavailable, UsageError
-from core.month import Month, require_complete
+from core.month import Period, require_complete
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.contract import (
@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 def crawl_partition(  # noqa: PLR0913 - every option of the command line
     source: str,
-    month: Month,
+    month: Period,
     store: Store,
     settings: Settings,
     *,
@@ -52,7 +52,7 @@ def crawl_partition(  # noqa: PLR0913 - every option of the command line
     reparse: bool = False,  # like ``replace``, but use responses from the raw cache
     turnstile: Turnstile | None = None,  # shares the hosts' rate limits with other machines
 ) -> Seal:
-    """Crawl, clean and seal one month of one source.
+    """Crawl, clean and seal one month of one source (a half-month or week, if it has those).
 
     A sealed, complete month is returned unchanged. A run after an interruption uses cached
     responses. A partial month is completed with its original seed and limits.
@@ -100,7 +100,7 @@ class _Crawl:
     def __init__(
         self,
         crawler: Crawler,
-        month: Month,
+        month: Period,
         context: CrawlContext,
         store: Store,
         begun: Seal | None,
@@ -217,7 +217,7 @@ class _Crawl:
         self._seen.add(item.native_id)
         if not isinstance(item, Document | Medium):
             return item
-        if Month.of(item.event_time) != self._month:
+        if self._month.of(item.event_time) != self._month:
             return Drop(item.native_id, "outside_month", item.event_time.isoformat())
         row = _row(item, self._crawler.INFO)
         if isinstance(item, Medium):

@@ -21,7 +21,8 @@ from urllib.parse import quote, quote_plus, urlsplit
 from core.corpus.permissions import require_permission
 from core.corpus.questions import Question
 from core.errors import MalformedInput, SourceChanged, SourceError, UnknownName, UsageError
-from core.month import Month, require_complete
+from core.month import Month, Period, require_complete
+from core.periods import parse_period
 from core.settings import Settings
 from core.storage.store import Store, explain_disk_errors
 from crawlers.contract import CrawlContext, Crawler, Item
@@ -66,7 +67,7 @@ The texts keep the rights of their authors, whatever the licence of the source o
 
 
 def record(
-    source: str, month: Month, folder: Path, store: Store, settings: Settings, limit: int
+    source: str, month: Period, folder: Path, store: Store, settings: Settings, limit: int
 ) -> str:
     """Crawl about ``limit`` documents or questions; store the responses; return how it ended.
 
@@ -97,7 +98,7 @@ def record(
     return f"{recorder.num_exchanges} exchanges ({_spell(counts)}); the crawl {end}"
 
 
-def _open(source: str, month: Month, store: Store, settings: Settings) -> Fetcher:
+def _open(source: str, month: Period, store: Store, settings: Settings) -> Fetcher:
     """Return a fetcher without a cache, after the checks of a crawl."""
     info = load(source).INFO
     require_complete(month)
@@ -121,7 +122,7 @@ def load(source: str) -> Crawler | QuestionCrawler:
 
 
 def fetch_items(
-    source: str, month: Month, settings: Settings, fetcher: Fetcher, limit: int
+    source: str, month: Period, settings: Settings, fetcher: Fetcher, limit: int
 ) -> Iterator[Item | Found]:
     """Yield the items of a small crawl; of questions, the first ``limit`` and what precedes."""
     crawler, languages = load(source), settings.languages.get(source, ())
@@ -130,7 +131,7 @@ def fetch_items(
         yield from cast(Crawler, crawler).fetch_month(month, context)
         return
     walk = cast(QuestionCrawler, crawler).fetch_questions(
-        [month], QuestionContext(settings, fetcher)
+        [Month(str(month))], QuestionContext(settings, fetcher)
     )
     num_questions = 0
     for _, found in walk:
@@ -150,7 +151,7 @@ def read_recording(folder: Path) -> tuple[dict[str, Any], list[tuple[int, Fetche
         index = json.loads(path.read_text("utf-8"))
         index = {
             "source": str(index["source"]),
-            "month": Month(index["month"]),
+            "month": parse_period(index["month"]),
             "limit": int(index["limit"]),
             "sites": {str(key): str(url) for key, url in index["sites"].items()},
         }

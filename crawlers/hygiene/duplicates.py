@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from core.corpus.partition import Partition, Seal, list_sealed
-from core.month import Month
+from core.month import Period
 from core.schemas.tables import DUPLICATES
 from core.storage.store import Store
 from crawlers.contract import DropReason
@@ -33,7 +33,7 @@ class Hit(NamedTuple):
     """A duplicate, in another month, of the text with number ``row`` in this month."""
 
     row: int
-    month: Month
+    month: Period
     document_id: str
     native_id: str
     similarity: float
@@ -141,7 +141,7 @@ class SealedMonths:
 
     store: Store
     source: str
-    month: Month  # the month that is compared with the sealed months
+    month: Period  # the month that is compared with the sealed months
     scratch: Path  # folder for temporary files
     earlier: tuple[Seal, ...]  # seals of earlier months, ordered by month
     later: tuple[Seal, ...]  # seals of later months, ordered by month
@@ -219,7 +219,7 @@ class SealedMonths:
 class _FormerVersions:
     """Compares each text with the text of the same native id in the previous month."""
 
-    def __init__(self, texts: MonthTexts, before: Month) -> None:
+    def __init__(self, texts: MonthTexts, before: Period) -> None:
         self._before = before
         self._signatures = texts.signatures
         rows = texts.kept()
@@ -237,6 +237,6 @@ class _FormerVersions:
         return found
 
 
-def _rank(hit: Hit) -> tuple[bool, Month, float, str]:
+def _rank(hit: Hit) -> tuple[bool, Period, float, str]:
     """Return a sort key for the hits of a text; the hit with the smallest key is reported."""
     return not hit.is_exact, hit.month, -hit.similarity, hit.document_id

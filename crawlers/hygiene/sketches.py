@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from core.corpus.partition import Seal, read_documents
 from core.errors import StorageError
-from core.month import Month
+from core.month import Period
 from core.storage.store import Store
 from crawlers.hygiene.month_texts import DIGEST_BYTES, Digests, MonthTexts
 from crawlers.hygiene.signatures import (
@@ -132,7 +132,7 @@ _SCHEMA = pa.schema(
 class SketchBatch(NamedTuple):
     """A batch of documents in the sketch of a sealed month."""
 
-    month: Month
+    month: Period
     document_ids: list[str]  # in the order of ``digests``
     native_ids: list[str]  # in the order of ``digests``
     digests: Digests  # SHA-256 of each text, 32 bytes; shape (num_documents,)
@@ -248,7 +248,7 @@ def _read(store: Store, path: str, seal: Seal) -> Iterator[SketchBatch]:
             yield _batch(batch, month, int(about["bound"]))
 
 
-def _batch(batch: pa.RecordBatch, month: Month, bound: int) -> SketchBatch:
+def _batch(batch: pa.RecordBatch, month: Period, bound: int) -> SketchBatch:
     signatures = batch["signature"].to_pylist()
     signed = np.array([row for row, one in enumerate(signatures) if one], dtype=np.int64)
     joined = b"".join(one for one in signatures if one)

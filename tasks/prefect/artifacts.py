@@ -23,7 +23,8 @@ from core.cells.losses import Cell
 from core.cells.record import read_cell_record
 from core.environment import prefect_server
 from core.errors import TidemarkError
-from core.month import Month
+from core.month import Period
+from core.periods import kind_of
 from core.settings import Settings
 from core.storage.store import Store
 from models.catalogue import ModelEntry
@@ -114,10 +115,10 @@ def show_scoring(
 def _scoring(
     entry: ModelEntry, cells: Sequence[Cell], failures: Mapping[str, str], settings: Settings
 ) -> Iterator[ArtifactCreate]:
-    figures: dict[tuple[str, Month | None], tuple[int, float | None]] = {}
+    figures: dict[tuple[str, Period | None], tuple[int, float | None]] = {}
     with suppress(TidemarkError):  # without a snapshot, the table has no losses
         for row in query(settings, _MONTHLY, [entry.name, settings.protocol]).to_pylist():
-            month = Month.of(row["month"]) if row["month"] else None
+            month = kind_of(row["source"]).of(row["month"]) if row["month"] else None
             figures[row["source"], month] = row["num_documents"], row["bits_per_byte"]
     rows = _rows(cells, failures, figures, Store(settings.home))
     more = f" {len(cells) - len(rows)} more are not shown." if len(cells) > len(rows) else ""
@@ -134,7 +135,7 @@ def _scoring(
 def _rows(
     cells: Sequence[Cell],
     failures: Mapping[str, str],
-    figures: Mapping[tuple[str, Month | None], tuple[int, float | None]],
+    figures: Mapping[tuple[str, Period | None], tuple[int, float | None]],
     store: Store,
 ) -> list[dict[str, str | int | float | None]]:
     rows: list[dict[str, str | int | float | None]] = []
@@ -157,7 +158,7 @@ def _rows(
     return rows
 
 
-def _chart(entry: ModelEntry, source: str, bits: Mapping[Month, float]) -> ArtifactCreate:
+def _chart(entry: ModelEntry, source: str, bits: Mapping[Period, float]) -> ArtifactCreate:
     import polars as pl
 
     from reports.site.charts import draw, with_data  # the import takes a second

@@ -18,7 +18,7 @@ from prefect_ray import RayTaskRunner
 
 from core.environment import prefect_server, set_ray_patience
 from core.errors import OrchestrationError
-from core.month import Month
+from core.periods import parse_period
 from core.settings import Settings
 from instruments.losses import ScoringPlan, load_model, plan_scoring
 from models.catalogue import ModelEntry, find_model
@@ -132,7 +132,7 @@ def plan_on_node(
     depend. Scoring fails on nodes that do not have this device and dtype.
     """
     settings = settings.model_copy(update=_numerics(find_model(model, settings), settings))
-    window = None if months is None else list(map(Month, months))
+    window = None if months is None else list(map(parse_period, months))
     plan = plan_scoring(model, [settings.protocol], sources, window, settings)
     load_model(plan, settings)
     return plan, settings

@@ -154,6 +154,17 @@ def test_a_run_that_is_late_does_the_month_of_its_schedule(simulated: Settings) 
     assert sorted(months) == [("2024-02",), ("2024-03",)]
 
 
+def test_a_scheduled_run_of_half_months_does_the_last_one(simulated: Settings) -> None:
+    at = dt.datetime(2024, 2, 24, 3, tzinfo=dt.UTC)
+    given = {"sources": ["arxiv:half-month"], "models": ["control:gzip"]}
+    with get_client(sync_client=True) as client:
+        run = client.create_flow_run(monthly, parameters=given, state=Scheduled(scheduled_time=at))
+        run_flow(monthly, flow_run=run, parameters=run.parameters)
+        assert client.read_flow_run(run.id).name == "monthly 2024-02a"
+    rows = query(simulated, "select source, month from period_loss").to_pylist()
+    assert rows == [{"source": "arxiv:half-month", "month": dt.date(2024, 2, 1)}]
+
+
 def test_options_reach_every_part_of_a_run(simulated: Settings) -> None:
     options = RunOptions(protocol="disjoint-512", max_document_bytes=200)
     chosen = {"sources": SOURCES[:1], "models": ["control:gzip"]}

@@ -19,7 +19,7 @@ from core.cells.losses import Cell
 from core.cells.record import CellRecord
 from core.corpus.partition import Partition, partition_of
 from core.errors import StorageError
-from core.month import Month
+from core.periods import kind_of
 from core.storage.store import Store
 from warehouse.database.schema import find_schema, read_sql
 from warehouse.database.statements import Statements, rows_of
@@ -142,8 +142,8 @@ def read_parquet(store: Store, path: str, remedy: str) -> pa.Table:
 
 
 def partition_at(source: str, month: dt.date | None) -> Partition:
-    """Return the partition of a source and a month (its first day; None if undated)."""
-    return Partition(source, Month.of(month) if month else None)
+    """Return the partition of a source and the first day of its month (None: undated)."""
+    return Partition(source, kind_of(source).of(month) if month else None)
 
 
 def naive_utc(moment: dt.datetime) -> dt.datetime:

@@ -11,7 +11,7 @@ from core import progress
 from core.corpus.difference import VERSION, Against, measure_difference
 from core.corpus.partition import Seal, list_sealed
 from core.errors import UsageError
-from core.month import Month
+from core.month import Period
 from core.settings import Settings
 from core.storage.store import Store
 from warehouse.database.statements import Statements
@@ -44,7 +44,7 @@ class Comparison:
 def plan_comparisons(
     store: Store,
     sources: Sequence[str] | None,
-    months: Sequence[Month] | None,
+    months: Sequence[Period] | None,
     against: Iterable[Against] = tuple(Against),
     as_of: dt.datetime | None = None,
 ) -> list[Comparison]:
@@ -76,7 +76,7 @@ def _sources(store: Store, as_of: dt.datetime | None) -> list[str]:
     return sorted({s.partition.source for s in seals if s.is_text and s.partition.month})
 
 
-def _dated_texts(store: Store, source: str, as_of: dt.datetime | None) -> dict[Month, Seal]:
+def _dated_texts(store: Store, source: str, as_of: dt.datetime | None) -> dict[Period, Seal]:
     seals = list_sealed(store, source, as_of)
     if not seals:
         raise UsageError(f"nothing of {source} is sealed; crawl or import months of it first")
@@ -88,7 +88,7 @@ def _dated_texts(store: Store, source: str, as_of: dt.datetime | None) -> dict[M
     return dict(sorted(dated.items()))
 
 
-def _earlier(seals: dict[Month, Seal], month: Month, against: Iterable[Against]) -> list[Seal]:
+def _earlier(seals: dict[Period, Seal], month: Period, against: Iterable[Against]) -> list[Seal]:
     others = {Against.FIRST: min(seals), Against.PREVIOUS: month - 1}
     wanted = sorted({others[each] for each in against})
     return [seals[other] for other in wanted if other in seals and other < month]

@@ -214,10 +214,11 @@ def _trim(database: Path, month: Month) -> None:
         "enable_external_access": False,
     }
     what, path = f"trim {database}", str(database)
+    last = (month + 1).first_day - dt.timedelta(days=1)  # half-months and weeks may begin on it
     with explain_database_errors(what), duckdb.connect(path, config=config) as connection:
         with transaction(connection, what):
             for table in list_checks("read/trimming"):
-                connection.execute(read_sql("read/trimming", table), {"last": month.first_day})
+                connection.execute(read_sql("read/trimming", table), {"last": last})
             estimate(connection)
         connection.execute("checkpoint")
 

@@ -1,5 +1,6 @@
 -- Monthly figures of each model and each compressor, with weights in a gap.
--- Grain: one row per model, source, protocol, control, month. For control_adjusted_gap_at.
+-- Grain: one row per model, source, protocol, control, month; only sources of calendar months. For
+--   control_adjusted_gap_at.
 -- Parameter: split_on, as in control_adjusted_gap_at.
 -- is_same: both measured the same documents, and the same bytes of each (equal fingerprints). A
 --   cell on other documents than most models has its figure and fingerprint of shared_figures.
@@ -21,7 +22,7 @@ create or replace macro internal.controlled_cells_at(split_on) as table
                 and c.source = s.source
                 and c.protocol = s.protocol
                 and c.month = s.month
-        where c.month is not null and c.num_bytes > 0
+        where c.month is not null and c.num_bytes > 0 and source_period(c.source) = 'month'
     ),
 
     models_with_figures as (

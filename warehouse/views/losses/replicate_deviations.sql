@@ -20,7 +20,7 @@ with cells as (
         bits_per_byte,
         num_bytes,
         standard_error
-    from internal.monthly_loss_details
+    from internal.period_loss_details
     where standard_error is not null
 ),
 

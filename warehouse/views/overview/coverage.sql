@@ -1,7 +1,8 @@
 -- Counts of the cells of each model, source and protocol, and of the partitions' documents they
 --   cover.
 -- Grain: one row per model, source, protocol.
--- Units: counts. num_missing_months are unscored months between the first and the last.
+-- Units: counts. num_missing_months are unscored months (or other periods of the
+--   source) between the first and the last.
 --   num_documents_of_partitions is NULL if none of these partitions is landed, num_lossy_documents
 --   if no cell has a cost record. Under protocol solid, a cell has one row for all documents of its
 --   partition. num_outdated_cells were scored on an older version of the text than the landed
@@ -57,7 +58,7 @@ select
     first_month,
     last_month,
     num_months,
-    date_diff('month', first_month, last_month) + 1 - num_months as num_missing_months,
+    periods_between(source, first_month, last_month) - num_months as num_missing_months,
     has_undated,
     num_documents,
     num_documents_of_partitions,

@@ -2,6 +2,7 @@
 -- Grain: one row per model, source, protocol, view (left_out_of), reason; source NULL: all sources.
 --   For other views to read. Only effect_difference has several reasons, one per effect.
 -- A reason that begins with "no interval" is of a figure without an interval over time.
+-- Sources of half-months and weeks have no figures of views that compare sources, or count months.
 -- Only cells without any figure have a row for monthly_rank. Views with a column `reason` have rows
 --   here only for compressors and for cells without any figure.
 -- Source: docs/metrics.md (Time, The panel, Ranks, Power, Headline).
@@ -47,6 +48,7 @@ cells as (
         protocol,
         bool_or(month is not null) as is_dated
     from internal.landed_cells
+    where source_period(source) = 'month'
     group by model, source, protocol
     union all
     select distinct
@@ -137,6 +139,26 @@ reasons as (
             'decay: ' || coalesce(no_figure, no_decay, decay_reason)
         ]) as reason
     from judged
+    union all
+    select distinct
+        c.model,
+        c.source,
+        c.protocol,
+        v.left_out_of,
+        v.lack || source_period(c.source) || 's' as reason
+    from internal.landed_cells as c
+    cross join (
+        values
+        ('train_test_gap', 'no interval: a source of '),
+        ('generalization_robustness', 'a source of '),
+        ('control_adjusted_gap', 'a source of '),
+        ('decay_after_release', 'a source of '),
+        ('tbi_likelihood', 'a source of '),
+        ('detectable_gap', 'a source of '),
+        ('age_in_parameters', 'a source of '),
+        ('effect_difference', 'a source of ')
+    ) as v (left_out_of, lack)
+    where source_period(c.source) <> 'month' and c.month is not null
     union all
     select
         model,

@@ -1,4 +1,5 @@
--- Ranks in a month and in the month before, among the models that have both months.
+-- Ranks in a month (or other period of the source) and in the one before, among the models that
+--   have both.
 -- Grain: one row per protocol, source, month, model; source NULL is the mean over sources. For
 --   other views to read.
 -- Parameter: left_out, a list of sources that do not count in the mean.
@@ -15,7 +16,7 @@ create or replace macro internal.consecutive_ranks_at(left_out) as table
             month,
             bits_per_byte,
             cast([] as varchar[]) as sources
-        from internal.monthly_loss_details
+        from internal.period_loss_details
         where bits_per_byte is not null
         union all
         select
@@ -45,5 +46,5 @@ create or replace macro internal.consecutive_ranks_at(left_out) as table
             f.protocol = b.protocol
             and f.source is not distinct from b.source
             and f.model = b.model
-            and f.month = cast(b.month + interval 1 month as date)
+            and f.month = period_after(b.source, b.month)
             and f.sources = b.sources;

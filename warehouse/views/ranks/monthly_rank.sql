@@ -27,7 +27,7 @@ with figures as (
         count(*) over (partition by l.source, l.protocol, l.month) as num_models,
         count(*) over (partition by l.source, l.protocol, l.month, size_class(m.parameters))
             as num_in_class
-    from internal.monthly_loss_details as l
+    from internal.period_loss_details as l
     left join models as m on l.model = m.model
     where l.bits_per_byte is not null
 ),

@@ -1,5 +1,6 @@
 -- Mean difference of two models on a source, over all months that both have.
--- Grain: one row per model, other_model, source, protocol. For other views to read.
+-- Grain: one row per model, other_model, source, protocol; only sources of calendar months. For
+--   other views to read.
 -- Units: difference is model less other_model, in bits per byte: the unweighted mean of the monthly
 --   differences on the documents that both measured. A month with different documents counts with
 --   its shared documents, and as independent of other months. degrees_of_freedom: Satterthwaite's.
@@ -137,4 +138,5 @@ inner join blocks as b
         and s.other_model = b.other_model
         and s.source = b.source
         and s.protocol = b.protocol
-inner join kinds as k on s.source = k.source and s.protocol = k.protocol;
+inner join kinds as k on s.source = k.source and s.protocol = k.protocol
+where source_period(s.source) = 'month';

@@ -23,7 +23,7 @@ from_first as (
 from_previous as (
     select *
     from internal.text_comparisons
-    where other_month = month - interval 1 month
+    where month = period_after(source, other_month)
 )
 
 select

@@ -4,6 +4,7 @@
 --   month.
 -- Units: as monthly_loss. spread is (standard error)^4 / degrees of freedom, for Satterthwaite's
 --   formula. These degrees of freedom are 3 times the cell's if its clusters allow (ADR 0016).
+-- Half-months and weeks are after the split if they begin after it.
 -- is_common: the month counts in means over sources. Its source is text with months on both sides,
 --   and all such sources have the month.
 -- Source: docs/metrics.md (Likelihood, Time).
@@ -16,7 +17,7 @@ create or replace macro internal.split_cells_at(split_on) as table
                 cast(m.cutoff + interval 1 month as date)
             ) as split_date,
             case when split_on is null then m.cutoff_provenance else 'analyst' end as split_basis
-        from internal.monthly_loss_details as l
+        from internal.period_loss_details as l
         left join main.models as m on l.model = m.model
     ),
 
@@ -26,7 +27,7 @@ create or replace macro internal.split_cells_at(split_on) as table
             protocol,
             source
         from cells
-        where is_text and bits_per_byte is not null
+        where is_text and bits_per_byte is not null and source_period(source) = 'month'
         group by model, protocol, source
         having bool_or(month < split_date) and bool_or(month >= split_date)
     ),

@@ -1,7 +1,7 @@
 -- Monthly curves of each model around a split, for a source or over sources. For
 --   gap_month_errors_at.
--- Grain: one row per model, scope, protocol, month; scope is a source, or NULL for the mean over
---   sources.
+-- Grain: one row per model, scope, protocol, month; scope is a source of calendar months, or NULL
+--   for the mean over sources.
 -- Parameter: split_on, as in split_cells_at.
 -- Units: bits per byte; residual is the month's figure less the mean of its side. product is the
 --   residual times that of the month before, NULL if that is missing or on the other side.
@@ -25,6 +25,7 @@ create or replace macro internal.split_curves_at(split_on) as table
             *,
             source as scope
         from cells
+        where source_period(source) = 'month'
         union all by name
         select
             *,

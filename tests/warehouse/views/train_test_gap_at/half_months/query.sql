@@ -1,0 +1,1 @@
+from train_test_gap_at(null)
