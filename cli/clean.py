@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from cli.console import visible
+from cli.terminal.console import visible
 from core.errors import ItemUnavailable, MalformedInput, UsageError
 
 _SUFFIXES = {

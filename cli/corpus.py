@@ -13,8 +13,8 @@ import typer
 from rich.markup import escape
 from typer import Argument, Option
 
-from cli.console import err, out, print_table, progress_bars
-from cli.options import FirstMonth, LastMonth, Sources, settings_of, window
+from cli.terminal.console import err, out, print_table, progress_bars
+from cli.terminal.options import FirstMonth, LastMonth, Sources, settings_of, window
 from core import progress
 from core.errors import UsageError
 from core.month import Period

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from cli.console import print_table
-from cli.options import settings_of
+from cli.terminal.console import print_table
+from cli.terminal.options import settings_of
 from core.errors import AccessRefused, TidemarkError
 from core.storage.store import Store
 

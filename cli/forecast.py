@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from cli.console import do_each, err, fail_with, out, progress_bars
-from cli.options import FirstMonth, LastMonth, ModelNames, Sources, month_window, settings_for_tasks
+from cli.terminal.console import do_each, err, fail_with, out, progress_bars
+from cli.terminal.options import (
+    FirstMonth,
+    LastMonth,
+    ModelNames,
+    Sources,
+    month_window,
+    settings_for_tasks,
+)
 from core.errors import UsageError
 from core.month import Month
 from core.storage.store import Store

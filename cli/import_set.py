@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from cli.console import fail_with, out, progress_bars
-from cli.options import settings_of
 from cli.sources import Replace, SourceName
+from cli.terminal.console import fail_with, out, progress_bars
+from cli.terminal.options import settings_of
 from core.errors import UsageError
 from core.month import Month
 from core.storage.store import Store

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from cli.console import fail_with, out, print_table, progress_bars
-from cli.options import (
+from cli.terminal.console import fail_with, out, print_table, progress_bars
+from cli.terminal.options import (
     FirstMonth,
     LastMonth,
     ModelNames,

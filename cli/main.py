@@ -27,7 +27,7 @@ from cli import (
     status,
     worker,
 )
-from cli.console import err, escape_log, out
+from cli.terminal.console import err, escape_log, out
 from core.errors import TidemarkError, UsageError
 
 

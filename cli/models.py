@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from cli.console import fail_with, out, print_table, progress_bars
-from cli.options import Sources, settings_for_tasks, settings_of
+from cli.terminal.console import fail_with, out, print_table, progress_bars
+from cli.terminal.options import Sources, settings_for_tasks, settings_of
 from core.errors import TidemarkError, UsageError
 from core.month import Month
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Option
 
-from cli.console import out
-from cli.options import settings_for_tasks, settings_of
+from cli.terminal.console import out
+from cli.terminal.options import settings_for_tasks, settings_of
 from core.errors import UsageError
 from core.month import Month, month_range
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from typer import Argument, Option
 
-from cli.console import err, out
-from cli.options import settings_of
+from cli.terminal.console import err, out
+from cli.terminal.options import settings_of
 from core.errors import UsageError
 from core.periods import parse_period
 from core.storage.store import Store
@@ -52,7 +52,7 @@ def sql_command(
     Rows are written as they are read, so large results need little memory. An output file appears
     when it is complete. If a table is too wide for the terminal, each row is a block of lines.
     """
-    from cli.tables import write_table
+    from cli.terminal.tables import write_table
     from warehouse.read.query import query_batches
 
     with query_batches(settings_of(context), _statement(query, file)) as reader:

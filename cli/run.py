@@ -10,10 +10,17 @@ from rich.table import Table
 from rich.text import Text
 from typer import Option
 
-from cli.console import fail_with, out, print_table, progress_bars, visible
 from cli.losses import warn_of_inaccessible
-from cli.options import ModelNames, Sources, nothing_kept, settings_for_tasks, settings_of, window
 from cli.query import print_paths
+from cli.terminal.console import fail_with, out, print_table, progress_bars, visible
+from cli.terminal.options import (
+    ModelNames,
+    Sources,
+    nothing_kept,
+    settings_for_tasks,
+    settings_of,
+    window,
+)
 from core.month import month_range
 from core.periods import parse_period
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from cli.console import fail_with, out, print_table, progress_bars
-from cli.options import settings_for_tasks, settings_of
+from cli.terminal.console import fail_with, out, print_table, progress_bars
+from cli.terminal.options import settings_for_tasks, settings_of
 from core.errors import StorageError, UnknownName, UsageError
 from core.storage.store import Store
 

@@ -13,8 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from typer import Argument, Option
 
-from cli.console import do_each, err, fail_with, out, print_table
-from cli.options import FirstMonth, LastMonth, Sources, settings_for_tasks, settings_of, window
+from cli.terminal.console import do_each, err, fail_with, out, print_table
+from cli.terminal.options import (
+    FirstMonth,
+    LastMonth,
+    Sources,
+    settings_for_tasks,
+    settings_of,
+    window,
+)
 from core.errors import UnknownName, UsageError
 from core.month import Period
 from core.periods import parse_period
@@ -232,7 +239,7 @@ def sources_list(
     as_json: Annotated[bool, Option("--json", help="Print JSON, with all facts.")] = False,
 ) -> None:
     """List the sources: kind, status, licence, lag, available and sealed months."""
-    from instruments.source_list import list_source_facts
+    from crawlers.crawling.source_list import list_source_facts
 
     facts = list_source_facts(settings_of(context))
     if as_json:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Option
 
-from cli.console import age, out, print_table
-from cli.options import FirstMonth, LastMonth, settings_of, window
+from cli.terminal.console import age, out, print_table
+from cli.terminal.options import FirstMonth, LastMonth, settings_of, window
 from core.month import Period
 from core.progress import duration
 

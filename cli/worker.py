@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Option
 
-from cli.console import out, visible
-from cli.options import settings_for_tasks
+from cli.terminal.console import out, visible
+from cli.terminal.options import settings_for_tasks
 from core.errors import UsageError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from PIL import Image
 from core.corpus.partition import list_sealed
 from core.month import Month
 from core.storage.store import Store
-from tests.flows.apis import rows
+from tests.flows.support.apis import rows
 
 Tidemark = Callable[..., Any]
 

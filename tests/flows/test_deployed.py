@@ -24,9 +24,9 @@ from simulator.world import World
 from tests.commands import FIRST, LAST, TIDEMARK
 from tests.conftest import running
 from tests.crawlers.questions.scene import permit
-from tests.flows.apis import write_entry
-from tests.flows.deployed import api, children_of, ended, start, until, worker_environment
-from tests.flows.planted import places_of, texts_of, watched_processes
+from tests.flows.support.apis import write_entry
+from tests.flows.support.deployed import api, children_of, ended, start, until, worker_environment
+from tests.flows.support.planted import places_of, texts_of, watched_processes
 from tests.servers import PostgreSQL, PrefectServer, free_port
 from warehouse.read.query import query
 

@@ -23,7 +23,7 @@ from deployments.deploy import deploy
 from flows.dispatch import Coordinator
 from models.catalogue import ModelEntry, add_model
 from tasks.prefect.tracing import name_of_run
-from tests.flows.deployed import api, begin_run, children_of, parts_of
+from tests.flows.support.deployed import api, begin_run, children_of, parts_of
 from tests.servers import PrefectServer
 
 

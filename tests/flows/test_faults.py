@@ -35,8 +35,8 @@ from simulator.server import Web, serve
 from simulator.world import World
 from tasks.prefect.tracing import name_of_run
 from tests.conftest import running
-from tests.flows.deployed import DEADLINE_S, api, ended, parts_of, resumed, start, until
-from tests.flows.faults import Deployment, small_disk, wrong_clock
+from tests.flows.support.deployed import DEADLINE_S, api, ended, parts_of, resumed, start, until
+from tests.flows.support.faults import Deployment, small_disk, wrong_clock
 from tests.servers import PostgreSQL, free_port
 from warehouse.read.query import query
 

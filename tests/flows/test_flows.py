@@ -23,7 +23,7 @@ from instruments.run_options import RunOptions
 from simulator.server import Fault, Web, serve
 from simulator.world import World
 from tasks.prefect.storage_keys import using
-from tests.flows.deployed import begin_run
+from tests.flows.support.deployed import begin_run
 from warehouse.read.query import query
 
 SOURCES = ["arxiv", "wikipedia_new"]

@@ -13,7 +13,7 @@ from simulator.server import Fault, Web
 from simulator.sites.openai_api import refusal
 from tasks.prefect.storage_keys import using
 from tests.crawlers.questions.scene import permit
-from tests.flows.apis import rows, write_entry
+from tests.flows.support.apis import rows, write_entry
 
 Tidemark = Callable[..., Any]
 KEY = "sk-simulated-Tide0123456789"

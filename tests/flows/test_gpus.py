@@ -18,7 +18,7 @@ from deployments.deploy import deploy
 from flows.dispatch import Coordinator
 from models.catalogue import ModelEntry, add_model
 from tests.commands import TIDEMARK
-from tests.flows.deployed import api, begin_run, parts_of, until
+from tests.flows.support.deployed import api, begin_run, parts_of, until
 from tests.servers import PrefectServer, free_port
 
 SMALL = ["small-1", "small-2", "small-3"]

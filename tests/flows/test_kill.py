@@ -15,7 +15,7 @@ from warehouse.database.writer import connected, locked
 from warehouse.read.publish import check_snapshot
 
 TRIALS = 4
-SERVE = "from tests.flows.nursery import serve_commands; serve_commands()"
+SERVE = "from tests.flows.support.nursery import serve_commands; serve_commands()"
 
 
 class Nursery:

@@ -33,7 +33,7 @@ from simulator.world import World
 from tasks.prefect.tracing import name_of_run
 from tests.commands import TIDEMARK
 from tests.conftest import running
-from tests.flows.deployed import (
+from tests.flows.support.deployed import (
     api,
     children_of,
     ended,

@@ -18,7 +18,7 @@ from flows.score import score, score_on_cluster
 from models.catalogue import find_model
 from tasks.prefect.ray_cluster import share_of
 from tasks.prefect.storage_keys import using
-from tests.flows.deployed import api
+from tests.flows.support.deployed import api
 from tests.forks import run_process
 from tests.servers import PrefectServer
 

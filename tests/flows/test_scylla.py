@@ -17,7 +17,7 @@ from simulator.server import serve_sites
 from simulator.sites import openai_api
 from tasks.prefect.storage_keys import using
 from tests.commands import TIDEMARK
-from tests.flows.apis import rows, write_entry
+from tests.flows.support.apis import rows, write_entry
 from tests.list_writer import train_list_writer
 
 Tidemark = Callable[..., Any]

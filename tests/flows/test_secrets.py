@@ -11,8 +11,8 @@ from simulator.server import Web
 from simulator.sites import github_api, metaculus, openai_api
 from tests.commands import TIDEMARK
 from tests.crawlers.questions.scene import permit
-from tests.flows.apis import write_entry
-from tests.flows.planted import places_of, texts_of, watched_processes
+from tests.flows.support.apis import write_entry
+from tests.flows.support.planted import places_of, texts_of, watched_processes
 
 SITES = {
     "TIDEMARK_TOKENS__GITHUB_API": github_api.TOKEN,

@@ -15,7 +15,7 @@ from flows.score import ScoreOutcome, score_model
 from instruments.landing import leave, read_left
 from instruments.losses import plan_scoring
 from tasks.prefect.storage_keys import using
-from tests.flows.deployed import begin_run
+from tests.flows.support.deployed import begin_run
 from warehouse.database.lock import is_writer, may_write
 
 pytestmark = pytest.mark.usefixtures("prefect_api")

@@ -16,7 +16,7 @@ from typing import IO
 import pyarrow as pa
 from rich.cells import cell_len
 
-from cli.console import out, print_table, visible
+from cli.terminal.console import out, print_table, visible
 from core.errors import StorageError, UsageError
 from core.storage.store import explain_disk_errors, writing_file
 from reports.export_files import csv_parts, plain, write_parquet

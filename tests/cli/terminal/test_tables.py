@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from cli.console import out, print_table, progress_bars
-from cli.tables import MAX_SHOWN_ROWS, write_table
+from cli.terminal.console import out, print_table, progress_bars
+from cli.terminal.tables import MAX_SHOWN_ROWS, write_table
 from core import progress
 from core.errors import StorageError, UsageError
 
@@ -165,8 +165,8 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
         file = io.StringIO()
         console = Console(file=file, width=width, force_terminal=is_terminal, no_color=True,
                           markup=False, emoji=False, highlight=False)  # fmt: skip
-        monkeypatch.setattr("cli.console.out", console)
-        monkeypatch.setattr("cli.tables.out", console)
+        monkeypatch.setattr("cli.terminal.console.out", console)
+        monkeypatch.setattr("cli.terminal.tables.out", console)
         write_table(run(sql), "table", None)
         return [re.sub(r"\x1b\[\d*m", "", line) for line in file.getvalue().splitlines()]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cli.console import VisibleConsole, escape_log, progress_bars
+from cli.terminal.console import VisibleConsole, escape_log, progress_bars
 from core import progress
 
 HOSTILE = "a\x1b]0;title\x07\u202eb"

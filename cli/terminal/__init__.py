@@ -1,0 +1,1 @@
+"""What the commands share: options, printing of results and errors, tables."""
