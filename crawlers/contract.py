@@ -88,8 +88,7 @@ class SourceInfo:
     # Text that says why crawling needs a permission, and whom to ask for it
     # (``core.corpus.permissions``). None if no permission is needed.
     permission: str | None = None
-    # Text that says why the sites require the operator's contact (``TIDEMARK_CONTACT``), or None.
-    needs_contact: str | None = None
+    needs_contact: str | None = None  # why the sites require TIDEMARK_CONTACT, if they do
     regimes: tuple[Regime, ...] = ()  # dated changes of site or method, the oldest first
     # Subsets that are sources of their own, such as ``github_new:cpp``; without names, every name
     # of that form. Sources in several languages have a subset for each without a word here.

@@ -1,1 +1,1 @@
-"""What the commands share: options, printing of results and errors, tables."""
+"""Options of commands, and printing of results, errors and tables."""
