@@ -74,8 +74,6 @@ def read(path: Path, **options: Any) -> tuple[list[str], list[str]]:
         ("example-iana.org-chunked.warc", ["The global"], []),
         ("example-wrong-chunks.warc.gz", ["This domain"], []),  # not chunked, although it says so
         ("example-trunc.warc", [], ["(byte 1197): the record is not of 973 bytes"]),
-        # A sample of CCNet's tests, written by hand: no record has the length that it states.
-        ("sample.warc.txt", [], ["byte 0)", "byte 617", "byte 1310", "byte 1959"]),
     ],
 )
 def test_real_archives(name: str, texts: list[str], drops: list[str]) -> None:
