@@ -111,7 +111,7 @@ tested as (
 stepped as (
     select
         *,
-        least(1, p_value * (count(*) over family + 1 - row_number() over by_p_value)) as step
+        least(1, p_value * (count(p_value) over family + 1 - row_number() over by_p_value)) as step
     from tested
     window
         family as (partition by protocol, source, effect),
@@ -133,9 +133,13 @@ select
     difference - half as difference_low,
     difference + half as difference_high,
     p_value,
-    max(step) over (
-        partition by protocol, source, effect
-        order by p_value, model, other_model
-    ) as p_value_adjusted,
+    case
+        when p_value is not null
+            then
+                max(step) over (
+                    partition by protocol, source, effect
+                    order by p_value, model, other_model
+                )
+    end as p_value_adjusted,
     basis
 from stepped;
