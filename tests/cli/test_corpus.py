@@ -132,6 +132,7 @@ def test_monitored_pages_are_compared_one_by_one(tidemark: Tidemark, sites: Web)
     assert again.out == "0 of 2 comparisons made, 2 were landed already\n"
 
 
+@pytest.mark.long
 def test_a_landed_document_leads_to_its_text(tidemark: Tidemark, tmp_path: Path) -> None:
     file = tmp_path / "texts.jsonl"
     fields = {

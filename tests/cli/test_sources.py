@@ -7,6 +7,7 @@ import pytest
 from simulator.server import Web
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("sites")
 def test_a_recording_is_made_in_an_empty_folder_alone(
     tidemark: Callable[..., Any], tmp_path: Path

@@ -115,6 +115,7 @@ def test_a_language_of_a_live_site_needs_a_contact(settings: Settings, web: Web)
     assert web.requests == []
 
 
+@pytest.mark.long
 def test_all_sources_at_once_are_within_the_limits(
     settings: Settings, web: Web, limits: Limits, clock: SimulatedTime, tmp_path: Path
 ) -> None:

@@ -70,6 +70,7 @@ def figures(settings: Settings, relation: str) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.long
 def test_half_months_have_the_figures_of_their_texts(simulated: Settings) -> None:
     month, halves, week = MONTHS[1], HALVES[2:], Week("2024-W07")
     crawl(simulated, "govuk", month)

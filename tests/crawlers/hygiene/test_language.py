@@ -65,6 +65,7 @@ def test_each_language_is_kept_as_its_own_and_dropped_as_another(language: str) 
     assert f"{language} at " in why
 
 
+@pytest.mark.long
 def test_the_simulated_world_is_english() -> None:
     """Its names are invented, and its words exist in other languages, too."""
     world = World(3, Month("2024-01"), Month("2024-06"), stories_per_month=40)

@@ -147,6 +147,7 @@ def test_the_answer_that_commons_documents_is_read(crawl: Crawl, web: Web) -> No
     assert all("made" not in item.extra for item in items)
 
 
+@pytest.mark.long
 def test_a_file_is_taken_down_with_all_its_patches(settings: Settings, web: Web) -> None:
     own = settings.model_copy(
         update={"sites": dict(web.urls), "monthly_bytes": {"commons_images": 0}}

@@ -83,6 +83,7 @@ def test_a_planted_outlier_is_found_and_no_other(database: duckdb.DuckDBPyConnec
     assert not outliers_of(database, figures, scores)["is_outlier"].any()
 
 
+@pytest.mark.long
 def test_worlds_without_an_outlier_have_one_at_the_stated_rate(
     database: duckdb.DuckDBPyConnection,
 ) -> None:

@@ -214,6 +214,7 @@ def assert_close(figure: float | None, expected: float | None, what: object) -> 
         assert figure == pytest.approx(expected, rel=1e-9, abs=1e-9), what
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [4, 6, 7])
 def test_fit(number: int) -> None:
     y, cutoffs = draw(number, members(number)), numbered(members(number))
