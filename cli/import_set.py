@@ -10,8 +10,7 @@ from typer import Argument, Option
 
 from cli.sources import Replace, SourceName
 from cli.terminal.console import fail_with, out, progress_bars
-from cli.terminal.options import settings_of
-from core.errors import UsageError
+from cli.terminal.options import read_columns, settings_of
 from core.month import Month
 from core.storage.store import Store
 
@@ -79,19 +78,19 @@ def import_set_command(
         date_column=date_column, month_column=month_column, months_in_names=months_in_names,
         month=month, undated=undated,
     )  # fmt: skip
-    columns = _columns([*(column or []), *([f"date={date_column}"] if date_column else [])])
+    columns = read_columns([*(column or []), *([f"date={date_column}"] if date_column else [])])
     options = SetOptions(
         Dating(Month(month) if month else None, undated, month_column, months_in_names),
         columns,
-        sift,
-        clean,
-        min_chars,
-        settings.max_document_bytes,
-        licence,
-        language,
-        regime,
-        replace,
-        settings.denied_hosts,
+        sift=sift,
+        clean=clean,
+        min_chars=min_chars,
+        max_document_bytes=settings.max_document_bytes,
+        licence=licence,
+        language=language,
+        regime=regime,
+        replace=replace,
+        denied_hosts=settings.denied_hosts,
     )
     store = Store(settings.home, settings.scratch)
     with progress_bars():
@@ -108,15 +107,3 @@ def _dropped(seal: Seal) -> str:
     if not isinstance(dropped, dict) or not dropped:
         return ""
     return "; dropped: " + ", ".join(f"{num} {reason}" for reason, num in sorted(dropped.items()))
-
-
-def _columns(given: list[str]) -> dict[str, str]:
-    columns = {}
-    for each in given:
-        name, equals, column = each.partition("=")
-        if not (name and equals and column):
-            raise UsageError(f"{each!r} is not FIELD=COLUMN, such as text=content")
-        if name in columns:
-            raise UsageError(f"the column of {name!r} is given twice")
-        columns[name] = column
-    return columns

@@ -18,6 +18,7 @@ from cli.terminal.options import (
     FirstMonth,
     LastMonth,
     Sources,
+    read_columns,
     settings_for_tasks,
     settings_of,
     window,
@@ -155,16 +156,9 @@ def import_texts_command(
         regime=regime,
         max_document_bytes=settings.max_document_bytes,
         replace=replace,
-        names=dict(map(_named_field, field or [])),
+        names=read_columns(field),
     )
     _print_import(import_texts(path, partition, Store(settings.home, settings.scratch), chosen))
-
-
-def _named_field(given: str) -> tuple[str, str]:
-    name, equals, own_name = given.partition("=")
-    if not (name and equals and own_name):
-        raise UsageError(f"{given!r} is not FIELD=NAME, such as text=content")
-    return name, own_name
 
 
 def import_html_command(

@@ -98,3 +98,16 @@ def month_window(month: str | None, to: str | None) -> list[Month] | None:
     """Return what ``window`` does, of calendar months only."""
     periods = window(month, to)
     return None if periods is None else [Month(str(period)) for period in periods]
+
+
+def read_columns(given: list[str] | None) -> dict[str, str]:
+    """Return the column by field of options ``FIELD=COLUMN``; raise UsageError if one is wrong."""
+    columns: dict[str, str] = {}
+    for each in given or []:
+        name, equals, column = each.partition("=")
+        if not (name and equals and column):
+            raise UsageError(f"{each!r} is not FIELD=COLUMN, such as text=content")
+        if name in columns:
+            raise UsageError(f"the column of {name!r} is given twice")
+        columns[name] = column
+    return columns
