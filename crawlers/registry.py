@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from typing import Any, cast
 
 import crawlers
 import crawlers.gated
-from core.errors import UnknownName
+from core.errors import UnknownName, UsageError
 from core.month import Month, Period
 from core.periods import split_source
 from crawlers.contract import CrawlContext, Crawler, Item, SourceInfo
@@ -57,8 +58,13 @@ def load_crawler(source: str) -> Crawler:
 
 
 def is_source(source: str) -> bool:
-    """Return True if a name is that of a source, or of a subset of one (``github_new:cpp``)."""
-    return source.partition(":")[0] in list_all_sources()
+    """Return True if ``load_crawler`` has a crawler of this name; names of imports have none."""
+    if source.partition(":")[0] not in list_all_sources():
+        return False
+    with contextlib.suppress(UsageError, UnknownName):
+        load_crawler(source)
+        return True
+    return False
 
 
 @dataclass

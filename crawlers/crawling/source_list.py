@@ -15,7 +15,7 @@ from crawlers.questions.contract import (
     list_question_sources,
     load_question_crawler,
 )
-from crawlers.registry import list_all_sources, load_crawler
+from crawlers.registry import is_source, list_all_sources, load_crawler
 
 STAND_INS = {
     "edgar": "yahoo_finance",
@@ -47,12 +47,16 @@ class SourceFacts:
 
 
 def list_source_facts(settings: Settings) -> list[SourceFacts]:
-    """Return the sources of texts, open before gated, then of questions, then imported ones."""
+    """Return the sources of texts, open before gated, then of questions, then imported ones.
+
+    Subsets and sources of other periods are among them if they have a sealed month.
+    """
     store = Store(settings.home)
     sealed: dict[str, list[Seal]] = {}
     for seal in list_sealed(store):
         sealed.setdefault(seal.partition.source, []).append(seal)
-    infos = [load_crawler(name).INFO for name in list_all_sources()]
+    derived = sorted(name for name in sealed if ":" in name and is_source(name))
+    infos = [load_crawler(name).INFO for name in [*list_all_sources(), *derived]]
     infos.sort(key=lambda info: info.permission is not None)
     found = [_facts(info, info.category, settings, sealed.pop(info.name, [])) for info in infos]
     for name in list_question_sources():

@@ -11,6 +11,7 @@ from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.crawling.crawl import crawl_partition
+from crawlers.crawling.source_list import list_source_facts
 from crawlers.registry import is_source, load_crawler
 from simulator.repositories import LICENCES, Commit, Repository
 from simulator.server import Web, serve
@@ -79,6 +80,16 @@ def test_a_subset_is_sealed_beside_its_source(
     assert {row[column] for row in rows} == values
 
 
+def test_a_sealed_subset_is_listed_as_crawled(store: Store, web: Web) -> None:
+    _crawl("github_new:markdown", store, web)
+    facts = {each.source: each for each in list_source_facts(Settings(home=store.root))}
+    assert (facts["github_new:markdown"].kind, facts["github_new:markdown"].last_sealed) == (
+        "code",
+        "2024-02",
+    )
+    assert "arxiv:q-fin" not in facts
+
+
 def test_the_description_is_that_of_the_subset() -> None:
     german, cpp = load_crawler("wikipedia_new:de").INFO, load_crawler("github_new:cpp").INFO
     assert (german.name, german.language) == ("wikipedia_new:de", "de")
@@ -98,4 +109,5 @@ def test_an_unknown_subset_is_refused_by_name(name: str) -> None:
 
 def test_imported_sources_are_not_subsets() -> None:
     assert is_source("arxiv:q-fin")
-    assert not is_source("mine:de")
+    for name in ("mine:de", "hackernews:mine", "edgar:week", "github_new:cobol"):
+        assert not is_source(name)
