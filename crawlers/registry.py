@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -59,12 +58,11 @@ def load_crawler(source: str) -> Crawler:
 
 def is_source(source: str) -> bool:
     """Return True if ``load_crawler`` has a crawler of this name; names of imports have none."""
-    if source.partition(":")[0] not in list_all_sources():
-        return False
-    with contextlib.suppress(UsageError, UnknownName):
+    try:
         load_crawler(source)
-        return True
-    return False
+    except UsageError:
+        return False
+    return True
 
 
 @dataclass
