@@ -29,7 +29,7 @@ _LEAST_FILL = 0.75  # share of a bucket's tokens that are of the batch; emptier 
 
 @dataclass(frozen=True)
 class Fast:
-    """The means of a device.
+    """The fast kernels of a device, each of which may be missing.
 
     Attributes:
         fused: kernel of head and loss, or None without one.
@@ -44,7 +44,7 @@ class Fast:
 
 
 def fast_for(device: torch.device, num_parameters: int, longest: int | None) -> Fast:
-    """Return the means for a model on a device; there are none except on a GPU."""
+    """Return the fast kernels for a model on a device; only a GPU has any."""
     if device.type != "cuda":
         return Fast()
     is_small = num_parameters < _MOST_PARAMETERS

@@ -69,7 +69,8 @@ def matmul_rate(device: torch.device, dtype: torch.dtype) -> float | None:
     wait: Any = torch.cuda.synchronize if device.type == "cuda" else (lambda: None)
     took = []
     try:
-        a, b = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
+        dice = torch.Generator(device).manual_seed(0)  # the global one belongs to the caller
+        a, b = (torch.randn(size, size, device=device, generator=dice).to(dtype) for _ in range(2))
         for _ in range(_PRODUCTS):
             wait()
             began = time.perf_counter()

@@ -162,3 +162,12 @@ def test_graphs_of_this_machine_give_the_eager_states(llama_folder: str) -> None
     model = AutoModelForCausalLM.from_pretrained(llama_folder).cuda().eval()
     fast = fast_for(torch.device("cuda"), 10, 64)
     assert Forward(model, fast).means["body"] == "CUDA graphs"
+
+
+def test_the_rate_of_products_leaves_the_random_numbers_of_the_caller_alone() -> None:
+    matmul_rate.cache_clear()
+    state = torch.get_rng_state()
+    rate = matmul_rate(torch.device("cpu"), torch.float32)
+    assert rate is not None
+    assert rate > 0
+    assert torch.equal(torch.get_rng_state(), state)

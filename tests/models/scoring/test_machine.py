@@ -11,7 +11,7 @@ from models.scoring.machine import metered
 def test_time_is_that_of_the_work():
     with metered(on_cuda=False) as cost:
         time.sleep(0.05)
-    assert 0.05 <= cost.seconds < 5
+    assert cost.seconds >= 0.05
 
 
 @pytest.mark.long
