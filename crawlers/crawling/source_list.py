@@ -17,7 +17,9 @@ from crawlers.questions.contract import (
 )
 from crawlers.registry import is_source, list_all_sources, load_crawler
 
-STAND_INS = {
+STAND_INS = {  # open source: the closed ones in whose place it stands
+    "commons_audio": "bbc",
+    "commons_images": "bbc",
     "edgar": "yahoo_finance",
     "govuk": "bbc",
     "global_voices": "bbc",
