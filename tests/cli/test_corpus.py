@@ -49,6 +49,7 @@ def test_the_manifest_of_a_crawl_is_shown_and_adds_up(tidemark: Tidemark, sites:
         assert re.search(row, shown)
 
 
+@pytest.mark.long
 def test_versions_are_shown_listed_and_compared(
     tidemark: Tidemark, tmp_path: Path, home: Path
 ) -> None:

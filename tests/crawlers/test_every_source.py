@@ -130,6 +130,7 @@ def test_the_time_zone_of_the_machine_changes_nothing(
         time.tzset()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scene", list_sources(), indirect=True)
 def test_a_sample_depends_on_the_seed_alone(scene: Scene, tmp_path: Path) -> None:
     first, again = (scene.crawl(tmp_path / name, limit=2, seed=1) for name in ("first", "again"))

@@ -105,6 +105,7 @@ def web() -> Iterator[Web]:
         yield running
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("source", ["wikipedia_new", "commons_images", "metaculus"])
 def test_a_site_that_has_not_changed_is_found_as_it_was(
     source: str, settings: Settings, web: Web, tmp_path: Path

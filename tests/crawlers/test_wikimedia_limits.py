@@ -81,6 +81,7 @@ def test_with_a_contact_a_month_is_sealed_and_no_request_is_refused(
     assert f"({CONTACT})" in str(seal.manifest["user_agent"])
 
 
+@pytest.mark.long
 def test_without_a_contact_a_simulated_month_is_sealed_after_pauses(
     settings: Settings, web: Web, limits: Limits, clock: SimulatedTime
 ) -> None:

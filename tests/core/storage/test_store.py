@@ -134,6 +134,7 @@ def test_the_root_is_no_pattern_and_others_may_read_files(tmp_path: Path) -> Non
     assert (tmp_path / "a[b]*c?/x/y").stat().st_mode & 0o777 == 0o644
 
 
+@pytest.mark.long
 def test_an_object_store_that_is_not_there_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.storage.object_store.PATIENCE_S", 0.5)
     with socket.socket() as unused:
@@ -183,6 +184,7 @@ def test_a_full_disk_leaves_the_old_file(small_disk: Path) -> None:
     store.write_bytes("a/b", bytes(2**19))  # the space is free again
 
 
+@pytest.mark.long
 @given(st.text(min_size=1).filter(lambda name: name not in {".", ".."}))
 def test_any_name_is_one_path_component_and_comes_back(name: str) -> None:
     part = path_part(name)

@@ -333,6 +333,7 @@ def test_an_error_under_status_200_that_says_what_it_is_costs_nothing(api: Api) 
     assert api.num_notes == 0
 
 
+@pytest.mark.long
 def test_a_revoked_key_ends_the_run_at_once_and_loses_nothing(api: Api) -> None:
     api.site.revoke_after = 10
     with pytest.raises(ModelLoadError, match=r"refuses the key.*TIDEMARK_API_KEYS__SIM.*10 of 40"):
@@ -482,6 +483,7 @@ def test_a_question_that_is_flagged_has_a_reason(api: Api, answered: Response) -
     assert (first.reason, second.reason) == ("content_filter", None)
 
 
+@pytest.mark.long
 def test_the_limit_of_tokens_is_kept_and_what_was_answered_too(api: Api) -> None:
     api.site.pause_s = 0.01
     asked, limit = questions(60), 2_000

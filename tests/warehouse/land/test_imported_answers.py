@@ -224,6 +224,7 @@ def test_parquet_may_have_lists_and_dates(settings: Settings, tmp_path: Path, pe
     assert (row["p_correct"], row["p_chosen"]) == (0.625, 0.625)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [
@@ -282,6 +283,7 @@ def test_the_recipe_for_two_files_makes_one(
 A_WRONG, B_RIGHT = "a,,q1,2022-01-05,,4,0,,2,,,\n", "b,,q1,2022-01-05,,4,1,,2,,,\n"
 
 
+@pytest.mark.long
 def test_an_option_is_right_or_wrong_for_all(give: Any, peek: Any) -> None:
     with pytest.raises(SchemaMismatch, match="row 1: is_correct is '0'; .* came true, 2"):
         give(A_WRONG + B_RIGHT, MORE)
@@ -351,6 +353,7 @@ def test_scores_of_answers_whose_outcome_is_not_known_are_left_open(give: Any, p
     assert len(row["bins"]) == 1
 
 
+@pytest.mark.long
 def test_an_outcome_completes_answers_that_come_before_and_after(give: Any, peek: Any) -> None:
     wrong = 'a,,q1,2022-01-05,,3,0,"[0.5, 0.375, 0.125]",0,,,\n'
     right = "b,,q1,2022-01-05,,3,1,,2,,,\n"

@@ -105,6 +105,7 @@ def test_a_cell_that_was_scored_again_lands_again(land_cell: Any, peek: Any) -> 
     assert counts(peek) == [1, 1, 1]
 
 
+@pytest.mark.long
 def test_another_revision_takes_the_records_place(land_cell: Any, peek: Any) -> None:
     land_cell({}, record=RECORD)
     february = dataclasses.replace(CELL, partition=Partition("news", Month("2024-02")))

@@ -38,6 +38,7 @@ def test_batches_stream(published: Settings) -> None:
         assert sum(batch.num_rows for batch in reader) == 300_000
 
 
+@pytest.mark.long
 def test_readers_of_one_process_do_not_meet(published: Settings, land: Any) -> None:
     path = Path(published.home) / SNAPSHOT
     count = "select count(*) from chunk_losses"
