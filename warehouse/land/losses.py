@@ -19,7 +19,8 @@ from core.cells.losses import Cell
 from core.cells.record import read_cell_record
 from core.corpus.partition import Seal, read_documents
 from core.errors import MalformedInput, SchemaMismatch, WarehouseError
-from core.schemas.tables import DOCUMENTS, DUPLICATES, MEDIA, validate
+from core.schemas.tables import DOCUMENTS, DUPLICATES, MEDIA
+from core.schemas.validation import validate
 from core.settings import Settings
 from core.storage.store import Store
 from warehouse.database.lake import NAMES, WAREHOUSE, Turns, partition_turn
