@@ -7,6 +7,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import total_ordering
 from typing import ClassVar, Self, TypeVar
 
 from core.errors import FutureMonth, UsageError
@@ -14,6 +15,7 @@ from core.errors import FutureMonth, UsageError
 _PATTERN = re.compile(r"([0-9]{4})-([0-9]{2})")
 
 
+@total_ordering
 class Period:
     """The half-open UTC interval from a period's first day to the next period's first day.
 
@@ -81,15 +83,6 @@ class Period:
         if type(self) is type(other):
             return self.index < other.index
         return (self.start, self.end) < (other.start, other.end)
-
-    def __gt__(self, other: Period) -> bool:
-        return other < self
-
-    def __le__(self, other: Period) -> bool:
-        return not other < self
-
-    def __ge__(self, other: Period) -> bool:
-        return not self < other
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self)!r})"

@@ -18,13 +18,14 @@ import datetime as dt
 import logging
 from collections.abc import Sequence
 from pathlib import PurePosixPath
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from core.errors import MalformedInput
 from core.month import Period
 from core.periods import parse_period
+from core.storage.records import Record, read_record
 from core.storage.store import Store, name_of_part, path_part
 
 Stage = Literal["crawl", "score", "answer", "solve"]
@@ -80,9 +81,6 @@ class RunResult(_Facts):
     cells: int  # number of landed cells
     holes: tuple[str, ...] = ()
     partial: tuple[str, ...] = ()
-
-
-_Record = TypeVar("_Record", bound=_Facts)
 
 
 class RunRecord:
@@ -184,13 +182,6 @@ def list_runs(store: Store) -> list[RunRecord]:
     return [record for _, record in sorted(began, key=lambda each: each[0], reverse=True)]
 
 
-def _parse(kind: type[_Record], store: Store, path: str) -> _Record:
-    try:
-        return kind.model_validate_json(store.read_bytes(path))
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"])) or "the file"
-        raise MalformedInput(
-            f"{store.url(path)} is no record of a run: {field}: {first['msg']}; delete the folder "
-            "and start the run again: what is crawled and scored stays"
-        ) from error
+def _parse(kind: type[Record], store: Store, path: str) -> Record:
+    remedy = "delete the folder and start the run again: what is crawled and scored stays"
+    return read_record(kind, store, path, "a record of a run", remedy, MalformedInput)

@@ -32,7 +32,7 @@ class Settings(BaseSettings):
 
     Each field is read from the variable ``TIDEMARK_<FIELD>``. Entries of a mapping are read from
     ``TIDEMARK_<FIELD>__<KEY>``, e.g. ``TIDEMARK_SITES__WIKIPEDIA=http://127.0.0.1:8000``.
-    See ``docs/settings.md`` for a list.
+    ``docs/settings.md`` describes all fields in full.
     """
 
     model_config = SettingsConfigDict(
@@ -41,204 +41,89 @@ class Settings(BaseSettings):
         env_ignore_empty=True,  # else an empty TIDEMARK_HOME would mean the current folder
         frozen=True,
         extra="forbid",
+        use_attribute_docstrings=True,  # they are the fields' descriptions
     )
 
-    home: str = Field(
-        default_factory=lambda: platformdirs.user_data_dir("tidemark"),
-        description="Data root: a local folder, or s3://bucket/prefix. Holds corpus/, losses/, "
-        "models/, report/ and warehouse.duckdb.",
-    )
-    work_dir: Path | None = Field(
-        default=None,
-        description="Local scratch: raw HTTP cache, git mirrors, the writer's database, locks. "
-        "Default: <home>/work, or the user's cache folder where home is not local.",
-    )
-    warehouse: SecretStr | None = Field(
-        default=None,
-        description="Database of the losses. Several machines can write to a DuckLake: "
-        "`ducklake:postgres:` and a PostgreSQL connection string (docs/lake.md). Default: a file "
-        "that one machine writes.",
-    )
-    sites: dict[str, str] = Field(
-        default_factory=dict,
-        description="Base URLs that replace those of sources, by site key (see `sources list`). "
-        "`hub` is the Hugging Face hub. Only hosts named here may be on a private network.",
-    )
-    tokens: dict[str, SecretStr] = Field(
-        default_factory=dict,
-        description="Access tokens by site key. Some sites require a token, others serve more "
-        "with one. Default: the Secret block `tidemark-<key>` of the Prefect server.",
-    )
-    request_interval_s: float | None = Field(
-        default=None,
-        ge=0,
-        description="Seconds between two requests to one host; default: what each source declares.",
-    )
-    languages: dict[str, tuple[str, ...]] = Field(
-        default_factory=dict,
-        description='Languages to crawl, by source, as JSON lists of codes: `["en", "de"]`. Only '
-        "sources with several languages accept this (docs/sources.md). Default: set by the source.",
-    )
-    monthly_bytes: dict[str, NonNegativeInt] = Field(
-        default_factory=dict,
-        description="Maximum bytes of text per month, by source; a larger month is sampled. 0: no "
-        "limit. Default: what each source declares.",
-    )
-    corpus_as_of: dt.datetime | None = Field(
-        default=None,
-        description="Use only versions of partitions that were sealed by this instant, or by the "
-        "end of this day (UTC). Of these, the newest is used. Default: the newest of all versions.",
-    )
-    redact: bool = Field(
-        default=False,
-        description="Replace e-mail addresses, phone numbers, IP addresses and secret keys in "
-        "crawled texts by placeholders. The manifest records this setting.",
-    )
-    denied_hosts: tuple[str, ...] = Field(
-        default=("bbc.com", "bbc.co.uk"),
-        description="Hosts whose pages are left out of imported web archives, as a JSON list; "
-        "their subdomains, too.",
-    )
-    contact: str = Field(
-        default=PROJECT_PAGE,
-        description="Your e-mail address, or the https:// address of your own page. It is in the "
-        "user agent, so that a site can reach you. Wikimedia's sources require it.",
-    )
-    models: tuple[str, ...] = Field(
-        default=("control:gzip", "control:zstd", "control:xz"),
-        description="Models that the monthly run scores: catalogue names, folders, controls, or "
-        "`tag:` and a tag of the catalogue.",
-    )
-    period_sources: tuple[str, ...] = Field(
-        default=(),
-        description="Sources of half-months and weeks, such as `govuk:half-month`, for which "
-        "`tidemark deploy` schedules runs beside the monthly run.",
-    )
-    protocol: str = Field(default="default", description="Protocol of the monthly run.")
-    kept_documents: NonNegativeInt = Field(
-        default=20,
-        description="Number of documents of each partition whose token losses are kept when it is "
-        "scored. Only texts with an open licence are chosen (docs/xray.md). 0: none.",
-    )
-    answer_protocol: str = Field(
-        default="letter-rotated",
-        description="Protocol of forecasting questions. Models behind APIs always use `generate`.",
-    )
-    puzzle_items: int = Field(
-        default=256,
-        gt=0,
-        description="Number of items of a puzzle that a model solves in each split. The splits are "
-        "in distribution and out of distribution.",
-    )
-    puzzle_sampling: Literal["unique", "frequency"] = Field(
-        default="unique",
-        description="How items in distribution are drawn from the inputs that a model wrote. "
-        "`unique`: equal weights; `frequency`: weighted by how often the model wrote the input.",
-    )
-    puzzle_completions: int = Field(
-        default=6400,
-        gt=0,
-        description="Maximum number of texts that a model writes so that inputs of a puzzle can be "
-        "found in them. It writes batches of 128 until there are enough inputs.",
-    )
-    puzzle_prompt: str = Field(
-        default="zero-shot-cot",
-        pattern=f"^({PUZZLE_PROMPT})$",
-        description="How puzzles are asked: `zero-shot-cot`, `few-shot-K`, `mixed-K` or "
-        "`varied-K`, with K demonstrations, 1 to 8. A second pass has `-second` after it, and the "
-        "measurement of likelihoods `-likelihood`.",
-    )
-    puzzle_seed: int = Field(default=0, ge=0, description="Seed of the puzzles' items.")
-    device: str = Field(default="auto", description="torch device; auto: cuda if present.")
-    dtype: str = Field(default="auto", description="auto: bfloat16 on a GPU, float32 on a CPU.")
-    kernels: Literal["plain", "fast"] = Field(
-        default="plain",
-        description="`fast`: on a GPU, a fused kernel of head and loss (cut-cross-entropy, if "
-        "installed), and CUDA graphs for models below 1B parameters. Each is used only if a test "
-        "at loading gives the plain result. Its losses are other cells than those of `plain`.",
-    )
-    batch_tokens: int | None = Field(
-        default=None,
-        gt=0,
-        description="Maximum number of tokens, with padding, in a forward pass. Default: 16,384 on "
-        "a GPU, 1,024 on a CPU.",
-    )
-    notify_url: SecretStr | None = Field(
-        default=None,
-        description='Webhook for alarms, which are sent as JSON `{"text": …}`. `tidemark deploy` '
-        "configures it on the Prefect server. Default: no alarms are sent.",
-    )
-    in_flight: int | None = Field(
-        default=None,
-        gt=0,
-        description="Number of cells of a model that a run scores or prepares at once. Remote "
-        "models score them in parallel; other models score one cell while the next is prepared. "
-        "Default: 10 for a remote model, 2 for others.",
-    )
-    ray_address: str | None = Field(
-        default=None,
-        description="Ray cluster that scores the cells of flow runs: `ray://head:10001`. On a "
-        "machine of the cluster: `head:6379` or `auto`. Default: score in this process.",
-    )
-    remote_api_key: SecretStr | None = Field(
-        default=None,
-        description="Bearer token for the servers of remote models (vLLM's --api-key).",
-    )
-    api_keys: dict[str, SecretStr] = Field(
-        default_factory=dict,
-        description="Keys of APIs whose models answer questions. The catalogue entry of a model "
-        "names its key (`api_key`).",
-    )
-    api_in_flight: int = Field(
-        default=8, gt=0, description="Maximum number of parallel requests to a model behind an API."
-    )
-    max_answer_tokens: int | None = Field(
-        default=None,
-        ge=0,
-        description="Maximum number of tokens, input plus output, of all requests of a run to "
-        "models behind APIs. The run stops before it exceeds this. Default: no limit.",
-    )
-    max_answer_dollars: float | None = Field(
-        default=None,
-        ge=0,
-        allow_inf_nan=False,
-        description="Maximum cost of a run's requests to models behind APIs, by the prices in "
-        "their catalogue entries. The run stops before it exceeds this. Default: no limit.",
-    )
-    model_cache_bytes: int | None = Field(
-        default=None,
-        ge=0,
-        description="Maximum size of the local cache of hub models. For a download that would "
-        "exceed this, models are removed as by `model_free_bytes`. Default: no limit.",
-    )
-    model_free_bytes: int = Field(
-        default=0,
-        ge=0,
-        description="Free space that a download of a hub model leaves on the disk of the cache. If "
-        "it would leave less, models that tidemark has used least recently are removed first.",
-    )
-    max_document_bytes: int = Field(
-        default=MAX_DOCUMENT_BYTES,
-        gt=0,
-        description="Longer documents are dropped; the manifest counts them.",
-    )
-    watch_interval_s: float = Field(
-        default=10.0,
-        gt=0,
-        description="Seconds between two requests in which a monthly run or back-fill asks the "
-        "Prefect server for the states of its child runs.",
-    )
-    report_url: str | None = Field(
-        default=None,
-        pattern=r"^https?://\S+$",
-        description="http:// or https:// address of the report, for the link on the Prefect "
-        "server, and for the site's social picture and feeds. Default: the page's address under "
-        "the data root.",
-    )
-    chromium: Path | None = Field(
-        default=DEBIAN_CHROMIUM if DEBIAN_CHROMIUM.exists() else None,
-        description="Browser binary; default: a system Chromium, else Playwright's own.",
-    )
+    home: str = Field(default_factory=lambda: platformdirs.user_data_dir("tidemark"))
+    """Data root: a local folder, or s3://bucket/prefix."""
+    work_dir: Path | None = None
+    """Local scratch folder; default: <home>/work, or the user's cache folder."""
+    warehouse: SecretStr | None = None
+    """Connection string of a DuckLake; default: a file that one machine writes."""
+    sites: dict[str, str] = Field(default_factory=dict)
+    """Base URLs that replace those of sources, by site key. Only these hosts may be private."""
+    tokens: dict[str, SecretStr] = Field(default_factory=dict)
+    """Access tokens by site key; default: the Prefect server's Secret block `tidemark-<key>`."""
+    request_interval_s: float | None = Field(default=None, ge=0)
+    """Seconds between two requests to one host; default: what each source declares."""
+    languages: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Languages to crawl, as codes, by source; default: set by the source."""
+    monthly_bytes: dict[str, NonNegativeInt] = Field(default_factory=dict)
+    """Maximum bytes of text per month, by source; a larger month is sampled. 0: no limit."""
+    corpus_as_of: dt.datetime | None = None
+    """Use only versions that were sealed by this instant, or by the end of this day (UTC)."""
+    redact: bool = False
+    """Replace e-mail addresses, phone numbers, IP addresses and secret keys in crawled texts."""
+    denied_hosts: tuple[str, ...] = ("bbc.com", "bbc.co.uk")
+    """Hosts whose pages, and those of subdomains, are left out of imported web archives."""
+    contact: str = PROJECT_PAGE
+    """Your e-mail address or the https:// address of your page, for the user agent."""
+    models: tuple[str, ...] = ("control:gzip", "control:zstd", "control:xz")
+    """Models of runs: catalogue names, folders, controls, or `tag:` and a tag."""
+    period_sources: tuple[str, ...] = ()
+    """Sources of half-months and weeks for which `tidemark deploy` schedules runs."""
+    protocol: str = "default"
+    """Protocol of the monthly run."""
+    kept_documents: NonNegativeInt = 20
+    """Number of documents of a partition whose token losses are kept. 0: none."""
+    answer_protocol: str = "letter-rotated"
+    """Protocol of forecasting questions. Models behind APIs always use `generate`."""
+    puzzle_items: int = Field(default=256, gt=0)
+    """Number of items of a puzzle that a model solves in each split."""
+    puzzle_sampling: Literal["unique", "frequency"] = "unique"
+    """How items are drawn from a model's inputs: with equal weights, or by frequency."""
+    puzzle_completions: int = Field(default=6400, gt=0)
+    """Maximum number of texts that a model writes so that inputs of a puzzle can be found."""
+    puzzle_prompt: str = Field(default="zero-shot-cot", pattern=f"^({PUZZLE_PROMPT})$")
+    """How puzzles are asked: with no, K, mixed or varied demonstrations; or likelihoods."""
+    puzzle_seed: int = Field(default=0, ge=0)
+    """Seed of the puzzles' items."""
+    device: str = "auto"
+    """torch device; auto: cuda if present."""
+    dtype: str = "auto"
+    """auto: bfloat16 on a GPU, float32 on a CPU."""
+    kernels: Literal["plain", "fast"] = "plain"
+    """`fast`: fused and captured kernels on a GPU; their losses are other cells."""
+    batch_tokens: int | None = Field(default=None, gt=0)
+    """Maximum number of tokens of a forward pass; default: 16,384 on a GPU, 1,024 on a CPU."""
+    notify_url: SecretStr | None = None
+    """Webhook for alarms, which are sent as JSON `{"text": …}`; default: none are sent."""
+    in_flight: int | None = Field(default=None, gt=0)
+    """Number of cells of a model at once; default: 10 for a remote model, 2 for others."""
+    ray_address: str | None = None
+    """Ray cluster that scores the cells of flow runs; default: score in this process."""
+    remote_api_key: SecretStr | None = None
+    """Bearer token for the servers of remote models (vLLM's --api-key)."""
+    api_keys: dict[str, SecretStr] = Field(default_factory=dict)
+    """Keys of APIs, by the name in the catalogue entry of a model (`api_key`)."""
+    api_in_flight: int = Field(default=8, gt=0)
+    """Maximum number of parallel requests to a model behind an API."""
+    max_answer_tokens: int | None = Field(default=None, ge=0)
+    """Maximum tokens, input plus output, of a run's requests to APIs; default: no limit."""
+    max_answer_dollars: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """Maximum cost of a run's requests to APIs, by the catalogue's prices; default: no limit."""
+    model_cache_bytes: int | None = Field(default=None, ge=0)
+    """Maximum size of the local cache of hub models; default: no limit."""
+    model_free_bytes: int = Field(default=0, ge=0)
+    """Free space that a download of a hub model leaves on the disk of the cache."""
+    max_document_bytes: int = Field(default=MAX_DOCUMENT_BYTES, gt=0)
+    """Longer documents are dropped; the manifest counts them."""
+    watch_interval_s: float = Field(default=10.0, gt=0)
+    """Seconds between two requests for the states of a run's child runs."""
+    report_url: str | None = Field(default=None, pattern=r"^https?://\S+$")
+    """http:// or https:// address of the report; default: its address under the data root."""
+    chromium: Path | None = DEBIAN_CHROMIUM if DEBIAN_CHROMIUM.exists() else None
+    """Browser binary; default: a system Chromium, else Playwright's own."""
 
     @field_validator("home")
     @classmethod

@@ -134,11 +134,11 @@ def _identify(entry: ModelEntry, protocol: AnswerProtocol, settings: Settings) -
 
 def spent_by(models: Sequence[str], settings: Settings) -> dict[str, str]:
     """Return the total spending over all runs, as text, of each model behind an API."""
-    from models.servers.budget import read_spending
+    from models.servers.budget import AnswerCache
 
     entries = [find_model(model, settings) for model in models]
     store = Store(settings.home)
-    return {e.name: str(read_spending(store, e)) for e in entries if e.backend.is_paid}
+    return {e.name: str(AnswerCache(store, e).spending()) for e in entries if e.backend.is_paid}
 
 
 def answer_cell(entry: ModelEntry, asked: AskedCell, settings: Settings, wait: bool = True) -> Done:

@@ -71,11 +71,7 @@ def connect(entry: ModelEntry, settings: Settings, budget: Budget, store: Store)
 
 class _ApiModel:
     def __init__(self, entry: ModelEntry, rounds: ApiRounds) -> None:
-        self._entry, self._rounds = entry, rounds
-
-    @property
-    def name(self) -> str:
-        return self._entry.name
+        self._entry, self._rounds, self.name = entry, rounds, entry.name
 
     @property
     def revision(self) -> str:

@@ -27,18 +27,13 @@ from models.scoring.scorer import (
 from models.scoring.windows import plan_windows
 
 
-def two_bits(month: dt.date | None) -> float:
-    """Return a loss of two bits per byte for every month."""
-    return 2.0
-
-
 class FakeScorer(Scoring):
     """A scorer whose tokens are bytes; the cost of a byte depends on the document's month."""
 
     def __init__(
         self,
         name: str = "fake",
-        bits_per_byte: Callable[[dt.date | None], float] = two_bits,
+        bits_per_byte: Callable[[dt.date | None], float] = lambda month: 2.0,
         context: int | None = None,
     ) -> None:
         self.name = name

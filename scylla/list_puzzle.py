@@ -98,22 +98,41 @@ def replace(rows: Rows, row: int, place: int, number: int) -> Rows:
 
 
 # The last sentence of a sum puzzle's statement, and a sum puzzle's answer rule.
-ONCE = (
+_ONCE = (
     " Use each place of the list at most once: a number may be chosen only as often as it occurs "
     "in the list."
 )
-ANY_ORDER = (
+_ANY_ORDER = (
     "Write the answer as a list of {}, in square brackets, separated by commas, in any order."
 )
+_COUNTS = {2: "two", 3: "three", 4: "four"}
 _TEN = 10
 _CANDIDATES = 10  # number of random numbers from which a repair takes the best
 
 
 class SumPuzzle(ListPuzzle):
-    """A puzzle that asks for numbers of a list with a given sum."""
+    """A puzzle that asks for numbers of a list with a given sum.
+
+    A subclass names the number of numbers to choose (``count``), or several (``chosen``, as in "one
+    or more"). In that case it also states its sizes and lengths.
+    """
 
     max_length = 64  # longer lists have too many sums of four numbers
     sizes: ClassVar[range]  # allowed counts of chosen numbers
+    task: ClassVar[str]  # the statement, with {} for the count of numbers
+    level, complexity = 5, "O(2^N)"
+
+    def __init_subclass__(cls, count: int | None = None, chosen: str | None = None) -> None:
+        """Derive the statement, and what follows from a single count."""
+        super().__init_subclass__()
+        if count is not None:
+            cls.sizes, cls.min_length = range(count, count + 1), count + 1
+            cls.level, cls.complexity = count, f"O(N^{count})"
+            cls.statement = cls.task.format(_COUNTS[count]) + _ONCE
+            cls.answer_rule = _ANY_ORDER.format(f"exactly {_COUNTS[count]} numbers")
+        elif chosen is not None:
+            cls.statement = cls.task.format(chosen) + _ONCE
+            cls.answer_rule = _ANY_ORDER.format("the chosen numbers")
 
     @abstractmethod
     def is_wanted(self, total: int, parameters: tuple[int, ...]) -> bool:
@@ -142,6 +161,10 @@ class ExactSum(SumPuzzle):
     """A sum puzzle that asks for the sum k; exactly one choice of numbers has this sum."""
 
     parameter_names = ("k",)
+    task = (
+        "You are given a list of numbers $l$ and a number $k$. Choose {} numbers of the list whose "
+        "sum is exactly $k$."
+    )
 
     def pose(self, rows: Rows, rng: random.Random) -> Instance | None:
         """Draw k from the sums that exactly one choice of places in the list has."""
@@ -164,6 +187,11 @@ class SumInRange(SumPuzzle):
     """A sum puzzle that asks for the only possible sum between a and b."""
 
     parameter_names = ("a", "b")
+    task = (
+        "You are given a list of numbers $l$ and two numbers $a$ and $b$. Choose {} numbers of the "
+        "list whose sum is greater than $a$ and less than $b$; a sum equal to $a$ or $b$ does not "
+        "count."
+    )
     is_unique: ClassVar[bool] = True  # if False, several choices may have the sum
 
     def pose(self, rows: Rows, rng: random.Random) -> Instance | None:
@@ -187,6 +215,11 @@ class SumInRange(SumPuzzle):
 
 class SumMultipleTen(SumPuzzle):
     """A sum puzzle that asks for a multiple of ten; exactly one choice has such a sum."""
+
+    task = (
+        "You are given a list of numbers. Choose {} numbers of the list whose sum is a multiple of "
+        "10; a sum of 0 counts as one."
+    )
 
     def is_valid(self, rows: Rows) -> bool:
         """Return True if exactly one choice has a sum that ten divides."""

@@ -5,12 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-_THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-_END_OF_THOUGHT = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
-# Where a model goes on with the user's next message, which is no part of its answer.
-_NEXT_TURN = re.compile(
-    r"\n\n(?:Human|User) ?:|<\|(?:im_start|im_end|eot_id|end|endoftext|user)\|>"
-)
+from core.responses import answering_part
+
 # Thin, no-break and figure spaces between digits separate thousands.
 _GROUPING = re.compile(r"(?<=\d)(?:[\u00a0\u2007\u2009\u202f]|\{,\}|\\[,!;: ]|,\\!)(?=\d{3}(?!\d))")
 _KNOWN = {
@@ -78,9 +74,7 @@ _CHARACTERS = _Characters()
 
 def plain_text(text: str) -> str:
     """Return the text without markup and reasoning; keep ``boxed{`` as a marker."""
-    text = _END_OF_THOUGHT.split(_THOUGHT.sub("", text))[-1]  # a prompt may contain the opening tag
-    text = _NEXT_TURN.split(text, maxsplit=1)[0]
-    text = _GROUPING.sub("", text).translate(_CHARACTERS)
+    text = _GROUPING.sub("", answering_part(text)).translate(_CHARACTERS)
     for pattern, replacement in _REPLACEMENTS:
         text = pattern.sub(replacement, text)
     return text

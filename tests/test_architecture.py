@@ -1,6 +1,9 @@
 import ast
+import statistics
 import subprocess
 import sys
+import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -18,6 +21,8 @@ BACKENDS = {
     for path in (ROOT / "models").glob("*.py")
     if "\nBACKEND = Backend(" in path.read_text(encoding="utf-8")
 }
+
+LONG_FUNCTIONS = {"cli/import_set.py::import_set_command"}  # no entry may be added
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +92,25 @@ def test_every_source_has_a_test() -> None:
 
 def test_every_module_says_what_it_is(trees: dict[Path, ast.Module]) -> None:
     assert [path for path, tree in trees.items() if not ast.get_docstring(tree)] == []
+
+
+@pytest.mark.long
+def test_modules_functions_and_folders_are_small() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    rooms = {*project["tool"]["importlinter"]["root_packages"]} - {"benchmarks"}
+    paths = [path for room in rooms for path in (ROOT / room).rglob("*.py")]
+    texts = {path: path.read_text(encoding="utf-8") for path in paths}
+    lengths = {
+        f"{path.relative_to(ROOT)}::{node.name}": (node.end_lineno or 0) - node.lineno + 1
+        for path, text in texts.items()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    }
+    folders = Counter(path.parent for path in texts)
+    assert [path for path, text in texts.items() if text.count("\n") > 400] == []
+    assert {name for name, length in lengths.items() if length > 60} <= LONG_FUNCTIONS
+    assert statistics.median(lengths.values()) <= 10
+    assert [folder for folder, count in folders.items() if count > 20] == []
 
 
 def test_importing_does_no_io(tmp_path: Path) -> None:

@@ -27,7 +27,8 @@ from core.corpus.partition import Partition, tables_of
 from core.corpus.questions import Question
 from core.errors import SourceError
 from core.month import Month
-from core.schemas.tables import DOCUMENTS, MEDIA, QUESTIONS, validate
+from core.schemas.tables import DOCUMENTS, MEDIA, QUESTIONS
+from core.schemas.validation import validate
 from core.settings import Settings
 from crawlers.contract import (
     DROP_REASONS,

@@ -21,7 +21,8 @@ from core.cells import BaseCell
 from core.corpus.questions import Question
 from core.errors import SchemaMismatch
 from core.month import Month
-from core.schemas.tables import ANSWERS, validate
+from core.schemas.tables import ANSWERS
+from core.schemas.validation import validate
 from core.storage.store import Store, path_part
 
 _LACKS = "-lacks-"

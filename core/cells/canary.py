@@ -9,9 +9,10 @@ from __future__ import annotations
 import datetime as dt
 from typing import Annotated
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from core.errors import MalformedInput
+from core.storage.records import read_record
 from core.storage.store import Store
 
 DRIFT_LIMIT = 1e-6  # limit of the relative drift; the view suspect_cells has the same limit
@@ -54,13 +55,9 @@ def write_canary_record(store: Store, record: CanaryRecord) -> None:
 
 def read_canary_records(store: Store) -> list[CanaryRecord]:
     """Return the records of all runs, the oldest first; raise MalformedInput for a bad file."""
-    records = []
-    for path in store.list("canary/*.json"):
-        try:
-            records.append(CanaryRecord.model_validate_json(store.read_bytes(path)))
-        except ValidationError as error:
-            raise MalformedInput(
-                f"{store.url(path)} is not a run of the canary ({error.errors()[0]['msg']}); "
-                "delete it and run `tidemark canary`"
-            ) from error
+    what, remedy = "a run of the canary", "delete it and run `tidemark canary`"
+    records = (
+        read_record(CanaryRecord, store, path, what, remedy, MalformedInput)
+        for path in store.list("canary/*.json")
+    )
     return sorted(records, key=lambda record: record.run_at)

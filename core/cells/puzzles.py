@@ -22,7 +22,8 @@ import pyarrow.parquet as pq
 
 from core.cells import BaseCell
 from core.errors import SchemaMismatch, StorageError
-from core.schemas.tables import PUZZLE_ANSWERS, PUZZLE_LIKELIHOODS, validate
+from core.schemas.tables import PUZZLE_ANSWERS, PUZZLE_LIKELIHOODS
+from core.schemas.validation import validate
 from core.storage.store import Store, path_part
 
 Split = Literal["id", "ood", "ood_near"]

@@ -18,6 +18,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from core.cells.losses import Cell
 from core.errors import MalformedInput, StorageError
+from core.storage.records import read_record
 from core.storage.store import Store
 
 MAX_TIMED = 24  # maximum number of records of a model that an estimate of time reads
@@ -89,17 +90,10 @@ def read_cell_record(store: Store, cell: Cell) -> CellRecord | None:
     Raises:
         MalformedInput: the file is not a record; the message names file and first bad field.
     """
-    if not store.exists(cell.record_path):
+    path, remedy = cell.record_path, "delete it and the losses beside it (.parquet), score again"
+    if not store.exists(path):
         return None
-    try:
-        return CellRecord.model_validate_json(store.read_bytes(cell.record_path))
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"])) or "the file"
-        raise MalformedInput(
-            f"{store.url(cell.record_path)} is not the record of a cell: {field}: {first['msg']}; "
-            "delete it and the losses beside it (.parquet), and score again"
-        ) from error
+    return read_record(CellRecord, store, path, "the record of a cell", remedy, MalformedInput)
 
 
 def median_seconds(

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import datetime as dt
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from core.errors import AccessRefused, StorageError, UsageError
+from core.storage.records import read_record
 from core.storage.store import Store, path_part
 
 FOLDER = "permissions"
@@ -79,11 +80,7 @@ def read_permission(store: Store, source: str) -> Permission | None:
     path = _path(source)
     if not store.exists(path):
         return None
-    try:
-        permission = Permission.model_validate_json(store.read_bytes(path))
-    except ValidationError as error:
-        why = error.errors()[0]["msg"]
-        raise StorageError(f"{store.url(path)} is no permission ({why}); {_AGAIN}") from error
+    permission = read_record(Permission, store, path, "a permission", _AGAIN)
     if permission.source != source:
         raise StorageError(f"{store.url(path)} is {permission.source}'s, not {source}'s; {_AGAIN}")
     return permission

@@ -24,7 +24,8 @@ import pyarrow.parquet as pq
 
 from core.errors import StorageError
 from core.month import Month
-from core.schemas.tables import QUESTIONS, validate
+from core.schemas.tables import QUESTIONS
+from core.schemas.validation import validate
 from core.storage.store import Store, name_of_part, path_part
 
 _MANIFEST = "manifest.json"

@@ -27,7 +27,8 @@ from core.corpus.partition import (
 from core.corpus.parts import PartWriter, find_damage, holds_text
 from core.corpus.tombstones import list_tombstones
 from core.errors import PartitionHeld, PartitionSealed, SchemaMismatch, StorageError, UsageError
-from core.schemas.tables import DOCUMENTS, MEDIA, validate
+from core.schemas.tables import DOCUMENTS, MEDIA
+from core.schemas.validation import validate
 from core.storage.store import Store
 
 # Entries of a manifest that are not updated when another crawl finds the same content.

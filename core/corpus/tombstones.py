@@ -12,10 +12,10 @@ import datetime as dt
 import hashlib
 from pathlib import PurePosixPath
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from core.corpus.partition import document_id
-from core.errors import StorageError
+from core.storage.records import read_record
 from core.storage.store import Store
 
 FOLDER = "corpus/forgotten"
@@ -79,10 +79,5 @@ def read_tombstones(store: Store) -> list[Tombstone]:
 
 
 def _read(store: Store, path: str) -> Tombstone:
-    try:
-        return Tombstone.model_validate_json(store.read_bytes(path))
-    except ValidationError as error:
-        raise StorageError(
-            f"{store.url(path)} is no tombstone ({error.error_count()} problems); bring it back "
-            "from a backup: its name alone keeps the document out, but must be a file of ours"
-        ) from error
+    remedy = "bring it back from a backup: its name alone keeps the document out, but must be ours"
+    return read_record(Tombstone, store, path, "a tombstone", remedy)

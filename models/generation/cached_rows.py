@@ -23,14 +23,12 @@ from transformers import PreTrainedModel
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
 from models.scoring.forward import attention_windows
+from models.scoring.row_check import is_rounding, rms
 from models.scoring.scorer import Tokens
 from models.weights.files import MODEL_FAILURES
 from models.weights.loading import carried_state, embedding_rows
 
 _PROBE_PROMPTS, _PROBE_STEPS = (9, 23, 16), 4
-# Maximum error of a batch, as a share of the error of unmasked padding. The second number is for
-# 16-bit dtypes, whose rounding errors alone may reach a tenth of that error.
-_LEFT, _LEFT_OF_HALVES = 0.05, 0.25
 # Types of rotary embeddings that scale all rows' positions by the longest row of the batch.
 _SCALED_BY_LONGEST = {"dynamic", "longrope"}
 
@@ -87,14 +85,9 @@ class RowModel:
             found = self._together(whole, lengths)
         except MODEL_FAILURES:
             return False  # the model does not accept the arguments for a batch
-        error = max(_rms(a - b[: len(a)]) for a, b in zip(found, expected, strict=True))
-        size = max(map(_rms, expected))
-        is_whole = self.model.dtype.itemsize >= 4
-        tolerance, left = (1e-4, _LEFT) if is_whole else (5e-2, _LEFT_OF_HALVES)
-        limits = [tolerance * size]
-        if len(lengths) > 1:
-            limits.append(left * self._leak(whole, lengths, expected))
-        return bool(np.isfinite(error)) and error <= min(limits)
+        error = max(rms(a - b[: len(a)]) for a, b in zip(found, expected, strict=True))
+        leak = self._leak(whole, lengths, expected) if len(lengths) > 1 else np.inf
+        return is_rounding(error, max(map(rms, expected)), leak, self.model.dtype)
 
     def _alone(self, row: Tokens, length: int) -> Floats:
         """Return the logits for a row's tokens from index ``length`` on, (steps, vocabulary)."""
@@ -124,7 +117,7 @@ class RowModel:
         short, longest = int(np.argmin(lengths)), max(map(len, whole))
         row = whole[short]
         padded = np.concatenate([np.full(longest - len(row), row[0]), row])
-        return _rms(self._alone(padded, longest - _PROBE_STEPS) - expected[short])
+        return rms(self._alone(padded, longest - _PROBE_STEPS) - expected[short])
 
     def send(self, array: npt.NDArray[Any]) -> torch.Tensor:
         """Copy an array to the model's device."""
@@ -209,10 +202,6 @@ def _scales_by_longest(model: PreTrainedModel) -> bool:
 def _on_host(logits: torch.Tensor) -> Floats:
     found: Floats = logits.double().cpu().numpy()
     return found
-
-
-def _rms(values: Floats) -> float:
-    return float(np.sqrt(np.mean(values**2)))
 
 
 class GrowingLayer(DynamicLayer):  # type: ignore[no-untyped-call]

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from transformers import GenerationConfig
@@ -171,20 +171,11 @@ class LocalGenerator:
         most_rows: int,
     ) -> None:
         self._identity, self._rows = identity, rows
+        self.name, self.revision = identity.name, identity.revision
         self._text_model, self._decode = text_model, decode
         vocabulary = rows.vocabulary
         self._ends = [each for each in identity.ends if each < vocabulary]
         self.budget, self._most_rows = budget, most_rows
-
-    @property
-    def name(self) -> str:
-        """Name of the model, as in the ``model`` column."""
-        return self._identity.name
-
-    @property
-    def revision(self) -> str:
-        """Version of weights and tokenizer."""
-        return self._identity.revision
 
     def generation_id(self, decoding: Decoding) -> str:
         """As ``Generator.generation_id``."""
@@ -200,31 +191,17 @@ class LocalGenerator:
         """
         waiting: list[Row] = []
         for request in requests:
-            row = self._row(request, decoding)
-            if isinstance(row, Generation):
-                yield row
+            ready = prepare(self._identity, self._text_model, request, decoding)
+            if isinstance(ready, Generation):
+                yield ready
             else:
-                waiting.append(row)
+                waiting.append(Row(request, ready.tokens, ready.limit))
         waiting.sort(key=lambda row: -len(row.prompt))
         start = 0
         while start < len(waiting):
             batch = waiting[start : start + self._num_rows(waiting[start])]
             start += len(batch)
             yield from self._run(batch, decoding)
-
-    def _row(self, request: GenerationRequest, decoding: Decoding) -> Row | Generation:
-        prompt = self._tokens(request.prompt)
-        if len(prompt) == 0:
-            return Generation(request.key, "", "error", 0, "empty")
-        limit = self._identity.room(len(prompt), decoding)
-        if limit is None:
-            return Generation(request.key, "", "error", 0, "too_long")
-        return Row(request, prompt, limit)
-
-    def _tokens(self, prompt: str) -> Tokens:
-        is_chat = self._identity.is_chat
-        filled = fill_prompt(self._text_model, prompt, is_chat)
-        return prompt_tokens(self._text_model, filled, is_chat)
 
     def _num_rows(self, longest: Row) -> int:
         """Return the number of rows of the next batch, which begins with the longest row."""
@@ -259,18 +236,32 @@ class LocalGenerator:
                 yield from self._run(half, decoding)
 
 
-def fill_prompt(model: TextModel, prompt: str, is_chat: bool) -> str:
-    """Return a prompt, put into the chat template if ``is_chat``."""
-    return model.chat_text(prompt) if is_chat and model.chat_text else prompt
+class Prompted(NamedTuple):
+    """A prompt as the model reads it, and the maximum number of tokens that may follow."""
+
+    text: str
+    tokens: Tokens
+    limit: int
 
 
-def prompt_tokens(model: TextModel, filled: str, is_chat: bool) -> Tokens:
-    """Return the token ids of a filled prompt; a chat template adds its own start tokens."""
+def prepare(
+    identity: GenerationIdentity, model: TextModel, request: GenerationRequest, decoding: Decoding
+) -> Prompted | Generation:
+    """Return a request's prompt, in the chat template if there is one; or why there is no text.
+
+    A chat template adds its own start tokens.
+    """
+    is_chat = identity.is_chat
+    filled = model.chat_text(request.prompt) if is_chat and model.chat_text else request.prompt
     starts = model.start_text is not None and filled.startswith(model.start_text)
     (tokens,) = model.tokenizer.tokenize([filled], not is_chat and not starts)
-    if len(tokens.ids) == 0 and model.start_token is not None:
-        return np.array([model.start_token], dtype=np.int64)
-    return tokens.ids
+    ids = tokens.ids
+    if len(ids) == 0 and model.start_token is not None:
+        ids = np.array([model.start_token], dtype=np.int64)
+    limit = identity.room(len(ids), decoding)
+    if len(ids) == 0 or limit is None:
+        return Generation(request.key, "", "error", 0, "too_long" if len(ids) else "empty")
+    return Prompted(filled, ids, limit)
 
 
 def _decode(tokenizer: Any, tokens: Sequence[int]) -> str:

@@ -24,14 +24,12 @@ import numpy as np
 import torch
 
 from models.scoring.forward import Forward, attention_windows, or_device_full
+from models.scoring.row_check import is_rounding, rms
 from models.scoring.scorer import Engine, Losses, Tokens
 from models.weights.files import MODEL_FAILURES
 from models.weights.loading import carried_state
 
 _PROBE_PREFIXES, _PROBE_BRANCHES = (23, 9), (6, 1, 4)
-# Maximum error of a method, as a share of the error of a row without a mask. The second number is
-# for 16-bit dtypes, whose rounding errors alone may reach a tenth of that error.
-_LEFT, _LEFT_OF_HALVES = 0.05, 0.25
 
 
 _KEYS = 4096  # maximum number of positions in a batch's caches; each row has its own copy
@@ -129,18 +127,12 @@ def is_exact(forward: Forward, way: Callable[[Sequence[Tree]], list[list[Losses]
         for length in _PROBE_PREFIXES
     ]
     expected = _flat(OneByOne(forward).losses(trees))
-    leak = _rms(_flat(_run(forward, trees, is_masked=False)) - expected)
+    leak = rms(_flat(_run(forward, trees, is_masked=False)) - expected)
     try:
-        error = _rms(_flat(way(trees)) - expected)
+        error = rms(_flat(way(trees)) - expected)
     except MODEL_FAILURES:
         return False  # the model does not accept the method's arguments
-    is_whole = forward.model.dtype.itemsize >= 4
-    tolerance, left = (1e-4, _LEFT) if is_whole else (5e-2, _LEFT_OF_HALVES)
-    return error <= min(tolerance * _rms(expected), left * leak)
-
-
-def _rms(values: Losses) -> float:
-    return float(np.sqrt(np.mean(values**2)))
+    return is_rounding(error, rms(expected), leak, forward.model.dtype)
 
 
 @torch.inference_mode()

@@ -25,17 +25,12 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
+from core.responses import answering_part
 from models.options.protocols import LETTERS
 
 _MOST_CHARS = 2_000  # maximum number of characters read at each end of a response
 VERSION = 3  # increase if a change here finds other choices in the same responses
 
-_THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-_END_OF_THOUGHT = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
-# Where a model goes on with the user's next message, which is no part of its answer.
-_NEXT_TURN = re.compile(
-    r"\n\n(?:Human|User) ?:|<\|(?:im_start|im_end|eot_id|end|endoftext|user)\|>"
-)
 _TAG = re.compile(r"</?[a-zA-Z]\w*>")
 _BOXED = re.compile(r"\\boxed\{\s*(?:\\(?:text|math)[a-z]*\s*\{)*([^{}]*)\}+")
 # Options may begin with signs ("> 5", "#2"), so remove only Markdown quote and heading marks.
@@ -119,9 +114,7 @@ def extract_choice(response: str, options: Sequence[str]) -> int | None:
 
 
 def _plain(response: str) -> str:
-    text = _THOUGHT.sub("", response)
-    text = _END_OF_THOUGHT.split(text)[-1]  # some servers omit the opening tag
-    text = _NEXT_TURN.split(text, maxsplit=1)[0]
+    text = answering_part(response)
     if len(text) > 2 * _MOST_CHARS:
         text = f"{text[:_MOST_CHARS]}\n…\n{text[-_MOST_CHARS:]}"
     text = unicodedata.normalize("NFKC", _TAG.sub("\n", text)).translate(_QUOTES)

@@ -61,7 +61,7 @@ class Forward:
     """
 
     def __init__(self, model: PreTrainedModel, fast: Fast | None = None) -> None:
-        self._model = model
+        self.model = model
         self._fused: Fused | None = None
         self._replayed: Replayed | None = None
         self.vocabulary = embedding_rows(model)
@@ -96,11 +96,6 @@ class Forward:
         """The means of head and body, for the record."""
         head = "chunked" if self._fused is None else fused_version()
         return {"head": head, "body": "eager" if self._replayed is None else "CUDA graphs"}
-
-    @property
-    def model(self) -> PreTrainedModel:
-        """The model that is run."""
-        return self._model
 
     @torch.inference_mode()
     def _losses(
@@ -142,9 +137,9 @@ class Forward:
     def send(self, array: Tokens) -> torch.Tensor:
         """Copy an array to the device; do not wait for the end of a copy to a GPU."""
         tensor = torch.from_numpy(array)
-        if self._model.device.type == "cuda":
+        if self.model.device.type == "cuda":
             tensor = tensor.pin_memory()
-        return tensor.to(self._model.device, non_blocking=True)
+        return tensor.to(self.model.device, non_blocking=True)
 
     def hidden(self, ids: torch.Tensor, **options: torch.Tensor) -> torch.Tensor:
         """Run the body on token ids, (rows, width), with ``options`` as further arguments.
@@ -162,7 +157,7 @@ class Forward:
 
     def run(self, ids: torch.Tensor, **options: object) -> Any:
         """Run the body, or the whole model if the head cannot run separately."""
-        body = self._model.base_model if self._head else self._model
+        body = self.model.base_model if self._head else self.model
         return body(input_ids=ids, **options)
 
     def nats(
@@ -202,10 +197,10 @@ class Forward:
     @torch.inference_mode()
     def _probe(self) -> None:
         """Test with a few tokens if the head can run separately and if the model is causal."""
-        ids = torch.arange(16, device=self._model.device).reshape(2, 8) % self.vocabulary
+        ids = torch.arange(16, device=self.model.device).reshape(2, 8) % self.vocabulary
         ids[1, :7] = ids[0, :7]
         try:
-            expected = self._model(input_ids=ids, use_cache=False)[0]
+            expected = self.model(input_ids=ids, use_cache=False)[0]
         except _FAILURES as error:
             raise ModelLoadError(f"the model does not run ({error!r})") from error
         tolerance = 1e-3 if expected.dtype.itemsize >= 4 else 5e-2
@@ -222,7 +217,7 @@ class Forward:
     @torch.inference_mode()
     def _quicken(self, fast: Fast) -> None:
         """Keep each fast kernel whose results equal those of the plain pass."""
-        ids = torch.arange(96, device=self._model.device).reshape(2, 48) % self.vocabulary
+        ids = torch.arange(96, device=self.model.device).reshape(2, 48) % self.vocabulary
         states = self._run_body(ids)
         try:
             if fast.fused is not None and self._linear is not None:
@@ -236,7 +231,7 @@ class Forward:
                 if all(_close(*pair, tolerance) for pair in found):
                     self._replayed = replayed
         except Exception as error:  # noqa: BLE001 - a foreign kernel raises errors of any class
-            _log.warning("%s: plain passes are used (%r)", type(self._model).__name__, error)
+            _log.warning("%s: plain passes are used (%r)", type(self.model).__name__, error)
 
     def _splits(self, ids: torch.Tensor, expected: torch.Tensor, tolerance: float) -> bool:
         try:

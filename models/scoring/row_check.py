@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
+import torch
 
 from core.errors import ModelLoadError, NotMeasurable
 from models.scoring.scorer import DeviceFull, Engine, Losses, Tokens
@@ -24,6 +25,22 @@ _TEXTS = (
 # Kernels round otherwise for batches of other shapes; a leak changes a loss by some percent.
 _TOLERANCES = {"float64": 1e-9, "float32": 1e-4}
 _LOW_PRECISION = 2e-2  # for dtypes of 16 bits or fewer, and for servers, whose dtype is unknown
+
+
+# Maximum error of rows that are run together, as a share of their size, and of the error without a
+# mask. The second pair is for 16-bit dtypes, whose rounding alone may reach a tenth of that error.
+_SHARES, _SHARES_OF_HALVES = (1e-4, 0.05), (5e-2, 0.25)
+
+
+def is_rounding(error: float, size: float, leak: float, dtype: torch.dtype) -> bool:
+    """Return True if an error (RMS) is small against the figures, and against that of a leak."""
+    of_size, of_leak = _SHARES if dtype.itemsize >= 4 else _SHARES_OF_HALVES
+    return error <= min(of_size * size, of_leak * leak)  # False for NaN
+
+
+def rms(values: Losses) -> float:
+    """Return the root of the mean square."""
+    return float(np.sqrt(np.mean(values**2)))
 
 
 def tolerance_of(dtype: str) -> float:

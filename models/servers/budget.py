@@ -20,10 +20,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from core.errors import BudgetReached, StorageError, UsageError
 from core.settings import Settings
+from core.storage.records import read_record
 from core.storage.store import Store, path_part
 from models.catalogue import ModelEntry
 
@@ -71,11 +72,14 @@ def cost_of(entry: ModelEntry, input_tokens: int, output_tokens: int) -> Cost:
 
 
 class Budget:
-    """The limits of a run's spending (None: no limit), shared by all its models and threads."""
+    """The limits of a run's spending (None: no limit), shared by all its models and threads.
+
+    ``spent`` is the cost so far; lost responses count with their estimated cost.
+    """
 
     def __init__(self, max_tokens: int | None = None, max_dollars: float | None = None) -> None:
         self.max_tokens, self.max_dollars = max_tokens, max_dollars
-        self._spent = Cost()
+        self.spent = Cost()
         self._in_flight: list[Cost] = []
         self._changed = threading.Condition()
 
@@ -83,11 +87,6 @@ class Budget:
     def of(cls, settings: Settings) -> Budget:
         """Return the budget of a run, from the settings."""
         return cls(settings.max_answer_tokens, settings.max_answer_dollars)
-
-    @property
-    def spent(self) -> Cost:
-        """Cost of this run so far; lost responses count with their estimated cost."""
-        return self._spent
 
     @property
     def is_limited(self) -> bool:
@@ -119,11 +118,11 @@ class Budget:
         """Replace a reserved maximum cost by the actual cost."""
         with self._changed:
             self._in_flight.remove(most)
-            self._spent += paid
+            self.spent += paid
             self._changed.notify_all()
 
     def _fits(self, most: Cost) -> bool:
-        total = sum(self._in_flight, self._spent + most)
+        total = sum(self._in_flight, self.spent + most)
         if self.max_tokens is not None and total.tokens > self.max_tokens:
             return False
         dollars = total.dollars or 0.0
@@ -132,13 +131,13 @@ class Budget:
     def __str__(self) -> str:
         left = []
         if self.max_tokens is not None:
-            tokens = max(0, self.max_tokens - self._spent.tokens)
+            tokens = max(0, self.max_tokens - self.spent.tokens)
             left.append(f"{tokens} of {self.max_tokens} tokens")
         if self.max_dollars is not None:
-            dollars = max(0.0, self.max_dollars - (self._spent.dollars or 0.0))
+            dollars = max(0.0, self.max_dollars - (self.spent.dollars or 0.0))
             left.append(f"{dollars:.6f} of {self.max_dollars} dollars")
         rest = f"; left: {' and '.join(left)}" if left else ""
-        return f"this run has spent {self._spent}{rest}"
+        return f"this run has spent {self.spent}{rest}"
 
 
 class Paid(BaseModel):
@@ -286,13 +285,8 @@ class AnswerCache:
         return f"{self.folder}/answers/{key[:2]}/{key}.json"
 
     def _read(self, path: str) -> Received:
-        try:
-            return Received.model_validate_json(self.store.read_bytes(path))
-        except ValidationError as error:
-            raise StorageError(
-                f"{self.store.url(path)} is not what tidemark writes for an answer; restore it, "
-                "or delete it to have the question asked, and paid, again"
-            ) from error
+        remedy = "restore it, or delete it to have the question asked, and paid, again"
+        return read_record(Received, self.store, path, "what tidemark writes for an answer", remedy)
 
     def _read_note(self, path: str) -> Paid | None:
         try:
@@ -303,8 +297,3 @@ class AnswerCache:
             return None  # another thread or run deleted the file: the response arrived
         except (ValueError, KeyError, TypeError) as error:
             raise StorageError(f"{self.store.url(path)} is damaged; delete it") from error
-
-
-def read_spending(store: Store, entry: ModelEntry) -> Spending:
-    """Return the total cost of an API model over all runs; see ``AnswerCache.spending``."""
-    return AnswerCache(store, entry).spending()

@@ -14,7 +14,7 @@ from typing import Any
 from core.errors import NotMeasurable
 from models.generation import Decoding, Generation, GenerationRequest
 from models.generation.batch import end_of_match
-from models.generation.local import GenerationIdentity, fill_prompt, prompt_tokens
+from models.generation.local import GenerationIdentity, prepare
 from models.scoring.text_model import TextModel
 from models.servers.http import RemoteClient
 
@@ -66,20 +66,15 @@ class CompletionGenerator:
                 pool.shutdown(wait=False, cancel_futures=True)
 
     def _write(self, request: GenerationRequest, decoding: Decoding) -> Generation:
-        is_chat = self._identity.is_chat
-        filled = fill_prompt(self._text_model, request.prompt, is_chat)
-        prompt = prompt_tokens(self._text_model, filled, is_chat)
-        if len(prompt) == 0:
-            return Generation(request.key, "", "error", 0, "empty")
-        limit = self._identity.room(len(prompt), decoding)
-        if limit is None:
-            return Generation(request.key, "", "error", 0, "too_long")
+        ready = prepare(self._identity, self._text_model, request, decoding)
+        if isinstance(ready, Generation):
+            return ready
         body = {
             "model": self._served_name,
-            "prompt": prompt.tolist(),
+            "prompt": ready.tokens.tolist(),
             "add_special_tokens": False,
             "seed": request.seed % _SEEDS,
-            "max_tokens": limit,
+            "max_tokens": ready.limit,
             "min_tokens": decoding.min_new_tokens,
             "temperature": decoding.temperature,
             "top_p": decoding.top_p,
@@ -87,10 +82,12 @@ class CompletionGenerator:
             "repetition_penalty": decoding.repetition_penalty,
         }
         try:
-            answer = self._client.ask("/v1/completions", body, 2**20 + _BYTES_PER_TOKEN * limit)
+            answer = self._client.ask(
+                "/v1/completions", body, 2**20 + _BYTES_PER_TOKEN * ready.limit
+            )
         except NotMeasurable as error:  # the server refuses this prompt, and may take others
             return Generation(request.key, "", "error", None, str(error))
-        return read_text(answer, request.key, filled[-_PROMPT_END:], decoding.stop)
+        return read_text(answer, request.key, ready.text[-_PROMPT_END:], decoding.stop)
 
 
 def read_text(answer: object, key: str, prompt: str, stop: str | None) -> Generation:

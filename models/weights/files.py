@@ -44,7 +44,6 @@ TOKENIZER_FILES = (
     "*.tiktoken",
 )
 WEIGHT_FILES = ("model*.safetensors", "model*.safetensors.index.json")
-PICKLE_FILES = ("pytorch_model*.bin", "pytorch_model*.bin.index.json")
 ADAPTER_FILES = (ADAPTER_CONFIG, _ADAPTER_WEIGHTS)
 PICKLED_ADAPTER = "adapter_model.bin"
 CODE_FILES = "*.py"

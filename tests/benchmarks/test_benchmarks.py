@@ -19,7 +19,8 @@ from benchmarks.scoring.shapes import SHAPES, make_model, make_texts, make_token
 from benchmarks.warehouse import generated_losses
 from benchmarks.warehouse import landing as warehouse
 from core.errors import ModelError
-from core.schemas.tables import LOSSES, validate
+from core.schemas.tables import LOSSES
+from core.schemas.validation import validate
 from crawlers.registry import list_sources
 
 

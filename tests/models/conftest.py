@@ -33,7 +33,8 @@ from transformers import (
 )
 
 from core.corpus.questions import Question
-from core.schemas.tables import LOSSES, validate
+from core.schemas.tables import LOSSES
+from core.schemas.validation import validate
 from core.settings import Settings
 from models.scoring.protocols import get_protocol
 from models.scoring.token_scorer import CausalLM

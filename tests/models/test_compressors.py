@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import NotMeasurable
-from core.schemas.tables import LOSSES, validate
+from core.schemas.tables import LOSSES
+from core.schemas.validation import validate
 from models.compression_methods import COMPRESSORS, Form, load_method
 from models.compressors import Compressor, cut
 from models.scoring.protocols import get_protocol

@@ -4,7 +4,8 @@ import math
 import pyarrow as pa
 import pytest
 
-from core.schemas.tables import LOSSES, validate
+from core.schemas.tables import LOSSES
+from core.schemas.validation import validate
 from models.fake import FakeScorer
 from models.scoring.protocols import get_protocol
 

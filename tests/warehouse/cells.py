@@ -1,9 +1,14 @@
 import datetime as dt
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from core.cells.losses import Cell
 from core.cells.record import CellRecord, Milestone, TokenizerFacts
 from core.corpus.partition import Partition
 from core.month import Month
+from core.storage.store import Store
+from warehouse.land.losses import Landed, Warehouse
 
 JANUARY = Partition("news", Month("2024-01"))
 CELL = Cell("org/model", "r1", JANUARY, "digest-1", "default", "scoring-1")
@@ -28,3 +33,9 @@ RECORD = CellRecord(
         Milestone(milestone=30, num_documents=1, nll_nats=4.5, num_chars=90, num_bytes=92),
     ),
 )
+
+
+def land_scored(warehouse: Warehouse, store: Store, cell: Cell, losses: pa.Table) -> Landed:
+    with store.writing(cell.path) as staged:
+        pq.write_table(losses, staged.path)
+    return warehouse.land_cells([cell])

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from core.cells.answers import AnswerCell
 from core.corpus.questions import QuestionSeal
-from core.schemas.tables import ANSWERS, QUESTIONS, validate
+from core.schemas.tables import ANSWERS, QUESTIONS
+from core.schemas.validation import validate
 from core.settings import Settings
 from core.storage.store import Store
 from warehouse.database.statements import Statements

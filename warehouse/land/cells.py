@@ -18,7 +18,8 @@ from core.cells.losses import Cell
 from core.cells.record import CellRecord, read_cell_record
 from core.errors import SchemaMismatch, TidemarkError
 from core.month import Month
-from core.schemas.tables import LOSSES, validate
+from core.schemas.tables import LOSSES
+from core.schemas.validation import validate
 from core.storage.store import Store
 from warehouse.database.statements import show
 from warehouse.land.landed import LandedCells, naive_utc, partition_key, read_parquet

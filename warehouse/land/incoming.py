@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from core.errors import CellConflict, SchemaMismatch, WarehouseError
-from core.schemas.tables import LOSSES, validate
+from core.schemas.tables import LOSSES
+from core.schemas.validation import validate
 from core.settings import MAX_NAME_BYTES
 from warehouse.database.lake import NAMES, WAREHOUSE, model_turn, partition_turn
 from warehouse.database.statements import Statements, show

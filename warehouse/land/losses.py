@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from core.cells.losses import Cell
-from core.cells.record import read_cell_record
 from core.corpus.partition import Seal, read_documents
 from core.errors import MalformedInput, SchemaMismatch, WarehouseError
-from core.schemas.tables import DOCUMENTS, DUPLICATES, MEDIA, validate
+from core.schemas.tables import DOCUMENTS, DUPLICATES, MEDIA
+from core.schemas.validation import validate
 from core.settings import Settings
 from core.storage.store import Store
 from warehouse.database.lake import NAMES, WAREHOUSE, Turns, partition_turn
@@ -102,15 +102,6 @@ class Warehouse:
         landed = self.find_landed(cells[0].model)
         groups = read_scored(self._store, cells, landed)
         return _add([self._land_scored(group) for group in groups])
-
-    def land_cell(self, cell: Cell, losses: pa.Table | None = None) -> Landed:
-        """Land the losses of one cell; see ``land_cells``."""
-        if losses is None:
-            return self.land_cells([cell])
-        record = read_cell_record(self._store, cell)
-        if self.find_landed(cell.model).has(cell, record):
-            return Landed(0, 0)
-        return self._land_scored((ScoredCell(cell, record, losses),))
 
     def _land_scored(self, group: tuple[ScoredCell, ...]) -> Landed:
         """Land cells in one transaction; if any cell is invalid, land them one by one."""
@@ -232,8 +223,7 @@ class Warehouse:
         table = DUPLICATES.empty_table()
         if self._store.exists(path):
             table = validate(read_parquet(self._store, path, "delete it"), DUPLICATES, path)
-        naive = pc.cast(table["found_at"], pa.timestamp("us"))  # the times stay in UTC
-        table = table.set_column(table.schema.get_field_index("found_at"), "found_at", naive)
+        table = _without_zone(table, "found_at")
         run = self._statements.run
 
         def land() -> None:
@@ -254,10 +244,7 @@ class Warehouse:
             [schema.field(name) for name in DOCUMENT_COLUMNS if name in schema.names]
         )
         batches = read_documents(self._store, seal, columns=columns.names)
-        table = pa.Table.from_batches(list(batches), schema=columns)
-        place = table.schema.get_field_index("event_time")
-        naive = pc.cast(table["event_time"], pa.timestamp("us"))  # the times stay in UTC
-        table = table.set_column(place, "event_time", naive)
+        table = _without_zone(pa.Table.from_batches(list(batches), schema=columns), "event_time")
         if seal.is_text:
             return table
         return table.append_column("num_chars", pa.repeat(pa.scalar(0), table.num_rows))
@@ -365,6 +352,12 @@ class Warehouse:
     def _empty_records(self) -> None:
         self._statements.run("empty_cell_costs")
         self._statements.run("empty_cell_milestones")
+
+
+def _without_zone(table: pa.Table, name: str) -> pa.Table:
+    """Return the table with the times of a column without a time zone; they stay in UTC."""
+    naive = pc.cast(table[name], pa.timestamp("us"))
+    return table.set_column(table.schema.get_field_index(name), name, naive)
 
 
 def _add(landings: Sequence[Landed]) -> Landed:

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 
 from core.cells.puzzles import CellStatus, PuzzleCell, PuzzleRecord, read_puzzle_record
 from core.errors import SchemaMismatch, StorageError
-from core.schemas.tables import PUZZLE_ANSWERS, PUZZLE_LIKELIHOODS, validate
+from core.schemas.tables import PUZZLE_ANSWERS, PUZZLE_LIKELIHOODS
+from core.schemas.validation import validate
 from core.settings import Settings
 from core.storage.store import Store
 from warehouse.database.statements import Statements

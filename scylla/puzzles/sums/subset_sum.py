@@ -7,22 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scylla.list_puzzle import ANY_ORDER, ONCE, ExactSum, count_sums
+from scylla.list_puzzle import ExactSum, count_sums
 
 _ASKED = range(4, 7)  # allowed numbers of summands in the answer
 
 
-class SubsetSum(ExactSum):
+class SubsetSum(ExactSum, chosen="one or more"):
     """A subset with a given sum, found by trying all subsets, small ones first."""
 
     title = "Subset Sum"
-    statement = (
-        "You are given a list of numbers $l$ and a number $k$. Choose one or more numbers of the "
-        "list whose sum is exactly $k$." + ONCE
-    )
-    answer_rule = ANY_ORDER.format("the chosen numbers")
-    level = 5
-    complexity = "O(2^N)"
     min_length = 6
     max_length = 16
     sizes = range(1, max_length + 1)

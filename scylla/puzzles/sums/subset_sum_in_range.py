@@ -4,21 +4,13 @@ Validity: 6 to 16 numbers; exactly one choice of 4 to 6 places has a sum between
 Of all sums of 4 to 6 numbers, a is the next smaller and b the next larger sum.
 """
 
-from scylla.list_puzzle import ANY_ORDER, ONCE, SumInRange
+from scylla.list_puzzle import SumInRange
 
 
-class SubsetSumInRange(SumInRange):
+class SubsetSumInRange(SumInRange, chosen="4, 5 or 6"):
     """4 to 6 numbers with a sum in an open interval, found by trying all such subsets."""
 
     title = "Subset Sum in Range"
-    statement = (
-        "You are given a list of numbers $l$ and two numbers $a$ and $b$. Choose 4, 5 or 6 "
-        "numbers of the list whose sum is greater than $a$ and less than $b$; a sum equal to $a$ "
-        "or $b$ does not count." + ONCE
-    )
-    answer_rule = ANY_ORDER.format("the chosen numbers")
-    level = 5
-    complexity = "O(2^N)"
     min_length = 6
     max_length = 16
     sizes = range(4, 7)

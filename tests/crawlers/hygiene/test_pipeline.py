@@ -22,7 +22,8 @@ from core.corpus.sealing import Ready, seal_partition
 from core.corpus.takedown import find_documents, forget_in_sidecars, forget_texts
 from core.errors import StorageError
 from core.month import Month
-from core.schemas.tables import DUPLICATES, validate
+from core.schemas.tables import DUPLICATES
+from core.schemas.validation import validate
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.contract import DROP_REASONS, Drop, Failure, Repeat, SourceInfo

@@ -19,7 +19,13 @@ from models.generation import Decoding, Generation, GenerationRequest
 from models.generation import cached_rows as growing_cache
 from models.generation.batch import StopText, TokenChoice
 from models.generation.cached_rows import RowModel, Rows
-from models.generation.local import LocalGenerator, generation_identity, load_generator
+from models.generation.local import (
+    LocalGenerator,
+    Prompted,
+    generation_identity,
+    load_generator,
+    prepare,
+)
 from models.scoring.scorer import Tokens
 from models.servers.budget import Budget
 from tests.models.conftest import SENTENCES, CopyOf, byte_level_bpe, llama_config, save_model
@@ -82,6 +88,14 @@ def theirs(folder: str, prompts: Sequence[str], options: dict[str, Any]) -> list
         )  # fmt: skip
         texts.append(tokenizer.decode(output[0][ids.shape[1] :], skip_special_tokens=True))
     return texts
+
+
+def tokens_of(generator: LocalGenerator, prompt: str) -> Tokens:
+    endless = replace(generator._identity, context=None)
+    request = GenerationRequest("", prompt, 0)
+    ready = prepare(endless, generator._text_model, request, Decoding(1))
+    assert isinstance(ready, Prompted)
+    return ready.tokens
 
 
 @pytest.mark.parametrize(
@@ -213,7 +227,7 @@ def test_a_prompt_that_a_model_breaks_on_has_a_reason(
 ) -> None:
     generator = load(folders["llama"], settings)
     whole = written(generator, asked(PROMPTS), SAMPLED)
-    (broken,) = generator._tokens("🙂")[:1]
+    (broken,) = tokens_of(generator, "🙂")[:1]
     model: Any = generator._rows.model
     with torch.no_grad():
         model.get_input_embeddings().weight[broken] = math.nan
@@ -229,7 +243,7 @@ def test_no_end_before_the_least_number_of_tokens(
     generator = load(folders["llama"], settings)
     (free,) = written(generator, asked(PROMPTS[:1]), Decoding(10))
     assert (free.finish, free.num_tokens) == ("length", 10)
-    generator._ends = sorted(set(generator._tokens(free.text).tolist()))
+    generator._ends = sorted(set(tokens_of(generator, free.text).tolist()))
     (ended,) = written(generator, asked(PROMPTS[:1]), Decoding(10))
     assert ended == Generation("0", "", "stop", 0)
     (late,) = written(generator, asked(PROMPTS[:1]), Decoding(10, min_new_tokens=4))
@@ -289,12 +303,12 @@ def test_what_is_said_in_a_thought_is_no_end(prompt: str, thought: str) -> None:
 def test_the_context_ends_a_text_and_refuses_a_prompt(llama: LocalGenerator) -> None:
     context = 64
     prompts = ["a" * 60, "a" * 64, "a" * 300, "x", ""]
-    lengths = [len(llama._tokens(each)) for each in prompts[:3]]
+    lengths = [len(tokens_of(llama, each)) for each in prompts[:3]]
     assert lengths[0] < context <= lengths[1] < lengths[2]
     found = written(llama, asked(prompts), Decoding(100, min_new_tokens=1))
     assert (found[0].finish, found[0].num_tokens) == ("length", context - lengths[0])
     assert [(each.finish, each.reason) for each in found[1:3]] == [("error", "too_long")] * 2
-    assert found[3].num_tokens == context - len(llama._tokens("x"))
+    assert found[3].num_tokens == context - len(tokens_of(llama, "x"))
     assert found[4].num_tokens == context - 1  # after the start token alone
 
 

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 from safetensors.torch import load_file, save_file
 
-from core.schemas.tables import LOSSES, validate
+from core.schemas.tables import LOSSES
+from core.schemas.validation import validate
 from core.settings import Settings
 from models.scoring import passes as blocks
 from models.scoring.passes import StreamRun, prefetched, read_blocks

@@ -17,7 +17,8 @@ from tokenizers import Tokenizer, processors
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from core.errors import BatchTooLarge, NotMeasurable
-from core.schemas.tables import LOSSES, validate
+from core.schemas.tables import LOSSES
+from core.schemas.validation import validate
 from core.settings import Settings
 from models.scoring import passes as blocks
 from models.scoring.forward import Forward

@@ -11,7 +11,7 @@ from core.settings import Settings
 from core.storage.store import Store
 from models.api import ApiAnswerer, ApiGenerator, connect, load_api_generator
 from models.catalogue import ModelEntry
-from models.servers.budget import Budget, Spending, read_spending
+from models.servers.budget import AnswerCache, Budget, Spending
 from simulator.faults import Fault, FaultKind
 from simulator.server import Web, serve_sites
 from simulator.sites.openai_api import KEY, MODEL, Site
@@ -45,7 +45,7 @@ class Api:
         return load_api_generator(self.entry(**fields), self.settings, budget or Budget())
 
     def spending(self) -> Spending:
-        return read_spending(self.store, self.entry(**PRICES))
+        return AnswerCache(self.store, self.entry(**PRICES)).spending()
 
     @property
     def num_kept(self) -> int:

@@ -34,7 +34,7 @@ from models.api import load_api_answerer
 from models.backends import identify, load_scorer
 from models.catalogue import add_model, parse_catalogue
 from models.options.protocols import LETTERS, get_answer_protocol, prompts_of
-from models.servers.budget import AnswerCache, Budget, read_spending
+from models.servers.budget import AnswerCache, Budget
 from simulator.server import Response
 from simulator.sites.openai_api import CONTEXT_TOKENS, KEY, Mishap, chosen_letter, refusal
 from tests.models.conftest import question
@@ -658,7 +658,7 @@ def test_two_machines_on_an_object_store_pay_once(api: Api, tmp_path: Path) -> N
         stores = [Store("s3://bucket/x", tmp_path / name, **keys) for name in ("one", "two")]
         stores[0]._fs.mkdir("bucket")
         pay_once_together(api, stores, questions(20))
-        spent = read_spending(stores[1], api.entry())
+        spent = AnswerCache(stores[1], api.entry()).spending()
         assert spent.cost.tokens == api.site.billed_tokens
         assert spent.num_lost == 0
 

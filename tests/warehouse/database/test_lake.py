@@ -149,7 +149,7 @@ def land_models(settings: Settings, models: Sequence[str]) -> None:
             warehouse.upsert_models([{"name": model, "cutoff": MODELS[model], **facts}])
             for seal, cell in cells_of(store, model):
                 warehouse.land_documents(seal)
-                warehouse.land_cell(cell)
+                warehouse.land_cells([cell])
     compare_texts(plan_comparisons(store, None, None), settings)
 
 

@@ -214,25 +214,6 @@ def assert_close(figure: float | None, expected: float | None, what: object) -> 
         assert figure == pytest.approx(expected, rel=1e-9, abs=1e-9), what
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("number", [4, 6, 7])
-def test_fit(number: int) -> None:
-    y, cutoffs = draw(number, members(number)), numbered(members(number))
-    fit, joint = fit_panel(y, cutoffs, months()), Joint(y, cutoffs, months())
-    for month, (value, error) in enumerate(joint.month_difficulties()):
-        assert_close(fit.difficulty[month], value, month)
-        assert_close(fit.difficulty_error[month], error, month)
-    for model in range(len(y)):
-        for name in ("gap", "growth"):
-            expected, found = joint.effect(model, name) or (None, None), getattr(fit, name)
-            assert_close(found.values[model], expected[0], (model, name))
-            assert_close(found.errors[model], expected[1], (model, name))
-            for other in range(model):
-                both = expected[0] is not None and joint.effect(other, name)
-                error = joint.difference_error(model, other, name) if both else None
-                assert_close(found.difference_errors[model, other], error, (model, other, name))
-
-
 @pytest.mark.parametrize(("number", "starts"), [(4, (12,)), (7, (5, 14, 23)), (6, (10, 19))])
 def test_fit_of_a_source_with_regimes(number: int, starts: tuple[int, ...]) -> None:
     y, cutoffs = draw(number, members(number)), numbered(members(number))

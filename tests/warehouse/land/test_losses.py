@@ -20,7 +20,7 @@ from core.month import Month
 from core.schemas.tables import DOCUMENTS, DUPLICATES, LOSSES
 from core.settings import Settings
 from core.storage.store import Store
-from tests.warehouse.cells import CELL, JANUARY, NOON
+from tests.warehouse.cells import CELL, JANUARY, NOON, land_scored
 from warehouse.database.lake import Turns
 from warehouse.database.writer import connected
 from warehouse.land import losses as losses_module
@@ -121,16 +121,19 @@ def test_a_large_file_lands_in_batches(settings: Settings, ask: Any, tmp_path: P
     assert row == {"num_documents": 300, "num_chunks": n, "nll_nats": 2.0 * n, "num_bytes": 3 * n}
 
 
-def test_own_cells_supersede_and_land_once(settings: Settings, losses: Any, ask: Any) -> None:
+def test_own_cells_supersede_and_land_once(
+    settings: Settings, store: Store, losses: Any, ask: Any
+) -> None:
     newer = Cell("org/model", "r2", JANUARY, "digest-2", "default", "scoring-1")
     with open_warehouse(settings) as warehouse:
         table = losses({"document_id": "d0"}, {"document_id": "d1"})
-        assert warehouse.land_cell(CELL, table) == Landed(1, 2)
-        assert warehouse.land_cell(CELL, table) == Landed(0, 0)
+        assert land_scored(warehouse, store, CELL, table) == Landed(1, 2)
+        assert land_scored(warehouse, store, CELL, table) == Landed(0, 0)
         rows = [{"document_id": name, "revision": "r2"} for name in ("d8", "d9")]
-        assert warehouse.land_cell(newer, losses(*rows)).num_rows == 2
+        assert land_scored(warehouse, store, newer, losses(*rows)).num_rows == 2
+        other = dataclasses.replace(newer, scoring="other")
         with pytest.raises(SchemaMismatch, match="another cell: .*revision=r1"):
-            warehouse.land_cell(newer.__class__(**{**vars(newer), "scoring": "other"}), table)
+            land_scored(warehouse, store, other, table)
     found = ask("select document_id from chunk_losses order by all")
     assert found == [{"document_id": "d8"}, {"document_id": "d9"}]
     [row] = ask("select revision, partition_digest, num_documents from internal.landed_cells")
@@ -143,13 +146,11 @@ def test_own_cells_are_read_from_the_data_root(
 ) -> None:
     with open_warehouse(settings) as warehouse:
         with pytest.raises(StorageError):
-            warehouse.land_cell(CELL)
+            warehouse.land_cells([CELL])
         store.write_bytes(CELL.path, b"torn")
         with pytest.raises(StorageError, match="score again"):
-            warehouse.land_cell(CELL)
-        with store.writing(CELL.path) as staged:
-            pq.write_table(losses({}), staged.path)
-        assert warehouse.land_cell(CELL) == Landed(1, 1)
+            warehouse.land_cells([CELL])
+        assert land_scored(warehouse, store, CELL, losses({})) == Landed(1, 1)
 
 
 def test_documents_land_without_text_and_carry_clusters_into_replicates(
@@ -159,7 +160,7 @@ def test_documents_land_without_text_and_carry_clusters_into_replicates(
     rows = losses({"document_id": "d0", "nll_nats": 1.0}, {"document_id": "d1", "nll_nats": 3.0})
     count = "select count(*) as n from internal.cell_replicates"
     with open_warehouse(settings) as warehouse:
-        warehouse.land_cell(CELL, rows)
+        land_scored(warehouse, store, CELL, rows)
         assert warehouse.land_documents(apart)
         assert not warehouse.land_documents(apart)
     assert ask(count) == [{"n": 200}]
@@ -239,8 +240,8 @@ def test_what_another_writer_of_a_lake_landed_meanwhile_lands_once(
     seal = seal_partition(store, JANUARY, Ready([documents({"d0": None})]))
     rows = losses({"document_id": "d0"})
     with open_warehouse(settings) as warehouse:
-        turns.meanwhile = lambda: warehouse.land_cell(CELL, rows)
-        assert warehouse.land_cell(CELL, rows) == Landed(0, 0)
+        turns.meanwhile = lambda: land_scored(warehouse, store, CELL, rows)
+        assert land_scored(warehouse, store, CELL, rows) == Landed(0, 0)
         turns.meanwhile = lambda: warehouse.land_documents(seal)
         assert not warehouse.land_documents(seal)
 

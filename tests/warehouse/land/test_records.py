@@ -14,7 +14,7 @@ from core.errors import MalformedInput, SchemaMismatch
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
-from tests.warehouse.cells import CELL, NOON, RECORD
+from tests.warehouse.cells import CELL, NOON, RECORD, land_scored
 from warehouse.land.losses import Landed, open_warehouse
 
 TABLES = ("cell_costs", "cell_milestones", "tokenizers")
@@ -26,7 +26,7 @@ def land_cell(settings: Settings, store: Store, losses: Any) -> Callable[..., La
         if record is not None:
             store.write_bytes(cell.record_path, record.to_json())
         with open_warehouse(settings) as warehouse:
-            return warehouse.land_cell(cell, losses(*rows))
+            return land_scored(warehouse, store, cell, losses(*rows))
 
     return land_cell
 

@@ -74,7 +74,7 @@ def made(tmp_path_factory: pytest.TempPathFactory, losses: Any) -> Path:
         warehouse.upsert_models([{"name": "control:x", "cutoff": Month("2023-01")}])
         warehouse.upsert_protocols([{"name": "default", "definition": json.dumps(COVERING)}])
         warehouse.land_documents(seal)
-        warehouse.land_cell(own_cell(seal))
+        warehouse.land_cells([own_cell(seal)])
         warehouse.land_losses(losses(*({"document_id": f"d{i}"} for i in range(8))), "rows")
     publish(settings)
     return home
@@ -181,7 +181,7 @@ def test_hostile_names_are_names(home: Path, losses: Any) -> None:
     [document] = pq.read_table(store.open(seal.parts[0]))["document_id"].to_pylist()[:1]
     write_own(store, cell, losses({"model": model, "document_id": document}))
     with open_warehouse(settings) as warehouse:
-        warehouse.land_cell(cell)
+        warehouse.land_cells([cell])
     shutil.copy(settings.scratch / "writer.duckdb", home / SNAPSHOT)  # without its checks
     assert set(names(home)) == {"cells_cover_partitions", "documents_add_up"}
 

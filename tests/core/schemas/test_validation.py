@@ -5,7 +5,8 @@ import pyarrow as pa
 import pytest
 
 from core.errors import SchemaMismatch
-from core.schemas.tables import ANSWERS, DOCUMENTS, DUPLICATES, LOSSES, MEDIA, QUESTIONS, validate
+from core.schemas.tables import ANSWERS, DOCUMENTS, DUPLICATES, LOSSES, MEDIA, QUESTIONS
+from core.schemas.validation import validate
 
 NOW = dt.datetime(2024, 3, 1, tzinfo=dt.UTC)
 ROWS: dict[str, tuple[pa.Schema, dict[str, Any]]] = {

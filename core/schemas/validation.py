@@ -1,0 +1,268 @@
+"""Validation of tables against the schemas of ``core.schemas.tables``."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from core.errors import SchemaMismatch
+from core.periods import HalfMonth, Week
+from core.schemas.tables import (
+    ANSWERS,
+    DOCUMENTS,
+    DUPLICATES,
+    LOSSES,
+    MEDIA,
+    PUZZLE_ANSWERS,
+    QUESTIONS,
+)
+from core.settings import MAX_NAME_BYTES
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A condition on rows; ``broken`` returns a boolean array, True for rows that violate it."""
+
+    says: str
+    broken: Callable[[pa.Table], pa.ChunkedArray]
+
+
+def _each(says: str, broken: Callable[..., pa.ChunkedArray], *columns: str) -> list[Rule]:
+    def rule(name: str) -> Rule:
+        return Rule(f"{name} must {says}", lambda t: broken(t[name]))
+
+    return list(map(rule, columns))
+
+
+_empty = partial(_each, "not be empty", lambda column: pc.equal(column, ""))
+_negative = partial(_each, "be >= 0", lambda column: pc.less(column, 0))
+
+
+def _too_long(*columns: str) -> list[Rule]:
+    says = f"have at most {MAX_NAME_BYTES} bytes"
+    return _each(says, lambda c: pc.greater(pc.binary_length(c), MAX_NAME_BYTES), *columns)
+
+
+def _too_large(limit: int, *columns: str) -> list[Rule]:
+    return _each(f"be below {limit}", lambda column: pc.greater_equal(column, limit), *columns)
+
+
+def _no_calendar_year(month: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.or_(pc.less(pc.year(month), 1), pc.greater(pc.year(month), 9999))
+
+
+def _length(column: str, says: str, of: str, count: Callable[..., pa.ChunkedArray]) -> Rule:
+    return Rule(f"{column} must be the {says}", lambda t: pc.not_equal(t[column], count(t[of])))
+
+
+def _odd_codec(table: pa.Table) -> pa.ChunkedArray:
+    formats = pc.binary_join_element_wise(table["media_kind"], table["codec"], " ")
+    return pc.invert(pc.is_in(formats, pa.array(["image grey8", "audio pcm_s16le"])))
+
+
+def _not_one_byte_a_pixel(table: pa.Table) -> pa.ChunkedArray:
+    width, height = (table[name].cast(pa.int64()) for name in ("width", "height"))
+    return pc.not_equal(table["num_bytes"], pc.multiply(width, height))
+
+
+def _half_a_sample(table: pa.Table) -> pa.ChunkedArray:
+    is_odd = pc.equal(pc.bit_wise_and(table["num_bytes"], 1), 1)
+    return pc.and_(pc.equal(table["media_kind"], "audio"), is_odd)
+
+
+def _odd_resolution(table: pa.Table) -> pa.ChunkedArray:
+    is_resolved = pc.equal(table["status"], "resolved")
+    answer = pc.is_valid(table["answer_index"])
+    lacks_time = pc.and_(is_resolved, pc.is_null(table["resolved_at"]))
+    return pc.or_(pc.xor(is_resolved, answer), lacks_time)
+
+
+def _no_first_day(table: pa.Table) -> pa.ChunkedArray:
+    source, month = table["source"], table["month"]
+    is_later = pc.not_equal(pc.day(month), 1)
+    is_between = pc.and_(is_later, pc.not_equal(pc.day(month), 16))
+    is_no_monday = pc.not_equal(pc.day_of_week(month), 0)
+    by_half = pc.if_else(pc.ends_with(source, f":{HalfMonth.kind}"), is_between, is_later)
+    return pc.if_else(pc.ends_with(source, f":{Week.kind}"), is_no_monday, by_half)
+
+
+_FIRST_OF_MONTH = Rule("month must be the first day of a month", _no_first_day)
+# These limits keep sums of the views within 64-bit integers, so that one absurd row cannot break
+# all queries. Even the loss of a chunk of 1 TiB is below 2^43 nats.
+_MAX_COUNT = 2**40
+_MAX_NATS = 2**46
+
+_RULES: dict[pa.Schema, list[Rule]] = {
+    DOCUMENTS: [
+        _FIRST_OF_MONTH,
+        *_empty("source", "document_id"),
+        *_negative("num_chars", "num_bytes"),
+        _length("num_bytes", "UTF-8 length of text", "text", pc.binary_length),
+        _length("num_chars", "length of text in code points", "text", pc.utf8_length),
+    ],
+    MEDIA: [
+        _FIRST_OF_MONTH,
+        *_empty("source", "document_id"),
+        Rule("media_kind and codec must be image and grey8, or audio and pcm_s16le", _odd_codec),
+        _length("num_bytes", "length of media", "media", pc.binary_length),
+        Rule("num_bytes must be width times height, of an image", _not_one_byte_a_pixel),
+        Rule("num_bytes must be even, of audio: a sample has two", _half_a_sample),
+    ],
+    LOSSES: [
+        *_empty("model", "source", "document_id", "protocol"),
+        *_too_long("model", "revision", "source", "document_id", "protocol"),
+        *_each("lie in the years 1 to 9999", _no_calendar_year, "month"),
+        _FIRST_OF_MONTH,
+        *_negative("chunk_index", "num_tokens", "num_chars", "num_bytes"),
+        *_too_large(_MAX_COUNT, "num_tokens", "num_chars", "num_bytes"),
+        *_negative("nll_nats"),
+        *_each("be finite", pc.is_inf, "nll_nats"),
+        *_too_large(_MAX_NATS, "nll_nats"),
+        Rule(
+            "nll_nats is missing, so reason must say why",
+            lambda t: pc.and_(
+                pc.is_null(t["nll_nats"], nan_is_null=True),
+                pc.equal(pc.fill_null(t["reason"], ""), ""),
+            ),
+        ),
+    ],
+    QUESTIONS: [
+        Rule(
+            "answer_index must name one of options",
+            lambda t: pc.or_(
+                pc.less(t["answer_index"], 0),
+                pc.greater_equal(t["answer_index"], pc.list_value_length(t["options"])),
+            ),
+        ),
+        Rule(
+            "a resolved question must have an answer_index and a resolved_at, another none",
+            _odd_resolution,
+        ),
+        *_empty("source", "question_id"),
+    ],
+    ANSWERS: [
+        Rule(
+            "chosen_index is missing, so reason must say why",
+            lambda t: pc.and_(pc.is_null(t["chosen_index"]), pc.is_null(t["reason"])),
+        ),
+    ],
+    PUZZLE_ANSWERS: [
+        *_negative("item"),
+        Rule(
+            "status is error, so reason must say why",
+            lambda t: pc.and_(pc.equal(t["status"], "error"), pc.is_null(t["reason"])),
+        ),
+    ],
+    DUPLICATES: [
+        _FIRST_OF_MONTH,
+        *_empty("source", "document_id"),
+        Rule(
+            "duplicate_of_month must lie before month",
+            lambda t: pc.greater_equal(t["duplicate_of_month"], t["month"]),
+        ),
+    ],
+}
+
+
+def validate(table: pa.Table, schema: pa.Schema, where: str = "table") -> pa.Table:
+    """Return ``table`` cast to ``schema``, with the columns of ``schema`` in order.
+
+    Missing optional columns are filled with NULL, but ``month`` and ``nll_nats`` of losses must be
+    present. Columns outside the schema are dropped. Numbers, texts and dates of any width are
+    accepted, but not converted into each other. ``where`` names the table in error messages.
+
+    Raises:
+        SchemaMismatch: the table does not fit; the message names column, row (from 0) and value.
+    """
+    table = _cast(table, schema, where)
+    for field in schema:
+        if not field.nullable:
+            _raise_first(table, pc.is_null(table[field.name]), f"{field.name} is required", where)
+    for rule in _RULES.get(schema, ()):
+        _raise_first(table, rule.broken(table), rule.says, where)
+    return table.cast(schema)
+
+
+def _cast(table: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
+    # In these two columns NULL has a meaning, so the columns must not be left out.
+    stated = {"month", "nll_nats"} if schema is LOSSES else set()
+    required = [field.name for field in schema if not field.nullable or field.name in stated]
+    missing = [name for name in required if name not in table.column_names]
+    if missing:
+        raise SchemaMismatch(
+            f"{where}: column {missing[0]!r} is missing; required columns: {', '.join(required)}"
+        )
+    for name in schema.names:
+        if table.column_names.count(name) > 1:
+            raise SchemaMismatch(f"{where}: column {name!r} is there more than once")
+    columns = [
+        _cast_column(table[field.name], field, where)
+        if field.name in table.column_names
+        else pa.nulls(table.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=pa.schema([f.with_nullable(True) for f in schema]))
+
+
+def _cast_column(column: pa.ChunkedArray, field: pa.Field, where: str) -> pa.ChunkedArray:
+    if column.null_count == len(column):  # pandas writes columns of only NULL as doubles
+        return pa.chunked_array([pa.nulls(len(column), field.type)])
+    expected = f"column {field.name!r} is {column.type}, expected {field.type}"
+    try:
+        cast = column.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        row = _first_uncastable(column, field.type)
+        raise SchemaMismatch(f"{where}: row {row}: {expected}: {error}") from error
+    if not _is_akin(column.type, field.type):
+        raise SchemaMismatch(f"{where}: row 0: {expected}")
+    return cast
+
+
+def _is_akin(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Return True if a cast keeps the kind of data; Arrow would even cast texts to numbers."""
+    if pa.types.is_dictionary(found):
+        found = found.value_type
+    number, binary = {"integer", "floating", "decimal"}, {"binary", "large_binary"}
+    text, day = {"string", "large_string", "string_view"}, {"date", "timestamp"}
+    for kinds, sources in ((number, number), (text, text | binary), ({"date"}, day | text)):
+        if _is_of(wanted, kinds):
+            return _is_of(found, sources)
+    return True
+
+
+def _is_of(type_: pa.DataType, kinds: set[str]) -> bool:
+    return any(getattr(pa.types, f"is_{kind}")(type_) for kind in kinds)
+
+
+def _first_uncastable(column: pa.ChunkedArray, type_: pa.DataType) -> int:
+    def fails(row: int) -> bool:
+        try:
+            column.slice(0, row + 1).cast(type_)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return True
+        return False
+
+    return bisect.bisect_left(range(len(column)), True, key=fails)
+
+
+def _raise_first(table: pa.Table, broken: pa.ChunkedArray, says: str, where: str) -> None:
+    row = pc.index(pc.fill_null(broken, False), True).as_py()
+    if row < 0:
+        return
+    names = (
+        "model", "source", "month", "document_id", "question_id", "chunk_index", "protocol",
+        "nll_nats", "num_tokens", "num_chars", "num_bytes", "answer_index",
+    )  # fmt: skip
+    known = (name for name in names if name in table.column_names)
+    shown = ", ".join(f"{name}={_shown(table[name][row])!r}" for name in known)
+    raise SchemaMismatch(f"{where}: row {row}: {says} ({shown})")
+
+
+def _shown(value: pa.Scalar) -> object:
+    # Convert dates to text, since Arrow has dates in years that Python's ``date`` does not support.
+    return str(value.cast(pa.string())) if pa.types.is_date(value.type) else value.as_py()
