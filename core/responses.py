@@ -8,7 +8,8 @@ _THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL 
 _END_OF_THOUGHT = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
 # Where a model goes on with the user's next message, which is no part of its answer.
 _NEXT_TURN = re.compile(
-    r"\n\n(?:Human|User) ?:|<\|(?:im_start|im_end|eot_id|end|endoftext|user)\|>"
+    r"\n(?:#{1,3} ?)?(?:Human|User|Instruction) ?:|</s>|(?<=\S)\s*\[/?INST\]"
+    r"|<(?:start|end)_of_turn>|<\|(?:im_start|im_end|eot_id|end|endoftext|user)\|>"
 )
 
 

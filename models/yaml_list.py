@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import yaml
 
 from core.errors import MalformedInput
+
+_MERGE = "tag:yaml.org,2002:merge"
+
+
+class _Loader(yaml.SafeLoader):
+    """Loader without merge keys, of which a kilobyte may stand for gigabytes."""
+
+    def flatten_mapping(self, node: Any) -> None:
+        merges = [key for key, _ in node.value if key.tag == _MERGE]
+        if merges:
+            raise yaml.MarkedYAMLError(
+                problem="a merge key (<<); write its keys out", problem_mark=merges[0].start_mark
+            )
+        super().flatten_mapping(node)
 
 
 def parse_yaml_list(data: bytes, where: str) -> list[object]:
@@ -13,8 +29,8 @@ def parse_yaml_list(data: bytes, where: str) -> list[object]:
     Raise MalformedInput, which begins with ``where``, for other data.
     """
     try:
-        records = yaml.safe_load(data)
-    except (yaml.YAMLError, ValueError, AttributeError, LookupError) as error:
+        records = yaml.load(data, _Loader)  # noqa: S506 - a safe loader
+    except (yaml.YAMLError, ValueError, AttributeError, LookupError, OverflowError) as error:
         # Impossible dates, and numbers of thousands of digits, are no YAMLError.
         raise MalformedInput(f"{where} is not YAML: {error}") from error
     except RecursionError:

@@ -7,6 +7,7 @@ download that is resumed later starts again with the new file (``If-Range``).
 
 from __future__ import annotations
 
+import contextlib
 import email.utils
 import hashlib
 import logging
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import IO
 from urllib.parse import urlsplit
 
+import h11
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -69,6 +71,7 @@ def run_server(settings: Settings, host: str, port: int, names: Sequence[str] = 
     uvicorn.run(
         report_server(Store(settings.home), sorted(own - {"", "0.0.0.0", "::"})),  # noqa: S104
         http=LimitedProtocol,
+        ws="none",
         host=host,
         port=port,
         log_level="error",  # uvicorn warns of each malformed request
@@ -109,7 +112,9 @@ def _with_headers(app: ASGIApp) -> ASGIApp:
                 message["headers"] = [*message["headers"], *added]
             await send(message)
 
-        await app(scope, receive, send_with_headers)
+        # The client may break the protocol, such as in its request's body, before the response.
+        with contextlib.suppress(h11.LocalProtocolError):
+            await app(scope, receive, send_with_headers)
 
     return wrapped
 

@@ -19,8 +19,11 @@ from core.progress import duration
 
 # Width of tables in piped output, in columns; the library rich would use 80.
 _PIPED_WIDTH = 200
-# Control characters, except tab and newline, and characters that change the text's direction.
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# Control characters, except tab and newline, characters that change the text's direction, and lone
+# surrogates, which no output can encode.
+_CONTROLS = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 class VisibleConsole(Console):

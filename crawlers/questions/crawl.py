@@ -55,11 +55,19 @@ def one_line(text: str) -> str:
     return " ".join(clean(text).split())
 
 
-# Words that are added to a question when its outcome is known.
+# Words that are added to a question when its outcome is known. Before that, "resolves to YES if".
 _OUTCOME = re.compile(
-    r"[(\[]\s*resolved\b[^)\]\n]{0,60}[)\]]|^resolved\s?[:–-]"
+    r"[(\[]\s*(?:closed,? )?resolved\b[^)\]\n]{0,60}[)\]]|^resolved\s?[:–-]"
     r"|\bquestion (?:was|has been|is now|got) (?:resolved|closed) (?:as|to|with)\b"
-    r"|\b(?:was|has been) resolved (?:as|to) [\"'“]?(?:yes|no|true|false|(?-i:[A-Z0-9]))",
+    r"|\b(?:was|has been|has|already) resolved (?:as|to) "
+    r"[\"'“]?(?:yes|no|true|false|(?-i:[A-Z0-9]))"
+    r"|(?<!if )(?<!if this )(?<!if the )\b(?:question|market|this)(?: (?:has|is|was|now|already))?"
+    r" resolved (?:(?:as|to) )?[\"'“]?(?:yes|no|true|false|n/a|positively|negatively)\b"
+    r"|(?:[(\[–—] ?resolves|(?:[:.?—–-] ?|^)resolved) (?:as |to )?[\"'“]?(?-i:YES|NO|N/A)\b"
+    r"[\"'”]?(?=[.!]?\s*(?:[)\]]|$))"
+    r"|^(?:update|edit|resolution|outcome|result|final (?:answer|result))\s?[:–-]\s?"
+    r"(?:resolved )?[\"'“]?(?:yes|no|true|false)\b"
+    r"(?!,? (?:if|when|unless|provided|in case)|\. ?\d)",
     re.IGNORECASE | re.MULTILINE,
 )
 

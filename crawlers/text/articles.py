@@ -85,13 +85,16 @@ class _Writer:
     def __init__(self) -> None:
         self._done: list[str] = []
         self._pieces: list[str] = []  # text pieces of the current block
+        self._has_words = False  # True if a piece is more than space
         self._gap = ""  # line breaks to insert before the next block
         self._mark = ""  # list mark to insert before the next block
         self._counters: list[int | None] = []  # last item number per open list; None for bullets
         self._is_pre = False
 
     def add_text(self, text: str) -> None:
-        self._pieces.append(text.replace(_BREAK, ""))  # decoded text may contain _BREAK
+        text = text.replace(_BREAK, "")  # decoded text may contain _BREAK
+        self._pieces.append(text)
+        self._has_words = self._has_words or bool(text.strip())
 
     def add_tag(self, name: str, is_closing: bool) -> None:
         kind = _KIND.get(name, "inline")
@@ -103,7 +106,7 @@ class _Writer:
             self._end_block("\n" if is_inner else "\n\n")
             self._count(name, is_closing)
         elif kind == "cell":
-            if not is_closing and any(piece.strip() for piece in self._pieces):
+            if not is_closing and self._has_words:
                 self._pieces.append(" | ")
         elif name == "br":
             self._pieces.append("\n" if self._is_pre else _BREAK)
@@ -135,6 +138,7 @@ class _Writer:
         """End the current block; at least the line breaks ``gap`` precede the next block."""
         text = "".join(self._pieces)
         self._pieces.clear()
+        self._has_words = False
         if self._is_pre:
             text = text.strip("\n").rstrip()
         else:
@@ -147,6 +151,8 @@ class _Writer:
 
 
 MAX_CHARS = 1_000_000  # maximum characters of HTML; articles have fewer than 200,000
+_CHUNK = 2**14  # characters that libxml2 reads before it stops at an error of the reader
+MAX_DEPTH = 1000  # of open elements, all of which libxml2 visits at each end tag; browsers: 512
 
 _LEFT_OUT = frozenset({
     "applet", "aside", "audio", "button", "canvas", "del", "dialog", "embed", "fieldset",
@@ -188,7 +194,8 @@ _LINK_SHARE = 0.8  # a block counts as links if this share of its text is linked
 def to_text(html: str) -> str:
     """Return the text of an article's HTML as blocks, separated by blank lines.
 
-    Raise ItemUnavailable: ``too_large`` (more than MAX_CHARS characters) or ``parse_error``.
+    Raise ItemUnavailable: ``too_large`` (more than MAX_CHARS characters), or ``parse_error``, also
+    for more than MAX_DEPTH open elements.
     """
     if len(html) > MAX_CHARS:
         raise ItemUnavailable("too_large", f"{len(html)} characters of HTML, at most {MAX_CHARS}")
@@ -197,7 +204,8 @@ def to_text(html: str) -> str:
         return ""
     parser = etree.HTMLParser(target=_Reader(), recover=True)
     try:
-        parser.feed(html)
+        for start in range(0, len(html), _CHUNK):
+            parser.feed(html[start : start + _CHUNK])
         blocks: list[str] = parser.close()
     except etree.LxmlError as error:
         raise ItemUnavailable("parse_error", f"HTML that cannot be read: {error}") from error
@@ -215,12 +223,16 @@ class _Reader:
     def __init__(self) -> None:
         self._blocks: list[str] = []
         self._parts: list[str] = []  # text pieces of the current block
+        self._num_open = 0
         self._num_left_out = 0  # depth within excluded elements; 0: text is kept
         self._num_links = 0
         self._link_chars = 0
         self._is_pointing = False  # True if the last block linked to other articles
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        self._num_open += 1
+        if self._num_open > MAX_DEPTH:
+            raise ItemUnavailable("parse_error", f"more than {MAX_DEPTH} open elements")
         if self._num_left_out or tag in _LEFT_OUT or _is_left_out(attributes):
             if not self._num_left_out:
                 self._separate(tag)
@@ -233,6 +245,7 @@ class _Reader:
             self._end_block()
 
     def end(self, tag: str) -> None:
+        self._num_open -= 1
         if self._num_left_out:
             self._num_left_out -= 1
         elif tag == "a":

@@ -189,6 +189,7 @@ _RST_NAME = re.compile(
 )
 _RST_TARGET = re.compile(r"\.\. _`?([^:`\n]{1,200})`?:")
 _RST_REPLACEMENT = re.compile(r"\.\. \|([^|\n]{1,200})\| (?:replace::[ \t]*(.*)|\w+::.*)")
+_MAX_REPLACEMENT = 200  # characters; a longer one, put in often, would fill the memory
 _RST_SUBSTITUTION = re.compile(r"\|([^\s|][^|]{0,100})\|_{0,2}")
 _RST_TABLE_RULE = re.compile(r"\s*(?:=+(?:\s+=+)+|\+[-=+]+\+)\s*")
 
@@ -317,8 +318,8 @@ class _RstReader(_Reader):
         for line in lines:
             if target := _RST_TARGET.match(line):
                 self._names.add(target[1].lower())
-            elif replacement := _RST_REPLACEMENT.match(line):
-                self._replacements[replacement[1].lower()] = replacement[2] or ""
+            elif (new := _RST_REPLACEMENT.match(line)) and len(new[2] or "") <= _MAX_REPLACEMENT:
+                self._replacements[new[1].lower()] = new[2] or ""
         self._is_cut = False  # in a removed directive or comment, and in its indented lines
         self._is_code = False
         self._is_after_directive = False

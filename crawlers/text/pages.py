@@ -19,7 +19,7 @@ from crawlers.text import articles
 from crawlers.text.cleaning import normalise
 from crawlers.web.values import load_json, read_time
 
-ARTICLE = "//article | //main[not(.//article)]"
+ARTICLE = "//article[not(ancestor::article)] | //main[not(.//article) and not(ancestor::main)]"
 MAX_CHARS = 8_000_000  # of a page; scripts make up most of it
 _MAX_NODES = 10_000  # of a page's JSON-LD
 _META = {

@@ -97,6 +97,7 @@ _TOKEN = re.compile(
     r"|(?P<break>\n[ \t]*\n)",
     re.MULTILINE,
 )
+_NO_NUMBER = re.compile(r"&(?=#[0-9]{1000})")  # too long for int()
 _SPACES = re.compile("[ \t\xa0]{2,}|[\t\xa0]")
 # A space that an author typed before a comma or full stop looks like a hole.
 _SLIP = re.compile(r"(?<=[\w)\]\"”’]) (?=[,.](?:$|\ufdd0| (?!\.)))", re.MULTILINE)
@@ -126,7 +127,7 @@ def to_text(
         raise _parse_error(f"longer than {MAX_CHARS} characters")
     text = _Scanner(strip_marks(_COMMENT.sub("", wikitext)), shown_templates).scan()
     text = "\n".join(map(_without_quotes, text.split("\n")))
-    text = _SPACES.sub(" ", html.unescape(text))
+    text = _SPACES.sub(" ", html.unescape(_NO_NUMBER.sub("", text)))
     text = _SLIP.sub("", text)
     filled = ((line.strip(), fill(line.strip()).strip()) for line in text.split("\n"))
     # A line whose only content is gone is no break between paragraphs.

@@ -29,22 +29,24 @@ from core.responses import answering_part
 from models.options.protocols import LETTERS
 
 _MOST_CHARS = 2_000  # maximum number of characters read at each end of a response
-VERSION = 3  # increase if a change here finds other choices in the same responses
+VERSION = 4  # increase if a change here finds other choices in the same responses
 
 _TAG = re.compile(r"</?[a-zA-Z]\w*>")
 _BOXED = re.compile(r"\\boxed\{\s*(?:\\(?:text|math)[a-z]*\s*\{)*([^{}]*)\}+")
-# Options may begin with signs ("> 5", "#2"), so remove only Markdown quote and heading marks.
-_MARKUP = re.compile(r"^(?:\s*>+(?:\s+(?!\d)|\Z))+|^\s*#+\s+|[*_`$\u200b\ufeff]+", re.MULTILINE)
+# Options may begin with signs ("> 5", "#2"), so remove only Markdown marks with a space behind.
+_MARKUP = re.compile(
+    r"^(?:\s*>+(?:\s+(?!\d)|\Z))+|^\s*#+\s+|^\s*[-–•]\s+(?=\D)|[*_`$\u200b\ufeff]+", re.MULTILINE
+)
 _QUOTES = str.maketrans("“”„‘’", '"""\'\'')
 
-_NAMED = r"(?:options?|outcomes?|choices?|letters?|answers?)"
-_WHY = r"(?:because|since|given|due|based|which|as the|with)\b"
+_NAMED = r"(?:options?|outcomes?|choices?|letters?|answers?|opción|opção|opzione)"
+_WHY = r"(?:because|since|given|due|based|which|as the|with|i (?:think|guess|believe|suppose))\b"
 # Nouns for an answer. The stated option follows nearby on the same line.
 _ANSWER = (
     rf"\b(?:{_NAMED}|prediction|pick|guess|forecast|response|selection|vote|bet"
     r"|réponse|antwort|respuesta|resposta|risposta)\b"  # French, German, Spanish and so on
 )
-_IS = r"(?:\b(?:is|are|be|was|remains|est|ist|es|é)\b(?:\s*:)?|:|=|->|→)"
+_IS = r"(?:\b(?:is|are|be|was|remains|est|ist|lautet|es|é|è)\b(?:\s*:)?|:|=|->|→)"
 _NOT = r"(?:not|never|cannot|neither|nor|hardly)\b|\w+n't\b"
 _SAYS = (
     rf"\b(?:i|i'd|we|i'll|i'm|let's)\s(?:(?!{_NOT}|doubt)\w+\s){{0,3}}?"
@@ -52,9 +54,11 @@ _SAYS = (
     r"|guessing|bet|lean|leaning|vote|answer|go|going|forecast|opt)\b"
     r"(?:\s(?:on|for|to|towards?|that|with|it|is|it's|will|be|the|most|likely|answer)\b)*:?"
     r"|\b(?:it|that)(?:'s|\s(?:is|will\sbe|would\sbe))"
-    r"|\bif\s(?:i|we)\s(?:had\sto|must|have\sto)\s(?:choose|pick|guess|bet|decide|answer)"
+    r"|\bif\s(?:(?:i|we)\s(?:had\sto|must|have\sto)|forced\sto)\s(?:choose|pick|guess|bet|decide|answer)"
     r"(?:\s(?:one|an?\s\w+|between\sthem))?(?:\s?[:,]|\s?->)(?:\sit\swould\sbe)?"
-    r"|\b(?:unlikely|improbable|impossible|(?:ruled|rule)\sout),?\s(?:so|hence|thus|therefore),?(?=\s)"
+    r"|\bje\s(?:choisis|dirais|penche\spour|pense\sque\sc'est)|(?<!no\s)\b(?:elijo|escojo|creo\sque\ses)"
+    r"|\bich\s(?:wähle|nehme|tippe\sauf|denke,?|glaube,?|würde\ssagen:?)"
+    r"|(?<!not\s)(?<!n't\s)\b(?:unlikely|improbable|impossible|(?:ruled|rule|is)\sout)[,;]?\s(?:so|hence|thus|therefore),?(?=\s)"
     r"|(?:\A|(?<=\n))(?:probably|(?:most\s)?likely|final)\b:?"
 )
 _CALLED = (
@@ -65,13 +69,13 @@ _SURELY = r"(?:(?:most|very)?\s?(?:probably|likely|definitely|clearly|certainly|
 _BEST = (
     r"(?:is|seems|looks|appears)\s(?:to\sbe\s)?"
     r"(?:my\b|the\s(?:most\s(?:likely|probable|plausible)|likeliest|best|correct|right)"
-    r"|(?:most|more)\s(?:likely|probable|plausible)|likeliest|likely|correct|right|best)"
+    r"|(?:most|more)\s(?:likely|probable|plausible)|likeliest|likelier|likely|correct|right|best)"
     r"(?!\s(?:not|wrong|false|incorrect|unlikely|to\s(?:fail|be\s(?:wrong|false))))"
 )
 
 
 # Words that state the following letter or option text as the answer.
-_STATES = rf"(?:{_CALLED}|{_SAYS})\s*{_SURELY}(?:the\s)?(?:{_NAMED}\s)?[\"']?"
+_STATES = rf"(?:{_CALLED}|{_SAYS})\s*{_SURELY}(?:(?:the|la|die|donc)\s)?(?:{_NAMED}\s)?[\"']?"
 
 # Words that cancel the statement after them: doubt, a condition, or another rank.
 _FILLING = (
@@ -131,7 +135,10 @@ def _patterns(count: int) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[
     ends = r"(?![\w+&'-]|[./]\w)"
     bracketed = rf"[(\[{{\"'](?P<%s>[{letters}])[)\]}}\"']"
     delimited = rf"(?P<%s>[{letters}])(?=\s*(?:[):;!?\n]|[.,](?!\w)|\Z)|\s(?:\(|[-–—]\s|{_WHY}))"
-    rejected = rf"(?!\s(?:is|seems|looks|was)\s(?:{_NOT}|less|un\w+|wrong|incorrect|out)\b)"
+    rejected = (
+        rf"(?!\s(?:is|seems|looks|was)\s(?:{_NOT}|less|un\w+|wrong|incorrect|out)\b"
+        r"|\s(?:(?:ist|est|es)\s(?:nicht|un\w+|fal\w+|fau\w+|im\w+|peu)|n'est|no\ses)\b)"
+    )
     upper = letters.replace("A", "").replace("I", "")
     # A letter before a word must be upper case, and not A or I, which are also words.
     bare = rf"(?-i:(?P<%s>[{upper}])){ends}{rejected}" if upper else r"(?P<%s>(?!))"
@@ -139,7 +146,10 @@ def _patterns(count: int) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[
     before = rf"{_STATES}(?:{one})"
     starts = rf"(?:\A|(?<=\n)|(?<=[.,;:!?]\s)|\b(?:that|so|and|think|{_NAMED})\s)"
     likely = rf"{starts}(?:{_NAMED}\s)?\(?(?-i:(?P<l3>[{letters}]))\)?[.,]?\s{_BEST}"
-    last = rf"(?<=\n)[(\[\"']?(?:{_NAMED}[\s:]+)?\(?(?P<l4>[{letters}])[)\]\"']?[.!]?\Z"
+    alone_before = rf"(?<!\n[{letters}]\n)(?<!\A[{letters}]\n)"  # a list of letters is no answer
+    last = (
+        rf"(?<=\n){alone_before}[(\[\"']?(?:{_NAMED}[\s:]+)?\(?(?P<l4>[{letters}])[)\]\"']?[.!]?\Z"
+    )
     leading = rf"[(\[\"']?(?:{_NAMED}\s)?\(?(?P<letter>[{letters}])"
     follows = rf"(?:[)\]\"']+[.:,;]?|[.:;](?!\w))(?:\s|\Z)|,?\s{_WHY}|\s(?:[-–—]\s|\()|\n|\Z"
     alone = rf"[\W_]*(?:the\s)?(?:{_NAMED}[\s:]+)?[\W_]*(?P<letter>[{letters}])[\W_]*"

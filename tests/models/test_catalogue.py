@@ -179,6 +179,8 @@ BOMB = "\n".join(f"- &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 
         "- &a0 x\n" + BOMB,
         "- &a0 {name: a, location: b}\n" + BOMB.replace("- &a29", "- {name: &a29") + "}",
         "- {[a]: b}",
+        "- {name: a, location: b, context: " + "1:" * 5_000 + "1.5}",
+        "- &a {name: a, location: b}\n- {<<: *a, name: c}",
     ],
     ids=itertools.count(),
 )

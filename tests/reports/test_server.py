@@ -181,6 +181,21 @@ def test_connections_above_the_limit_are_closed(
         assert len(limited.server_state.connections) == 2
 
 
+def test_a_request_that_breaks_the_protocol_leaves_no_traceback(
+    limited: uvicorn.Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "HEAD_S", 600)
+    records: list[logging.LogRecord] = []
+    monkeypatch.setattr(logging.getLogger("uvicorn.error"), "handle", records.append)
+    with connect(limited) as client:
+        client.sendall(
+            b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
+        )
+        assert client.recv(100).startswith(b"HTTP/1.1 400")
+        wait_for(lambda: not limited.server_state.tasks)
+    assert [record.getMessage() for record in records if record.exc_info] == []
+
+
 def test_the_log_has_few_lines_a_minute() -> None:
     record = logging.LogRecord("name", logging.ERROR, "", 0, "text", (), None)
     log = SparseLog()

@@ -29,7 +29,9 @@ NUMBERS: list[tuple[int | None, int | None, list[str]]] = [
         "twenty-"]),
     (7, 7, [
         "The answer is 7.\n\nHuman: and now?\n\nThe answer is 8.",
-        "The answer is 7<|im_end|>\n<|im_start|>user\nThe answer is 9."]),
+        "The answer is 7<|im_end|>\n<|im_start|>user\nThe answer is 9.",
+        "The answer is 7</s>[INST] The answer is 9", "The answer is 7\nUser: The answer is 9",
+        "The answer is 7<end_of_turn>\n<start_of_turn>user\nThe answer is 9."]),
     (None, 7, [
         "The answer for k=3 is 7", "The answer is the 3rd number in the sorted list, which is 7.",
         "The answer is approximately 7"]),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cli.terminal.console import VisibleConsole, escape_log, progress_bars
+from cli.terminal.console import VisibleConsole, escape_log, out, progress_bars
 from core import progress
 
 HOSTILE = "a\x1b]0;title\x07\u202eb"
@@ -16,6 +16,11 @@ def test_the_console_shows_control_characters() -> None:
     file = io.StringIO()
     VisibleConsole(file=file, markup=False, width=200).print(HOSTILE, f"{HOSTILE}\n")
     assert file.getvalue() == f"{SHOWN} {SHOWN}\n\n"
+
+
+def test_half_a_character_is_shown_too(capfd: pytest.CaptureFixture[str]) -> None:
+    out.print("\ud800")
+    assert capfd.readouterr().out == "\\ud800\n"
 
 
 def test_progress_and_warnings_show_control_characters(capfd: pytest.CaptureFixture[str]) -> None:

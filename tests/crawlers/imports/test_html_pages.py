@@ -7,6 +7,7 @@ from core.errors import UsageError
 from core.storage.store import Store
 from crawlers.imports.html_pages import import_pages
 from crawlers.imports.texts import ImportOptions
+from crawlers.text.pages import read_page
 
 PROSE = "The council met on Monday and agreed on the budget of the town for the coming year. " * 3
 
@@ -60,3 +61,9 @@ def test_deeply_nested_pages_end(tmp_path: Path, store: Store) -> None:
     (tmp_path / "x.html").write_text(page(meta, nested), encoding="utf-8")
     with pytest.raises(UsageError):
         import_pages(tmp_path, "quora", store, ImportOptions())
+
+
+def test_an_article_within_an_article_is_read_once() -> None:
+    html = "<article><p>Text</p><article><p>Comment</p></article></article>"
+    assert read_page(html).text == "Text\n\nComment"
+    assert read_page(html.replace("article", "main")).text == "Text\n\nComment"

@@ -102,7 +102,7 @@ def test_hostile_pages_take_no_more_memory_than_their_length_allows() -> None:
         "to_text('<p ' + 'a=1 ' * (MAX_CHARS // 4 - 1) + '>')\n"
         "print((peak() - before) // 1024)"
     )
-    pieces = ["<div>", "<p a=1 b=2>x", "\U0001f600<p>"]
+    pieces = ["<div></div>", "<p a=1 b=2>x", "\U0001f600<p>"]
     command = [sys.executable, "-c", code, *pieces]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=REPOSITORY)
     assert int(done.stdout) < 200, "MiB"
@@ -111,3 +111,9 @@ def test_hostile_pages_take_no_more_memory_than_their_length_allows() -> None:
 def test_a_page_beyond_the_cap_is_too_large() -> None:
     with refused("too_large", "at most 1000000"):
         to_text("x" * (MAX_CHARS + 1))
+
+
+def test_elements_nested_too_deep_are_a_parse_error() -> None:
+    assert to_text("<b>" * 900 + "x" + "</b>" * 900) == "x"
+    with refused("parse_error", "more than 1000 open elements"):
+        to_text("<b>" * 10_000 + "</i>" * 10_000)

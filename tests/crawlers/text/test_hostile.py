@@ -42,6 +42,11 @@ def count_defects(text: str) -> None:
         count(text)
 
 
+def read_article(text: str) -> None:
+    with contextlib.suppress(ItemUnavailable):
+        articles.to_text(text)
+
+
 def read_page(text: str) -> None:
     with contextlib.suppress(ItemUnavailable):
         wikitext.to_text(text)
@@ -54,7 +59,7 @@ def read_paper(text: str) -> None:
 
 
 PIECES: list[tuple[Callable[[str], object], list[str]]] = [
-    (articles.to_text, [
+    (read_article, [
         "<div>", "<b><i><a>", "<p>", "<ul><li>", "<table><tr><td>", "<", "<!--", "&amp;&#x41;",
         "&aaaaaaaa;", "</p></div>", "<a><p></a>", "<h1><p>", "<script><!--<script>", "<![CDATA[",
         "<?x ", "<figure><p>", '<!DOCTYPE x [<!ENTITY a "&b;&b;">]>', "<p>Related: <a>", " \t\n",
@@ -63,6 +68,7 @@ PIECES: list[tuple[Callable[[str], object], list[str]]] = [
     (post_to_text, [
         "<", "<p ", '<p "', '"a', "<!--", "<script>", "<ul><li>x", "</ul>", "&a", "&#9", "<td>x",
         "</script", "<title>x</title ", """<a href="x'>""", "<pre>\n", "<br>", "<p      ",
+        "<td>", "<td> ",
     ]),
     (clean, ["\u0301\u0316", "<!--", "<script>", "<script ", "<b ", "&amp;", "&#", "x", "<", "b>"]),
     (read_page, [
@@ -101,9 +107,11 @@ WHOLE: list[tuple[Callable[[str], object], str]] = [
     (clean, "<" * (SIZE // 3) + "b>" * (SIZE // 3)),
     (clean, "<b " + "=" * SIZE),
     (clean, "<b" + " " * SIZE),
-    (articles.to_text, '<p class="' + "a " * (SIZE // 2) + '">x'),
-    (articles.to_text, "<p " + "a=1 " * (SIZE // 4) + ">x"),
-    (articles.to_text, "<" + "b" * SIZE),
+    (read_article, "<b>" * (SIZE // 3) + "</i>" * (SIZE // 4)),
+    (read_page, "&#" + "9" * SIZE),
+    (read_article, '<p class="' + "a " * (SIZE // 2) + '">x'),
+    (read_article, "<p " + "a=1 " * (SIZE // 4) + ">x"),
+    (read_article, "<" + "b" * SIZE),
 ]
 
 

@@ -142,3 +142,8 @@ def test_what_is_no_text_is_refused(content: bytes, reason: str) -> None:
 )  # fmt: skip
 def test_which_file_is_the_readme(paths: list[str], expected: str | None) -> None:
     assert find_readme(paths) == expected
+
+
+def test_a_long_replacement_is_not_put_in() -> None:
+    text = ".. |a| replace:: " + "x" * 1000 + "\n\n|a| |a| |a|\n"
+    assert read_readme("README.rst", text.encode()) == "|a| |a| |a|"

@@ -197,3 +197,7 @@ def test_an_apostrophe_beside_marks_of_type_stays(wikitext: str, text: str) -> N
 def test_files_and_categories_are_taken_out_in_every_language() -> None:
     hidden = "[[Datei:A.jpg|mini|b]][[Kategorie:C]][[Fichier:D.png]][[Catégorie:E]][[Archivo:F]]"
     assert to_text(f"a{hidden}b") == "ab"
+
+
+def test_a_number_too_long_to_be_a_character_stays() -> None:
+    assert to_text("a &#" + "9" * 5000 + "; &#65;") == "a #" + "9" * 5000 + "; A"

@@ -36,6 +36,15 @@ def chosen(response: str, options: tuple[str, ...] = OPTIONS) -> str | None:
             "La réponse est B", "La réponse est B.", "Die Antwort ist B", "La respuesta es (B)",
             "The answer is B\n\nHuman: Sure?\n\nThe answer is A", "B<|im_end|>\nA",
             "[[B]]", "I'd bet on B over A", "Between A and B, I'd go for B.",
+            "B</s>[INST] The answer is A", "B [/INST] The answer is A",
+            "B<end_of_turn>\n<start_of_turn>user\nThe answer is A",
+            "The answer is B\nUser: Sure?\nThe answer is A", "B\n\n### Human: The answer is A",
+            "B\n\n### Instruction:\nThe answer is A", "- B. No", "– B) No", "• B: No", "- No",
+            "- A is unlikely.\n- B is the most likely.", "B, I think", "If forced to choose, B",
+            "A seems unlikely; therefore B", "A is out, so B", "B is likelier than A",
+            "La bonne réponse est la B", "La réponse est donc B.", "Je choisis B", "Je dirais B.",
+            "Die richtige Antwort lautet B.", "Ich wähle B", "Ich denke, B", "Elijo B",
+            "La respuesta correcta es la opción B", "La risposta corretta è la B",
         ]),
         (OPTIONS, "C", [
             "I think C", "I think C.", "I would choose C", "I'd go with option C.",
@@ -119,7 +128,9 @@ def test_the_letter_that_is_chosen(
         "I do not think B", "I would not choose B.", "I think B is less likely than the others.",
         "Plan B is the best", "Vitamin C is good", "A. Yes\nB. No\nC. Not before June",
         "The answer is X.", "E", "The answer is C++.", "Both are possible", "No idea.",
-        "No, I can't say.", "Yes or no, that is the question",
+        "No, I can't say.", "Yes or no, that is the question", "- A\n- B", "- A. Yes\n- B. No",
+        "Ich denke, C ist falsch", "La réponse n'est pas B", "No creo que es B",
+        "A is not impossible; so B", "A isn't unlikely, so B", "If forced to choose, B or C",
     ],
 )  # fmt: skip
 def test_what_is_no_choice_is_not_made_one(response: str) -> None:
