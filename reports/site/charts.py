@@ -44,6 +44,10 @@ _NUMBER = re.compile(r"-?\d+\.\d{2,}")
 # What readers of screens do not need, since the page describes each chart, and what draws nothing.
 _ATTRIBUTE = re.compile(r' (?:(?:role|aria-[a-z]+|class|pointer-events)="[^"]*"|opacity="1")')
 _CLIP = re.compile(r'<clipPath id="([^"]+)">(.*?)</clipPath>')
+_CLIPPED = re.compile(r' clip-path="url\(#([^)]+)\)"([^>]*>)((?:<(?:path|line) [^>]*/>)*)</g>')
+_BOX = re.compile(  # a rectangle, or a rule
+    r'(?:d="M|translate\()([-\d.]+),([-\d.]+)(?:h|\)" x2=")([-\d.]+)(?:v|" y2=")([-\d.]+)'
+)
 _GROUP = re.compile(r"</?g\b[^>]*>")
 _EMPTY = re.compile(r'<path(?: [a-z-]+="[^"]*")* (?:d="M[\d.,-]+h0v[\d.]+h0Z"|display="none")/>')
 _FONT = "system-ui, sans-serif"
@@ -131,7 +135,37 @@ def _slim(svg: str) -> str:
         plain = _LINE.sub(lambda line: f' d="{_relative(line[1])}"', _ATTRIBUTE.sub("", match[0]))
         return _EMPTY.sub("", _NUMBER.sub(lambda number: f"{float(number[0]):.1f}", plain))
 
-    return _without_plain_groups(_with_clips_once(_TAG.sub(slim_tag, svg)))
+    return _without_plain_groups(_with_clips_once(_TAG.sub(slim_tag, _without_needless_clips(svg))))
+
+
+def _without_needless_clips(svg: str) -> str:
+    """Do not clip lines, areas and rectangles that stay inside: clips are slow to draw."""
+    size = re.compile(r' width="([\d.]+)" height="([\d.]+)"')
+    sizes = {name: size.search(body) for name, body in _CLIP.findall(svg)}
+
+    def keep(found: re.Match[str]) -> str:
+        inside = sizes[found[1]]
+        points = [_points(shape) for shape in re.findall(r"<[^>]+>", found[3])]
+        if inside is None or None in points:
+            return found[0]
+        ends = [point for each in points for point in each or ()]
+        is_needless = all(
+            0 <= x <= float(inside[1]) and 0 <= y <= float(inside[2]) for x, y in ends
+        )
+        return f"{found[2]}{found[3]}</g>" if is_needless else found[0]
+
+    return _CLIPPED.sub(keep, svg)
+
+
+def _points(shape: str) -> list[tuple[float, float]] | None:
+    """Return corners of a path of lines, a rectangle or a rule; None of another shape."""
+    if line := _LINE.search(shape):
+        pairs = (point.split(",") for point in line[1].rstrip("Z")[1:].split("L"))
+        return [(float(x), float(y)) for x, y in pairs]
+    if box := _BOX.search(shape):
+        x, y, width, height = map(float, box.groups())
+        return [(x, y), (x + width, y + height)]
+    return None
 
 
 def _with_clips_once(svg: str) -> str:

@@ -173,7 +173,7 @@ class Site:
 
 
 # Views that take seconds, and that several queries read.
-_SHARED = ("headline", "model_difference")
+_SHARED = ("model_difference",)
 
 
 def of_name(

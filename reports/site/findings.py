@@ -7,9 +7,12 @@ only where its interval overlaps no other. Otherwise a title says what cannot be
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from core.month import Month
 
 Row = Mapping[str, Any]
 MAX_Q = 0.05
@@ -85,8 +88,11 @@ def source_finding(rows: Sequence[Row], source: str) -> str:
     return f"{len(worse)} of {len(tested)} models predict {source} worse after their cutoff"
 
 
-def cutoff_finding(row: Row) -> str:
-    """Return where the losses of a model place its cutoff, and whether its maker says so."""
+def cutoff_finding(row: Row, num_models: int) -> str:
+    """Return where the losses of a model place its cutoff, and whether its maker says so.
+
+    ``num_models`` have a measured and a stated cutoff: Bonferroni's correction is over them.
+    """
     ends = [row["estimated_cutoff_low"], row["estimated_cutoff_high"]]
     if None in ends:
         return "No cutoff can be told from the losses"
@@ -95,9 +101,22 @@ def cutoff_finding(row: Row) -> str:
     if row["stated_cutoff"] is None:
         return f"{place}; none is stated"
     stated = str(row["stated_cutoff"])[:7]
-    if first <= stated <= last:
-        return f"{place}, as stated" if first == last else f"{place}; {stated} is stated"
-    return f"{place}, {'later' if stated < first else 'earlier'} than the stated {stated}"
+    if first == stated == last:
+        return f"{place}, as stated"
+    low, high, told = (Month(each).index for each in (first, last, stated))
+    if max(low - told, told - high) <= _margin(high - low + 1, num_models):
+        return f"{place}; {stated} is stated"
+    return f"{place}, {'later' if told < low else 'earlier'} than the stated {stated}"
+
+
+def _margin(num_months: int, num_tests: int) -> float:
+    """Return by how many months Bonferroni's correction widens each end of a month's interval.
+
+    Hansen 2000: squares are at most x more with probability (1 - exp(-x/2))^2. An interval would
+    grow as x if squares grew evenly; twice that holds in simulated worlds, where they do not.
+    """
+    limit, single = (-2 * math.log1p(-math.sqrt(1 - MAX_Q / num)) for num in (num_tests, 1))
+    return 2 * num_months * (limit / single - 1)
 
 
 def costs_finding(rows: Sequence[Row]) -> str:
@@ -142,20 +161,19 @@ def _sources(number: int) -> str:
     return "1 source" if number == 1 else f"{number} sources"
 
 
-def difficulty_finding(rows: Sequence[Row]) -> str:
-    """Return whether the months of a source became harder or easier for language models.
+def difficulty_finding(rows: Sequence[Row], num_sources: int) -> str:
+    """Return whether a source's last month is hard for language models.
 
-    Only the interval of the last month against zero, the mean over months, is judged.
+    It is tested against zero, the mean over months. Bonferroni's correction is over the sources.
     """
-    told = [row for row in rows if row["difficulty_low"] is not None]
+    told = [row for row in rows if row["p_value"] is not None]
     if not told:
         return "How hard the months are cannot be told yet"
     last = told[-1]
     when = str(last["month"])[:7]
-    if last["difficulty_low"] > 0:
-        return f"{when} is harder than the average month"
-    if last["difficulty_high"] < 0:
-        return f"{when} is easier than the average month"
+    if last["p_value"] * num_sources <= MAX_Q:
+        how = "harder" if last["difficulty"] > 0 else "easier"
+        return f"{when} is {how} than the average month"
     return f"{when} is as hard as the average month, as far as can be told"
 
 

@@ -75,7 +75,7 @@ def _plane(site: Site) -> Figure | None:
          "title": "gap, bits per byte (lower: more robust)"}  # fmt: skip
     points = rows.select("model", "bits_per_byte_after", "bits_per_byte_gap").rows()
     named = with_room(points, 700, 360)[:MAX_LABELS]
-    error = {"mark": {"type": "rule", "color": SOFT, "opacity": 0.6}, "encoding": {
+    error = {"mark": {"type": "rule", "color": SOFT, "strokeOpacity": 0.6}, "encoding": {
         "x": x, "y": {**y, "field": "bits_per_byte_gap_low"},
         "y2": {"field": "bits_per_byte_gap_high"},
     }}  # fmt: skip

@@ -62,7 +62,7 @@ def _months(site: Site) -> Figure | None:
         "encoding": {
             "x": x,
             "y": {"field": "source", "type": "nominal", "title": None},
-            "opacity": {"field": "share", "aggregate": "mean", "type": "quantitative",
+            "fillOpacity": {"field": "share", "aggregate": "mean", "type": "quantitative",
                         "scale": {"domain": [0, 1], "range": [0.15, 1]}, "legend": None},
             "color": {"value": PALETTE[0]},
         },

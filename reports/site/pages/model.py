@@ -38,10 +38,12 @@ def _curves(site: Site, name: str) -> Figure | None:
     if rows["month"].n_unique() < MIN_MONTHS:
         return None
     sources = sorted(set(rows["source"].to_list()))
-    board = site.query("board", protocol=site.protocol)[1].filter(pl.col("model") == name)
+    board = site.query("board", protocol=site.protocol)[1]
+    own = board.filter(pl.col("model") == name)
     title = "A compressor has no cutoff" if is_control(name) else "No cutoff can be told yet"
-    if not is_control(name) and board.height:
-        title = cutoff_finding(board.row(0, named=True))
+    if not is_control(name) and own.height:
+        num_dated = board["estimated_cutoff", "stated_cutoff"].drop_nulls().height
+        title = cutoff_finding(own.row(0, named=True), num_dated)
     return Figure(
         f"model-{slug(name)}-curves",
         title,

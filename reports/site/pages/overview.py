@@ -139,7 +139,7 @@ def lanes(key: str, names: list[str], months: list[dt.date]) -> dict[str, Any]:
         "spec": {"width": 780, "height": LANE_HEIGHT, "layer": [
             {
                 "transform": [once],
-                "mark": {"type": "rect", "color": PALETTE[0], "opacity": 0.35, "clip": True},
+                "mark": {"type": "rect", "color": PALETTE[0], "fillOpacity": 0.35, "clip": True},
                 "encoding": {
                     "x": {"field": "measured_begin", "type": "temporal"},
                     "x2": {"field": "measured_end"},
@@ -147,7 +147,7 @@ def lanes(key: str, names: list[str], months: list[dt.date]) -> dict[str, Any]:
             },
             {
                 "transform": [{"filter": "datum.is_after"}],
-                "mark": {"type": "area", "color": PALETTE[1], "opacity": 0.4, "clip": True},
+                "mark": {"type": "area", "color": PALETTE[1], "fillOpacity": 0.4, "clip": True},
                 "encoding": {"x": x, "y": y, "y2": {"datum": 0}},
             },
             {

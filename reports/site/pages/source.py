@@ -69,7 +69,7 @@ def _difficulty(site: Site, name: str) -> Figure | None:
     if not shown:
         return None
     band = {
-        "mark": {"type": "area", "color": SOFT, "opacity": 0.18},
+        "mark": {"type": "area", "color": SOFT, "fillOpacity": 0.18},
         "encoding": {
             "x": x,
             "y": {"field": "difficulty_low", "type": "quantitative", "title": _BITS},
@@ -81,7 +81,7 @@ def _difficulty(site: Site, name: str) -> Figure | None:
         "Zero is the mean over months. Black: for language models, with its 95 % interval. A "
         "compressor has learned nothing, and old models were trained before all of these months."
     )
-    title = difficulty_finding(rows.to_dicts())
+    title = difficulty_finding(rows.to_dicts(), len(site.sources))
     chart = {"width": 780, "height": 220, "layer": layers}
     return Figure(f"source-{slug(name)}-difficulty", title, about, sql, rows, chart=chart)
 
@@ -189,7 +189,7 @@ def level_lines(
     colours = dict(zip(labelled, PALETTE, strict=False))
     return {"width": 700, "height": 320, "layer": [
         {"transform": [{"filter": {"field": "model", "oneOf": list(others)}}],
-         "mark": {"type": "line", "color": SOFT, "strokeWidth": 0.7, "opacity": 0.4},
+         "mark": {"type": "line", "color": SOFT, "strokeWidth": 0.7, "strokeOpacity": 0.4},
          "encoding": {"x": x, "y": y, "detail": {"field": "model"}, "tooltip": tooltip}},
         {"transform": [{"filter": is_labelled}],
          "mark": {"type": "line", "strokeWidth": 1.6},

@@ -1,10 +1,27 @@
 -- Each model of the board against the next one.
-with board as (
+with levels as (
+    select
+        model,
+        source,
+        avg(bits_per_byte) as bits_per_byte
+    from internal.compared_cells
+    group by model, source
+),
+
+ranks as (
+    select
+        model,
+        rank() over (order by avg(bits_per_byte)) as rank
+    from levels
+    group by model
+),
+
+board as (
     select
         model,
         lead(model) over (order by rank, model) as other,
         rank
-    from headline
+    from ranks
 ),
 
 pairs as (

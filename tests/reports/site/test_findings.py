@@ -30,8 +30,10 @@ def test_a_cutoff_is_compared_with_the_stated_one() -> None:
         ("2024-04-01", f"{place}, earlier than the stated 2024-04"),
         (None, f"{place}; none is stated"),
     ):
-        assert findings.cutoff_finding({**row, "stated_cutoff": stated}) == told
-    alone = {**row, "estimated_cutoff_high": "2024-01-01", "stated_cutoff": "2024-01-01"}
-    assert findings.cutoff_finding(alone) == "The losses place the cutoff in 2024-01, as stated"
+        assert findings.cutoff_finding({**row, "stated_cutoff": stated}, 1) == told
+    alone = {name: "2024-01-01" for name in [*row, "stated_cutoff"]}
+    assert findings.cutoff_finding(alone, 1) == "The losses place the cutoff in 2024-01, as stated"
     unknown = {**alone, "estimated_cutoff_low": None}
-    assert findings.cutoff_finding(unknown) == "No cutoff can be told from the losses"
+    assert findings.cutoff_finding(unknown, 1) == "No cutoff can be told from the losses"
+    among_many = findings.cutoff_finding({**row, "stated_cutoff": "2023-11-01"}, 50)
+    assert among_many == f"{place}; 2023-11 is stated"  # by chance, one of 50 is as far away

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from core.month import Month
 from reports.site import answer_findings as answers
 from reports.site import findings
 from reports.site.build import opened_site
@@ -78,15 +79,35 @@ def _interval(dice: np.random.Generator, has_effect: bool) -> tuple[float, float
     return middle - 1.96, middle + 1.96
 
 
-def _last_month(dice: np.random.Generator, has_effect: bool) -> list[Row]:
-    low, high = _interval(dice, has_effect)
-    return [{"month": "2024-06-01", "difficulty_low": low, "difficulty_high": high}]
+def _last_months(num: int, dice: np.random.Generator, has_effect: bool) -> list[Row]:
+    """The last month of each source."""
+    p_values = _p_values(dice, num, has_effect)
+    return [{"month": "2024-06-01", "difficulty": dice.choice([-1, 1]), "p_value": p}
+            for p in p_values]  # fmt: skip
 
 
-def _cutoff(dice: np.random.Generator, has_effect: bool) -> list[Row]:
-    low, high = (f"20{20 + round(end):02d}-01-01" for end in _interval(dice, has_effect))
-    stated = "2020-01-01"
-    return [{"estimated_cutoff_low": low, "estimated_cutoff_high": high, "stated_cutoff": stated}]
+def _cutoffs(num: int, dice: np.random.Generator, has_effect: bool) -> list[Row]:
+    """Steps by one standard deviation after month 100, dated as in Hansen 2000, at known levels.
+
+    ``lost`` is how much worse each month fits than the best one. With an effect, the first model's
+    maker states a month four years too early.
+    """
+    months = np.arange(-100, 101)
+    noise = np.cumsum(dice.standard_normal((num, 2, 100)), axis=2)
+    noise = np.concatenate([noise[:, 0, ::-1], np.zeros((num, 1)), noise[:, 1]], axis=1)
+    fits = 2 * noise - np.abs(months)
+    rows = []
+    for i, lost in enumerate(fits.max(axis=1, keepdims=True) - fits):
+        inside = months[lost <= 7.35]
+        found = {"estimated_cutoff_low": inside[0], "estimated_cutoff_high": inside[-1],
+                 "stated_cutoff": -48 * (has_effect and i == 0)}  # fmt: skip
+        rows.append({key: (Month("2020-01") + int(each)).first_day for key, each in found.items()})
+    return rows
+
+
+def _titles_of_site(find: Callable[[Row, int], str]) -> Callable[[list[Row]], str]:
+    """Return a function that joins the titles of a site with a page per row."""
+    return lambda rows: " | ".join(find(row, len(rows)) for row in rows)
 
 
 def _scores(dice: np.random.Generator, has_effect: bool) -> list[Row]:
@@ -119,8 +140,13 @@ CASES: dict[str, tuple[Callable[[list[Row]], str], str, World]] = {
     "plane": (findings.plane_finding, "The raw gap of", partial(_gaps, 8)),
     "pairs": (findings.neighbours_finding, "apart", partial(_pairs, 9)),
     "contamination": (findings.contamination_finding, "predicted better", partial(_suspects, 50)),
-    "difficulty": (findings.difficulty_finding, "than the average", _last_month),
-    "cutoff": (lambda rows: findings.cutoff_finding(rows[0]), "than the stated", _cutoff),
+    "difficulty": (
+        _titles_of_site(lambda row, num: findings.difficulty_finding([row], num)),
+        "than the average", partial(_last_months, 8),
+    ),
+    **{f"cutoffs of {n} models": (
+        _titles_of_site(findings.cutoff_finding), "than the stated", partial(_cutoffs, n)
+    ) for n in (1, 12)},
     "puzzles of a model": (answers.puzzle_finding, "Generalises", _scores),
     "gap of puzzles": (answers.valley_finding, "are worse", partial(_valleys, 6)),
     "level of the gap": (answers.levels_finding, "largest", partial(_valleys, 6)),
