@@ -19,8 +19,8 @@ import numpy as np
 from benchmarks.measure import Contender, Report, Timing, say
 from benchmarks.scoring.footprint import largest_resident_size
 from core.storage.store import Store
-from crawlers.imports.dating import Dating
-from crawlers.imports.sets import SetOptions, import_set
+from crawlers.imports.options import ImportOptions
+from crawlers.imports.sets import import_set
 
 _ROOT = Path(__file__).resolve().parents[1]
 _SHARES = (0.1, 0.3, 1.0)
@@ -85,8 +85,8 @@ def _write(path: Path, megabytes: int) -> int:
 def _import(path: Path) -> tuple[float, float, int]:
     began, cpu_began = time.perf_counter(), time.process_time()
     with TemporaryDirectory(prefix="tidemark-bench-") as home:
-        scratch = Path(home) / "work"
-        found = import_set([path], "bench", Store(home), scratch, SetOptions(Dating()))
+        options = ImportOptions(scratch=Path(home) / "work")
+        found = import_set([path], "bench", Store(home), options)
         assert found.seals and not found.failures
         seconds = time.perf_counter() - began, time.process_time() - cpu_began
     return *seconds, largest_resident_size()

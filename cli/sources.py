@@ -1,4 +1,4 @@
-"""Commands that crawl and import; docs/adr/0007-direct-commands.md states their use of Prefect."""
+"""Commands that crawl; docs/adr/0007-direct-commands.md states their use of Prefect."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
@@ -18,7 +18,6 @@ from cli.terminal.options import (
     FirstMonth,
     LastMonth,
     Sources,
-    read_columns,
     settings_for_tasks,
     settings_of,
     window,
@@ -29,15 +28,9 @@ from core.periods import parse_period
 from core.storage.store import Store
 
 if TYPE_CHECKING:
-    from core.corpus.partition import Partition, Seal
+    from core.corpus.partition import Seal
 
 sources_app = typer.Typer(no_args_is_help=True, help="The sources of text.")
-
-SourceName = Annotated[str, Option(help="Name of the source to import as.", metavar="NAME")]
-GivenMonth = Annotated[str | None, Option(help="Month of the content.", metavar="YYYY-MM")]
-TextFormat = Literal["auto", "json-list", "jsonl", "parquet", "folder"]
-Undated = Annotated[bool, Option("--undated", help="The content has no month.")]
-Replace = Annotated[bool, Option("--replace", help="Seal as the next version of a sealed month.")]
 
 
 def crawl_command(
@@ -111,120 +104,6 @@ def record_command(
     store = Store(settings.home, settings.scratch)
     found = record(source, parse_period(month), folder, store, settings, limit)
     out.print(f"{folder}: {found}", soft_wrap=True)
-
-
-def import_texts_command(
-    context: typer.Context,
-    path: Annotated[Path, Argument(help="A file or a folder of texts.")],
-    source: SourceName,
-    month: GivenMonth = None,
-    undated: Undated = False,
-    format: Annotated[TextFormat, Option(help="How the texts are stored.")] = "auto",
-    clean: Annotated[
-        bool, Option("--clean", help="Clean like crawled text. Default: keep every character.")
-    ] = False,
-    min_chars: Annotated[int, Option(min=1, help="Drop texts of fewer characters.")] = 100,
-    regime: Annotated[
-        str | None,
-        Option(metavar="LABEL", help="How the texts came about, if months differ in it."),
-    ] = None,
-    field: Annotated[
-        list[str] | None,
-        Option(
-            help="Field of yours that has our field, such as text=content. Repeat for several.",
-            metavar="FIELD=NAME",
-        ),
-    ] = None,
-    replace: Replace = False,
-) -> None:
-    """Import your own texts as one sealed partition.
-
-    Formats: json-list (a list of strings, as Uncheatable Eval publishes), jsonl (objects with a
-    `text`), parquet (a `text` column), folder (one text a file). Records that are empty, shorter
-    than --min-chars or longer than TIDEMARK_MAX_DOCUMENT_BYTES are dropped and counted. --clean
-    also drops duplicates. --field names the fields text, id, title, url, date, language, licence
-    and category. If a file is malformed, the command fails and writes nothing.
-    """
-    from crawlers.imports.texts import ImportOptions, import_texts
-
-    partition = _partition(source, month, undated)
-    settings = settings_of(context)
-    chosen = ImportOptions(
-        format=format,
-        clean=clean,
-        min_chars=min_chars,
-        regime=regime,
-        max_document_bytes=settings.max_document_bytes,
-        replace=replace,
-        names=read_columns(field),
-    )
-    _print_import(import_texts(path, partition, Store(settings.home, settings.scratch), chosen))
-
-
-def import_html_command(
-    context: typer.Context,
-    folder: Annotated[Path, Argument(help="A folder of pages, saved from a browser.")],
-    source: SourceName,
-    replace: Replace = False,
-) -> None:
-    """Import web pages that you saved; each month of their dates becomes a sealed partition.
-
-    A page states its date and title in JSON-LD or meta elements, and its text in <article> or
-    <main>. Texts are cleaned, and repeated ones dropped. Nothing is requested, so no permission is
-    needed; whether you may use the pages is between you and the site.
-    """
-    from crawlers.imports.html_pages import import_pages
-    from crawlers.imports.texts import ImportOptions
-    from crawlers.registry import list_all_sources, load_crawler
-
-    settings = settings_of(context)
-    known = source in list_all_sources()
-    licence = load_crawler(source).INFO.licence if known else "LicenseRef-unknown"
-    chosen = ImportOptions(
-        clean=True,
-        licence=licence,
-        max_document_bytes=settings.max_document_bytes,
-        replace=replace,
-    )
-    store = Store(settings.home, settings.scratch)
-    for seal in import_pages(folder, source, store, chosen):
-        _print_import(seal)
-
-
-def import_media_command(
-    context: typer.Context,
-    path: Annotated[Path, Argument(help="A file or a folder of images, or of recordings.")],
-    source: SourceName,
-    month: GivenMonth = None,
-    undated: Undated = False,
-    replace: Replace = False,
-) -> None:
-    """Import your own images or recordings as one sealed partition, to be scored as bytes.
-
-    Images (PNG, JPEG, WebP, GIF) become greyscale patches of 64 rows and 128 columns, up to 16 per
-    image. Recordings (WAV, FLAC, Ogg, MP3) become 16 kHz mono PCM in pieces of 4 s. Each patch or
-    piece is a document. Files that are damaged, too small or of another format are dropped.
-    """
-    from crawlers.imports.media import import_media
-
-    partition = _partition(source, month, undated)
-    _print_import(import_media(path, partition, Store(settings_of(context).home), replace))
-
-
-def _partition(source: str, month: str | None, undated: bool) -> Partition:
-    if (month is None) == (not undated):
-        raise UsageError("say either --month YYYY-MM or --undated")
-    from core.corpus.partition import Partition
-
-    return Partition(source, parse_period(month) if month else None)
-
-
-def _print_import(seal: Seal) -> None:
-    out.print(f"{seal.partition}: {seal.num_documents} documents")
-    dropped = seal.manifest.get("dropped")
-    if isinstance(dropped, dict) and dropped:
-        counts = ", ".join(f"{count} {reason}" for reason, count in sorted(dropped.items()))
-        out.print(f"dropped: {counts}")
 
 
 @sources_app.command("list")

@@ -1,4 +1,4 @@
-"""Books and plain texts: the chapters of EPUB files, and text files."""
+"""Books, plain texts and saved pages: the chapters of EPUB files, text files, HTML files."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from defusedxml.ElementTree import fromstring
 
 from core.errors import ItemUnavailable
 from crawlers.contract import Drop
-from crawlers.imports.tables import DataFile, Row, Rows
+from crawlers.imports.tables import DataFile, Row, Rows, not_utf8
 from crawlers.text import articles
 from crawlers.text.cleaning import clean, too_long
+from crawlers.text.pages import read_page
 
 _MAX_PART = 32 * 2**20  # unpacked bytes of a part; more is a bomb or a scan
 _DC = "{http://purl.org/dc/elements/1.1/}"
@@ -30,16 +31,28 @@ _FAULTS = (
 
 
 def read_text(file: DataFile, columns: Collection[str]) -> Rows:
-    """Yield a text file as one row; its title is its name."""
+    """Yield a text file as one row; its title is its name. A strict import changes no character."""
     if (size := file.path.stat().st_size) > file.max_bytes:
         yield Drop(file.name, "too_long", f"{file.name}: {too_long(size, file.max_bytes)}")
         return
+    codec, title = ("utf-8", file.name) if file.is_strict else ("utf-8-sig", file.path.stem)
     try:
-        text = file.path.read_bytes().decode("utf-8-sig")
+        text = file.path.read_bytes().decode(codec)
     except UnicodeDecodeError as error:
-        yield file.damaged("file", f"byte {error.start} is not UTF-8; convert it, as by iconv")
+        yield file.damaged("file", not_utf8(error))
         return
-    yield Row(file.name, {"text": text, "title": file.path.stem}, "book")
+    yield Row(file.name, {"text": text, "title": title}, "book")
+
+
+def read_html(file: DataFile, columns: Collection[str]) -> Rows:
+    """Yield a page that a user saved as one row: what it states, and the text of its elements."""
+    try:
+        page = read_page(file.path.read_bytes().decode("utf-8", "replace"), file.elements)
+    except ItemUnavailable as error:
+        yield Drop(file.name, "parse_error", f"{file.name}: {error}")
+        return
+    values = {"text": page.text, "title": page.title, "url": page.url, "date": page.published}
+    yield Row(file.name, values, "book")
 
 
 def read_epub(file: DataFile, columns: Collection[str]) -> Rows:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from core.errors import UsageError
-from core.month import Month
+from core.month import Month, Period
 from crawlers.contract import Drop
 from crawlers.imports.tables import Row
 from crawlers.web.values import plausible, read_time
@@ -28,7 +28,7 @@ _FIRST_S, _END_S = 10**9, 10**10  # seconds since 1970, from 2001 on; or millise
 class Dated(NamedTuple):
     """The month of a row (None: undated), and the instant or day that decided it, if any."""
 
-    month: Month | None
+    month: Period | None
     moment: dt.datetime | None
 
 
@@ -39,7 +39,7 @@ class Dating:
     Without any, the month is that of the row's ``date``.
     """
 
-    month: Month | None = None
+    month: Period | None = None  # one that is over
     is_undated: bool = False
     month_column: str | None = None  # YYYY-MM, or a date
     by_name: bool = False  # the name of the file or of its folder has the month
@@ -69,6 +69,7 @@ class Dating:
         if isinstance(self.of_name, Drop):
             return Drop(row.place, "no_date", self.of_name.detail)
         moment = moment_of(row.values.get("date"))
+        month: Period | None
         if self.month_column:
             month = _month_in(row.values[self.month_column])
             why = f"{self.month_column} is {row.values[self.month_column]!r}"
@@ -80,7 +81,7 @@ class Dating:
         if month is None:
             expected = "expected YYYY-MM, an ISO 8601 date, or seconds since 1970"
             return Drop(row.place, "no_date", f"{row.place}: {why}; {expected}")
-        if month > Month.last_complete():
+        if month != self.month and month > Month.last_complete():
             return Drop(row.place, "outside_month", f"{row.place}: {month} is not over")
         return Dated(month, moment if moment is not None and moment in month else None)
 

@@ -20,8 +20,8 @@ from core.corpus.tombstones import is_forgotten, item_key, list_tombstones
 from core.errors import ItemUnavailable, MalformedInput, UsageError
 from core.storage.store import Store
 from crawlers.contract import Drop, DropReason
-from crawlers.imports.text_files import regular_files, require_target, require_unicode
-from crawlers.imports.texts import Import
+from crawlers.imports.files import regular_files, require_unicode
+from crawlers.imports.target import Import, require_target
 from crawlers.media.images import MAX_PATCHES, read_patches
 from crawlers.media.pieces import (
     HEAD_BYTES,
@@ -59,7 +59,7 @@ def import_media(
     kind = _only_kind(path, kinds)
     require_target(partition, kind, store)
     judge = _Judge(path, kind, kinds, partition, licence, list_tombstones(store))
-    run = Import(path, partition, judge.outcomes(), _RULES[kind])
+    run = Import(path.name, partition, judge.outcomes(), _RULES[kind])
     return seal_partition(store, partition, run, replace)
 
 

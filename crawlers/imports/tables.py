@@ -1,4 +1,4 @@
-"""Rows of published data files: Parquet, JSON lines, JSON lists, CSV and TSV, plain or packed.
+"""Rows of data files: what a row is, and the readers of Parquet, CSV and TSV.
 
 A row that cannot be read is a drop that names its place, and reading goes on with the next row.
 Rows are read one by one, so the use of memory does not depend on a file's size.
@@ -6,14 +6,11 @@ Rows are read one by one, so the use of memory does not depend on a file's size.
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
 import itertools
-import json
-import re
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,13 +21,10 @@ import pyarrow.parquet as pq
 
 from crawlers.contract import Drop
 from crawlers.imports.streams import open_stream
-from crawlers.text.cleaning import too_long
+from crawlers.text.pages import ARTICLE
 
-TEXT = "text"  # column of a list of strings
 _PARQUET_ROWS = 32  # rows read at a time; few, since a row may be large
-_CHUNK = 2**20
-_OPENING, _COMMA = re.compile(r"\s*\[\s*"), re.compile(r"\s*,\s*")
-_END, _EMPTY = re.compile(r"\s*\]\s*"), re.compile(r"\s*\[\s*\]\s*")
+CHUNK = 2**20
 _MAX_CSV_LINES = 100_000  # of a row; more are an unclosed quotation mark
 
 
@@ -52,6 +46,8 @@ class DataFile:
     name: str  # the path below the folder that was named, for ids and messages
     max_bytes: int  # longer texts are dropped, unread if possible
     denied_hosts: Collection[str] = ()  # left out of web archives, with their subdomains
+    elements: str = ARTICLE  # XPath of the elements of a page that have its text
+    is_strict: bool = False  # the values NaN and Infinity, which JSON has not, are damage
 
     def damaged(self, number: object, why: str) -> Drop:
         """Return the drop of a row that cannot be read."""
@@ -61,10 +57,48 @@ class DataFile:
 Rows = Iterator[Row | Drop]
 
 
+def kind_of(value: object) -> str:
+    """Return the kind of a JSON value in words."""
+    names = {dict: "an object", list: "a list", str: "a string", bool: "true or false"}
+    return "null" if value is None else names.get(type(value), "a number")
+
+
+def not_utf8(error: UnicodeDecodeError, offset: int = 0) -> str:
+    """Say which byte is not UTF-8; ``offset`` is the place of what was decoded."""
+    found = error.object[error.start]
+    return f"byte {offset + error.start} (0x{found:02x}) is not UTF-8; convert it, as by iconv"
+
+
+@contextmanager
+def opened(file: DataFile) -> Iterator[tuple[io.BufferedReader, list[str]]]:
+    """Open a file for reading; the list has the damage that is met."""
+    faults: list[str] = []
+    with open_stream(file.path, faults) as stream:
+        yield stream, faults
+
+
+def damage_of(file: DataFile, faults: list[str]) -> Rows:
+    """Yield the damage of a file as drops."""
+    for why in faults:
+        yield file.damaged("file", why)
+
+
+def longest(file: DataFile) -> int:
+    """Return the most bytes of a row."""
+    # JSON escapes make a text at most six times longer; the rest is for other fields.
+    return 6 * file.max_bytes + 16 * CHUNK
+
+
 def read_parquet(file: DataFile, columns: Collection[str]) -> Rows:
-    """Yield the rows with the given columns; a damaged row group loses its unread rows only."""
+    """Yield the rows with the given columns; a damaged row group loses its unread rows only.
+
+    The first column is that of the text. A file without it, or with one of no strings, is a drop.
+    """
     try:
-        with pq.ParquetFile(file.path, buffer_size=_CHUNK, pre_buffer=False) as table:
+        with pq.ParquetFile(file.path, buffer_size=CHUNK, pre_buffer=False) as table:
+            if fault := _fault_of(table.schema_arrow, *itertools.islice(columns, 1)):
+                yield Drop(f"{file.name}:file", "parse_error", f"{file.name}: {fault}")
+                return
             known = [name for name in columns if name in table.schema_arrow.names]
             first = 0
             for group in range(table.num_row_groups):
@@ -76,6 +110,22 @@ def read_parquet(file: DataFile, columns: Collection[str]) -> Rows:
         yield file.damaged("file", why)
 
 
+def _fault_of(schema: pa.Schema, text: str) -> str | None:
+    if text not in schema.names:
+        return no_text_column(text, schema.names)
+    kind = schema.field(text).type
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    strings = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    is_text = any(is_string(kind) for is_string in (*strings, pa.types.is_null))
+    return None if is_text else f"column `{text}` is {kind}; expected strings"
+
+
+def no_text_column(text: str, names: Iterable[object]) -> str:
+    """Say that there is no column of texts, and which columns there are."""
+    known = ", ".join(map(str, names)) or "none"
+    return f"no column `{text}` (say --column text=…); its columns are: {known}"[:500]
+
+
 def _read_group(
     file: DataFile, table: pq.ParquetFile, group: int, numbers: range, columns: list[str]
 ) -> Rows:
@@ -84,7 +134,7 @@ def _read_group(
         for batch in table.iter_batches(_PARQUET_ROWS, [group], columns):
             for values in _values(_in_microseconds(batch)):
                 if isinstance(values, UnicodeDecodeError):
-                    yield file.damaged(number, f"row {number}: {values}")
+                    yield file.damaged(number, f"row {number}: {not_utf8(values)}")
                 else:
                     yield Row(f"{file.name}:{number}", values)
                 number += 1
@@ -111,93 +161,6 @@ def _values(batch: pa.RecordBatch) -> Iterator[dict[str, Any] | UnicodeDecodeErr
                 yield batch.slice(index, 1).to_pylist()[0]
             except UnicodeDecodeError as error:
                 yield error
-
-
-def read_json_lines(file: DataFile, columns: Collection[str]) -> Rows:
-    """Yield the objects (or strings) of the lines; blank lines are ignored."""
-    limit, offset = _longest(file), 0
-    with _opened(file) as (stream, faults):
-        for number in itertools.count(1):
-            line = stream.readline(limit)
-            if not line:
-                break
-            start, offset = offset, offset + len(line)
-            if len(line) == limit and not line.endswith(b"\n"):
-                offset += _skip_line(stream)
-                detail = f"line {number}: {too_long(offset - start, file.max_bytes)}"
-                yield Drop(f"{file.name}:{number}", "too_long", detail)
-                continue
-            if number == 1:
-                line = line.removeprefix(codecs.BOM_UTF8)
-            if line.strip():
-                yield _json_row(file, line, number, start)
-        yield from _of_file(file, faults)
-
-
-def _skip_line(stream: IO[bytes]) -> int:
-    size = 0
-    while block := stream.readline(_CHUNK):
-        size += len(block)
-        if block.endswith(b"\n"):
-            break
-    return size
-
-
-def _json_row(file: DataFile, line: bytes, number: int, start: int) -> Row | Drop:
-    where = f"line {number} (byte {start})"
-    try:
-        return _row(file, json.loads(line.decode()), number, where)
-    except UnicodeDecodeError as error:
-        why = f"{where}: byte {start + error.start} is not UTF-8"
-        return file.damaged(number, why)
-    except (ValueError, RecursionError) as error:
-        return file.damaged(number, f"{where} is not JSON: {error}")
-
-
-def _row(file: DataFile, value: object, number: int, where: str) -> Row | Drop:
-    if isinstance(value, str):
-        value = {TEXT: value}
-    if not isinstance(value, dict):
-        return file.damaged(number, f"{where} is neither an object nor a string")
-    return Row(f"{file.name}:{number}", value)
-
-
-def read_json_list(file: DataFile, columns: Collection[str]) -> Rows:
-    """Yield the strings or objects of a JSON list; nothing can be read after a damaged entry."""
-    decode, limit = json.JSONDecoder().raw_decode, _longest(file)
-    with _opened(file) as (stream, faults):
-        reader = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
-        text, number, mark, is_end = "", 0, _OPENING, False
-        while not is_end and len(text) < limit:
-            block = reader.read(max(_CHUNK, len(text)))  # doubles for an entry that is longer
-            text, position, is_end = text + block, 0, not block
-            while start := _start_of_entry(text, position, mark):
-                try:
-                    value, end = decode(text, start)
-                except (ValueError, RecursionError):
-                    break
-                if end == len(text) and not is_end:
-                    break  # a number may go on
-                yield _row(file, value, number, f"record {number}")
-                position, number, mark = end, number + 1, _COMMA
-            text = text[position:]
-        if not (_END if number else _EMPTY).fullmatch(text):
-            why = f"record {number} and later cannot be read: {text[:40]!r}"
-            yield file.damaged(number, why)
-        yield from _of_file(file, faults)
-
-
-def _start_of_entry(text: str, position: int, mark: re.Pattern[str]) -> int | None:
-    found = mark.match(text, position)
-    start = found.end() if found else len(text)
-    return start if start < len(text) and text[start] != "]" else None
-
-
-def read_json(file: DataFile, columns: Collection[str]) -> Rows:
-    """Yield the rows of a JSON list, or of JSON lines, by the first character."""
-    with _opened(file) as (stream, _):
-        start = stream.peek(_CHUNK).removeprefix(codecs.BOM_UTF8).lstrip()
-    yield from (read_json_list if start[:1] == b"[" else read_json_lines)(file, columns)
 
 
 class _Lines:
@@ -236,8 +199,8 @@ def read_csv(file: DataFile, columns: Collection[str]) -> Rows:
     csv.field_size_limit(max(csv.field_size_limit(), file.max_bytes + 1))
     delimiter = "\t" if ".tsv" in file.path.suffixes else ","
     header: list[str] | None = None
-    with _opened(file) as (stream, faults):
-        lines = _Lines(stream, _longest(file))
+    with opened(file) as (stream, faults):
+        lines = _Lines(stream, longest(file))
         for number in itertools.count():
             lines.begin()
             first = lines.number + 1
@@ -257,31 +220,4 @@ def read_csv(file: DataFile, columns: Collection[str]) -> Rows:
                 lines.give_back_all_but_one()
                 why = f"line {first}: {len(values)} fields, the header has {len(header)}"
                 yield file.damaged(number, why)
-        yield from _of_file(file, faults)
-
-
-@contextmanager
-def _opened(file: DataFile) -> Iterator[tuple[io.BufferedReader, list[str]]]:
-    faults: list[str] = []
-    with open_stream(file.path, faults) as stream:
-        yield stream, faults
-
-
-def _of_file(file: DataFile, faults: list[str]) -> Rows:
-    for why in faults:
-        yield file.damaged("file", why)
-
-
-def _longest(file: DataFile) -> int:
-    # JSON escapes make a text at most six times longer; the rest is for other fields.
-    return 6 * file.max_bytes + 16 * _CHUNK
-
-
-READERS: dict[str, Callable[[DataFile, Collection[str]], Rows]] = {
-    ".parquet": read_parquet,
-    ".jsonl": read_json_lines,
-    ".ndjson": read_json_lines,
-    ".json": read_json,
-    ".csv": read_csv,
-    ".tsv": read_csv,
-}
+        yield from damage_of(file, faults)

@@ -112,10 +112,9 @@ def _record(source: _Input, start: int) -> _Record | _Torn:
 def read_archive(file: DataFile, columns: Collection[str]) -> Rows:
     """Yield the pages of a WARC or WET file: text, title, url, and date of publication or capture.
 
-    Requests, metadata and revisits are ignored. A page that was captured twice is kept once.
+    Requests, metadata and revisits are ignored.
     """
     faults: list[str] = []
-    seen: set[int] = set()
     with open_stream(file.path, faults) as stream:
         for number, found in enumerate(_records(stream)):
             place = f"{file.name}:{number}"
@@ -131,10 +130,7 @@ def read_archive(file: DataFile, columns: Collection[str]) -> Rows:
                     yield Row(place, _extracted(found, url), "web")
                 elif kind == "response" and url.startswith(("http://", "https://")):
                     _require_allowed(url, file.denied_hosts)
-                    if hash(url) in seen:
-                        raise ItemUnavailable("exact_dup", "the address came before")
                     yield Row(place, _page(found, url), "web")
-                    seen.add(hash(url))
             except ItemUnavailable as error:
                 yield Drop(place, cast(DropReason, error.reason), f"{where}: {url[:200]}: {error}")
     for why in faults:

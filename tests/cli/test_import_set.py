@@ -36,7 +36,7 @@ def test_a_month_that_cannot_be_sealed_stops_no_other(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ("--column content", "is not FIELD=COLUMN"), ("--column a=b", "no field 'a'"),
+        ("--column content", "is not FIELD=COLUMN"), ("--column a=b", "unknown field 'a'"),
         ("--column text=a --column text=b", "given twice"),
         ("--undated --month 2024-05", "contradict"),
         ("--date-column x --months-in-names", "contradict"), ("--month 2024-13", "is not a month"),

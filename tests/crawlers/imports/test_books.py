@@ -7,7 +7,7 @@ import pytest
 from crawlers.contract import Drop
 from crawlers.imports.books import read_epub
 from crawlers.imports.dating import Dating
-from crawlers.imports.sets import SetOptions
+from crawlers.imports.options import ImportOptions
 from crawlers.imports.tables import DataFile
 from tests.crawlers.imports.test_sets import Imports, imports, long, write
 
@@ -54,7 +54,7 @@ def test_books_and_texts(imports: Imports, tmp_path: Path) -> None:
     write(tmp_path / "notes" / "a.txt", "\ufeff" + long("notes"))
     write(tmp_path / "notes" / "b.txt", b"abc\xff")
     write(tmp_path / "notes" / "long.md", "x" * 5000)
-    options = SetOptions(Dating(is_undated=True), max_document_bytes=4000)
+    options = ImportOptions(Dating(is_undated=True), max_document_bytes=4000)
     found = imports(tmp_path, options=options)
     rows = {row["native_id"]: row for row in found.rows["undated"]}
     assert list(rows) == ["notes/a.txt", "tides.epub:0", "tides.epub:1"]
@@ -64,7 +64,7 @@ def test_books_and_texts(imports: Imports, tmp_path: Path) -> None:
     assert (rows["tides.epub:0"]["title"], rows["tides.epub:0"]["language"]) == ("Tides", "en")
     assert rows["notes/a.txt"]["text"] == long("notes")
     assert sorted(found.reasons) == ["damaged", "too_long"]
-    assert "notes/b.txt: byte 3 is not UTF-8" in found.details
+    assert "notes/b.txt: byte 3 (0xff) is not UTF-8" in found.details
     dated = imports(tmp_path / "tides.epub")
     assert dated.texts == {"2024-05": ["one", "two"]}
 

@@ -3,10 +3,10 @@ from pathlib import Path
 import pytest
 
 from core.corpus.partition import read_documents
-from core.errors import UsageError
+from core.errors import EmptyPartition
 from core.storage.store import Store
-from crawlers.imports.html_pages import import_pages
-from crawlers.imports.texts import ImportOptions
+from crawlers.imports.pages import options_for_pages
+from crawlers.imports.sets import import_set
 from crawlers.text.pages import read_page
 
 PROSE = "The council met on Monday and agreed on the budget of the town for the coming year. " * 3
@@ -36,7 +36,7 @@ def test_each_month_of_the_pages_dates_is_sealed(tmp_path: Path, store: Store) -
     }
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
-    seals = import_pages(folder, "bbc", store, ImportOptions(clean=True, licence="LicenseRef-BBC"))
+    seals = import_set([folder], "bbc", store, options_for_pages("bbc")).seals
     assert [str(seal.partition.month) for seal in seals] == ["2024-02", "2024-04"]
     assert seals[0].manifest["dropped"] == {"empty": 1, "no_date": 2}  # 2999 is no date
     rows = [row for table in read_documents(store, seals[0]) for row in table.to_pylist()]
@@ -45,22 +45,21 @@ def test_each_month_of_the_pages_dates_is_sealed(tmp_path: Path, store: Store) -
     assert first["url"] == "https://example.org/a"
     assert first["text"] == f"A title\n\n{PROSE.strip()}"
     assert first["licence"] == "LicenseRef-BBC"
-    again = import_pages(folder, "bbc", store, ImportOptions(clean=True, licence="LicenseRef-BBC"))
-    assert [seal.digest for seal in again] == [seal.digest for seal in seals]
+    assert import_set([folder], "bbc", store, options_for_pages("bbc")).seals == seals
 
 
 def test_a_folder_without_a_usable_page_says_why(tmp_path: Path, store: Store) -> None:
     (tmp_path / "x.html").write_text("<html><body><p>Consent</p></body></html>", encoding="utf-8")
-    with pytest.raises(UsageError, match=r"x\.html: no_date"):
-        import_pages(tmp_path, "quora", store, ImportOptions())
+    with pytest.raises(EmptyPartition, match=r"no_date.*x\.html: the date is None"):
+        import_set([tmp_path], "quora", store, options_for_pages("quora"))
 
 
 def test_deeply_nested_pages_end(tmp_path: Path, store: Store) -> None:
     nested = "<div>" * 20_000 + PROSE
     meta = '<meta name="date" content="2024-02-08">'
     (tmp_path / "x.html").write_text(page(meta, nested), encoding="utf-8")
-    with pytest.raises(UsageError):
-        import_pages(tmp_path, "quora", store, ImportOptions())
+    found = import_set([tmp_path], "quora", store, options_for_pages("quora"))
+    assert not found.seals and "'empty': 1" in found.failures[0]
 
 
 def test_an_article_within_an_article_is_read_once() -> None:

@@ -1,3 +1,4 @@
+import dataclasses
 import datetime as dt
 import gzip
 import json
@@ -16,11 +17,12 @@ from core.month import Month
 from core.storage.store import Store
 from crawlers.contract import Drop
 from crawlers.imports.dating import Dating, moment_of, month_of_name
-from crawlers.imports.sets import SetOptions, import_set
+from crawlers.imports.options import ImportOptions
+from crawlers.imports.sets import import_set
 
 LONG = "A sentence that is long enough to be kept, whatever the format of the file it came in was. "
-BY_DATE = SetOptions(Dating())
-BY_NAME = SetOptions(Dating(by_name=True))
+BY_DATE = ImportOptions(Dating())
+BY_NAME = ImportOptions(Dating(by_name=True))
 
 
 def long(mark: object) -> str:
@@ -58,8 +60,9 @@ class Imported:
 
 @pytest.fixture
 def imports(store: Store, tmp_path: Path) -> Callable[..., Imported]:
-    def run(*paths: Path, options: SetOptions = BY_DATE) -> Imported:
-        found = import_set(paths, "news", store, tmp_path / "scratch", options)
+    def run(*paths: Path, options: ImportOptions = BY_DATE) -> Imported:
+        options = dataclasses.replace(options, scratch=tmp_path / "scratch")
+        found = import_set(paths, "news", store, options)
         assert not list((tmp_path / "scratch" / "hygiene").iterdir())  # nothing is left behind
         return Imported(store, found.seals, found.failures)
 
@@ -84,14 +87,14 @@ def test_a_parquet_file_a_month(imports: Imports, tmp_path: Path) -> None:
         )
         pq.write_table(table, tmp_path / "set" / month / "train.parquet")
     columns = {"text": "content", "url": "link", "date": "published_date"}
-    found = imports(tmp_path / "set", options=SetOptions(Dating(by_name=True), columns))
+    found = imports(tmp_path / "set", options=ImportOptions(Dating(by_name=True), columns))
     assert found.texts == {m: [f"{m} 0", f"{m} 1"] for m in ("2024-05", "2024-06")}
     row = found.rows["2024-06"][0]
     assert (row["url"], row["title"]) == ("http://example.org/1", "T")
     assert row["event_time"] == dt.datetime(2024, 6, 3, tzinfo=dt.UTC)
     assert json.loads(row["extra"]) == {"record": "2024-06/train.parquet:0", "date": "2024-06-03"}
     assert row["native_id"] == "2024-06/train.parquet:0"
-    again = imports(tmp_path / "set", options=SetOptions(Dating(by_name=True), columns))
+    again = imports(tmp_path / "set", options=ImportOptions(Dating(by_name=True), columns))
     assert again.seals == found.seals
 
 
@@ -111,7 +114,7 @@ def test_many_months_in_one_file(name: str, imports: Imports, tmp_path: Path) ->
         text = "\n".join([f"\ufeffwhen{mark}text", *quoted])
     pack = {".gz": gzip.compress, ".zst": zstandard.compress}.get(Path(name).suffix, bytes)
     path = write(tmp_path / name, pack(text.encode()))
-    found = imports(path, options=SetOptions(Dating(), {"date": "when"}))
+    found = imports(path, options=ImportOptions(Dating(), {"date": "when"}))
     assert {month: len(texts) for month, texts in found.texts.items()} == {
         "2024-05": 2, "2024-06": 1, "2024-07": 1,
     }  # fmt: skip
@@ -122,11 +125,11 @@ def test_many_months_in_one_file(name: str, imports: Imports, tmp_path: Path) ->
 def test_a_month_column_and_an_undated_set(imports: Imports, tmp_path: Path) -> None:
     rows = [{"content": long(i), "m": m} for i, m in enumerate(["2024-05", "2024-06-30", None, 3])]
     path = write(tmp_path / "a.jsonl", lines(rows))
-    found = imports(path, options=SetOptions(Dating(month_column="m"), {"text": "content"}))
+    found = imports(path, options=ImportOptions(Dating(month_column="m"), {"text": "content"}))
     assert found.texts == {"2024-05": ["0"], "2024-06": ["1"]}
     assert found.reasons == ["no_date", "no_date"]
     assert "a.jsonl:3: m is None" in found.details
-    undated = imports(path, options=SetOptions(Dating(is_undated=True), {"text": "content"}))
+    undated = imports(path, options=ImportOptions(Dating(is_undated=True), {"text": "content"}))
     assert undated.texts == {"undated": ["0", "1", "2", "3"]}
 
 
@@ -142,10 +145,10 @@ DAMAGED: dict[str, tuple[str, bytes, list[str], str]] = {
     "half of a character": ("a.jsonl", LINES.replace(b"b: A", b"\\ud83d"), [*"ac"], "a.jsonl:2"),
     "number": ("a.jsonl", LINES + b"7\n", [*"abc"], "neither an object nor a string"),
     "deep": ("a.jsonl", LINES + b"[" * 99999, [*"abc"], f"line 4 (byte {3 * LINE})"),
-    "list text": ("a.jsonl", LINES + b'{"text": [1]}', [*"abc"], "the text is of type list"),
-    "cut list": ("a.json", json.dumps([A, B, C])[:-9].encode(), [*"ab"], "record 2 and later"),
+    "list text": ("a.jsonl", LINES + b'{"text": [1]}', [*"abc"], "column `text` is a list"),
+    "cut list": ("a.json", json.dumps([A, B, C])[:-9].encode(), [*"ab"], "record 2 is not JSON"),
     "bad list": ("a.json", json.dumps([A, B, C]).replace('"b', "b").encode(), ["a"], "record 1 "),
-    "list of what": ("a.json", json.dumps([A, 3, C]).encode(), [*"ac"], "record 1 is neither"),
+    "list of what": ("a.json", json.dumps([A, 3, C]).encode(), [*"ac"], "record 1 is a number"),
     "cut gzip": ("a.jsonl.gz", gzip.compress(LINES)[:-9], [*"abc"], "was cut after byte"),
     "cut in a member": ("a.jsonl.gz", b"".join(MEMBERS)[:-20], [*"ab"], "was cut after byte"),
     "bad member": (
@@ -207,7 +210,7 @@ def test_a_repeated_id_loses_no_row(imports: Imports, tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", lines(rows))
     found = imports(path)
     assert [row["native_id"] for row in found.rows["2024-05"]] == ["7", "a.jsonl:2", "x", "y"]
-    replaced = SetOptions(Dating(), clean=True, replace=True)
+    replaced = ImportOptions(Dating(), clean=True, replace=True)
     found = imports(path, options=replaced)
     assert found.texts == {"2024-05": [*"abc"]}
     assert found.reasons == ["exact_dup"]

@@ -1,5 +1,6 @@
 """Web archives: real ones of warcio's tests (data/, Apache-2.0), and archives built here."""
 
+import dataclasses
 import gzip
 import json
 from pathlib import Path
@@ -12,7 +13,7 @@ from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.imports.dating import Dating
-from crawlers.imports.sets import SetOptions
+from crawlers.imports.options import ImportOptions
 from crawlers.imports.tables import DataFile, Row
 from crawlers.imports.warc import read_archive
 from reports.export_lm_eval import export_lm_eval
@@ -103,7 +104,7 @@ def test_cc_news_by_month_for_local_use(
         record("response", url("g"), page("harbour"), **{"WARC-Truncated": "length"}),
     )
     path = write(tmp_path / "CC-NEWS-20240503000000-00001.warc.gz", archive)
-    options = SetOptions(Dating(), licence="CC0-1.0", denied_hosts=("bbc.co.uk",))
+    options = ImportOptions(Dating(), licence="CC0-1.0", denied_hosts=("bbc.co.uk",))
     found = imports(path, options=options)
     assert {m: [row["title"] for row in rows] for m, rows in found.rows.items()} == {
         "2024-04": ["harbour"], "2024-05": ["museum", "hafen"],
@@ -121,7 +122,11 @@ def test_cc_news_by_month_for_local_use(
     with pytest.raises(UsageError, match="for local use, and are not exported"):
         export_lm_eval(settings, "news", Month("2024-05"), tmp_path / "export")
     assert not (tmp_path / "export").exists()
-    english = SetOptions(Dating(), language="en", replace=True)
+    other = write(tmp_path / "CC-NEWS-20240504000000-00002.warc.gz", archive)
+    assert imports(path, other, options=dataclasses.replace(options, replace=True)).texts == {
+        "2024-04": found.texts["2024-04"], "2024-05": found.texts["2024-05"],
+    }  # fmt: skip
+    english = ImportOptions(Dating(), language="en", replace=True)
     assert imports(path, options=english).reasons.count("wrong_language") == 1
 
 
@@ -137,16 +142,16 @@ def test_wet_is_sifted_as_by_ccnet(imports: Imports, tmp_path: Path) -> None:
     for month in "45":
         crawl = "CC-MAIN-2024-18-00001.warc.wet.gz"
         write(tmp_path / month / crawl, wet(*texts, date=f"2024-0{month}-03T00:00:00Z"))
-    found = imports(tmp_path, options=SetOptions(Dating(), language="en"))
+    found = imports(tmp_path, options=ImportOptions(Dating(), language="en"))
     for month in ("2024-04", "2024-05"):
         assert [row["text"] for row in found.rows[month]] == [
             STORIES["harbour"], STORIES["museum"],
         ]  # fmt: skip
     assert found.reasons == ["too_short", "wrong_language", "low_quality"] * 2
-    undated = imports(tmp_path / "4", options=SetOptions(Dating(is_undated=True)))
+    undated = imports(tmp_path / "4", options=ImportOptions(Dating(is_undated=True)))
     assert [row["language"] for row in undated.rows["undated"]] == ["en", "en", "de"]
     whole = imports(
-        tmp_path / "5", options=SetOptions(Dating(is_undated=True), sift=False, replace=True)
+        tmp_path / "5", options=ImportOptions(Dating(is_undated=True), sift=False, replace=True)
     )
     assert whole.rows["undated"][0]["text"].startswith("Subscribe to our newsletter No. 0")
 

@@ -1,0 +1,215 @@
+"""Commands that import users' own files and published data sets as sealed partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from typer import Argument, Option
+
+from cli.terminal.console import fail_with, out, progress_bars
+from cli.terminal.options import read_columns, settings_of
+from core.errors import UsageError
+from core.month import Month
+from core.periods import parse_period
+from core.storage.store import Store
+
+if TYPE_CHECKING:
+    from core.corpus.partition import Partition, Seal
+    from crawlers.imports.options import ImportOptions
+
+Files = Annotated[list[Path], Argument(help="Files, or folders of files.", metavar="PATH...")]
+SourceName = Annotated[str, Option(help="Name of the source to import as.", metavar="NAME")]
+GivenMonth = Annotated[str | None, Option(help="Month of the content.", metavar="YYYY-MM")]
+Undated = Annotated[bool, Option("--undated", help="The content has no month.")]
+Replace = Annotated[bool, Option("--replace", help="Seal as the next version of a sealed month.")]
+Clean = Annotated[
+    bool, Option("--clean", help="Clean like crawled text. Default: keep every character.")
+]
+MinChars = Annotated[int, Option(min=1, help="Drop texts of fewer characters.")]
+Regime = Annotated[
+    str | None, Option(metavar="LABEL", help="How the texts came about, if months differ in it.")
+]
+Columns = Annotated[
+    list[str] | None,
+    Option(
+        "--column",
+        "--field",
+        metavar="FIELD=COLUMN",
+        help="Column of a field, such as text=content. Fields: text, id, title, url, date, "
+        "licence, language, category. Default: the column of the field's name.",
+    ),
+]
+DateColumn = Annotated[
+    str | None, Option(metavar="COLUMN", help="Column of dates; each row has its month.")
+]
+MonthColumn = Annotated[
+    str | None, Option(metavar="COLUMN", help="Column of months (YYYY-MM) or dates.")
+]
+MonthsInNames = Annotated[
+    bool, Option("--months-in-names", help="The names of files or folders have the month.")
+]
+Sift = Annotated[
+    bool | None,
+    Option(
+        "--sift/--no-sift",
+        help="Filter as CCNet: repeated lines, length, language, quality. Default: for web "
+        "archives.",
+    ),
+]
+Language = Annotated[
+    str | None,
+    Option(help="Language of rows that state none; with --sift, the only one to keep."),
+]
+Licence = Annotated[str, Option(help="SPDX id of the licence of rows that state none.")]
+TextFormat = Literal["auto", "json-list", "jsonl", "parquet", "folder"]
+
+
+def import_set_command(
+    context: typer.Context,
+    paths: Files,
+    source: SourceName,
+    column: Columns = None,
+    date_column: DateColumn = None,
+    month_column: MonthColumn = None,
+    months_in_names: MonthsInNames = False,
+    month: GivenMonth = None,
+    undated: Undated = False,
+    sift: Sift = None,
+    clean: Clean = False,
+    min_chars: MinChars = 100,
+    language: Language = None,
+    licence: Licence = "LicenseRef-unknown",
+    regime: Regime = None,
+    replace: Replace = False,
+) -> None:
+    """Import a published data set; each of its months becomes a sealed partition.
+
+    Files: Parquet, JSON lines, JSON lists, CSV, TSV, WARC, WET, also packed by gzip or zstd; EPUB
+    and text files. Without an option for months, each row has the month of its `date`. Rows that
+    are damaged, or have no date, are counted with their places; good rows are kept. See
+    "Ready-made sets" in docs/sources.md.
+    """
+    from crawlers.imports.dating import Dating, one_of
+    from crawlers.imports.options import ImportOptions
+
+    one_of(
+        date_column=date_column, month_column=month_column, months_in_names=months_in_names,
+        month=month, undated=undated,
+    )  # fmt: skip
+    columns = read_columns([*(column or []), *([f"date={date_column}"] if date_column else [])])
+    dating = Dating(Month(month) if month else None, undated, month_column, months_in_names)
+    options = ImportOptions(
+        dating, columns, sift=sift, clean=clean, min_chars=min_chars, licence=licence,
+        language=language, regime=regime, replace=replace,
+    )  # fmt: skip
+    _import(context, paths, source, options)
+
+
+def import_texts_command(
+    context: typer.Context,
+    path: Annotated[Path, Argument(help="A file or a folder of texts.")],
+    source: SourceName,
+    month: GivenMonth = None,
+    undated: Undated = False,
+    format: Annotated[TextFormat, Option(help="How the texts are stored.")] = "auto",
+    clean: Clean = False,
+    min_chars: MinChars = 100,
+    regime: Regime = None,
+    field: Columns = None,
+    replace: Replace = False,
+) -> None:
+    """Import your own texts as one sealed partition.
+
+    Formats: json-list (a list of strings, as Uncheatable Eval publishes), jsonl (objects with a
+    `text`), parquet (a `text` column), folder (one text a file). Records that are empty, shorter
+    than --min-chars or longer than TIDEMARK_MAX_DOCUMENT_BYTES are dropped and counted. --clean
+    also drops duplicates. If a file is malformed, the command fails and writes nothing.
+    """
+    from crawlers.imports.texts import ImportOptions, strict
+
+    chosen = ImportOptions(
+        format=format, clean=clean, min_chars=min_chars, regime=regime, replace=replace,
+        columns=read_columns(field),
+    )  # fmt: skip
+    partition = _partition(source, month, undated)
+    _import(context, [path], source, strict(path, partition, chosen))
+
+
+def import_html_command(
+    context: typer.Context,
+    folder: Annotated[Path, Argument(help="A folder of pages, saved from a browser.")],
+    source: SourceName,
+    replace: Replace = False,
+) -> None:
+    """Import web pages that you saved; each month of their dates becomes a sealed partition.
+
+    A page states its date and title in JSON-LD or meta elements, and its text in <article> or
+    <main>. Texts are cleaned, and repeated ones dropped. Nothing is requested, so no permission is
+    needed; whether you may use the pages is between you and the site.
+    """
+    from crawlers.imports.pages import options_for_pages
+
+    _import(context, [folder], source, options_for_pages(source, replace))
+
+
+def import_media_command(
+    context: typer.Context,
+    path: Annotated[Path, Argument(help="A file or a folder of images, or of recordings.")],
+    source: SourceName,
+    month: GivenMonth = None,
+    undated: Undated = False,
+    replace: Replace = False,
+) -> None:
+    """Import your own images or recordings as one sealed partition, to be scored as bytes.
+
+    Images (PNG, JPEG, WebP, GIF) become greyscale patches of 64 rows and 128 columns, up to 16 per
+    image. Recordings (WAV, FLAC, Ogg, MP3) become 16 kHz mono PCM in pieces of 4 s. Each patch or
+    piece is a document. Files that are damaged, too small or of another format are dropped.
+    """
+    from crawlers.imports.media import import_media
+
+    partition = _partition(source, month, undated)
+    _print(import_media(path, partition, Store(settings_of(context).home), replace))
+
+
+def _import(
+    context: typer.Context, paths: Sequence[Path], source: str, options: ImportOptions
+) -> None:
+    """Import as the settings say, and print the sealed months and the failures."""
+    import dataclasses
+
+    from crawlers.imports.sets import import_set
+
+    settings = settings_of(context)
+    options = dataclasses.replace(
+        options,
+        max_document_bytes=settings.max_document_bytes,
+        denied_hosts=settings.denied_hosts,
+        scratch=settings.scratch,
+    )
+    store = Store(settings.home, settings.scratch)
+    with nullcontext() if options.is_strict else progress_bars():
+        found = import_set(paths, source, store, options)
+    for seal in found.seals:
+        _print(seal)
+    fail_with(found.failures)
+
+
+def _partition(source: str, month: str | None, undated: bool) -> Partition:
+    if (month is None) == (not undated):
+        raise UsageError("say either --month YYYY-MM or --undated")
+    from core.corpus.partition import Partition
+
+    return Partition(source, parse_period(month) if month else None)
+
+
+def _print(seal: Seal) -> None:
+    out.print(f"{seal.partition}: {seal.num_documents} documents", soft_wrap=True)
+    dropped = seal.manifest.get("dropped")
+    if isinstance(dropped, dict) and dropped:
+        counts = ", ".join(f"{count} {reason}" for reason, count in sorted(dropped.items()))
+        out.print(f"dropped: {counts}", soft_wrap=True)

@@ -1,0 +1,128 @@
+"""The choice of a reader: by the format that the user names, or by the suffix of the file."""
+
+from __future__ import annotations
+
+import codecs
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+
+from core.errors import UnknownName, UsageError
+from crawlers.contract import Drop
+from crawlers.imports import json_files, tables
+from crawlers.imports.books import read_epub, read_html, read_text
+from crawlers.imports.files import regular_files, require_unicode
+from crawlers.imports.options import ImportOptions
+from crawlers.imports.tables import DataFile, Rows
+from crawlers.imports.warc import read_archive
+
+Reader = Callable[[DataFile, Collection[str]], Rows]
+FORMATS: dict[str, Reader] = {
+    "json-list": json_files.read_json_list,
+    "jsonl": json_files.read_json_lines,
+    "parquet": tables.read_parquet,
+    "folder": read_text,
+    "html": read_html,
+}
+ARCHIVES = (".warc", ".wet")
+_SUFFIXES: dict[str, Reader] = {
+    ".parquet": tables.read_parquet,
+    ".jsonl": json_files.read_json_lines,
+    ".ndjson": json_files.read_json_lines,
+    ".json": json_files.read_json,
+    ".csv": tables.read_csv,
+    ".tsv": tables.read_csv,
+    **dict.fromkeys(ARCHIVES, read_archive),
+    ".epub": read_epub,
+    ".txt": read_text,
+    ".md": read_text,
+}
+_PAGES = (".html", ".htm", ".xhtml")
+_PACKED = (".gz", ".zst")
+_DATA_SUFFIXES = {".json", ".jsonl", ".ndjson", ".parquet"}
+_ADVICE = {
+    ".pdf": "PDF; make a text file of it first: pdftotext -layout FILE.pdf FILE.txt",
+    ".zip": "a zip archive; unpack it first, and import the folder",
+    ".html": "a page; import pages with `tidemark import-html`",
+}
+
+
+def suffix_of(path: Path) -> str:
+    """Return the suffix that says what a file is, without that of its packing."""
+    suffixes = [each.lower() for each in path.suffixes if each.lower() not in _PACKED]
+    return suffixes[-1] if suffixes else ""
+
+
+def find_files(paths: Sequence[Path], options: ImportOptions) -> list[DataFile]:
+    """Return the files of paths; raise UsageError for a path that cannot be read, or two names."""
+    found: list[DataFile] = []
+    rules = options.max_document_bytes, options.denied_hosts, options.elements, options.is_strict
+    try:
+        for path in paths:
+            if not (path.is_dir() or path.is_file()):
+                raise UsageError(f"there is no file or folder {path}")
+            for name in regular_files(path) if path.is_dir() else [path.name]:
+                require_unicode(name, f"the name {name!r}")
+                found.append(DataFile(path / name if path.is_dir() else path, name, *rules))
+    except OSError as error:
+        raise UsageError(f"{error.filename} cannot be read: {error}") from error
+    counts = Counter(file.name for file in found)
+    if twice := [name for name, count in counts.items() if count > 1]:
+        raise UsageError(f"two files are called {twice[0]}; import their common folder instead")
+    is_page = options.format == "html"
+    return [each for each in found if not is_page or suffix_of(each.path) in _PAGES]
+
+
+def read_rows(file: DataFile, format_: str, columns: Collection[str]) -> Rows:
+    """Yield the rows of a file; a file that cannot be read is a drop."""
+    suffix = suffix_of(file.path)
+    reader = _SUFFIXES.get(suffix) if format_ == "auto" else FORMATS[format_]
+    if reader is None:
+        known = f"{suffix or 'no suffix'}; known: {', '.join(_SUFFIXES)}, each also {_PACKED}"
+        yield Drop(file.name, "unknown_format", _ADVICE.get(suffix, known))
+        return
+    try:
+        yield from reader(file, columns)
+    except OSError as error:
+        yield file.damaged("file", f"cannot be read: {error}")
+
+
+def find_format(path: Path, format_: str) -> str:
+    """Return the format of ``path``; for ``auto``, detect it from the path and the first bytes."""
+    if format_ not in {"auto", *FORMATS}:
+        raise UnknownName("format", format_, ["auto", *FORMATS])
+    if not (path.is_dir() or path.is_file()):
+        raise UsageError(f"there is no file or folder {path}")
+    if path.is_dir() != (format_ == "folder") and format_ != "auto":
+        raise UsageError(f"{path} is {'a' if path.is_dir() else 'no'} folder; see --format")
+    if format_ != "auto":
+        return format_
+    try:
+        return _guess_folder(path) if path.is_dir() else _guess_file(path)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error}") from error
+
+
+def _guess_folder(path: Path) -> str:
+    suffixes = {Path(name).suffix.lower() for name in regular_files(path)}
+    if suffixes and suffixes <= _DATA_SUFFIXES:
+        raise UsageError(
+            f"{path} holds data files ({', '.join(sorted(suffixes))}), not texts; import each file "
+            "by itself, or say --format folder to take each whole file as one document"
+        )
+    return "folder"
+
+
+def _guess_file(path: Path) -> str:
+    with path.open("rb") as file:
+        start = file.read(4096).removeprefix(codecs.BOM_UTF8)
+    if start.startswith(b"PAR1") or path.suffix.lower() == ".parquet":
+        return "parquet"
+    if path.suffix.lower() in {".jsonl", ".ndjson"} or start.lstrip()[:1] in {b"{", b'"'}:
+        return "jsonl"
+    if path.suffix.lower() == ".json" or start.lstrip()[:1] == b"[":
+        return "json-list"
+    raise UsageError(
+        f"{path}: cannot tell the format; expected a JSON list of strings, JSON lines or Parquet. "
+        "Say --format, or put text files into a folder and import the folder"
+    )

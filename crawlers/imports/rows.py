@@ -1,0 +1,75 @@
+"""The documents of an import: from a row of a file to the columns of a document."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from core.errors import MalformedInput
+from crawlers.contract import Drop
+from crawlers.imports.dating import Dated
+from crawlers.imports.options import FIELDS, UNKNOWN, ImportOptions
+from crawlers.imports.tables import Row, kind_of, no_text_column
+from crawlers.text.cleaning import clean
+
+_ODD = re.compile(r"[\x00-\x1f\x7f]+")
+
+
+def by_field(row: Row, columns: Mapping[str, str], options: ImportOptions) -> Row | Drop:
+    """Return a row of a table with its values by field; or a drop if it has no text."""
+    values = {name: row.values.get(column) for name, column in columns.items()}
+    if (text := columns["text"]) not in row.values:
+        why = no_text_column(text, row.values)
+        return Drop(row.place, "parse_error", f"{row.place}: {why}"[:500])
+    if not isinstance(values["text"] or "", str):
+        why = f"column `{text}` is {kind_of(values['text'])}; expected strings"
+        return Drop(row.place, "parse_error", f"{row.place}: {why}")
+    named = {name: row.values.get(name) for name in options.dating.columns}
+    return Row(row.place, {**values, **named})
+
+
+def document_of(row: Row, dated: Dated, options: ImportOptions) -> dict[str, Any] | Drop:
+    """Return the columns of a document, or a drop for text that is no Unicode."""
+    stated = {name: _stated(row, name, options.is_strict) for name in FIELDS if name != "text"}
+    language = stated["language"] or (None if options.sift else options.language)
+    text = row.values["text"] or ""
+    try:
+        for each in (text, *filter(None, stated.values())):
+            each.encode()
+    except UnicodeEncodeError as error:
+        code = ord(error.object[error.start])
+        why = f"character {error.start} is a lone surrogate (U+{code:04X}): half of a character"
+        return Drop(row.place, "damaged", f"{row.place}: {why}, or was no UTF-8")
+    if options.clean:
+        text = clean(text, (language or "").startswith("code:"))
+    title = stated["title"]
+    extra = {"record": row.place, **({"date": stated["date"]} if stated["date"] else {})}
+    return {
+        "native_id": stated["id"] or row.place,
+        "cluster_id": row.values.get("cluster"),
+        "event_time": dated.moment,
+        "date_kind": "given" if dated.month else "none",
+        "url": stated["url"],
+        "title": title if title is None or options.is_strict else _ODD.sub(" ", title),
+        "category": stated["category"],
+        "language": language,
+        "licence": stated["licence"] or (UNKNOWN if row.origin == "web" else options.licence),
+        "extra": json.dumps(extra),
+        "text": text,
+    }
+
+
+def _stated(row: Row, name: str, is_strict: bool) -> str | None:
+    """Return a field as text; raise MalformedInput for one of another kind, if strict."""
+    value = row.values.get(name)
+    if value is None:
+        return None
+    kinds = (str, int, dt.date) if name in ("id", "date") else (str,)
+    if is_strict and (isinstance(value, bool) or not isinstance(value, kinds)):
+        kind = kind_of(value)
+        raise MalformedInput(f"{row.place}: `{name}` is {kind}; expected a string")
+    text = value.isoformat() if isinstance(value, dt.date) else str(value)
+    return text if is_strict else text.strip() or None
