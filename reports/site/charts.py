@@ -37,7 +37,10 @@ PALETTE = (
 )  # fmt: skip
 INK, SOFT, GRID, PAPER = "#1d2129", "#5b6472", "#e3e7ec", "#ffffff"
 # Colours of the theme become variables of the page's style sheet.
-_VARIABLES = {INK: "--ink", SOFT: "--soft", GRID: "--line", PAPER: "--paper"}
+_VARIABLES = {
+    INK: "--ink", SOFT: "--soft", GRID: "--line", PAPER: "--paper",
+    PALETTE[0]: "--blue", PALETTE[1]: "--mark", PALETTE[2]: "--green", PALETTE[6]: "--violet",
+}  # fmt: skip
 _TAG = re.compile(r"<[^>]*>")
 _LINE = re.compile(r' d="(M[-\d.,]+(?:L[-\d.,]+)+Z?)"')
 _NUMBER = re.compile(r"-?\d+\.\d{2,}")

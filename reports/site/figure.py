@@ -64,12 +64,16 @@ class Figure:
     columns: Sequence[Column] = ()
     chart: Mapping[str, Any] | None = None
     drawn_models: Sequence[str] | None = None  # models in the chart; None: all
+    drawn_pair: Sequence[str] = ()  # columns model and other of the rows in the chart; empty: all
     has_months: bool = False  # readers may choose the months that the chart shows
     is_provisional: Callable[[Row], bool] = lambda row: False  # True for rows to show in grey
 
     @property
     def drawn(self) -> pl.DataFrame:
         """Return the rows that the chart shows, so that pictures do not carry all rows."""
+        if self.drawn_pair:
+            both = (pl.col(name).is_in(list(self.drawn_pair)) for name in ("model", "other"))
+            return self.rows.filter(*both)
         if self.drawn_models is None:
             return self.rows
         return self.rows.filter(pl.col("model").is_in(list(self.drawn_models)))

@@ -141,6 +141,16 @@ def collected_finding(rows: Sequence[Row]) -> str:
     return f"{lost:,} of {items:,} items were not kept, {num:,} of them for the reason: {reason}"
 
 
+def cells_finding(rows: Sequence[Row]) -> str:
+    """Return how many cells there are, and how many are not or are outdated."""
+    cells: Counter[str] = Counter()
+    for row in rows:
+        cells[row["state"]] += row["num_cells"]
+    others = [f"{num:,} {state}" for state, num in sorted(cells.items()) if state != "there"]
+    known = f"{cells['there']:,} of {cells.total():,} cells are there"
+    return ", ".join([known, *others])
+
+
 def left_out_finding(rows: Sequence[Row]) -> str:
     """Return how many views leave out models."""
     models = {name for row in rows for name in row["models"].split(", ")}
@@ -175,6 +185,30 @@ def difficulty_finding(rows: Sequence[Row], num_sources: int) -> str:
         how = "harder" if last["difficulty"] > 0 else "easier"
         return f"{when} is {how} than the average month"
     return f"{when} is as hard as the average month, as far as can be told"
+
+
+def contexts_finding(rows: Sequence[Row]) -> str:
+    """Return how often the longest context has the lowest loss; a count, not a test."""
+    curves: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        curves.setdefault((row["model"], row["source"]), []).append(row)
+    longest = [
+        min(curve, key=lambda row: row["bits_per_byte"])["context"]
+        == max(row["context"] or 0 for row in curve)
+        for curve in curves.values()
+    ]
+    return f"The longest context has the lowest loss in {sum(longest)} of {len(longest)} curves"
+
+
+def months_finding(rows: Sequence[Row]) -> str:
+    """Return in how many months of sources one of two models is lower; a count, not a test."""
+    lower = sum(row["difference"] < 0 for row in rows)
+    names = [rows[0]["model"], rows[0]["other"]]
+    if 2 * lower < len(rows):
+        names.reverse()
+        lower = sum(row["difference"] > 0 for row in rows)
+    found = f"in {lower} of {len(rows)} months of sources"
+    return f"{names[0]} has a lower loss than {names[1]} {found}"
 
 
 def neighbours_finding(rows: Sequence[Row]) -> str:

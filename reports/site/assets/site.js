@@ -226,7 +226,7 @@ class Comparison {
     this.place = document.querySelector("[data-compared]");
     const { one, other } = form.elements;
     other.append(...[...one.options].map((option) => option.cloneNode(true)));
-    other.selectedIndex = Math.min(1, other.length - 1);
+    other.value = form.dataset.other;
     const state = readState().get("pair");
     for (const name of ["one", "other"]) {
       if (state?.get(name)) form.elements[name].value = state.get(name);
@@ -239,6 +239,7 @@ class Comparison {
   async show(isChosen) {
     const [one, other] = ["one", "other"].map((name) => this.form.elements[name].value);
     if (isChosen) writeState("pair", new URLSearchParams({ one, other }));
+    this.showMonths(one, other);
     this.data ??= await loadData("pairs", "figures/pairs.data.js");
     const data = this.data;
     const isPair = (i) => (data.model[i] === one && data.other[i] === other) || (data.model[i] === other && data.other[i] === one);
@@ -265,10 +266,38 @@ class Comparison {
     const table = element("table", {}, element("thead", {}, element("tr", {}, ...head.map((text) => element("th", { scope: "col" }, text)))), element("tbody", {}, ...rows));
     this.place.replaceChildren(element("h2", {}, verdict), element("p", { className: "soft" }, `Negative: ${one} is better. ${isOverTime ? "" : "Months are too few for a p-value: the interval says what other documents of these months would give."}`), element("div", { className: "scroll", tabIndex: 0 }, table));
   }
+
+  // The chart of months is drawn again for the two, if the page has their rows.
+  async showMonths(one, other) {
+    const chart = document.querySelector("[data-chart=pair-months]");
+    if (!chart) return;
+    this.months ??= loadData("pair-months", "figures/pair-months.data.js");
+    const data = await this.months;
+    const rows = data.model.map((_, i) => i).filter((i) => [data.model[i], data.other[i]].sort().join() === [one, other].sort().join());
+    const sign = rows.length && data.model[rows[0]] === one ? 1 : -1;
+    const figure = chart.closest("figure");
+    figure.hidden = !rows.length;
+    if (!rows.length) return;
+    globalThis.tidemark.pair = rows.map((i) => {
+      const ends = [data.low[i], data.high[i]].map((end) => (end === null ? null : sign * end));
+      if (sign < 0) ends.reverse();
+      return { source: data.source[i], month: data.month[i], difference: sign * data.difference[i], low: ends[0], high: ends[1] };
+    });
+    const lower = [-1, 1].map((way) => globalThis.tidemark.pair.filter((row) => way * row.difference > 0).length);
+    const [first, last] = 2 * lower[0] < rows.length ? [other, one] : [one, other];
+    figure.querySelector("h2 a").textContent = `${first} has a lower loss than ${last} in ${lower[first === one ? 0 : 1]} of ${rows.length} months of sources`;
+    const about = figure.querySelector("figcaption p");
+    about.textContent = `Bits per byte of ${one} less those of ${other}, on the documents${about.textContent.split(", on the documents").at(-1)}`;
+    delete chart.dataset.open;
+    scripts.delete("figures/pair-months.chart.js");
+    await open(chart);
+  }
 }
 
 globalThis.tidemark = {
+  pair: null, // rows of the pair that was chosen, by month
   draw(name, spec) {
+    if (name === "pair-months" && this.pair) spec.data.find((each) => each.name === "rows").values = this.pair;
     const place = document.querySelector(`[data-chart="${CSS.escape(name)}"]`);
     const vega = globalThis.vega;
     if ("months" in place.dataset) new Months(place, spec);

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
+import polars.selectors as cs
 
 from reports.export_files import plain
 from reports.site.answer_findings import benchmarks_finding
 from reports.site.charts import INK, PALETTE, SOFT, time_axis, with_room
 from reports.site.context import Site
-from reports.site.figure import P_VALUE, Column, Figure, Page, slug
+from reports.site.figure import P_VALUE, Column, Figure, Page
 from reports.site.findings import (
+    contexts_finding,
     lowest_finding,
+    months_finding,
     neighbours_finding,
     plane_finding,
     ranks_finding,
@@ -27,24 +31,93 @@ ORDER, NAVIGATION = 2, ("compare.html", "Compare")
 PATHS = (NAVIGATION[0],)
 MAX_LABELS = 24  # models with a label in the plane
 MAX_RANKED = len(PALETTE)  # models in the chart of ranks
+MAX_PAIRED_MONTHS = 6000  # differences by month: of as many of the board's first models
 _BITS = "bits per byte"
 
 
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page of comparisons; its script reads all pairs from ``figures/pairs.data.js``."""
-    figures = site.make(_plane, _ranks, _profile, _neighbours, _tokenizers, _benchmarks)
+    figures = site.make(
+        _months, _plane, _ranks, _profile, _neighbours, _tokenizers, _contexts, _benchmarks
+    )
     pairs = site.readable("compare_pairs", protocol=site.protocol)
     paired = {name for key in pairs.columns if key in ("model", "other") for name in pairs[key]}
     models = [name for name in site.models if name in paired]
-    fields = {"models": models, "slugs": {name: slug(name) for name in models}}
-    files = {"figures/pairs.data.js": _data(pairs)} if models else {}
+    months = next((figure for figure in figures if figure.name == "pair-months"), None)
+    fields = {"models": models, "pair": months.drawn_pair if months else models[:2]}
+    files = {"figures/pairs.data.js": _data("pairs", pairs)} if models else {}
+    if months:
+        files["figures/pair-months.data.js"] = _data(months.name, months.rows)
     yield Page("compare.html", "Compare", "compare.html.j2", figures, fields, files)
 
 
-def _data(pairs: pl.DataFrame) -> bytes:
+def _data(name: str, pairs: pl.DataFrame) -> bytes:
     """Return all pairs as a script, which a page that is opened from disk can load, too."""
-    columns = {name: [plain(value) for value in pairs[name].to_list()] for name in pairs.columns}
-    return f"tidemark.pairs({json.dumps(columns, separators=(',', ':'))});\n".encode()
+    short = pairs.with_columns(cs.float().round(5))
+    columns = {each: [plain(value) for value in short[each].to_list()] for each in short.columns}
+    return f"tidemark['{name}']({json.dumps(columns, separators=(',', ':'))});\n".encode()
+
+
+def _months(site: Site) -> Figure | None:
+    names = site.query("board", protocol=site.protocol)[1]["model"].to_list()
+    num_cells = site.monthly.select("source", "month").n_unique()
+    while len(names) > 2 and len(names) * (len(names) - 1) / 2 * num_cells > MAX_PAIRED_MONTHS:
+        names.pop()
+    sql, rows = site.query("compare_months", protocol=site.protocol, models=json.dumps(names))
+    if rows["month"].n_unique() < MIN_MONTHS:
+        return None
+    figure = Figure("pair-months", "", "", sql, rows, drawn_pair=names[:2])
+    shown = figure.drawn.to_dicts()
+    about = (
+        f"Bits per byte of {shown[0]['model']} less those of {shown[0]['other']}, on the documents "
+        "that both were scored on. Band: would other documents of the month say the same (95 %)? "
+        f"Any two of the board's first {len(names)} models can be chosen above."
+    )
+    title = months_finding(shown)
+    return replace(figure, title=title, about=about, chart=_month_lanes(figure.drawn))
+
+
+def _month_lanes(rows: pl.DataFrame) -> dict[str, Any]:
+    """Return a chart with a lane per source: the difference of two models by month."""
+    x: dict[str, Any] = time_axis(rows["month"].to_list())
+    y = {"field": "difference", "type": "quantitative", "title": None,
+         "axis": {"tickCount": 3, "format": "+.2f"}}  # fmt: skip
+    numbers = [{"field": name, "format": "+.4f"} for name in ("difference", "low", "high")]
+    tooltip = [{"field": "month", "type": "temporal", "format": "%Y-%m"}, *numbers]
+    return {
+        "facet": {"row": {"field": "source", "title": None, "header": {
+            "labelAngle": 0, "labelAnchor": "start", "labelOrient": "top", "labelFontSize": 12,
+        }}},
+        "spacing": 12,
+        "spec": {"width": 640, "height": 60, "layer": [
+            {"mark": {"type": "area", "color": PALETTE[0], "fillOpacity": 0.25},
+             "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}}},
+            {"mark": {"type": "rule", "color": SOFT}, "encoding": {"y": {"datum": 0}}},
+            {"mark": {"type": "line", "color": PALETTE[0], "strokeWidth": 1.3,
+                      "point": {"size": 12, "color": PALETTE[0]}},
+             "encoding": {"x": x, "y": y, "tooltip": tooltip}},
+        ]},
+    }  # fmt: skip
+
+
+def _contexts(site: Site) -> Figure | None:
+    sql, rows = site.query("compare_contexts")
+    if rows.is_empty():
+        return None
+    columns = [
+        Column("model", "model", link=lambda row: site.model_page(row["model"])),
+        Column("source", "source", link=lambda row: site.source_page(row["source"])),
+        Column("protocol", "protocol"),
+        Column("context", "context", ",d", unit="tokens"),
+        Column("stride", "stride", ",d", unit="tokens"),
+        Column("bits_per_byte", "level", ".3f", unit=_BITS),
+        Column("seconds_per_megabyte", "time", ",.1f", unit="s a megabyte"),
+        Column("peak_memory_gb", "peak memory", ".2f", unit="GB"),
+        Column("num_cells", "months", ",d"),
+    ]
+    about = "What a longer window gains and costs, on the months that all of these protocols have."
+    title = contexts_finding(rows.to_dicts())
+    return Figure("contexts", title, about, sql, rows, columns)
 
 
 def _neighbours(site: Site) -> Figure | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from core.storage.store import Store
 from reports.site.charts import PALETTE
 from reports.site.context import Site
 from reports.site.figure import Column, Figure, Page
-from reports.site.findings import collected_finding, left_out_finding
+from reports.site.findings import cells_finding, collected_finding, left_out_finding
 from reports.site.history import held_months
 from reports.site.pages.source import COLLECTED
 
@@ -19,10 +20,9 @@ MAX_MONTHS = 36  # more months are drawn by year
 
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page of data, and that of all views with their columns."""
-    figures = site.make(_months, _coverage, _unmeasured, _collected)
+    figures = site.make(_months, _cells, _coverage, _unmeasured, _collected)
     store = site.store
-    fields = {"releases": releases(store) if store else [],
-              "held": held_months(store) if store else []}  # fmt: skip
+    fields = {"releases": releases(store) if store else [], "held": _held(site)}
     yield Page("data.html", "Data", "data.html.j2", figures, fields)
     columns: dict[str, list[dict[str, object]]] = {}
     for row in site.query("data_columns")[1].to_dicts():
@@ -32,6 +32,10 @@ def make_pages(site: Site) -> Iterator[Page]:
     yield Page(
         "views.html", "Views", "views.html.j2", site.make(_views), {"columns": columns}, files
     )
+
+
+def _held(site: Site) -> list[str]:
+    return held_months(site.store) if site.store else []
 
 
 def releases(store: Store) -> list[tuple[str, str]]:
@@ -71,6 +75,29 @@ def _months(site: Site) -> Figure | None:
     about = f"Dark: all models were scored on the {span}. A gap: no text, or no model."
     title = f"{rows.height:,} months of {rows['source'].n_unique()} sources"
     return Figure("data-months", title, about, sql, rows, chart=chart)
+
+
+def _cells(site: Site) -> Figure | None:
+    held = [name.split("/") for name in _held(site)]
+    days = [{"source": source, "month": f"{month}-01"} for source, month in held if len(month) == 7]
+    sql, rows = site.query("data_cells", protocol=site.protocol, held=json.dumps(days))
+    if rows.is_empty():
+        return None
+    columns = [
+        Column("source", "source", link=lambda row: site.source_page(row["source"])),
+        Column("state", "losses"),
+        Column("first_month", "from", "%Y-%m"),
+        Column("last_month", "to", "%Y-%m"),
+        Column("num_months", "months", ",d"),
+        Column("num_models", "models", ",d"),
+        Column("which", "which"),
+    ]
+    about = (
+        "A cell is a month of a source under a model. Stale: scored on an older version of the "
+        "text. Held back: the newest crawl failed a check."
+    )
+    title = cells_finding(rows.to_dicts())
+    return Figure("data-cells", title, about, sql, rows, columns)
 
 
 def _coverage(site: Site) -> Figure | None:

@@ -59,7 +59,7 @@ def _quarters(site: Site) -> Figure | None:
         return None
     names = rows["series"].unique(maintain_order=True).to_list()[:MAX_PANELS]
     x = {"field": "day", "type": "temporal", "title": None, "scale": {"type": "utc"},
-         "axis": {"grid": False, "format": "%Y-%m", "tickCount": 4,
+         "axis": {"grid": False, "format": "%Y-%m", "tickCount": 4, "labelFlush": True,
                   "labelOverlap": "greedy", "labelSeparation": 16}}  # fmt: skip
     share = {"type": "quantitative", "scale": {"domain": [0, 1]}, "title": "right",
              "axis": {"format": ".0%", "tickCount": 3}}  # fmt: skip
@@ -79,7 +79,7 @@ def _quarters(site: Site) -> Figure | None:
         "transform": [{"filter": {"field": "series", "oneOf": names}}],
         "facet": {"field": "series", "type": "nominal", "sort": names, "title": None,
                   "header": {"labelAnchor": "start", "labelLimit": 220}},
-        "columns": 3, "spacing": 18, "spec": spec,
+        "columns": 3, "spacing": 32, "spec": spec,
     }  # fmt: skip
     about = (
         "By the quarter in which questions were opened. Orange diamonds: after the model's cutoff. "

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from reports.site.answer_findings import printed_rates_finding
-from reports.site.charts import INK, PALETTE
+from reports.site.charts import INK, PALETTE, with_room
 from reports.site.context import Site
 from reports.site.figure import Column, Figure, Page
 from reports.site.findings import lowest_finding
@@ -15,7 +15,6 @@ from reports.site.pages.source import MAX_LINES, level_lines
 
 ORDER, NAVIGATION = 5, ("published.html", "Published")
 PATHS = (NAVIGATION[0],)
-MAX_LABELS = 24
 
 
 def make_pages(site: Site) -> Iterator[Page]:
@@ -32,11 +31,18 @@ def _plane(site: Site) -> Figure | None:
          "title": "compressed size in 2023, % of the text"}  # fmt: skip
     y = {"field": "change", "type": "quantitative",
          "title": "change against 2017 to 2022, percentage points"}  # fmt: skip
-    means = rows.group_by("model").agg(pl.mean("rate_2023")).sort("rate_2023", "model")
-    named = means["model"].to_list()[:MAX_LABELS]
+    places = ["model", "rate_2023", "change"]
+    told = rows.drop_nulls(places).sort("rate_2023", "model")
+    named = [
+        {"and": [
+            {"field": "corpus", "equal": corpus},
+            {"field": "model", "oneOf": with_room(points.select(places).rows(), 360, 240)},
+        ]}
+        for [corpus], points in told.partition_by("corpus", as_dict=True).items()
+    ]  # fmt: skip
     point = {"mark": {"type": "circle", "size": 50, "color": PALETTE[0], "opacity": 1},
              "encoding": {"x": x, "y": y, "tooltip": [{"field": "model"}]}}  # fmt: skip
-    label = {"transform": [{"filter": {"field": "model", "oneOf": named}}],
+    label = {"transform": [{"filter": {"or": named}}],
              "mark": {"type": "text", "align": "left", "dx": 6, "fontSize": 9, "color": INK,
                       "limit": 110},
              "encoding": {"x": x, "y": y, "text": {"field": "model"}}}  # fmt: skip

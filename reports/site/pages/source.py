@@ -78,7 +78,7 @@ def _difficulty(site: Site, name: str) -> Figure | None:
     }
     layers = [band, *_lines(rows, shown), *_regime_marks(site, name, x)]
     about = (
-        "Zero is the mean over months. Black: for language models, with its 95 % interval. A "
+        "Zero is the mean over months. Band: the 95 % interval for language models. A "
         "compressor has learned nothing, and old models were trained before all of these months."
     )
     title = difficulty_finding(rows.to_dicts(), len(site.sources))

@@ -36,6 +36,9 @@ select
     t.tbi_per_year,
     t.tbi_per_year_low,
     t.tbi_per_year_high,
+    p.equivalent_share,
+    p.equivalent_share_low,
+    p.equivalent_share_high,
     g.reason as gap_reason,
     c.reason as cutoff_reason
 from levels as l
@@ -51,4 +54,6 @@ left join decay_after_release as d
     on l.model = d.model and l.source = d.source and d.protocol = $protocol
 left join tbi_likelihood as t
     on l.model = t.model and l.source = t.source and t.protocol = $protocol
+left join age_in_parameters as p
+    on l.model = p.model and l.source = p.source and p.protocol = $protocol
 order by l.model, l.source

@@ -7,6 +7,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from core.settings import Settings, load_settings
 from reports.site.build import write_site
+from tests.reports.curves import HOSTILE_MODEL
 
 pytestmark = pytest.mark.long
 FLAGS = [
@@ -134,6 +135,11 @@ def test_two_models_are_compared(visit: Open) -> None:
     title = "early is better than control:zstd on these documents"
     window.get_by_role("heading", name=title).wait_for()
     assert window.locator("[data-compared] tbody tr").count() == 3  # two sources and their mean
+    months = "early has a lower loss than control:zstd in 16 of 16 months of sources"
+    window.get_by_role("heading", name=months).wait_for()
+    window.locator("#pair-months svg.marks").wait_for()
+    window.get_by_label("against").select_option(HOSTILE_MODEL)
+    window.get_by_role("heading", name="than early in 16 of 16 months of sources").wait_for()
 
 
 def test_a_page_of_a_model_is_copied_as_markdown(visit: Open) -> None:

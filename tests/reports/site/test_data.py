@@ -1,9 +1,11 @@
 """The page of data: what was dropped, releases, months held back, and downloads."""
 
 import json
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import polars as pl
 import pytest
 
@@ -11,9 +13,11 @@ from core.settings import Settings
 from reports.site.build import write_site
 from reports.site.collected import read_outcomes
 from reports.site.figure import Column, cell
+from reports.site.findings import cells_finding, contexts_finding
 from reports.site.trends import trends_of
 from tests.reports.curves import HOSTILE_SOURCE, level, step
 from tests.reports.site.pages import read_pages
+from warehouse.database.schema import read_sql
 
 MANIFEST = {
     "source": "news", "month": "2024-01", "digest": "0" * 64, "num_documents": 20, "num_bytes": 1,
@@ -55,6 +59,45 @@ def test_a_damaged_manifest_does_not_stop_the_site(publish_figures: Any) -> None
     assert "is not a manifest of tidemark" in page.read_text()
 
 
+def test_runs_of_cells_are_there_missing_stale_or_held_back() -> None:
+    with duckdb.connect() as database:
+        database.execute(read_sql("macros", "source_period") + ";create schema internal")
+        database.execute("""
+            create table internal.landed_partitions as select 'news' as source, month,
+                'new' as partition_digest, 2 as partition_version
+            from range(date '2024-01-01', date '2024-06-01', interval 1 month) as r (month);
+            create table internal.landed_cells as select model, source, month,
+                'default' as protocol,
+                if(month < '2024-03-01' and model = 'b', 'old', 'new') as partition_digest,
+                if(month < '2024-03-01' and model = 'b', 1, 2) as partition_version
+            from internal.landed_partitions, (values ('a'), ('b')) as m (model)
+            where model = 'a' or month <> '2024-04-01'
+        """)
+        sql = (files("reports.site") / "queries" / "data_cells.sql").read_text()
+        days = [{"source": "news", "month": f"2024-0{month}-01"} for month in (5, 6)]
+        held = f"'{json.dumps(days)}'"
+        found = database.sql(sql.replace("$protocol", "'default'").replace("$held", held)).pl()
+    assert found.select("state", "num_months", "models", "num_cells").rows() == [
+        ("stale", 2, "b", 2), ("missing", 1, "b", 1), ("held back", 1, "a, b", 2),
+        ("there", 5, "a", 5), ("there", 1, "b", 1), ("there", 1, "b", 1),
+    ]  # fmt: skip
+    assert cells_finding(found.to_dicts()) == (
+        "7 of 12 cells are there, 2 held back, 1 missing, 2 stale"
+    )
+
+
+def test_contexts_are_compared_where_there_are_several() -> None:
+    names = ("model", "context", "bits_per_byte")
+    rows = pl.DataFrame([("a", 512, 1.0), ("a", 2048, 0.9), ("b", 512, 0.8)], names, orient="row")
+    same = ("source", "protocol", "stride", "seconds_per_megabyte", "peak_memory_bytes")
+    with duckdb.connect() as database:
+        planted = rows.with_columns(num_cells=3, **dict.fromkeys(same, 1))
+        database.register("context_comparison", planted)
+        sql = (files("reports.site") / "queries" / "compare_contexts.sql").read_text()
+        found = database.sql(sql).pl().to_dicts()
+    assert contexts_finding(found) == "The longest context has the lowest loss in 1 of 1 curves"
+
+
 @pytest.mark.long
 def test_releases_and_months_held_back_are_linked(publish_figures: Any) -> None:
     settings = publish_figures(step("a", "news", "2024-03", 1.0, 1.5, 7), {"a": "2024-03"})
@@ -74,6 +117,7 @@ def test_releases_and_months_held_back_are_linked(publish_figures: Any) -> None:
     text = (root / "data.html").read_text()
     assert text.index("wwww2024-06") < text.index("wwww2024-05")
     assert "Held back, since a check failed: news/2024-08" in text
+    assert "7 of 8 cells are there, 1 held back" in text
     publish_figures(step("a", "news", "2024-03", 1.0, 1.5, 8))
     write_site(settings)  # the former site is kept, with links to the same releases
     for path in ("data.html", "months/2024-07/data.html"):
