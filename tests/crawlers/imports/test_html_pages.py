@@ -27,7 +27,7 @@ def test_each_month_of_the_pages_dates_is_sealed(tmp_path: Path, store: Store) -
     files = {
         "a.html": page(meta + '<link rel="canonical" href="https://example.org/a">'),
         "b.html": page(meta, f"<main><p>{PROSE} And more.</p></main>"),
-        "more/c.htm": page(graph),
+        "more/c.htm": f'<?xml version="1.0" encoding="utf-8"?>{page(graph)}',
         "undated.html": page(""),
         "login.html": page(meta, "<div><p>Please log in</p></div>"),
         "future.html": page(json_ld('{"datePublished": "2999-01-01"}')),

@@ -1,0 +1,173 @@
+"""Documents of the US Federal Register: rules, proposed rules, notices, presidential documents.
+
+GPO publishes a ZIP file a month with an XML file for each issue, from 2000 on, for programs
+(``/bulkdata/FR/2024/02/FR-2024-02.zip``, https://github.com/usgpo/bulk-data). robots.txt does not
+close ``/bulkdata``. The site federalregister.gov is not asked: it answers programs with "Request
+Access" at random. A document belongs to the month of its issue, which is a day without a time
+(``extra.date_precision``). The text is that of headings and paragraphs; tables, footnotes and
+signatures are left out. In March 2024 GPO replaced en dashes by hyphens; here all are hyphens.
+
+Works of the US government are in the public domain (17 U.S.C. 105); a document may quote others.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from lxml import etree
+
+from core.month import Month
+from crawlers.contract import CrawlContext, Document, Drop, Item, Repeat, SourceInfo
+from crawlers.text.cleaning import normalise
+from crawlers.web.fetcher import Fetched, Fetcher, get_list, read_time
+
+SITE = "govinfo"
+INFO = SourceInfo(
+    name="federal_register",
+    title="US Federal Register: rules, notices and presidential documents",
+    licence="LicenseRef-public-domain",
+    language="en",
+    category="law",
+    sites={SITE: "https://www.govinfo.gov"},
+    lag_days=2,
+    monthly_bytes=6_000_000,
+    whole_months="its files are of whole months",
+)
+MAX_ZIP_BYTES, MAX_XML_BYTES = 96_000_000, 512_000_000  # a month has some 12 MB, unpacked 60 MB
+KINDS = {
+    "RULE": "rule", "PRORULE": "proposed rule", "NOTICE": "notice",
+    "PRESDOCU": "presidential document",
+}  # fmt: skip
+
+_FAULTS = (
+    zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError,
+)  # fmt: skip
+_ISSUE = re.compile(r"(?:[\w-]{1,40}/){0,3}FR-(\d{4}-\d\d-\d\d)\.xml", re.ASCII)
+_NUMBER = re.compile(r"FR Doc\.?\s*([A-Z]?\d{1,4}-\d{1,6})\b", re.ASCII)
+_BLOCKS = ("HD", "P", "FP", "AMDPAR", "PROC")
+_LEFT_OUT = ("FTNT", "GPOTABLE", "MATH", "SIG", "SU", "CNTNTS")
+_GAP = re.compile(r"\s+(?=[.,;:!?)\]](?:\s|$))|(?<=[(\[])\s+")  # beside elements within a line
+
+
+@dataclass(frozen=True)
+class _Entry:
+    number: str
+    kind: str
+    title: str
+    agency: str
+    text: str
+    day: dt.datetime
+    retrieved_at: dt.datetime
+
+
+def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
+    """Yield each document in the order of issues; samples are in random order."""
+    listed = _list_entries(month, context.fetcher)
+    return context.sample_list(listed, lambda each: each.number, lambda each: [_document(each)])
+
+
+def _list_entries(month: Month, fetcher: Fetcher) -> Iterator[_Entry | Drop | Repeat]:
+    year, number = str(month).split("-")
+    path = f"/bulkdata/FR/{year}/{number}/FR-{month}.zip"
+    # The file grows until the month's end, so one from before it lacks issues.
+    page = get_list(
+        fetcher, SITE, path, {}, _is_damaged, max_bytes=MAX_ZIP_BYTES, not_before=month.end
+    )
+    seen: set[str] = set()
+    for day, data in _issues(page.body):
+        published = read_time(day, dt.UTC)
+        if published is None or published not in month:
+            yield Drop(f"issue of {day}", "outside_month", f"in the file of {month}")
+            continue
+        try:
+            root = _parse(data)
+        except etree.XMLSyntaxError as error:
+            yield Drop(f"issue of {day}", "parse_error", str(error))
+            continue
+        for place, element in enumerate(root.iter(*KINDS)):
+            entry = _read(element, published, page.retrieved_at)
+            if not entry.number:
+                yield Drop(f"{day} entry {place}", "parse_error", f"no number: {entry.title[:80]}")
+            elif entry.number in seen:
+                yield Repeat(entry.number, f"again in the issue of {day}")
+            else:
+                seen.add(entry.number)
+                yield entry
+
+
+def _is_damaged(fetched: Fetched) -> bool:
+    """Return True for what is no ZIP file with an issue, such as an error under status 200."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(fetched.body)) as archive:
+            size = sum(each.file_size for each in archive.infolist())
+            names = filter(_ISSUE.fullmatch, archive.namelist())
+            return size > MAX_XML_BYTES or not any(names) or archive.testzip() is not None
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+        ValueError,
+    ):
+        return True
+
+
+def _issues(data: bytes) -> Iterator[tuple[str, bytes]]:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        for name in sorted({*archive.namelist()}):
+            if found := _ISSUE.fullmatch(name):
+                yield found[1], archive.read(name)
+
+
+def _parse(data: bytes) -> Any:
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True
+    )
+    root = etree.fromstring(data, parser)
+    etree.strip_elements(root, *_LEFT_OUT, with_tail=False)
+    return root
+
+
+def _read(element: Any, published: dt.datetime, retrieved_at: dt.datetime) -> _Entry:
+    number = _NUMBER.search(_line(element.find(".//FRDOC")))
+    title = _line(element.find(".//SUBJECT")) or _line(element.find(".//HD"))
+    text = "\n\n".join(filter(None, map(_line, element.iter(*_BLOCKS))))
+    agency = _line(element.find(".//AGENCY"))
+    kind = KINDS[element.tag]
+    return _Entry(number[1] if number else "", kind, title, agency, text, published, retrieved_at)
+
+
+def _line(element: Any) -> str:
+    if element is None:
+        return ""
+    text = normalise("".join(element.itertext())).replace("\u2013", "-")
+    return _GAP.sub("", " ".join(text.split()))
+
+
+def _document(entry: _Entry) -> Item:
+    if not entry.text:
+        return Drop(entry.number, "empty", "no heading and no paragraph")
+    url = f"https://www.federalregister.gov/d/{entry.number}"
+    return Document(
+        native_id=entry.number,
+        version_id=entry.number,
+        text=entry.text,
+        title=entry.title,
+        url=url,
+        event_time=entry.day,
+        date_kind="published",
+        text_as_of=entry.day,
+        retrieved_at=entry.retrieved_at,
+        licence=INFO.licence,
+        attribution=f"“{entry.title}”, Federal Register, {url}",
+        cluster_id=f"fr:{entry.number}",
+        extra={"kind": entry.kind, "agency": entry.agency, "date_precision": "day"},
+    )
