@@ -18,7 +18,6 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from lxml import etree
@@ -56,24 +55,13 @@ _LEFT_OUT = ("FTNT", "GPOTABLE", "MATH", "SIG", "SU", "CNTNTS")
 _GAP = re.compile(r"\s+(?=[.,;:!?)\]](?:\s|$))|(?<=[(\[])\s+")  # beside elements within a line
 
 
-@dataclass(frozen=True)
-class _Entry:
-    number: str
-    kind: str
-    title: str
-    agency: str
-    text: str
-    day: dt.datetime
-    retrieved_at: dt.datetime
-
-
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
     """Yield each document in the order of issues; samples are in random order."""
-    listed = _list_entries(month, context.fetcher)
-    return context.sample_list(listed, lambda each: each.number, lambda each: [_document(each)])
+    listed = _list_documents(month, context.fetcher)
+    return context.sample_list(listed, lambda each: each.native_id, lambda each: [each])
 
 
-def _list_entries(month: Month, fetcher: Fetcher) -> Iterator[_Entry | Drop | Repeat]:
+def _list_documents(month: Month, fetcher: Fetcher) -> Iterator[Document | Drop | Repeat]:
     year, number = str(month).split("-")
     path = f"/bulkdata/FR/{year}/{number}/FR-{month}.zip"
     # The file grows until the month's end, so one from before it lacks issues.
@@ -92,14 +80,12 @@ def _list_entries(month: Month, fetcher: Fetcher) -> Iterator[_Entry | Drop | Re
             yield Drop(f"issue of {day}", "parse_error", str(error))
             continue
         for place, element in enumerate(root.iter(*KINDS)):
-            entry = _read(element, published, page.retrieved_at)
-            if not entry.number:
-                yield Drop(f"{day} entry {place}", "parse_error", f"no number: {entry.title[:80]}")
-            elif entry.number in seen:
-                yield Repeat(entry.number, f"again in the issue of {day}")
+            found = _read(element, f"{day} entry {place}", published, page.retrieved_at)
+            if found.native_id in seen:
+                yield Repeat(found.native_id, f"again in the issue of {day}")
             else:
-                seen.add(entry.number)
-                yield entry
+                seen.add(found.native_id)
+                yield found
 
 
 def _is_damaged(fetched: Fetched) -> bool:
@@ -136,13 +122,35 @@ def _parse(data: bytes) -> Any:
     return root
 
 
-def _read(element: Any, published: dt.datetime, retrieved_at: dt.datetime) -> _Entry:
-    number = _NUMBER.search(_line(element.find(".//FRDOC")))
+def _read(
+    element: Any, place: str, published: dt.datetime, retrieved_at: dt.datetime
+) -> Document | Drop:
     title = _line(element.find(".//SUBJECT")) or _line(element.find(".//HD"))
     text = "\n\n".join(filter(None, map(_line, element.iter(*_BLOCKS))))
-    agency = _line(element.find(".//AGENCY"))
-    kind = KINDS[element.tag]
-    return _Entry(number[1] if number else "", kind, title, agency, text, published, retrieved_at)
+    if (number := _NUMBER.search(_line(element.find(".//FRDOC")))) is None:
+        return Drop(place, "parse_error", f"no number: {title[:80]}")
+    if not text:
+        return Drop(number[1], "empty", "no heading and no paragraph")
+    url = f"https://www.federalregister.gov/d/{number[1]}"
+    return Document(
+        native_id=number[1],
+        version_id=number[1],
+        text=text,
+        title=title,
+        url=url,
+        event_time=published,
+        date_kind="published",
+        text_as_of=published,
+        retrieved_at=retrieved_at,
+        licence=INFO.licence,
+        attribution=f"“{title}”, Federal Register, {url}",
+        cluster_id=f"fr:{number[1]}",
+        extra={
+            "kind": KINDS[element.tag],
+            "agency": _line(element.find(".//AGENCY")),
+            "date_precision": "day",
+        },
+    )
 
 
 def _line(element: Any) -> str:
@@ -150,24 +158,3 @@ def _line(element: Any) -> str:
         return ""
     text = normalise("".join(element.itertext())).replace("\u2013", "-")
     return _GAP.sub("", " ".join(text.split()))
-
-
-def _document(entry: _Entry) -> Item:
-    if not entry.text:
-        return Drop(entry.number, "empty", "no heading and no paragraph")
-    url = f"https://www.federalregister.gov/d/{entry.number}"
-    return Document(
-        native_id=entry.number,
-        version_id=entry.number,
-        text=entry.text,
-        title=entry.title,
-        url=url,
-        event_time=entry.day,
-        date_kind="published",
-        text_as_of=entry.day,
-        retrieved_at=entry.retrieved_at,
-        licence=INFO.licence,
-        attribution=f"“{entry.title}”, Federal Register, {url}",
-        cluster_id=f"fr:{entry.number}",
-        extra={"kind": entry.kind, "agency": entry.agency, "date_precision": "day"},
-    )

@@ -28,9 +28,8 @@ from core.storage.store import Store
 from crawlers.contract import Drop
 from crawlers.crawling import manifest
 from crawlers.hygiene.month_texts import Spool
-from crawlers.imports.options import FIELDS, ImportOptions
+from crawlers.imports.documents import FIELDS, ImportOptions, by_field, document_of
 from crawlers.imports.readers import ARCHIVES, find_files, read_rows, suffix_of
-from crawlers.imports.rows import by_field, document_of
 from crawlers.imports.sifting import Paragraphs, Repeats, judge, key_of
 from crawlers.imports.tables import DataFile
 from crawlers.imports.target import Import, require_target

@@ -75,13 +75,10 @@ def test_dropped_items_are_held_compressed() -> None:
         former.pass_over(Drop(str(number), "no_date", "x" * 200))
     ledger.begin_with(former)
     ledger.pass_over(Drop("last", "empty"))
-    assert (former.requested, ledger.requested, ledger.count(Drop)) == (
-        20_000, 20_001, {"no_date": 20_000, "empty": 1},
-    )  # fmt: skip
+    assert ledger.count(Drop) == {"no_date": 20_000, "empty": 1}
     assert len(pickle.dumps(former)) < 2**21
     lines = zstandard.decompress(ledger.dropped_items()).splitlines()
     assert [json.loads(lines[n])["native_id"] for n in (0, -2, -1)] == ["0", "19999", "last"]
-    assert len(zstandard.decompress(former.dropped_items()).splitlines()) == 20_000
 
 
 def test_an_empty_month_is_an_error_with_counts() -> None:

@@ -5,8 +5,8 @@ import pytest
 from core.corpus.partition import read_documents
 from core.errors import EmptyPartition
 from core.storage.store import Store
-from crawlers.imports.pages import options_for_pages
 from crawlers.imports.sets import import_set
+from crawlers.imports.texts import options_for_pages
 
 PROSE = "The council met on Monday and agreed on the budget of the town for the coming year. " * 3
 

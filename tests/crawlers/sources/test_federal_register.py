@@ -2,9 +2,6 @@ import io
 import zipfile
 from collections import Counter
 
-import pytest
-
-from core.errors import SourceChanged
 from core.month import Month
 from crawlers.contract import Document, Drop, Repeat
 from simulator.server import Fault, Web
@@ -15,10 +12,8 @@ from tests.crawlers.conftest import Crawl
 MONTH = Month("2024-02")
 WORLD = World(6, MONTH - 1, MONTH, stories_per_month=12)
 # The first lines of a document of the issue of 2024-02-12, as GPO published it; shortened.
-ISSUE = """<FEDREG><NOTICES>
-<NOTICE>
+ISSUE = """<FEDREG><NOTICES><NOTICE>
             <PREAMB>
-                <PRTPAGE P="9834"/>
                 <AGENCY TYPE="F">DEPARTMENT OF AGRICULTURE</AGENCY>
                 <SUBJECT>Notice of Availability of the Draft Programmatic Assessment</SUBJECT>
                 <ADD>
@@ -32,16 +27,13 @@ ISSUE = """<FEDREG><NOTICES>
                     </P>
                 </ADD>
             </PREAMB>
-            <SUPLINF>
-                <P/>
-                <P>
-                    In the proposed rule,
-                    <SU>2</SU>
-                    <FTREF/>
-                     FDA announced its intention.
-                </P>
-                <FTNT><P><SU>2</SU>\u2009Applications, 84 FR 30968.</P></FTNT>
-            </SUPLINF>
+            <P>
+                In the proposed rule,
+                <SU>2</SU>
+                <FTREF/>
+                 FDA announced its intention.
+            </P>
+            <FTNT><P><SU>2</SU>\u2009Applications, 84 FR 30968.</P></FTNT>
             <FRDOC>[FR Doc. 2024\u201302801 Filed 2\u20139\u201324; 8:45 am]</FRDOC>
 </NOTICE></NOTICES></FEDREG>"""
 
@@ -100,9 +92,3 @@ def test_entities_are_not_expanded(crawl: Crawl, web: Web) -> None:
     serve(web, packed(FR_2024_02_12=bomb + ISSUE.replace("FDA announced", "&b;&b;")))
     [document] = crawl()
     assert isinstance(document, Document) and "aaaa" not in document.text
-
-
-def test_a_month_without_its_file_is_no_month(crawl: Crawl, web: Web) -> None:
-    web.faults.append(Fault("status", "govinfo", ".zip", 9, 404, {}, b""))
-    with pytest.raises(SourceChanged, match="cannot be had"):
-        crawl()
