@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.measure import Contender, Report, Timing, say
 from benchmarks.scoring.footprint import largest_resident_size
 from core.storage.store import Store
-from crawlers.imports.options import ImportOptions
+from crawlers.imports.documents import ImportOptions
 from crawlers.imports.sets import import_set
 
 _ROOT = Path(__file__).resolve().parents[1]

@@ -19,7 +19,7 @@ from core.storage.store import Store
 
 if TYPE_CHECKING:
     from core.corpus.partition import Partition, Seal
-    from crawlers.imports.options import ImportOptions
+    from crawlers.imports.documents import ImportOptions
 
 Files = Annotated[list[Path], Argument(help="Files, or folders of files.", metavar="PATH...")]
 SourceName = Annotated[str, Option(help="Name of the source to import as.", metavar="NAME")]
@@ -94,7 +94,7 @@ def import_set_command(
     "Ready-made sets" in docs/sources.md.
     """
     from crawlers.imports.dating import Dating, one_of
-    from crawlers.imports.options import ImportOptions
+    from crawlers.imports.documents import ImportOptions
 
     one_of(
         date_column=date_column, month_column=month_column, months_in_names=months_in_names,
@@ -151,7 +151,7 @@ def import_html_command(
     <main>. Texts are cleaned, and repeated ones dropped. Nothing is requested, so no permission is
     needed; whether you may use the pages is between you and the site.
     """
-    from crawlers.imports.pages import options_for_pages
+    from crawlers.imports.texts import options_for_pages
 
     _import(context, [folder], source, options_for_pages(source, replace))
 

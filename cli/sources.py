@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import textwrap
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -29,6 +28,7 @@ from core.storage.store import Store
 
 if TYPE_CHECKING:
     from core.corpus.partition import Seal
+    from crawlers.crawling.source_list import SourceFacts
 
 sources_app = typer.Typer(no_args_is_help=True, help="The sources of text.")
 
@@ -111,29 +111,61 @@ def sources_list(
     context: typer.Context,
     as_json: Annotated[bool, Option("--json", help="Print JSON, with all facts.")] = False,
 ) -> None:
-    """List the sources: kind, status, licence, lag, available and sealed months."""
+    """List the sources: kind, status, lag, available months, the last sealed month.
+
+    `tidemark sources show SOURCE` has licence, stand-in, sites and all sealed months.
+    """
     from crawlers.crawling.source_list import list_source_facts
 
     facts = list_source_facts(settings_of(context))
     if as_json:
         out.print_json(json.dumps([dataclasses.asdict(each) for each in facts]))
         return
-    columns = ["source", "kind", "status", "for", "licence", "lag", "months", "sealed", "last"]
     rows = [
-        (
-            each.source,
-            each.kind,
-            each.status,
-            each.stands_in_for,
-            each.licence and textwrap.shorten(each.licence, 20, placeholder="…"),
-            None if each.lag_days is None else f"{each.lag_days} d",
-            each.first_month and f"{each.first_month} … {each.last_month or ''}".rstrip(),
-            each.last_sealed,
-            each.last_outcome,
-        )
+        (each.source, each.kind, each.status, _lag(each), _months(each), _last_sealed(each))
         for each in facts
     ]
-    print_table("sources", columns, rows)
+    print_table("sources", ["source", "kind", "status", "lag", "months", "last sealed"], rows)
+
+
+@sources_app.command("show")
+def sources_show(
+    context: typer.Context,
+    source: Annotated[str, Argument(help="Name of a source.", metavar="SOURCE")],
+) -> None:
+    """Show all facts of a source: licence, what it stands in for, sites, sealed months."""
+    from crawlers.crawling.source_list import list_source_facts
+
+    facts = {each.source: each for each in list_source_facts(settings_of(context))}
+    if (found := facts.get(source)) is None:
+        raise UnknownName("source", source, list(facts))
+    rows = {
+        "title": found.title,
+        "kind": found.kind,
+        "status": found.status,
+        "stands in for": found.stands_in_for,
+        "open stand-ins": ", ".join(found.stand_ins) or None,
+        "licence": found.licence,
+        "lag": _lag(found),
+        "months": _months(found),
+        "sites": "\n".join(f"{key} {url}" for key, url in found.sites.items()) or None,
+        "sealed months": ", ".join(found.sealed_months) or None,
+        "last sealed": _last_sealed(found),
+    }
+    print_table(source, ["fact", "value"], list(rows.items()))
+
+
+def _lag(facts: SourceFacts) -> str | None:
+    return None if facts.lag_days is None else f"{facts.lag_days} d"
+
+
+def _months(facts: SourceFacts) -> str | None:
+    return facts.first_month and f"{facts.first_month}…{facts.last_month or ''}"
+
+
+def _last_sealed(facts: SourceFacts) -> str | None:
+    outcome = "" if facts.last_outcome == "complete" else f" {facts.last_outcome}"
+    return facts.last_sealed and f"{facts.last_sealed}{outcome}"
 
 
 @sources_app.command("check")

@@ -47,7 +47,7 @@ from crawlers.questions.contract import (
     load_question_crawler,
 )
 from crawlers.questions.crawl import tidy
-from crawlers.registry import list_sources, load_crawler
+from crawlers.registry import list_all_sources, load_crawler
 from crawlers.text.latex.reader import LatexReader
 from crawlers.web.fetcher import Fetcher
 from simulator.sites import gjo, metaculus
@@ -76,7 +76,7 @@ class Outcome:
 
 def list_names() -> list[str]:
     """Return the names of all sources; those of questions with the prefix ``questions.``."""
-    return [*list_sources(), *(f"questions.{name}" for name in list_question_sources())]
+    return [*list_all_sources(), *(f"questions.{name}" for name in list_question_sources())]
 
 
 class Fuzz:

@@ -16,6 +16,8 @@ from crawlers.contract import Drop, Failure, Repeat
 from crawlers.text.cleaning import CLEANER_VERSION
 
 DROPPED_FILE = "dropped.jsonl.zst"  # file next to the manifest; one line per item that was not kept
+_OUTCOMES = {Drop: "dropped", Failure: "failed", Repeat: "repeated"}
+_CHUNK = 2**20  # bytes of lines that are packed at a time
 _MAX_DETAIL = 500  # maximum characters of a detail, which may be a site's error page
 
 
@@ -26,14 +28,17 @@ Outcome = Row | Drop | Failure | Repeat
 class Ledger:
     """Counter of requested items by outcome; ``whose`` names the crawl in error messages.
 
-    ``requested = kept + dropped + failed + repeated`` must hold at the end.
+    ``requested = kept + dropped + failed + repeated`` must hold at the end. Items that are not kept
+    are held as compressed lines, of some 30 bytes each.
     """
 
     def __init__(self, whose: Partition | str) -> None:
         self._whose = whose
         self.requested = 0
         self.kept = 0
-        self.others: list[Drop | Failure | Repeat] = []
+        self._counts: Counter[tuple[str, str]] = Counter()  # by outcome and reason
+        self._lines, self._num_bytes = bytearray(), 0
+        self._packed: list[bytes] = []
         self.ended_early: str | None = None
 
     def keeps(self, outcome: Outcome) -> TypeGuard[Row]:
@@ -52,17 +57,34 @@ class Ledger:
     def pass_over(self, other: Drop | Failure | Repeat) -> None:
         """Count and record an item that is not kept."""
         self.requested += 1
-        self.others.append(other)
+        line = _line(other)
+        self._counts[line["outcome"], line["reason"]] += 1
+        self._lines += f"{json.dumps(line)}\n".encode()
+        if len(self._lines) >= _CHUNK:
+            self._pack()
+
+    def begin_with(self, other: Ledger) -> None:
+        """Count the items that another ledger has passed over; this one must be new."""
+        self.requested, self._counts = other.requested, other._counts.copy()
+        self._lines, self._num_bytes = other._lines.copy(), other._num_bytes
+        self._packed = other._packed.copy()
+
+    def _pack(self) -> None:
+        self._packed.append(zstandard.compress(bytes(self._lines), 6))
+        self._num_bytes += len(self._lines)
+        self._lines.clear()
 
     def count(self, kind: type[Drop | Failure]) -> dict[str, int]:
         """Return the number of dropped, or of failed, items by reason; most frequent first."""
-        reasons = (other.reason for other in self.others if isinstance(other, kind))
-        return dict(Counter(reasons).most_common())
+        found = {
+            reason: num for (what, reason), num in self._counts.items() if what == _OUTCOMES[kind]
+        }
+        return dict(Counter(found).most_common())
 
     @property
     def num_repeated(self) -> int:
         """Return the number of items that a list repeated."""
-        return sum(isinstance(other, Repeat) for other in self.others)
+        return self._counts[_OUTCOMES[Repeat], _OUTCOMES[Repeat]]
 
     def close(self) -> dict[str, object]:
         """Return the item counts and the status (complete or partial) for the manifest.
@@ -106,17 +128,18 @@ class Ledger:
 
     def dropped_items(self) -> bytes:
         """Return all items that were not kept as zstd-compressed JSON lines, in crawl order."""
-        lines = (json.dumps(_line(other)) for other in self.others)
-        return zstandard.compress("".join(f"{line}\n" for line in lines).encode(), 6)
+        self._pack()
+        engine = zstandard.ZstdCompressor(6).compressobj(size=self._num_bytes)
+        parts = [engine.compress(zstandard.decompress(each)) for each in self._packed]
+        return b"".join([*parts, engine.flush()])
 
 
 def _line(other: Drop | Failure | Repeat) -> dict[str, str]:
-    reason = "repeated" if isinstance(other, Repeat) else other.reason
-    outcome = {Drop: "dropped", Failure: "failed", Repeat: "repeated"}[type(other)]
+    outcome = _OUTCOMES[type(other)]
     return {
         "native_id": other.native_id,
         "outcome": outcome,
-        "reason": reason,
+        "reason": outcome if isinstance(other, Repeat) else other.reason,
         "detail": other.detail[:_MAX_DETAIL],
     }
 

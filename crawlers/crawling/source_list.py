@@ -38,6 +38,7 @@ class SourceFacts:
     kind: str  # genre of the texts, ``questions``, or ``imported``
     status: str  # ``on``, ``off``, ``needs token`` or ``needs permission``
     stands_in_for: str | None
+    stand_ins: list[str]  # the open sources that stand in for this one
     licence: str | None
     lag_days: int | None
     first_month: str | None
@@ -75,6 +76,7 @@ def _facts(info: SourceInfo, kind: str, settings: Settings, seals: list[Seal]) -
         kind=kind,
         status=_status(info, settings),
         stands_in_for=STAND_INS.get(info.name),
+        stand_ins=[name for name, closed in STAND_INS.items() if info.name in closed.split(", ")],
         licence=info.licence,
         lag_days=info.lag_days,
         first_month=str(info.first_month),
@@ -91,6 +93,7 @@ def _imported(name: str, seals: list[Seal]) -> SourceFacts:
         kind="imported",
         status="off",
         stands_in_for=None,
+        stand_ins=[],
         licence=None,
         lag_days=None,
         first_month=None,

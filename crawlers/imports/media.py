@@ -20,7 +20,7 @@ from core.corpus.tombstones import is_forgotten, item_key, list_tombstones
 from core.errors import ItemUnavailable, MalformedInput, UsageError
 from core.storage.store import Store
 from crawlers.contract import Drop, DropReason
-from crawlers.imports.files import regular_files, require_unicode
+from crawlers.imports.readers import regular_files, require_unicode
 from crawlers.imports.target import Import, require_target
 from crawlers.media.images import MAX_PATCHES, read_patches
 from crawlers.media.pieces import (

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import codecs
+import os
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from core.errors import UnknownName, UsageError
+from core.errors import MalformedInput, UnknownName, UsageError
 from crawlers.contract import Drop
 from crawlers.imports import json_files, tables
 from crawlers.imports.books import read_epub, read_html, read_text
-from crawlers.imports.files import regular_files, require_unicode
-from crawlers.imports.options import ImportOptions
+from crawlers.imports.documents import ImportOptions
 from crawlers.imports.tables import DataFile, Rows
 from crawlers.imports.warc import read_archive
 
@@ -45,6 +45,34 @@ _ADVICE = {
     ".zip": "a zip archive; unpack it first, and import the folder",
     ".html": "a page; import pages with `tidemark import-html`",
 }
+
+
+def regular_files(folder: Path) -> list[str]:
+    """Return sorted relative paths of a folder's regular files, without links and hidden files."""
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    found = []
+    for parent, folders, files in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in files:
+            file = Path(parent) / name
+            if not name.startswith(".") and file.is_file() and not file.is_symlink():
+                found.append(file.relative_to(folder).as_posix())
+    return sorted(found)
+
+
+def require_unicode(text: str, where: str) -> str:
+    """Return ``text``; refuse lone surrogates, which are possible in JSON, but not in UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise MalformedInput(
+            f"{where}: character {error.start} is a lone surrogate "
+            f"(U+{ord(text[error.start]):04X}), half of a character; write the text again"
+        ) from error
+    return text
 
 
 def suffix_of(path: Path) -> str:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -29,9 +28,8 @@ from core.storage.store import Store
 from crawlers.contract import Drop
 from crawlers.crawling import manifest
 from crawlers.hygiene.month_texts import Spool
-from crawlers.imports.options import FIELDS, ImportOptions
+from crawlers.imports.documents import FIELDS, ImportOptions, by_field, document_of
 from crawlers.imports.readers import ARCHIVES, find_files, read_rows, suffix_of
-from crawlers.imports.rows import by_field, document_of
 from crawlers.imports.sifting import Paragraphs, Repeats, judge, key_of
 from crawlers.imports.tables import DataFile
 from crawlers.imports.target import Import, require_target
@@ -84,7 +82,8 @@ class _Months:
         self._stack, self._source, self._options = stack, source, options
         self._columns = {name: options.columns.get(name, name) for name in FIELDS}
         self._months: dict[Period | None, _MonthRows] = {}
-        self._unplaced: list[Drop] = []
+        self._unplaced = manifest.Ledger(source)  # drops that have no month
+        self._first = ""  # the detail of the first of them
         self._num_pending = 0
         if options.is_strict:
             self._month_rows(options.dating.month)  # even without a row
@@ -115,7 +114,8 @@ class _Months:
     def _drop(self, drop: Drop) -> None:
         if self._options.is_strict and drop.reason in ("damaged", "parse_error"):
             raise MalformedInput(drop.detail)
-        self._unplaced.append(drop)
+        self._first = self._first or f"; the first: {drop.detail}"
+        self._unplaced.pass_over(drop)
 
     def _month_rows(self, month: Period | None, place: str = "") -> _MonthRows:
         if month not in self._months:
@@ -138,18 +138,17 @@ class _Months:
     def seal(self, store: Store, name: str, num_files: int) -> Outcome:
         """Seal the months in their order; the first one gets the drops without a month."""
         if not self._months:
-            counts = dict(Counter(drop.reason for drop in self._unplaced).most_common())
-            first = f"; the first: {self._unplaced[0].detail}" if self._unplaced else ""
-            raise EmptyPartition(f"{self._source}: nothing to keep (dropped: {counts or 0}){first}")
+            dropped = self._unplaced.count(Drop) or 0
+            why = f"nothing to keep (dropped: {dropped}){self._first}"
+            raise EmptyPartition(f"{self._source}: {why}")
         seals: list[Seal] = []
         failures = []
         order = sorted(self._months, key=lambda month: (month is not None, str(month)))
         for number, month in enumerate(order):
             partition = Partition(self._source, month)
             sealing = _Sealing(partition, self._months[month], self._options, store)
-            drops = [] if seals else self._unplaced
             try:
-                seals.append(sealing.seal(name, num_files, drops))
+                seals.append(sealing.seal(name, num_files, None if seals else self._unplaced))
             except TidemarkError as error:
                 if self._options.is_strict:
                     raise
@@ -201,9 +200,10 @@ class _Sealing:
         self._ids: dict[str, str] = {}  # place of the first row of each repeated id
         self._texts: dict[int, str] = {}  # likewise of repeated texts
 
-    def seal(self, name: str, num_files: int, drops: Sequence[Drop]) -> Seal:
+    def seal(self, name: str, num_files: int, unplaced: manifest.Ledger | None) -> Seal:
         self._rows.end()
-        run = Import(name, self._partition, self._outcomes(drops), self._rules(num_files))
+        rules = self._rules(num_files)
+        run = Import(name, self._partition, self._outcomes(), rules, unplaced)
         return seal_partition(self._store, self._partition, run, self._options.replace)
 
     def _rules(self, num_files: int) -> dict[str, object]:
@@ -228,8 +228,7 @@ class _Sealing:
         regime = manifest.cleaned_regime(options.regime) if is_cleaned else options.regime
         return rules if regime is None else {**rules, "regime": regime}
 
-    def _outcomes(self, drops: Sequence[Drop]) -> Iterator[dict[str, Any] | Drop]:
-        yield from drops
+    def _outcomes(self) -> Iterator[dict[str, Any] | Drop]:
         for batch in self._rows.spool.batches():
             kept = []
             for outcome in map(self._examine, batch):

@@ -31,7 +31,10 @@ def require_target(partition: Partition, content: Content, store: Store) -> None
 
 
 class Import:
-    """The documents and the manifest of an import; the manifest includes the settings ``rules``."""
+    """The documents and the manifest of an import; the manifest includes the settings ``rules``.
+
+    ``passed_over`` has items that were dropped before.
+    """
 
     def __init__(
         self,
@@ -39,10 +42,13 @@ class Import:
         partition: Partition,
         outcomes: Iterable[dict[str, Any] | Drop],
         rules: Mapping[str, object],
+        passed_over: manifest.Ledger | None = None,
     ) -> None:
         self._name, self._partition = name, partition
         self._outcomes, self._rules = outcomes, rules
         self._ledger = manifest.Ledger(partition)
+        if passed_over is not None:
+            self._ledger.begin_with(passed_over)
         self._started_at = manifest.now()
 
     def documents(self) -> Generator[pa.Table]:

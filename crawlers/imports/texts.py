@@ -1,4 +1,4 @@
-"""Import of texts: a user's files become one sealed partition.
+"""Import of a user's own texts as one sealed partition, and of saved pages, one for each month.
 
 Formats:
     json-list: one JSON list of strings, as Uncheatable Eval publishes its data, or of objects.
@@ -9,6 +9,8 @@ Formats:
 Objects and Parquet rows may also have ``id``, ``title``, ``url``, ``date``, ``language``,
 ``licence`` and ``category``; ``columns`` has other names of these fields. A date is stored in
 ``extra``, and has no effect on the month.
+
+Saved pages have the title, the date and the text that they state (``text.pages``).
 """
 
 from __future__ import annotations
@@ -20,11 +22,13 @@ from core.corpus.partition import Partition, Seal
 from core.errors import UsageError
 from core.storage.store import Store
 from crawlers.imports.dating import Dating
-from crawlers.imports.options import ImportOptions
+from crawlers.imports.documents import UNKNOWN, ImportOptions
 from crawlers.imports.readers import find_format
 from crawlers.imports.sets import import_set
+from crawlers.registry import list_all_sources, load_crawler
+from crawlers.text.pages import ARTICLE
 
-__all__ = ["ImportOptions", "import_texts", "strict"]
+__all__ = ["ImportOptions", "import_texts", "options_for_pages", "strict"]
 
 
 def import_texts(path: Path, partition: Partition, store: Store, options: ImportOptions) -> Seal:
@@ -49,3 +53,14 @@ def strict(path: Path, partition: Partition, options: ImportOptions) -> ImportOp
         raise UsageError(f"{path} is a folder, which has no fields to name; omit --field")
     dating = Dating(partition.month, is_undated=partition.month is None)
     return dataclasses.replace(options, format=format_, dating=dating, is_strict=True, sift=False)
+
+
+def options_for_pages(source: str, replace: bool = False) -> ImportOptions:
+    """Return the options for pages of a site, by what its crawler states, if there is one."""
+    licence, elements = UNKNOWN, ARTICLE
+    if source in list_all_sources():
+        crawler = load_crawler(source)
+        licence, elements = crawler.INFO.licence, getattr(crawler, "ELEMENTS", ARTICLE)
+    return ImportOptions(
+        format="html", clean=True, sift=False, licence=licence, elements=elements, replace=replace
+    )

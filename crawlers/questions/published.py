@@ -34,7 +34,7 @@ from core.corpus.questions import CrowdForecast, Question
 from core.errors import MalformedInput, UsageError
 from crawlers.apis.fields import Fields
 from crawlers.contract import Drop, Repeat
-from crawlers.imports.files import regular_files, require_unicode
+from crawlers.imports.readers import regular_files, require_unicode
 from crawlers.questions.contract import YES_NO, forecasts
 from crawlers.web.values import load_json, plausible, read_time
 

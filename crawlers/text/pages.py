@@ -50,7 +50,8 @@ def read_page(html: str, elements: str = ARTICLE) -> Page:
     if len(html) > MAX_CHARS:
         raise ItemUnavailable("too_large", f"{len(html)} characters of HTML, at most {MAX_CHARS}")
     try:
-        root = etree.fromstring(normalise(html), etree.HTMLParser(no_network=True))
+        parser = etree.HTMLParser(no_network=True, encoding="utf-8")
+        root = etree.fromstring(normalise(html).encode(), parser)  # a str may declare no encoding
     except etree.LxmlError as error:
         raise ItemUnavailable("parse_error", f"HTML that cannot be read: {error}") from error
     if root is None:

@@ -10,7 +10,7 @@ from benchmarks.fuzzing.runs import Fuzz, list_names
 from crawlers import hackernews
 from crawlers.contract import CrawlContext, Drop, Item
 from crawlers.questions.contract import list_question_sources
-from crawlers.registry import list_sources
+from crawlers.registry import list_all_sources
 from tests.conftest import SHARED
 
 NUM_ANSWERS = 300  # mutated responses a source; docs/testing.md has the command for more
@@ -29,7 +29,7 @@ def test_mutated_responses_end_in_items_or_errors(name: str, tmp_path: Path) -> 
     with fuzzing(name, tmp_path) as fuzz:
         assert [outcome.fault for outcome in fuzz.undisturbed if outcome.fault] == []
         if not fuzz.has_requests:
-            pytest.skip("git alone reads this source")
+            pytest.skip("this source sends no request by the fetcher")
         kinds = ("Document", "Medium", "Question")
         assert all(sum(each.found[kind] for kind in kinds) for each in fuzz.undisturbed)
         number = num_mutated = 0
@@ -40,7 +40,7 @@ def test_mutated_responses_end_in_items_or_errors(name: str, tmp_path: Path) -> 
 
 
 def test_every_source_is_fuzzed() -> None:
-    names = [*list_sources(), *(f"questions.{name}" for name in list_question_sources())]
+    names = [*list_all_sources(), *(f"questions.{name}" for name in list_question_sources())]
     assert list_names() == names
 
 

@@ -127,6 +127,12 @@ def test_help_tells_more_than_the_name(tidemark: Tidemark, command: str) -> None
 def test_listings(tidemark: Tidemark, home: Path) -> None:
     assert tidemark("version").out.strip()[0].isdigit()
     assert "needs permission" in tidemark("sources", "list").out
+    table = tidemark("sources", "list", COLUMNS="100").out.splitlines()
+    assert max(map(len, table)) <= 100
+    assert len(table) == len(json.loads(tidemark("sources", "list", "--json").out)) + 5  # no folds
+    shown = tidemark("sources", "show", "bbc").out
+    assert "LicenseRef-BBC" in shown and "global_voices, wikinews" in shown
+    tidemark("sources", "show", "bcc").expect(2, "unknown source")
     facts = json.loads(tidemark("sources", "list", "--json").out)
     sources = {each["source"]: each for each in facts}
     assert sources["wikipedia_new"]["sites"]["wikipedia"] == "https://en.wikipedia.org"

@@ -13,6 +13,7 @@ import pytest
 import zstandard
 
 from core.corpus.partition import Partition, Seal, list_sealed, read_documents, read_seal
+from core.corpus.permissions import record_permission
 from core.corpus.questions import list_questions, read_question_seal
 from core.errors import PartitionHeld, SourceError
 from core.month import Month
@@ -31,6 +32,7 @@ from tests.crawlers.questions.scene import MARCH, TOKENS
 from tests.crawlers.request_kinds import kind_of
 
 LIMIT = 3
+GATED = ("ao3", "bbc", "yahoo_finance")  # that have a simulated site; crawled with a permission
 
 
 def list_scenes() -> list[str]:
@@ -40,7 +42,7 @@ def list_scenes() -> list[str]:
         for source in list_question_sources()
         if not load_question_crawler(source).INFO.in_browser
     )
-    return [*list_sources(), *(f"questions.{source}" for source in asked)]
+    return [*list_sources(), *(f"questions.{source}" for source in asked), *GATED]
 
 
 class Trap:
@@ -233,7 +235,12 @@ class DocumentScene(Scene):
 
     def kill_arguments(self, home: Path) -> list[str]:
         lists = json.dumps({name: str(path) for name, path in self.lists.items()})
+        self._permit(home)
         return [self._settings(home).model_dump_json(), self.name, str(self.month), lists]
+
+    def _permit(self, home: Path) -> None:
+        if self.info.permission:
+            record_permission(Store(str(home)), self.name, "a test's", "2999-12-31")
 
     def _settings(self, home: Path, max_bytes: int = 0, **more: Any) -> Settings:
         given = {"request_interval_s": 0, "sites": self.web.urls, **more}
@@ -241,6 +248,7 @@ class DocumentScene(Scene):
 
     def _crawl(self, home: Path, limit: int | None = LIMIT, seed: int = 0, **more: Any) -> Outcome:
         settings = self._settings(home, **more)
+        self._permit(home)
         store, partition = Store(settings.home), Partition(self.name, self.month)
         is_sealed = read_seal(store, partition) is not None
         try:

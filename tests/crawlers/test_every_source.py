@@ -27,6 +27,7 @@ from simulator import server
 from simulator.faults import KNOBS, knob
 from simulator.server import Fault, QuirkName
 from tests.crawlers.every_source import (
+    GATED,
     DocumentScene,
     QuestionScene,
     Scene,
@@ -63,7 +64,9 @@ def webs() -> Iterator[Webs]:
     _scenes.clear()
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(
+    params=[pytest.param(each, marks=[pytest.mark.matrix] * (each in GATED)) for each in NAMES]
+)
 def scene(
     request: pytest.FixtureRequest, webs: Webs, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Scene]:

@@ -1,4 +1,5 @@
 import json
+import pickle
 import re
 
 import pytest
@@ -66,6 +67,18 @@ def test_dropped_items_are_kept_with_their_reasons() -> None:
     assert len(first["detail"]) < 1000
     assert second == {"native_id": "é\ud800", "outcome": "dropped", "reason": "empty", "detail": ""}
     assert zstandard.decompress(Ledger(MARCH).dropped_items()) == b""
+
+
+def test_dropped_items_are_held_compressed() -> None:
+    former, ledger = Ledger("a set"), Ledger(MARCH)
+    for number in range(20_000):
+        former.pass_over(Drop(str(number), "no_date", "x" * 200))
+    ledger.begin_with(former)
+    ledger.pass_over(Drop("last", "empty"))
+    assert ledger.count(Drop) == {"no_date": 20_000, "empty": 1}
+    assert len(pickle.dumps(former)) < 2**21
+    lines = zstandard.decompress(ledger.dropped_items()).splitlines()
+    assert [json.loads(lines[n])["native_id"] for n in (0, -2, -1)] == ["0", "19999", "last"]
 
 
 def test_an_empty_month_is_an_error_with_counts() -> None:

@@ -7,7 +7,7 @@ import pytest
 from crawlers.contract import Drop
 from crawlers.imports.books import read_epub
 from crawlers.imports.dating import Dating
-from crawlers.imports.options import ImportOptions
+from crawlers.imports.documents import ImportOptions
 from crawlers.imports.tables import DataFile
 from tests.crawlers.imports.test_sets import Imports, imports, long, write
 

@@ -5,8 +5,8 @@ import pytest
 from core.corpus.partition import read_documents
 from core.errors import EmptyPartition
 from core.storage.store import Store
-from crawlers.imports.pages import options_for_pages
 from crawlers.imports.sets import import_set
+from crawlers.imports.texts import options_for_pages
 from crawlers.text.pages import read_page
 
 PROSE = "The council met on Monday and agreed on the budget of the town for the coming year. " * 3
@@ -28,7 +28,7 @@ def test_each_month_of_the_pages_dates_is_sealed(tmp_path: Path, store: Store) -
     files = {
         "a.html": page(meta + '<link rel="canonical" href="https://example.org/a">'),
         "b.html": page(meta, f"<main><p>{PROSE} And more.</p></main>"),
-        "more/c.htm": page(graph),
+        "more/c.htm": f'<?xml version="1.0" encoding="utf-8"?>{page(graph)}',
         "undated.html": page(""),
         "login.html": page(meta, "<div><p>Please log in</p></div>"),
         "future.html": page(json_ld('{"datePublished": "2999-01-01"}')),

@@ -17,7 +17,7 @@ from core.month import Month
 from core.storage.store import Store
 from crawlers.contract import Drop
 from crawlers.imports.dating import Dating, moment_of, month_of_name
-from crawlers.imports.options import ImportOptions
+from crawlers.imports.documents import ImportOptions
 from crawlers.imports.sets import import_set
 
 LONG = "A sentence that is long enough to be kept, whatever the format of the file it came in was. "

@@ -13,7 +13,7 @@ from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.imports.dating import Dating
-from crawlers.imports.options import ImportOptions
+from crawlers.imports.documents import ImportOptions
 from crawlers.imports.tables import DataFile, Row
 from crawlers.imports.warc import read_archive
 from reports.export_lm_eval import export_lm_eval

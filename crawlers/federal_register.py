@@ -1,0 +1,160 @@
+"""Documents of the US Federal Register: rules, proposed rules, notices, presidential documents.
+
+GPO publishes a ZIP file a month with an XML file for each issue, from 2000 on, for programs
+(``/bulkdata/FR/2024/02/FR-2024-02.zip``, https://github.com/usgpo/bulk-data). robots.txt does not
+close ``/bulkdata``. The site federalregister.gov is not asked: it answers programs with "Request
+Access" at random. A document belongs to the month of its issue, which is a day without a time
+(``extra.date_precision``). The text is that of headings and paragraphs; tables, footnotes and
+signatures are left out. In March 2024 GPO replaced en dashes by hyphens; here all are hyphens.
+
+Works of the US government are in the public domain (17 U.S.C. 105); a document may quote others.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+from lxml import etree
+
+from core.month import Month
+from crawlers.contract import CrawlContext, Document, Drop, Item, Repeat, SourceInfo
+from crawlers.text.cleaning import normalise
+from crawlers.web.fetcher import Fetched, Fetcher, get_list, read_time
+
+SITE = "govinfo"
+INFO = SourceInfo(
+    name="federal_register",
+    title="US Federal Register: rules, notices and presidential documents",
+    licence="LicenseRef-public-domain",
+    language="en",
+    category="law",
+    sites={SITE: "https://www.govinfo.gov"},
+    lag_days=2,
+    monthly_bytes=6_000_000,
+    whole_months="its files are of whole months",
+)
+MAX_ZIP_BYTES, MAX_XML_BYTES = 96_000_000, 512_000_000  # a month has some 12 MB, unpacked 60 MB
+KINDS = {
+    "RULE": "rule", "PRORULE": "proposed rule", "NOTICE": "notice",
+    "PRESDOCU": "presidential document",
+}  # fmt: skip
+
+_FAULTS = (
+    zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError,
+)  # fmt: skip
+_ISSUE = re.compile(r"(?:[\w-]{1,40}/){0,3}FR-(\d{4}-\d\d-\d\d)\.xml", re.ASCII)
+_NUMBER = re.compile(r"FR Doc\.?\s*([A-Z]?\d{1,4}-\d{1,6})\b", re.ASCII)
+_BLOCKS = ("HD", "P", "FP", "AMDPAR", "PROC")
+_LEFT_OUT = ("FTNT", "GPOTABLE", "MATH", "SIG", "SU", "CNTNTS")
+_GAP = re.compile(r"\s+(?=[.,;:!?)\]](?:\s|$))|(?<=[(\[])\s+")  # beside elements within a line
+
+
+def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
+    """Yield each document in the order of issues; samples are in random order."""
+    listed = _list_documents(month, context.fetcher)
+    return context.sample_list(listed, lambda each: each.native_id, lambda each: [each])
+
+
+def _list_documents(month: Month, fetcher: Fetcher) -> Iterator[Document | Drop | Repeat]:
+    year, number = str(month).split("-")
+    path = f"/bulkdata/FR/{year}/{number}/FR-{month}.zip"
+    # The file grows until the month's end, so one from before it lacks issues.
+    page = get_list(
+        fetcher, SITE, path, {}, _is_damaged, max_bytes=MAX_ZIP_BYTES, not_before=month.end
+    )
+    seen: set[str] = set()
+    for day, data in _issues(page.body):
+        published = read_time(day, dt.UTC)
+        if published is None or published not in month:
+            yield Drop(f"issue of {day}", "outside_month", f"in the file of {month}")
+            continue
+        try:
+            root = _parse(data)
+        except etree.XMLSyntaxError as error:
+            yield Drop(f"issue of {day}", "parse_error", str(error))
+            continue
+        for place, element in enumerate(root.iter(*KINDS)):
+            found = _read(element, f"{day} entry {place}", published, page.retrieved_at)
+            if found.native_id in seen:
+                yield Repeat(found.native_id, f"again in the issue of {day}")
+            else:
+                seen.add(found.native_id)
+                yield found
+
+
+def _is_damaged(fetched: Fetched) -> bool:
+    """Return True for what is no ZIP file with an issue, such as an error under status 200."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(fetched.body)) as archive:
+            size = sum(each.file_size for each in archive.infolist())
+            names = filter(_ISSUE.fullmatch, archive.namelist())
+            return size > MAX_XML_BYTES or not any(names) or archive.testzip() is not None
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+        ValueError,
+    ):
+        return True
+
+
+def _issues(data: bytes) -> Iterator[tuple[str, bytes]]:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        for name in sorted({*archive.namelist()}):
+            if found := _ISSUE.fullmatch(name):
+                yield found[1], archive.read(name)
+
+
+def _parse(data: bytes) -> Any:
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True
+    )
+    root = etree.fromstring(data, parser)
+    etree.strip_elements(root, *_LEFT_OUT, with_tail=False)
+    return root
+
+
+def _read(
+    element: Any, place: str, published: dt.datetime, retrieved_at: dt.datetime
+) -> Document | Drop:
+    title = _line(element.find(".//SUBJECT")) or _line(element.find(".//HD"))
+    text = "\n\n".join(filter(None, map(_line, element.iter(*_BLOCKS))))
+    if (number := _NUMBER.search(_line(element.find(".//FRDOC")))) is None:
+        return Drop(place, "parse_error", f"no number: {title[:80]}")
+    if not text:
+        return Drop(number[1], "empty", "no heading and no paragraph")
+    url = f"https://www.federalregister.gov/d/{number[1]}"
+    return Document(
+        native_id=number[1],
+        version_id=number[1],
+        text=text,
+        title=title,
+        url=url,
+        event_time=published,
+        date_kind="published",
+        text_as_of=published,
+        retrieved_at=retrieved_at,
+        licence=INFO.licence,
+        attribution=f"“{title}”, Federal Register, {url}",
+        cluster_id=f"fr:{number[1]}",
+        extra={
+            "kind": KINDS[element.tag],
+            "agency": _line(element.find(".//AGENCY")),
+            "date_precision": "day",
+        },
+    )
+
+
+def _line(element: Any) -> str:
+    if element is None:
+        return ""
+    text = normalise("".join(element.itertext())).replace("\u2013", "-")
+    return _GAP.sub("", " ".join(text.split()))
