@@ -27,12 +27,13 @@ def _plane(site: Site) -> Figure | None:
     sql, rows = site.query("published_plane")
     if rows.is_empty():
         return None
-    x = {"field": "rate_2023", "type": "quantitative", "scale": {"zero": False},
-         "title": "compressed size in 2023, % of the text"}  # fmt: skip
+    x = {"field": "rate_2023", "type": "quantitative", "scale": {"type": "log", "nice": False},
+         "axis": {"labelOverlap": "greedy", "labelSeparation": 6},
+         "title": "compressed size in 2023, % of the text (logarithmic)"}  # fmt: skip
     y = {"field": "change", "type": "quantitative",
          "title": "change against 2017 to 2022, percentage points"}  # fmt: skip
-    places = ["model", "rate_2023", "change"]
-    told = rows.drop_nulls(places).sort("rate_2023", "model")
+    places = ["model", pl.col("rate_2023").log(), "change"]
+    told = rows.drop_nulls(["rate_2023", "change"]).sort("rate_2023", "model")
     named = [
         {"and": [
             {"field": "corpus", "equal": corpus},
