@@ -6,6 +6,7 @@ The settings of tidemark itself are read by pydantic, see ``settings``.
 from __future__ import annotations
 
 import os
+import tempfile
 from base64 import b64encode
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,6 +25,7 @@ def set_library_defaults(settings: Settings) -> None:
     home = settings.scratch / "prefect"
     with explain_disk_errors(str(home)):
         home.mkdir(parents=True, exist_ok=True)  # Prefect itself creates no parent folders
+        tempfile.TemporaryFile(dir=home).close()  # without write access, Prefect waits for minutes
     defaults = {
         "PREFECT_HOME": str(home),
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",

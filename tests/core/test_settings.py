@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -104,6 +105,23 @@ def test_prefect_is_kept_at_home_and_logs_go_to_a_server_where_there_is_one(
     root, command = Path(__file__).resolve().parents[2], [sys.executable, "-c", code]
     output = subprocess.check_output(command, cwd=root, env=environment, text=True)
     assert output.split() == [str(tmp_path / "work" / "prefect"), "DEBUG", sent]
+
+
+def test_a_folder_that_may_not_be_written_is_refused_before_prefect_starts(tmp_path: Path) -> None:
+    """Run as a user who may not write everywhere."""
+    folder = tmp_path / "work" / "prefect"
+    folder.mkdir(parents=True)
+    folder.chmod(0o555)
+    code = (
+        "from core.environment import set_library_defaults\nfrom core.settings import Settings\n"
+        f"set_library_defaults(Settings(home={str(tmp_path)!r}))"
+    )
+    without = "-dac_override,-dac_read_search"
+    as_user = ["setpriv", "--bounding-set", without, "--inh-caps", without, "--"]
+    command = [*(as_user if os.getuid() == 0 else []), sys.executable, "-c", code]
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    assert f"StorageError: cannot write {folder}: [Errno 13]" in done.stderr
 
 
 @pytest.mark.parametrize("address", ["http://me:secret@host:4200", "http://host:4200/"])

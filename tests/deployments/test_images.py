@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from deployments.compose_file import ComposeError, interpolated, read_image, read_services
+from deployments.prefect_yaml import read_deployments
 from simulator.server import Response
 from tests.forks import run_process
 from tests.loopback import serving
@@ -117,6 +118,13 @@ def test_profiles_choose_who_scores() -> None:
     assert workers("gpu") == {"crawl-worker", "gpu-worker"}
     assert workers("gpus") == {"crawl-worker", "gpus-worker"}
     assert workers("") == {"crawl-worker"}
+
+
+def test_every_pool_of_a_deployment_has_a_worker(compose: dict[str, Any]) -> None:
+    commands = [each.get("command", []) for each in compose["services"].values()]
+    pools = {each[each.index("--pool") + 1] for each in commands if "--pool" in each}
+    assert ["worker", "--gpus", "all"] in commands  # serves both pools of GPUs
+    assert pools | {"gpu", "gpu-all"} == {each.work_pool.name for each in read_deployments()}
 
 
 def test_only_the_worker_of_models_behind_servers_reads_their_keys(tmp_path: Path) -> None:
