@@ -4,9 +4,9 @@
 -- Units: correlations over models, -1 to 1. A model's accuracy is over questions opened in the
 --   period. NULL below three models, or if one side is constant. spearman: Pearson's of ranks, with
 --   mean ranks for ties. *_low and *_high: 95 % interval (Fisher's transformation; for ranks, with
---   the factor of Fieller, Hartley and Pearson 1957); NULL below four models. spearman_smoothed:
---   mean over the period and both its neighbours, for pictures. question_group `all`:
---   all questions.
+--   the factor of Fieller, Hartley and Pearson 1957); NULL below four models.
+--   spearman_smoothed: mean over the period, the one before and the one after, for pictures.
+--   question_group `all`: all questions.
 -- Source: Zhu et al. 2024, section 4.4 and appendix H.
 create or replace macro forecast_benchmark_correlation_at(num_months) as table
     with answers as (
@@ -81,40 +81,17 @@ create or replace macro forecast_benchmark_correlation_at(num_months) as table
             case when is_defined then corr(accuracy_rank, score_rank) end as spearman
         from ranked
         group by source, protocol, question_group, period, benchmark
-    ),
-
-    smoothed as (
-        select
-            c.source,
-            c.protocol,
-            c.question_group,
-            c.period,
-            c.benchmark,
-            avg(near.spearman) as spearman_smoothed
-        from correlated as c
-        inner join correlated as near
-            on
-                c.source = near.source
-                and c.protocol = near.protocol
-                and c.question_group = near.question_group
-                and c.benchmark = near.benchmark
-                and abs(date_diff('month', c.period, near.period)) <= num_months
-        where c.spearman is not null
-        group by c.source, c.protocol, c.question_group, c.period, c.benchmark
     )
 
     select
-        c.* exclude (is_defined),
-        correlation_end(c.pearson, c.num_models, -1.959963984540054e0) as pearson_low,
-        correlation_end(c.pearson, c.num_models, 1.959963984540054e0) as pearson_high,
-        correlation_end(c.spearman, c.num_models, -2.0179e0) as spearman_low,
-        correlation_end(c.spearman, c.num_models, 2.0179e0) as spearman_high,
-        s.spearman_smoothed
-    from correlated as c
-    left join smoothed as s
-        on
-            c.source = s.source
-            and c.protocol = s.protocol
-            and c.question_group = s.question_group
-            and c.period = s.period
-            and c.benchmark = s.benchmark;
+        * exclude (is_defined),
+        correlation_end(pearson, num_models, -1.959963984540054e0) as pearson_low,
+        correlation_end(pearson, num_models, 1.959963984540054e0) as pearson_high,
+        correlation_end(spearman, num_models, -2.0179e0) as spearman_low,
+        correlation_end(spearman, num_models, 2.0179e0) as spearman_high,
+        case when spearman is not null then avg(spearman) over neighbours end as spearman_smoothed
+    from correlated
+    window neighbours as (
+        partition by source, protocol, question_group, benchmark
+        order by period rows between 1 preceding and 1 following
+    );

@@ -27,52 +27,37 @@ with placed as (
     where released is not null
 ),
 
-months as (
+scored as (
     select
-        model,
-        source,
-        protocol,
-        any_value(released) as released,
-        horizon,
-        count(*) as num_questions,
-        count(*) filter (where is_correct) as num_correct,
-        sum(expected) as sum_expected,
+        *,
+        count(*) over of_month as num_in_month,
         adjusted_score(
-            avg(cast(is_correct as integer)), avg(expected), avg(expected), count(*)
-        ) as adjusted_score
+            avg(cast(is_correct as integer)) over of_month,
+            avg(expected) over of_month,
+            avg(expected) over of_month,
+            num_in_month
+        ) as score
     from placed
     where horizon is not null
-    group by model, source, protocol, horizon, date_trunc('month', opened)
-),
-
-totals as (
-    select
-        model,
-        source,
-        protocol,
-        horizon,
-        any_value(released) as released,
-        cast(sum(num_questions) as bigint) as num_questions,
-        cast(sum(num_correct) as bigint) as num_correct,
-        sum(sum_expected) as sum_expected,
-        avg(adjusted_score) as adjusted_score
-    from months
-    group by model, source, protocol, horizon
+    window of_month as (
+        partition by model, source, protocol, horizon, date_trunc('month', opened)
+    )
 )
 
 select
     model,
     source,
     protocol,
-    released,
+    any_value(released) as released,
     horizon,
-    num_questions,
-    num_correct / num_questions as accuracy,
-    sum_expected / num_questions as expected_accuracy,
-    (num_correct + 2)
-    / (num_questions + 4)
-    * (num_questions - num_correct + 2)
-    / (num_questions + 4)
-    / num_questions as variance,
-    adjusted_score
-from totals;
+    count(*) as num_questions,
+    avg(cast(is_correct as integer)) as accuracy,
+    avg(expected) as expected_accuracy,
+    (count(*) filter (where is_correct) + 2)
+    / (count(*) + 4)
+    * (count(*) filter (where not is_correct) + 2)
+    / (count(*) + 4)
+    / count(*) as variance,
+    sum(score / num_in_month) / count(distinct date_trunc('month', opened)) as adjusted_score
+from scored
+group by model, source, protocol, horizon;
