@@ -19,7 +19,7 @@ from flows.instrument import (
 )
 from instruments.forecasts import answering_models, begin_spending
 from instruments.puzzles import plan_puzzles
-from instruments.run_options import NO_ANSWER_OPTIONS, AnswerOptions
+from instruments.run_options import NO_PUZZLE_OPTIONS, PuzzleOptions
 from tasks.cells import solve_puzzle
 from tasks.prefect.server import ended, run_log
 from tasks.prefect.storage_keys import worker_settings
@@ -42,7 +42,7 @@ def scylla(
     models: list[str] | None = None,
     puzzles: list[str] | None = None,
     run: str | None = None,
-    options: AnswerOptions = NO_ANSWER_OPTIONS,
+    options: PuzzleOptions = NO_PUZZLE_OPTIONS,
 ) -> InstrumentSummary:
     """Have models solve the puzzles that they have not solved, and publish the answers.
 

@@ -102,6 +102,7 @@ def _protocol_of(settings: Settings) -> str:
         settings.puzzle_prompt,
         "" if settings.puzzle_sampling == "unique" else settings.puzzle_sampling,
         "" if settings.puzzle_items == _USUAL_ITEMS else str(settings.puzzle_items),
+        f"seed-{settings.puzzle_seed}" if settings.puzzle_seed else "",
     ]
     return "-".join(filter(None, parts))
 

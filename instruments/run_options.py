@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
 
-from core.settings import Settings
+from core.settings import PUZZLE_PROMPT, Settings
 from models.scoring.protocols import list_protocols
 
 ProtocolName = Annotated[
@@ -48,7 +48,7 @@ NO_OPTIONS = RunOptions()
 
 
 class AnswerOptions(_Options):
-    """Options of forecasting questions and puzzles: limits of paid models."""
+    """Options of forecasting questions: limits of paid models."""
 
     max_answer_tokens: NonNegativeInt | None = Field(
         default=None, description="Maximum number of tokens of all requests to models behind APIs."
@@ -59,3 +59,14 @@ class AnswerOptions(_Options):
 
 
 NO_ANSWER_OPTIONS = AnswerOptions()
+
+
+class PuzzleOptions(AnswerOptions):
+    """Options of puzzles: limits of paid models, and the prompt."""
+
+    puzzle_prompt: str | None = Field(
+        default=None, pattern=f"^({PUZZLE_PROMPT})$", description="How puzzles are asked."
+    )
+
+
+NO_PUZZLE_OPTIONS = PuzzleOptions()

@@ -64,8 +64,8 @@ class Shortfalls:
     num_free: Floats  # degrees of freedom of error
 
 
-def fit_without_low_months(fit: PanelFit, losses: Floats, refit: Refit) -> list[Difficulty | None]:
-    """Return lambda without each model, fitted without low figures of months with many of them.
+def fit_without_low_months(fit: PanelFit, losses: Floats, refit: Refit) -> PanelFit:
+    """Return the panel fitted without low figures of months with many of them.
 
     Args:
         fit: the panel of all months.
@@ -86,9 +86,9 @@ def fit_without_low_months(fit: PanelFit, losses: Floats, refit: Refit) -> list[
         num_models = (~np.isnan(losses)).sum(axis=0)
         is_low &= is_low.sum(axis=0) >= PANEL_SHARE * num_models
         if (is_low == left_out).all():
-            return others
+            return fit
         left_out, fit = is_low, refit(np.where(is_low, np.nan, losses))
-    return [fit.difficulty_without(model) for model in range(len(losses))]
+    return fit
 
 
 def find_low_months(losses: Floats, difficulty: Difficulty, limit: float = LOW_LIMIT) -> Flags:

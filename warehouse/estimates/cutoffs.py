@@ -43,19 +43,18 @@ docs/metrics.md). A straight line over all months is no cutoff: its squares must
 A compressor stands in for lambda if there is no other model: cov(lambda) = 0, and N also has a
 straight line and the regimes. A break of the site without a regime may then look like a cutoff. The
 compressor's curve is fitted with the same ramp, a straight line and the regimes. There is no cutoff
-if this change differs from 0 by two standard errors. Nor is there one if twice (change plus two
-errors) exceeds beta minus two errors.
+if |change| > 2 errors, or 2 (|change| + 2 errors) > beta - 2 errors.
 
 Intervals hold all pairs with at most 7.35 s^2 more squares than the best (Hansen 2000, "Sample
 Splitting and Threshold Estimation", table 1). A hinge among them may be growth from a on, or text
 that thins out until after T. So the interval holds a, and has no upper end. An interval that
 reaches the first possible month has no lower end; one that reaches the last three months has no
-upper end.
+upper end. With 2 to 8 other models in the panel, it also holds the intervals without each of them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -68,7 +67,7 @@ MAX_LENGTH = 24  # months of a ramp
 MIN_BEFORE, MIN_AFTER, MIN_FREE, LAST_MONTHS = 3, 2, 3, 3
 STEP_LIMIT, LINE_LIMIT, INTERVAL_LIMIT = 3.84, 2.71, 7.35  # in units of s^2
 RISE_LIMIT, MIN_APART = 12.0, 3  # in units of s^2; months
-NUM_ROUNDS = 3
+NUM_ROUNDS, SIGNIFICANT = 3, 0.05
 
 
 @dataclass(frozen=True)
@@ -99,6 +98,20 @@ class CutoffFit:
     def onset(self) -> int:
         """The first month with less training text, or the cutoff if that is earlier."""
         return min(self.start + 1, self.cutoff)
+
+    @property
+    def is_found(self) -> bool:
+        """True if the change is more than chance, and more than a straight line."""
+        return self.p_value <= SIGNIFICANT and not self.is_line
+
+    def widened(self, others: list[CutoffFit]) -> CutoffFit:
+        """Return the fit with intervals that hold those of other fits; an open end stays open."""
+        ends: dict[str, Any] = {
+            name: float(extreme([getattr(fit, name) for fit in (self, *others)]))
+            for end, extreme in (("low", np.min), ("high", np.max))
+            for name in (f"cutoff_{end}", f"onset_{end}")
+        }
+        return replace(self, **ends)
 
 
 def fit_cutoff(losses: Floats, months: Months, difficulty: Difficulty) -> CutoffFit | None:

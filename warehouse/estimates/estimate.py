@@ -21,7 +21,7 @@ from warehouse.estimates.contamination import (
     measure_shortfalls,
     tail_degrees_of_freedom,
 )
-from warehouse.estimates.cutoffs import CutoffFit, fit_cutoff, may_be_the_site
+from warehouse.estimates.cutoffs import SIGNIFICANT, CutoffFit, fit_cutoff, may_be_the_site
 from warehouse.estimates.panel import FEW_BLOCKS, NO_CONTROL, NO_CUTOFF
 from warehouse.estimates.panel_errors import Floats
 from warehouse.estimates.panels import (
@@ -42,7 +42,7 @@ AT_REGIME = "the change in {} may be the source's: a regime begins in {}"
 SECOND_RISE = "a second rise after {}, the first after {}"
 GROWTH = "growth from the cutoff on, without a jump"
 NO_NEIGHBOURS = "too few months before or after"
-SIGNIFICANT, MIN_MONTHS = 0.05, 8
+MIN_MONTHS, MOST_OTHERS = 8, 8
 
 
 @threadpool_limits.wrap(limits=1)  # type: ignore[untyped-decorator]
@@ -193,6 +193,8 @@ class _Change:
             ):
                 reason = SITE
             return cls(basis, cutoff, None, reason)
+        if cutoff and cutoff.is_found:
+            cutoff = _widened(cutoff, kept, panel, number)
         errors = panel.document_errors[number]
         shortfalls = measure_shortfalls(losses, months, difficulty, change, errors)
         return cls(basis, cutoff, shortfalls, reason)
@@ -210,6 +212,15 @@ class _Change:
                 row["p_value"] = self.cutoff.p_value
                 row["note"] = _note(self.cutoff)
         return row
+
+
+def _widened(found: CutoffFit, losses: Floats, panel: Panel, number: int) -> CutoffFit:
+    """Return a cutoff with the intervals of panels without another model, too, if they are few."""
+    others = panel.without_another(number)
+    if not 2 <= len(others) <= MOST_OTHERS:
+        return found
+    fits = [fit_cutoff(losses, panel.months, other) for other in others if other]
+    return found.widened([fit for fit in fits if fit and fit.is_found])
 
 
 def _note(found: CutoffFit) -> str | None:

@@ -103,11 +103,12 @@ class PanelFit:
     _total: Floats  # M
     _solution: Difficulty
 
-    def difficulty_without(self, model: int) -> Difficulty | None:
-        """Return lambda fitted without a model, at unchanged theta; None if no model is left."""
-        theta = np.nan_to_num(self.theta)
-        own, theta[model] = theta[model], 0
-        total = self._total - own**2 * self._annihilators[model]
+    def difficulty_without(self, *models: int) -> Difficulty | None:
+        """Return lambda fitted without some models, at unchanged theta; None if none is left."""
+        theta, total = np.nan_to_num(self.theta), self._total
+        for model in models:
+            total = total - theta[model] ** 2 * self._annihilators[model]
+            theta[model] = 0
         unknown = _null_space(total, self._solution.unknown)
         other = _solve(theta, self._annihilators, self._remainders, total, unknown)
         return replace(other, variance=self._solution.variance) if theta.any() else None

@@ -113,19 +113,23 @@ class Panel:
     regimes: Floats  # (months, regimes): 1 in the months of a regime; the first has no column
     fit: PanelFit
     plain: PanelFit  # as if all models felt a new regime equally
-    difficulties: list[Difficulty | None]  # lambda without each model, and without low months
+    calm: PanelFit  # without low months
 
     def without(self, number: int, is_plain: bool = False) -> tuple[str | None, Difficulty | None]:
         """Return the basis of a model's change, and lambda fitted without the model."""
-        difficulty = self.difficulties[number]
-        if is_plain:
-            difficulty = self.plain.difficulty_without(number)
+        difficulty = (self.plain if is_plain else self.calm).difficulty_without(number)
         if difficulty is not None:
             return "panel", difficulty
         if self.control is None:
             return None, None
         regimes = self.regimes[:, :0] if is_plain else self.regimes
         return "compressor", control_difficulty(self.control, self.months, regimes)
+
+    def without_another(self, number: int) -> list[Difficulty | None]:
+        """Return lambda fitted without a model and, in turn, each of the others in the panel."""
+        others = np.flatnonzero(np.nan_to_num(self.calm.theta))
+        rest = others[others != number].tolist()
+        return [self.calm.difficulty_without(number, other) for other in rest]
 
     @property
     def starts(self) -> NDArray[np.int64]:
@@ -167,7 +171,7 @@ def fit_curves(curves: Curves, cutoffs: Mapping[str, float], labels: list[dict[i
         regimes=regimes,
         fit=fit,
         plain=plain,
-        difficulties=fit_without_low_months(
+        calm=fit_without_low_months(
             fit, losses, lambda kept: fit_panel(kept, known, months, regimes)
         ),
     )

@@ -3,7 +3,7 @@
 -- Source: Wilson 1927, "Probable Inference, the Law of Succession, and Statistical Inference".
 create or replace macro wilson_low(num_true, num_all) as
     case
-        when num_all > 0
+        when num_all > 0 and num_true is not null
             then greatest(
                 0,
                 (

@@ -1,15 +1,21 @@
 """Cutoffs and low months against plain loops and planted worlds; the views' cases are exact."""
 
+import csv
 import itertools
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks.statistics.panels import NOISE, Design
+from core.month import Month
 from warehouse.estimates.contamination import fit_without_low_months, measure_shortfalls
 from warehouse.estimates.cutoffs import INTERVAL_LIMIT, CutoffFit, fit_cutoff, ramp
+from warehouse.estimates.estimate import _Change
 from warehouse.estimates.panel import Difficulty, fit_panel
 from warehouse.estimates.panel_errors import Floats
+from warehouse.estimates.panels import EPOCH, Curve, fit_curves
 
 
 def by_loops(y: Floats, months: Floats, difficulty: Difficulty) -> dict[str, float]:
@@ -111,14 +117,54 @@ def test_a_month_seen_by_half_of_the_models_is_told(num_seen: int, spread: float
     theta = 1 + spread * np.linspace(-1, 1, 8)[[0, 7, 2, 5, 3, 6, 1, 4], None]
     y = 1 + theta * (rng.normal(0, 0.02, 36) + 0.003 * months) + rng.normal(0, 0.008, (8, 36))
     y[:num_seen, 25] -= 0.15 + spread / 3
-    others = fit_without_low_months(
+    calm = fit_without_low_months(
         fit_panel(y, cutoffs, months), y, lambda kept: fit_panel(kept, cutoffs, months)
     )
     suspected = []
-    for row, other in zip(y, others, strict=True):
+    for model, row in enumerate(y):
+        other = calm.difficulty_without(model)
         assert other is not None
         found = measure_shortfalls(row, months, other, None, np.full(36, np.nan))
         assert found is not None
         suspected.append(np.flatnonzero(found.value > 5 * found.error).tolist())
     is_told = num_seen < 8  # what all models know is an easier month
     assert suspected == [[25] if number < num_seen and is_told else [] for number in range(8)]
+
+
+STATED = {name: "2020-12" for name in ("LLaMA-7B-HF", "LLaMA-13B", "LLaMA-30B", "LLaMA-65B")}
+STATED |= {name: "2022-09" for name in ("Llama-2-7B-HF", "Llama-2-13B", "Llama-2-70B")}
+STATED |= {"Yi-6B": "2023-06"}
+
+
+@pytest.mark.long
+def test_other_members_of_a_panel_do_not_exclude_a_stated_cutoff(shared: Path) -> None:
+    """Without LLaMA-30B, the panel of the rest alone dates LLaMA-65B 2021-01 to 2021-03."""
+    curves: dict[str, Curve] = {name: Curve() for name in STATED}
+    with (shared / "data/published/wikitext_monthly_rates.csv").open(encoding="utf-8") as stream:
+        for row in csv.DictReader(stream):
+            if row["model"] in STATED:
+                month = Month(row["month"]).months_since(EPOCH)
+                rate = 8 * float(row["compression_rate"])
+                curves[row["model"]].figures[month] = rate, np.nan, None
+    cutoffs = {name: float(Month(month).months_since(EPOCH)) for name, month in STATED.items()}
+    for left_out in [None, *STATED]:
+        kept = {name: curve for name, curve in curves.items() if name != left_out}
+        panel = fit_curves(kept, cutoffs, [{}])
+        for number, model in enumerate(panel.models):
+            found = _Change.of(panel, number).cutoff
+            if found is not None and found.is_found:
+                assert not found.cutoff_low > cutoffs[model], (model, left_out)
+                assert not found.cutoff_high < cutoffs[model], (model, left_out)
+
+
+def test_an_interval_holds_those_of_panels_without_a_model() -> None:
+    fit = fit_first(Design(gap=0.1), 0)
+    other = replace(fit, cutoff_low=fit.cutoff_low - 2, cutoff_high=np.nan)
+    wide = fit.widened([other, fit])
+    assert wide.cutoff_low == fit.cutoff_low - 2
+    assert np.isnan(wide.cutoff_high)
+    assert (wide.onset_low, wide.onset_high, wide.cutoff) == (
+        fit.onset_low,
+        fit.onset_high,
+        fit.cutoff,
+    )

@@ -4,8 +4,9 @@
 -- Units: correlations over models, -1 to 1. A model's accuracy is over questions opened in the
 --   period. NULL below three models, or if one side is constant. spearman: Pearson's of ranks, with
 --   mean ranks for ties. *_low and *_high: 95 % interval (Fisher's transformation; for ranks, with
---   the factor of Fieller, Hartley and Pearson 1957); NULL below four models. question_group `all`:
---   all questions.
+--   the factor of Fieller, Hartley and Pearson 1957); NULL below four models.
+--   spearman_smoothed: mean over the period, the one before and the one after, for pictures.
+--   question_group `all`: all questions.
 -- Source: Zhu et al. 2024, section 4.4 and appendix H.
 create or replace macro forecast_benchmark_correlation_at(num_months) as table
     with answers as (
@@ -87,5 +88,10 @@ create or replace macro forecast_benchmark_correlation_at(num_months) as table
         correlation_end(pearson, num_models, -1.959963984540054e0) as pearson_low,
         correlation_end(pearson, num_models, 1.959963984540054e0) as pearson_high,
         correlation_end(spearman, num_models, -2.0179e0) as spearman_low,
-        correlation_end(spearman, num_models, 2.0179e0) as spearman_high
-    from correlated;
+        correlation_end(spearman, num_models, 2.0179e0) as spearman_high,
+        case when spearman is not null then avg(spearman) over neighbours end as spearman_smoothed
+    from correlated
+    window neighbours as (
+        partition by source, protocol, question_group, benchmark
+        order by period rows between 1 preceding and 1 following
+    );

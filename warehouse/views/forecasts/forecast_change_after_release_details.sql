@@ -1,5 +1,8 @@
 -- Every column of forecast_change_after_release. Units and NULLs: see that view.
 -- Grain: one row per model, source, protocol; models of known release.
+-- base_adjusted_score and adjusted_change_h_pct: the same for the mean monthly adjusted_score (see
+--   forecast_accuracy_monthly), without interval. Zhu et al. do not state how the accuracies of
+--   their Table 9 are adjusted.
 create or replace view internal.forecast_change_after_release_details as
 with changes as (
     select
@@ -7,6 +10,7 @@ with changes as (
         b.accuracy as base,
         b.variance as base_variance,
         s.accuracy / nullif(b.accuracy, 0) as ratio,
+        100 * (s.adjusted_score / nullif(b.adjusted_score, 0) - 1) as adjusted_pct,
         s.horizon > 0 and b.accuracy > 0 as is_change,
         195.9963984540054e0
         * sqrt(s.variance + pow(ratio, 2) * b.variance) / nullif(b.accuracy, 0) as error
@@ -36,6 +40,12 @@ summed as (
         max(error) filter (where horizon = 9) as error_9,
         max(ratio) filter (where horizon = 12) as ratio_12,
         max(error) filter (where horizon = 12) as error_12,
+        max(adjusted_score) filter (where horizon = 0) as base_adjusted_score,
+        max(adjusted_pct) filter (where horizon = 3) as adjusted_change_3_pct,
+        max(adjusted_pct) filter (where horizon = 6) as adjusted_change_6_pct,
+        max(adjusted_pct) filter (where horizon = 9) as adjusted_change_9_pct,
+        max(adjusted_pct) filter (where horizon = 12) as adjusted_change_12_pct,
+        avg(adjusted_pct) filter (where horizon > 0) as adjusted_change_mean_pct,
         avg(ratio) filter (where is_change) as ratio_mean,
         195.9963984540054e0
         * sqrt(
@@ -70,5 +80,11 @@ select
     100 * (ratio_12 - 1) + error_12 as change_12_pct_high,
     100 * (ratio_mean - 1) as change_mean_pct,
     100 * (ratio_mean - 1) - error_mean as change_mean_pct_low,
-    100 * (ratio_mean - 1) + error_mean as change_mean_pct_high
+    100 * (ratio_mean - 1) + error_mean as change_mean_pct_high,
+    base_adjusted_score,
+    adjusted_change_3_pct,
+    adjusted_change_6_pct,
+    adjusted_change_9_pct,
+    adjusted_change_12_pct,
+    adjusted_change_mean_pct
 from summed;

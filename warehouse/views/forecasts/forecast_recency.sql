@@ -59,6 +59,11 @@ select
     recency_score - score_error as recency_score_low,
     recency_score + score_error as recency_score_high,
     weighted_accuracy,
-    greatest(0, weighted_accuracy - accuracy_error) as weighted_accuracy_low,
-    least(1, weighted_accuracy + accuracy_error) as weighted_accuracy_high
+    -- greatest() and least() would ignore the NULL of an unknown figure.
+    case
+        when accuracy_error > weighted_accuracy then 0 else weighted_accuracy - accuracy_error
+    end as weighted_accuracy_low,
+    case
+        when weighted_accuracy + accuracy_error > 1 then 1 else weighted_accuracy + accuracy_error
+    end as weighted_accuracy_high
 from summed;

@@ -3,6 +3,7 @@
 -- Units: horizon 0 is the six months before release; 3, 6, 9 and 12: the three months that end so
 --   many months after release. variance is of the accuracy with two right and two wrong answers
 --   added (Agresti and Coull), so that it is positive even if all answers are right.
+--   adjusted_score: mean over the calendar months of the horizon of equation 3's score.
 -- Source: Zhu et al. 2024, Table 9.
 create or replace view internal.release_horizons as
 with placed as (
@@ -13,6 +14,7 @@ with placed as (
         released,
         is_correct,
         expected,
+        opened,
         case
             when opened < released
                 then case when opened >= cast(released - interval 6 month as date) then 0 end
@@ -23,6 +25,23 @@ with placed as (
         end as horizon
     from internal.judged_answers
     where released is not null
+),
+
+scored as (
+    select
+        *,
+        count(*) over of_month as num_in_month,
+        adjusted_score(
+            avg(cast(is_correct as integer)) over of_month,
+            avg(expected) over of_month,
+            avg(expected) over of_month,
+            num_in_month
+        ) as score
+    from placed
+    where horizon is not null
+    window of_month as (
+        partition by model, source, protocol, horizon, date_trunc('month', opened)
+    )
 )
 
 select
@@ -38,7 +57,7 @@ select
     / (count(*) + 4)
     * (count(*) filter (where not is_correct) + 2)
     / (count(*) + 4)
-    / count(*) as variance
-from placed
-where horizon is not null
+    / count(*) as variance,
+    sum(score / num_in_month) / count(distinct date_trunc('month', opened)) as adjusted_score
+from scored
 group by model, source, protocol, horizon;

@@ -57,7 +57,11 @@ create or replace macro detectable_gap_at(num_more) as table
         select
             v.*,
             sides.num_months_each_side,
-            sqrt(greatest(0, v.shock * v.shock - v.error_now * v.error_now)) as month_sd,
+            -- greatest() would ignore the NULL of an unknown shock.
+            case
+                when v.shock < v.error_now then 0
+                else sqrt(v.shock * v.shock - v.error_now * v.error_now)
+            end as month_sd,
             2 / sides.num_months_each_side as num_sides_per_month,
             power(v.memory, sides.num_months_each_side) as kept,
             2 * (sides.num_months_each_side // 3) - 2 as month_degrees

@@ -1,13 +1,14 @@
--- Fits of linear, exponential, power and logarithmic curves to a model's monthly bits per byte.
--- Grain: one row per model, source, protocol, fit.
+-- Fits of linear, exponential, power and logarithmic curves to a model's monthly figures.
+-- Grain: one row per model, source, protocol, figure, fit.
+-- figure: bits_per_byte, or accuracy of forecasts by the month in which their questions opened.
 -- Fits, with t = 1 in the first month: linear level + rate * t; exponential level * exp(rate * t);
 --   power level * t^rate; logarithmic level + rate * ln(t). All by least squares; exponential and
 --   power in the logarithms of the figures (the paper does not say how; its k is -rate).
 -- Months: those after the cutoff, where decay begins. If the cutoff is unknown, all months count,
 --   and fit_basis is `all months`. A missing month counts in t.
 -- Units: residual_variance is the population variance of the residuals. leave_one_out_error is the
---   mean squared error for a left-out month. Both are in (bits per byte)^2, also for logarithmic
---   fits; NULL with fewer than three months. best_by_*: True for the least of the four fits.
+--   mean squared error for a left-out month. Both are in the square of the figure's unit, also for
+--   logarithmic fits; NULL with fewer than three months. best_by_*: True for the least of the four.
 -- Source: Zhu et al. (FreshBench), appendix E; docs/metrics.md (Time).
 create or replace view decay_fit as
 with centred as (
@@ -19,7 +20,7 @@ with centred as (
         var_pop(u) over curve * count(v) over curve as squares_u,
         covar_pop(v, u) over curve / nullif(var_pop(u) over curve, 0) as rate
     from internal.decay_fit_points
-    window curve as (partition by model, source, protocol, fit)
+    window curve as (partition by model, source, protocol, figure, fit)
 ),
 
 residuals as (
@@ -47,6 +48,7 @@ fits as (
         model,
         source,
         protocol,
+        figure,
         fit,
         any_value(fit_basis) as fit_basis,
         any_value(first_month) as first_month,
@@ -58,7 +60,7 @@ fits as (
         case when count(*) > 2 then var_pop(error) end as residual_variance,
         case when count(*) > 2 then avg(error_left_out * error_left_out) end as leave_one_out_error
     from errors
-    group by model, source, protocol, fit
+    group by model, source, protocol, figure, fit
 )
 
 select
@@ -67,4 +69,4 @@ select
     coalesce(leave_one_out_error = min(leave_one_out_error) over curves, false)
         as best_by_leave_one_out
 from fits
-window curves as (partition by model, source, protocol);
+window curves as (partition by model, source, protocol, figure);

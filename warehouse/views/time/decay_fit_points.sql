@@ -1,30 +1,48 @@
 -- The months to which decay_fit fits curves, with transformed coordinates. For decay_fit.
--- Grain: one row per model, source, protocol, fit, month; fit is linear, exponential, power or
---   logarithmic.
--- Units: t counts calendar months; 1 is the first fitted month. y is bits per byte. The straight
---   line v = intercept + slope * u is fitted, where u is t or ln t, and v is y or ln y. v is NULL
---   in all rows of a curve if one of its figures has no logarithm.
+-- Grain: one row per model, source, protocol, figure, fit, month; fit is linear, exponential, power
+--   or logarithmic.
+-- Units: t counts calendar months; 1 is the first fitted month. y is the figure: bits per byte, or
+--   accuracy of the questions opened in the month. The straight line v = intercept + slope * u is
+--   fitted, where u is t or ln t, and v is y or ln y. v is NULL in all rows of a curve if one of
+--   its figures has no logarithm.
 -- Source: Zhu et al. (FreshBench), appendix E; docs/metrics.md (Time).
 create or replace view internal.decay_fit_points as
-with points as (
+with figures as (
     select
-        l.model,
-        l.source,
-        l.protocol,
-        l.month,
+        model,
+        source,
+        protocol,
+        'bits_per_byte' as figure,
+        month,
+        bits_per_byte as y
+    from internal.monthly_loss_details
+    where bits_per_byte is not null
+    union all
+    select
+        model,
+        source,
+        protocol,
+        'accuracy' as figure,
+        month,
+        accuracy as y
+    from main.forecast_accuracy_monthly
+),
+
+points as (
+    select
+        f.*,
         case when m.cutoff is null then 'all months' else m.cutoff_provenance end as fit_basis,
-        l.bits_per_byte as y,
-        min(l.month) over (partition by l.model, l.source, l.protocol) as first_month
-    from internal.monthly_loss_details as l
-    left join main.models as m on l.model = m.model
-    where l.bits_per_byte is not null and (m.cutoff is null or l.month > m.cutoff)
+        min(f.month) over (partition by f.model, f.source, f.protocol, f.figure) as first_month
+    from figures as f
+    left join main.models as m on f.model = m.model
+    where m.cutoff is null or f.month > m.cutoff
 ),
 
 timed as (
     select
         *,
         date_diff('month', first_month, month) + 1 as t,
-        min(y) over (partition by model, source, protocol) > 0 as has_logarithm
+        min(y) over (partition by model, source, protocol, figure) > 0 as has_logarithm
     from points
 )
 
@@ -32,6 +50,7 @@ select
     p.model,
     p.source,
     p.protocol,
+    p.figure,
     f.fit,
     p.month,
     p.first_month,

@@ -1,0 +1,2 @@
+select * replace (round(bits_per_byte_low, 5) as bits_per_byte_low)
+from monthly_loss_by_kind_at('papers');

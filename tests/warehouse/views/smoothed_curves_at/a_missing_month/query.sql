@@ -1,0 +1,1 @@
+from smoothed_curves_at(3);
