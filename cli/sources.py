@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -28,7 +28,6 @@ from core.storage.store import Store
 
 if TYPE_CHECKING:
     from core.corpus.partition import Seal
-    from crawlers.crawling.source_list import SourceFacts
 
 sources_app = typer.Typer(no_args_is_help=True, help="The sources of text.")
 
@@ -119,12 +118,15 @@ def sources_list(
 
     facts = list_source_facts(settings_of(context))
     if as_json:
-        out.print_json(json.dumps([dataclasses.asdict(each) for each in facts]))
+        out.print_json(json.dumps([asdict(each) for each in facts]))
         return
-    rows = [
-        (each.source, each.kind, each.status, _lag(each), _months(each), _last_sealed(each))
-        for each in facts
-    ]
+    rows = []
+    for each in facts:
+        lag = None if each.lag_days is None else f"{each.lag_days} d"
+        months = each.first_month and f"{each.first_month}…{each.last_month or ''}"
+        outcome = "" if each.last_outcome == "complete" else f" {each.last_outcome}"
+        sealed = each.last_sealed and f"{each.last_sealed}{outcome}"
+        rows.append((each.source, each.kind, each.status, lag, months, sealed))
     print_table("sources", ["source", "kind", "status", "lag", "months", "last sealed"], rows)
 
 
@@ -139,33 +141,14 @@ def sources_show(
     facts = {each.source: each for each in list_source_facts(settings_of(context))}
     if (found := facts.get(source)) is None:
         raise UnknownName("source", source, list(facts))
-    rows = {
-        "title": found.title,
-        "kind": found.kind,
-        "status": found.status,
-        "stands in for": found.stands_in_for,
-        "open stand-ins": ", ".join(found.stand_ins) or None,
-        "licence": found.licence,
-        "lag": _lag(found),
-        "months": _months(found),
-        "sites": "\n".join(f"{key} {url}" for key, url in found.sites.items()) or None,
-        "sealed months": ", ".join(found.sealed_months) or None,
-        "last sealed": _last_sealed(found),
-    }
-    print_table(source, ["fact", "value"], list(rows.items()))
+    rows = [(name.replace("_", " "), _shown(each)) for name, each in asdict(found).items()]
+    print_table(source, ["fact", "value"], rows)
 
 
-def _lag(facts: SourceFacts) -> str | None:
-    return None if facts.lag_days is None else f"{facts.lag_days} d"
-
-
-def _months(facts: SourceFacts) -> str | None:
-    return facts.first_month and f"{facts.first_month}…{facts.last_month or ''}"
-
-
-def _last_sealed(facts: SourceFacts) -> str | None:
-    outcome = "" if facts.last_outcome == "complete" else f" {facts.last_outcome}"
-    return facts.last_sealed and f"{facts.last_sealed}{outcome}"
+def _shown(value: object) -> object:
+    if isinstance(value, dict):
+        value = [f"{key}: {each}" for key, each in value.items()]
+    return ", ".join(map(str, value)) or None if isinstance(value, list) else value
 
 
 @sources_app.command("check")

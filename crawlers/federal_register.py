@@ -40,10 +40,7 @@ INFO = SourceInfo(
     whole_months="its files are of whole months",
 )
 MAX_ZIP_BYTES, MAX_XML_BYTES = 96_000_000, 512_000_000  # a month has some 12 MB, unpacked 60 MB
-KINDS = {
-    "RULE": "rule", "PRORULE": "proposed rule", "NOTICE": "notice",
-    "PRESDOCU": "presidential document",
-}  # fmt: skip
+KINDS = ("RULE", "PRORULE", "NOTICE", "PRESDOCU")
 
 _FAULTS = (
     zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError,
@@ -146,7 +143,7 @@ def _read(
         attribution=f"“{title}”, Federal Register, {url}",
         cluster_id=f"fr:{number[1]}",
         extra={
-            "kind": KINDS[element.tag],
+            "kind": element.tag.lower(),
             "agency": _line(element.find(".//AGENCY")),
             "date_precision": "day",
         },

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from core.corpus.partition import Seal, list_sealed
@@ -25,6 +25,7 @@ STAND_INS = {  # open source: the closed ones in whose place it stands
     "global_voices": "bbc",
     "wikinews": "bbc",
     "hackernews": "reddit",
+    "scp_tales": "ao3, wattpad",
     "stackexchange": "quora, reddit",
 }
 
@@ -34,19 +35,19 @@ class SourceFacts:
     """One source; None where something is unknown or does not apply."""
 
     source: str
-    title: str | None
     kind: str  # genre of the texts, ``questions``, or ``imported``
     status: str  # ``on``, ``off``, ``needs token`` or ``needs permission``
-    stands_in_for: str | None
-    stand_ins: list[str]  # the open sources that stand in for this one
-    licence: str | None
-    lag_days: int | None
-    first_month: str | None
-    last_month: str | None
-    sites: dict[str, str]
-    sealed_months: list[str]
-    last_sealed: str | None
-    last_outcome: str | None  # status of the newest sealed month: complete, partial
+    title: str | None = None
+    stands_in_for: str | None = None
+    stand_ins: list[str] = field(default_factory=list)  # the open sources in place of this one
+    licence: str | None = None
+    lag_days: int | None = None
+    first_month: str | None = None
+    last_month: str | None = None
+    sites: dict[str, str] = field(default_factory=dict)
+    sealed_months: list[str] = field(default_factory=list)
+    last_sealed: str | None = None
+    last_outcome: str | None = None  # status of the newest sealed month: complete, partial
 
 
 def list_source_facts(settings: Settings) -> list[SourceFacts]:
@@ -65,8 +66,9 @@ def list_source_facts(settings: Settings) -> list[SourceFacts]:
     for name in list_question_sources():
         info = load_question_crawler(name).INFO
         found.append(_facts(info, "questions", settings, sealed.pop(name, [])))
-    imported = (_imported(name, seals) for name, seals in sorted(sealed.items()))
-    return [*found, *imported]
+    for name, seals in sorted(sealed.items()):
+        found.append(SourceFacts(name, "imported", "off", **_sealed(seals)))
+    return found
 
 
 def _facts(info: SourceInfo, kind: str, settings: Settings, seals: list[Seal]) -> SourceFacts:
@@ -82,23 +84,6 @@ def _facts(info: SourceInfo, kind: str, settings: Settings, seals: list[Seal]) -
         first_month=str(info.first_month),
         last_month=str(info.last_month) if info.last_month else None,
         sites=dict(info.sites),
-        **_sealed(seals),
-    )
-
-
-def _imported(name: str, seals: list[Seal]) -> SourceFacts:
-    return SourceFacts(
-        source=name,
-        title=None,
-        kind="imported",
-        status="off",
-        stands_in_for=None,
-        stand_ins=[],
-        licence=None,
-        lag_days=None,
-        first_month=None,
-        last_month=None,
-        sites={},
         **_sealed(seals),
     )
 

@@ -20,8 +20,8 @@ INFO = SourceInfo(
     request_interval_s=5.0,
     permission=(
         "the works belong to their authors, and the archive's terms forbid commercial scraping and "
-        "its operators ask not to collect works for training; no open source of fiction stands in "
-        "yet, but `tidemark import-html` reads pages that you saved"
+        "its operators ask not to collect works for training; scp_tales is open and stands in for "
+        "it; `tidemark import-html` reads pages that you saved"
     ),
 )
 FANDOM_FEED = "/tags/12/feed.atom"

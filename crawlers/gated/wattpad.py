@@ -21,7 +21,7 @@ INFO = SourceInfo(
     sites={"wattpad": "https://www.wattpad.com"},
     permission=(
         "Wattpad's terms forbid scraping, and it has no public interface; "
-        "no open source of fiction stands in yet; `tidemark import-html` reads pages that you saved"
+        "scp_tales is open and stands in for it; `tidemark import-html` reads pages that you saved"
     ),
 )
 

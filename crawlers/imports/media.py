@@ -20,7 +20,8 @@ from core.corpus.tombstones import is_forgotten, item_key, list_tombstones
 from core.errors import ItemUnavailable, MalformedInput, UsageError
 from core.storage.store import Store
 from crawlers.contract import Drop, DropReason
-from crawlers.imports.readers import regular_files, require_unicode
+from crawlers.imports.documents import ImportOptions
+from crawlers.imports.readers import find_files
 from crawlers.imports.target import Import, require_target
 from crawlers.media.images import MAX_PATCHES, read_patches
 from crawlers.media.pieces import (
@@ -64,16 +65,8 @@ def import_media(
 
 
 def _find_kinds(path: Path) -> dict[str, MediaKind | None]:
-    if not (path.is_dir() or path.is_file()):
-        raise UsageError(f"there is no file or folder {path}")
     try:
-        names = regular_files(path) if path.is_dir() else [path.name]
-        return {
-            require_unicode(each, f"the name {each!r}"): _kind_of(
-                path / each if path.is_dir() else path
-            )
-            for each in names
-        }
+        return {file.name: _kind_of(file.path) for file in find_files([path], ImportOptions())}
     except OSError as error:
         raise MalformedInput(f"{path} cannot be read: {error}") from error
 

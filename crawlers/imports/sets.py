@@ -66,13 +66,9 @@ def import_set(paths: Sequence[Path], source: str, store: Store, options: Import
         for number, file in enumerate(files, start=1):
             months.place(file)
             progress.report("read", number, len(files))
-        name = paths[0].name if options.is_strict else _name_of(files)
-        return months.seal(store, name, len(files))
-
-
-def _name_of(files: Sequence[DataFile]) -> str:
-    names = [file.name for file in files] or ["no file"]
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+        names = [paths[0].name] if options.is_strict else [file.name for file in files]
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        return months.seal(store, f"{names[0]}{more}" if names else "no file", len(files))
 
 
 class _Months:
@@ -209,19 +205,15 @@ class _Sealing:
     def _rules(self, num_files: int) -> dict[str, object]:
         options = self._options
         rules: dict[str, object] = {
-            "format": options.format,
+            "format": "set" if options.format == "auto" else options.format,
+            "num_files": num_files,
+            "columns": dict(options.columns),
+            "dated_by": options.dating.describe(),
+            "is_sifted": options.sift,
             "is_cleaned": options.clean,
             "min_chars": options.min_chars,
             "max_document_bytes": options.max_document_bytes,
         }
-        if not options.is_strict:
-            rules |= {
-                "format": "set" if options.format == "auto" else options.format,
-                "num_files": num_files,
-                "columns": dict(options.columns),
-                "dated_by": options.dating.describe(),
-                "is_sifted": options.sift,
-            }
         if options.is_local:
             rules |= {"use": LOCAL_USE, "denied_hosts": list(options.denied_hosts)}
         is_cleaned = options.clean or options.sift

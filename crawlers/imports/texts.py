@@ -6,11 +6,8 @@ Formats:
     parquet: each row is a document, with a ``text`` column.
     folder: each regular file is a document (id: its path); links and hidden files are skipped.
 
-Objects and Parquet rows may also have ``id``, ``title``, ``url``, ``date``, ``language``,
-``licence`` and ``category``; ``columns`` has other names of these fields. A date is stored in
-``extra``, and has no effect on the month.
-
-Saved pages have the title, the date and the text that they state (``text.pages``).
+Objects and Parquet rows may also have the other fields of ``documents.FIELDS``. A date is stored in
+``extra``, and has no effect on the month. Saved pages have what they state (``text.pages``).
 """
 
 from __future__ import annotations

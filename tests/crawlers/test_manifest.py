@@ -78,7 +78,7 @@ def test_dropped_items_are_held_compressed() -> None:
     assert ledger.count(Drop) == {"no_date": 20_000, "empty": 1}
     assert len(pickle.dumps(former)) < 2**21
     lines = zstandard.decompress(ledger.dropped_items()).splitlines()
-    assert [json.loads(lines[n])["native_id"] for n in (0, -2, -1)] == ["0", "19999", "last"]
+    assert b'"19999"' in lines[19_999] and b'"last"' in lines[20_000]
 
 
 def test_an_empty_month_is_an_error_with_counts() -> None:

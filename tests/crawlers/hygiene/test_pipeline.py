@@ -87,6 +87,8 @@ class Sealed:
 
         self.seal: Seal = seal_partition(store, partition, Sifted(), replace=True)
         self.counts = self.ledger.close()
+        lines = zstandard.decompress(self.ledger.dropped_items()).splitlines()
+        self.others = [json.loads(line) for line in lines]
         self.rows = [one for batch in read_documents(store, self.seal) for one in batch.to_pylist()]
 
     @property
@@ -101,11 +103,6 @@ class Sealed:
     @property
     def details(self) -> dict[str, str]:
         return {one["native_id"]: one["detail"] for one in self.others}
-
-    @property
-    def others(self) -> list[dict[str, str]]:
-        stored = zstandard.decompress(self.ledger.dropped_items())
-        return [json.loads(line) for line in stored.splitlines()]
 
 
 Sealing = Callable[..., Sealed]
@@ -192,9 +189,8 @@ def test_the_earliest_of_duplicates_stays(seal: Sealing) -> None:
     ]  # fmt: skip
     found = seal(rows)
     assert found.kept == ["early", "y", "near early"]
-    details = found.details
-    assert details["late"] == "same text as early"
-    assert details["near late"].endswith("similar to near early")
+    assert found.details["late"] == "same text as early"
+    assert found.details["near late"].endswith("similar to near early")
 
 
 @pytest.mark.long
@@ -229,9 +225,8 @@ def test_earlier_months_are_compared_and_named(seal: Sealing) -> None:
     ]  # fmt: skip
     march = seal(rows)
     assert march.drops == {"same": "exact_dup", "alike": "near_dup"}
-    details = march.details
-    assert details["same"] == "same text as a of 2024-02"
-    assert details["alike"].endswith("similar to b of 2024-02")
+    assert march.details["same"] == "same text as a of 2024-02"
+    assert march.details["alike"].endswith("similar to b of 2024-02")
     assert march.seal.manifest["compared_with"] == {"2024-02": february.seal.digest}
     assert later.seal.manifest["compared_with"] == {"2024-02": february.seal.digest}
     shares = {one["native_id"]: one["seen_share"] for one in march.rows}

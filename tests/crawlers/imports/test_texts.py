@@ -231,10 +231,8 @@ MALFORMED = {
     "empty file": ("a.json", "", "expected a JSON list"),
     "no comma": ("a.json", f"[{GOOD} {GOOD}]", "after record 0, found"),
     "more after the end": ("a.json", f"[{GOOD}] {GOOD}", "more after the list's end"),
-    "two lists": ("a.json", "[][]", "more after the list's end"),
     "number": ("a.json", f"[{GOOD}, 3]", "record 1 is a number"),
     "null": ("a.json", f"[{GOOD}, null]", "record 1 is null"),
-    "true": ("a.json", f"[{GOOD}, true]", "record 1 is true or false"),
     "nested list": ("a.json", f"[[{GOOD}]]", "record 0 is a list"),
     "deep": ("a.json", "[" * 100_000, "record 0 is nested too deeply"),
     "NaN": ("a.json", f"[{GOOD}, NaN]", "record 1 is not JSON: NaN"),
@@ -243,7 +241,6 @@ MALFORMED = {
     "not UTF-8": ("a.json", b'["\xe9"]', "byte 2 .0xe9. is not UTF-8"),
     "not UTF-8 after a mark": ("a.json", b'\xef\xbb\xbf["\xe9"]', "byte 5 .0xe9. is not UTF-8"),
     "UTF-16": ("a.json", '["a"]'.encode("utf-16"), "byte 0 .0xff. is not UTF-8"),
-    "huge number": ("a.json", f"[{GOOD}, {'9' * 5000}]", "record 1 is not JSON"),
     "line: truncated": ("a.jsonl", f'{GOOD}\n{{"text": "x', r"line 2 .* is not JSON"),
     "line: no text": (
         "a.jsonl",
@@ -293,14 +290,6 @@ def test_parquet_columns(store: Store, tmp_path: Path) -> None:
         pq.write_table(pa.table({"text": values}), path)
         with pytest.raises(MalformedInput, match="column `text` is .*; expected strings"):
             import_texts(path, JUNE, store, ImportOptions())
-    broken = pa.array([_long(1).encode(), b"\xff\xfe"]).view(pa.string())
-    pq.write_table(pa.table({"text": broken}), path)
-    with pytest.raises(MalformedInput, match="row 1.* is not UTF-8"):
-        import_texts(path, JUNE, store, ImportOptions())
-    whole = _parquet(path, [_long(i) for i in range(100)]).read_bytes()
-    path.write_bytes(whole[:1000] + bytes(200) + whole[1200:])
-    with pytest.raises(MalformedInput, match=r"a\.parquet: row \d+"):
-        import_texts(path, JUNE, store, ImportOptions())
     assert list_sealed(store) == []
     texts = [_long(1), None, _long(2)]
     for kind in (pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())):

@@ -1,0 +1,23 @@
+from collections import Counter
+
+from core.month import Month
+from crawlers.contract import Document, Drop
+from simulator.sites.scp_tales import Site
+from simulator.world import World
+from tests.crawlers.conftest import Crawl
+
+MONTH = Month("2024-02")
+WORLD = World(6, MONTH - 1, MONTH, stories_per_month=12)
+
+
+def test_stories_without_later_edits_are_kept(crawl: Crawl, site: Site) -> None:
+    items = crawl()
+    articles = {each.slug: each for each in site.newsroom.of_month(MONTH)}
+    found = [item for item in items if isinstance(item, Document)]
+    assert len(found) == 13  # an edit of tags is none
+    for item in found:
+        article = articles[item.native_id]
+        assert (item.text, item.title) == (article.text, article.title)
+        assert (item.event_time, item.text_as_of) == (article.published, article.changed)
+    reasons = Counter(item.reason for item in items if isinstance(item, Drop))
+    assert reasons == {"edited_later": 2, "no_date": 2}  # an undated page is in no month
