@@ -12,19 +12,18 @@ import datetime as dt
 import json
 import random
 import re
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
 import crawlers
-from benchmarks.measure import Contender, Report, Timing, say
-from benchmarks.scoring.footprint import largest_resident_size
+from benchmarks.measure import Report, largest_resident_size, report_alone, run_alone, say
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
@@ -57,38 +56,24 @@ INFO = SourceInfo(
 def run(rounds: int, megabytes: int) -> Sequence[Report]:
     """Clean months of 10 %, 30 % and 100 % of ``megabytes`` MB, each once per round."""
     sizes = [max(1, round(share * megabytes)) for share in _SHARES]
-    runs: dict[int, list[dict[str, float]]] = {size: [] for size in sizes}
+    runs: dict[int, list[Any]] = {size: [] for size in sizes}
     for _ in range(rounds):
         for size in sizes:
-            runs[size].append(_run_alone(size))
+            runs[size].append(run_alone("benchmarks.hygiene", size))
             say(f"{size} MB: {runs[size][-1]}")
-    timings = tuple(_timing(size, results) for size, results in runs.items())
-    own = {each.contender.name: each.peak_rss_bytes for each in timings}
     conditions = (
         f"Documents of {_MEAN_WORDS} words on average (log-normal), with markup in one of 3, a "
         "notice in 4 of 10, 2 % near and 1 % exact duplicates, 1 % of numbers; compared with a "
         "sealed month of a tenth of the size."
     )
-    return [Report("hygiene", conditions, timings, "peak RSS of its own", own)]
+    told = {
+        f"hygiene, {size:,} MB": (results[0]["amounts"], [each["run"] for each in results])
+        for size, results in runs.items()
+    }
+    return [report_alone("hygiene", conditions, told)]
 
 
-def _timing(size: int, results: Sequence[dict[str, float]]) -> Timing:
-    amounts = {"MB": results[0]["megabytes"], "documents": results[0]["documents"]}
-    return Timing(
-        Contender(f"hygiene, {size:,} MB", lambda _: None, amounts),
-        tuple(result["seconds"] for result in results),
-        tuple(result["cpu_seconds"] for result in results),
-        int(max(result["peak_rss_bytes"] for result in results)),
-    )
-
-
-def _run_alone(size: int) -> dict[str, float]:
-    command = [sys.executable, "-m", "benchmarks.hygiene", str(size)]
-    done = subprocess.run(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True, check=True)
-    return {key: float(value) for key, value in json.loads(done.stdout).items()}
-
-
-def clean_month(home: Path, megabytes: int) -> dict[str, float]:
+def clean_month(home: Path, megabytes: int) -> dict[str, object]:
     """Seal a small earlier month, then seal and measure a month of ``megabytes`` MB."""
     folder = home / "crawlers"
     folder.mkdir()
@@ -101,13 +86,12 @@ def clean_month(home: Path, megabytes: int) -> dict[str, float]:
     sizes = {"monthly_bytes": {"bench_prose": megabytes * 1_000_000}}
     began, cpu_began = time.perf_counter(), time.process_time()
     seal = crawl_partition("bench_prose", MONTH, store, settings.model_copy(update=sizes))
+    seconds = time.perf_counter() - began - _SPENT["seconds"]
+    cpu_seconds = time.process_time() - cpu_began - _SPENT["cpu_seconds"]
+    documents = int(str(seal.manifest["requested"]))
     return {
-        "seconds": time.perf_counter() - began - _SPENT["seconds"],
-        "cpu_seconds": time.process_time() - cpu_began - _SPENT["cpu_seconds"],
-        "megabytes": _SPENT["megabytes"],
-        "documents": int(str(seal.manifest["requested"])),
-        "kept": seal.num_documents,
-        "peak_rss_bytes": largest_resident_size(),
+        "run": [seconds, cpu_seconds, largest_resident_size()],
+        "amounts": {"MB": _SPENT["megabytes"], "documents": documents},
     }
 
 

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import gzip
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import Contender, Report, Timing, say
-from benchmarks.scoring.footprint import largest_resident_size
+from benchmarks.measure import Report, largest_resident_size, report_alone, run_alone, say
 from core.storage.store import Store
 from crawlers.imports.documents import ImportOptions
 from crawlers.imports.sets import import_set
@@ -33,26 +32,18 @@ def run(rounds: int, megabytes: int) -> Sequence[Report]:
 
 
 def _report(kind: str, rounds: int, megabytes: int) -> Report:
-    timings = []
+    runs: dict[str, tuple[dict[str, float], list[Any]]] = {}
     for size in (max(1, round(share * megabytes)) for share in _SHARES):
         with TemporaryDirectory(prefix="tidemark-bench-") as folder:
             path = Path(folder) / f"set.{kind}"
             count = _write(path, size)
-            command = [sys.executable, "-m", "benchmarks.imports", str(path)]
             results = []
             for _ in range(rounds):
-                done = subprocess.run(
-                    command, cwd=_ROOT, stdout=subprocess.PIPE, text=True, check=True
-                )
-                results.append(json.loads(done.stdout))
+                results.append(run_alone("benchmarks.imports", path))
                 say(f"{kind}, {size} MB: {results[-1]}")
-        amounts = {"MB": float(size), "documents": float(count)}
-        seconds, cpu_seconds, peaks = zip(*results, strict=True)
-        contender = Contender(f"{kind}, {size:,} MB", lambda _: None, amounts)
-        timings.append(Timing(contender, seconds, cpu_seconds, max(peaks)))
-    peak = {each.contender.name: each.peak_rss_bytes for each in timings}
+        runs[f"{kind}, {size:,} MB"] = {"MB": float(size), "documents": float(count)}, results
     conditions = "Documents of 6 kB on average; WET: a notice in each, sifted."
-    return Report(f"imports: {kind}", conditions, tuple(timings), "peak RSS of its own", peak)
+    return report_alone(f"imports: {kind}", conditions, runs)
 
 
 def _texts(num_bytes: int) -> Iterator[str]:

@@ -8,7 +8,10 @@ contenders. Rates per second depend on the machine, so compare only ratios.
 from __future__ import annotations
 
 import contextlib
+import json
+import re
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
@@ -16,10 +19,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psutil
 
+_ROOT = Path(__file__).resolve().parents[1]
 _SAMPLE_S = 0.01
 _MIB = 2**20
 
@@ -115,6 +119,36 @@ def measure(
             if number:
                 runs[contender.name].append(once)
     return tuple(_timing(contender, runs[contender.name]) for contender in contenders)
+
+
+def run_alone(module: str, *arguments: object) -> Any:
+    """Run ``python -m MODULE ARGUMENTS`` in a new process; return its last line, which is JSON."""
+    command = [sys.executable, "-m", module, *map(str, arguments)]
+    done = subprocess.run(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def largest_resident_size() -> int:
+    """Return the largest resident memory of this process so far, in bytes.
+
+    The maximum of ``getrusage`` includes the memory of the parent process.
+    """
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    assert found is not None
+    return 1024 * int(found[1])
+
+
+def report_alone(
+    title: str, conditions: str, runs: Mapping[str, tuple[Mapping[str, float], Sequence[Any]]]
+) -> Report:
+    """Return the report of jobs that ran in their own processes; ``runs`` has ``_Run`` by name."""
+    timings = tuple(
+        _timing(Contender(name, lambda _: None, amounts), [_Run(*each) for each in given])
+        for name, (amounts, given) in runs.items()
+    )
+    own = {each.contender.name: each.peak_rss_bytes for each in timings}
+    return Report(title, conditions, timings, "peak RSS of its own", own)
 
 
 def say(text: str) -> None:

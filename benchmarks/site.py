@@ -10,8 +10,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import resource
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -21,10 +19,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.measure import Verdict
+from benchmarks.losses import losses_table
+from benchmarks.measure import Verdict, largest_resident_size, run_alone
 from core.corpus.partition import document_id
 from core.month import Month, month_range
-from core.schemas.tables import LOSSES
 from core.settings import Settings, load_settings
 from reports.site.build import write_site
 from warehouse.land.losses import open_warehouse
@@ -54,7 +52,7 @@ def run(rounds: int, models: int) -> list[Verdict]:
     """Publish losses of ``models`` models, and build their site ``rounds`` times."""
     with TemporaryDirectory(prefix="tidemark-bench-") as home:
         publish_generated(Settings(home=home), models)
-        built = [_build(home) for _ in range(rounds)]
+        built = [run_alone(__name__, home) for _ in range(rounds)]
         root = Path(home) / "report"
         opened = [_open_and_sort(root) for _ in range(max(3, rounds))]
         return [_verdict(root, models, built), _interactive(opened)]
@@ -97,25 +95,16 @@ def _losses(model: str, months: list[Month], bits: np.ndarray[Any, Any]) -> pa.T
     sources = [f"source-{number}" for number in range(NUM_SOURCES)]
     keys = [(s, m, n) for s in sources for m in months for n in range(NUM_DOCUMENTS)]
     num_bytes = 4000 + 100 * (np.arange(len(keys)) % 7)
-    columns = {
-        "source": [source for source, _, _ in keys],
-        "month": [month.first_day for _, month, _ in keys],
-        "document_id": [document_id(s, f"{month}/{n}", None) for s, month, n in keys],
-        "nll_nats": bits.ravel() * math.log(2) * num_bytes,
-        "num_tokens": num_bytes // 4,
-        "num_chars": num_bytes,
-        "num_bytes": num_bytes,
-        "chunk_index": np.zeros(len(keys)),
-    }
-    same = {"model": model, "revision": "r1", "protocol": "default", "reason": None}
-    arrays = columns | {name: pa.repeat(value, len(keys)) for name, value in same.items()}
-    return pa.table([pa.array(arrays[f.name]).cast(f.type) for f in LOSSES], schema=LOSSES)
-
-
-def _build(home: str) -> dict[str, float]:
-    command = [sys.executable, "-m", __name__, home]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
-    return dict(json.loads(done.stdout))
+    return losses_table(
+        model=model,
+        source=[source for source, _, _ in keys],
+        month=[month.first_day for _, month, _ in keys],
+        document_id=[document_id(s, f"{month}/{n}", None) for s, month, n in keys],
+        nll_nats=bits.ravel() * math.log(2) * num_bytes,
+        num_tokens=num_bytes // 4,
+        num_chars=num_bytes,
+        num_bytes=num_bytes,
+    )
 
 
 def _open_and_sort(root: Path) -> dict[str, float]:
@@ -182,7 +171,7 @@ def main(home: str) -> None:
     began = time.perf_counter()
     write_site(Settings(home=home))
     took_s, used = time.perf_counter() - began, os.times()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    peak = largest_resident_size()
     took = {"seconds": took_s, "cpu_seconds": sum(used[:4]), "peak_bytes": peak}
     print(json.dumps(took))
 

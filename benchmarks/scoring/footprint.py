@@ -5,22 +5,19 @@
     python -m benchmarks.scoring.footprint lm-eval FOLDER TEXTS.json 1024:4     (context:batch size)
 
 The command prints the largest resident memory in bytes, including libraries and the loading of
-weights. ``getrusage`` is unsuitable: its maximum includes the memory of the parent process.
+weights.
 """
 
 from __future__ import annotations
 
 import json
-import re
-import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from benchmarks.measure import largest_resident_size, run_alone
 from core.environment import set_library_defaults
 from core.settings import load_settings
-
-_ROOT = Path(__file__).resolve().parents[2]
 
 
 def footprint(kind: str, folder: Path, texts: Path, job: str) -> int:
@@ -30,9 +27,7 @@ def footprint(kind: str, folder: Path, texts: Path, job: str) -> int:
     JSON file with a list of strings. ``job`` is a protocol, or ``<context>:<batch size>`` for
     ``lm-eval``.
     """
-    command = [sys.executable, "-m", __spec__.name, kind, str(folder), str(texts), job]
-    done = subprocess.run(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True, check=True)
-    return int(done.stdout.split()[-1])
+    return int(run_alone(__spec__.name, kind, folder, texts, job))
 
 
 def _run(kind: str, folder: Path, texts: list[str], job: str) -> None:
@@ -45,14 +40,6 @@ def _run(kind: str, folder: Path, texts: list[str], job: str) -> None:
         PlainLoop.load(folder, job).score(texts)
     else:
         Ours.load(folder, job).score(texts)
-
-
-def largest_resident_size() -> int:
-    """Return the largest resident memory of this process so far, in bytes."""
-    status = Path("/proc/self/status").read_text(encoding="utf-8")
-    found = re.search(r"VmHWM:\s+(\d+) kB", status)
-    assert found is not None
-    return 1024 * int(found[1])
 
 
 if __name__ == "__main__":

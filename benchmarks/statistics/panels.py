@@ -27,8 +27,8 @@ import yaml
 from numpy.typing import NDArray
 from scipy import signal  # type: ignore[import-untyped]
 
+from benchmarks.losses import losses_table
 from core.month import Month
-from core.schemas.tables import LOSSES
 from core.settings import Settings
 from warehouse.database.schema import read_sql
 from warehouse.database.writer import connected
@@ -194,16 +194,12 @@ def losses_of(design: Design, key: int, chance: tuple[int, int, int]) -> pa.Tabl
     models = [*(f"model-{key}-{number}" for number in range(design.num_models)), CONTROL]
     sources = [f"news-{key}-{number}" for number in range(design.num_sources)]
     ids = pa.array([f"{protocol}-{text}" for text in range(np.max(texts) + 1)])
-    columns = {
-        "model": pa.array(models).take(pa.array(model)),
-        "source": pa.array(sources).take(pa.array(source)),
-        "month": months.take(pa.array(month)),
-        "protocol": pa.repeat(protocol, len(model)),
-        "document_id": ids.take(pa.array(texts)),
-        "chunk_index": pa.array(np.zeros(len(model), np.int32)),
-        "nll_nats": pa.array(bits[is_there] * num_bytes * np.log(2)),
-        **dict.fromkeys(("num_tokens", "num_chars", "num_bytes"), pa.array(num_bytes)),
-        "revision": pa.repeat("r1", len(model)),
-        "reason": pa.nulls(len(model), pa.string()),
-    }
-    return pa.table([columns[field.name].cast(field.type) for field in LOSSES], schema=LOSSES)
+    return losses_table(
+        model=pa.array(models).take(pa.array(model)),
+        source=pa.array(sources).take(pa.array(source)),
+        month=months.take(pa.array(month)),
+        protocol=protocol,
+        document_id=ids.take(pa.array(texts)),
+        nll_nats=bits[is_there] * num_bytes * np.log(2),
+        **dict.fromkeys(("num_tokens", "num_chars", "num_bytes"), num_bytes),
+    )

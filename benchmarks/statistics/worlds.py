@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from benchmarks.losses import losses_table
 from core.month import Month
-from core.schemas.tables import LOSSES
 
 NUM_MONTHS, NUM_BEFORE = 24, 12
 FIRST = Month("2023-01")
@@ -115,23 +115,15 @@ def _losses(world: World, num_bytes: NDArray[np.int64], bits: Floats) -> pa.Tabl
     index = np.indices(shape).reshape(len(shape), -1)
     names = [world.name(model) for model in MODELS[:2]] + [CONTROL]
     bytes_of_all = np.broadcast_to(num_bytes, shape).ravel()
-    sizes = pa.array(bytes_of_all)
     months = [(FIRST + number).first_day for number in range(NUM_MONTHS)]
-    columns = {
-        "model": pa.array(names).take(pa.array(index[0])),
-        "source": pa.array([world.name(source) for source in SOURCES]).take(pa.array(index[1])),
-        "month": pa.array(months).take(pa.array(index[2])),
-        "document_id": _document_ids(world, shape),
-        "chunk_index": pa.array(np.zeros(bits.size, np.int32)),
-        "nll_nats": pa.array(bits.ravel() * bytes_of_all * np.log(2)),
-        **dict.fromkeys(("num_tokens", "num_chars", "num_bytes"), sizes),
-        **{
-            name: pa.repeat(value, bits.size)
-            for name, value in (("revision", "r1"), ("protocol", "default"))
-        },
-        "reason": pa.nulls(bits.size, pa.string()),
-    }
-    return pa.table([columns[field.name].cast(field.type) for field in LOSSES], schema=LOSSES)
+    return losses_table(
+        model=pa.array(names).take(pa.array(index[0])),
+        source=pa.array([world.name(source) for source in SOURCES]).take(pa.array(index[1])),
+        month=pa.array(months).take(pa.array(index[2])),
+        document_id=_document_ids(world, shape),
+        nll_nats=bits.ravel() * bytes_of_all * np.log(2),
+        **dict.fromkeys(("num_tokens", "num_chars", "num_bytes"), bytes_of_all),
+    )
 
 
 def _document_ids(world: World, shape: tuple[int, ...]) -> pa.Array:

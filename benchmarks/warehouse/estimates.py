@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from benchmarks.losses import losses_table
 from benchmarks.measure import Contender, Report, measure
 from core.month import Month
-from core.schemas.tables import LOSSES
 from core.settings import Settings
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish, write_estimates
@@ -66,20 +66,12 @@ def _published(settings: Settings) -> Path:
 def _losses(curves: NDArray[np.float64], names: list[str], source: str) -> pa.Table:
     """Return a chunk for each figure of ``curves`` (models, months) that is not NaN."""
     model, month = np.nonzero(~np.isnan(curves))
-    nats = curves[model, month] * _NUM_BYTES * np.log(2)
     days = pa.array([(_FIRST + number).first_day for number in range(NUM_MONTHS)])
-    columns = {
-        "model": pa.array(names).take(pa.array(model)),
-        "source": pa.repeat(source, len(model)),
-        "month": days.take(pa.array(month)),
-        "protocol": pa.repeat("default", len(model)),
-        "document_id": pa.array([f"{source}-{number}" for number in month]),
-        "chunk_index": pa.repeat(0, len(model)),
-        "nll_nats": pa.array(nats),
-        **dict.fromkeys(
-            ("num_tokens", "num_chars", "num_bytes"), pa.repeat(_NUM_BYTES, len(model))
-        ),
-        "revision": pa.repeat("r1", len(model)),
-        "reason": pa.nulls(len(model), pa.string()),
-    }
-    return pa.table([columns[field.name].cast(field.type) for field in LOSSES], schema=LOSSES)
+    return losses_table(
+        model=pa.array(names).take(pa.array(model)),
+        source=source,
+        month=days.take(pa.array(month)),
+        document_id=[f"{source}-{number}" for number in month],
+        nll_nats=curves[model, month] * _NUM_BYTES * np.log(2),
+        **dict.fromkeys(("num_tokens", "num_chars", "num_bytes"), _NUM_BYTES),
+    )

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.losses import losses_table
 from core.corpus.partition import document_id
 from core.month import Month
 from core.schemas.tables import LOSSES
@@ -68,20 +69,9 @@ def _partitions(num_documents: int) -> Iterator[dict[str, Any]]:
 
 def _cell(partition: Mapping[str, Any], model: str, rng: np.random.Generator) -> pa.Table:
     """Return a model's losses on a partition: random, about 0.7 nats per byte."""
-    num_rows = len(partition["chunk_index"])
     num_bytes = partition["num_bytes"]
-    same = {"model": model, "revision": "r1", "protocol": "default", "reason": None}
-    columns = {
-        **{name: pa.repeat(value, num_rows) for name, value in same.items()},
-        **{name: pa.repeat(partition[name], num_rows) for name in ("source", "month")},
-        "document_id": partition["document_id"],
-        "chunk_index": partition["chunk_index"],
-        "nll_nats": num_bytes * rng.normal(0.7, 0.05, num_rows),
-        "num_tokens": partition["num_tokens"],
-        "num_chars": num_bytes,
-        "num_bytes": num_bytes,
-    }
-    return pa.table([pa.array(columns[f.name]).cast(f.type) for f in LOSSES], schema=LOSSES)
+    nats = num_bytes * rng.normal(0.7, 0.05, len(num_bytes))
+    return losses_table(model=model, nll_nats=nats, num_chars=num_bytes, **partition)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,6 @@ landing is also measured without replicates.
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,7 +15,7 @@ from typing import Any
 
 import duckdb
 
-from benchmarks.measure import Contender, Report, measure
+from benchmarks.measure import Contender, Report, measure, run_alone
 from benchmarks.warehouse.estimates import measure_estimates
 from benchmarks.warehouse.generated_losses import MEAN_CHUNKS, NUM_MODELS, NUM_MONTHS, NUM_SOURCES
 from benchmarks.warehouse.views import measure_views
@@ -44,9 +42,7 @@ def run(rounds: int, rows: int) -> Sequence[Report]:
 
 def generate(path: Path, rows: int) -> int:
     """Write a file of generated losses in a separate process; return the number of rows."""
-    command = [sys.executable, "-m", "benchmarks.warehouse.generated_losses", str(path), str(rows)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return int(done.stdout)
+    return int(run_alone("benchmarks.warehouse.generated_losses", path, rows))
 
 
 def measure_landing(path: Path, num_rows: int, rounds: int) -> Report:
