@@ -1,4 +1,4 @@
-"""The registry of sources: the modules of this folder, and of ``gated/``, that have ``INFO``."""
+"""The registry of sources: modules with ``INFO`` of this folder, ``dumps/`` and ``gated/``."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from types import ModuleType
 from typing import Any, cast
 
 import crawlers
+import crawlers.dumps
 import crawlers.gated
 from core.errors import UnknownName, UsageError
 from core.month import Month, Period
 from core.periods import split_source
 from crawlers.contract import CrawlContext, Crawler, Item, SourceInfo
+
+_OPEN = (crawlers, crawlers.dumps)
 
 
 def list_modules(package: ModuleType, kind: type[SourceInfo]) -> list[str]:
@@ -25,8 +28,8 @@ def list_modules(package: ModuleType, kind: type[SourceInfo]) -> list[str]:
 
 
 def list_sources() -> list[str]:
-    """Return the names of the open sources: the modules of this package that have ``INFO``."""
-    return list_modules(crawlers, SourceInfo)
+    """Return the names of the open sources: modules that have ``INFO`` here and in ``dumps``."""
+    return sorted(each for package in _OPEN for each in list_modules(package, SourceInfo))
 
 
 def list_gated_sources() -> list[str]:
@@ -49,8 +52,9 @@ def load_crawler(source: str) -> Crawler:
     name, is_subset, subset = by_month.partition(":")
     if name not in (known := list_all_sources()):
         raise UnknownName("source", source, known)
-    folder = "crawlers.gated" if name in list_gated_sources() else "crawlers"
-    crawler = cast(Crawler, importlib.import_module(f"{folder}.{name}"))
+    packages = (*_OPEN, crawlers.gated)
+    package = next(each for each in packages if name in list_modules(each, SourceInfo))
+    crawler = cast(Crawler, importlib.import_module(f"{package.__name__}.{name}"))
     if is_subset:
         crawler = _subset_crawler(crawler, subset)
     return crawler if kind is Month else _DerivedCrawler(crawler.INFO.by(kind), crawler, {})

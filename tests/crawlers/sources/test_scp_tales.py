@@ -2,7 +2,7 @@ from collections import Counter
 
 from core.month import Month
 from crawlers.contract import Document, Drop
-from simulator.sites.scp_tales import Site
+from simulator.sites.dumps import ScpTales as Site
 from simulator.world import World
 from tests.crawlers.conftest import Crawl
 

@@ -1,7 +1,8 @@
-"""Simulated bulk data of the Federal Register at govinfo: a ZIP file a month, an XML file an issue.
+"""Simulated sites that publish a file a month or a year.
 
-The shape is that of the issue of 2024-02-12, which the publisher has put into a public repository
-(docs/sources.md): documents between sections, indented lines, elements within lines.
+The Federal Register at govinfo has a ZIP file a month, with an XML file for each issue. Its shape
+is that of the issue of 2024-02-12, which the publisher has shown (docs/sources.md). The SCP Data
+API has a JSON file of a year's tales, in the shape of that of 2026.
 """
 
 from __future__ import annotations
@@ -11,19 +12,22 @@ import itertools
 import re
 import zipfile
 from html import escape
+from typing import Any
 
-from simulator.news import Article, Newsroom
-from simulator.server import Request, Response, WorldSite, take_quirk
+from simulator.news import CHANGED_LATER, Article, Newsroom
+from simulator.server import Request, Response, WorldSite, as_json, take_quirk
 from simulator.world import World
 
 ODDITIES = ("no_number", "twice", "president", "no_paragraph")
 _PATH = re.compile(r"/bulkdata/FR/(\d{4})/(\d\d)/FR-(\1-\2)\.zip")
 _KINDS = (("RULES", "RULE"), ("PRORULES", "PRORULE"), ("NOTICES", "NOTICE"),
           ("PRESDOCS", "PRESDOCU"))  # fmt: skip
+TALE_ODDITIES = ("edited_later", "tagged_later", "undated", "no_history")
+_TALES = re.compile(r"/data/scp/tales/content_(\d{4})\.json")
 
 
-class Site(WorldSite):
-    """The repository."""
+class FederalRegister(WorldSite):
+    """The repository of bulk data."""
 
     keys: tuple[str, ...] = ("govinfo",)
     robots: str | None = "User-agent: *\nDisallow: /search/\nDisallow: /app/search/*\n"
@@ -93,3 +97,44 @@ def _block(block: tuple[str, str]) -> str:
     tag, text = ("HD" if block[0] == "h2" else "P"), escape(block[1])
     first, _, rest = text.partition(" ")
     return f'<{tag}>\n  <E T="03">{first}</E>\n  <PRTPAGE P="9834"/> {rest}\n</{tag}>\n'
+
+
+class ScpTales(WorldSite):
+    """The static files of the SCP Data API."""
+
+    keys: tuple[str, ...] = ("scp_data",)
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.newsroom = Newsroom(world, "scp_tales", TALE_ODDITIES)
+
+    def respond(self, request: Request) -> Response:
+        """Respond with the file of a year."""
+        if (asked := _TALES.fullmatch(request.path)) is None:
+            return Response(404)
+        if take_quirk(self, "error_as_200") or take_quirk(self, "empty_page"):
+            return as_json({}, 200, {"Retry-After": "0"})
+        found = [each for each in self.newsroom.articles if str(each.published.year) == asked[1]]
+        pages = {each.slug: _page(each) for each in found}
+        return as_json(pages) if pages else Response(404)
+
+
+def _page(article: Article) -> dict[str, Any]:
+    tagged = article.published + CHANGED_LATER * (article.oddity == "tagged_later")
+    edits = (article.published, ""), (article.changed, "typo"), (tagged, "Added tags: ")
+    blocks = "".join(f"<{tag}>{escape(text)}</{tag}>\n" for tag, text in article.blocks)
+    box = '<div class="authorlink-wrapper"><div class="authorbox"><p>By me</p></div></div>'
+    return {
+        "created_at": "" if article.oddity == "undated" else _edit(article.published)["date"],
+        "creator": "Example", "domain": "scp-wiki.wikidot.com", "link": article.slug,
+        "history": [_edit(*each) for each in edits if article.oddity != "no_history"], "rating": 10,
+        "raw_content": f'<html><body><div id="page-content">\n{box}{blocks}</div></body></html>',
+        "title": f"{article.title} - SCP Foundation", "tags": ["tale"],
+    }  # fmt: skip
+
+
+def _edit(moment: Any, comment: str = "") -> dict[str, str]:
+    return {"author": "Example", "comment": comment, "date": f"{moment:%Y-%m-%dT%H:%M:%S}"}
+
+
+SITE_KINDS = (FederalRegister, ScpTales)
