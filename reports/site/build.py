@@ -32,7 +32,6 @@ from warehouse.read.query import local_snapshot, opened
 ROOT = "report"
 INDEX = f"{ROOT}/index.html"
 SMALL_DATABASE = f"{ROOT}/site.duckdb"  # small_database.py writes it
-MAX_ROWS = 100  # of a table in a page; its script adds the others
 NUM_WRITERS = 8
 MEMORY = "1GB"  # DuckDB writes larger intermediate results to disk
 _LLMS = """# tidemark
@@ -240,9 +239,9 @@ def _row_files(site: Site, page: Page) -> Iterator[tuple[str, bytes]]:
     """Yield a script with the rows of each table that are too many for the page."""
     template = environment().get_template("figure.html.j2")
     for figure in page.figures:
-        if figure.columns and figure.rows.height > MAX_ROWS:
+        if figure.columns and figure.rows.height > figure.max_rows:
             macros: Any = template.make_module({"root": _root(page), "site": site})
-            rows = str(macros.table_rows(figure, figure.rows.slice(MAX_ROWS)))
+            rows = str(macros.table_rows(figure, figure.rows.slice(figure.max_rows)))
             name, text = json.dumps(f"rows:{figure.name}"), json.dumps(rows)
             yield f"figures/{figure.name}.rows.js", f"tidemark[{name}]({text});\n".encode()
 
@@ -270,7 +269,7 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.globals |= {"cell": cell, "addresses": addresses, "max_rows": MAX_ROWS}
+    environment.globals |= {"cell": cell, "addresses": addresses}
     return environment
 
 

@@ -65,6 +65,7 @@ class Figure:
     chart: Mapping[str, Any] | None = None
     drawn_models: Sequence[str] | None = None  # models in the chart; None: all
     drawn_pair: Sequence[str] = ()  # columns model and other of the rows in the chart; empty: all
+    max_rows: int = 100  # in the page; its script adds the others
     has_months: bool = False  # readers may choose the months that the chart shows
     is_provisional: Callable[[Row], bool] = lambda row: False  # True for rows to show in grey
 

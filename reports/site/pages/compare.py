@@ -31,6 +31,8 @@ ORDER, NAVIGATION = 2, ("compare.html", "Compare")
 PATHS = (NAVIGATION[0],)
 MAX_LABELS = 24  # models with a label in the plane
 MAX_RANKED = len(PALETTE)  # models in the chart of ranks
+MAX_NEIGHBOURS = 24  # in the page itself
+MAX_DOTS = 36  # months of a line with a dot for each
 MAX_PAIRED_MONTHS = 6000  # differences by month: of as many of the board's first models
 _BITS = "bits per byte"
 
@@ -82,6 +84,7 @@ def _month_lanes(rows: pl.DataFrame) -> dict[str, Any]:
     x: dict[str, Any] = time_axis(rows["month"].to_list())
     y = {"field": "difference", "type": "quantitative", "title": None,
          "axis": {"tickCount": 3, "format": "+.2f"}}  # fmt: skip
+    is_dotted = rows["month"].n_unique() <= MAX_DOTS
     numbers = [{"field": name, "format": "+.4f"} for name in ("difference", "low", "high")]
     tooltip = [{"field": "month", "type": "temporal", "format": "%Y-%m"}, *numbers]
     return {
@@ -92,9 +95,10 @@ def _month_lanes(rows: pl.DataFrame) -> dict[str, Any]:
         "spec": {"width": 640, "height": 60, "layer": [
             {"mark": {"type": "area", "color": PALETTE[0], "fillOpacity": 0.25},
              "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}}},
-            {"mark": {"type": "rule", "color": SOFT}, "encoding": {"y": {"datum": 0}}},
+            {"data": {"values": [{}]}, "mark": {"type": "rule", "color": SOFT},
+             "encoding": {"y": {"datum": 0}}},
             {"mark": {"type": "line", "color": PALETTE[0], "strokeWidth": 1.3,
-                      "point": {"size": 12, "color": PALETTE[0]}},
+                      "point": is_dotted and {"size": 12, "color": PALETTE[0]}},
              "encoding": {"x": x, "y": y, "tooltip": tooltip}},
         ]},
     }  # fmt: skip
@@ -134,7 +138,8 @@ def _neighbours(site: Site) -> Figure | None:
         Column("num_months", "months of sources", "d"),
     ]  # fmt: skip
     about = "On the documents that both were scored on. Negative: the first of the two is better."
-    return Figure("neighbours", neighbours_finding(rows.to_dicts()), about, sql, rows, columns)
+    return Figure("neighbours", neighbours_finding(rows.to_dicts()), about, sql, rows, columns,
+                  max_rows=MAX_NEIGHBOURS)  # fmt: skip
 
 
 def _plane(site: Site) -> Figure | None:

@@ -56,8 +56,10 @@ def _curves(site: Site, name: str) -> Figure | None:
     )
 
 
-def _sources(site: Site, name: str) -> Figure:
+def _sources(site: Site, name: str) -> Figure | None:
     sql, rows = site.part("model_sources", "model", name, protocol=site.protocol)
+    if rows.is_empty():  # the model was only asked, not scored
+        return None
     columns = [
         Column("source", "source", link=lambda row: site.source_page(row["source"])),
         Column("bits_per_byte", "level", ".3f", unit="bits per byte"),
@@ -88,7 +90,7 @@ def _sources(site: Site, name: str) -> Figure:
 
 def _told(columns: list[Column], rows: pl.DataFrame) -> list[Column]:
     """Return the columns with any value."""
-    return [column for column in columns if rows[column.name].is_not_null().any()]
+    return [column for column in columns if rows[column.name].null_count() < rows.height]
 
 
 def _contamination(site: Site, name: str) -> Figure | None:
