@@ -307,9 +307,11 @@ def shift_clock(month: Disturbed, what: Disturbance) -> Iterator[None]:
     clock = wrong_clock(month.deployment.server.folder, 3600 if what.variant else -3600)
     for worker in month.deployment.workers[:2]:
         month.deployment.replace(worker, **clock)
-    yield
-    for worker in month.deployment.workers[2:]:
-        month.deployment.replace(worker)
+    try:
+        yield
+    finally:
+        for worker in month.deployment.workers[2:]:
+            month.deployment.replace(worker)
 
 
 FAULTS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
