@@ -38,7 +38,7 @@ create or replace macro benchmark_fit_at(split_on) as table
             f.figure,
             f.scope,
             f.scope_name,
-            if(s.against_kind = 'ability', 'ability:', '') || s.against as against,
+            case s.against_kind when 'ability' then 'ability:' else '' end || s.against as against,
             s.model_kind,
             s.size_class,
             count(*) as num_models,

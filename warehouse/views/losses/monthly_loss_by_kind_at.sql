@@ -49,15 +49,7 @@ create or replace macro monthly_loss_by_kind_at(source_name) as table
     )
 
     select
-        model,
-        source,
-        protocol,
-        month,
-        genre,
-        kind,
-        bits_per_byte,
+        * exclude (half),
         case when half > bits_per_byte then 0 else bits_per_byte - half end as bits_per_byte_low,
-        bits_per_byte + half as bits_per_byte_high,
-        num_documents,
-        num_bytes
+        bits_per_byte + half as bits_per_byte_high
     from summed;

@@ -1,5 +1,5 @@
 -- Monthly curves of models with their centred moving means, for pictures.
--- Grain: one row per figure, model, source, protocol, month; no row without a figure.
+-- Grain: one row per model, source, protocol, month, figure; no row without a figure.
 -- Parameter: num_months, the length of the window: odd, and centred on the month. At the ends of a
 --   curve, and beside missing months, the window has fewer months (num_months_averaged).
 -- figure: bits_per_byte, bits_per_char, accuracy or adjusted_score (as forecast_accuracy_monthly).
@@ -14,9 +14,7 @@ create or replace macro smoothed_curves_at(num_months) as table
             protocol,
             month,
             bits_per_byte,
-            bits_per_char,
-            null as accuracy,
-            null as adjusted_score
+            bits_per_char
         from internal.monthly_loss_details
         union all by name
         select
@@ -36,12 +34,7 @@ create or replace macro smoothed_curves_at(num_months) as table
     )
 
     select
-        c.figure,
-        c.model,
-        c.source,
-        c.protocol,
-        c.month,
-        c.value,
+        c.*,
         avg(near.value) as smoothed,
         count(*) as num_months_averaged
     from curves as c
@@ -52,4 +45,4 @@ create or replace macro smoothed_curves_at(num_months) as table
             and c.source = near.source
             and c.protocol = near.protocol
             and abs(date_diff('month', c.month, near.month)) <= num_months // 2
-    group by c.figure, c.model, c.source, c.protocol, c.month, c.value;
+    group by all;
