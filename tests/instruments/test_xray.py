@@ -207,7 +207,7 @@ def test_the_site_has_them(settings: Settings, models: Names, ids: Names) -> Non
 
 
 OPEN = ["CC-BY-SA-4.0", "CC-BY-SA-3.0 AND CC-BY-SA-4.0", "MIT", "OGL-UK-3.0",
-        "http://creativecommons.org/licenses/by/4.0/"]  # fmt: skip
+        "LicenseRef-public-domain", "http://creativecommons.org/licenses/by/4.0/"]  # fmt: skip
 CLOSED = ["CC-BY-NC-4.0", "CC-BY-ND-4.0", "https://creativecommons.org/licenses/by-nc-sa/4.0/",
           "http://arxiv.org/licenses/nonexclusive-distrib/1.0/", "MIT AND Other", ""]  # fmt: skip
 
