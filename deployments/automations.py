@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -31,6 +31,7 @@ _TIDEMARK_TAG: _Match = {
 }
 _FLOW_RUNS: _Match = {"prefect.resource.id": "prefect.flow-run.*"}
 _HEARTBEAT = "prefect.flow-run.heartbeat"
+LOST = "Lost"  # state of type CRASHED: a worker took the run and died before it began
 
 
 def zombies(silence: dt.timedelta = SILENCE) -> AutomationCore:
@@ -56,8 +57,36 @@ def zombies(silence: dt.timedelta = SILENCE) -> AutomationCore:
     )
 
 
-def resumption(name: str, deployment: UUID, defaults: Mapping[str, Any]) -> AutomationCore:
-    """Return the automation that continues a deployment's crashed runs by new flow runs.
+def losses(deployments: Sequence[UUID], silence: dt.timedelta = SILENCE) -> AutomationCore:
+    """Return the automation that tells of runs which a worker took and, dying, never began.
+
+    No heartbeat tells of such a run, since there was none. ``resumptions`` replaces it.
+    """
+    return AutomationCore(
+        name=f"{PREFIX}never began",
+        description=f"Marks a coordinator's run as lost that has been pending for {silence}.",
+        trigger=_absence(
+            after={"prefect.flow-run.Pending"},
+            expect={_HEARTBEAT, "prefect.flow-run.*"},
+            within=silence,
+            match=_FLOW_RUNS,
+            match_related=_of_deployments(deployments),
+        ),
+        actions=[
+            ChangeFlowRunState(
+                state=StateType.CRASHED,
+                name=LOST,
+                message=f"Pending for {silence}: the worker that took it died before it began.",
+                force=False,
+            )
+        ],
+    )
+
+
+def resumptions(
+    name: str, deployment: UUID, defaults: Mapping[str, Any]
+) -> tuple[AutomationCore, AutomationCore]:
+    """Return the automations that continue a deployment's crashed and lost runs by new flow runs.
 
     The same flow run must not start again: its worker may still hold a slot for it, and Prefect's
     worker ends if it is given the same flow run twice.
@@ -73,7 +102,11 @@ def resumption(name: str, deployment: UUID, defaults: Mapping[str, Any]) -> Auto
         for name, default in defaults.items()
     }
     given["resume"] = _of_crashed_run("flow_run.parameters.get('resume') or (flow_run.id | string)")
-    return AutomationCore(
+    again = RunDeployment(
+        source="selected", deployment_id=deployment, parameters=given, job_variables=None
+    )
+    match, related = ResourceSpecification(_FLOW_RUNS), _of_deployments([deployment])
+    crashed = AutomationCore(
         name=f"{PREFIX}a crashed {name} run goes on",
         description="Continues a run whose process was killed, by a new flow run.",
         trigger=EventTrigger(
@@ -82,23 +115,29 @@ def resumption(name: str, deployment: UUID, defaults: Mapping[str, Any]) -> Auto
             expect={"prefect.flow-run.Crashed"},
             within=LONGEST_RUN,
             for_each={"prefect.resource.id"},
-            match=ResourceSpecification(_FLOW_RUNS),
-            match_related=ResourceSpecification(
-                {
-                    "prefect.resource.id": f"prefect.deployment.{deployment}",
-                    "prefect.resource.role": "deployment",
-                }
-            ),
+            match=match,
+            match_related=ResourceSpecification(related),
         ),
-        actions=[
-            RunDeployment(
-                source="selected",
-                deployment_id=deployment,
-                parameters=given,
-                job_variables=None,
-            )
-        ],
+        actions=[again],
     )
+    lost = AutomationCore(
+        name=f"{PREFIX}a lost {name} run starts again",
+        description="Replaces a run whose worker died before it began, by a new flow run.",
+        trigger=EventTrigger(
+            expect={f"prefect.flow-run.{LOST}"},
+            match=match,
+            match_related=ResourceSpecification(related),
+        ),
+        actions=[again],
+    )
+    return crashed, lost
+
+
+def _of_deployments(deployments: Sequence[UUID]) -> _Match:
+    return {
+        "prefect.resource.id": [f"prefect.deployment.{each}" for each in deployments],
+        "prefect.resource.role": "deployment",
+    }
 
 
 def _of_crashed_run(expression: str) -> dict[str, Any]:
@@ -113,7 +152,7 @@ def alarms(block: UUID, monthly: UUID) -> list[AutomationCore]:
 
 
 def _failures(block: UUID) -> AutomationCore:
-    states = ("Failed", "TimedOut", "Crashed", "Completed (partial)")
+    states = ("Failed", "TimedOut", "Crashed", LOST, "Completed (partial)")
     return AutomationCore(
         name=f"{PREFIX}a run failed, crashed or is partial",
         description="Tells of every run of ours that did not do all of its work.",
@@ -131,7 +170,7 @@ def _failures(block: UUID) -> AutomationCore:
 
 
 def _lateness(block: UUID, monthly: UUID) -> AutomationCore:
-    ends = ("Pending", "Running", "Cancelled", "Completed", "Failed", "Crashed")
+    ends = ("Pending", "Running", "Cancelled", "Completed", "Failed", "Crashed", LOST)
     return AutomationCore(
         name=f"{PREFIX}the monthly run is late",
         description=f"Tells of a monthly run that is late by {LATENESS}.",

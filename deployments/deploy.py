@@ -45,7 +45,7 @@ from core.environment import without_password
 from core.errors import OrchestrationError
 from core.gpus import read_fleet
 from core.storage.store import Store
-from deployments.automations import PREFIX, alarms, resumption, zombies
+from deployments.automations import PREFIX, alarms, losses, resumptions, zombies
 from deployments.prefect_yaml import Deployment, Schedule, is_ours, read_deployments
 from tasks.prefect.server import WRITER
 
@@ -112,10 +112,10 @@ def deploy(
         work.make_writer_limit()
         ids = work.make_deployments(wanted)
         block = work.make_block(notify_url) if notify_url else work.keep_block(keep_alarms)
-        automations = [zombies()]
-        for each in wanted:
-            if each.flow in RESUMED:
-                automations.append(resumption(each.name, ids[each.full_name], each.defaults()))
+        resumed = [each for each in wanted if each.flow in RESUMED]
+        automations = [zombies(), losses([ids[each.full_name] for each in resumed])]
+        for each in resumed:
+            automations += resumptions(each.name, ids[each.full_name], each.defaults())
         automations += alarms(block, ids[MONTHLY]) if block else []
         work.make_automations(automations)
         return Deployed(work.changes, work.next_runs(ids[MONTHLY]), block is not None)

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from core.errors import OrchestrationError
 from crawlers.registry import list_sources
-from deployments.automations import zombies
+from deployments.automations import losses, zombies
 from deployments.deploy import Change, Deployed, deploy
 from simulator.server import Request, Response
 from tests.commands import TIDEMARK
@@ -258,6 +258,8 @@ def test_what_is_no_longer_wanted_goes_and_what_is_missing_comes_back(
         "made deployment monthly/monthly",
         "removed deployment crawl/gone",
         "changed automation tidemark: a crashed monthly run goes on",
+        "changed automation tidemark: a lost monthly run starts again",
+        "changed automation tidemark: never began",
         "changed automation tidemark: the monthly run is late",
         "made automation tidemark: no heartbeat",
         *(f"removed automation {name}" for name in obsolete),
@@ -364,6 +366,30 @@ def test_a_coordinator_that_crashed_goes_on_and_other_runs_do_not(
     for run in (month, part, stillborn):  # the last never ran, and would crash again
         assert api("GET", f"flow_runs/{run}")["state"]["type"] == "CRASHED"
     assert not api.runs("backfill/backfill")
+
+
+def test_a_coordinator_whose_worker_died_before_it_began_is_replaced(
+    api: Api, again: Callable[..., Deployed]
+) -> None:
+    again()
+    monthly = uuid.UUID(api.deployments()["monthly/monthly"]["id"])
+    automation = losses([monthly], dt.timedelta(seconds=10)).model_dump(mode="json")
+    made = api("POST", "automations/", {**automation, "name": "brief"})
+    time.sleep(6)  # until the server has loaded it
+    body = {"parameters": {"sources": ["govuk"]}}
+    taken = api("POST", f"deployments/{monthly}/create_flow_run", body)["id"]
+    api.become(taken, "PENDING", "Pending")
+
+    def new_runs() -> list[dict[str, Any]]:
+        runs = api.runs("monthly/monthly")
+        return [run["parameters"] for run in runs if run["parameters"].get("resume") == taken]
+
+    wait_for(new_runs)
+    assert [each["sources"] for each in new_runs()] == [["govuk"]]
+    state = api("GET", f"flow_runs/{taken}")["state"]
+    assert (state["type"], state["name"]) == ("CRASHED", "Lost")
+    assert state["message"].startswith("Pending for 0:00:10")
+    api("DELETE", f"automations/{made['id']}")
 
 
 def test_a_wrong_password_is_named_and_never_shown(
