@@ -27,7 +27,7 @@ from core.run_record import RunResult
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.crawling.crawl import crawl_partition
-from deployments.automations import zombies
+from deployments.automations import losses, zombies
 from deployments.deploy import deploy
 from flows.dispatch import records_of
 from instruments.losses import score_and_land
@@ -114,8 +114,10 @@ def deployment(
 @pytest.fixture(scope="module")
 def client(deployment: Deployment) -> Iterator[SyncPrefectClient]:
     with api(deployment.server) as client:
-        [found] = client.read_automations_by_name("tidemark: no heartbeat")
-        client.update_automation(found.id, zombies(SILENCE))
+        monthly = client.read_deployment_by_name("monthly/monthly").id
+        for automation in (zombies(SILENCE), losses([monthly], 2 * SILENCE)):
+            [found] = client.read_automations_by_name(automation.name)
+            client.update_automation(found.id, automation)
         yield client
 
 
