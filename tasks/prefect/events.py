@@ -34,8 +34,10 @@ from tasks.prefect.outbox import outbox
 
 LOSSES_TABLE = "chunk_losses"
 REPORT_VIEWS = (
+    "age_in_parameters",
     "ageing",
     "benchmark_correlation",
+    "context_comparison",
     "coverage",
     "decay_after_release",
     "detectable_gap",
@@ -47,7 +49,6 @@ REPORT_VIEWS = (
     "forecast_calibration",
     "forecast_position_bias",
     "forecast_tbi",
-    "headline",
     "model_difference",
     "model_sensitivity",
     "month_difficulty",

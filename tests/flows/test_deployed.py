@@ -91,7 +91,7 @@ def server(
 @pytest.fixture(scope="module")
 def client(server: PrefectServer) -> Iterator[SyncPrefectClient]:
     with api(server) as client:
-        Secret(value=metaculus.TOKEN).save("tidemark-metaculus")
+        Secret(value=metaculus.TOKEN).save("tidemark-metaculus", overwrite=True)
         yield client
 
 

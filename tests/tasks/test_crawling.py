@@ -94,8 +94,8 @@ def test_machines_share_the_pace_of_a_host(api: str, tmp_path: Path) -> None:
 def test_a_limit_that_somebody_else_holds_is_not_waited_for_for_ever(
     api: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with take_slot("held.example"):
-        monkeypatch.setattr(sites, "LOCK_WAIT_S", 1.0)
+    with take_slot("held.example"), monkeypatch.context() as patch:
+        patch.setattr(sites, "LOCK_WAIT_S", 1.0)
         with (
             pytest.raises(SourceUnavailable, match="no slot of the limit tidemark-host-held"),
             take_slot("held.example"),
@@ -139,7 +139,7 @@ def test_what_the_task_tries_again(failure: Exception, attempt: int, expected: b
 
 
 def test_tokens_come_from_secret_blocks(api: str, settings: Settings) -> None:
-    Secret(value=SecretStr(TOKEN)).save("tidemark-arxiv-oai")
+    Secret(value=SecretStr(TOKEN)).save("tidemark-arxiv-oai", overwrite=True)
     sites = ["arxiv", "arxiv_oai"]
     found = with_tokens(sites, settings)
     assert found.tokens == {"arxiv_oai": SecretStr(TOKEN)}
@@ -157,7 +157,7 @@ def web() -> Iterator[Web]:
 def test_a_run_on_a_server_shows_no_token(
     api: str, prefect_server: PrefectServer, web: Web, tmp_path: Path
 ) -> None:
-    Secret(value=SecretStr(TOKEN)).save("tidemark-wikipedia")
+    Secret(value=SecretStr(TOKEN)).save("tidemark-wikipedia", overwrite=True)
     sites = {f"TIDEMARK_SITES__{key.upper()}": url for key, url in web.urls.items()}
     environment = {
         **os.environ,  # noqa: TID251

@@ -17,7 +17,7 @@ KEY, SECRET = KEYS.values()
 _SCRIPT = """
 import sys
 from prefect.blocks.system import Secret
-Secret(value=sys.argv[1]).save("tidemark-storage")
+Secret(value=sys.argv[1]).save("tidemark-storage", overwrite=True)
 from flows.score import score
 score(model="control:zstd", sources=["news"], first="2024-01", last="2024-01")
 from tasks.prefect.storage_keys import worker_settings
