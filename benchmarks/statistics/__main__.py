@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             record_shares(SHARES, found, code_version())
         tallies += found
     failures = sum(tally.verdict.startswith("FAILED") for tally in tallies)
-    print(f"\n{failures or 'No'} of {len(tallies)} shares outside their bounds.")
+    print(f"\n{failures or 'None'} of {len(tallies)} shares outside their bounds.")
     return 1 if failures else 0
 
 

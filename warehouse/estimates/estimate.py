@@ -216,10 +216,11 @@ class _Change:
 
 def _widened(found: CutoffFit, losses: Floats, panel: Panel, number: int) -> CutoffFit:
     """Return a cutoff with the intervals of panels without another model, too, if they are few."""
-    others = panel.without_another(number)
+    others = panel.others(number)
     if not 2 <= len(others) <= MOST_OTHERS:
         return found
-    fits = [fit_cutoff(losses, panel.months, other) for other in others if other]
+    rests = [panel.calm.difficulty_without(number, other) for other in others]
+    fits = [fit_cutoff(losses, panel.months, rest) for rest in rests if rest]
     return found.widened([fit for fit in fits if fit and fit.is_found])
 
 

@@ -125,11 +125,10 @@ class Panel:
         regimes = self.regimes[:, :0] if is_plain else self.regimes
         return "compressor", control_difficulty(self.control, self.months, regimes)
 
-    def without_another(self, number: int) -> list[Difficulty | None]:
-        """Return lambda fitted without a model and, in turn, each of the others in the panel."""
-        others = np.flatnonzero(np.nan_to_num(self.calm.theta))
-        rest = others[others != number].tolist()
-        return [self.calm.difficulty_without(number, other) for other in rest]
+    def others(self, number: int) -> list[int]:
+        """Return the numbers of the other models that lambda is fitted with."""
+        known = np.flatnonzero(np.nan_to_num(self.calm.theta)).tolist()
+        return [other for other in known if other != number]
 
     @property
     def starts(self) -> NDArray[np.int64]:
