@@ -186,8 +186,8 @@ def dump(home: Path) -> Callable[..., dict[str, list[tuple[Any, ...]]]]:
         with connected(Settings(home=str(at), **settings)) as connection:
             tables = {table: f"from {qualify(table)}" for table in list_tables()}
             tables["cell_costs"] = (
-                "select * exclude (scored_at, seconds, peak_memory_bytes, energy_joules) "
-                "from cell_costs"
+                "select * exclude (scored_at, seconds, peak_memory_bytes, energy_joules, "
+                "matmul_flops) from cell_costs"
             )
             tables["canary_runs"] = "select * exclude (run_at) from canary_runs"
             return {

@@ -2,9 +2,9 @@
 -- Grain: one row per model, source, month, protocol (a cell). Imported cells have no row, nor cells
 --   scored by a version without records.
 -- Units: as in the names; scored_at is UTC. num_tokens_read includes the context.
--- Source: the .json file next to a cell's losses. scored_at, seconds, peak_memory_bytes and
---   energy_joules differ between runs: a killed and resumed run has the same losses, but other
---   costs.
+-- Source: the .json file next to a cell's losses. scored_at, seconds, peak_memory_bytes,
+--   energy_joules and matmul_flops differ between runs: a killed and resumed run has the same
+--   losses, but other costs.
 create table if not exists cell_costs (
     model varchar not null,
     revision varchar not null,
