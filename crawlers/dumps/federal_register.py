@@ -1,9 +1,10 @@
 """Documents of the US Federal Register: rules, proposed rules, notices, presidential documents.
 
 GPO publishes a ZIP file a month with an XML file for each issue, from 2000 on, for programs
-(``/bulkdata/FR/2024/02/FR-2024-02.zip``, https://github.com/usgpo/bulk-data). robots.txt does not
-close ``/bulkdata``. The site federalregister.gov is not asked: it answers programs with "Request
-Access" at random. A document belongs to the month of its issue, which is a day without a time
+(``/bulkdata/FR/2024/02/FR-2024-02.zip``, https://github.com/usgpo/bulk-data). Neither a monthly
+file nor robots.txt was seen: other clients name the files so, and say that ``/bulkdata`` is open.
+The site federalregister.gov is not asked, since it answers some programs with "Request Access". A
+document belongs to the month of its issue, which is a day without a time
 (``extra.date_precision``). The text is that of headings and paragraphs; tables, footnotes and
 signatures are left out. In March 2024 GPO replaced en dashes by hyphens; here all are hyphens.
 
@@ -92,14 +93,7 @@ def _is_damaged(fetched: Fetched) -> bool:
             size = sum(each.file_size for each in archive.infolist())
             names = filter(_ISSUE.fullmatch, archive.namelist())
             return size > MAX_XML_BYTES or not any(names) or archive.testzip() is not None
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        EOFError,
-        NotImplementedError,
-        RuntimeError,
-        ValueError,
-    ):
+    except _FAULTS:
         return True
 
 
