@@ -209,6 +209,19 @@ def test_a_month_goes_through_all_stages_though_a_source_fails_and_a_worker_is_k
     assert [each.result() for each in records_of(record.run, store)] == [result]
     states = {(part.name.split()[0], part.state.name) for part in parts if part.state}
     assert {("crawl", "Completed (partial)"), ("crawl", "Completed")} <= states
+    events = told(client)
+    for event, resource in (
+        ("tidemark.partition.sealed", "tidemark.partition.wikipedia_new.2024-02"),
+        ("tidemark.partition.given-up", "tidemark.partition.arxiv.2024-02"),
+        ("tidemark.model.landed", "tidemark.model.control:zstd"),
+    ):
+        assert events[event, resource] == 1, (event, resource)
+
+
+def told(client: SyncPrefectClient) -> Counter[tuple[str, str]]:
+    chosen = {"filter": {"event": {"prefix": ["tidemark."]}}, "limit": 50}
+    found = client.request("POST", "/events/filter", json=chosen).json()["events"]
+    return Counter((each["event"], each["resource"]["prefect.resource.id"]) for each in found)
 
 
 def crashed_models(client: SyncPrefectClient, run: FlowRun) -> list[str]:
@@ -264,18 +277,3 @@ def test_two_backfills_that_overlap_do_no_cell_twice(
     del asked["/robots.txt"]  # each process asks for it
     assert len(asked) > len(months)
     assert set(asked.values()) == {1}, asked
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("prefect_server")
-def test_events_tell_of_partitions_and_models(client: SyncPrefectClient) -> None:
-    chosen = {"filter": {"event": {"prefix": ["tidemark."]}}, "limit": 50}
-    found = client.request("POST", "/events/filter", json=chosen).json()["events"]
-    told = [(event["event"], event["resource"]["prefect.resource.id"]) for event in found]
-    for event, resource in (
-        ("tidemark.partition.sealed", "tidemark.partition.wikipedia_new.2024-02"),
-        ("tidemark.partition.given-up", "tidemark.partition.arxiv.2024-02"),
-        ("tidemark.model.landed", "tidemark.model.control:zstd"),
-    ):
-        assert told.count((event, resource)) == 1, (event, resource)
-    assert ("tidemark.partition.sealed", "tidemark.partition.govuk.2024-01") in told

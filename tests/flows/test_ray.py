@@ -22,7 +22,7 @@ from tests.flows.support.deployed import api
 from tests.forks import run_process
 from tests.servers import PrefectServer
 
-CLUSTER = Path(__file__).with_name("ray_cluster.py")
+CLUSTER = Path(__file__).with_name("support") / "ray_cluster.py"
 MONTHS = [f"2024-0{number}" for number in range(1, 7)]
 CONTROL = "control:zstd"
 # In a process that Ray may change as it likes. Ray's processes tell of what they ran ten times a

@@ -49,7 +49,7 @@ def test_what_is_planted_comes_out_of_all_stages(
     chosen = [option for name in puzzles for option in ("-p", name)]
     ran = tidemark("scylla", "run", *models, *chosen).expect(0)
     landed = 3 * len(puzzles)
-    assert f"{landed * int(ITEMS)} items a split solved, {landed} puzzles landed" in ran.out
+    assert f"{landed * int(ITEMS):,} items a split solved, {landed} puzzles landed" in ran.out
     valley = rows(
         tidemark,
         "select level, id_accuracy, ood_accuracy, gap from scylla_valley "
