@@ -5,8 +5,7 @@ import pytest
 from core.errors import MalformedInput, UsageError
 from core.settings import Settings
 from models.catalogue import ModelEntry, add_model, find_model, list_models, list_shipped
-from models.choice import chosen_models, settings_for
-from models.tags import tags_of
+from models.choice import chosen_models, settings_for, tags_of
 
 OWN = ModelEntry(name="own", location="a/own", parameters=10**9, licence="mit", family="ours")
 
