@@ -15,8 +15,7 @@ from crawlers.crawling.crawl import crawl_partition
 from crawlers.text.cleaning import clean
 from crawlers.wikinews import INFO, _document
 from simulator.server import Fault, Web
-from simulator.sites.wikimedia import Wikinews
-from simulator.wikinews import ODDITIES, NewsWiki
+from simulator.sites.wikimedia import ODDITIES, NewsWiki, Wikinews
 from simulator.world import World
 from tests.crawlers.conftest import Crawl, documents_of, marked, token_f1
 
