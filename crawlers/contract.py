@@ -355,22 +355,28 @@ class CrawlContext:
 
     def sample_list(
         self,
-        listed: Iterable[T | Drop | Repeat],
+        listed: Iterable[T | Drop],
         native_id: Callable[[T], str],
         fetch: Callable[[T], Iterable[Item]],
     ) -> Iterator[Item]:
-        """Yield the drops and repeats in ``listed``; then ``sample`` the candidates in it.
+        """Yield the drops in ``listed``, and a Repeat for a second item of an id.
 
-        If ``listed`` raises SourceUnavailable, sample the candidates so far; then raise the error.
+        Then ``sample`` the candidates in it. If ``listed`` raises SourceUnavailable, sample the
+        candidates so far; then raise the error.
         """
         candidates: list[T] = []
+        seen: set[str] = set()
         failure = None
         try:
             for each in listed:
-                if isinstance(each, Drop | Repeat):
+                name = each.native_id if isinstance(each, Drop) else native_id(each)
+                if name in seen:
+                    yield Repeat(name, "listed before")
+                elif isinstance(each, Drop):
                     yield each
                 else:
                     candidates.append(each)
+                seen.add(name)
         except SourceUnavailable as error:
             failure = error
         yield from self.sample(candidates, native_id, fetch)
