@@ -23,7 +23,7 @@ from crawlers.text.latex.source import SUFFIXES, decode_files
 from simulator.server import Fault, Web, serve_sites
 from simulator.sites import arxiv as simulated
 from simulator.world import World
-from tests.crawlers.conftest import Crawl, by_id, documents_of, marked, reasons_of, token_f1
+from tests.crawlers.conftest import Crawl, by_id, documents_of, reasons_of
 
 MONTH = Month("2023-02")
 STORIES = 8
@@ -322,12 +322,3 @@ def test_a_killed_worker_leaves_nothing_behind(
         assert reader.read({"a.tex": (HEAD + "Good.").encode()}).text.endswith("Good.")
     assert psutil.Process().children() == before
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("raw", "right"), marked("arxiv"), ids=lambda value: getattr(value, "stem", "")
-)
-def test_the_text_of_a_paper_is_what_a_reader_sees(
-    reader: LatexReader, raw: Path, right: str
-) -> None:
-    assert token_f1(reader.read({raw.name: raw.read_bytes()}).text, right) >= 0.95
