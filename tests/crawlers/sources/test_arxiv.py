@@ -18,7 +18,7 @@ from crawlers.arxiv import CATEGORIES, INFO, fetch_month
 from crawlers.contract import CrawlContext, Document
 from crawlers.crawling.crawl import crawl_partition
 from crawlers.text.archives import read_package
-from crawlers.text.latex.reader import LatexReader, read_latex
+from crawlers.text.latex.reader import LatexReader
 from crawlers.text.latex.source import SUFFIXES, decode_files
 from simulator.server import Fault, Web, serve_sites
 from simulator.sites import arxiv as simulated
@@ -219,21 +219,6 @@ def test_the_first_bytes_say_what_a_source_is(
     items = crawl()
     assert reasons_of(items)["2302.00001"] == reason
     assert len(by_id(items)) == STORIES - 1
-
-
-@pytest.mark.parametrize(
-    "end",
-    [
-        r"\bibliography{a}", r"\printbibliography", r"\begin{thebibliography}{9}", r"\appendix",
-        r"\begin{appendix}", r"\section*{Acknowledgements}", r"\acknowledgments",
-        r"{\bf Acknowledgments.}", r"\textbf{Acknowledgement}", r"\bmhead{Acknowledgments}",
-        r"\backmatter",
-    ],
-)  # fmt: skip
-def test_bibliography_and_appendix_are_cut(end: str) -> None:
-    assert (
-        read_latex({"a.tex": f"{HEAD}Prose.\n\n{end} Not this."}).text == "Introduction\n\nProse."
-    )
 
 
 @pytest.mark.parametrize(
