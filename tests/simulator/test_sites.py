@@ -61,11 +61,10 @@ REFUSED: list[tuple[type[Any], int, str, list[str]]] = [
     ]),
     (arxiv.OaiSite, 200, "'badResumptionToken'", ["/oai?verb=ListRecords&resumptionToken=x"]),
     (arxiv.OaiSite, 200, "'noRecordsMatch'", [f"{LIST}&from=2023-01-01&until=2023-01-01"]),
-    (global_voices.Site, 400, "rest_invalid_param", [
-        f"{POSTS}?{each}"
-        for each in ("per_page=101", "per_page=0", "page=0", "page=x", "after=2024-02-01",
-                     "order=up")
-    ]),
+    *((global_voices.Site, 400, f"Invalid parameter(s): {each.split('=')[0]}",
+       [f"{POSTS}?order=asc&{each}"])
+      for each in ("per_page=101", "per_page=0", "page=0", "page=x", "after=2024-02-01",
+                   "order=up")),
     (global_voices.Site, 400, "rest_post_invalid_page_number", [
         f"{POSTS}?per_page=100&page=2&order=asc",
     ]),
