@@ -39,7 +39,7 @@ def models_list(
 ) -> None:
     """List the models of the catalogue: shipped models, yours, compressors, reference models."""
     from models.catalogue import list_models
-    from models.tags import models_with
+    from models.choice import models_with
 
     entries = list_models(settings_of(context))
     rows = [
@@ -56,7 +56,7 @@ def models_show(context: typer.Context, name: str) -> None:
     from dataclasses import fields
 
     from models.catalogue import find_model
-    from models.tags import tags_of
+    from models.choice import tags_of
     from models.weights.hub import is_on_hub
 
     entry = find_model(name, settings_of(context))

@@ -212,7 +212,10 @@ class Settings(BaseSettings):
 
 
 def _require_no_password(address: str) -> str:
-    """Return an address; it appears in messages, run parameters and manifests."""
+    """Return an address; raise ValueError if it has a user name or a password.
+
+    Addresses appear in messages, run parameters and manifests.
+    """
     if "://" in address and "@" in address.partition("://")[2].partition("/")[0]:
         raise ValueError(
             "has a user or password, which messages and manifests would show; give tokens of sites "

@@ -24,16 +24,7 @@ from collections.abc import Iterator
 from core.errors import ItemFailed, ItemUnavailable, SourceUnavailable
 from core.month import Period
 from crawlers.apis.arxiv import Entry, list_month
-from crawlers.contract import (
-    CrawlContext,
-    Document,
-    Drop,
-    Failure,
-    Item,
-    Repeat,
-    SourceInfo,
-    missing_item,
-)
+from crawlers.contract import CrawlContext, Document, Drop, Failure, Item, SourceInfo, missing_item
 from crawlers.text.archives import read_package
 from crawlers.text.latex.reader import LatexReader
 from crawlers.text.latex.source import SUFFIXES
@@ -72,24 +63,9 @@ def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
     """Yield the month's papers by date and id; sampled crawls use a seeded random order."""
     wanted = (context.subset, f"{context.subset}.*") if context.subset else CATEGORIES
     papers, failure = list_month(month, wanted, context.fetcher)
-    entries: dict[str, Entry] = {}
-    seen: set[str] = set()
-    for paper in papers:
-        name = paper.native_id if isinstance(paper, Drop) else paper.id
-        if name in seen:
-            yield Repeat(name, "on two pages of the list")
-        elif isinstance(paper, Drop):
-            yield paper
-        elif paper.published not in month:
-            yield Drop(name, "outside_month", f"published {paper.published.isoformat()}")
-        elif paper.is_withdrawn:
-            yield Drop(name, "withdrawn", "says the authors' comment, or the last version's type")
-        else:
-            entries[name] = paper
-        seen.add(name)
     with LatexReader() as reader:
-        yield from context.sample(
-            entries.values(),
+        yield from context.sample_list(
+            (_examine(paper, month) for paper in papers),
             lambda entry: entry.id,
             lambda entry: [_fetch_paper(entry, context.fetcher, reader)],
         )
@@ -98,6 +74,16 @@ def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
             f"arXiv: the papers were listed by the query API, and their licences are unknown: "
             f"{failure}; run the same command again later"
         )
+
+
+def _examine(paper: Entry | Drop, month: Period) -> Entry | Drop:
+    if isinstance(paper, Drop):
+        return paper
+    if paper.published not in month:
+        return Drop(paper.id, "outside_month", f"published {paper.published.isoformat()}")
+    if paper.is_withdrawn:
+        return Drop(paper.id, "withdrawn", "says the authors' comment, or the last version's type")
+    return paper
 
 
 def _fetch_paper(entry: Entry, fetcher: Fetcher, reader: LatexReader) -> Document | Drop | Failure:

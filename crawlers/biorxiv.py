@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from core.errors import ItemUnavailable
 from core.month import Period
 from crawlers.apis.fields import Fields, show
-from crawlers.contract import CrawlContext, Document, Drop, Item, Repeat, SourceInfo, missing_item
+from crawlers.contract import CrawlContext, Document, Drop, Item, SourceInfo, missing_item
 from crawlers.text import articles
 from crawlers.web.fetcher import Fetched, Fetcher, decode, get_list
 
@@ -66,9 +66,8 @@ def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
     return context.sample_list(rows, lambda row: row.native_id, lambda row: [_examine(row, month)])
 
 
-def _list_versions(month: Period, server: str, fetcher: Fetcher) -> Iterator[_Row | Drop | Repeat]:
+def _list_versions(month: Period, server: str, fetcher: Fetcher) -> Iterator[_Row | Drop]:
     last_day = (month + 1).first_day - dt.timedelta(days=1)
-    seen: set[str] = set()
     cursor = total = 0
     while cursor == 0 or cursor < total:
         path = f"/details/{server}/{month.first_day}/{last_day}/{cursor}/json"
@@ -82,13 +81,9 @@ def _list_versions(month: Period, server: str, fetcher: Fetcher) -> Iterator[_Ro
             if not _DOI.fullmatch(doi):
                 where = f"entry {number} of {server} {month}"
                 yield Drop(where, "parse_error", show(fields.values))
-            elif name in seen:
-                yield Repeat(name, f"entry {number} of the list")
             elif version != "1":
-                seen.add(name)
                 yield Drop(name, "outside_month", "a later version of a preprint")
             else:
-                seen.add(name)
                 yield _Row(doi, fields, server, page.retrieved_at)
         cursor += len(rows)
 

@@ -91,7 +91,7 @@ class SourceInfo:
     needs_contact: str | None = None  # why the sites require TIDEMARK_CONTACT, if they do
     regimes: tuple[Regime, ...] = ()  # dated changes of site or method, the oldest first
     # Subsets that are sources of their own, such as ``github_new:cpp``; without names, every name
-    # of that form. Sources in several languages have a subset for each without a word here.
+    # of that form. Sources in several languages have one for each language without an entry.
     subset_kind: Literal["language", "programming language", "archive", "site"] | None = None
     subset_names: tuple[str, ...] = ()
     # Why half-months and weeks cannot be crawled, such as ``github_new:half-month``; None if they
@@ -151,10 +151,8 @@ class SourceInfo:
         complete = month.end + dt.timedelta(days=self.lag_days)
         if month.end <= now < complete:
             return f"{self.name} lists {month} completely from {complete:%Y-%m-%d} on"
-        if self.recent_days is not None:
-            age = now - month.start
-            if age > dt.timedelta(days=self.recent_days):
-                return f"{self.name} keeps {self.recent_days} days only, and {month} is older"
+        if self.recent_days is not None and now - month.start > dt.timedelta(self.recent_days):
+            return f"{self.name} keeps {self.recent_days} days only, and {month} is older"
         return None
 
     def all_sites(self, languages: tuple[str, ...]) -> dict[str, str]:
@@ -179,10 +177,9 @@ class SourceInfo:
         """
         if self.needs_contact is None or settings.operator_contact is not None:
             return
-        sites = {
-            key: settings.sites.get(key, url) for key, url in self.all_sites(languages).items()
-        }
-        if live := [url for url in sites.values() if not urls.is_loopback(url)]:
+        sites = self.all_sites(languages).items()
+        asked = [settings.sites.get(key, url) for key, url in sites]
+        if live := [url for url in asked if not urls.is_loopback(url)]:
             raise AccessRefused(
                 f"{self.name}: {', '.join(live)} require the operator's contact, and "
                 f"TIDEMARK_CONTACT is {settings.contact!r}: {self.needs_contact}; set "
@@ -308,9 +305,8 @@ class Quota:
     @property
     def is_full(self) -> bool:
         """True if the quota is reached; further items are dropped as ``sample_cap``."""
-        return any(
-            left is not None and left <= 0 for left in (self._documents_left, self._bytes_left)
-        )
+        both = (self._documents_left, self._bytes_left)
+        return any(left is not None and left <= 0 for left in both)
 
 
 @dataclass(frozen=True)
@@ -355,24 +351,27 @@ class CrawlContext:
 
     def sample_list(
         self,
-        listed: Iterable[T | Drop | Repeat],
+        listed: Iterable[T | Drop],
         native_id: Callable[[T], str],
         fetch: Callable[[T], Iterable[Item]],
     ) -> Iterator[Item]:
-        """Yield the drops and repeats in ``listed``; then ``sample`` the candidates in it.
+        """Yield the drops in ``listed``, a Repeat for each later item of an id, then ``sample``.
 
         If ``listed`` raises SourceUnavailable, sample the candidates so far; then raise the error.
         """
-        candidates: list[T] = []
+        found: dict[str, T | Drop] = {}
         failure = None
         try:
             for each in listed:
-                if isinstance(each, Drop | Repeat):
+                name = each.native_id if isinstance(each, Drop) else native_id(each)
+                if name in found:
+                    yield Repeat(name, "listed before")
+                elif isinstance(each, Drop):
                     yield each
-                else:
-                    candidates.append(each)
+                found.setdefault(name, each)
         except SourceUnavailable as error:
             failure = error
+        candidates = [each for each in found.values() if not isinstance(each, Drop)]
         yield from self.sample(candidates, native_id, fetch)
         if failure:
             raise failure

@@ -27,7 +27,6 @@ from crawlers.contract import (
     Document,
     Drop,
     Item,
-    Repeat,
     SourceInfo,
     missing_item,
 )
@@ -75,7 +74,7 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
     )
 
 
-def _list_filings(month: Month, fetcher: Fetcher) -> Iterator[_Filing | Drop | Repeat]:
+def _list_filings(month: Month, fetcher: Fetcher) -> Iterator[_Filing | Drop]:
     year, number = (int(part) for part in str(month).split("-"))
     path = f"/Archives/edgar/full-index/{year}/QTR{(number + 2) // 3}/master.idx"
     # The index of a quarter grows until its end, so one from before the month's end lacks filings.
@@ -85,17 +84,9 @@ def _list_filings(month: Month, fetcher: Fetcher) -> Iterator[_Filing | Drop | R
     lines = iter(page.body.decode("latin-1").splitlines())
     if not any(line.startswith(HEADING) for line in lines):
         raise SourceChanged(f"{page.url} has no line {HEADING!r}; see whether the index changed")
-    seen: set[str] = set()
-    for line in lines:
-        if f"|{FORM}|" in line:
-            filing = _read_line(line, month)
-            if filing is None:
-                continue
-            if isinstance(filing, _Filing) and filing.accession in seen:
-                yield Repeat(filing.accession, "filed for several companies")
-            else:
-                seen.add(filing.accession if isinstance(filing, _Filing) else filing.native_id)
-                yield filing
+    for line in lines:  # a filing of several companies has a line for each
+        if f"|{FORM}|" in line and (filing := _read_line(line, month)):
+            yield filing
 
 
 def _is_no_index(fetched: Fetched) -> bool:

@@ -25,7 +25,7 @@ from typing import Any
 
 from core.errors import ItemUnavailable, SourceChanged
 from core.month import Period
-from crawlers.contract import CrawlContext, Document, Drop, Item, Repeat, SourceInfo, missing_item
+from crawlers.contract import CrawlContext, Document, Drop, Item, SourceInfo, missing_item
 from crawlers.text import articles
 from crawlers.web.fetcher import Fetched, Fetcher, decode, get_list, read_time
 
@@ -112,9 +112,8 @@ def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
     return context.sample_list(rows, lambda row: row.native_id, lambda row: [_examine(row, month)])
 
 
-def _list_posts(month: Period, language: str, fetcher: Fetcher) -> Iterator[_Row | Drop | Repeat]:
+def _list_posts(month: Period, language: str, fetcher: Fetcher) -> Iterator[_Row | Drop]:
     key = INFO.site_key(SITE, language)
-    seen: set[int] = set()
     number, num_pages = 1, 1
     while number <= num_pages:
         params: dict[str, str | int] = {
@@ -131,10 +130,7 @@ def _list_posts(month: Period, language: str, fetcher: Fetcher) -> Iterator[_Row
             native_id = post.get("id") if isinstance(post, dict) else None
             if type(native_id) is not int or not 0 < native_id < 10**12:
                 yield Drop(where, "parse_error", "no id")
-            elif native_id in seen:
-                yield Repeat(_name(native_id, language), where)
             else:
-                seen.add(native_id)
                 yield _Row(_name(native_id, language), post, language, page.retrieved_at)
         number += 1
 

@@ -29,7 +29,6 @@ from crawlers.contract import (
     Drop,
     Failure,
     Item,
-    Repeat,
     SourceInfo,
     missing_item,
 )
@@ -69,15 +68,14 @@ def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
     return context.sample_list(paths, str, lambda path: _fetch_page(path, month, context))
 
 
-def _list_paths(month: Period, fetcher: Fetcher) -> Iterator[str | Drop | Repeat]:
-    """Yield the path of each page once, oldest first.
+def _list_paths(month: Period, fetcher: Fetcher) -> Iterator[str | Drop]:
+    """Yield the path of each listed page, oldest first.
 
     The search window is a day wider than the month on both sides: the two APIs' dates may differ by
     seconds, and the filter ``to`` ends at 23:59:00.
     """
     types = "&".join(f"filter_content_store_document_type={name}" for name in DOCUMENT_TYPES)
     window = f"from:{month.first_day - _DAY},to:{(month + 1).first_day}"
-    seen: set[str] = set()
     start = total = 0
     while start == 0 or start < total:
         params: dict[str, str | int] = {
@@ -90,13 +88,7 @@ def _list_paths(month: Period, fetcher: Fetcher) -> Iterator[str | Drop | Repeat
             return
         for number, entry in enumerate(entries, start):
             path = _path_of(entry, "link", "_id")
-            if path is None:
-                yield Drop(f"entry {number} of {month}", "parse_error", show(entry.values))
-            elif path in seen:
-                yield Repeat(path, f"entry {number} of the list")
-            else:
-                seen.add(path)
-                yield path
+            yield path or Drop(f"entry {number} of {month}", "parse_error", show(entry.values))
         start += len(entries)
 
 

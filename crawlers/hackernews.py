@@ -127,7 +127,7 @@ def _search(start: int, stop: int, fetcher: Fetcher) -> tuple[list[Fields], int,
         page = fetcher.get(SITE, "/api/v1/search_by_date", params, is_busy=_is_busy)
     except ItemUnavailable as error:  # the month cannot be crawled without this list
         kind = AccessRefused if error.reason == "robots" else SourceUnavailable
-        raise kind(f"{SITE}: a list that the month needs cannot be had: {error}") from error
+        raise kind(f"{SITE}: a list of the month is unavailable: {error}") from error
     answer = Fields.of(f"{SITE}: stories from {start} to {stop}", page.json())
     hits = answer.need("hits", answer.rows("hits"), "a list of stories")
     total = answer.need("nbHits", answer.integer("nbHits"), "their number")

@@ -86,7 +86,7 @@ class ApiAnswerer(_ApiModel):
     """An ``Answerer`` that asks the model for the letter of an option."""
 
     def answering_id(self, protocol: AnswerProtocol) -> str:
-        """As ``Answerer.answering_id``."""
+        """Implement ``Answerer.answering_id``."""
         self._require(protocol)
         definition = [protocol.digest, _ANSWERS_VERSION, EXTRACTION_VERSION, self._body("")]
         return hashlib.sha256(json.dumps(definition).encode()).hexdigest()[:8]
@@ -177,7 +177,7 @@ class ApiGenerator(_ApiModel):
     """
 
     def generation_id(self, decoding: Decoding) -> str:
-        """As ``Generator.generation_id``."""
+        """Implement ``Generator.generation_id``."""
         body = self._body(GenerationRequest("", "", 0), decoding)
         definition = json.dumps([decoding.digest, _TEXTS_VERSION, body])
         return hashlib.sha256(definition.encode()).hexdigest()[:8]

@@ -165,7 +165,7 @@ class ModelEntry:
         if self.trust and not _PIN.fullmatch(self.revision or ""):
             raise ValueError(
                 "trust: code needs a pinned revision: the full commit (40 hex digits), or the "
-                "digest of a local folder, which the refusal of the untrusted model names"
+                "digest of a local folder; the error without trust states it"
             )
         if self.backend.is_server and not _SERVER.fullmatch(self.location):
             raise ValueError(

@@ -7,23 +7,31 @@ A list of names, or of mappings with the name of a model and its options::
       dtype: float32
     - tag:small-open
 
-``tag:`` and a tag choose all models of the catalogue that have it, see ``models.tags``.
+``tag:`` and a tag choose all models of the catalogue that have it::
+
+    tiny, small, medium, large   below 0.5, 2 and 8 billion parameters, and above
+    open                         the licence is one of ``OPEN_LICENCES``
+    tiny-open, small-open, …     both
+    thermometer, known-cutoff    the role
+    pythia, …                    the family
+
+A fact that is not known gives no tag. Models that cost money have no tags, and controls neither.
 A setting that is given, such as TIDEMARK_MODELS or TIDEMARK_DTYPE, has priority over the file. The
 file has priority over the settings' defaults.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError, model_validator
 
-from core.errors import MalformedInput
+from core.errors import MalformedInput, UsageError
 from core.settings import MAX_NAME_BYTES, Settings
 from core.storage.store import Store
-from models.tags import PREFIX, models_with, tags_of
 from models.yaml_list import parse_yaml_list, shown
 
 if TYPE_CHECKING:  # prevents a circular import: catalogue imports backends, which imports this
@@ -31,6 +39,10 @@ if TYPE_CHECKING:  # prevents a circular import: catalogue imports backends, whi
 
 CHOICE_FILE = "models.yaml"
 _MAX_BYTES = 2**20
+PREFIX = "tag:"
+# As on the hub; licences that everybody may use the weights under, for any purpose.
+OPEN_LICENCES = {"apache-2.0", "mit", "bsd-2-clause", "bsd-3-clause", "cc0-1.0", "cc-by-4.0"}
+_SIZES = (("tiny", 5e8), ("small", 2e9), ("medium", 8e9), ("large", float("inf")))
 
 
 class Choice(BaseModel):
@@ -151,3 +163,30 @@ def _parse(record: object, where: str) -> Choice:
         raise MalformedInput(
             f"{where}: {problems}; the keys are {', '.join(Choice.model_fields)}"
         ) from error
+
+
+def tags_of(entry: ModelEntry) -> tuple[str, ...]:
+    """Return the tags of a model: size, licence, both, role and family, as far as known."""
+    if entry.backend.is_paid or entry.backend.is_control:
+        return ()
+    tags = []
+    if entry.parameters is not None:
+        tags.append(next(name for name, end in _SIZES if entry.parameters < end))
+    if entry.licence in OPEN_LICENCES:
+        tags += ["open", *(f"{size}-open" for size in tags)]
+    if entry.role != "model":
+        tags.append(entry.role)
+    if entry.family:
+        tags.append(entry.family)
+    return tuple(tags)
+
+
+def models_with(tag: str, entries: Sequence[ModelEntry]) -> list[ModelEntry]:
+    """Return the models that have a tag.
+
+    Raise UsageError, with the known tags, if there is none.
+    """
+    if found := [entry for entry in entries if tag in tags_of(entry)]:
+        return found
+    known = sorted({known for entry in entries for known in tags_of(entry)})
+    raise UsageError(f"no model has the tag {tag!r}; the tags are {', '.join(known)}")

@@ -55,13 +55,13 @@ class LikelihoodModel:
         self._budget = scorer.facts.batch_tokens or 1
 
     def generation_id(self, decoding: Decoding) -> str:
-        """As ``Generator.generation_id``."""
+        """Implement ``Generator.generation_id``."""
         return self._generator.generation_id(decoding)
 
     def generate(
         self, requests: Sequence[GenerationRequest], decoding: Decoding
     ) -> Iterator[Generation]:
-        """As ``Generator.generate``."""
+        """Implement ``Generator.generate``."""
         return self._generator.generate(requests, decoding)
 
     def measure(
@@ -97,7 +97,7 @@ class LikelihoodModel:
         if len(texts) == 1:
             raise NotMeasurable(
                 f"{self.name}: a prompt of {len(texts[0])} tokens does not fit into the device's "
-                "memory; use another TIDEMARK_DTYPE, or a machine with more of it"
+                "memory; use a smaller TIDEMARK_DTYPE, or a device with more memory"
             ) from full
         middle = len(texts) // 2
         return self._run(texts[:middle]) + self._run(texts[middle:])

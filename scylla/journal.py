@@ -133,7 +133,7 @@ class Journal:
             check = document.pop("crc32")
             generation = Kept(**document)
             if check != _checksum(document):
-                raise ValueError("its checksum is another")
+                raise ValueError("its checksum differs")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StorageError(
                 f"{self.path}, line {number}, is damaged ({error}); restore the file, or delete "

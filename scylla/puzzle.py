@@ -6,6 +6,7 @@ import functools
 import importlib
 import pkgutil
 import random
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
@@ -52,8 +53,8 @@ class Puzzle(ABC):
 
     @property
     def name(self) -> str:
-        """Name of the puzzle's module, such as ``two_sum``."""
-        return type(self).__module__.rpartition(".")[2]
+        """Name of the puzzle: that of its class, such as ``two_sum`` for ``TwoSum``."""
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", type(self).__name__).lower()
 
     def fits(self, rows: Rows) -> bool:
         """Return True if rows have this puzzle's lengths and shape, and no negative number.
@@ -81,7 +82,7 @@ class Puzzle(ABC):
         """Return the input from a text of ``render``; raise MalformedInput for other texts."""
 
     def is_valid(self, rows: Rows) -> bool:
-        """Return True if rows meet the condition ``Validity`` in the puzzle file's docstring."""
+        """Return True if rows meet ``Validity`` in the docstring of the puzzle's file or class."""
         return True
 
     def pose(self, rows: Rows, rng: random.Random) -> Instance | None:
@@ -119,26 +120,27 @@ class Puzzle(ABC):
 
 def list_puzzles() -> tuple[str, ...]:
     """Return the names of all puzzles, sorted."""
-    return tuple(sorted(find_modules()))
+    return tuple(sorted(find_puzzles()))
 
 
 @functools.cache
-def find_modules() -> dict[str, str]:
-    """Return the name of each puzzle's module, by the name of the puzzle."""
-    found = pkgutil.walk_packages(scylla.puzzles.__path__, "scylla.puzzles.")
-    return {module.name.rpartition(".")[2]: module.name for module in found if not module.ispkg}
+def find_puzzles() -> dict[str, Puzzle]:
+    """Return all puzzles by name: ``PUZZLE`` or ``PUZZLES`` of each file of ``puzzles/``."""
+    names = (each.name for each in pkgutil.iter_modules(scylla.puzzles.__path__))
+    modules = (importlib.import_module(f"scylla.puzzles.{name}") for name in names)
+    found = (getattr(each, "PUZZLES", None) or (each.PUZZLE,) for each in modules)
+    return {puzzle.name: puzzle for puzzles in found for puzzle in puzzles}
 
 
 @functools.cache
 def count_anchors() -> tuple[int, ...]:
     """Return the number of anchors (puzzles with a level) at each level, 1 to 5."""
-    found = Counter(load_puzzle(name).level for name in list_puzzles())
+    found = Counter(puzzle.level for puzzle in find_puzzles().values())
     return tuple(found[level] for level in range(1, 6))
 
 
 def load_puzzle(name: str) -> Puzzle:
     """Return a puzzle by name; raise UnknownName if there is no such puzzle."""
-    if name not in list_puzzles():
+    if name not in find_puzzles():
         raise UnknownName("puzzle", name, list(list_puzzles()))
-    puzzle: Puzzle = importlib.import_module(find_modules()[name]).PUZZLE
-    return puzzle
+    return find_puzzles()[name]

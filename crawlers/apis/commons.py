@@ -198,7 +198,7 @@ class _Pages:
         self._known: dict[str, Fields | ItemFailed] = {}
 
     def find(self, file: File) -> Fields | None:
-        """Return the file's page; None if it is gone. Raise ItemFailed if it cannot be had."""
+        """Return the file's page; None if it is gone. Raise ItemFailed if the request failed."""
         if file.title not in self._known:
             self._ask([each.title for each in self._batches[file.title]])
         page = self._known[file.title]

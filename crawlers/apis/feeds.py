@@ -19,7 +19,7 @@ from defusedxml import DefusedXmlException
 
 from core.errors import AccessRefused, ItemFailed, ItemUnavailable, SourceChanged
 from core.month import Month
-from crawlers.contract import CrawlContext, Document, Drop, Item, Repeat, SourceInfo, missing_item
+from crawlers.contract import CrawlContext, Document, Drop, Item, SourceInfo, missing_item
 from crawlers.text import pages
 from crawlers.web.fetcher import Fetched, get_list, read_time
 
@@ -51,8 +51,7 @@ class FeedSite:
         listed = self._list(month, context)
         return context.sample_list(listed, str, lambda path: [self._fetch(path, month, context)])
 
-    def _list(self, month: Month, context: CrawlContext) -> Iterator[str | Drop | Repeat]:
-        seen: set[str] = set()
+    def _list(self, month: Month, context: CrawlContext) -> Iterator[str | Drop]:
         left = list(self.lists)
         for _ in range(MAX_LISTS):
             if not left:
@@ -65,10 +64,7 @@ class FeedSite:
                     continue
                 if entry.is_list:
                     left.append((self.site, target))
-                elif target in seen:
-                    yield Repeat(target, f"again in {page.url}")
                 else:
-                    seen.add(target)
                     yield target
         raise SourceChanged(f"{self.info.name}: more than {MAX_LISTS} sitemaps in one index")
 

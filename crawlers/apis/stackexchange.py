@@ -92,7 +92,7 @@ class StackExchange:
             )
         except ItemUnavailable as error:  # without this list, the month cannot be crawled
             kind = AccessRefused if error.reason == "robots" else SourceUnavailable
-            raise kind(f"{SITE}: a list that the month needs cannot be had: {error}") from error
+            raise kind(f"{SITE}: a list of the month is unavailable: {error}") from error
         answer = Fields.of(f"{SITE}: {path} of {params['site']}", fetched.json())
         self._note_quota(answer, fetched.retrieved_at)
         return answer, fetched.retrieved_at

@@ -355,7 +355,7 @@ def _require_page(document: Fetched) -> None:
     is_download = document.headers.get("content-disposition", "").lower().startswith("attachment")
     if is_download or kind not in ("text/html", "application/xhtml+xml"):
         raise ItemUnavailable(
-            "unknown_format", f"{document.url} is no page but a download, or of type {kind!r}"
+            "unknown_format", f"{document.url} is a download, or of type {kind!r}, not HTML"
         )
 
 

@@ -33,7 +33,7 @@ from crawlers.crawling.checks import Crawled, find_reasons_to_hold
 from crawlers.hygiene.pipeline import Hygiene, MediaHygiene
 from crawlers.media.pieces import PIECES, media_columns
 from crawlers.registry import load_crawler
-from crawlers.text.cleaning import MIN_CHARS, Gate, clean, normalise
+from crawlers.text.cleaning import MIN_CHARS, clean, normalise, refuse_length
 from crawlers.web.fetcher import Fetcher
 from crawlers.web.pacing import CircuitOpen, Turnstile
 
@@ -110,8 +110,6 @@ class _Crawl:
         self._store, self._forgotten = store, list_tombstones(store)
         self._partition = Partition(crawler.INFO.name, month)
         self._ledger = manifest.Ledger(self._partition)
-        # The gate (a filter of single texts) keeps duplicates: ``Hygiene`` removes them later.
-        self._gate = Gate(MIN_CHARS, context.settings.max_document_bytes, keeps_duplicates=True)
         self._hygiene: Hygiene | MediaHygiene = (
             Hygiene(self._partition, crawler.INFO, store, context.settings)
             if crawler.INFO.content == "text"
@@ -223,7 +221,8 @@ class _Crawl:
         if isinstance(item, Medium):
             self._num_rows += 1
             return row
-        if refusal := self._gate.refuse(item.native_id, row["text"]):
+        max_bytes = self._context.settings.max_document_bytes
+        if refusal := refuse_length(row["text"], max_bytes, MIN_CHARS):
             return Drop(item.native_id, *refusal)
         self._num_rows += 1
         return row

@@ -115,7 +115,7 @@ class Ledger:
         dropped, failed, repeated = self.count(Drop), self.count(Failure), self.num_repeated
         others = sum(dropped.values()) + sum(failed.values()) + repeated
         if self.requested != self.kept + others:
-            raise TidemarkError(f"{self._whose}: items were lost on the way ({self.counts()})")
+            raise TidemarkError(f"{self._whose}: items were lost in the crawl ({self.counts()})")
         return {
             "status": "partial" if failed or self.ended_early else "complete",
             "ended_early": self.ended_early,

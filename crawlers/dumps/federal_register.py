@@ -24,7 +24,7 @@ from typing import Any
 from lxml import etree
 
 from core.month import Month
-from crawlers.contract import CrawlContext, Document, Drop, Item, Repeat, SourceInfo
+from crawlers.contract import CrawlContext, Document, Drop, Item, SourceInfo
 from crawlers.text.cleaning import normalise
 from crawlers.web.fetcher import Fetched, Fetcher, get_list, read_time
 
@@ -59,14 +59,13 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
     return context.sample_list(listed, lambda each: each.native_id, lambda each: [each])
 
 
-def _list_documents(month: Month, fetcher: Fetcher) -> Iterator[Document | Drop | Repeat]:
+def _list_documents(month: Month, fetcher: Fetcher) -> Iterator[Document | Drop]:
     year, number = str(month).split("-")
     path = f"/bulkdata/FR/{year}/{number}/FR-{month}.zip"
     # The file grows until the month's end, so one from before it lacks issues.
     page = get_list(
         fetcher, SITE, path, {}, _is_damaged, max_bytes=MAX_ZIP_BYTES, not_before=month.end
     )
-    seen: set[str] = set()
     for day, data in _issues(page.body):
         published = read_time(day, dt.UTC)
         if published is None or published not in month:
@@ -78,12 +77,7 @@ def _list_documents(month: Month, fetcher: Fetcher) -> Iterator[Document | Drop 
             yield Drop(f"issue of {day}", "parse_error", str(error))
             continue
         for place, element in enumerate(root.iter(*KINDS)):
-            found = _read(element, f"{day} entry {place}", published, page.retrieved_at)
-            if found.native_id in seen:
-                yield Repeat(found.native_id, f"again in the issue of {day}")
-            else:
-                seen.add(found.native_id)
-                yield found
+            yield _read(element, f"{day} entry {place}", published, page.retrieved_at)
 
 
 def _is_damaged(fetched: Fetched) -> bool:

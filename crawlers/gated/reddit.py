@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from core.errors import AccessRefused
 from core.month import Month
 from crawlers.apis.fields import Fields, show
-from crawlers.contract import CrawlContext, Document, Drop, Item, Repeat, SourceInfo
+from crawlers.contract import CrawlContext, Document, Drop, Item, SourceInfo
 from crawlers.text.cleaning import clean
 from crawlers.web.fetcher import Fetched, decode, get_list
 
@@ -45,13 +45,11 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
         yield from context.sample_list(listed, lambda each: each.native_id, lambda each: [each])
 
 
-def _list_posts(
-    name: str, month: Month, context: CrawlContext
-) -> Iterator[Document | Drop | Repeat]:
+def _list_posts(name: str, month: Month, context: CrawlContext) -> Iterator[Document | Drop]:
     token = context.fetcher.token(SITE)
     assert token is not None  # noqa: S101 - checked above
     headers = {"Authorization": f"Bearer {token.get_secret_value()}"}
-    after, seen = "", set[str]()
+    after = ""
     for _ in range(MAX_PAGES):
         params: dict[str, str | int] = {"limit": PAGE_SIZE, "raw_json": 1}
         params |= {"after": after} if after else {}
@@ -61,12 +59,7 @@ def _list_posts(
         )  # fmt: skip
         data = Fields.of(f"{SITE}: {page.url}", decode(page)).inner("data")
         for row in data.need("children", data.rows("children"), "a list"):
-            item = _examine(row.inner("data"), month, page)
-            if item.native_id in seen:
-                yield Repeat(item.native_id, "on two pages of the list")
-            else:
-                seen.add(item.native_id)
-                yield item
+            yield _examine(row.inner("data"), month, page)
         after = data.text("after") or ""
         if not after:
             return

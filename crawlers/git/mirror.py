@@ -129,7 +129,7 @@ class Mirror:
             )  # fmt: skip
             if not self._git.local(partial, "for-each-ref"):
                 # Git takes any response with status 200 for an empty repository, even an HTML page.
-                raise SourceUnavailable(f"{url} holds no commit; if it stays so, omit it")
+                raise SourceUnavailable(f"{url} has no commit; if this lasts, omit the project")
             _write(partial / WHOLE, asked_at)
             shutil.rmtree(self._folder, ignore_errors=True)
             partial.rename(self._folder)

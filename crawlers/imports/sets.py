@@ -33,7 +33,7 @@ from crawlers.imports.readers import ARCHIVES, find_files, read_rows, suffix_of
 from crawlers.imports.sifting import Paragraphs, Repeats, judge, key_of
 from crawlers.imports.tables import DataFile
 from crawlers.imports.target import Import, require_target
-from crawlers.text.cleaning import Gate
+from crawlers.text.cleaning import refuse_length
 
 MAX_MONTHS = 400
 _PENDING_CHARS = 2**24  # of rows that wait to be written, in all months together
@@ -192,7 +192,6 @@ class _Sealing:
     ) -> None:
         self._partition, self._rows, self._options = partition, rows, options
         self._store, self._forgotten = store, list_tombstones(store)
-        self._gate = Gate(options.min_chars, options.max_document_bytes, keeps_duplicates=True)
         self._ids: dict[str, str] = {}  # place of the first row of each repeated id
         self._texts: dict[int, str] = {}  # likewise of repeated texts
 
@@ -240,7 +239,8 @@ class _Sealing:
             return Drop(item_key(self._partition.source, native_id), "forgotten")
         if self._rows.lines is not None:
             row["text"] = self._rows.lines.cut(row["text"])
-        if refusal := self._gate.refuse(native_id, row["text"]):
+        options = self._options
+        if refusal := refuse_length(row["text"], options.max_document_bytes, options.min_chars):
             reason, detail = refusal
             return Drop(native_id, reason, f"{place}: {detail}")
         if self._rows.texts is not None and row["text"] in self._rows.texts:

@@ -7,7 +7,6 @@ All regular expressions take linear time, because the input is untrusted.
 from __future__ import annotations
 
 import functools
-import hashlib
 import html
 import re
 import unicodedata
@@ -124,34 +123,20 @@ def _cut(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> str:
     return "".join(kept) + text[position:]
 
 
-class Gate:
-    """Filter of the texts of one partition, by length and by duplicates.
+def refuse_length(text: str, max_bytes: int, min_chars: int) -> tuple[DropReason, str] | None:
+    """Return the drop reason and a detail of a text without content, too short or too long.
 
-    A text with fewer than ``min_chars`` code points is ``too_short``. A text with more than
-    ``max_bytes`` bytes of UTF-8 is ``too_long``.
+    Args:
+        text: the cleaned text.
+        max_bytes: a text with more bytes of UTF-8 is ``too_long``.
+        min_chars: a text with fewer code points is ``too_short``.
     """
-
-    def __init__(self, min_chars: int, max_bytes: int, keeps_duplicates: bool = False) -> None:
-        self._min_chars, self._max_bytes = min_chars, max_bytes
-        self._keeps_duplicates = keeps_duplicates
-        self._seen: dict[bytes, str] = {}  # digest of a text -> native id of its first item
-
-    def refuse(self, native_id: str, text: str) -> tuple[DropReason, str] | None:
-        """Return the drop reason and a detail; or store the text's digest, and return None."""
-        if not text.strip():
-            return "empty", "no text"
-        if len(text) < self._min_chars:
-            return "too_short", f"{len(text)} characters, at least {self._min_chars} are needed"
-        encoded = text.encode()
-        if len(encoded) > self._max_bytes:
-            return "too_long", too_long(len(encoded), self._max_bytes)
-        if self._keeps_duplicates:
-            return None
-        digest = hashlib.sha256(encoded).digest()
-        if digest in self._seen:
-            return "exact_dup", f"same text as {self._seen[digest]}"
-        self._seen[digest] = native_id
-        return None
+    if not text.strip():
+        return "empty", "no text"
+    if len(text) < min_chars:
+        return "too_short", f"{len(text)} characters, at least {min_chars} are needed"
+    num_bytes = len(text.encode())
+    return ("too_long", too_long(num_bytes, max_bytes)) if num_bytes > max_bytes else None
 
 
 def too_long(num_bytes: int, max_bytes: int) -> str:

@@ -59,8 +59,8 @@ class Download:
         coding = response.headers.get("Content-Encoding", "identity").strip().lower()
         if start > self._num_bytes or coding != "identity":
             raise SourceChanged(
-                f"{url}: expected the plain bytes from {self._num_bytes}, got those from {start} "
-                f"as {coding}"
+                f"{url}: expected uncompressed bytes from {self._num_bytes} on, got bytes from "
+                f"{start} on, with Content-Encoding {coding}"
             )
         version = (response.headers.get("ETag"), response.headers.get("Last-Modified"), total)
         pairs = zip(self._version, version, strict=True)

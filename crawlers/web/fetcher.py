@@ -287,4 +287,4 @@ def get_list(
     except ItemUnavailable as error:
         if error.reason in {"robots", "http_403", "permission"}:
             raise AccessRefused(f"{key}: the list is closed to us: {error}") from error
-        raise SourceChanged(f"{key}: the list cannot be had: {error}") from error
+        raise SourceChanged(f"{key}: the list is unavailable: {error}") from error

@@ -152,7 +152,7 @@ def open_files(entry: ModelEntry, settings: Settings) -> CheckpointFiles:
     if files.device.type not in CODED_DEVICES:
         raise UsageError(
             f"the codec runs on {' and '.join(CODED_DEVICES)}, which compute in float64; set "
-            f"TIDEMARK_DEVICE to another than {files.device.type}"
+            f"TIDEMARK_DEVICE to one of them, not to {files.device.type}"
         )
     return files
 
@@ -317,7 +317,7 @@ def _decode(
             raise
         raise NotReproducible(
             f"groups of {header.batch} chunks do not fit into the device's memory as they did when "
-            "the file was written; free some of it"
+            "the file was written; free memory of the device"
         ) from error
     spelled = cutter.spell(np.concatenate(ids), header.by_decoder)
     return spelled[header.has_space_in_front :]

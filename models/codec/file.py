@@ -184,7 +184,7 @@ class _Reader:
     def take(self, size: int) -> bytes:
         end = self._position + size
         if end > len(self._data):
-            raise MalformedInput(f"{self._where}: ends before what its header announces")
+            raise MalformedInput(f"{self._where}: is shorter than its header states")
         taken = self._data[self._position : end]
         self._position = end
         return taken
@@ -294,7 +294,7 @@ def check_files(header: Header, files: CheckpointFiles, where: str) -> None:
     if differences:
         raise NotReproducible(
             f"{where} was written with {', '.join(differences)}; the probabilities would differ "
-            "in their last bits, and the text would be lost at the first of them"
+            "in their last bits, and decoding fails at the first difference"
         )
 
 

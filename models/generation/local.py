@@ -64,7 +64,7 @@ class GenerationIdentity:
     definition: str
 
     def generation_id(self, decoding: Decoding) -> str:
-        """As ``Generator.generation_id``."""
+        """Implement ``Generator.generation_id``."""
         definition = f"{_VERSION} {decoding.digest} {self.context} {self.ends} {self.definition}"
         return hashlib.sha256(definition.encode()).hexdigest()[:8]
 
@@ -178,7 +178,7 @@ class LocalGenerator:
         self.budget, self._most_rows = budget, most_rows
 
     def generation_id(self, decoding: Decoding) -> str:
-        """As ``Generator.generation_id``."""
+        """Implement ``Generator.generation_id``."""
         return self._identity.generation_id(decoding)
 
     def generate(
@@ -226,7 +226,7 @@ class LocalGenerator:
         if len(rows) == 1:
             raise NotMeasurable(
                 f"{self.name}: a prompt of {longest} tokens and what follows do not fit into the "
-                "device's memory; use another TIDEMARK_DTYPE, or a machine with more of it"
+                "device's memory; use a smaller TIDEMARK_DTYPE, or a device with more memory"
             ) from full
         self.budget = max(1, min(self.budget, len(rows) * longest // 2))
         left = [row for row in rows if not row.is_done]

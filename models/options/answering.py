@@ -78,7 +78,7 @@ class LocalAnswerer:
         self._blanks: dict[tuple[str, str], OptionScore] = {}
 
     def answering_id(self, protocol: AnswerProtocol) -> str:
-        """As ``Answerer.answering_id``."""
+        """Implement ``Answerer.answering_id``."""
         if protocol.is_chat and self._chat_text is None:
             raise NotMeasurable(
                 f"{self.name}: protocol {protocol.name} needs a chat template and the tokenizer "
@@ -87,7 +87,7 @@ class LocalAnswerer:
         return answering_id(self._identity, protocol)
 
     def answer(self, questions: Sequence[Question], protocol: AnswerProtocol) -> Iterator[Answer]:
-        """As ``Answerer.answer``."""
+        """Implement ``Answerer.answer``."""
         self.answering_id(protocol)  # raises if the protocol is not supported
         for block in _blocks(questions, protocol):
             asked = [prompt for _, prompts in block for prompt in prompts]

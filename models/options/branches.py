@@ -80,7 +80,7 @@ class OneByOne:
         return True
 
     def losses(self, trees: Sequence[Tree]) -> list[list[Losses]]:
-        """As ``Way.losses``."""
+        """Implement ``Way.losses``."""
         inputs = [
             np.concatenate([tree.prefix, branch[:-1]]) for tree in trees for branch in tree.branches
         ]
@@ -103,12 +103,12 @@ class SharedRow:
         )
 
     def takes(self, tree: Tree) -> bool:
-        """As ``Way.takes``."""
+        """Implement ``Way.takes``."""
         fits = self._widest is None or tree.width <= self._widest
         return tree.is_line or (self.is_exact and fits)
 
     def losses(self, trees: Sequence[Tree]) -> list[list[Losses]]:
-        """As ``Way.losses``."""
+        """Implement ``Way.losses``."""
         is_masked = not all(tree.is_line for tree in trees)
         return or_device_full(lambda: _run(self._forward, trees, is_masked))
 
@@ -234,11 +234,11 @@ class SharedCache:
             self.is_exact = is_exact(forward, self._losses)
 
     def takes(self, tree: Tree) -> bool:
-        """As ``Way.takes``."""
+        """Implement ``Way.takes``."""
         return self.is_exact
 
     def losses(self, trees: Sequence[Tree]) -> list[list[Losses]]:
-        """As ``Way.losses``."""
+        """Implement ``Way.losses``."""
         return or_device_full(lambda: self._losses(trees))
 
     @torch.inference_mode()

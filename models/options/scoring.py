@@ -219,7 +219,7 @@ class OptionScorer:
         if len(tree.branches) == 1:
             raise NotMeasurable(
                 f"{self._name}: a prompt of {longest} tokens does not fit into the device's "
-                "memory; use another TIDEMARK_DTYPE, or a machine with more of it"
+                "memory; use a smaller TIDEMARK_DTYPE, or a device with more memory"
             ) from full
         return [[each for part in tree.split() for each in self._run_batch(way, [part])[0]]]
 

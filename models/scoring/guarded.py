@@ -92,7 +92,7 @@ class GuardedEngine:
         return np.split(np.maximum(nats, 0.0), np.cumsum(lengths)[:-1])
 
     def may_batch(self, longest: int) -> bool:
-        """As ``RowModel.may_batch``."""
+        """Implement ``RowModel.may_batch``."""
         return self.ask({"do": "may_batch", "longest": longest})[0].get("may_batch") is True
 
     def start(self, prompts: Sequence[Tokens], room: int) -> GuardedRows:

@@ -100,7 +100,7 @@ class TokenScorer(Scoring):
         return self._facts._replace(batch_tokens=self._batches.budget)
 
     def scoring_id(self, protocol: ScoringProtocol) -> str:
-        """As ``TokenIdentity.scoring_id``."""
+        """Implement ``TokenIdentity.scoring_id``."""
         return self.identity.scoring_id(protocol)
 
     def score_together(

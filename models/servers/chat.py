@@ -171,7 +171,7 @@ class ApiClient:
             raise Lost(failure or "the answer is not JSON, or cut")
         message, finish = first_choice(answer)
         if finish == "error":
-            raise Lost("the model failed on the way (finish_reason error)", answer)
+            raise Lost("the model failed while it wrote (finish_reason error)", answer)
         # A response whose message a content filter removed is complete, and was paid for.
         has_some = bool(answer.get("choices")) or usage_of(answer) is not None
         if message or (has_some and not answer.get("error")):

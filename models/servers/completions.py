@@ -50,7 +50,7 @@ class CompletionGenerator:
             )
 
     def generation_id(self, decoding: Decoding) -> str:
-        """As ``Generator.generation_id``."""
+        """Implement ``Generator.generation_id``."""
         return self._identity.generation_id(decoding)
 
     def generate(

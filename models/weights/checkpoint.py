@@ -130,7 +130,7 @@ def _open_adapter(
     try:
         base_folder, found = _open_folder(base, revision or base_revision, settings, is_trusted)
     except ModelLoadError as error:
-        raise ModelLoadError(f"{made_for}, which cannot be had: {error}") from error
+        raise ModelLoadError(f"{made_for}, which cannot be opened: {error}") from error
     if (base_folder / ADAPTER_CONFIG).is_file():
         raise ModelLoadError(
             f"{made_for}, which is an adapter itself; merge that one into its model and save it"

@@ -204,7 +204,7 @@ def _count_elements(config: PreTrainedConfig, location: str) -> int:
             )
     except MODEL_FAILURES as error:
         raise ModelLoadError(
-            f"{location}: no model can be made as config.json describes it ({first_line(error)})"
+            f"{location}: the model in config.json cannot be created ({first_line(error)})"
         ) from error
     return sum(tensor.numel() for tensor in itertools.chain(model.parameters(), model.buffers()))
 

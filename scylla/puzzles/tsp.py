@@ -94,7 +94,7 @@ class Tsp(Puzzle):
 
 
 def _is_distances(rows: Rows) -> bool:
-    """Return True if a square matrix is symmetric, and 0 only on its whole diagonal."""
+    """Return True if a square matrix is symmetric, with zeros on its diagonal and only there."""
     size = range(len(rows))
     return all(
         rows[i][j] == rows[j][i] and (rows[i][j] == 0) == (i == j) for i in size for j in size

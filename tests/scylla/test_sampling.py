@@ -7,7 +7,7 @@ import pytest
 
 from core.errors import MalformedInput
 from scylla.puzzle import Instance, Puzzle, Rows, list_puzzles, load_puzzle
-from scylla.puzzles.lists.find_minimum import FindMinimum
+from scylla.puzzles.extremes import FindMinimum
 from scylla.sampling import PuzzleData, Sampling, sample_items
 from scylla.texts import Written, extract_examples
 

@@ -83,7 +83,7 @@ def test_a_sealed_partition_reads_back_in_order(
 
 
 @pytest.mark.parametrize("kind", ["image", "audio"])
-def test_media_are_sealed_and_read_liketexts_of(
+def test_media_are_sealed_and_read_like_texts(
     kind: str, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parts, "PART_BYTES", 10)
@@ -138,7 +138,7 @@ def test_a_partition_is_of_one_kind(
     assert store.list(f"{MARCH.path}/*") == []
 
 
-def test_a_manifest_that_does_not_say_is_oftexts_of(store: Store) -> None:
+def test_a_manifest_that_does_not_say_is_of_texts(store: Store) -> None:
     seal = seal_partition(store, MARCH, Ready(tables("a")))
     path = f"{MARCH.path}/manifest.json"
     manifest = json.loads(store.read_bytes(path))

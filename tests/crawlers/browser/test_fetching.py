@@ -268,7 +268,7 @@ def test_a_download_is_no_page(
     pages.add("/attached", "<p>x</p>", **{"Content-Disposition": "attachment"})
     with Browser(settings, fetcher, QUICK) as browser:
         for path in ("/file", "/attached"):
-            with refused("unknown_format", "no page but a download"):
+            with refused("unknown_format", "is a download"):
                 Session(browser).read(web.urls[PAGES] + path, "body")
     num_requests = len(web.requests)
     with (

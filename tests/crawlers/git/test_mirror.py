@@ -142,7 +142,7 @@ def test_an_empty_answer_is_not_taken_for_an_empty_repository(
 ) -> None:
     upstream.commit("2024-03-05T00:00:00Z", (b"a.py", b"1\n"))
     web.faults.append(Fault("status", "github", "info/refs", status=200, body=b""))
-    with pytest.raises(SourceUnavailable, match="holds no commit"):
+    with pytest.raises(SourceUnavailable, match="has no commit"):
         open_now(git)
     assert [change.path for change in work_of(git).changes] == ["a.py"]
     web.faults.append(Fault("status", "github", "info/refs", times=3, status=200, body=b""))

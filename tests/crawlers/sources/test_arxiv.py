@@ -18,12 +18,12 @@ from crawlers.arxiv import CATEGORIES, INFO, fetch_month
 from crawlers.contract import CrawlContext, Document
 from crawlers.crawling.crawl import crawl_partition
 from crawlers.text.archives import read_package
-from crawlers.text.latex.reader import LatexReader, read_latex
+from crawlers.text.latex.reader import LatexReader
 from crawlers.text.latex.source import SUFFIXES, decode_files
 from simulator.server import Fault, Web, serve_sites
 from simulator.sites import arxiv as simulated
 from simulator.world import World
-from tests.crawlers.conftest import Crawl, by_id, documents_of, marked, reasons_of, token_f1
+from tests.crawlers.conftest import Crawl, by_id, documents_of, reasons_of
 
 MONTH = Month("2023-02")
 STORIES = 8
@@ -222,21 +222,6 @@ def test_the_first_bytes_say_what_a_source_is(
 
 
 @pytest.mark.parametrize(
-    "end",
-    [
-        r"\bibliography{a}", r"\printbibliography", r"\begin{thebibliography}{9}", r"\appendix",
-        r"\begin{appendix}", r"\section*{Acknowledgements}", r"\acknowledgments",
-        r"{\bf Acknowledgments.}", r"\textbf{Acknowledgement}", r"\bmhead{Acknowledgments}",
-        r"\backmatter",
-    ],
-)  # fmt: skip
-def test_bibliography_and_appendix_are_cut(end: str) -> None:
-    assert (
-        read_latex({"a.tex": f"{HEAD}Prose.\n\n{end} Not this."}).text == "Introduction\n\nProse."
-    )
-
-
-@pytest.mark.parametrize(
     ("option", "encoding"),
     [("latin2", "latin2"), ("cp1251", "cp1251"), ("koi8-r", "koi8-r"), ("applemac", "mac-roman"),
      ("ansinew", "cp1252"), ("latin9", "iso8859-15")],
@@ -322,12 +307,3 @@ def test_a_killed_worker_leaves_nothing_behind(
         assert reader.read({"a.tex": (HEAD + "Good.").encode()}).text.endswith("Good.")
     assert psutil.Process().children() == before
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("raw", "right"), marked("arxiv"), ids=lambda value: getattr(value, "stem", "")
-)
-def test_the_text_of_a_paper_is_what_a_reader_sees(
-    reader: LatexReader, raw: Path, right: str
-) -> None:
-    assert token_f1(reader.read({raw.name: raw.read_bytes()}).text, right) >= 0.95

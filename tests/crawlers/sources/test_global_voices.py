@@ -16,14 +16,12 @@ from crawlers import global_voices
 from crawlers.contract import CrawlContext, Document
 from crawlers.crawling.crawl import crawl_partition
 from crawlers.global_voices import INFO, fetch_month, find_note
-from crawlers.text import articles
-from crawlers.text.cleaning import clean
 from crawlers.web.fetcher import Fetcher
 from simulator.news import Article
 from simulator.server import Fault, Web, serve_sites
 from simulator.sites.global_voices import UTC_OFFSET, Site
 from simulator.world import World
-from tests.crawlers.conftest import Crawl, count_drops, documents_of, marked, token_f1
+from tests.crawlers.conftest import Crawl, count_drops, documents_of
 
 MONTH = Month("2024-02")
 WORLD = World(11, Month("2024-01"), Month("2024-05"), stories_per_month=24)
@@ -283,10 +281,3 @@ def test_the_partition_seals_the_stories(settings: Settings, store: Store) -> No
     manifest: dict[str, Any] = seal.manifest
     assert manifest["dropped"]["wrong_language"] == 25
     assert manifest["status"] == "complete"
-
-
-@pytest.mark.parametrize("number", range(10))
-def test_marked_documents(number: int) -> None:
-    raw, right = marked("global_voices")[number]
-    body = json.loads(raw.read_text(encoding="utf-8"))["content"]["rendered"]
-    assert token_f1(clean(articles.to_text(body)), right) >= 0.95, raw

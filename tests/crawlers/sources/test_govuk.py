@@ -8,14 +8,12 @@ from core.settings import Settings
 from crawlers import govuk
 from crawlers.contract import CrawlContext, Drop, Failure, Item, Repeat
 from crawlers.govuk import INFO, fetch_month
-from crawlers.text import articles
-from crawlers.text.cleaning import clean
 from crawlers.web.fetcher import Fetcher
 from simulator.news import Article
 from simulator.server import Fault, Web
 from simulator.sites.govuk import NEWS, Site
 from simulator.world import World
-from tests.crawlers.conftest import Crawl, count_drops, documents_of, marked, token_f1
+from tests.crawlers.conftest import Crawl, count_drops, documents_of, marked
 
 MONTH = Month("2024-02")
 WORLD = World(11, Month("2024-01"), Month("2024-05"), stories_per_month=24)
@@ -201,10 +199,3 @@ def test_nothing_more_is_fetched_than_a_sample_takes(crawl: Crawl, web: Web) -> 
     assert {item.native_id for item in first} == {item.native_id for item in whole}
     capped = sum(isinstance(item, Drop) and item.reason == "sample_cap" for item in first)
     assert len(asked) <= len(whole) - capped + 1  # a renamed page is two requests
-
-
-@pytest.mark.parametrize("number", range(10))
-def test_marked_documents(number: int) -> None:
-    raw, right = marked("govuk")[number]
-    body = json.loads(raw.read_text(encoding="utf-8"))["details"]["body"]
-    assert token_f1(clean(articles.to_text(body)), right) >= 0.95, raw

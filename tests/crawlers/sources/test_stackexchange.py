@@ -17,12 +17,11 @@ from crawlers.apis import stackexchange as stackexchange_api
 from crawlers.apis.fields import Fields
 from crawlers.contract import CrawlContext, Document, Item
 from crawlers.stackexchange import INFO, SITES, fetch_month
-from crawlers.text.articles import post_to_text
 from crawlers.web.fetcher import Fetcher
 from simulator.server import Fault, Web, serve_sites
 from simulator.sites import stackexchange as simulated
 from simulator.world import World
-from tests.crawlers.conftest import Crawl, by_id, marked, reasons_of, token_f1
+from tests.crawlers.conftest import Crawl, by_id, reasons_of
 
 MONTH = Month("2023-02")
 STORIES = 16
@@ -338,11 +337,3 @@ def test_titles_hold_no_markup(crawl: Crawl, web: Web) -> None:
     [document] = by_id(crawl()).values()
     assert document.title == "Is a < b 'true'?"
     assert document.extra["tags"] == ["c++"]
-
-
-@pytest.mark.parametrize(
-    ("raw", "right"), marked("stackexchange"), ids=lambda x: getattr(x, "stem", "")
-)
-def test_the_text_of_a_post_is_what_a_reader_sees(raw: Path, right: str) -> None:
-    [item] = json.loads(raw.read_bytes())["items"]
-    assert token_f1(post_to_text(item["body"]), right) >= 0.95

@@ -1,7 +1,6 @@
 import datetime as dt
 import json
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -12,13 +11,11 @@ from core.storage.store import Store
 from crawlers.apis.mediawiki import Edition, Revision
 from crawlers.contract import Document, Drop, Failure, Repeat
 from crawlers.crawling.crawl import crawl_partition
-from crawlers.text.cleaning import clean
 from crawlers.wikinews import INFO, _document
 from simulator.server import Fault, Web
-from simulator.sites.wikimedia import Wikinews
-from simulator.wikinews import ODDITIES, NewsWiki
+from simulator.sites.wikimedia import ODDITIES, NewsWiki, Wikinews
 from simulator.world import World
-from tests.crawlers.conftest import Crawl, documents_of, marked, token_f1
+from tests.crawlers.conftest import Crawl, documents_of
 
 Site = Wikinews
 MONTH = Month("2024-02")
@@ -122,13 +119,3 @@ def test_the_german_edition_has_its_own_customs(crawl: Crawl) -> None:
     assert (found.text, found.licence, found.native_id) == ("Heute.", "CC-BY-2.5", "de:7")
     with pytest.raises(UsageError, match="known for de, en only, not for pl"):
         crawl(languages=("en", "pl"))
-
-
-@pytest.mark.parametrize(
-    ("raw", "right"), [pytest.param(*pair, id=pair[0].name) for pair in marked("wikinews")]
-)
-def test_marked_articles_are_read_as_by_hand(raw: Path, right: str) -> None:
-    found = _article(raw.read_text(encoding="utf-8"))
-    assert isinstance(found, Document)
-    assert token_f1(clean(found.text), right) >= 0.95
-    assert not any(mark in found.text for mark in ("{{", "}}", "[[", "]]", "<ref", "'''"))

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlers.text.cleaning import _INVISIBLE, _NEWLINE, Gate, clean, normalise, strip_markup
+from crawlers.text.cleaning import (
+    _INVISIBLE,
+    _NEWLINE,
+    clean,
+    normalise,
+    refuse_length,
+    strip_markup,
+)
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=200)
 
@@ -88,18 +95,15 @@ def test_markup_without_markup_is_free() -> None:
     assert strip_markup(text) is text
 
 
-def test_the_gate_names_its_reasons() -> None:
-    gate = Gate(min_chars=5, max_bytes=8)
-    assert gate.refuse("a", " \n ") == ("empty", "no text")
-    assert gate.refuse("b", "four") == ("too_short", "4 characters, at least 5 are needed")
-    assert gate.refuse("c", "éééé ") == (
-        "too_long",
-        "9 bytes, at most 8 are kept; see TIDEMARK_MAX_DOCUMENT_BYTES",
-    )
-    assert gate.refuse("d", "12345678") is None
-    assert gate.refuse("e", "12345678") == ("exact_dup", "same text as d")
-    assert gate.refuse("d", "12345678") == ("exact_dup", "same text as d")
-    assert gate.refuse("f", "12345") is None
+def test_texts_without_content_and_of_other_lengths_are_refused() -> None:
+    found = [refuse_length(text, 8, 5) for text in (" \n ", "four", "éééé ", "12345678", "12345")]
+    assert found == [
+        ("empty", "no text"),
+        ("too_short", "4 characters, at least 5 are needed"),
+        ("too_long", "9 bytes, at most 8 are kept; see TIDEMARK_MAX_DOCUMENT_BYTES"),
+        None,
+        None,
+    ]
 
 
 def test_what_normalisation_removes_is_not_printable() -> None:

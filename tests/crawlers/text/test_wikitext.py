@@ -1,14 +1,11 @@
-from pathlib import Path
-
 import mwparserfromhell
 import pytest
 
 from core.month import Month
-from crawlers.text.cleaning import clean
 from crawlers.text.wikitext import CLOSING_SECTIONS, MAX_CHARS, MAX_NESTING, is_redirect, to_text
 from simulator.wiki import article
 from simulator.world import World
-from tests.crawlers.conftest import marked, refused, token_f1
+from tests.crawlers.conftest import refused
 
 ARTICLE = """{{Infobox river|name=Rhine|length={{convert|288|km|mi}}}}
 The '''Rhine''' is a [[river]] in [[Switzerland|the Swiss]] ''plateau''.<ref name="x">{{cite book
@@ -126,16 +123,6 @@ def test_recognises_a_redirect(text: str) -> None:
     assert not is_redirect(f"See {text}")
     assert not is_redirect("# Redirect lights were put up.\n# They were red.")
     assert not is_redirect("# Tam o' Shanter\n# [[Robert Burns]]")
-
-
-@pytest.mark.parametrize(
-    ("raw", "right"), [pytest.param(*pair, id=pair[0].name) for pair in marked("wikipedia")]
-)
-def test_marked_articles_are_read_as_by_hand(raw: Path, right: str) -> None:
-    language = raw.suffixes[0].strip(".") if len(raw.suffixes) == 2 else "en"  # 09.de.wikitext
-    found = clean(to_text(raw.read_text(encoding="utf-8"), language))
-    assert token_f1(found, right) >= 0.95
-    assert not any(mark in found for mark in ("{{", "}}", "|-", "<ref", "'''", "Category:"))
 
 
 def test_literatur_and_references_are_two_titles_each_of_which_ends_the_text() -> None:

@@ -146,12 +146,12 @@ def test_a_size_above_the_limit_is_refused_before_and_while_it_comes(
     [
         (
             Response(206, {"Content-Range": "bytes 5-9/10"}, b"56789"),
-            "plain bytes from 0, got .* 5",
+            "bytes from 0 on, got .* 5 on",
         ),
         (Response(206, {"Content-Range": "lines 0-1/2"}, b"56"), "Content-Range of bytes"),
         (Response(206, {}, b"56"), "Content-Range of bytes"),
         (Response(206, {"Content-Range": f"bytes 0-1/{'9' * 5000}"}, b"56"), "Content-Range"),
-        (Response(200, {"Content-Encoding": "gzip"}, gzip.compress(b"a")), "as gzip"),
+        (Response(200, {"Content-Encoding": "gzip"}, gzip.compress(b"a")), "Encoding gzip"),
         (Response(416, {"Content-Range": "bytes */7"}), "answered 416"),
         (Response(204), "answered 204"),
     ],

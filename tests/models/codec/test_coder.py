@@ -229,7 +229,7 @@ def test_any_bytes_with_a_checksum_that_fits_are_refused(content):
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"num_chunks": 2**61}, "ends before what its header announces"),
+        ({"num_chunks": 2**61}, "is shorter than its header states"),
         ({"num_chunks": 0}, "more than the 0 chunks"),
         ({"batch": 2**30}, "groups of 1073741824 chunks"),
         ({"batch": 2}, "groups of 2 chunks, where there are 1"),

@@ -23,7 +23,7 @@ def test_what_the_weights_can_hold_passes():
         (GPT2Config(n_layer=31), "n_layer = 31"),
         (llama_config(vocab_size=10**9), "config.json describes a model of 64,0"),
         (llama_config(hidden_size=2**20), "config.json describes"),
-        (llama_config(vocab_size=-5), "no model can be made"),
+        (llama_config(vocab_size=-5), "cannot be created"),
     ],
 )
 def test_far_more_than_the_weights_hold_is_refused_without_taking_memory(config, says):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import scylla.puzzles
 from core.errors import UnknownName
-from scylla.puzzle import Instance, Puzzle, Rows, find_modules, list_puzzles, load_puzzle
+from scylla.puzzle import Instance, Puzzle, Rows, find_puzzles, list_puzzles, load_puzzle
 from scylla.sampling import generator_of
 from tests.scylla.brute_force import ORACLES, lengths_of_runs, shape_of
 from tests.scylla.inputs import draw_rows, instances, pose_with_repair
@@ -75,12 +75,12 @@ def test_one_more_file_is_one_more_puzzle(tmp_path: Path, monkeypatch: pytest.Mo
     before = list_puzzles()
     (tmp_path / "count_numbers.py").write_text(ONE_MORE, encoding="utf-8")
     monkeypatch.setattr(scylla.puzzles, "__path__", [*scylla.puzzles.__path__, str(tmp_path)])
-    find_modules.cache_clear()
+    find_puzzles.cache_clear()
     try:
         assert list_puzzles() == tuple(sorted([*before, "count_numbers"]))
         puzzle = load_puzzle("count_numbers")
     finally:
-        find_modules.cache_clear()
+        find_puzzles.cache_clear()
         sys.modules.pop("scylla.puzzles.count_numbers", None)
         vars(scylla.puzzles).pop("count_numbers", None)
     assert puzzle.name == "count_numbers"

@@ -13,6 +13,8 @@ def test_the_prose_lies_between_introduction_and_back_matter() -> None:
         r"\bibliography{x}", r"\begin{thebibliography}{9}", r"\printbibliography", r"\appendix",
         r"\begin{appendices}", r"\section*{Acknowledgments}", r"\begin{acks}", r"\end{document}",
         r"\subsubsection*{Acknowledgement}", r"\section{Appendix A}", r"\acknowledgments",
+        r"{\bf Acknowledgments.}", r"\textbf{Acknowledgement}", r"\bmhead{Acknowledgments}",
+        r"\backmatter", r"\begin{appendix}",
     ):  # fmt: skip
         assert cut_body(source % end) == (r"\section*{1. {\sc Introduction}}Prose", True), end
     numbered = r"\section{Acknowledgements}Thanks\bibliography{x}"

@@ -1,1 +1,0 @@
-"""Puzzles about the numbers of a list."""

@@ -1,1 +1,0 @@
-"""Puzzles about sums of some numbers of a list."""

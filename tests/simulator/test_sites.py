@@ -1,0 +1,189 @@
+"""Simulated sites refuse what the real ones refuse, in their words, and page as they do."""
+
+import gzip
+import io
+import json
+import tarfile
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+from defusedxml import ElementTree
+
+from core.month import Month
+from simulator.server import Request, Response
+from simulator.sites import arxiv, global_voices, govuk, hackernews, stackexchange, wikimedia
+from simulator.wiki import TITLES, Wiki
+from simulator.world import World
+
+WORLD = World(0, Month("2023-01"), Month("2023-03"), stories_per_month=14)
+NAMESPACES = {
+    "a": "http://www.w3.org/2005/Atom",
+    "o": "http://www.openarchives.org/OAI/2.0/",
+    "r": "http://arxiv.org/OAI/arXivRaw/",
+}
+
+
+def get(kind: type[Any], target: str, **params: str | int) -> Response:
+    parts = urlsplit(target)
+    raw = "&".join(filter(None, [parts.query, urlencode(params)]))
+    query = parse_qs(raw, keep_blank_values=True)
+    agent = {"user-agent": "tidemark/1 (me@example.org)"}
+    request = Request("GET", parts.path, query, agent, b"", raw)
+    response: Response = kind(WORLD).respond(request)
+    return response
+
+
+def body_of(response: Response) -> bytes:
+    is_packed = response.headers.get("Content-Encoding") == "gzip"
+    return gzip.decompress(response.body) if is_packed else response.body
+
+
+def answer(kind: type[Any], target: str, **params: str | int) -> Any:
+    return json.loads(body_of(get(kind, target, **params)))
+
+
+FEBRUARY = "search_query=cat:cs.CL+AND+submittedDate:[202302010000+TO+202302282359]"
+LIST = "/oai?verb=ListRecords&metadataPrefix=arXivRaw"
+POSTS, SEARCH = global_voices.PATH, "/api/search.json"
+STORIES, QUESTIONS = "/api/v1/search_by_date", "/2.3/questions?site=math"
+PAGES = "/w/api.php?action=query&format=json&formatversion=2"
+IDS = "|".join(map(str, range(51)))
+REFUSED: list[tuple[type[Any], int, str, list[str]]] = [
+    (arxiv.Site, 200, "<title>Error</title>", [
+        f"/api/query?{FEBRUARY}&start=-1", "/api/query?search_query=all:x",
+        f"/api/query?{FEBRUARY}&max_results={arxiv.MAX_RESULTS + 1}",
+    ]),
+    (arxiv.Site, 404, "", ["/src/2302.00016v1", "/src/2302.00001v2", "/src/2302.77777v1", "/list"]),
+    (arxiv.OaiSite, 200, "'badArgument'", [
+        "/oai", "/oai?verb=ListRecords", f"{LIST}&until=2023-02-28T00:00:00Z",
+        f"{LIST}&from=1999-01-01",
+    ]),
+    (arxiv.OaiSite, 200, "'badResumptionToken'", ["/oai?verb=ListRecords&resumptionToken=x"]),
+    (arxiv.OaiSite, 200, "'noRecordsMatch'", [f"{LIST}&from=2023-01-01&until=2023-01-01"]),
+    *((global_voices.Site, 400, f"Invalid parameter(s): {each.split('=')[0]}",
+       [f"{POSTS}?order=asc&{each}"])
+      for each in ("per_page=101", "per_page=0", "page=0", "page=x", "after=2024-02-01",
+                   "order=up")),
+    (global_voices.Site, 400, "rest_post_invalid_page_number", [
+        f"{POSTS}?per_page=100&page=2&order=asc",
+    ]),
+    (govuk.Site, 422, "error", [
+        f"{SEARCH}?{each}"
+        for each in (f"count={govuk.MAX_COUNT + 1}", "count=ten", "start=-1", "start=1000000",
+                     "page=2", "filter_public_timestamp=from:yesterday",
+                     "filter_public_timestamp=2024-02")
+    ]),
+    (hackernews.Site, 400, "invalid", [
+        f"{STORIES}?numericFilters=points~1", f"{STORIES}?hitsPerPage=many",
+    ]),
+    (hackernews.Site, 404, "", [
+        "/api/v1/items/1", "/api/v1/items/23020001600", "/elsewhere",
+    ]),
+    (stackexchange.Site, 400, '"error_id": 400', [
+        "/2.3/questions?site=quora", *(
+            f"{QUESTIONS}&{each}"
+            for each in ("pagesize=101", "page=0", "filter=nope", "key=wrong",
+                         "fromdate=2023-01-01")
+        ),
+    ]),
+    (stackexchange.Site, 403, '"error_id": 403', [f"{QUESTIONS}&page=26"]),
+    (stackexchange.Site, 404, "", ["/2.3/nothing?site=math"]),
+    *((wikimedia.Wikipedia, 200, f'"code": "{code}"', [f"{PAGES}&{each}"]) for code, each in (
+        ("maxlag", "maxlag=-1"), ("badvalue", "list=allrevisions&arvdir=older"),
+        ("badvalue", "list=logevents&leaction=move/move"),
+        ("invalidcategory", "list=categorymembers&cmtitle=Talk:A"),
+        ("toomanyvalues", f"pageids={IDS}"), ("invalidparammix", "pageids=1|2&rvlimit=1"),
+        ("badinteger", "pageids=x"), ("badcontinue", "pageids=1000000&rvlimit=1&rvcontinue=no"),
+    )),
+    (wikimedia.Wikipedia, 200, '"code": "badvalue"', [
+        PAGES.replace("formatversion=2", "formatversion=1"), PAGES.replace("query", "delete"),
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "says", "target"),
+    [(kind, status, says, each) for kind, status, says, targets in REFUSED for each in targets],
+)
+def test_what_the_real_site_refuses_is_refused(
+    kind: type[Any], status: int, says: str, target: str
+) -> None:
+    response = get(kind, target)
+    assert response.status == status
+    assert says in body_of(response).decode()
+
+
+def test_some_sources_of_arxiv_are_no_archive() -> None:
+    lone = get(arxiv.Site, "/src/2302.00004v1")
+    assert gzip.decompress(lone.body).startswith(b"\\documentclass")
+    packed = get(arxiv.Site, "/src/2302.00003v1")
+    with tarfile.open(fileobj=io.BytesIO(packed.body)) as archive:
+        assert "main.tex" in archive.getnames()
+    assert get(arxiv.Site, "/src/2302.00015v1").body.startswith(b"%PDF")
+
+
+def test_a_list_of_oai_ends_in_an_empty_token() -> None:
+    target, ids, days = f"{LIST}&from=2023-02-01", list[Any](), list[Any]()
+    arguments: dict[str, str] = {}
+    while target:
+        page = ElementTree.fromstring(get(arxiv.OaiSite, target, **arguments).body)
+        ids += [each.text for each in page.iterfind(".//r:id", NAMESPACES)]
+        days += [each.text for each in page.iterfind(".//o:datestamp", NAMESPACES)]
+        token = page.find(".//o:resumptionToken", NAMESPACES)
+        assert token is not None
+        assert (token.get("expirationDate") is None) == (token.text is None)
+        target = "/oai?verb=ListRecords" if token.text else ""
+        arguments = {"resumptionToken": token.text or ""}
+    assert len(ids) == len(set(ids)) > 2 * 17
+    assert days == sorted(days)
+
+
+def test_a_day_without_a_time_ends_at_its_last_minute() -> None:
+    """Items of a month's last minute are listed only if a request includes the next day."""
+    whole, day = (
+        answer(govuk.Site, SEARCH, filter_public_timestamp=f"from:2023-02-28,to:{end}")
+        for end in ("2023-03-01", "2023-02-28")
+    )
+    assert whole["total"] > day["total"]
+
+
+def test_filters_of_stories_are_half_open_as_they_say() -> None:
+    hits = answer(hackernews.Site, STORIES, tags="story", hitsPerPage=1000)["hits"]
+    window = f"created_at_i>={hits[-1]['created_at_i']},created_at_i<{hits[0]['created_at_i']}"
+    found = answer(hackernews.Site, STORIES, tags="story", numericFilters=window)
+    assert found["nbHits"] == len(hits) - 1 == 3 * 17 - 1
+
+
+def test_a_query_reaches_a_thousand_hits_over_all_its_pages(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(hackernews, "MAX_HITS", 10)
+    pages = [answer(hackernews.Site, STORIES, hitsPerPage=8, page=page) for page in range(3)]
+    found = [(page["nbHits"], page["nbPages"], len(page["hits"])) for page in pages]
+    assert found == [(51, 2, 8), (51, 2, 2), (0, 0, 0)]
+
+
+def test_a_question_has_the_fields_that_the_documentation_names() -> None:
+    wrapper = answer(
+        stackexchange.Site, QUESTIONS, filter="withbody", pagesize=1, order="asc", sort="creation"
+    )
+    assert wrapper.keys() == {"items", "has_more", "quota_max", "quota_remaining"}
+    [question] = wrapper["items"]
+    assert question.keys() >= {
+        "question_id", "title", "body", "tags", "creation_date", "score", "answer_count",
+        "content_license", "owner", "link",
+    }  # fmt: skip
+    assert "body" not in answer(stackexchange.Site, QUESTIONS, filter="default")["items"][0]
+
+
+def test_monitored_pages_do_not_depend_on_what_was_asked_before() -> None:
+    pages = answer(wikimedia.Wikipedia, PAGES, titles="|".join(TITLES), redirects=1)
+    pages = pages["query"]["pages"]
+    page_id = next(page["pageid"] for page in pages if "missing" not in page)
+    asked, fresh = Wiki(WORLD), Wiki(WORLD)
+    for page in pages:
+        asked.find(page["title"])
+    known, unknown = asked.page(page_id), fresh.page(page_id)
+    assert known is not None and unknown is not None
+    assert known.revisions == unknown.revisions
