@@ -27,6 +27,8 @@ _MISSING = (
     "there is no DuckDB client: neither `duckdb` on the PATH nor the package duckdb-cli; get it by "
     "`pip install 'duckdb-cli>=1.5'`, or from duckdb.org. `tidemark sql` needs none"
 )
+# The client would download an extension that a statement needs; `install NAME` still does.
+_OFFLINE = "set autoinstall_known_extensions = false"
 export_app = typer.Typer(
     help="Export figures as tidy files, or a sealed month as a benchmark.", no_args_is_help=True
 )
@@ -137,7 +139,7 @@ def run_client(settings: Settings, arguments: Sequence[str]) -> int:
 
     client = find_client()
     with local_snapshot(settings) as path, _interrupts_left_to_the_client():
-        command = [str(client), "-readonly", str(path.absolute()), *arguments]
+        command = [str(client), "-readonly", "-cmd", _OFFLINE, str(path.absolute()), *arguments]
         code = subprocess.run(command, check=False).returncode
     return code if code >= 0 else 128 - code  # shells also return 128 + signal number
 

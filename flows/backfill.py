@@ -14,7 +14,7 @@ from core.periods import parse_period
 from flows.dispatch import cancel_run
 from flows.run import RunSummary, run_months
 from instruments.planning import check_request
-from instruments.run_options import NO_OPTIONS, RunOptions
+from instruments.run_options import NO_OPTIONS, PeriodName, RunOptions
 from instruments.run_plan import PlanTable, RunPlan, plan_run
 from tasks.prefect.artifacts import plain, plain_cell
 from tasks.prefect.storage_keys import worker_settings
@@ -24,8 +24,8 @@ from tasks.prefect.tracing import traced
 @flow(name="backfill", on_cancellation=[cancel_run], flow_run_name="backfill {first} to {last}")
 @traced("run")
 def backfill(  # noqa: PLR0913 - fields of the form of the deployment
-    first: str,
-    last: str,
+    first: PeriodName,
+    last: PeriodName,
     sources: list[str] | None = None,
     models: list[str] | None = None,
     dry_run: bool = False,

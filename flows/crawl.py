@@ -15,7 +15,7 @@ from core.settings import Settings
 from core.storage.store import Store
 from crawlers.crawling.manifest import lack_of
 from instruments.planning import plan_crawl
-from instruments.run_options import NO_OPTIONS, RunOptions
+from instruments.run_options import NO_OPTIONS, PeriodName, RunOptions
 from instruments.runner import Failure
 from instruments.stopping import stop_with_flow
 from tasks.crawling import crawl_month
@@ -30,8 +30,8 @@ from tasks.prefect.tracing import traced
 @traced("crawl")
 def crawl(
     source: str,
-    first: str,
-    last: str | None = None,
+    first: PeriodName,
+    last: PeriodName | None = None,
     run: str | None = None,
     options: RunOptions = NO_OPTIONS,
 ) -> Outcome:

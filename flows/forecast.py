@@ -23,7 +23,12 @@ from flows.instrument import (
 from flows.run import month_due
 from instruments.forecasts import answering_models, begin_spending, plan_answers
 from instruments.planning import plan_question_crawl
-from instruments.run_options import NO_ANSWER_OPTIONS, AnswerOptions
+from instruments.run_options import (
+    NO_ANSWER_OPTIONS,
+    AnswerOptions,
+    AnswerProtocolName,
+    MonthName,
+)
 from instruments.stopping import stop_with_flow
 from tasks.cells import answer_month
 from tasks.prefect.fan_out import fan_out
@@ -43,11 +48,11 @@ def _name() -> str:
 @flow(name="forecast", on_cancellation=[cancel_run], flow_run_name=_name)
 @traced("forecast")
 def forecast(  # noqa: PLR0913 - fields of the form of the deployment
-    first: str | None = None,
-    last: str | None = None,
+    first: MonthName | None = None,
+    last: MonthName | None = None,
     sources: list[str] | None = None,
     models: list[str] | None = None,
-    protocol: str | None = None,
+    protocol: AnswerProtocolName | None = None,
     run: str | None = None,
     options: AnswerOptions = NO_ANSWER_OPTIONS,
 ) -> InstrumentSummary:

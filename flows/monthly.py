@@ -9,7 +9,7 @@ from core.periods import parse_period
 from flows.dispatch import cancel_run
 from flows.run import RunSummary, period_due, run_months
 from instruments.planning import check_request
-from instruments.run_options import NO_OPTIONS, RunOptions
+from instruments.run_options import NO_OPTIONS, PeriodName, RunOptions
 from tasks.prefect.storage_keys import worker_settings
 from tasks.prefect.tracing import traced
 
@@ -23,7 +23,7 @@ def _name() -> str:
 @flow(name="monthly", on_cancellation=[cancel_run], flow_run_name=_name)
 @traced("run")
 def monthly(
-    month: str | None = None,
+    month: PeriodName | None = None,
     sources: list[str] | None = None,
     models: list[str] | None = None,
     options: RunOptions = NO_OPTIONS,

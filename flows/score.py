@@ -20,7 +20,7 @@ from flows.gpus import take_gpus
 from flows.instrument import Holes
 from instruments.landing import leave
 from instruments.losses import ScoringPlan, load_model, plan_scoring
-from instruments.run_options import NO_OPTIONS, RunOptions
+from instruments.run_options import NO_OPTIONS, PeriodName, RunOptions
 from instruments.runner import Failure
 from instruments.runner import run as run_plan
 from instruments.stopping import stop_with_flow
@@ -53,8 +53,8 @@ class ScoreOutcome(Holes):
 def score(  # noqa: PLR0913 - fields of the form of the deployment
     model: str,
     sources: list[str] | None = None,
-    first: str | None = None,
-    last: str | None = None,
+    first: PeriodName | None = None,
+    last: PeriodName | None = None,
     run: str | None = None,
     helps: bool = False,
     options: RunOptions = NO_OPTIONS,

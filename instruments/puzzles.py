@@ -39,7 +39,7 @@ from warehouse.land.puzzles import land_puzzle_cells
 if TYPE_CHECKING:  # torch takes seconds to import
     from models.likelihoods import LikelihoodModel
 
-_VERSION = "2"  # increase if a change of scylla/ or this module changes items or verdicts
+_VERSION = "3"  # increase if a change of scylla/ or this module changes items or verdicts
 _VARIANTS_VERSION = "1"  # increase if a change of scylla/variants.py changes other prompts
 _USUAL_ITEMS = 256
 _IN_FLIGHT = 4

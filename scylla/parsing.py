@@ -7,6 +7,7 @@ answer, and no earlier statement replaces it.
 
 If no marker states an answer, a text that is nothing but a number or a list is the answer. Of other
 texts, strict parsing returns None. Lenient parsing returns the last number or list of the text.
+An answer before a further question, which the model asks itself, decides.
 
 Number words up to ninety-nine are read if they are the whole statement ("The answer is seven."). A
 list may have one number per bullet ("- 1", "* 1", "• 1").
@@ -21,6 +22,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
+from core.responses import before_next_question
 from scylla.markup import plain_text
 from scylla.puzzle import Answer, AnswerShape
 
@@ -111,6 +113,9 @@ _ANY_RUN = re.compile(r"(?<![\w.,])[-+]?\d++(?: ?, ?[-+]?\d++)++", re.ASCII)
 
 def parse_answer(text: str, shape: AnswerShape, strict: bool) -> Answer | None:
     """Return the numbers of a text's answer (one for shape "number"), or None, in linear time."""
+    own = before_next_question(text)
+    if own != text and (answer := parse_answer(own, shape, strict=True)) is not None:
+        return answer
     plain = _JOINED.sub(", ", plain_text(text))
     read = _read_number if shape == "number" else _read_list
     statements = list(_statements(plain))

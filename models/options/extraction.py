@@ -5,17 +5,19 @@ think" do not count. The first of these rules that finds an option decides:
 
 1. the whole response is a letter, or an option's text ("(B)", "**b**", "Option B.", "No");
 2. the last statement of an answer: "the answer is B", "I think C", "\boxed{D}", "B is the most
-   likely", or a last line with only a letter;
+   likely", "So B", or a last line or sentence with only a letter; also in other languages;
 3. the letter at the beginning, as in a list: "B. No", "B) because …", unless several lines begin
    with letters (a repeated list of options);
 4. an option's text that is stated as the answer ("the answer is No"), at the beginning
    ("No. It will …") or as the last line.
 
 A statement of several letters ("B or C", "A/B") is no answer, and it cancels earlier statements.
-Doubted or conditional statements, and those about another rank, are ignored ("if the answer is A",
-"the runner-up answer is A"). Rule 3 finds no answer in a first line with numbers for several
-letters ("A (30%), B (70%)"). An option's text that starts with a letter ("B. Obama") has priority
-over the option of that letter. Text between ``<think>`` and ``</think>`` is ignored.
+Statements that are doubted, conditional, asked, or about another rank are ignored ("if the answer
+is A", "B?", "the runner-up answer is A"). So are those of others ("some say the answer is A"). Rule
+3 finds no answer in a first line with numbers for several letters ("A (30%), B (70%)"). An option's
+text that starts with a letter ("B. Obama") has priority over the option of that letter. Number
+words equal digits. Text between ``<think>`` and ``</think>`` is ignored, and so are a next turn and
+a next question.
 """
 
 from __future__ import annotations
@@ -25,11 +27,11 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
-from core.responses import answering_part
+from core.responses import answering_part, before_next_question
 from models.options.protocols import LETTERS
 
 _MOST_CHARS = 2_000  # maximum number of characters read at each end of a response
-VERSION = 4  # increase if a change here finds other choices in the same responses
+VERSION = 5  # increase if a change here finds other choices in the same responses
 
 _TAG = re.compile(r"</?[a-zA-Z]\w*>")
 _BOXED = re.compile(r"\\boxed\{\s*(?:\\(?:text|math)[a-z]*\s*\{)*([^{}]*)\}+")
@@ -39,37 +41,49 @@ _MARKUP = re.compile(
 )
 _QUOTES = str.maketrans("“”„‘’", '"""\'\'')
 
-_NAMED = r"(?:options?|outcomes?|choices?|letters?|answers?|opción|opção|opzione)"
+_OTHER_NOUNS = (  # "answer" in other languages
+    "réponse|antwort|respuesta|resposta|risposta|antwoord|svar|odpowiedź|cevap|ответ|đáp án|答案"
+    "|答え|正解|回答|정답|답"
+)
+_NAMED = (
+    r"(?:options?|outcomes?|choices?|letters?|ans(?:wers?)?|predictions?|opción|opção|opzione"
+    rf"|{_OTHER_NOUNS})"
+)
 _WHY = r"(?:because|since|given|due|based|which|as the|with|i (?:think|guess|believe|suppose))\b"
 # Nouns for an answer. The stated option follows nearby on the same line.
-_ANSWER = (
-    rf"\b(?:{_NAMED}|prediction|pick|guess|forecast|response|selection|vote|bet"
-    r"|réponse|antwort|respuesta|resposta|risposta)\b"  # French, German, Spanish and so on
+_ANSWER = rf"\b(?:{_NAMED}|pick|guess|forecast|response|selection|vote|bet)\b"
+_IS = r"(?:\b(?:is|are|be|was|remains|est|ist|lautet|es|é|è|это)\b(?:\s*:)?|:|=|->|→|\s[—–]\s)"
+_NOT = (
+    r"(?:not|never|cannot|neither|nor|hardly|nicht|niet|non|pas|não|не|no(?=\s(?:es|é)))\b"
+    r"|\w+n't\b"
 )
-_IS = r"(?:\b(?:is|are|be|was|remains|est|ist|lautet|es|é|è)\b(?:\s*:)?|:|=|->|→)"
-_NOT = r"(?:not|never|cannot|neither|nor|hardly)\b|\w+n't\b"
+_UNLIKELY = r"(?:unlikely|improbable|impossible|wrong|incorrect|false|fals\w+|fausse|mauvaise)"
 _SAYS = (
-    rf"\b(?:i|i'd|we|i'll|i'm|let's)\s(?:(?!{_NOT}|doubt)\w+\s){{0,3}}?"
+    rf"\b(?:i|i'd|we|i'll|i'm|let's)\s(?:(?!{_NOT}|doubt|used|was|had|might|could)\w+\s){{0,3}}?"
     r"(?:think|choose|choosing|pick|picking|select|selecting|say|predict|predicting|believe|guess"
     r"|guessing|bet|lean|leaning|vote|answer|go|going|forecast|opt)\b"
     r"(?:\s(?:on|for|to|towards?|that|with|it|is|it's|will|be|the|most|likely|answer)\b)*:?"
     r"|\b(?:it|that)(?:'s|\s(?:is|will\sbe|would\sbe))"
     r"|\bif\s(?:(?:i|we)\s(?:had\sto|must|have\sto)|forced\sto)\s(?:choose|pick|guess|bet|decide|answer)"
     r"(?:\s(?:one|an?\s\w+|between\sthem))?(?:\s?[:,]|\s?->)(?:\sit\swould\sbe)?"
-    r"|\bje\s(?:choisis|dirais|penche\spour|pense\sque\sc'est)|(?<!no\s)\b(?:elijo|escojo|creo\sque\ses)"
+    r"|\bje\s(?:choisis|dirais|penche\spour|pense\sque\sc'est)|\bik\skies|\bя\sвыбираю"
+    r"|(?<!no\s)\b(?:elijo|escojo|creo\sque\ses)|(?<!nie\s)\bwybieram"
     r"|\bich\s(?:wähle|nehme|tippe\sauf|denke,?|glaube,?|würde\ssagen:?)"
-    r"|(?<!not\s)(?<!n't\s)\b(?:unlikely|improbable|impossible|(?:ruled|rule|is)\sout)[,;]?\s(?:so|hence|thus|therefore),?(?=\s)"
-    r"|(?:\A|(?<=\n))(?:probably|(?:most\s)?likely|final)\b:?"
 )
 _CALLED = (
-    rf"(?:{_ANSWER}(?:(?!\b(?:{_NOT}|unlikely|improbable|least)\b)[^.\n]){{0,40}}?{_IS}"
+    rf"(?:{_ANSWER}(?:(?!\b(?:{_NOT}|{_UNLIKELY}|least|moins|menos|meno|could|might|may\s)\b)[^.\n])"
+    rf"{{0,40}}?{_IS}"
     rf"|{_ANSWER}\"?\s(?=[(\[]))"
 )
-_SURELY = r"(?:(?:most|very)?\s?(?:probably|likely|definitely|clearly|certainly|still|indeed)\s)?"
+_SURELY = (
+    r"(?:(?:most|very|almost)?\s?"
+    r"(?:probably|likely|definitely|clearly|certainly|still|indeed|therefore|thus|hence)\s)?"
+)
 _BEST = (
-    r"(?:is|seems|looks|appears)\s(?:to\sbe\s)?"
-    r"(?:my\b|the\s(?:most\s(?:likely|probable|plausible)|likeliest|best|correct|right)"
-    r"|(?:most|more)\s(?:likely|probable|plausible)|likeliest|likelier|likely|correct|right|best)"
+    r"(?:it\sis(?=[.!]?(?:\n|\Z))|(?:is|seems|looks|appears|would\sbe)\s(?:to\sbe\s)?"
+    r"(?:my\b|the\s(?:answer|one)(?=[.,!\n]|\Z)|the\s(?:most\s(?:likely|probable|plausible)|likeliest|best|correct"
+    r"|right)|(?:most|more)\s(?:likely|probable|plausible)|likeliest|likelier|likely|correct|right"
+    r"|best))"
     r"(?!\s(?:not|wrong|false|incorrect|unlikely|to\s(?:fail|be\s(?:wrong|false))))"
 )
 
@@ -78,11 +92,16 @@ _BEST = (
 _STATES = rf"(?:{_CALLED}|{_SAYS})\s*{_SURELY}(?:(?:the|la|die|donc)\s)?(?:{_NAMED}\s)?[\"']?"
 
 # Words that cancel the statement after them: doubt, a condition, or another rank.
+_OR = r"\b(?:or|ou|oder|или|lub)\b"
 _FILLING = (
-    r"(?:\s(?:that|if|whether|the|my|its|it|this|to|say|correct|right|true|best|most|likely))*"
+    r"(?:\s(?:that|if|whether|the|my|its|it|this|to|say|correct|right|true|best|most|likely|la|die"
+    r"|das|het|de))*"
 )
 _DOUBTED = re.compile(
-    r"\b(?:if|unless|whether|suppose|supposing|assuming|unsure|unclear"
+    r"(?:如果|假如|若|もし|만약|不)[^\n。,]{0,6}\Z"
+    r"|\b(?:not|if|unless|whether|suppose|supposing|assuming|unsure|unclear|si|wenn|falls|ob|als|если"
+    r"|(?:some|others|many|most|people|they|critics|experts|markets)\s(?:\w+\s)?"
+    r"(?:say|think|believe|argue|claim|guess|predict|expect)"
     r"|(?<!no\s)(?<!without\s)(?<!without\sa\s)doubt\w*"
     rf"|(?:{_NOT})(?:\s\w+)?\s(?:think|believe|say|claim|sure|certain|convinced|clear|mean)"
     rf"|(?:unlikely|impossible|wrong|false|incorrect)\s(?:that|if|to)){_FILLING}[ ]*\Z",
@@ -90,11 +109,33 @@ _DOUBTED = re.compile(
 )
 _LESSER = re.compile(
     r"\b(?:least(?:\s\w+)?|worst|second(?:[ -](?!thought)\w+){0,2}|third|next[ -]\w+|runner-up"
-    r"|opposite|other|alternative|wrong|incorrect|unlikely|unlikeliest)[ ]\Z",
+    r"|opposite|other|alternative|wrong|incorrect|unlikely|unlikeliest"
+    r"|falsche|fausse|mauvaise|(?:their|his|her|\w+(?<!\bit)(?<!at)(?<!re)(?<!let)'s)(?:\s\w+){0,2}"
+    r")[ ]\Z",
     re.IGNORECASE,
 )
 _NOUN = re.compile(_ANSWER, re.IGNORECASE)
 _LOOKED_BACK = 80  # characters
+_OUT = r"(?:unlikely|improbable|impossible|(?:ruled|rule|is)\sout)"
+# What makes a letter before it the conclusion, if a line or a sentence ends behind the letter.
+_CONCLUDES = (
+    r"(?:(?:\A|(?<=\n)|(?<=[.!?:]\s))(?:so|hence|thus|therefore|sure|okay|final|must\sbe"
+    r"|(?:(?:most|very|almost)\s)?(?:probably|likely|definitely|clearly|certainly))[,:!.]?\s"
+    rf"|\b(?:since|as|because|given\sthat)\s(?:(?!{_NOT})[^.\n]){{0,60}}?\b{_OUT},\s"
+    rf"|(?<!not\s)(?<!n't\s)\b{_OUT}(?:[.;]\s|[,;]?\s(?:so|hence|thus|therefore),?\s)"
+    r"|\bnot\s\(?[A-Z]\)?,?\sbut\s)"
+)
+_EAST_ASIAN = (  # "the answer is" and "I choose", and what may follow the letter
+    r"(?:(?:答案|答え|正解|回答|정답|답)(?:应该|應該)?\s?(?:是|为|為|は|은|는|:)"
+    r"|(?:\A|(?<=[\n。,]))(?:我会?)?(?:选择|選擇|选|選))[\s:\"'(\[]*",
+    r"[)\"'\]]*\s?(?:です|だ|である|입니다|이다|选项|選項)?\s?(?=[。.!,:(\n]|\Z)",
+)
+_NUMBER_WORDS = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+    "twelve",
+)  # fmt: skip
+_NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(_NUMBER_WORDS)})\b")
+_DENIED = re.compile(rf"[\W_]*(?:(?:very|highly|most)\s)?{_UNLIKELY}\b", re.IGNORECASE)
 
 
 def extract_choice(response: str, options: Sequence[str]) -> int | None:
@@ -105,7 +146,7 @@ def extract_choice(response: str, options: Sequence[str]) -> int | None:
     text = _plain(response)
     if not text:
         return None
-    shown = [_plain(option).casefold() for option in options]
+    shown = [_folded(_plain(option)) for option in options]
     if alone := _patterns(len(options))[2].fullmatch(text):
         return LETTERS.index(alone["letter"].upper())
     if (same := _equal(text, shown)) is not None:
@@ -117,14 +158,23 @@ def extract_choice(response: str, options: Sequence[str]) -> int | None:
     return first if first is not None else _stated_text(text, shown)
 
 
+def _folded(text: str) -> str:
+    """Return the text in lower case, with digits in place of number words."""
+    return _NUMBER_WORD.sub(lambda found: str(_NUMBER_WORDS.index(found[0])), text.casefold())
+
+
 def _plain(response: str) -> str:
-    text = answering_part(response)
-    if len(text) > 2 * _MOST_CHARS:
-        text = f"{text[:_MOST_CHARS]}\n…\n{text[-_MOST_CHARS:]}"
-    text = unicodedata.normalize("NFKC", _TAG.sub("\n", text)).translate(_QUOTES)
+    text = _shortened(before_next_question(answering_part(response)))
+    text = _shortened(unicodedata.normalize("NFKC", _TAG.sub("\n", text)).translate(_QUOTES))
     text = _BOXED.sub(r"\nThe answer is: \1\n", text)
     lines = (" ".join(line.split()) for line in _MARKUP.sub("", text).splitlines())
     return "\n".join(filter(None, lines))
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= 2 * _MOST_CHARS:
+        return text
+    return f"{text[:_MOST_CHARS]}\n…\n{text[-_MOST_CHARS:]}"
 
 
 @lru_cache(maxsize=32)
@@ -136,7 +186,9 @@ def _patterns(count: int) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[
     bracketed = rf"[(\[{{\"'](?P<%s>[{letters}])[)\]}}\"']"
     delimited = rf"(?P<%s>[{letters}])(?=\s*(?:[):;!?\n]|[.,](?!\w)|\Z)|\s(?:\(|[-–—]\s|{_WHY}))"
     rejected = (
-        rf"(?!\s(?:is|seems|looks|was)\s(?:{_NOT}|less|un\w+|wrong|incorrect|out)\b"
+        r"(?!\s(?:is|seems|looks|was|will|would|can|could|might|may|has|does|did)\b"
+        rf"(?:\s\w+){{0,2}}?\s(?:{_NOT}|less|un\w+|{_UNLIKELY}|fail|out|excluded|rejected)\b"
+        r"|\s\w+n't\b|\s(?:could|might|may)\b"
         r"|\s(?:(?:ist|est|es)\s(?:nicht|un\w+|fal\w+|fau\w+|im\w+|peu)|n'est|no\ses)\b)"
     )
     upper = letters.replace("A", "").replace("I", "")
@@ -144,17 +196,27 @@ def _patterns(count: int) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[
     bare = rf"(?-i:(?P<%s>[{upper}])){ends}{rejected}" if upper else r"(?P<%s>(?!))"
     one = "|".join(form % f"l{n}" for n, form in enumerate((bracketed, delimited, bare)))
     before = rf"{_STATES}(?:{one})"
-    starts = rf"(?:\A|(?<=\n)|(?<=[.,;:!?]\s)|\b(?:that|so|and|think|{_NAMED})\s)"
+    starts = (
+        rf"(?:\A|(?<=\n)|(?<=[.,;:!?]\s)|\b(?:that|so|and|think|therefore|hence|thus|{_NAMED})\s)"
+    )
     likely = rf"{starts}(?:{_NAMED}\s)?\(?(?-i:(?P<l3>[{letters}]))\)?[.,]?\s{_BEST}"
     alone_before = rf"(?<!\n[{letters}]\n)(?<!\A[{letters}]\n)"  # a list of letters is no answer
     last = (
         rf"(?<=\n){alone_before}[(\[\"']?(?:{_NAMED}[\s:]+)?\(?(?P<l4>[{letters}])[)\]\"']?[.!]?\Z"
     )
     leading = rf"[(\[\"']?(?:{_NAMED}\s)?\(?(?P<letter>[{letters}])"
-    follows = rf"(?:[)\]\"']+[.:,;]?|[.:;](?!\w))(?:\s|\Z)|,?\s{_WHY}|\s(?:[-–—]\s|\()|\n|\Z"
-    alone = rf"[\W_]*(?:the\s)?(?:{_NAMED}[\s:]+)?[\W_]*(?P<letter>[{letters}])[\W_]*"
+    follows = (
+        rf"(?:[)\]\"']+[.:,;]?|[.:;](?!\w|\s(?-i:[A-Z])[.]))(?:\s|\Z)|,?\s{_WHY}|\s(?:[-–—]\s|\()"
+    )
+    follows += rf"|\n|\Z|,?\s(?:not|over|rather\sthan|instead\sof)\s\(?[{letters}]\)?[.!]?\Z"
+    concluded = (
+        rf"{_CONCLUDES}(?:it's\s)?[(\"']?(?:{_NAMED}\s)?\(?(?-i:(?P<l5>[{letters}]))[)\"']?[.!]?(?=\n|\Z)"
+        rf"|(?<=[.!]\s)(?<!\b[{letters}][.!]\s)\(?(?-i:(?P<l6>[{letters}]))\)?[.!]?\Z"
+        rf"|{_EAST_ASIAN[0]}(?P<l7>[{letters}]){_EAST_ASIAN[1]}"
+    )
+    alone = rf"[\W_]*(?:the\s)?(?:{_NAMED}[\s:]+)?[\W_]*(?P<letter>[{letters}])[^\w?+]*"
     return (
-        re.compile(f"{before}|{likely}|{last}", re.IGNORECASE),
+        re.compile(f"{before}|{likely}|{last}|{concluded}", re.IGNORECASE),
         re.compile(rf"^{leading}(?:{follows})", re.IGNORECASE | re.MULTILINE),
         re.compile(alone, re.IGNORECASE),
     )
@@ -163,26 +225,37 @@ def _patterns(count: int) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[
 def _last_stated(text: str, shown: Sequence[str]) -> tuple[int | None, bool]:
     """Return the last stated option or None, and False if the statement has several letters."""
     choice, is_clear, count = None, True, len(shown)
-    more = re.compile(rf"[)\"'\]]?\s*(?:,|/|&|\bor\b|\band\b)\s*[(\"]?[{LETTERS[:count]}]\b(?!')")
     for found in _patterns(count)[0].finditer(text):
-        if not _is_meant(text, found):
-            continue
         name = found.lastgroup or ""
-        is_clear = more.match(text, found.end(name)) is None
+        if not _is_meant(text, found, found.start(name if name == "l3" else 0)):
+            continue
+        is_clear = _is_single(text, found.end(name), count)
         choice = _option_at(text, found.start(name), shown) if is_clear else None
     return choice, is_clear
 
 
-def _is_meant(text: str, found: re.Match[str]) -> bool:
+def _is_single(text: str, end: int, count: int) -> bool:
+    """Return True if no other letter, condition or question mark follows a letter's ``end``."""
+    letters = LETTERS[:count]
+    lower = letters.lower().replace("a", "").replace("i", "")
+    link = rf"[,;/&(]|[-–—.]\s|{_OR}|\b(?:and|o|of|e|y|et|und|en|и|maybe|perhaps)\b"
+    others = (
+        rf"[)\"'\]]*(?:[\s,;(]*{_OR}|\?|\s(?:only\s)?(?:if|unless)\b"
+        rf"|\s*(?:(?:{link})\s*)+[(\"]?(?:[{letters}]\b(?!'|\s\w)|[{lower or '+'}]\b))"
+    )
+    return re.compile(others).match(text, end) is None
+
+
+def _is_meant(text: str, found: re.Match[str], start: int) -> bool:
     """Return True if a statement is not doubted, conditional, or about another rank."""
-    before = text[max(0, found.start() - _LOOKED_BACK) : found.start()]
+    before = text[max(0, start - _LOOKED_BACK) : start]
     is_noun = _NOUN.match(found.group()) is not None
     return not _DOUBTED.search(before) and not (is_noun and _LESSER.search(before))
 
 
 def _option_at(text: str, start: int, shown: Sequence[str]) -> int:
     """Return the index of the option whose text, or else whose letter, stands at ``start``."""
-    rest = text[start : start + _MOST_CHARS].casefold()
+    rest = _folded(text[start : start + _MOST_CHARS])
     same = [
         index
         for index, option in enumerate(shown)
@@ -198,26 +271,39 @@ def _leading(text: str, shown: Sequence[str]) -> int | None:
     first = pattern.match(text)
     if first is None or len({found["letter"].upper() for found in pattern.finditer(text)}) > 1:
         return None
-    shares = re.findall(rf"\b([{letters}])\b[\s(:=–-]*\d", text.splitlines()[0])
-    return None if len(set(shares)) > 1 else _option_at(text, first.start("letter"), shown)
+    shares = re.findall(rf"\b([{letters}])\b(?:[\s(:=–-]*\d|[.)]\s)", text.splitlines()[0])
+    start = first.start("letter")
+    if not _is_single(text, start + 1, len(shown)):
+        return None
+    named = LETTERS.index(text[start].upper())
+    rest = text[start + 1 :].lstrip(" ).:;-–—\"'],")
+    if _DENIED.match(rest) and not _folded(rest[:_MOST_CHARS]).startswith(shown[named]):
+        return None
+    return None if len(set(shares)) > 1 else _option_at(text, start, shown)
 
 
 def _equal(text: str, shown: Sequence[str]) -> int | None:
-    said = text.casefold().strip(" .!\"'()[]")
+    said = _folded(text).strip(" .!\"'()[]")
     same = [index for index, option in enumerate(shown) if option.strip(" .!\"'()[]") == said]
     return same[0] if len(same) == 1 else None
 
 
 def _stated_text(text: str, shown: Sequence[str]) -> int | None:
-    ends = rf"(?=\s*(?:[.;:!)\"'\n](?!\w)|\Z)|,?\s{_WHY})"
+    ends = rf"(?=\s*(?:[.;:!)\"'](?!\w)|\n|\Z)|,?\s{_WHY})"
     # Try the longest option first, because its text may begin with another option's text.
     order = sorted(range(len(shown)), key=lambda index: -len(shown[index]))
     clear = [index for index in order if shown[index] and shown.count(shown[index]) == 1]
-    texts = "|".join(f"(?P<o{index}>{re.escape(shown[index])})" for index in clear)
+    # "1. It rains" is an item of a list.
+    forms = [re.escape(shown[n]) + r"(?![.)]\s\w)" * shown[n].isdecimal() for n in clear]
+    texts = "|".join(f"(?P<o{index}>{form})" for index, form in zip(clear, forms, strict=True))
     if not texts:
         return None
-    pattern = re.compile(rf"(?:{_STATES}|\A[\"']?|(?<=\n))(?:{texts}){ends}", re.IGNORECASE)
-    said = text.casefold()
-    found = [match.lastgroup for match in pattern.finditer(said) if _is_meant(said, match)]
-    names = {name for name in found if name}
+    sentence = r"(?P<sentence>(?<!\b\w[.]\s)(?<=[.!]\s))"
+    begins = rf"(?:(?P<stated>{_STATES})|\A[\"']?|(?<=\n)|{sentence})"
+    said = _folded(text)
+    every = re.compile(rf"{begins}(?:{texts}){ends}", re.IGNORECASE).finditer(said)
+    found = [match for match in every if _is_meant(said, match, match.start())]
+    if any(match["stated"] for match in found):
+        found = [match for match in found if match["sentence"] is None]
+    names = {match.lastgroup or "" for match in found}
     return int(names.pop()[1:]) if len(names) == 1 else None

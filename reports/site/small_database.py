@@ -17,15 +17,16 @@ from core.storage.store import Store
 from reports.export_figures import exported_views
 from reports.site.build import MEMORY, SMALL_DATABASE
 from warehouse.database.lake import quoted
+from warehouse.database.statements import OFFLINE, Config
 from warehouse.read.query import local_snapshot
 
 STORAGE = "v1.4.0"
 _TABLES = ("models", "sources", "protocols")
 
 
-def _config(spill: str) -> dict[str, str | bool | int | float | list[str]]:
+def _config(spill: str) -> Config:
     # Without a folder of its own, DuckDB would write to .tmp of the current directory.
-    return {"memory_limit": MEMORY, "temp_directory": spill}
+    return {**OFFLINE, "memory_limit": MEMORY, "temp_directory": spill}
 
 
 def write_small_database(settings: Settings) -> str:

@@ -51,6 +51,25 @@ def test_protocols_can_be_chosen_in_the_form() -> None:
     assert choices == [each.name for each in list_protocols()]
 
 
+@pytest.mark.parametrize(
+    ("deployment", "given"),
+    [
+        ("monthly/monthly", {"month": "2024-13"}),
+        ("backfill/backfill", {"first": "2024-01", "last": "2024-3"}),
+        ("score/score", {"model": "gpt2", "first": "last month"}),
+        ("crawl/arxiv", {"source": "arxiv", "first": "2024-01c"}),
+        ("forecast/forecast", {"first": "2024-01a"}),
+        ("forecast/forecast", {"protocol": "nope"}),
+    ],
+)
+def test_a_form_refuses_what_is_no_month_or_protocol(
+    deployment: str, given: dict[str, str]
+) -> None:
+    [chosen] = [each for each in DEPLOYMENTS if each.full_name == deployment]
+    with pytest.raises(ValidationError):
+        validate(given, chosen.fields()["parameter_openapi_schema"], raise_on_error=True)
+
+
 def test_every_source_has_a_deployment_without_being_named() -> None:
     named = [d.parameters["source"] for d in DEPLOYMENTS if d.flow == "crawl"]
     assert named == list_sources()

@@ -30,6 +30,9 @@ NUMBERS: list[tuple[int | None, int | None, list[str]]] = [
     (7, 7, [
         "The answer is 7.\n\nHuman: and now?\n\nThe answer is 8.",
         "The answer is 7<|im_end|>\n<|im_start|>user\nThe answer is 9.",
+        "The answer is 7\n\nQuestion: 4 + 5?\nThe answer is 9", "7\n\nProblem 2: 4 + 5?\nAnswer: 9",
+        "The answer is 7\n\nHere is a puzzle, \"Sum\".\n\nThe answer is 9",
+        "Let me see.\n\n**Question:** 3 + 4?\n\nThe answer is 7",
         "The answer is 7</s>[INST] The answer is 9", "The answer is 7\nUser: The answer is 9",
         "The answer is 7<end_of_turn>\n<start_of_turn>user\nThe answer is 9."]),
     (None, 7, [

@@ -25,7 +25,7 @@ from botocore.exceptions import BotoCoreError  # type: ignore[import-untyped]
 from core.errors import UsageError, WarehouseError
 from core.settings import LAKE_PREFIX, Settings
 from core.storage.object_store import used_options
-from warehouse.database.statements import explain_database_errors
+from warehouse.database.statements import OFFLINE, explain_database_errors
 
 EXTENSIONS = ("ducklake", "postgres_scanner", "httpfs")
 
@@ -36,7 +36,6 @@ def load_extensions(connection: duckdb.DuckDBPyConnection, *names: str) -> None:
     Raises:
         WarehouseError: an extension is missing, or is built for another version of DuckDB.
     """
-    # By default, DuckDB downloads a missing extension, also when a later statement needs it.
     connection.execute("set autoinstall_known_extensions = false")
     connection.execute("set autoload_known_extensions = false")
     for name in names:
@@ -87,13 +86,8 @@ def connect_lake(settings: Settings, read_only: bool = False) -> duckdb.DuckDBPy
     folder = f"{settings.home}/{FOLDER}/"
     if not settings.is_local and not folder.startswith("s3://"):
         raise UsageError(f"a lake cannot be at {folder}: TIDEMARK_HOME has to be a folder or s3://")
-    connection = duckdb.connect(
-        config={
-            "temp_directory": str(settings.scratch / "duckdb-temporary"),
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-        }
-    )
+    temporary = str(settings.scratch / "duckdb-temporary")
+    connection = duckdb.connect(config={**OFFLINE, "temp_directory": temporary})
     try:
         load_extensions(connection, *EXTENSIONS)
         if not settings.is_local:
@@ -108,6 +102,14 @@ def connect_lake(settings: Settings, read_only: bool = False) -> duckdb.DuckDBPy
         connection.close()
         raise
     return connection
+
+
+def try_lake(settings: Settings) -> None:
+    """Load the extensions, and connect to the server; raise WarehouseError if that fails."""
+    with contextlib.closing(duckdb.connect(config=OFFLINE)) as connection:
+        load_extensions(connection, *EXTENSIONS)
+    with contextlib.closing(Turns(server_address(settings))) as turns, turns.take(()):
+        pass
 
 
 def is_lake(connection: duckdb.DuckDBPyConnection) -> bool:
@@ -204,7 +206,7 @@ class Turns:
     def _connect(self, address: str) -> duckdb.DuckDBPyConnection:
         """Return the connection for locks; its transactions are separate from those of landing."""
         if self._connection is None:
-            connection = duckdb.connect()
+            connection = duckdb.connect(config=OFFLINE)
             load_extensions(connection, "postgres_scanner")
             connection.execute(f"attach {quoted(address)} as turns (type postgres, read_only)")
             self._connection = connection

@@ -13,6 +13,9 @@ import pyarrow as pa
 from core.errors import DiskFull, WarehouseError
 from warehouse.database.schema import qualify, read_sql
 
+Config = dict[str, str | bool | int | float | list[str]]
+# By default, DuckDB downloads an extension that a statement needs.
+OFFLINE: Config = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
 # The two forms of a password in a libpq connection string: in a URI, or as password=value.
 _PASSWORDS = re.compile(
     r"""(?P<before>://[^:@/\s]*:|\b\w*password\s*=\s*)

@@ -34,7 +34,7 @@ from warehouse.database.lake import (
 from warehouse.database.lock import become_writer, is_writer, require_writer
 from warehouse.database.objects import create_objects
 from warehouse.database.schema import ESTIMATES, SNAPSHOT, qualify
-from warehouse.database.statements import explain_database_errors
+from warehouse.database.statements import OFFLINE, Config, explain_database_errors
 
 # DuckDB 1.5 and later can open files of this storage version.
 STORAGE_VERSION = "v1.5.0"
@@ -205,11 +205,10 @@ def _remove_database(path: Path) -> None:
 
 def connect_file(path: Path, settings: Settings) -> duckdb.DuckDBPyConnection:
     """Open a database file and create missing tables and views."""
-    config: dict[str, str | bool | int | float | list[str]] = {
+    config: Config = {
+        **OFFLINE,
         "storage_compatibility_version": STORAGE_VERSION,
         "temp_directory": str(settings.scratch / "duckdb-temporary"),
-        "autoinstall_known_extensions": False,
-        "autoload_known_extensions": False,
     }
     with explain_database_errors(f"open {path}"):
         connection = duckdb.connect(str(path), config=config)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.json as pa_json
 
 from core.errors import MalformedInput, SchemaMismatch
-from warehouse.database.statements import Statements
+from warehouse.database.statements import OFFLINE, Statements
 from warehouse.land.text_table import TextTable, read_text_table
 
 _ANSWERS = ("model", "Release Date", "Question", "Start Time", "End Time", "Acc")
@@ -47,7 +47,7 @@ def read_freshbench(path: Path, questions: Path, options_by_text: bool) -> TextT
     """
     answers = read_text_table(path, _ANSWERS, ("Right Possibility",))
     asked = _read_questions(questions)
-    with duckdb.connect() as connection:
+    with duckdb.connect(config=OFFLINE) as connection:
         connection.register("freshbench_answers", answers.rows)
         connection.register("freshbench_questions", asked)
         statements = Statements(connection)

@@ -14,14 +14,11 @@ from core.errors import UsageError, WarehouseError
 from core.settings import Settings
 from core.storage.store import Store
 from warehouse.database.schema import SNAPSHOT
+from warehouse.database.statements import OFFLINE, Config
 
 # Sandbox for untrusted SQL, which can read only the database file. SQL cannot write, read other
 # files or Python variables, use the network, or change settings.
-_LOCKED_DOWN: dict[str, str | bool | int | float | list[str]] = {
-    "autoinstall_known_extensions": False,
-    "autoload_known_extensions": False,
-    "python_enable_replacements": False,
-}
+_LOCKED_DOWN: Config = {**OFFLINE, "python_enable_replacements": False}
 # An instance of its own for every connection. With ``duckdb.connect(path)``, a process has one
 # instance a path: its second connection would read a snapshot that has been replaced since, and
 # would fail if its configuration were another one.

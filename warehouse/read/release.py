@@ -36,7 +36,7 @@ from core.month import Month, require_complete
 from core.settings import Settings
 from core.storage.store import Store, explain_disk_errors, sha256_of_file
 from warehouse.database.schema import SCHEMA_VERSION, SNAPSHOT, list_checks, read_sql
-from warehouse.database.statements import explain_database_errors
+from warehouse.database.statements import OFFLINE, Config, explain_database_errors
 from warehouse.database.writer import STORAGE_VERSION, locked, transaction
 from warehouse.estimates.estimate import estimate
 from warehouse.land.landed import read_rows, scored_cells
@@ -209,7 +209,8 @@ def _refuse_absent(database: Path, month: Month) -> None:
 
 def _trim(database: Path, month: Month) -> None:
     """Delete rows of later months and of names without other rows; fit the panels again."""
-    config: dict[str, str | bool | int | float | list[str]] = {
+    config: Config = {
+        **OFFLINE,
         "storage_compatibility_version": STORAGE_VERSION,
         "enable_external_access": False,
     }

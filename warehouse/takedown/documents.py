@@ -28,7 +28,7 @@ from core.settings import Settings
 from core.storage.store import Store, explain_disk_errors, replace_durably, sha256_of_file
 from warehouse.database.lake import LAKE, Turns, is_lake, quoted
 from warehouse.database.schema import SNAPSHOT, find_schema, list_tables, qualify, read_sql
-from warehouse.database.statements import Statements, explain_database_errors
+from warehouse.database.statements import OFFLINE, Statements, explain_database_errors
 from warehouse.database.writer import (
     commit,
     connect_file,
@@ -120,7 +120,10 @@ def has_rows(path: Path, tombstones: Sequence[Tombstone]) -> bool:
 
     The file may have a former schema version.
     """
-    with explain_database_errors(f"read {path}"), duckdb.connect(str(path), read_only=True) as it:
+    with (
+        explain_database_errors(f"read {path}"),
+        duckdb.connect(str(path), read_only=True, config=OFFLINE) as it,
+    ):
         schema = find_schema(it, "duplicate_of")
         # Databases with schema version 1 or 2 may lack table ``duplicate_of``.
         none = pa.table({name: pa.array([], pa.string()) for name in _DUPLICATES})
@@ -145,7 +148,10 @@ def rewrite(path: Path, settings: Settings) -> None:
     with _copying_in(path.parent) as folder:
         new = folder / path.name
         connect_file(new, settings).close()
-        with explain_database_errors(f"rewrite {path}"), duckdb.connect(str(new)) as connection:
+        with (
+            explain_database_errors(f"rewrite {path}"),
+            duckdb.connect(str(new), config=OFFLINE) as connection,
+        ):
             connection.execute(f"attach {quoted(str(path))} as former (read_only)")
             with transaction(connection, f"rewrite {path}"):
                 for table in map(qualify, list_tables()):

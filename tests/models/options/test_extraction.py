@@ -45,6 +45,21 @@ def chosen(response: str, options: tuple[str, ...] = OPTIONS) -> str | None:
             "La bonne réponse est la B", "La réponse est donc B.", "Je choisis B", "Je dirais B.",
             "Die richtige Antwort lautet B.", "Ich wähle B", "Ich denke, B", "Elijo B",
             "La respuesta correcta es la opción B", "La risposta corretta è la B",
+            "Ответ: B", "Правильный ответ — B.", "Я выбираю B", "Het juiste antwoord is B.",
+            "Ik kies B", "Odpowiedź: B", "答案是B", "正确答案是（B）。", "我选择B", "答えはBです",
+            "정답은 B입니다.", "Sure! B", "So, B.", "Therefore, B", "Definitely B", "Must be B",
+            "Almost certainly B.", "My answer is therefore B.", "B it is.", "B is the answer.",
+            "B would be my pick.", "Since A is unlikely, B", "Given that A is impossible, B.",
+            "A is unlikely. B.", "Because A has been ruled out, B is the answer", "Ans: B",
+            "B, not A", "B rather than A", "Not A but B.", "I think B will happen",
+            "* The bill stalled.\n* So B.", "A: unlikely\nB: likely\n\nFinal: B",
+            "B\nConfidence: 70%", "Answer: B\nConfidence: 70%\nAlternative: C",
+            " B\n\nQuestion: Will it rain?\nOutcomes:\nA. Yes\nB. No\nAnswer: A",
+            " B. No\n\nThis question was asked on 2024-01-01.\n\nQuestion: X?\nAnswer: A",
+            "B\n\n**Question 2:** Will it rain?\n**Answer:** A", "B\r\n\r\n## Question\r\nX?\r\nA",
+            "B<|start_header_id|>user<|end_header_id|>\n\nA", "B<｜User｜>The answer is A",
+            "Question: Will it pass?\nAnswer: B", "B\nAssistant: The answer is A",
+            "Here is my analysis:\n\n**Question:** Will it pass?\n\n**Answer:** B",
         ]),
         (OPTIONS, "C", [
             "I think C", "I think C.", "I would choose C", "I'd go with option C.",
@@ -95,7 +110,7 @@ def chosen(response: str, options: tuple[str, ...] = OPTIONS) -> str | None:
             "I doubt that the answer is B", "I don't think that the answer is B.",
             "I don't think it is B.", "It is unlikely that the answer is B",
             "The answer is unlikely to be B", "Whether the answer is A is hard to say.",
-            "I do not think it's No.", "It's no surprise.",
+            "I do not think it's No.", "It's no surprise.", "Yes. No.", "Yes\nNo", "A. Yes B. No",
         ]),
         (YES_NO, "B", [
             "B (70%)", "There is no doubt that the answer is B",
@@ -131,6 +146,17 @@ def test_the_letter_that_is_chosen(
         "No, I can't say.", "Yes or no, that is the question", "- A\n- B", "- A. Yes\n- B. No",
         "Ich denke, C ist falsch", "La réponse n'est pas B", "No creo que es B",
         "A is not impossible; so B", "A isn't unlikely, so B", "If forced to choose, B or C",
+        "La risposta non è B", "La respuesta no es B", "Het antwoord is niet B", "Ответ: A или B",
+        "Ответ не B", "答案不是B", "答案是A或B", "如果答案是B", "答案是B吗？",
+        "答えはBではありません", "정답은 B가 아닙니다",
+        "Si la réponse est B, tant pis", "Wenn die Antwort B ist", "La réponse est A ou B", "B?",
+        "The answer is B? Hmm.", "B: unlikely", "B) Unlikely.", "B+", "D. J. Trump", "A. B.",
+        "The answer could be B, but it could also be C.", "The answer is B, or maybe C.",
+        "The answer is B (or C)", "The answer is B - C", "The answer is b or c", "B (or C)",
+        "The answer is B only if it rains", "I think B will not happen", "I used to think B.",
+        "I was going to say B", "Some say the answer is B.", "The crowd's answer is B", "Not B",
+        "It is unlikely that B is the answer.", "Not my choice: B", "Definitely not B", "So B?",
+        "I cannot say.\n\nQuestion: Will it rain?\nAnswer: A", "Answer:\n\nQuestion: X?\nAnswer: A",
     ],
 )  # fmt: skip
 def test_what_is_no_choice_is_not_made_one(response: str) -> None:
@@ -148,6 +174,13 @@ def test_what_is_no_choice_is_not_made_one(response: str) -> None:
         ("The answer is B. Obama.", ("B. Obama", "J. McCain", "R. Paul"), "A"),
         ("B. Obama, because of the polls", ("B. Obama", "J. McCain", "R. Paul"), "A"),
         ("The answer is B.", ("B. Obama", "J. McCain", "R. Paul"), "B"),
+        ("three", ("1", "2", "3"), "C"),
+        ("The answer is three.", ("1", "2", "3"), "C"),
+        ("3", ("One", "Two", "Three"), "C"),
+        ("Two or more.", ("0", "1", "2 or more"), "C"),
+        ("thirty", ("1", "2", "3"), None),
+        ("1. The bill has stalled.", ("0", "1", "2"), None),
+        ("B. Unlikely", ("Likely", "Unlikely"), "B"),
         ("I pick Team B.", ("Team B", "Team A"), "A"),
         ("The answer is B", ("Team B", "Team A"), "B"),
     ],
@@ -173,3 +206,5 @@ def test_a_long_response_is_read_in_no_time() -> None:
     assert chosen("<think>" * 20_000) is None
     assert chosen("I think the the the " * 20_000 + "\nB") == "B"
     assert chosen("answer " * 100_000 + "is B") == "B"
+    assert chosen(" \nQuestion:" * 100_000) is None
+    assert chosen("B" + "\ufdfa" * 100_000) is None  # each is 18 letters in the form NFKC
