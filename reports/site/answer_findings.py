@@ -79,12 +79,15 @@ def crowd_finding(rows: Sequence[Row]) -> str:
     )
 
 
-def puzzle_finding(rows: Sequence[Row]) -> str:
-    """Return whether a model solves puzzles on inputs that it did not write, however asked."""
-    whole = [row for row in rows if row["level"] == "all" and row["score_low"] is not None]
+def puzzle_finding(rows: Sequence[Row], num_models: int) -> str:
+    """Return whether a model solves puzzles on inputs that it did not write, however asked.
+
+    Bonferroni's correction is over the models with a score.
+    """
+    whole = [row for row in rows if row["level"] == "all" and row["p_value"] is not None]
     if not whole:
         return "Puzzles: no level is complete yet"
-    is_above = all(row["score_low"] > 0 for row in whole)
+    is_above = all(r["score_low"] > 0 and r["p_value"] * num_models <= MAX_Q for r in whole)
     return "Generalises to inputs of others" if is_above else "Generalisation is not shown"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property, wraps
 from importlib.resources import files
@@ -19,6 +18,7 @@ from core.month import Month
 from core.storage.store import Store
 from reports.site.collected import read_outcomes
 from reports.site.figure import Figure, Value, literal, slug
+from reports.site.shared import Shared
 from warehouse.read.query import run_statement
 
 
@@ -52,12 +52,8 @@ class Site:
     _parts: dict[tuple[str, str], dict[str, pl.DataFrame]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Compute the views once that several figures read; the copies have the same names."""
-        for view in _SHARED:
-            # A temporary table is found before the view of the same name. Without it, each figure
-            # of the view says that it cannot be read.
-            with suppress(duckdb.Error):
-                self.connection.execute(f"create temp table {view} as from main.{view}")
+        """Prepare to compute views once."""
+        self._shared = Shared(self.connection, _SHARED)
 
     def make(self, *makers: Callable[[Site], Figure | None]) -> list[Figure]:
         """Return the figures that there are; one that cannot be read is noted in ``failures``."""
@@ -93,11 +89,32 @@ class Site:
         Raises:
             UsageError: the snapshot lacks a view or column; publish it again.
         """
-        sql = _PARAMETER.sub(lambda match: literal(values[match[1]]), _read_query(name))
+        text = _read_query(name)
+        sql, run = (
+            _PARAMETER.sub(lambda match: literal(values[match[1]]), each)
+            for each in (text, self._shared.prepared(text))
+        )
         if sql not in self._results:
-            reader = run_statement(self.connection, sql)
+            reader = run_statement(self.connection, run)
             self._results[sql] = pl.DataFrame(pl.from_arrow(reader.read_all()))
         return sql, self._results[sql]
+
+    def formulas(self, sql: str) -> dict[str, str]:
+        """Return what columns of the views that a query names are, as the snapshot describes them.
+
+        A macro over a window (``headline_shown_at``) has the columns of its view.
+        """
+        described: dict[str, str] = {}
+        for name in reversed(re.findall(r"\w+", sql)):
+            described |= self._descriptions.get(_ENDING.sub("", name), {})
+        return described
+
+    @cached_property
+    def _descriptions(self) -> dict[str, dict[str, str]]:
+        views: dict[str, dict[str, str]] = {}
+        for name, column, text in self.query("descriptions")[1].rows():
+            views.setdefault(name, {})[column] = text
+        return views
 
     def part(self, name: str, key: str, value: str, **values: Value) -> tuple[str, pl.DataFrame]:
         """Return the rows of a query in which column ``key`` has a value, and their statement.
@@ -172,8 +189,11 @@ class Site:
         return f"sources/{slug(name)}.html" if name in self.sources else None
 
 
-# Views that take seconds, and that several queries read.
-_SHARED = ("model_difference",)
+# Views that take long, and that are read several times.
+_SHARED = (
+    "compared_cells", "decay_cells", "model_difference", "replicate_scales", "slope_cells",
+    "slope_month_errors",
+)  # fmt: skip
 
 
 def of_name(
@@ -184,6 +204,7 @@ def of_name(
 
 
 _PARAMETER = re.compile(r"\$(\w+)")
+_ENDING = re.compile(r"(_shown)?_at$")
 
 
 @cache

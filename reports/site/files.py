@@ -46,13 +46,14 @@ def drawing_files(name: str, drawing: Drawing) -> Iterator[tuple[str, bytes]]:
 
 def metadata(figure: Figure, site: Site) -> dict[str, object]:
     """Return what a figure is: title, columns with units, number of rows, window, provenance."""
-    facts = site.facts
+    facts, formulas = site.facts, site.formulas(figure.sql)
     return {
         "name": figure.name,
         "title": figure.title,
         "about": figure.about,
         "num_rows": figure.rows.height,
         "columns": [_described(column) for column in figure.columns if column.draw is None],
+        "formulas": {name: formulas[name] for name in figure.rows.columns if name in formulas},
         "sql": figure.sql,
         **site.measured,
         "licence": LICENCE,

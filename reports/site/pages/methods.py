@@ -19,15 +19,19 @@ PATHS = (NAVIGATION[0],)
 
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page of methods."""
-    figures = site.make(_simulations, _canaries, _resolution)
+    figures = site.make(_simulations, _peers, _canaries, _resolution)
     protocols = site.query("methods_protocols")[1].to_dicts()
     yield Page("methods.html", "Methods", "methods.html.j2", figures, {"protocols": protocols})
 
 
+def recorded(name: str) -> str:
+    """Return the rows of ``data/<name>.csv`` as JSON."""
+    file = files("reports.site").joinpath("data", f"{name}.csv")
+    return json.dumps(list(csv.DictReader(file.read_text(encoding="utf-8").splitlines())))
+
+
 def _simulations(site: Site) -> Figure:
-    file = files("reports.site").joinpath("data", "simulations.csv")
-    shares = json.dumps(list(csv.DictReader(file.read_text(encoding="utf-8").splitlines())))
-    sql, rows = site.query("methods_simulations", shares=shares)
+    sql, rows = site.query("methods_simulations", shares=recorded("simulations"))
     columns = [
         Column("figure", "view and figure"),
         Column("truth", "what is counted"),
@@ -76,6 +80,25 @@ def _coverage_chart() -> dict[str, Any]:
         "resolve": {"scale": {"y": "independent"}},
         "spec": {"width": 420, "height": {"step": 17}, "layer": layers},
     }  # fmt: skip
+
+
+def _peers(site: Site) -> Figure:
+    sql, rows = site.query("methods_peers", runs=recorded("peers"))
+    columns = [
+        Column("peer", "code of"),
+        Column("version", "version"),
+        Column("setting", "run as"),
+        Column("protocol", "protocol here"),
+        Column("num_documents", "documents", "d"),
+        Column("difference", "difference", ".1e", unit="of the loss"),
+    ]
+    about = (
+        "Each code was run on the same documents under the same small model, in float32 on a CPU. "
+        "Difference: of summed losses; of the worst document where the code gives each document's."
+    )
+    num, part = rows["peer"].n_unique(), 1e-6 / max(rows["difference"])
+    title = f"Losses agree with the code of {num} other evaluations to 1 part in {part:.0f} million"
+    return Figure("methods-peers", title, about, sql, rows, columns)
 
 
 def _canaries(site: Site) -> Figure | None:

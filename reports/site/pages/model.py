@@ -147,7 +147,8 @@ def _puzzles(site: Site, name: str) -> Figure | None:
         Column("protocol", "asked as"),
     ]
     about = "Puzzles on inputs that the model wrote itself, and on others of the same shape."
-    title = puzzle_finding(rows.to_dicts())
+    num_models = site.query("model_puzzles")[1].drop_nulls("p_value")["model"].n_unique()
+    title = puzzle_finding(rows.to_dicts(), num_models)
     return Figure(f"model-{slug(name)}-puzzles", title, about, sql, rows, columns)
 
 

@@ -5,5 +5,5 @@ select
     data_type,
     comment
 from duckdb_columns()
-where schema_name = 'main' and not internal
+where schema_name = 'main' and not internal and database_name = current_database()
 order by table_name, column_index

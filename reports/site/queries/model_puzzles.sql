@@ -1,16 +1,25 @@
 -- Generalisation by level of complexity; the row without a level is over all levels.
+-- p_value: of a score of 0, by the interval's normal distribution.
 select
-    model,
-    protocol,
-    coalesce(cast(level as varchar), 'all') as level,
-    score,
-    score_low,
-    score_high,
-    id_accuracy,
-    ood_accuracy,
-    signed_gap,
-    num_puzzles,
-    num_expected
-from scylla_scores
-where ood_split = 'ood' and rules = 'strict'
-order by model, protocol, level
+    s.model,
+    s.protocol,
+    coalesce(cast(s.level as varchar), 'all') as level,
+    s.score,
+    s.score_low,
+    s.score_high,
+    2 * normal_tail(abs(f.score + f.score_bias) / nullif(f.score_error, 0)) as p_value,
+    s.id_accuracy,
+    s.ood_accuracy,
+    s.signed_gap,
+    s.num_puzzles,
+    s.num_expected
+from scylla_scores as s
+left join internal.scylla_level_figures as f
+    on
+        s.model = f.model
+        and s.protocol = f.protocol
+        and s.ood_split = f.ood_split
+        and s.rules = f.rules
+        and s.level is not distinct from f.level
+where s.ood_split = 'ood' and s.rules = 'strict'
+order by s.model, s.protocol, level

@@ -24,6 +24,7 @@ from core.settings import Settings
 from models.scoring.protocol import ScoringProtocol
 from models.scoring.protocols import UNCHEATABLE_STARTS, get_protocol
 from models.scoring.token_scorer import CausalLM
+from reports.site.pages import methods
 from tests.models.conftest import BatchOf, Plain
 
 GOLDEN = Path(__file__).parents[3] / ".." / "shared" / "data" / "golden"
@@ -157,6 +158,30 @@ def test_each_stream_agrees_with_the_peer(protocol, peer, run, scored):
         assert bits / found["num_bytes"] == pytest.approx(golden["bpb"], rel=1e-5)
         assert bits / 8 / found["num_bytes"] == pytest.approx(golden["ratio"], rel=1e-5)
     assert losses.group_by(["document_id", "chunk_index"]).aggregate([]).num_rows == len(losses)
+
+
+def _difference(losses: pa.Table, golden: dict[str, Any]) -> float:
+    """Return the relative difference of the loss, of the worst document if each is known."""
+    pairs = [(sums(losses), golden)]
+    if "per_doc" in golden:
+        documents = [losses.filter(pc.equal(losses["document_id"], f"d{i}")) for i in range(20)]
+        pairs = list(zip(map(sums, documents), golden["per_doc"], strict=True))
+    return max(abs(found["nll_nats"] / expected["nll"] - 1) for found, expected in pairs)
+
+
+@pytest.mark.long
+@needs_golden
+def test_the_recorded_agreement_is_what_is_measured(scored):
+    """The site shows the record: ``reports/site/data/peers.csv``."""
+    recorded = {
+        (row["protocol"], row["peer"], row["setting"]): float(row["difference"])
+        for row in json.loads(methods.recorded("peers"))
+    }
+    measured = {
+        case: _difference(scored(case[0]), golden_run(*case[1:]))
+        for case in DOCUMENT_RUNS + STREAM_RUNS
+    }
+    assert recorded == pytest.approx(measured, abs=1e-6)
 
 
 @pytest.mark.long

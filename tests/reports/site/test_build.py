@@ -100,6 +100,8 @@ def test_pages_are_light_and_say_what_they_are_made_of(root: Path) -> None:
 
 def test_metadata_has_units_and_provenance(root: Path) -> None:
     found = json.loads((root / "figures" / "board.metadata.json").read_text())
+    assert found["formulas"]["bits_per_byte"].startswith("unweighted mean over sources of the ")
+    assert "less that of other models" in found["formulas"]["adjusted_gap"]
     level = next(column for column in found["columns"] if column["name"] == "bits_per_byte")
     assert level["unit"] == "bits per byte"
     assert level["low"] == "bits_per_byte_low"

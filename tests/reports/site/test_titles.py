@@ -74,11 +74,6 @@ def _pairs(num: int, dice: np.random.Generator, has_effect: bool) -> list[Row]:
     return [{"p_value_adjusted": p} for p in _holm(_p_values(dice, num, has_effect))]
 
 
-def _interval(dice: np.random.Generator, has_effect: bool) -> tuple[float, float]:
-    middle = dice.standard_normal() + 5.0 * has_effect
-    return middle - 1.96, middle + 1.96
-
-
 def _last_months(num: int, dice: np.random.Generator, has_effect: bool) -> list[Row]:
     """The last month of each source."""
     p_values = _p_values(dice, num, has_effect)
@@ -110,9 +105,10 @@ def _titles_of_site(find: Callable[[Row, int], str]) -> Callable[[list[Row]], st
     return lambda rows: " | ".join(find(row, len(rows)) for row in rows)
 
 
-def _scores(dice: np.random.Generator, has_effect: bool) -> list[Row]:
-    ends = [_interval(dice, has_effect) for _ in range(3)]
-    return [{"level": "all", "score_low": low, "score_high": high} for low, high in ends]
+def _scores(num: int, dice: np.random.Generator, has_effect: bool) -> list[Row]:
+    p_values = _p_values(dice, num, has_effect)
+    return [{"level": "all", "score_low": dice.choice([-1, 1]) + 2 * has_effect, "p_value": p}
+            for p in p_values]  # fmt: skip
 
 
 def _valleys(num: int, dice: np.random.Generator, has_effect: bool) -> list[Row]:
@@ -147,7 +143,10 @@ CASES: dict[str, tuple[Callable[[list[Row]], str], str, World]] = {
     **{f"cutoffs of {n} models": (
         _titles_of_site(findings.cutoff_finding), "than the stated", partial(_cutoffs, n)
     ) for n in (1, 12)},
-    "puzzles of a model": (answers.puzzle_finding, "Generalises", _scores),
+    "puzzles of models": (
+        _titles_of_site(lambda row, num: answers.puzzle_finding([row], num)),
+        "Generalises", partial(_scores, 40),
+    ),
     "gap of puzzles": (answers.valley_finding, "are worse", partial(_valleys, 6)),
     "level of the gap": (answers.levels_finding, "largest", partial(_valleys, 6)),
     "bias over time": (answers.bias_finding, "are answered worse", partial(_biases, 6)),
