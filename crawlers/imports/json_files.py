@@ -52,7 +52,7 @@ def read_json_lines(file: DataFile, columns: Collection[str]) -> Rows:
             start, offset = offset, offset + len(line)
             if len(line) == limit and not line.endswith(b"\n"):
                 offset += _skip_line(stream)
-                detail = f"line {number}: {too_long(offset - start, file.max_bytes)}"
+                detail = f"{file.name}: line {number}: {too_long(offset - start, file.max_bytes)}"
                 yield Drop(f"{file.name}:{number}", "too_long", detail)
                 continue
             if number == 1:

@@ -107,7 +107,7 @@ def read_rows(file: DataFile, format_: str, columns: Collection[str]) -> Rows:
     reader = _SUFFIXES.get(suffix) if format_ == "auto" else FORMATS[format_]
     if reader is None:
         known = f"{suffix or 'no suffix'}; known: {', '.join(_SUFFIXES)}, each also {_PACKED}"
-        yield Drop(file.name, "unknown_format", _ADVICE.get(suffix, known))
+        yield Drop(file.name, "unknown_format", f"{file.name}: {_ADVICE.get(suffix, known)}")
         return
     try:
         yield from reader(file, columns)

@@ -78,6 +78,8 @@ class _Months:
         self._stack, self._source, self._options = stack, source, options
         self._columns = {name: options.columns.get(name, name) for name in FIELDS}
         self._months: dict[Period | None, _MonthRows] = {}
+        named = {*options.columns.values(), *options.dating.columns} - {self._columns["text"]}
+        self._missing, self._has_tables = named, False  # columns that no row of a table has so far
         self._unplaced = manifest.Ledger(source)  # drops that have no month
         self._first = ""  # the detail of the first of them
         self._num_pending = 0
@@ -91,6 +93,7 @@ class _Months:
         for row in read_rows(file, self._options.format, columns):
             found = row
             if not isinstance(found, Drop) and found.origin == "table":
+                self._missing, self._has_tables = self._missing - found.values.keys(), True
                 found = by_field(found, self._columns, self._options)
             if isinstance(found, Drop):
                 self._drop(found)
@@ -133,6 +136,9 @@ class _Months:
 
     def seal(self, store: Store, name: str, num_files: int) -> Outcome:
         """Seal the months in their order; the first one gets the drops without a month."""
+        if self._missing and self._has_tables:
+            missing = ", ".join(f"`{column}`" for column in sorted(self._missing))
+            raise UsageError(f"no row has a column {missing}, which your options name")
         if not self._months:
             dropped = self._unplaced.count(Drop) or 0
             why = f"nothing to keep (dropped: {dropped}){self._first}"

@@ -54,6 +54,16 @@ def test_a_folder_without_a_usable_page_says_why(tmp_path: Path, store: Store) -
         import_set([tmp_path], "quora", store, options_for_pages("quora"))
 
 
+@pytest.mark.parametrize("charset", ["cp1252", "utf-16", "shift_jis"])
+def test_pages_keep_their_characters(charset: str, tmp_path: Path, store: Store) -> None:
+    text = {"shift_jis": "\u6c34 "}.get(charset, "\u20ac ") + PROSE
+    head = f'<meta charset="{charset}"><meta name="date" content="2024-02-08">'
+    (tmp_path / "x.html").write_bytes(page(head, f"<main>{text}</main>").encode(charset))
+    [seal] = import_set([tmp_path], "bbc", store, options_for_pages("bbc")).seals
+    [table] = read_documents(store, seal)
+    assert table["text"].to_pylist() == [text.strip()]
+
+
 def test_deeply_nested_pages_end(tmp_path: Path, store: Store) -> None:
     nested = "<div>" * 20_000 + PROSE
     meta = '<meta name="date" content="2024-02-08">'
