@@ -43,7 +43,7 @@ def _refuse_constant(name: str) -> None:
 
 def read_json_lines(file: DataFile, columns: Collection[str]) -> Rows:
     """Yield the objects (or strings) of the lines; blank lines are ignored."""
-    limit, offset = longest(file), 0
+    decoder, limit, offset = _decoder(file), longest(file), 0
     with opened(file) as (stream, faults):
         for number in itertools.count(1):
             line = stream.readline(limit)
@@ -58,7 +58,7 @@ def read_json_lines(file: DataFile, columns: Collection[str]) -> Rows:
             if number == 1:
                 line = line.removeprefix(codecs.BOM_UTF8)
             if line.strip():
-                yield _json_row(file, line, number, start)
+                yield _json_row(file, decoder, line, number, start)
         yield from damage_of(file, faults)
 
 
@@ -71,10 +71,12 @@ def _skip_line(stream: IO[bytes]) -> int:
     return size
 
 
-def _json_row(file: DataFile, line: bytes, number: int, start: int) -> Row | Drop:
+def _json_row(
+    file: DataFile, decoder: json.JSONDecoder, line: bytes, number: int, start: int
+) -> Row | Drop:
     where = f"line {number} (byte {start})"
     try:
-        return _row(file, _decoder(file).decode(line.decode()), number, where)
+        return _row(file, decoder.decode(line.decode()), number, where)
     except UnicodeDecodeError as error:
         return file.damaged(number, f"{where}: {not_utf8(error, start)}")
     except (ValueError, RecursionError) as error:
