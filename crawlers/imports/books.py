@@ -21,7 +21,7 @@ from crawlers.text.cleaning import clean, too_long
 from crawlers.text.pages import MAX_CHARS, decode_page, read_page
 
 _MAX_PART = 32 * 2**20  # unpacked bytes of a part; more is a bomb or a scan
-_MAX_CHAPTERS = 2**28  # of all chapters together; a bomb may name one part many times
+_MAX_BOOK = 2**28  # of all chapters together; a bomb may name one part many times
 _DC = "{http://purl.org/dc/elements/1.1/}"
 _STATED = ("title", "language", "date")
 _PAGES = ("application/xhtml+xml", "text/html")
@@ -69,9 +69,9 @@ def read_epub(file: DataFile, columns: Collection[str]) -> Rows:
             root = fromstring(_part(book, package))
             stated = {name: root.findtext(f".//{_DC}{name}") for name in _STATED}
             parts = list(_spine(root, posixpath.dirname(package)))
-            sizes = {info.filename: info.file_size for info in book.infolist()}
-            if (size := sum(sizes.get(part, 0) for part in parts)) > _MAX_CHAPTERS:
-                raise ValueError(f"chapters of {size} bytes, at most {_MAX_CHAPTERS} are read")
+            known = book.NameToInfo
+            if (size := sum(known[each].file_size for each in parts if each in known)) > _MAX_BOOK:
+                raise ValueError(f"chapters of {size} bytes, at most {_MAX_BOOK} are read")
             for number, part in enumerate(parts):
                 yield _chapter(file, book, part, number, stated)
     except _FAULTS as error:

@@ -25,7 +25,6 @@ COLUMNS = (  # of the documents
     "language_score", "licence", "extra", "text",
 )  # fmt: skip
 UNKNOWN = "LicenseRef-unknown"
-_STATED = frozenset(FIELDS) - {"text"}
 _ODD = re.compile(r"[\x00-\x1f\x7f]+")
 
 
@@ -67,12 +66,7 @@ def by_field(row: Row, columns: Mapping[str, str], options: ImportOptions) -> Ro
 
 def document_of(row: Row, dated: Dated, options: ImportOptions) -> dict[str, Any] | Drop:
     """Return the columns of a document, or a drop for text that is no Unicode."""
-    stated = dict.fromkeys(FIELDS)
-    stated |= {
-        name: _stated(value, name, row.place, options.is_strict)
-        for name, value in row.values.items()
-        if value is not None and name in _STATED
-    }
+    stated = {name: _stated(row, name, options.is_strict) for name in FIELDS if name != "text"}
     language = stated["language"] or (None if options.sift else options.language)
     text = row.values["text"] or ""
     try:
@@ -102,11 +96,14 @@ def document_of(row: Row, dated: Dated, options: ImportOptions) -> dict[str, Any
     }
 
 
-def _stated(value: object, name: str, place: str, is_strict: bool) -> str | None:
+def _stated(row: Row, name: str, is_strict: bool) -> str | None:
     """Return a field as text; raise MalformedInput for one of another kind, if strict."""
+    value = row.values.get(name)
+    if value is None:
+        return None
     kinds = (str, int, dt.date) if name in ("id", "date") else (str,)
     if is_strict and (isinstance(value, bool) or not isinstance(value, kinds)):
         kind = kind_of(value)
-        raise MalformedInput(f"{place}: `{name}` is {kind}; expected a string")
+        raise MalformedInput(f"{row.place}: `{name}` is {kind}; expected a string")
     text = value.isoformat() if isinstance(value, dt.date) else str(value)
     return text if is_strict else text.strip() or None

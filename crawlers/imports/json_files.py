@@ -7,6 +7,7 @@ next line.
 from __future__ import annotations
 
 import codecs
+import functools
 import io
 import itertools
 import json
@@ -33,8 +34,9 @@ _OPENING, _COMMA = re.compile(r"\s*\[\s*"), re.compile(r"\s*,\s*")
 _END, _EMPTY = re.compile(r"\s*\]\s*"), re.compile(r"\s*\[\s*\]\s*")
 
 
-def _decoder(file: DataFile) -> json.JSONDecoder:
-    return json.JSONDecoder(parse_constant=_refuse_constant if file.is_strict else None)
+@functools.cache
+def _decoder(is_strict: bool) -> json.JSONDecoder:
+    return json.JSONDecoder(parse_constant=_refuse_constant if is_strict else None)
 
 
 def _refuse_constant(name: str) -> None:
@@ -43,7 +45,7 @@ def _refuse_constant(name: str) -> None:
 
 def read_json_lines(file: DataFile, columns: Collection[str]) -> Rows:
     """Yield the objects (or strings) of the lines; blank lines are ignored."""
-    decoder, limit, offset = _decoder(file), longest(file), 0
+    limit, offset = longest(file), 0
     with opened(file) as (stream, faults):
         for number in itertools.count(1):
             line = stream.readline(limit)
@@ -58,7 +60,7 @@ def read_json_lines(file: DataFile, columns: Collection[str]) -> Rows:
             if number == 1:
                 line = line.removeprefix(codecs.BOM_UTF8)
             if line.strip():
-                yield _json_row(file, decoder, line, number, start)
+                yield _json_row(file, line, number, start)
         yield from damage_of(file, faults)
 
 
@@ -71,12 +73,10 @@ def _skip_line(stream: IO[bytes]) -> int:
     return size
 
 
-def _json_row(
-    file: DataFile, decoder: json.JSONDecoder, line: bytes, number: int, start: int
-) -> Row | Drop:
+def _json_row(file: DataFile, line: bytes, number: int, start: int) -> Row | Drop:
     where = f"line {number} (byte {start})"
     try:
-        return _row(file, decoder.decode(line.decode()), number, where)
+        return _row(file, _decoder(file.is_strict).decode(line.decode()), number, where)
     except UnicodeDecodeError as error:
         return file.damaged(number, f"{where}: {not_utf8(error, start)}")
     except (ValueError, RecursionError) as error:
@@ -101,7 +101,7 @@ def _row(file: DataFile, value: object, number: int, where: str) -> Row | Drop:
 
 def read_json_list(file: DataFile, columns: Collection[str]) -> Rows:
     """Yield the strings or objects of a JSON list; nothing can be read after a damaged entry."""
-    decode, limit = _decoder(file).raw_decode, longest(file)
+    decode, limit = _decoder(file.is_strict).raw_decode, longest(file)
     if file.is_strict and (why := _first_bad_byte(file)):
         yield file.damaged("file", why)
         return

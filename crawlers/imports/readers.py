@@ -97,8 +97,11 @@ def find_files(paths: Sequence[Path], options: ImportOptions) -> list[DataFile]:
     counts = Counter(file.name for file in found)
     if twice := [name for name, count in counts.items() if count > 1]:
         raise UsageError(f"two files are called {twice[0]}; import their common folder instead")
-    is_page = options.format == "html"
-    return [each for each in found if not is_page or suffix_of(each.path) in _PAGES]
+    if options.format == "html":
+        found = [each for each in found if suffix_of(each.path) in _PAGES]
+        if not found:
+            raise UsageError(f"{paths[0]} holds no page ({', '.join(_PAGES)}); save pages as HTML")
+    return found
 
 
 def read_rows(file: DataFile, format_: str, columns: Collection[str]) -> Rows:

@@ -187,10 +187,7 @@ class _Lines:
     def begin(self) -> None:
         self.taken, self.size = [], 0
 
-    def give_back_all_but_one(self) -> None:
-        self._give_back(self.taken[1:])
-
-    def _give_back(self, lines: list[str]) -> None:
+    def give_back(self, lines: list[str]) -> None:
         self._waiting.extendleft(reversed(lines))
         self.number -= sum(line.endswith("\n") for line in lines)
 
@@ -204,7 +201,7 @@ class _Lines:
             is_begin, line = line.endswith("\n"), self._read()
             marks = line.replace('""', "").count('"')
             if is_begin and marks and marks % 2 == 0:
-                self._give_back([line])
+                self.give_back([line])
                 return
             is_open ^= marks % 2
 
@@ -243,12 +240,12 @@ def read_csv(file: DataFile, columns: Collection[str]) -> Rows:
                 values = next(csv.reader(lines, delimiter=delimiter, strict=True), None)
             except _TooLongError:
                 lines.skip_row()
-                why = f"lines {first} to {lines.number}: {too_long(lines.size, file.max_bytes)}"
-                why += "; or a quotation mark is not closed"
-                yield Drop(f"{file.name}:{number}", "too_long", f"{file.name}: {why}")
+                where = f"{file.name}: lines {first} to {lines.number}"
+                why = f"{too_long(lines.size, file.max_bytes)}; or a quotation mark is not closed"
+                yield Drop(f"{file.name}:{number}", "too_long", f"{where}: {why}")
                 continue
             except csv.Error as error:
-                lines.give_back_all_but_one()
+                lines.give_back(lines.taken[1:])
                 yield file.damaged(number, f"line {first}: {error}")
                 continue
             if values is None:
@@ -258,7 +255,7 @@ def read_csv(file: DataFile, columns: Collection[str]) -> Rows:
             elif len(values) == len(header):
                 yield Row(f"{file.name}:{number}", dict(zip(header, values, strict=True)))
             elif values:
-                lines.give_back_all_but_one()
+                lines.give_back(lines.taken[1:])
                 why = f"line {first}: {len(values)} fields, the header has {len(header)}"
                 yield file.damaged(number, why)
         yield from damage_of(file, faults)

@@ -31,6 +31,11 @@ _META = {
     "title": ("og:title", "title"),
     "url": ("og:url",),
 }
+_PLACES = {  # the last resort; ``dl`` is of Archive of Our Own
+    "published": "//time/@datetime | //dl[@class='stats']/dd[@class='published']/text()",
+    "changed": "//dl[@class='stats']/dd[@class='status']/text()",
+    "title": "//title/text() | //h1//text()",
+}
 _JSON = {"published": "datePublished", "changed": "dateModified", "title": "headline"}
 
 
@@ -101,10 +106,9 @@ def _stated(root: Any) -> dict[str, str]:
     for name, keys in _META.items():
         if value := next((metas[key] for key in keys if metas.get(key)), None):
             stated.setdefault(name, value)
-    for value in root.xpath("//time/@datetime")[:1]:
-        stated.setdefault("published", value)
-    for value in root.xpath("//title/text() | //h1//text()")[:1]:
-        stated.setdefault("title", value)
+    for name, places in _PLACES.items():
+        for value in root.xpath(places)[:1]:
+            stated.setdefault(name, value)
     return stated
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from core.corpus.partition import read_documents
-from core.errors import EmptyPartition
+from core.errors import EmptyPartition, UsageError
 from core.storage.store import Store
 from crawlers.imports.sets import import_set
 from crawlers.imports.texts import options_for_pages
@@ -48,7 +48,27 @@ def test_each_month_of_the_pages_dates_is_sealed(tmp_path: Path, store: Store) -
     assert import_set([folder], "bbc", store, options_for_pages("bbc")).seals == seals
 
 
+def test_a_work_in_the_shape_of_archive_of_our_own(tmp_path: Path, store: Store) -> None:
+    (tmp_path / "x.html").write_text(
+        """<html><body><dl class="work meta group"><dd class="stats"><dl class="stats">
+        <dt class="published">Published:</dt><dd class="published">2024-02-08</dd>
+        <dt class="status">Completed:</dt><dd class="status">2024-03-01</dd></dl></dd></dl>
+        <div id="chapters"><div class="chapter"><div class="chapter preface group">
+        <div class="notes module"><blockquote class="userstuff">A note.</blockquote></div></div>
+        <div class="userstuff module" role="article"><h3 id="work">Chapter Text</h3>"""
+        f"<p>{PROSE}</p></div></div></div></body></html>",
+        encoding="utf-8",
+    )
+    [seal] = import_set([tmp_path], "ao3", store, options_for_pages("ao3")).seals
+    assert str(seal.partition.month) == "2024-02"
+    [table] = read_documents(store, seal)
+    assert table["text"].to_pylist() == [PROSE.strip()]
+
+
 def test_a_folder_without_a_usable_page_says_why(tmp_path: Path, store: Store) -> None:
+    (tmp_path / "x.mhtml").write_text("MIME-Version: 1.0", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"holds no page \(\.html, .*save pages as HTML"):
+        import_set([tmp_path], "quora", store, options_for_pages("quora"))
     (tmp_path / "x.html").write_text("<html><body><p>Consent</p></body></html>", encoding="utf-8")
     with pytest.raises(EmptyPartition, match=r"no_date.*x\.html: the date is None"):
         import_set([tmp_path], "quora", store, options_for_pages("quora"))
