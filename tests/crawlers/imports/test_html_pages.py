@@ -5,6 +5,7 @@ import pytest
 from core.corpus.partition import read_documents
 from core.errors import EmptyPartition, UsageError
 from core.storage.store import Store
+from crawlers.gated import bbc
 from crawlers.imports.sets import import_set
 from crawlers.imports.texts import options_for_pages
 from crawlers.text.pages import read_page
@@ -46,6 +47,15 @@ def test_each_month_of_the_pages_dates_is_sealed(tmp_path: Path, store: Store) -
     assert first["text"] == f"A title\n\n{PROSE.strip()}"
     assert first["licence"] == "LicenseRef-BBC"
     assert import_set([folder], "bbc", store, options_for_pages("bbc")).seals == seals
+
+
+def test_an_article_in_the_shape_of_the_bbc() -> None:
+    figure = "<div data-component='image-block'><figcaption>Image source, Agency</figcaption></div>"
+    text = f"<div data-component='text-block'><p>{PROSE}</p></div>"
+    html = (
+        f"<article><h1>A title</h1><time datetime='2024-02-08'/>{figure}{text}<p>More</p></article>"
+    )
+    assert read_page(html, bbc.ELEMENTS).text == PROSE.strip()
 
 
 def test_a_work_in_the_shape_of_archive_of_our_own(tmp_path: Path, store: Store) -> None:
