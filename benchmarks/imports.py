@@ -1,4 +1,4 @@
-"""Benchmark of the import of a set of 12 months, and of a month of a web archive, at three sizes.
+"""Benchmark of the import of a set of 12 months, as tables and as web archives, at three sizes.
 
 Each import runs in a separate process. Its memory must not grow with the size of the file.
 """
@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from benchmarks.measure import Report, largest_resident_size, report_alone, run_alone, say
 from core.storage.store import Store
@@ -28,7 +29,7 @@ _LINE_WORDS = 14
 
 def run(rounds: int, megabytes: int) -> Sequence[Report]:
     """Import files of 10 %, 30 % and 100 % of ``megabytes`` MB, each once per round."""
-    return [_report(kind, rounds, megabytes) for kind in ("jsonl", "wet.gz")]
+    return [_report(kind, rounds, megabytes) for kind in ("jsonl", "parquet", "warc.gz")]
 
 
 def _report(kind: str, rounds: int, megabytes: int) -> Report:
@@ -42,7 +43,7 @@ def _report(kind: str, rounds: int, megabytes: int) -> Report:
                 results.append(run_alone("benchmarks.imports", path))
                 say(f"{kind}, {size} MB: {results[-1]}")
         runs[f"{kind}, {size:,} MB"] = {"MB": float(size), "documents": float(count)}, results
-    conditions = "Documents of 6 kB on average; WET: a notice in each, sifted."
+    conditions = "Documents of 6 kB on average; WARC: sifted."
     return report_alone(f"imports: {kind}", conditions, runs)
 
 
@@ -58,19 +59,34 @@ def _texts(num_bytes: int) -> Iterator[str]:
         num_bytes -= len(text)
 
 
+def _rows(path: Path, megabytes: int) -> Iterator[tuple[str, str]]:
+    """Yield texts and days; beyond 300 MB, texts repeat with a number, except where lines count."""
+    left, number = megabytes * 1_000_000, 0
+    varied = list(_texts(min(left, left if path.suffix == ".gz" else 300_000_000)))
+    while left > 0:
+        text = f"{number} {varied[number % len(varied)]}"
+        number, left = number + 1, left - len(text)
+        yield text, f"2024-{number % 12 + 1:02d}-05"
+
+
 def _write(path: Path, megabytes: int) -> int:
-    number = 0
-    with path.open("wb") as file:
-        for number, text in enumerate(_texts(megabytes * 1_000_000), start=1):
-            month = f"2024-{number % 12 + 1:02d}-05"
-            if path.suffix == ".jsonl":
-                file.write(json.dumps({"text": text, "date": month}).encode() + b"\n")
-            else:
-                body = f"Home | News | Log in\n{text}".encode()
-                head = f"WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Date: {month}T00:00:00Z\r\n"
-                length = f"Content-Length: {len(body)}\r\n\r\n"
-                file.write(gzip.compress((head + length).encode() + body + b"\r\n\r\n", 1))
+    number, is_archive = 0, path.suffix == ".gz"
+    plain = path if is_archive else path.with_suffix(".jsonl")
+    with plain.open("wb") as file:
+        for number, (text, day) in enumerate(_rows(path, megabytes), start=1):
+            line = json.dumps({"text": text, "date": day}).encode() + b"\n"
+            file.write(gzip.compress(_record(number, text, day), 1) if is_archive else line)
+    if path.suffix == ".parquet":
+        pl.scan_ndjson(plain).sink_parquet(path)
     return number
+
+
+def _record(number: int, text: str, day: str) -> bytes:
+    page = "".join(f"<p>{line}</p>" for line in text.split("\n"))
+    body = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<article>{page}</article>"
+    head = f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Date: {day}T00:00:00Z\r\n"
+    head += f"WARC-Target-URI: https://example.org/{number}\r\nContent-Length: {len(body)}"
+    return f"{head}\r\n\r\n{body}\r\n\r\n".encode()
 
 
 def _import(path: Path) -> tuple[float, float, int]:

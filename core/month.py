@@ -110,8 +110,11 @@ class Month(Period):
     @classmethod
     def at(cls, index: int) -> Self:
         """Return the month with this index; raise UsageError outside the years 1 to 9999."""
-        year, month = divmod(index, 12)
-        return cls(f"{year:04d}-{month + 1:02d}")
+        if not 12 <= index < 120_000:
+            raise UsageError(f"month {index} is outside the years 1 to 9999")
+        month = object.__new__(cls)  # imports date each row, so no text is parsed
+        object.__setattr__(month, "index", index)
+        return month
 
     @classmethod
     def of_day(cls, day: dt.date) -> Self:

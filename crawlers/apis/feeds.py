@@ -79,7 +79,7 @@ class FeedSite:
     def _fetch(self, path: str, month: Month, context: CrawlContext) -> Item:
         try:
             fetched = context.fetcher.get(self.site, path, is_busy=_is_no_page)
-            page = pages.read_page(fetched.body.decode("utf-8", "replace"), self.elements)
+            page = pages.read_page(pages.decode_page(fetched.body), self.elements)
         except (ItemUnavailable, ItemFailed) as error:
             return missing_item(path, error)
         except AccessRefused as error:  # a redirect to another host, such as one that asks consent

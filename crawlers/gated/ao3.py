@@ -1,8 +1,8 @@
 """Works of Archive of Our Own, with permission only: those that the feed of one tag lists.
 
-The feed of a tag (``/tags/<id>/feed.atom``) lists its newest works. The page of a work states its
-date without JSON-LD, so most pages are dropped as ``no_date`` until someone who has a permission
-records one. Never checked against the site.
+The feed of a tag (``/tags/<id>/feed.atom``) lists its newest works. A page states days in a list of
+figures: of the first chapter, and of the newest, if there are several. Written after a page of
+2024-01 that others had saved; never checked against the site.
 """
 
 from __future__ import annotations
@@ -25,5 +25,6 @@ INFO = SourceInfo(
     ),
 )
 FANDOM_FEED = "/tags/12/feed.atom"
-ELEMENTS = "//div[@id='chapters']"
+# Of each chapter, without the notes before it and the heading "Work Text:".
+ELEMENTS = "//div[@id='chapters']//div[starts-with(@class, 'userstuff')]/*[not(@id='work')]"
 fetch_month = FeedSite(INFO, "ao3", [("ao3", FANDOM_FEED)], ELEMENTS).fetch_month

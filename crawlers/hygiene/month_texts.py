@@ -7,7 +7,7 @@ import math
 import secrets
 import shutil
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -36,11 +36,14 @@ Row = dict[str, Any]
 class Spool:
     """A temporary file of rows, written once and read several times; a context manager.
 
+    Rows have the given columns, by default all that are not computed.
+
     At the end of the ``with`` block, the file's folder is deleted. If a process is killed, the next
     spool in the same scratch folder deletes its files. A lock protects spools in use.
     """
 
-    def __init__(self, scratch: Path) -> None:
+    def __init__(self, scratch: Path, columns: Collection[str] = _SCHEMA.names) -> None:
+        self._schema = pa.schema([field for field in _SCHEMA if field.name in columns])
         self._parent = scratch / "hygiene"
         self.folder = self._parent / secrets.token_hex(8)
         self._path = str(self.folder / "rows.arrow")
@@ -55,7 +58,7 @@ class Spool:
             self._lock.acquire()
             self.folder.mkdir()
             options = pa.ipc.IpcWriteOptions(compression="zstd")
-            self._writer = pa.ipc.new_stream(self._path, _SCHEMA, options=options)
+            self._writer = pa.ipc.new_stream(self._path, self._schema, options=options)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -83,7 +86,7 @@ class Spool:
         if not self._batch:
             return
         with explain_disk_errors(self._path):
-            self._writer.write_batch(pa.RecordBatch.from_pylist(self._batch, schema=_SCHEMA))
+            self._writer.write_batch(pa.RecordBatch.from_pylist(self._batch, schema=self._schema))
         self._batch, self._num_chars = [], 0
 
     def batches(self) -> Iterator[list[Row]]:

@@ -6,7 +6,7 @@ import posixpath
 import zipfile
 import zlib
 from collections.abc import Collection, Iterator
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote
 from xml.etree.ElementTree import ParseError
 
@@ -14,13 +14,14 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
 from core.errors import ItemUnavailable
-from crawlers.contract import Drop
+from crawlers.contract import Drop, DropReason
 from crawlers.imports.tables import DataFile, Row, Rows, not_utf8
 from crawlers.text import articles
 from crawlers.text.cleaning import clean, too_long
-from crawlers.text.pages import read_page
+from crawlers.text.pages import MAX_CHARS, decode_page, read_page
 
 _MAX_PART = 32 * 2**20  # unpacked bytes of a part; more is a bomb or a scan
+_MAX_BOOK = 2**28  # of all chapters together; a bomb may name one part many times
 _DC = "{http://purl.org/dc/elements/1.1/}"
 _STATED = ("title", "language", "date")
 _PAGES = ("application/xhtml+xml", "text/html")
@@ -47,9 +48,11 @@ def read_text(file: DataFile, columns: Collection[str]) -> Rows:
 def read_html(file: DataFile, columns: Collection[str]) -> Rows:
     """Yield a page that a user saved as one row: what it states, and the text of its elements."""
     try:
-        page = read_page(file.path.read_bytes().decode("utf-8", "replace"), file.elements)
+        with file.path.open("rb") as stream:
+            html = decode_page(stream.read(4 * MAX_CHARS + 1))
+        page = read_page(html, file.elements)
     except ItemUnavailable as error:
-        yield Drop(file.name, "parse_error", f"{file.name}: {error}")
+        yield Drop(file.name, cast(DropReason, error.reason), f"{file.name}: {error}")
         return
     values = {"text": page.text, "title": page.title, "url": page.url, "date": page.published}
     yield Row(file.name, values, "book")
@@ -65,10 +68,14 @@ def read_epub(file: DataFile, columns: Collection[str]) -> Rows:
             package = _package_of(book)
             root = fromstring(_part(book, package))
             stated = {name: root.findtext(f".//{_DC}{name}") for name in _STATED}
-            for number, part in enumerate(_spine(root, posixpath.dirname(package))):
+            parts = list(_spine(root, posixpath.dirname(package)))
+            known = book.NameToInfo
+            if (size := sum(known[each].file_size for each in parts if each in known)) > _MAX_BOOK:
+                raise ValueError(f"chapters of {size} bytes, at most {_MAX_BOOK} are read")
+            for number, part in enumerate(parts):
                 yield _chapter(file, book, part, number, stated)
     except _FAULTS as error:
-        yield file.damaged("file", f"no EPUB, or damaged: {error!r}")
+        yield file.damaged("file", f"no EPUB, or damaged: {type(error).__name__}: {error}")
 
 
 def _package_of(book: zipfile.ZipFile) -> str:
@@ -83,8 +90,6 @@ def _part(book: zipfile.ZipFile, name: str) -> bytes:
     info = book.getinfo(name)
     if info.file_size > _MAX_PART:
         raise ValueError(f"{name} has {info.file_size} bytes, at most {_MAX_PART} are read")
-    if "META-INF/encryption.xml" in book.namelist() and info.flag_bits & 1:
-        raise ValueError(f"{name} is encrypted")
     return book.read(info)
 
 
@@ -105,5 +110,6 @@ def _chapter(
     try:
         text = clean(articles.to_text(_part(book, name).decode("utf-8-sig")))
     except (*_FAULTS, ItemUnavailable) as error:
-        return file.damaged(number, f"chapter {number} ({name}): {error!r}")
+        why = f"chapter {number} ({name}): {type(error).__name__}: {error}"
+        return file.damaged(number, why)
     return Row(f"{file.name}:{number}", {**stated, "text": text, "cluster": file.name}, "book")

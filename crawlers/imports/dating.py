@@ -71,8 +71,8 @@ class Dating:
         moment = moment_of(row.values.get("date"))
         month: Period | None
         if self.month_column:
-            month = _month_in(row.values[self.month_column])
-            why = f"{self.month_column} is {row.values[self.month_column]!r}"
+            month = _month_in(row.values.get(self.month_column))
+            why = f"{self.month_column} is {row.values.get(self.month_column)!r}"
         elif month := (self.month or self.of_name):
             why = ""
         else:

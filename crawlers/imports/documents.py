@@ -20,6 +20,10 @@ from crawlers.text.cleaning import MIN_CHARS, clean
 from crawlers.text.pages import ARTICLE
 
 FIELDS = ("text", "id", "title", "url", "date", "licence", "language", "category")
+COLUMNS = (  # of the documents
+    "native_id", "cluster_id", "event_time", "date_kind", "url", "title", "category", "language",
+    "language_score", "licence", "extra", "text",
+)  # fmt: skip
 UNKNOWN = "LicenseRef-unknown"
 _ODD = re.compile(r"[\x00-\x1f\x7f]+")
 
@@ -67,7 +71,8 @@ def document_of(row: Row, dated: Dated, options: ImportOptions) -> dict[str, Any
     text = row.values["text"] or ""
     try:
         for each in (text, *filter(None, stated.values())):
-            each.encode()
+            if not each.isascii():
+                each.encode()
     except UnicodeEncodeError as error:
         code = ord(error.object[error.start])
         why = f"character {error.start} is a lone surrogate (U+{code:04X}): half of a character"

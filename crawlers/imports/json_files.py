@@ -7,6 +7,7 @@ next line.
 from __future__ import annotations
 
 import codecs
+import functools
 import io
 import itertools
 import json
@@ -33,8 +34,9 @@ _OPENING, _COMMA = re.compile(r"\s*\[\s*"), re.compile(r"\s*,\s*")
 _END, _EMPTY = re.compile(r"\s*\]\s*"), re.compile(r"\s*\[\s*\]\s*")
 
 
-def _decoder(file: DataFile) -> json.JSONDecoder:
-    return json.JSONDecoder(parse_constant=_refuse_constant if file.is_strict else None)
+@functools.cache
+def _decoder(is_strict: bool) -> json.JSONDecoder:
+    return json.JSONDecoder(parse_constant=_refuse_constant if is_strict else None)
 
 
 def _refuse_constant(name: str) -> None:
@@ -52,7 +54,7 @@ def read_json_lines(file: DataFile, columns: Collection[str]) -> Rows:
             start, offset = offset, offset + len(line)
             if len(line) == limit and not line.endswith(b"\n"):
                 offset += _skip_line(stream)
-                detail = f"line {number}: {too_long(offset - start, file.max_bytes)}"
+                detail = f"{file.name}: line {number}: {too_long(offset - start, file.max_bytes)}"
                 yield Drop(f"{file.name}:{number}", "too_long", detail)
                 continue
             if number == 1:
@@ -74,7 +76,7 @@ def _skip_line(stream: IO[bytes]) -> int:
 def _json_row(file: DataFile, line: bytes, number: int, start: int) -> Row | Drop:
     where = f"line {number} (byte {start})"
     try:
-        return _row(file, _decoder(file).decode(line.decode()), number, where)
+        return _row(file, _decoder(file.is_strict).decode(line.decode()), number, where)
     except UnicodeDecodeError as error:
         return file.damaged(number, f"{where}: {not_utf8(error, start)}")
     except (ValueError, RecursionError) as error:
@@ -99,7 +101,7 @@ def _row(file: DataFile, value: object, number: int, where: str) -> Row | Drop:
 
 def read_json_list(file: DataFile, columns: Collection[str]) -> Rows:
     """Yield the strings or objects of a JSON list; nothing can be read after a damaged entry."""
-    decode, limit = _decoder(file).raw_decode, longest(file)
+    decode, limit = _decoder(file.is_strict).raw_decode, longest(file)
     if file.is_strict and (why := _first_bad_byte(file)):
         yield file.damaged("file", why)
         return

@@ -97,8 +97,11 @@ def find_files(paths: Sequence[Path], options: ImportOptions) -> list[DataFile]:
     counts = Counter(file.name for file in found)
     if twice := [name for name, count in counts.items() if count > 1]:
         raise UsageError(f"two files are called {twice[0]}; import their common folder instead")
-    is_page = options.format == "html"
-    return [each for each in found if not is_page or suffix_of(each.path) in _PAGES]
+    if options.format == "html":
+        found = [each for each in found if suffix_of(each.path) in _PAGES]
+        if not found:
+            raise UsageError(f"{paths[0]} holds no page ({', '.join(_PAGES)}); save pages as HTML")
+    return found
 
 
 def read_rows(file: DataFile, format_: str, columns: Collection[str]) -> Rows:
@@ -107,7 +110,7 @@ def read_rows(file: DataFile, format_: str, columns: Collection[str]) -> Rows:
     reader = _SUFFIXES.get(suffix) if format_ == "auto" else FORMATS[format_]
     if reader is None:
         known = f"{suffix or 'no suffix'}; known: {', '.join(_SUFFIXES)}, each also {_PACKED}"
-        yield Drop(file.name, "unknown_format", _ADVICE.get(suffix, known))
+        yield Drop(file.name, "unknown_format", f"{file.name}: {_ADVICE.get(suffix, known)}")
         return
     try:
         yield from reader(file, columns)

@@ -12,7 +12,8 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +29,7 @@ from core.storage.store import Store
 from crawlers.contract import Drop
 from crawlers.crawling import manifest
 from crawlers.hygiene.month_texts import Spool
-from crawlers.imports.documents import FIELDS, ImportOptions, by_field, document_of
+from crawlers.imports.documents import COLUMNS, FIELDS, ImportOptions, by_field, document_of
 from crawlers.imports.readers import ARCHIVES, find_files, read_rows, suffix_of
 from crawlers.imports.sifting import Paragraphs, Repeats, judge, key_of
 from crawlers.imports.tables import DataFile
@@ -62,35 +63,69 @@ def import_set(paths: Sequence[Path], source: str, store: Store, options: Import
     sift = has_web if options.sift is None else options.sift
     options = dataclasses.replace(options, sift=sift, is_local=has_web)
     with ExitStack() as stack:
-        months = _Months(stack, source, options)
-        for number, file in enumerate(files, start=1):
-            months.place(file)
-            progress.report("read", number, len(files))
+        months = _Months(stack, source, options, files)
+        if not months.pipe:
+            for _ in months.place():
+                pass
         names = [paths[0].name] if options.is_strict else [file.name for file in files]
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         return months.seal(store, f"{names[0]}{more}" if names else "no file", len(files))
 
 
+class _Pipe:
+    """Rows that are sealed as they are read, without a temporary file: all are of one month."""
+
+    def __init__(self, place: Callable[[], Iterator[None]]) -> None:
+        self._place = place
+        self._rows: list[dict[str, Any] | Drop] = []
+        self.add = self._rows.append
+
+    def batches(self) -> Iterator[list[dict[str, Any] | Drop]]:
+        for _ in self._place():
+            yield self._rows.copy()
+            self._rows.clear()
+
+    def flush(self) -> None:
+        pass
+
+    end = flush
+
+
 class _Months:
     """The rows of an import by month, each month in a temporary file."""
 
-    def __init__(self, stack: ExitStack, source: str, options: ImportOptions) -> None:
+    def __init__(
+        self, stack: ExitStack, source: str, options: ImportOptions, files: Sequence[DataFile]
+    ) -> None:
         self._stack, self._source, self._options = stack, source, options
+        self._files = files
+        self.pipe = _Pipe(self.place) if options.is_strict and not options.clean else None
         self._columns = {name: options.columns.get(name, name) for name in FIELDS}
         self._months: dict[Period | None, _MonthRows] = {}
+        named = {*options.columns.values(), *options.dating.columns} - {self._columns["text"]}
+        self._missing, self._has_tables = named, False  # columns that no row of a table has so far
         self._unplaced = manifest.Ledger(source)  # drops that have no month
         self._first = ""  # the detail of the first of them
         self._num_pending = 0
         if options.is_strict:
             self._month_rows(options.dating.month)  # even without a row
 
-    def place(self, file: DataFile) -> None:
-        """Write each row of a file to the temporary file of its month."""
+    def place(self) -> Iterator[None]:
+        """Write each row of the files to the temporary file of its month, and yield."""
+        for number, file in enumerate(self._files, start=1):
+            yield from self._place(file)
+            progress.report("read", number, len(self._files))
+        if self._missing and self._has_tables:
+            missing = ", ".join(f"`{column}`" for column in sorted(self._missing))
+            raise UsageError(f"no row has a column {missing}, which your options name")
+
+    def _place(self, file: DataFile) -> Iterator[None]:
         dating = self._options.dating.of_file(file.name)
         columns = [*self._columns.values(), *dating.columns]
         for row in read_rows(file, self._options.format, columns):
             found = row
             if not isinstance(found, Drop) and found.origin == "table":
+                self._missing, self._has_tables = self._missing - found.values.keys(), True
                 found = by_field(found, self._columns, self._options)
             if isinstance(found, Drop):
                 self._drop(found)
@@ -106,12 +141,16 @@ class _Months:
                     continue
                 rows.add(found.values.get("id") is not None, document)
                 self._limit_pending(len(document["text"]))
+            yield
 
     def _drop(self, drop: Drop) -> None:
         if self._options.is_strict and drop.reason in ("damaged", "parse_error"):
             raise MalformedInput(drop.detail)
         self._first = self._first or f"; the first: {drop.detail}"
-        self._unplaced.pass_over(drop)
+        if self.pipe:
+            self.pipe.add(drop)
+        else:
+            self._unplaced.pass_over(drop)
 
     def _month_rows(self, month: Period | None, place: str = "") -> _MonthRows:
         if month not in self._months:
@@ -120,8 +159,9 @@ class _Months:
                     f"{place} is of {month}, after rows of {MAX_MONTHS} other months; "
                     "is that the right column of dates? If so, import fewer files at once"
                 )
-            spool = self._stack.enter_context(Spool(self._options.scratch))
-            self._months[month] = _MonthRows(spool, self._options)
+            spool = Spool(self._options.scratch, COLUMNS)
+            rows = self.pipe or self._stack.enter_context(spool)
+            self._months[month] = _MonthRows(rows, self._options)
         return self._months[month]
 
     def _limit_pending(self, num_chars: int) -> None:
@@ -154,11 +194,11 @@ class _Months:
 
 
 class _MonthRows:
-    def __init__(self, spool: Spool, options: ImportOptions) -> None:
+    def __init__(self, spool: Spool | _Pipe, options: ImportOptions) -> None:
         self.spool = spool
         self.ids = Repeats()  # stated ids that several rows have
         self.texts = Repeats() if options.clean and not options.sift else None
-        self.lines = Paragraphs(spool.folder) if options.sift else None
+        self.lines = Paragraphs(spool.folder) if isinstance(spool, Spool) and options.sift else None
         self._pages: set[int] = set()  # hashes of the addresses in web archives
 
     def has_page(self, url: str | None) -> bool:
@@ -231,8 +271,13 @@ class _Sealing:
             verdicts = judge(kept, self._options.language) if sifts else itertools.repeat(None)
             for row, verdict in zip(kept, verdicts, strict=False):
                 yield Drop(row["native_id"], *verdict) if verdict else row
+        if self._rows.ids.end():  # of a pipe: found after the rows, which are read again
+            for batch in self._rows.spool.batches():
+                deque(map(self._examine, batch), maxlen=0)
 
-    def _examine(self, row: dict[str, Any]) -> dict[str, Any] | Drop:
+    def _examine(self, row: dict[str, Any] | Drop) -> dict[str, Any] | Drop:
+        if isinstance(row, Drop):
+            return row
         extra, native_id = json.loads(row["extra"]), row["native_id"]
         place = extra["record"]
         if is_forgotten(self._forgotten, self._partition.source, native_id, None):

@@ -54,10 +54,11 @@ class Repeats:
         """Count a text."""
         self._keys.append(key_of(text))
 
-    def end(self) -> None:
-        """Find the repeated texts; call this once, after the last text."""
+    def end(self) -> bool:
+        """Find the repeated texts, after the last text; return True if there are any."""
         found = _repeated(np.frombuffer(self._keys, dtype=np.uint64))
         self._repeated, self._keys = frozenset(found.tolist()), array("Q")
+        return bool(self._repeated)
 
     def __contains__(self, text: str) -> bool:
         return bool(self._repeated) and key_of(text) in self._repeated

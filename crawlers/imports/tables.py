@@ -14,18 +14,19 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from crawlers.contract import Drop
 from crawlers.imports.streams import open_stream
+from crawlers.text.cleaning import too_long
 from crawlers.text.pages import ARTICLE
 
 _PARQUET_ROWS = 32  # rows read at a time; few, since a row may be large
 CHUNK = 2**20
-_MAX_CSV_LINES = 100_000  # of a row; more are an unclosed quotation mark
+_MAX_CSV_LINES = 1_000_000  # of a row
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def read_parquet(file: DataFile, columns: Collection[str]) -> Rows:
     """
     try:
         with pq.ParquetFile(file.path, buffer_size=CHUNK, pre_buffer=False) as table:
-            if fault := _fault_of(table.schema_arrow, *itertools.islice(columns, 1)):
+            if fault := _fault_of(table.schema_arrow, *columns):
                 yield Drop(f"{file.name}:file", "parse_error", f"{file.name}: {fault}")
                 return
             known = [name for name in columns if name in table.schema_arrow.names]
@@ -110,9 +111,11 @@ def read_parquet(file: DataFile, columns: Collection[str]) -> Rows:
         yield file.damaged("file", why)
 
 
-def _fault_of(schema: pa.Schema, text: str) -> str | None:
+def _fault_of(schema: pa.Schema, text: str, *others: str) -> str | None:
     if text not in schema.names:
         return no_text_column(text, schema.names)
+    if twice := [name for name in (text, *others) if schema.names.count(name) > 1]:
+        return f"two columns are called `{twice[0]}`"
     kind = schema.field(text).type
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     strings = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
@@ -132,9 +135,11 @@ def _read_group(
     number = numbers.start
     try:
         for batch in table.iter_batches(_PARQUET_ROWS, [group], columns):
-            for values in _values(_in_microseconds(batch)):
+            for values in _values(_with_plain_times(batch)):
                 if isinstance(values, UnicodeDecodeError):
                     yield file.damaged(number, f"row {number}: {not_utf8(values)}")
+                elif isinstance(values, Exception):
+                    yield file.damaged(number, f"row {number}: {values}")
                 else:
                     yield Row(f"{file.name}:{number}", values)
                 number += 1
@@ -143,71 +148,104 @@ def _read_group(
             yield file.damaged(lost, f"row {lost} of row group {group}: {error}")
 
 
-def _in_microseconds(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Cast times in nanoseconds, which Python has no type for."""
+def _with_plain_times(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Cast times in nanoseconds and in zones, since Python may know neither, to UTC."""
     for index, field in enumerate(batch.schema):
-        if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
-            unit = pa.timestamp("us", field.type.tz)
-            batch = batch.set_column(index, field.name, batch.column(index).cast(unit, safe=False))
+        if pa.types.is_timestamp(field.type) and (field.type.unit == "ns" or field.type.tz):
+            unit = "us" if field.type.unit == "ns" else field.type.unit
+            plain = pa.timestamp(unit, field.type.tz and "UTC")
+            batch = batch.set_column(index, field.name, batch.column(index).cast(plain, safe=False))
     return batch
 
 
-def _values(batch: pa.RecordBatch) -> Iterator[dict[str, Any] | UnicodeDecodeError]:
+def _values(batch: pa.RecordBatch) -> Iterator[dict[str, Any] | ValueError | OverflowError]:
+    """Yield the rows; or an error for a text that is no UTF-8, or a time that Python has not."""
     try:
         yield from batch.to_pylist()
-    except UnicodeDecodeError:
+    except (ValueError, OverflowError):
         for index in range(batch.num_rows):
             try:
                 yield batch.slice(index, 1).to_pylist()[0]
-            except UnicodeDecodeError as error:
+            except (ValueError, OverflowError) as error:
                 yield error
+
+
+class _TooLongError(csv.Error):
+    """A row has too many lines or characters."""
 
 
 class _Lines:
     """Lines of a stream, which can be given back; ``taken`` are those since ``begin``."""
 
-    def __init__(self, stream: IO[bytes], limit: int) -> None:
-        self._stream, self._limit = stream, limit
+    def __init__(self, stream: io.BufferedReader, file: DataFile) -> None:
+        self._stream, self._limit, self._max_chars = stream, longest(file), file.max_bytes
         self._waiting: deque[str] = deque()
         self.taken: list[str] = []
-        self.number = 0  # of the last line that was taken
+        self.size = 0  # characters of ``taken``
+        self.number = 0  # of the last line that was read to its end
 
     def begin(self) -> None:
-        self.taken = []
+        self.taken, self.size = [], 0
 
-    def give_back_all_but_one(self) -> None:
-        self._waiting.extendleft(reversed(self.taken[1:]))
-        self.number -= len(self.taken) - 1
+    def give_back(self, lines: list[str]) -> None:
+        self._waiting.extendleft(reversed(lines))
+        self.number -= sum(line.endswith("\n") for line in lines)
+
+    def skip_row(self) -> None:
+        """Pass over the rest of a row that is too long: its line, and lines within quotation marks.
+
+        A line with whole quotations is not of it: the mark before was not closed.
+        """
+        line, is_open = self.taken[-1], sum(line.count('"') for line in self.taken) % 2
+        while line and (is_open or not line.endswith("\n")):
+            is_begin, line = line.endswith("\n"), self._read()
+            marks = line.replace('""', "").count('"')
+            if is_begin and marks and marks % 2 == 0:
+                self.give_back([line])
+                return
+            is_open ^= marks % 2
+
+    def _read(self) -> str:
+        line = self._waiting.popleft() if self._waiting else ""
+        line = line or self._stream.readline(self._limit).decode("utf-8", "surrogateescape")
+        self.number += line.endswith("\n")
+        return line
 
     def __iter__(self) -> _Lines:
         return self
 
     def __next__(self) -> str:
-        if len(self.taken) >= _MAX_CSV_LINES:
-            raise csv.Error(f"{_MAX_CSV_LINES} lines: a quotation mark is not closed")
-        if self._waiting:
-            line = self._waiting.popleft()
-        elif not (line := self._stream.readline(self._limit).decode("utf-8", "surrogateescape")):
+        if len(self.taken) >= _MAX_CSV_LINES or self.size > self._max_chars:
+            raise _TooLongError
+        if not (line := self._read()):
             raise StopIteration
         self.taken.append(line)
-        self.number += 1
+        self.size += len(line)
+        if not line.endswith("\n") and self._stream.peek(1):
+            raise _TooLongError
         return line
 
 
 def read_csv(file: DataFile, columns: Collection[str]) -> Rows:
     """Yield the rows of a CSV or TSV file with a header; after a bad line, the next one is read."""
-    csv.field_size_limit(max(csv.field_size_limit(), file.max_bytes + 1))
+    csv.field_size_limit(max(csv.field_size_limit(), longest(file)))
     delimiter = "\t" if ".tsv" in file.path.suffixes else ","
     header: list[str] | None = None
     with opened(file) as (stream, faults):
-        lines = _Lines(stream, longest(file))
+        lines = _Lines(stream, file)
         for number in itertools.count():
             lines.begin()
             first = lines.number + 1
             try:
                 values = next(csv.reader(lines, delimiter=delimiter, strict=True), None)
+            except _TooLongError:
+                lines.skip_row()
+                where = f"{file.name}: lines {first} to {lines.number}"
+                why = f"{too_long(lines.size, file.max_bytes)}; or a quotation mark is not closed"
+                yield Drop(f"{file.name}:{number}", "too_long", f"{where}: {why}")
+                continue
             except csv.Error as error:
-                lines.give_back_all_but_one()
+                lines.give_back(lines.taken[1:])
                 yield file.damaged(number, f"line {first}: {error}")
                 continue
             if values is None:
@@ -217,7 +255,7 @@ def read_csv(file: DataFile, columns: Collection[str]) -> Rows:
             elif len(values) == len(header):
                 yield Row(f"{file.name}:{number}", dict(zip(header, values, strict=True)))
             elif values:
-                lines.give_back_all_but_one()
+                lines.give_back(lines.taken[1:])
                 why = f"line {first}: {len(values)} fields, the header has {len(header)}"
                 yield file.damaged(number, why)
         yield from damage_of(file, faults)

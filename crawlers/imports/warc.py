@@ -10,7 +10,6 @@ from __future__ import annotations
 import datetime as dt
 import gzip
 import io
-import re
 import zlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,14 +23,13 @@ from crawlers.contract import Drop, DropReason
 from crawlers.imports.streams import open_stream
 from crawlers.imports.tables import DataFile, Row, Rows
 from crawlers.text.cleaning import clean
-from crawlers.text.pages import Page, read_page
+from crawlers.text.pages import Page, decode_page, read_page
 from crawlers.web.values import read_time
 
 MAX_DAYS = 7  # between the stated publication and the capture; more is an old article or no date
 _MAX_BODY = 64 * 2**20
 _MAX_LINE, _MAX_HEADERS = 2**16, 200
 _PARAGRAPHS = "//body//p[not(ancestor::footer or ancestor::nav or ancestor::aside)]"
-_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([\w-]{2,40})", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -162,7 +160,7 @@ def _page(record: _Record, url: str) -> dict[str, object]:
     if cut := record.headers.get("warc-truncated"):
         raise ItemUnavailable("damaged", f"the crawler cut it ({cut})")
     headers, payload = _answer(record.body)
-    html = _decode(payload, headers.get("content-type", ""))
+    html = decode_page(payload, headers.get("content-type", ""))
     page = read_page(html)
     if not page.text:
         page = read_page(html, _PARAGRAPHS)
@@ -221,25 +219,9 @@ def _unpacked(payload: bytes, encoding: str) -> bytes:
         if encoding == "deflate":
             return zlib.decompressobj().decompress(payload, _MAX_BODY)
         if encoding == "br":
-            unpacked: bytes = brotli.decompress(payload)
-            return unpacked
+            engine = brotli.Decompressor()
+            unpacked: bytes = engine.process(payload, output_buffer_limit=_MAX_BODY)
+            return unpacked if engine.is_finished() or len(unpacked) >= _MAX_BODY else payload
     except (OSError, EOFError, zlib.error, brotli.error):
         return payload
     return payload
-
-
-def _decode(payload: bytes, content_type: str) -> str:
-    """Decode a page: UTF-8 if it is that, else as its header or itself says, else Windows-1252."""
-    head = payload[:2048].decode("latin-1")
-    stated = [each[1] for each in (_CHARSET.search(content_type), _CHARSET.search(head)) if each]
-    for name in ("utf-8-sig", *stated):
-        # Browsers take Latin-1 for Windows-1252, of which it is nearly a part.
-        name = "cp1252" if name.lower() in ("iso-8859-1", "latin1", "us-ascii") else name
-        try:
-            return payload.decode(name)
-        except (UnicodeDecodeError, LookupError):
-            continue
-    html = payload.decode("cp1252", "replace")
-    if html.count("\ufffd") > len(html) / 1000:
-        raise ItemUnavailable("damaged", f"in no known encoding (stated: {stated or 'none'})")
-    return html

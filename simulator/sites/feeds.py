@@ -99,7 +99,7 @@ class Atom(_FeedSite):
 
     keys = ("ao3",)
     listing, root = "/tags/12/feed.atom", "feed"
-    element = ('<div id="chapters">', "</div>")
+    element = ('<div id="chapters"><div class="userstuff"><h3 id="work">Text</h3>', "</div></div>")
 
     def entry(self, url: str, article: Article) -> str:
         """Return an article's entry in the feed."""

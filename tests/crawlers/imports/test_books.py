@@ -69,6 +69,11 @@ def test_books_and_texts(imports: Imports, tmp_path: Path) -> None:
     assert dated.texts == {"2024-05": ["one", "two"]}
 
 
+TWO = '<itemref idref="two"/>'
+MANY = {
+    "OEBPS/package.opf": PACKAGE.replace(TWO, TWO * 9),
+    "OEBPS/text/chapter 2.xhtml": " " * 2**25,
+}
 BOMB = '<!DOCTYPE x [<!ENTITY a "b"><!ENTITY c "&a;&a;">]><package>&c;</package>'
 
 
@@ -81,7 +86,8 @@ BOMB = '<!DOCTYPE x [<!ENTITY a "b"><!ENTITY c "&a;&a;">]><package>&c;</package>
         (epub(**{"META-INF/container.xml": "<container/>"}), 0, "names no package"),
         (epub(**{"OEBPS/package.opf": BOMB}), 0, "EntitiesForbidden"),
         (epub(**{"OEBPS/text/one.xhtml": None}), 1, "chapter 0 (OEBPS/text/one.xhtml)"),
-        (epub(**{"OEBPS/text/one.xhtml": b"\xff"}), 1, "chapter 0"),
+        (epub(**{"OEBPS/text/one.xhtml": b"\xff" * 99}), 1, "can't decode byte 0xff in position 0"),
+        (epub(**MANY), 0, "chapters of 301"),
         (epub(**{"OEBPS/text/one.xhtml": b" " * (33 * 2**20)}), 1, "at most 33554432 are read"),
     ],
 )

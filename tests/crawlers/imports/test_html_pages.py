@@ -3,8 +3,9 @@ from pathlib import Path
 import pytest
 
 from core.corpus.partition import read_documents
-from core.errors import EmptyPartition
+from core.errors import EmptyPartition, UsageError
 from core.storage.store import Store
+from crawlers.gated import ao3, bbc
 from crawlers.imports.sets import import_set
 from crawlers.imports.texts import options_for_pages
 from crawlers.text.pages import read_page
@@ -48,10 +49,37 @@ def test_each_month_of_the_pages_dates_is_sealed(tmp_path: Path, store: Store) -
     assert import_set([folder], "bbc", store, options_for_pages("bbc")).seals == seals
 
 
+def test_pages_in_the_shapes_of_sites() -> None:
+    figure = "<div data-component='image-block'><figcaption>Image source, Agency</figcaption></div>"
+    text = f"<div data-component='text-block'><p>{PROSE}</p></div>"
+    html = f"<article><h1>A title</h1>{figure}{text}<p>More</p></article>"
+    assert read_page(html, bbc.ELEMENTS).text == PROSE.strip()
+    days = "<dd class='published'>2024-02-08</dd><dd class='status'>2024-03-01</dd>"
+    notes = "<div class='notes module'><blockquote class='userstuff'>A note.</blockquote></div>"
+    text = f"<div class='userstuff module'><h3 id='work'>Chapter Text</h3><p>{PROSE}</p></div>"
+    html = f"<dl class='stats'>{days}</dl><div id='chapters'><div>{notes}{text}</div></div>"
+    page = read_page(html, ao3.ELEMENTS)
+    stated = [f"{each:%Y-%m-%d}" for each in (page.published, page.changed) if each]
+    assert (page.text, stated) == (PROSE.strip(), ["2024-02-08", "2024-03-01"])
+
+
 def test_a_folder_without_a_usable_page_says_why(tmp_path: Path, store: Store) -> None:
+    (tmp_path / "x.mhtml").write_text("MIME-Version: 1.0", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"holds no page \(\.html, .*save pages as HTML"):
+        import_set([tmp_path], "quora", store, options_for_pages("quora"))
     (tmp_path / "x.html").write_text("<html><body><p>Consent</p></body></html>", encoding="utf-8")
     with pytest.raises(EmptyPartition, match=r"no_date.*x\.html: the date is None"):
         import_set([tmp_path], "quora", store, options_for_pages("quora"))
+
+
+@pytest.mark.parametrize("charset", ["cp1252", "utf-16", "shift_jis"])
+def test_pages_keep_their_characters(charset: str, tmp_path: Path, store: Store) -> None:
+    text = {"shift_jis": "\u6c34 "}.get(charset, "\u20ac ") + PROSE
+    head = f'<meta charset="{charset}"><meta name="date" content="2024-02-08">'
+    (tmp_path / "x.html").write_bytes(page(head, f"<main>{text}</main>").encode(charset))
+    [seal] = import_set([tmp_path], "bbc", store, options_for_pages("bbc")).seals
+    [table] = read_documents(store, seal)
+    assert table["text"].to_pylist() == [text.strip()]
 
 
 def test_deeply_nested_pages_end(tmp_path: Path, store: Store) -> None:

@@ -1,6 +1,7 @@
 import dataclasses
 import datetime as dt
 import gzip
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -134,6 +135,21 @@ def test_a_month_column_and_an_undated_set(imports: Imports, tmp_path: Path) -> 
 
 
 A, B, C = ({"text": long(each), "date": "2024-05-01"} for each in "abc")
+MAY = 1_714_521_600 * 10**6
+
+
+def parquet(
+    rows: list[dict[str, Any]], times: list[int], zone: str | None = None, twin: str = "id"
+) -> bytes:
+    out = io.BytesIO()
+    texts, dates = (
+        pa.array([row["text"] for row in rows]),
+        pa.array(times, pa.timestamp("us", zone)),
+    )
+    pq.write_table(pa.Table.from_arrays([texts, texts, dates], ["text", twin, "date"]), out)
+    return out.getvalue()
+
+
 LINES = lines([A, B, C]).encode()
 LINE = len(LINES) // 3
 MEMBERS = [gzip.compress(lines([each]).encode()) for each in (A, B, C)]
@@ -162,9 +178,12 @@ DAMAGED: dict[str, tuple[str, bytes, list[str], str]] = {
     "too few fields": ("a.csv", CSV_.replace('2024-05-01,"b', '"b').encode(), [*"ac"], "1 fields"),
     "CSV not UTF-8": ("a.csv", CSV_.replace("b: A", "\xe9").encode("latin-1"), [*"ac"], "a.csv:2"),
     "no Parquet": ("a.parquet", b"PAR1", [], "not Parquet, or cut"),
+    "far date": ("a.parquet", parquet([A, B], [10**18, MAY]), ["b"], "row 0: date value out of"),
+    "odd zone": ("a.parquet", parquet([A], [MAY], "Mars/Base"), ["a"], ""),
+    "two texts": ("a.parquet", parquet([A], [MAY], None, "text"), [], "two columns are called"),
     "no date": ("a.jsonl", LINES + lines([{"text": "x"}]).encode(), [*"abc"], "date is None"),
     "not over": ("a.jsonl", LINES + LINES[:LINE].replace(b"2024", b"2150"), [*"abc"], "not over"),
-    "other file": ("b.pdf", b"%PDF", [], "pdftotext"),
+    "other file": ("b.pdf", b"%PDF", [], "b.pdf: PDF; make a text file of it first: pdftotext"),
     "other file too": ("b.doc", b"x", [], ".doc; known: .parquet"),
 }  # fmt: skip
 
@@ -179,6 +198,36 @@ def test_good_rows_are_kept_and_bad_ones_located(
     assert found.texts == {"2024-05": [*kept, "whole"]}
     assert says in found.details
     assert found.seals["2024-05"].manifest["requested"] == len(kept) + 1 + len(found.drops)
+
+
+ROW = "a line that is long enough to be taken for a text by itself, were it not within quotation.\n"
+CELLS = {
+    f'"{ROW * 60}"': "a.csv: lines 3 to 63: 4",
+    f'"{ROW.strip() * 200_000}"': "a.csv: lines 3 to 3: ",
+    '"' + f'so ""called"" {ROW}' * 60 + '"': "lines 3 to 63: 4",
+    f'"{ROW * 60}': "a quotation mark is not closed",
+}
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=["lines", "line", "marks", "open"])
+def test_a_cell_that_is_too_long_is_one_row(cell: str, imports: Imports, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", f'text\n"{long("a")}"\n{cell}\n"{long("b")}"\n')
+    found = imports(path, options=ImportOptions(Dating(is_undated=True), max_document_bytes=4000))
+    assert (found.texts, found.reasons) == ({"undated": [*"ab"]}, ["too_long"])
+    assert CELLS[cell] in found.details
+
+
+def test_a_column_that_no_row_has_is_refused(imports: Imports, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", LINES)
+    for options in (
+        ImportOptions(columns={"url": "link"}),
+        ImportOptions(Dating(month_column="link")),
+    ):
+        with pytest.raises(UsageError, match="no row has a column `link`"):
+            imports(path, options=options)
+    book = write(tmp_path / "a.txt", long("book"))
+    found = imports(book, path, options=ImportOptions(Dating(month_column="date")))
+    assert (found.texts, found.reasons) == ({"2024-05": [*"abc"]}, ["no_date"])
 
 
 def test_a_damaged_row_group_loses_itself_only(imports: Imports, tmp_path: Path) -> None:

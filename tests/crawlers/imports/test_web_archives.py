@@ -3,9 +3,11 @@
 import dataclasses
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import brotli
 import pytest
 
 from core.errors import UsageError
@@ -165,6 +167,15 @@ def test_a_cut_archive_gives_what_came_before(cut: int, imports: Imports, tmp_pa
     titles = [row["title"] for row in found.rows["2024-05"]]
     assert titles == (["harbour", "museum"] if cut == 1 else ["harbour"])
     assert "a.warc.gz: the packed file was cut after byte" in found.details
+
+
+def test_a_small_payload_does_not_fill_the_memory(tmp_path: Path) -> None:
+    bomb = brotli.compress(bytes(2**28), quality=1)
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: br\r\n\r\n"
+    path = write(tmp_path / "a.warc", record("response", url("a"), head + bomb))
+    _, [drop] = read(path)
+    size = int(re.findall(r"(\d+) characters of HTML", drop)[0])
+    assert drop.startswith("too_large: ") and size < 2**27
 
 
 def test_torn_records_lose_no_other(tmp_path: Path) -> None:
