@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# The GPU benchmarks in one command, on a machine with torch and transformers and no network.
+# The GPU benchmarks in one command, on a machine without network that has torch, transformers,
+# accelerate, pyarrow and requests.
 #
 #   benchmarks/gpu.sh wheels DIR       on a machine with a network: fetch what the other one lacks
 #   benchmarks/gpu.sh DIR [OPTIONS]    there: install it aside, run, print the section for RESULTS.md
 # (DIR is absolute or counts from the root of the checkout.)
 #
 # The wheels are for Python 3.12 (PYTHON_VERSION) and together take about 33 MB: lm-eval and
-# those of its needs that scoring imports, cut-cross-entropy, and those of ours that torch and
-# transformers do not bring. OPTIONS are those of `python -m benchmarks.scoring.gpu`; PYTHON is the interpreter to use.
+# those of its needs that scoring imports, cut-cross-entropy, and those of ours that the machine may
+# lack. OPTIONS are those of `python -m benchmarks.scoring.gpu`; PYTHON is the interpreter to use.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 python=${PYTHON:-python3}
@@ -15,7 +16,7 @@ python=${PYTHON:-python3}
 packages=(
     lm-eval dill cut-cross-entropy
     pydantic pydantic-core pydantic-settings annotated-types typing-inspection python-dotenv
-    platformdirs zstandard botocore jmespath
+    typing-extensions platformdirs zstandard botocore jmespath psutil nvidia-ml-py
 )
 
 if [[ ${1:-} == wheels && $# -eq 2 ]]; then

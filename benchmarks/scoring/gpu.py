@@ -31,6 +31,7 @@ from benchmarks.scoring.losses import Score, check_same, fastest
 from benchmarks.scoring.scorers import LmEval, Ours, PlainLoop, windows_of
 from benchmarks.scoring.shapes import SHAPES, make_model, make_texts, make_tokenizer
 from core.environment import set_library_defaults
+from core.errors import ModelError
 from core.settings import load_settings
 from models.scoring.cross_entropy import linear_cross_entropy
 from models.scoring.fast import agrees, exact_losses, fast_for
@@ -76,7 +77,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     texts = make_texts(given.texts)
     for shape in given.shapes:
         say(f"{shape} …")
-        print(f"\n{run_shape(shape, device, texts, given.rounds)}", flush=True)
+        try:
+            section = run_shape(shape, device, texts, given.rounds)
+        except (torch.OutOfMemoryError, ModelError) as error:  # the other shapes keep their figures
+            section = f"### {shape}\n\nNo figures: {error}"
+        print(f"\n{section}", flush=True)
         if device.type == "cuda":
             torch.cuda.empty_cache()
     return 0

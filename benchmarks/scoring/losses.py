@@ -20,7 +20,7 @@ from benchmarks.measure import Contender, Report, Timing, measure, say
 from benchmarks.scoring.footprint import footprint
 from benchmarks.scoring.scorers import LmEval, Ours, PlainLoop, load_plain
 from benchmarks.scoring.shapes import SHAPES, make_texts, save_model
-from core.errors import ModelError
+from core.errors import BatchTooLarge, ModelError, NotMeasurable
 
 Score = Callable[[Sequence[str]], list[float]]
 
@@ -131,7 +131,7 @@ def fastest(choices: Mapping[int, Score], texts: Sequence[str]) -> tuple[int, Sc
             score(texts[:1])  # warms up
             began = time.perf_counter()
             score(texts)
-        except torch.OutOfMemoryError:
+        except (torch.OutOfMemoryError, BatchTooLarge, NotMeasurable):
             say(f"batch {size}: does not fit")
             break
         took = time.perf_counter() - began

@@ -74,8 +74,8 @@ def import_questions(
         "num_left_out": len(published.others),
         "left_out": dict(_reasons(published)),
     }
-    if unused := {**_reasons(published), **published.passed_over}:
-        counts = ", ".join(f"{num} {why}" for why, num in unused.items() if num)
+    unused = {**_reasons(published), **published.passed_over}
+    if counts := ", ".join(f"{num} {why}" for why, num in unused.items() if num):
         _log.warning("%s: questions that are not imported: %s", path, counts)
     is_there = {month: _is_sealed(store, source, month, each) for month, each in months.items()}
     if not replace and (clash := [month for month, same in is_there.items() if same is False]):

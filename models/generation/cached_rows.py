@@ -27,6 +27,7 @@ from models.scoring.row_check import is_rounding, rms
 from models.scoring.scorer import Tokens
 from models.weights.files import MODEL_FAILURES
 from models.weights.loading import carried_state, embedding_rows
+from models.weights.products import quick_products
 
 _PROBE_PROMPTS, _PROBE_STEPS = (9, 23, 16), 4
 # Types of rotary embeddings that scale all rows' positions by the longest row of the batch.
@@ -186,7 +187,8 @@ class Rows:
                 options["position_ids"] = (begin[:, None] + steps).clamp(min=0)
         if owner.keeps_last:
             options["logits_to_keep"] = 1
-        output = owner.model(input_ids=ids, **options)
+        with quick_products(owner.model):
+            output = owner.model(input_ids=ids, **options)
         if owner.keeps_state:
             self._carried = carried_state(output)
         logits: torch.Tensor = output.logits[:, -1]

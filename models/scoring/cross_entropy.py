@@ -9,6 +9,8 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
+from models.weights.products import quick_products
+
 # Size of a tile of logits. From 512 to 2,048 rows and 1,024 to 8,192 columns, speeds hardly differ.
 _CPU_ROWS, _CPU_COLUMNS = 512, 2048
 _GPU_BYTES = 2**29  # maximum size of float32 logits at one time; enough rows for full speed
@@ -60,14 +62,15 @@ def linear_cross_entropy(
     is_tiled = states.device.type == "cpu" and len(weight) > _CPU_COLUMNS
     rows = _CPU_ROWS if is_tiled else row_slice(states.device, len(weight))
     parts = zip(torch.split(states, rows), torch.split(targets, rows), strict=True)
-    if is_tiled:
-        return torch.cat([_tiled(part, weight, bias, wanted) for part, wanted in parts])
-    return torch.cat(
-        [
-            cross_entropy(functional.linear(part, weight, bias), wanted, None)
-            for part, wanted in parts
-        ]
-    )
+    with quick_products(states):
+        if is_tiled:
+            return torch.cat([_tiled(part, weight, bias, wanted) for part, wanted in parts])
+        return torch.cat(
+            [
+                cross_entropy(functional.linear(part, weight, bias), wanted, None)
+                for part, wanted in parts
+            ]
+        )
 
 
 def row_slice(device: torch.device, vocabulary: int) -> int:

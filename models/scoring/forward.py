@@ -30,6 +30,7 @@ from models.scoring.fast import Fast, Fused, Replayed, agrees, fused_version
 from models.scoring.min_k import log_moments
 from models.scoring.scorer import DeviceFull, Losses, Scored, Tokens
 from models.weights.loading import embedding_rows, is_memory_full
+from models.weights.products import quick_products
 
 _FAILURES = (AttributeError, TypeError, ValueError, LookupError, RuntimeError)
 _UNSPLIT_BYTES = 2**30  # maximum size of a batch's logits if the head cannot run separately
@@ -158,7 +159,8 @@ class Forward:
     def run(self, ids: torch.Tensor, **options: object) -> Any:
         """Run the body, or the whole model if the head cannot run separately."""
         body = self.model.base_model if self._head else self.model
-        return body(input_ids=ids, **options)
+        with quick_products(self.model):
+            return body(input_ids=ids, **options)
 
     def nats(
         self, chosen: torch.Tensor, targets: torch.Tensor, alphabet: torch.Tensor | None = None
@@ -191,7 +193,8 @@ class Forward:
     def _logits(self, states: torch.Tensor) -> torch.Tensor:
         if self._head is None:
             return states
-        logits: torch.Tensor = self._head(inputs_embeds=states[None], use_cache=False)[0]
+        with quick_products(states):
+            logits: torch.Tensor = self._head(inputs_embeds=states[None], use_cache=False)[0]
         return logits[0].to(states.device)
 
     @torch.inference_mode()

@@ -65,6 +65,8 @@ def matmul_rate(device: torch.device, dtype: torch.dtype) -> float | None:
     """
     import torch
 
+    from models.weights.products import quick_products
+
     size = _MATRIX.get(device.type, 512)
     wait: Any = torch.cuda.synchronize if device.type == "cuda" else (lambda: None)
     took = []
@@ -74,7 +76,8 @@ def matmul_rate(device: torch.device, dtype: torch.dtype) -> float | None:
         for _ in range(_PRODUCTS):
             wait()
             began = time.perf_counter()
-            torch.mm(a, b)
+            with torch.inference_mode(), quick_products(a):
+                torch.nn.functional.linear(a, b)
             wait()
             took.append(time.perf_counter() - began)
     except RuntimeError:

@@ -18,7 +18,7 @@ from benchmarks.scoring import losses as scoring
 from benchmarks.scoring.shapes import SHAPES, make_model, make_texts, make_tokenizer
 from benchmarks.warehouse import generated_losses
 from benchmarks.warehouse import landing as warehouse
-from core.errors import ModelError
+from core.errors import BatchTooLarge, ModelError, NotMeasurable
 from core.schemas.tables import LOSSES
 from core.schemas.validation import validate
 from crawlers.registry import list_sources
@@ -153,15 +153,31 @@ def test_operations_are_counted_by_hand() -> None:
     assert work.operations == 2 * weights * 24 + 4 * 32 * 2 * (24 * 25 / 2)
 
 
+def test_a_shape_without_figures_leaves_those_of_the_others(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run_shape(shape: str, *_: object) -> str:
+        if shape == "llama-7b":
+            raise torch.OutOfMemoryError("the card is full")
+        return f"figures of {shape}"
+
+    monkeypatch.setattr(gpu, "run_shape", run_shape)
+    assert gpu.main(["--device", "cpu", "--shapes", "llama-7b", "llama-1b", "--texts", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert "### llama-7b\n\nNo figures: the card is full" in printed
+    assert "figures of llama-1b" in printed
+
+
+@pytest.mark.parametrize("full", [torch.OutOfMemoryError, BatchTooLarge, NotMeasurable])
 def test_the_search_for_the_fastest_batch_stops_at_what_does_not_fit(
-    monkeypatch: pytest.MonkeyPatch,
+    full: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock_s = [0.0]
     monkeypatch.setattr(scoring.time, "perf_counter", lambda: clock_s[0])
 
     def score(texts: object, size: int) -> list[float]:
         if size == 4:
-            raise torch.OutOfMemoryError("full")
+            raise full("full")
         if size > 4:
             raise AssertionError("goes on after what does not fit")
         clock_s[0] += 2.0 / size

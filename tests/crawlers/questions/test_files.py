@@ -38,9 +38,12 @@ def all_of(store: Store) -> dict[str, Question]:
     return {each.title: each for seal in seals for each in read_questions(store, seal)}
 
 
-def test_a_published_question_of_freshbench(store: Store, tmp_path: Path) -> None:
+def test_a_published_question_of_freshbench(
+    store: Store, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = write(tmp_path / "gjo.json", [gjo(), gjo("Will it rain?", "No")])
     [seal] = import_questions(path, "freshbench", store)
+    assert caplog.messages == []  # nothing is left out
     assert (seal.month, seal.num_questions, seal.is_partial) == (Month("2024-03"), 2, False)
     assert seal.manifest["kind"] == "import" and seal.manifest["files"] == ["gjo.json"]
     question = all_of(store)["Will the bridge open?"]

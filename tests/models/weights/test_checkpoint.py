@@ -221,8 +221,8 @@ def test_quantised_weights_are_scored_as_what_they_stand_for(
     files = open_checkpoint(str(quantised), None, settings)
     assert files.quantisation == "compressed-tensors"
     plain_files = open_checkpoint(llama_folder, None, settings)
-    assert plain_files.numerics == "torch.float32 sdpa"
-    assert files.numerics == "torch.float32 sdpa compressed-tensors"
+    assert plain_files.numerics == "torch.float32 sdpa onednn"
+    assert files.numerics == "torch.float32 sdpa compressed-tensors onednn"
     found = nats(CausalLM.load(str(quantised), None, settings), batch_of(*TEXTS))
     plain = tmp_path / "plain"
     plain.mkdir()
