@@ -186,7 +186,7 @@ def test_a_variant_has_cells_of_its_own_and_leaves_the_usual_ones(tmp_path: Path
     given = Settings(home=str(tmp_path), puzzle_items=8, max_document_bytes=10**6)
     (usual,) = plan_puzzles("scripted:valley", ["find_minimum"], given).cells
     assert usual.protocol == "zero-shot-cot-8"
-    assert usual.generation == "5fa05c920fcc"
+    assert usual.generation == "ab7e8e41f11e"
     for name in ("few-shot-2", "mixed-8-second", "varied-2"):
         other = given.model_copy(update={"puzzle_prompt": name})
         (cell,) = plan_puzzles("scripted:valley", ["find_minimum"], other).cells
