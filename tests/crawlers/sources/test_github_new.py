@@ -83,14 +83,6 @@ def test_every_field_of_a_document(crawl: Crawl, site: Site) -> None:
     assert first.version_id == tree[first.title]  # as git names it
 
 
-def test_a_month_is_half_open(crawl: Crawl) -> None:
-    """One repository is created in the month's first second, one in its last."""
-    times = sorted({d.event_time for d in documents_of(crawl())})
-    assert (times[0], times[-1]) == (MONTH.start, MONTH.end - dt.timedelta(seconds=1))
-    following = {d.native_id for d in documents_of(crawl(MONTH + 1))}
-    assert not following & {d.native_id for d in documents_of(crawl())}
-
-
 @pytest.mark.long
 def test_windows_are_halved_until_they_hold_no_more_than_1000(
     crawl: Crawl, site: Site, web: Web
