@@ -17,7 +17,7 @@ from typing import get_args
 
 import pytest
 
-from core.errors import AccessRefused
+from core.errors import AccessRefused, SourceChanged
 from crawlers.git import binary as git
 from crawlers.registry import list_sources
 from crawlers.web import pacing
@@ -256,6 +256,30 @@ def test_quirks_of_a_site_harm_nothing(
 @pytest.mark.parametrize("quirk", get_args(QuirkName))
 def test_each_quirk_of_a_site_harms_nothing(scene: Scene, quirk: QuirkName, tmp_path: Path) -> None:
     check_quirks(scene, [quirk], tmp_path)
+
+
+CHANGED = {  # source: site, request, another answer than is expected, what is said of it
+    "biorxiv": ("biorxiv_api", "/details", b'{"messages": [], "collection": []}', "expected ok"),
+    "edgar": ("edgar", "master.idx", b"CIK;Form;File\n1;8-K;edgar/data/1/a.txt\n", "no line"),
+    "github_new": ("github_api", "/search", b'{"items": []}', "'total_count'"),
+    "govuk": ("govuk", "search.json", b'{"results": {}}', "results is {}, expected a list"),
+    "wikipedia_changes": (
+        "wikipedia", "allrevisions",
+        b'{"query": {"allrevisions": [{"pageid": "1", "revisions": []}]}}', "'pageid'",
+    ),
+    "wikipedia_new": (
+        "wikipedia", "logevents", b'{"query": {"logevents": [{"logid": 1, "logpage": "9"}]}}',
+        "'logpage'",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("scene", CHANGED, indirect=True)
+def test_a_list_of_another_form_is_a_change_of_the_site(scene: Scene, tmp_path: Path) -> None:
+    key, request, answer, says = CHANGED[scene.name]
+    scene.web.faults.append(Fault("status", key, request, ALWAYS, 200, {}, answer))
+    error = scene.crawl(tmp_path).error
+    assert isinstance(error, SourceChanged) and says in str(error)
 
 
 def test_robots_that_cannot_be_read_end_a_crawl(scene: Scene, tmp_path: Path) -> None:

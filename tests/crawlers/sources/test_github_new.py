@@ -167,12 +167,6 @@ def test_a_row_of_another_shape_is_a_drop(crawl: Crawl, web: Web) -> None:
     assert documents_of(items)
 
 
-def test_a_search_of_another_shape_stops_the_crawl(crawl: Crawl, web: Web) -> None:
-    web.faults.append(Fault("status", "github_api", "/search", 1, 200, body=b'{"items": []}'))
-    with pytest.raises(SourceChanged, match="'total_count'"):
-        crawl()
-
-
 def test_totals_that_stay_huge_end_the_crawl(
     crawl: Crawl, web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from core.corpus.partition import read_documents
-from core.errors import SourceChanged, SourceUnavailable
+from core.errors import SourceUnavailable
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
@@ -87,13 +87,6 @@ def test_a_text_that_goes_between_two_requests_is_a_drop(crawl: Crawl, web: Web)
     items = crawl()
     assert not documents_of(items)
     assert "is gone" in next(d.detail for d in drops_of(items) if d.native_id == "1001000")
-
-
-def test_an_unknown_log_row_stops_the_crawl(crawl: Crawl, web: Web) -> None:
-    body = b'{"query":{"logevents":[{"logid":1,"logpage":"9","timestamp":"2024-02-01T00:00:00Z"}]}}'
-    web.faults.append(Fault("status", "wikipedia", "logevents", 1, 200, body=body))
-    with pytest.raises(SourceChanged, match="'logpage'"):
-        crawl()
 
 
 def test_a_row_met_again_on_the_next_page_of_the_log_is_a_repeat(settings: Settings) -> None:
