@@ -18,7 +18,7 @@ from typing import get_args
 import pytest
 
 import simulator.faults
-from core.errors import AccessRefused
+from core.errors import AccessRefused, SourceChanged
 from crawlers.git import binary as git
 from crawlers.registry import list_sources
 from crawlers.web import pacing
@@ -54,6 +54,7 @@ from tests.crawlers.web.conftest import SimulatedTime
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = list_scenes()
 QUESTIONS = [name for name in NAMES if name.startswith("questions.")]
+BEGIN_LATER = ("commons_audio", "github_trending", "wikipedia_changes", "wikipedia_monitored")
 _scenes: dict[str, Scene] = {}
 pytestmark = pytest.mark.timeout(300)  # whatever a site does, a crawl ends
 
@@ -117,9 +118,12 @@ def test_a_source_gives_a_simulated_month(scene: Scene) -> None:
         assert scene.whole.manifest["passed_over"]["open"] >= 1
         assert scene.whole.manifest["passed_over"]["other_month"] >= 12
     if isinstance(scene, DocumentScene):
-        rows, last = scene.rows.values(), (scene.month.end - dt.timedelta(days=1)).day
-        assert max(row["event_time"].day for row in rows) == last  # not cut at the 28th
-        assert all(row["text_as_of"] < scene.month.end for row in rows)
+        rows, end = scene.rows.values(), scene.month.end
+        times = [row["event_time"] for row in rows]
+        # Nearly all sites have an item in the month's first second, and one in its last.
+        assert min(times) == scene.month.start or scene.name in BEGIN_LATER
+        assert max(times) in {end - dt.timedelta(days=1), end - dt.timedelta(seconds=1)}
+        assert all(row["text_as_of"] < end for row in rows)
 
 
 def test_the_time_zone_of_the_machine_changes_nothing(
@@ -254,6 +258,30 @@ def test_quirks_of_a_site_harm_nothing(
 @pytest.mark.parametrize("quirk", get_args(QuirkName))
 def test_each_quirk_of_a_site_harms_nothing(scene: Scene, quirk: QuirkName, tmp_path: Path) -> None:
     check_quirks(scene, [quirk], tmp_path)
+
+
+CHANGED = {  # source: site, request, another answer than is expected, what is said of it
+    "biorxiv": ("biorxiv_api", "/details", b'{"messages": [], "collection": []}', "expected ok"),
+    "edgar": ("edgar", "master.idx", b"CIK;Form;File\n1;8-K;edgar/data/1/a.txt\n", "no line"),
+    "github_new": ("github_api", "/search", b'{"items": []}', "'total_count'"),
+    "govuk": ("govuk", "search.json", b'{"results": {}}', "results is {}, expected a list"),
+    "wikipedia_changes": (
+        "wikipedia", "allrevisions",
+        b'{"query": {"allrevisions": [{"pageid": "1", "revisions": []}]}}', "'pageid'",
+    ),
+    "wikipedia_new": (
+        "wikipedia", "logevents", b'{"query": {"logevents": [{"logid": 1, "logpage": "9"}]}}',
+        "'logpage'",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("scene", CHANGED, indirect=True)
+def test_a_list_of_another_form_is_a_change_of_the_site(scene: Scene, tmp_path: Path) -> None:
+    key, request, answer, says = CHANGED[scene.name]
+    scene.web.faults.append(Fault("status", key, request, ALWAYS, 200, {}, answer))
+    error = scene.crawl(tmp_path).error
+    assert isinstance(error, SourceChanged) and says in str(error)
 
 
 def test_robots_that_cannot_be_read_end_a_crawl(scene: Scene, tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
 import re
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -12,6 +13,7 @@ from simulator.server import Response, Web
 from tests.crawlers.browser.conftest import PAGES, Pages, chromiums, leftovers
 from tests.crawlers.conftest import refused
 
+Read = Callable[..., bytes]
 LIMITS = Limits(page_s=20.0)
 TEXT = "<article id=text style='height:400px'>The text of the page.</article>"
 WALL = """
@@ -23,6 +25,17 @@ WALL = """
 </script>
 """
 ACCEPT = "<button onclick='agree()'>Accept all</button>"
+
+
+@pytest.fixture
+def read(web: Web, fetcher: Fetcher, settings: Settings) -> Iterator[Read]:
+    with Browser(settings, fetcher, LIMITS) as browser:
+        session = Session(browser)
+        yield (
+            lambda path, wanted="#text", **options: (
+                session.read(f"{web.urls[PAGES]}{path}", wanted, **options).body
+            )
+        )
 
 
 def wall(*labels: str) -> str:
@@ -48,54 +61,40 @@ def test_only_labels_that_refuse_are_known() -> None:
 
 
 def test_a_wall_is_closed_by_the_button_that_refuses(
-    web: Web, pages: Pages, fetcher: Fetcher, settings: Settings
+    pages: Pages, fetcher: Fetcher, read: Read
 ) -> None:
     pages.add("/page", TEXT + wall(" Only   necessary cookies "))
-    with Browser(settings, fetcher, LIMITS) as browser:
-        body = Session(browser).read(f"{web.urls[PAGES]}/page", "#text").body.decode()
-    assert 'data-chose="no"' in body and "The text of the page" in body
+    body = read("/page")
+    assert b'data-chose="no"' in body and b"The text of the page" in body
     assert fetcher.stats["walls_closed"] == 1
 
 
 def test_a_wall_that_can_only_be_accepted_refuses_the_page(
-    web: Web,
-    pages: Pages,
-    fetcher: Fetcher,
-    settings: Settings,
+    pages: Pages, fetcher: Fetcher, read: Read
 ) -> None:
     pages.add("/page", TEXT + wall("Manage options", "Reject or pay"))
     pages.add("/next", TEXT)
-    with Browser(settings, fetcher, LIMITS) as browser:
-        session = Session(browser)
-        with refused("permission", "/page: a consent wall covers #text"):
-            session.read(f"{web.urls[PAGES]}/page", "#text")
-        assert b"The text" in session.read(f"{web.urls[PAGES]}/next", "#text").body
+    with refused("permission", "/page: a consent wall covers #text"):
+        read("/page")
+    assert b"The text" in read("/next")
     assert fetcher.stats["walls_closed"] == 0
 
 
 def test_text_that_comes_after_the_refusal_is_read(
-    web: Web,
-    pages: Pages,
-    fetcher: Fetcher,
-    settings: Settings,
+    pages: Pages, fetcher: Fetcher, read: Read
 ) -> None:
     later = "<script>wall.addEventListener('click', () => document.body.append(box()))</script>"
     box = f'<script>const box = () => document.createRange().createContextualFragment("{TEXT}")'
     pages.add("/page", f"<p>Wait.</p>{wall('Reject')}{box}</script>{later}")
-    with Browser(settings, fetcher, LIMITS) as browser:
-        assert b"The text" in Session(browser).read(f"{web.urls[PAGES]}/page", "#text").body
+    assert b"The text" in read("/page")
     assert fetcher.stats["walls_closed"] == 1
 
 
 def test_a_banner_that_covers_no_text_is_left_alone(
-    web: Web,
-    pages: Pages,
-    fetcher: Fetcher,
-    settings: Settings,
+    pages: Pages, fetcher: Fetcher, read: Read
 ) -> None:
     pages.add("/page", f"{TEXT}<div style='position:fixed;bottom:0;height:40px'>{ACCEPT}</div>")
-    with Browser(settings, fetcher, LIMITS) as browser:
-        assert b"Accept all" in Session(browser).read(f"{web.urls[PAGES]}/page", "#text").body
+    assert b"Accept all" in read("/page")
     assert fetcher.stats["walls_closed"] == 0
 
 
@@ -114,46 +113,31 @@ FEED = """
 """
 
 
-def test_a_list_without_end_is_scrolled_to_its_bound(
-    web: Web,
-    pages: Pages,
-    fetcher: Fetcher,
-    settings: Settings,
-) -> None:
+def test_a_list_without_end_is_scrolled_to_its_bound(pages: Pages, read: Read) -> None:
     pages.add("/feed", FEED)
     for number in range(40):
         items = "".join(f"<p class=item style='height:300px'>{number}</p>" for _ in range(5))
         pages.add(f"/more{number}", items)
-    with Browser(settings, fetcher, LIMITS) as browser:
-        session = Session(browser)
-        url = f"{web.urls[PAGES]}/feed"
-        read = session.read(url, ".item", scroll=Scroll(".item", max_items=20))
-        assert 20 <= read.body.count(b'class="item"') <= 30
-        read = session.read(url, ".item", scroll=Scroll(".item", max_items=99, max_steps=2))
-        assert read.body.count(b'class="item"') <= 20
+    body = read("/feed", ".item", scroll=Scroll(".item", max_items=20))
+    assert 20 <= body.count(b'class="item"') <= 30
+    body = read("/feed", ".item", scroll=Scroll(".item", max_items=99, max_steps=2))
+    assert body.count(b'class="item"') <= 20
 
 
 def test_a_list_is_scrolled_to_its_end(
-    web: Web, pages: Pages, fetcher: Fetcher, settings: Settings,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    pages: Pages, read: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(obstacles, "_QUIET_S", 1.0)
     pages.add("/feed", FEED)
     for number in range(3):
         pages.add(f"/more{number}", f"<p class=item style='height:1200px'>{number}</p>")
     pages.answers["/more3"] = Response(200, {"Content-Type": "text/html"}, b"")
-    with Browser(settings, fetcher, LIMITS) as browser:
-        read = Session(browser).read(
-            f"{web.urls[PAGES]}/feed", ".item", scroll=Scroll(".item", max_items=99)
-        )
-    assert re.findall(rb'class="item"[^>]*>(\d)', read.body) == [b"0", b"1", b"2"]
+    body = read("/feed", ".item", scroll=Scroll(".item", max_items=99))
+    assert re.findall(rb'class="item"[^>]*>(\d)', body) == [b"0", b"1", b"2"]
 
 
 def test_a_login_is_refused_by_name_and_nothing_is_typed(
-    web: Web,
-    pages: Pages,
-    fetcher: Fetcher,
-    settings: Settings,
+    web: Web, pages: Pages, fetcher: Fetcher, settings: Settings
 ) -> None:
     pages.add(
         "/members",

@@ -1,9 +1,6 @@
 import datetime as dt
 from collections import Counter
 
-import pytest
-
-from core.errors import SourceChanged
 from core.month import Month
 from crawlers.contract import Document, Drop
 from simulator.server import Fault, Web
@@ -40,13 +37,6 @@ def test_what_is_no_open_first_version_is_dropped(crawl: Crawl) -> None:
 
 def test_a_month_without_posts_is_empty_and_no_error(crawl: Crawl) -> None:
     assert crawl(Month("2019-01")) == []
-
-
-def test_another_shape_is_a_change(crawl: Crawl, web: Web) -> None:
-    body = b'{"messages": [{"status": "no such server"}], "collection": []}'
-    web.faults.append(Fault("status", "biorxiv_api", "/details", 99, 200, {}, body))
-    with pytest.raises(SourceChanged):
-        crawl()
 
 
 def test_the_record_of_2026_is_read(crawl: Crawl, web: Web) -> None:

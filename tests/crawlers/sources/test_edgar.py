@@ -2,13 +2,13 @@ from collections import Counter
 
 import pytest
 
-from core.errors import AccessRefused, SourceChanged
+from core.errors import AccessRefused
 from core.month import Month
 from core.settings import Settings
 from crawlers import edgar
 from crawlers.contract import Document, Drop, Repeat
 from simulator.server import Fault, Web
-from simulator.sites.edgar import HEAD, Site, accession_of
+from simulator.sites.edgar import Site, accession_of
 from simulator.world import World
 from tests.crawlers.conftest import Crawl
 
@@ -66,13 +66,6 @@ def test_a_filing_as_others_recorded_it_is_read(crawl: Crawl, web: Web, site: Si
         "Apple's Board of Directors has declared a cash dividend of $0.82 per share of the "
         "Company's common stock."
     )
-
-
-def test_an_index_of_another_layout_is_a_change(crawl: Crawl, web: Web) -> None:
-    body = HEAD.replace("|", ";").encode() + b"1;A;8-K;2024-02-01;edgar/data/1/x.txt\n"
-    web.faults.append(Fault("status", "edgar", "master.idx", 9, 200, {}, body))
-    with pytest.raises(SourceChanged, match="no line"):
-        crawl()
 
 
 def test_live_crawls_need_the_operators_contact(settings: Settings) -> None:

@@ -83,14 +83,6 @@ def test_every_field_of_a_document(crawl: Crawl, site: Site) -> None:
     assert first.version_id == tree[first.title]  # as git names it
 
 
-def test_a_month_is_half_open(crawl: Crawl) -> None:
-    """One repository is created in the month's first second, one in its last."""
-    times = sorted({d.event_time for d in documents_of(crawl())})
-    assert (times[0], times[-1]) == (MONTH.start, MONTH.end - dt.timedelta(seconds=1))
-    following = {d.native_id for d in documents_of(crawl(MONTH + 1))}
-    assert not following & {d.native_id for d in documents_of(crawl())}
-
-
 @pytest.mark.long
 def test_windows_are_halved_until_they_hold_no_more_than_1000(
     crawl: Crawl, site: Site, web: Web
@@ -173,12 +165,6 @@ def test_a_row_of_another_shape_is_a_drop(crawl: Crawl, web: Web) -> None:
     items = crawl()
     assert count_drops(items)["parse_error"] == 4
     assert documents_of(items)
-
-
-def test_a_search_of_another_shape_stops_the_crawl(crawl: Crawl, web: Web) -> None:
-    web.faults.append(Fault("status", "github_api", "/search", 1, 200, body=b'{"items": []}'))
-    with pytest.raises(SourceChanged, match="'total_count'"):
-        crawl()
 
 
 def test_totals_that_stay_huge_end_the_crawl(

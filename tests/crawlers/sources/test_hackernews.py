@@ -114,10 +114,8 @@ def test_what_has_nothing_to_read_is_dropped_with_its_reason(crawl: Crawl) -> No
     }
 
 
-def test_the_month_is_half_open_in_utc(crawl: Crawl, web: Web) -> None:
-    times = sorted(d.event_time.isoformat() for d in by_id(crawl()).values())
-    assert times[0] == "2023-02-01T00:00:00+00:00"
-    assert times[-1] == "2023-02-28T23:59:59+00:00"
+def test_the_month_is_asked_for_in_half_open_windows(crawl: Crawl, web: Web) -> None:
+    crawl()
     assert windows(web)[0] == "created_at_i>=1675209600,created_at_i<1675252800"
     assert windows(web)[-1].endswith("created_at_i<1677628800")
 

@@ -6,7 +6,6 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from core.corpus.partition import read_documents
-from core.errors import SourceChanged
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
@@ -126,13 +125,6 @@ def test_hidden_and_vanished_revisions_are_dropped(crawl: Crawl, web: Web) -> No
     web.faults.append(Fault("status", "wikipedia", "revids", 100, 200, body=body))
     drops = {item.native_id: item.reason for item in crawl() if isinstance(item, Drop)}
     assert (drops[first], drops[second]) == ("suppressed", "deleted")
-
-
-def test_an_unknown_list_stops_the_crawl(crawl: Crawl, web: Web) -> None:
-    body = b'{"query":{"allrevisions":[{"pageid":"1","revisions":[]}]}}'
-    web.faults.append(Fault("status", "wikipedia", "allrevisions", 1, 200, body=body))
-    with pytest.raises(SourceChanged, match="'pageid'"):
-        crawl()
 
 
 def test_german_changes_come_from_the_german_wiki(crawl: Crawl) -> None:

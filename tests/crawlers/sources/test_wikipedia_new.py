@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from core.corpus.partition import read_documents
-from core.errors import SourceChanged, SourceUnavailable
+from core.errors import SourceUnavailable
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
@@ -54,22 +54,13 @@ def test_every_page_of_the_log_is_accounted_for(crawl: Crawl) -> None:
     }  # fmt: skip
 
 
-def test_documents_are_of_the_month_and_older_than_its_end(crawl: Crawl) -> None:
+def test_documents_come_by_their_creation(crawl: Crawl) -> None:
     documents = documents_of(crawl())
     assert [d.event_time for d in documents] == sorted(d.event_time for d in documents)
     for document in documents:
-        assert document.event_time in MONTH
-        assert document.event_time <= document.text_as_of < MONTH.end
+        assert document.event_time <= document.text_as_of
         assert (document.date_kind, document.licence) == ("created", "CC-BY-SA-4.0")
         assert document.cluster_id == f"page:{document.native_id}"
-
-
-def test_the_month_is_half_open(crawl: Crawl) -> None:
-    """Story 0 is created in a month's first second, story 1 in its last."""
-    this, following = ({d.native_id: d for d in documents_of(crawl(m))} for m in (MONTH, MONTH + 1))
-    assert not this.keys() & following.keys()
-    assert min(d.event_time for d in this.values()) == MONTH.start
-    assert min(d.event_time for d in following.values()) == MONTH.end
 
 
 def test_a_row_past_the_window_is_counted_not_kept(crawl: Crawl, web: Web) -> None:
@@ -96,13 +87,6 @@ def test_a_text_that_goes_between_two_requests_is_a_drop(crawl: Crawl, web: Web)
     items = crawl()
     assert not documents_of(items)
     assert "is gone" in next(d.detail for d in drops_of(items) if d.native_id == "1001000")
-
-
-def test_an_unknown_log_row_stops_the_crawl(crawl: Crawl, web: Web) -> None:
-    body = b'{"query":{"logevents":[{"logid":1,"logpage":"9","timestamp":"2024-02-01T00:00:00Z"}]}}'
-    web.faults.append(Fault("status", "wikipedia", "logevents", 1, 200, body=body))
-    with pytest.raises(SourceChanged, match="'logpage'"):
-        crawl()
 
 
 def test_a_row_met_again_on_the_next_page_of_the_log_is_a_repeat(settings: Settings) -> None:
