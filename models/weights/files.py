@@ -141,14 +141,12 @@ def refuse_endless(path: Path, folder: Path) -> None:
     if not path.is_file() or path.resolve().is_relative_to("/proc"):
         raise ModelLoadError(f"{folder}: {path.name} is not a regular file")
     found = path.stat()
+    is_text = any(fnmatch.fnmatch(path.name, each) for each in _TEXT_FILES)
+    if found.st_size < (_MOST_TEXT_BYTES if is_text else 2**30):
+        return
     if path.suffix == ".safetensors":
         _shapes(path, str(folder))  # the header states where the file ends
-        is_hollow = 0 < found.st_blocks * 512 < found.st_size / 10 and found.st_size > 2**30
-        most = 0 if is_hollow else math.inf
-    else:
-        is_text = any(fnmatch.fnmatch(path.name, each) for each in _TEXT_FILES)
-        most = _MOST_TEXT_BYTES if is_text else math.inf
-    if found.st_size > most:
+    if is_text or 0 < found.st_blocks * 512 < found.st_size / 10:
         raise ModelLoadError(
             f"{folder}: {path.name} has {found.st_size:,} bytes, which no model needs or which are "
             "holes of a sparse file; get the file again"

@@ -169,7 +169,7 @@ BREAKAGES = {
         "does not say for which model",
     ),
     "no weights": (lambda f: (f / WEIGHTS).unlink(), "without weights"),
-    "weights cut off": (lambda f: cut_off(f / WEIGHTS, 500), r"adapter_model.safetensors \(500 bytes\) is cut off"),
+    "weights cut off": (lambda f: cut_off(f / WEIGHTS, 500), "cannot be put on"),
     "tensors of another model": (rename_tensors, "have no place"),
     "fewer layers than stated": (config_of(target_modules=["q_proj"]), "have no place"),
     "more layers than stated": (config_of(target_modules=[*TARGETS, "k_proj"]), "missing from"),
