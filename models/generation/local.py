@@ -35,7 +35,7 @@ from models.scoring.token_scorer import (
     load_causal_lm,
 )
 from models.weights.checkpoint import CheckpointFiles
-from models.weights.files import GENERATION_CONFIG, MODEL_FAILURES
+from models.weights.files import GENERATION_CONFIG, MODEL_FAILURES, refuse_endless
 
 _log = logging.getLogger(__name__)
 
@@ -141,6 +141,7 @@ def _ends(files: CheckpointFiles) -> tuple[int, ...]:
     stated: Any = None
     for folder in filter(None, (files.adapter, files.folder)):
         if stated is None and (folder / GENERATION_CONFIG).is_file():
+            refuse_endless(folder / GENERATION_CONFIG, folder)
             try:
                 stated = GenerationConfig.from_pretrained(folder).eos_token_id
             except MODEL_FAILURES:

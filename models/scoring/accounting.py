@@ -15,14 +15,18 @@ previous token's end to its own end. The last token also covers all text after i
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from tokenizers import Encoding, Tokenizer
+
+from core.errors import NotMeasurable
+from models.weights.files import first_line
 
 Counts = npt.NDArray[np.int64]
 
@@ -41,6 +45,20 @@ class TokenizedText(NamedTuple):
     chars: Counts
     bytes: Counts
     is_lossless: bool = True
+
+
+@contextlib.contextmanager
+def _explained() -> Iterator[None]:
+    """Convert errors of the tokenizers library; a panic of Rust code is no Exception."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ not in ("Exception", "PanicException"):
+            raise
+        raise NotMeasurable(
+            f"the tokenizer fails on a text ({first_line(error)}), so its model is not scored; its "
+            "tokenizer.json was not made for text"
+        ) from None
 
 
 class Accountant:
@@ -62,9 +80,10 @@ class Accountant:
         """
         if self._table is None:
             return [self._by_offsets(text, special_tokens) for text in texts]
-        encodings = self._tokenizer.encode_batch_fast(
-            list(texts), add_special_tokens=special_tokens
-        )
+        with _explained():
+            encodings = self._tokenizer.encode_batch_fast(
+                list(texts), add_special_tokens=special_tokens
+            )
         return [
             self._by_bytes(text, encoding, special_tokens) or self._by_offsets(text, special_tokens)
             for text, encoding in zip(texts, encodings, strict=True)
@@ -93,7 +112,8 @@ class Accountant:
         return TokenizedText(ids, whole_characters(text, raw, covered), covered)
 
     def _by_offsets(self, text: str, special_tokens: bool) -> TokenizedText:
-        encoding = self._tokenizer.encode(text, add_special_tokens=special_tokens)
+        with _explained():
+            encoding = self._tokenizer.encode(text, add_special_tokens=special_tokens)
         ids = np.array(encoding.ids, dtype=np.int64)
         ends = np.array([0, *(end for _, end in encoding.offsets)], dtype=np.int64)
         chars = np.maximum.accumulate(np.minimum(ends, len(text)))

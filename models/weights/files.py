@@ -44,6 +44,9 @@ TOKENIZER_FILES = (
     "*.tiktoken",
 )
 WEIGHT_FILES = ("model*.safetensors", "model*.safetensors.index.json")
+# The largest known file is a tokenizer of 35 MB.
+_TEXT_FILES = ("*config.json", *TOKENIZER_FILES, "*.index.json")
+_MOST_TEXT_BYTES = 2**28
 ADAPTER_FILES = (ADAPTER_CONFIG, _ADAPTER_WEIGHTS)
 PICKLED_ADAPTER = "adapter_model.bin"
 CODE_FILES = "*.py"
@@ -123,14 +126,31 @@ def folder_digest(folder: Path, patterns: tuple[str, ...] = ()) -> str:
     digest = hashlib.sha256()
     try:
         for path in sorted(paths):
-            if not path.is_file():  # such as a link to a device, which has no end
-                raise ModelLoadError(f"{folder}: {path.name} is not a regular file")
+            refuse_endless(path, folder)
             with path.open("rb") as file:
                 content = hashlib.file_digest(file, "sha256").hexdigest()
             digest.update(f"{path.relative_to(folder).as_posix()} {content}\n".encode())
     except OSError as error:
         raise ModelLoadError(f"{folder}: cannot be read ({error})") from error
     return digest.hexdigest()[:16]
+
+
+def refuse_endless(path: Path, folder: Path) -> None:
+    """Raise ModelLoadError for a file that would be read for hours, or without end."""
+    # A file of the kernel has no stated size, and may have no end, as a device has none.
+    if not path.is_file() or path.resolve().is_relative_to("/proc"):
+        raise ModelLoadError(f"{folder}: {path.name} is not a regular file")
+    found = path.stat()
+    is_text = any(fnmatch.fnmatch(path.name, each) for each in _TEXT_FILES)
+    if found.st_size < (_MOST_TEXT_BYTES if is_text else 2**30):
+        return
+    if path.suffix == ".safetensors":
+        _shapes(path, str(folder))  # the header states where the file ends
+    if is_text or 0 < found.st_blocks * 512 < found.st_size / 10:
+        raise ModelLoadError(
+            f"{folder}: {path.name} has {found.st_size:,} bytes, which no model needs or which are "
+            "holes of a sparse file; get the file again"
+        )
 
 
 def _pickles(location: str, name: str, folder: Path | None) -> ModelLoadError:
@@ -225,7 +245,7 @@ def _shapes(path: Path, location: str) -> list[list[int]]:
     try:
         with safe_open(path, framework="numpy") as file:
             return [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError) as error:
+    except (SafetensorError, OSError, ValueError, MemoryError) as error:
         raise ModelLoadError(
             f"{location}: the weights cannot be loaded: {path.name} ({path.stat().st_size} bytes) "
             f"is cut off or damaged ({error}); get the file again"
@@ -239,6 +259,7 @@ def read_base(folder: Path, location: str) -> tuple[str, str | None]:
     ModelLoadError if adapter_config.json is broken, or names no model.
     """
     path = folder / ADAPTER_CONFIG
+    refuse_endless(path, folder)
     try:
         config = json.loads(path.read_bytes())
         base, revision = config["base_model_name_or_path"], config.get("revision")

@@ -42,6 +42,8 @@ def _growth(step: object) -> float:
     if step.get("type") == "Replace":
         replaced = step["pattern"].get("String")  # a regular expression may match no character
         own = max(1.0, len(step["content"]) / len(replaced) if replaced else len(step["content"]))
+    if step.get("type") == "Prepend":  # before each text, which may have one character
+        own = 1.0 + len(step["prepend"])
     return own * math.prod(_growth(step.get(parts)) for parts in _STEPS)
 
 

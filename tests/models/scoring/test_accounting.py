@@ -18,6 +18,7 @@ from tokenizers import (
     trainers,
 )
 
+from core.errors import NotMeasurable
 from models.scoring.accounting import Accountant, token_bytes
 
 CORPUS = [
@@ -327,3 +328,10 @@ def test_an_added_id_beyond_the_vocabulary_goes_by_offsets() -> None:
     [found] = Accountant(tokenizer).tokenize(["tide"], special_tokens=True)
     assert found.ids[0] == beyond
     assert found.bytes.tolist()[:2] == [0, 0]
+
+
+def test_a_regular_expression_without_end_is_refused() -> None:
+    tokenizer = byte_level()
+    tokenizer.normalizer = normalizers.Replace(Regex("(([a-z ])+.)+[A-Z]([a-z ])+~"), "x")
+    with pytest.raises(NotMeasurable, match="retry-limit"):
+        Accountant(tokenizer).tokenize(["the tide leaves a mark on the sand " * 20])

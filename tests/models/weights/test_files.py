@@ -12,6 +12,7 @@ from models.weights.files import (
     examine_weights,
     folder_digest,
     is_whole,
+    read_base,
 )
 from models.weights.tokenizer_files import refuse_growing_tokenizer
 
@@ -102,6 +103,39 @@ def test_a_file_without_end_is_refused(tmp_path):
     (tmp_path / "model.safetensors").symlink_to("/dev/zero")
     with pytest.raises(ModelLoadError, match="model.safetensors is not a regular file"):
         folder_digest(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
+def test_a_file_that_would_be_read_for_hours_is_refused(tmp_path, name):
+    with (tmp_path / name).open("wb") as file:
+        file.truncate(2**40)
+    with pytest.raises(ModelLoadError, match=f"{name}.*get the file again"):
+        folder_digest(tmp_path)
+    (tmp_path / name).rename(tmp_path / "adapter_config.json")
+    with pytest.raises(ModelLoadError, match=r"adapter_config.*get the file again"):
+        read_base(tmp_path, "m")
+
+
+def test_weights_of_holes_are_refused(tmp_path):
+    header = json.dumps({"t": {"dtype": "U8", "shape": [2**40], "data_offsets": [0, 2**40]}})
+    with (tmp_path / "model.safetensors").open("wb") as file:
+        file.write(len(header).to_bytes(8, "little") + header.encode())
+        file.truncate(8 + len(header) + 2**40)
+    with pytest.raises(ModelLoadError, match="holes"):
+        folder_digest(tmp_path)
+
+
+def test_a_file_of_the_kernel_is_refused(tmp_path):
+    (tmp_path / "tokenizer.json").symlink_to("/proc/self/status")  # as /proc/kmsg, it has no size
+    with pytest.raises(ModelLoadError, match="not a regular file"):
+        folder_digest(tmp_path)
+
+
+def test_a_tokenizer_that_prepends_a_text_is_refused(tmp_path):
+    normalizer = {"type": "Prepend", "prepend": "x" * 100}
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"normalizer": normalizer}))
+    with pytest.raises(ModelLoadError, match="101 times"):
+        refuse_growing_tokenizer(tmp_path, "m")
 
 
 @pytest.mark.parametrize(("num_steps", "length", "is_refused"), [(5, 100, True), (3, 3, False)])
