@@ -29,8 +29,8 @@ VEGA_LITE = "6.4"
 PNG_SCALE = 1.5
 MAX_ALONE = 20  # charts that are drawn faster than processes start
 MAX_PROCESSES = 4
-LABEL_HEIGHT, LETTER_WIDTH = 12, 7  # pixels
-LABEL_SHARE = 0.05  # of the height of a chart of 280 pixels
+LABEL_HEIGHT, LETTER_WIDTH, LABEL_GAP = 12, 7, 4  # pixels; the gap is between point and label
+LABEL_SHARE = 0.065  # of the height of a chart of 220 pixels or more
 # Okabe and Ito's colours, which colour-blind people can tell apart; the order is that of use.
 PALETTE = (
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b58900", "#56b4e9", "#7a5195", "#5b6472",
@@ -39,7 +39,8 @@ INK, SOFT, GRID, PAPER = "#1d2129", "#5b6472", "#e3e7ec", "#ffffff"
 # Colours of the theme become variables of the page's style sheet.
 _VARIABLES = {
     INK: "--ink", SOFT: "--soft", GRID: "--line", PAPER: "--paper",
-    PALETTE[0]: "--blue", PALETTE[1]: "--mark", PALETTE[2]: "--green", PALETTE[6]: "--violet",
+    PALETTE[0]: "--blue", PALETTE[1]: "--mark", PALETTE[2]: "--green", PALETTE[5]: "--sky",
+    PALETTE[6]: "--violet",
 }  # fmt: skip
 _TAG = re.compile(r"<[^>]*>")
 _LINE = re.compile(r' d="(M[-\d.,]+(?:L[-\d.,]+)+Z?)"')
@@ -298,7 +299,7 @@ def spread(values: Mapping[str, float], extent: tuple[float, float]) -> dict[str
 
 
 def with_room(points: Sequence[tuple[str, float, float]], width: float, height: float) -> list[str]:
-    """Return the names whose labels, right of their points, overlap no label of an earlier point.
+    """Return the names whose labels, right of their points, overlap no earlier label, and no point.
 
     ``width`` and ``height`` are those of the chart in pixels; points are name, x and y.
     """
@@ -306,16 +307,20 @@ def with_room(points: Sequence[tuple[str, float, float]], width: float, height: 
         return []
     _, xs, ys = zip(*points, strict=True)
     across, up = (max(max(v) - min(v), 1e-9) for v in (xs, ys))
+    at = [(name, x / across * width, y / up * height) for name, x, y in points]
     placed: list[tuple[str, float, float]] = []
-    for name, x, y in points:
-        left, middle = x / across * width, y / up * height
+    for name, left, middle in at:
+        right = left + LETTER_WIDTH * len(name)
         apart = (
             abs(middle - other_middle) > LABEL_HEIGHT
             or left > other_left + LETTER_WIDTH * len(other)
-            or other_left > left + LETTER_WIDTH * len(name)
+            or other_left > right
             for other, other_left, other_middle in placed
         )
-        if all(apart):
+        beside = (
+            abs(middle - y) > LABEL_HEIGHT / 2 or not left + LABEL_GAP < x < right for _, x, y in at
+        )
+        if all(apart) and all(beside):
             placed.append((name, left, middle))
     return [name for name, _, _ in placed]
 

@@ -184,7 +184,7 @@ def _ranks(site: Site) -> Figure | None:
     shown = means["model"].to_list()[:MAX_RANKED]
     x: dict[str, Any] = time_axis(rows["month"].to_list())
     y = {"field": "mean_rank", "type": "quantitative", "title": "mean rank over sources",
-         "scale": {"reverse": True, "zero": False}}  # fmt: skip
+         "scale": {"reverse": True, "zero": False, "nice": False}}  # fmt: skip
     place = {"filter": {"field": "model", "oneOf": shown}}
     legend = {"title": None, "symbolType": "stroke"}
     scale = {"domain": shown, "range": list(PALETTE[: len(shown)])}

@@ -80,6 +80,7 @@ def _quarters(site: Site) -> Figure | None:
         "facet": {"field": "series", "type": "nominal", "sort": names, "title": None,
                   "header": {"labelAnchor": "start", "labelLimit": 220}},
         "columns": 3, "spacing": 32, "spec": spec,
+        "resolve": {"axis": {"x": "independent"}},  # no axis below a place without a panel
     }  # fmt: skip
     about = (
         "By the quarter in which questions were opened. Orange diamonds: after the model's cutoff. "

@@ -3,9 +3,8 @@ with places as (
     select
         *,
         -- Of Student's t: the half width is t_975 standard errors.
-        t_p_value(
-            bias * t_975(num_answers - 1) / nullif((bias_high - bias_low) / 2, 0),
-            num_answers - 1
+        difference_p_value(
+            bias, (bias_high - bias_low) / 2 / t_975(num_answers - 1), num_answers - 1
         ) as p_value
     from forecast_position_bias
 )
@@ -20,8 +19,11 @@ select
     arg_max(place, bias) as favoured_place,
     max(bias) as favoured_bias,
     -- Bonferroni's correction over the places; with fewer answers, skewed probabilities make a
-    -- small p-value of Student's t too often.
-    least(1, count(*) * min(p_value) filter (where num_answers >= 30)) as p_value,
+    -- small p-value of Student's t too often. least() would make 1 of NULL.
+    case
+        when max(num_answers) >= 30
+            then least(1, count(*) * min(p_value) filter (where num_answers >= 30))
+    end as p_value,
     max(num_answers) as num_answers,
     case when bool_and(is_balanced) then 'yes' else 'no' end as rotated
 from places

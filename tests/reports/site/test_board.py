@@ -1,6 +1,8 @@
 """The parts of the board, rows beyond those of a page, and figures that ship with the code."""
 
+import itertools
 import json
+import math
 import re
 from functools import partial
 from pathlib import Path
@@ -135,9 +137,21 @@ def test_what_stays_inside_its_frame_is_not_clipped() -> None:
         assert ("url(#a)" in slim) == (shape in outside)
 
 
+def test_colours_are_told_apart_in_both_themes() -> None:
+    style = (Path(charts.__file__).parent / "assets" / "site.css").read_text()
+    for part in style.split("@media")[:2]:  # light, dark
+        theme = dict(re.findall(r"(--\w+): #(\w{6})", part))
+        names = (charts._VARIABLES.get(colour, colour[1:]) for colour in charts.PALETTE)
+        colours = [bytes.fromhex(theme.get(name, name)) for name in names]
+        for one, other in itertools.combinations(colours, 2):
+            assert math.dist(one, other) > 50, (one.hex(), other.hex())
+
+
 def test_labels_do_not_overlap() -> None:
     points = [("first", 0.0, 0.0), ("hidden", 0.01, 0.01), ("right", 1.0, 0.0), ("up", 0.0, 1.0)]
     assert charts.with_room(points, 300, 200) == ["first", "right", "up"]
+    covered = [("covers", 0.0, 0.0), ("covered", 0.05, 0.01), ("end", 1.0, 1.0)]
+    assert charts.with_room(covered, 300, 200) == ["covered", "end"]
     assert charts.with_room([], 300, 200) == []
 
 

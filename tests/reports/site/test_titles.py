@@ -232,15 +232,15 @@ def test_guessing_is_seldom_called_forecasting(
     assert wrong(0.5, 400, 0.7) == NUM_WORLDS
 
 
-def _answers(database: duckdb.DuckDBPyConnection, excess: float) -> None:
+def _answers(database: duckdb.DuckDBPyConnection, excess: float, num: int = 30) -> None:
     """Plant answers of four models with four options each; the first place gets ``excess``."""
     dice = np.random.default_rng(0)
-    given = dice.dirichlet([2.0] * 4, 4 * 30 * NUM_WORLDS) * (1 - excess)
+    given = dice.dirichlet([2.0] * 4, 4 * num * NUM_WORLDS) * (1 - excess)
     given[:, 0] += excess
     number = np.arange(len(given))
     planted = pl.DataFrame({
         "model": [f"m{i % 4}" for i in number],
-        "source": [f"{i // 120}/" for i in number],
+        "source": [f"{i // (4 * num)}/" for i in number],
         "place_probabilities": given.tolist(),
     }).with_columns(protocol=pl.lit("letter-rotated"))  # fmt: skip
     _plant(database, "forecast_answers", planted)
@@ -250,14 +250,15 @@ def _answers(database: duckdb.DuckDBPyConnection, excess: float) -> None:
 def test_a_place_is_seldom_called_preferred_where_none_is(
     database: duckdb.DuckDBPyConnection,
 ) -> None:
-    def claims(excess: float) -> int:
-        _answers(database, excess)
+    def claims(excess: float, num: int = 30, claim: str = "models prefer a place") -> int:
+        _answers(database, excess, num)
         find = answers.positions_finding
         titles = _titles(database, "forecasts_positions", find, "source")
-        return sum("models prefer a place" in title for title in titles)
+        return sum(claim in title for title in titles)
 
     assert claims(0.0) <= MOST_WRONG
     assert claims(0.3) == NUM_WORLDS
+    assert claims(0.3, 29, "cannot be told") == NUM_WORLDS
 
 
 def test_a_benchmark_seldom_correlates_where_none_does(
