@@ -20,10 +20,8 @@ from crawlers.text.cleaning import MIN_CHARS, clean
 from crawlers.text.pages import ARTICLE
 
 FIELDS = ("text", "id", "title", "url", "date", "licence", "language", "category")
-COLUMNS = (  # of the documents
-    "native_id", "cluster_id", "event_time", "date_kind", "url", "title", "category", "language",
-    "language_score", "licence", "extra", "text",
-)  # fmt: skip
+_OTHERS = ("native_id", "cluster_id", "event_time", "date_kind", "language_score", "extra")
+COLUMNS = {*FIELDS, *_OTHERS}  # of the documents, and some more
 UNKNOWN = "LicenseRef-unknown"
 _ODD = re.compile(r"[\x00-\x1f\x7f]+")
 

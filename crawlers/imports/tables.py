@@ -175,7 +175,7 @@ class _TooLongError(csv.Error):
 
 
 class _Lines:
-    """Lines of a stream, which can be given back; ``taken`` are those since ``begin``."""
+    """Lines of a stream, which can be given back; ``taken`` are those of the last iteration."""
 
     def __init__(self, stream: io.BufferedReader, file: DataFile) -> None:
         self._stream, self._limit, self._max_chars = stream, longest(file), file.max_bytes
@@ -183,9 +183,6 @@ class _Lines:
         self.taken: list[str] = []
         self.size = 0  # characters of ``taken``
         self.number = 0  # of the last line that was read to its end
-
-    def begin(self) -> None:
-        self.taken, self.size = [], 0
 
     def give_back(self, lines: list[str]) -> None:
         self._waiting.extendleft(reversed(lines))
@@ -211,19 +208,17 @@ class _Lines:
         self.number += line.endswith("\n")
         return line
 
-    def __iter__(self) -> _Lines:
-        return self
-
-    def __next__(self) -> str:
-        if len(self.taken) >= _MAX_CSV_LINES or self.size > self._max_chars:
-            raise _TooLongError
-        if not (line := self._read()):
-            raise StopIteration
-        self.taken.append(line)
-        self.size += len(line)
-        if not line.endswith("\n") and self._stream.peek(1):
-            raise _TooLongError
-        return line
+    def __iter__(self) -> Iterator[str]:
+        self.taken, self.size = [], 0
+        while self.size <= self._max_chars and len(self.taken) < _MAX_CSV_LINES:
+            if not (line := self._read()):
+                return
+            self.taken.append(line)
+            self.size += len(line)
+            if not line.endswith("\n") and self._stream.peek(1):
+                break
+            yield line
+        raise _TooLongError
 
 
 def read_csv(file: DataFile, columns: Collection[str]) -> Rows:
@@ -234,7 +229,6 @@ def read_csv(file: DataFile, columns: Collection[str]) -> Rows:
     with opened(file) as (stream, faults):
         lines = _Lines(stream, file)
         for number in itertools.count():
-            lines.begin()
             first = lines.number + 1
             try:
                 values = next(csv.reader(lines, delimiter=delimiter, strict=True), None)
