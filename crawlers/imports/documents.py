@@ -20,7 +20,10 @@ from crawlers.text.cleaning import MIN_CHARS, clean
 from crawlers.text.pages import ARTICLE
 
 FIELDS = ("text", "id", "title", "url", "date", "licence", "language", "category")
-_OTHERS = ("native_id", "cluster_id", "event_time", "date_kind", "language_score", "extra")
+_OTHERS = (
+    "native_id", "cluster_id", "event_time", "date_kind", "language_score", "extra",
+    "attribution",
+)  # fmt: skip
 COLUMNS = {*FIELDS, *_OTHERS}  # of the documents, and some more
 UNKNOWN = "LicenseRef-unknown"
 _ODD = re.compile(r"[\x00-\x1f\x7f]+")
@@ -58,8 +61,8 @@ def by_field(row: Row, columns: Mapping[str, str], options: ImportOptions) -> Ro
     if not isinstance(values["text"] or "", str):
         why = f"column `{text}` is {kind_of(values['text'])}; expected strings"
         return Drop(row.place, "parse_error", f"{row.place}: {why}")
-    named = {name: row.values.get(name) for name in options.dating.columns}
-    return Row(row.place, {**values, **named})
+    values |= {name: row.values.get(name) for name in options.dating.columns}
+    return Row(row.place, values)
 
 
 def document_of(row: Row, dated: Dated, options: ImportOptions) -> dict[str, Any] | Drop:
@@ -78,7 +81,8 @@ def document_of(row: Row, dated: Dated, options: ImportOptions) -> dict[str, Any
     if options.clean:
         text = clean(text, (language or "").startswith("code:"))
     title = stated["title"]
-    extra = {"record": row.place, **({"date": stated["date"]} if stated["date"] else {})}
+    extra = {} if options.is_strict else {"record": row.place}
+    extra |= {"date": stated["date"]} if stated["date"] else {}
     return {
         "native_id": stated["id"] or row.place,
         "cluster_id": row.values.get("cluster"),
@@ -89,7 +93,8 @@ def document_of(row: Row, dated: Dated, options: ImportOptions) -> dict[str, Any
         "category": stated["category"],
         "language": language,
         "licence": stated["licence"] or (UNKNOWN if row.origin == "web" else options.licence),
-        "extra": json.dumps(extra),
+        "extra": json.dumps(extra) if extra else None,
+        "attribution": row.place,  # until it is sealed: a column that imports do not have
         "text": text,
     }
 

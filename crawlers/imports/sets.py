@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import json
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -278,8 +277,7 @@ class _Sealing:
     def _examine(self, row: dict[str, Any] | Drop) -> dict[str, Any] | Drop:
         if isinstance(row, Drop):
             return row
-        extra, native_id = json.loads(row["extra"]), row["native_id"]
-        place = extra["record"]
+        native_id, place = row["native_id"], row.pop("attribution")
         if is_forgotten(self._forgotten, self._partition.source, native_id, None):
             return Drop(item_key(self._partition.source, native_id), "forgotten")
         if self._rows.lines is not None:
@@ -299,7 +297,4 @@ class _Sealing:
                     "ids must be unique (without `id` fields, records are numbered)"
                 )
             row["native_id"] = place  # the id of an earlier row
-        if self._options.is_strict:
-            del extra["record"]
-            row["extra"] = json.dumps(extra) if extra else None
         return row

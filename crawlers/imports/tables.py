@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,8 +29,7 @@ CHUNK = 2**20
 _MAX_CSV_LINES = 1_000_000  # of a row
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """A row of a file: its values by column."""
 
     place: str  # ``<file>:<number>``, unique in an import
