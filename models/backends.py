@@ -75,11 +75,6 @@ class Backend:
     identify_texts: Callable[[ModelEntry, Settings], Any] | None = None
 
     @property
-    def scores(self) -> bool:
-        """True if models of this kind can compute losses of texts."""
-        return self.load is not None
-
-    @property
     def answers(self) -> bool:
         """True if models of this kind can answer forecasting questions."""
         return self.load_answerer is not None

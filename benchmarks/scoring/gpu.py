@@ -108,10 +108,7 @@ def _headline(device: torch.device) -> str:
 def run_shape(shape: str, device: torch.device, texts: Sequence[str], rounds: int) -> str:
     """Time the contenders with one model shape; return a Markdown section."""
     setup = Setup(
-        make_model(SHAPES[shape], str(device), torch.bfloat16),
-        make_tokenizer(),
-        device,
-        texts,
+        make_model(SHAPES[shape], str(device), torch.bfloat16), make_tokenizer(), device, texts
     )
     matrix_rate = matmul_rate(device, torch.bfloat16)
     work = count_work(setup)
@@ -123,7 +120,7 @@ def run_shape(shape: str, device: torch.device, texts: Sequence[str], rounds: in
         f"{SHAPES[shape]}; {setup.model.num_parameters() / 1e9:.2f} G parameters, random, "
         f"bfloat16, SDPA, context {_CONTEXT}. {len(texts)} texts with {work.num_tokens:,} tokens. "
         "One model for all; memory is the allocator's high water during the job, the weights' "
-        f"{_weight_bytes(setup.model) / 2**20:,.0f} MiB included."
+        f"{setup.model.get_memory_footprint() / 2**20:,.0f} MiB included."
     )
     report = Report(shape, conditions, timings, "peak device memory", peaks)
     shares = _shares(timings, work, matrix_rate or math.nan, joules)
@@ -271,10 +268,6 @@ def _shares(
             f"{1e6 * joules[timing.contender.name] / work.num_tokens:,.0f} J per million tokens"
         )
     return "\n".join(lines)
-
-
-def _weight_bytes(model: Any) -> int:
-    return sum(weight.numel() * weight.element_size() for weight in model.parameters())
 
 
 if __name__ == "__main__":

@@ -23,8 +23,9 @@ _FIRST, _NUM_BYTES = Month("2018-01"), 1_000_000
 def measure_estimates(rounds: int) -> Report:
     """Time all estimates of a snapshot, with a tenth of the cells missing in every other source."""
     with TemporaryDirectory(prefix="tidemark-bench-") as home:
-        snapshot = _published(Settings(home=home))
-        each = Contender("estimates of a snapshot", lambda _: _estimate(snapshot), {})
+        given = Settings(home=home)
+        snapshot = _published(given)
+        each = Contender("estimates of a snapshot", lambda _: write_estimates(given, snapshot), {})
         timings = measure([each], rounds)
     conditions = (
         f"{NUM_MODELS} models x {NUM_MONTHS} months x {NUM_SOURCES} sources and their mean: "
@@ -32,10 +33,6 @@ def measure_estimates(rounds: int) -> Report:
         "2 cores."
     )
     return Report("warehouse: estimates", conditions, timings)
-
-
-def _estimate(snapshot: Path) -> None:
-    write_estimates(Settings(home=str(snapshot.parent)), snapshot)
 
 
 def _published(settings: Settings) -> Path:

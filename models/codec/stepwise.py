@@ -22,6 +22,7 @@ from transformers import PreTrainedModel
 
 from core.errors import ModelLoadError, NotMeasurable
 from models.codec.arithmetic import ArithmeticDecoder, ArithmeticEncoder, Frequencies, Parts
+from models.scoring.forward import is_close
 from models.scoring.scorer import Tokens
 from models.weights.files import MODEL_FAILURES
 from models.weights.loading import carried_state, embedding_rows
@@ -90,10 +91,7 @@ class StepwiseModel:
         except MODEL_FAILURES:
             return False
         tolerance = 1e-3 if expected.dtype.itemsize >= 4 else 5e-2
-        scale = float(expected.abs().nan_to_num(0.0, 0.0, 0.0).max())
-        return found.shape == expected.shape and torch.allclose(
-            found, expected, rtol=0, atol=tolerance * scale, equal_nan=True
-        )
+        return found.shape == expected.shape and is_close(found, expected, tolerance)
 
 
 class StepwiseRun:

@@ -63,11 +63,11 @@ def linear_cross_entropy(
     rows = _CPU_ROWS if is_tiled else row_slice(states.device, len(weight))
     parts = zip(torch.split(states, rows), torch.split(targets, rows), strict=True)
     with quick_products(states):
-        if is_tiled:
-            return torch.cat([_tiled(part, weight, bias, wanted) for part, wanted in parts])
         return torch.cat(
             [
-                cross_entropy(functional.linear(part, weight, bias), wanted, None)
+                _tiled(part, weight, bias, wanted)
+                if is_tiled
+                else cross_entropy(functional.linear(part, weight, bias), wanted, None)
                 for part, wanted in parts
             ]
         )
@@ -104,12 +104,5 @@ def _tiled(
         is_here = (place >= 0) & (place < logits.shape[1])
         found = logits.gather(-1, place.clamp(0, logits.shape[1] - 1))
         wanted = torch.where(is_here, found, wanted)
-        total = torch.logaddexp(total, _logsumexp_(logits))
+        total = torch.logaddexp(total, logits.logsumexp(-1))
     return (total[:, None] - wanted).view(targets.shape)
-
-
-def _logsumexp_(logits: torch.Tensor) -> torch.Tensor:
-    """Return the log of the sum of exp of each row; overwrite the logits."""
-    # Replace -inf by the lowest finite number, so that a row of only -inf has the sum 0.
-    top = logits.amax(-1, keepdim=True).clamp_(min=torch.finfo(logits.dtype).min)
-    return logits.sub_(top).exp_().sum(-1).log_() + top[:, 0]

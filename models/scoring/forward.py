@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -20,19 +20,14 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.activations import NewGELUActivation
 
 from core.errors import ModelLoadError, NotMeasurable
-from models.scoring.cross_entropy import (
-    cross_entropy,
-    linear_cross_entropy,
-    places_in,
-    row_slice,
-)
+from models.scoring.cross_entropy import cross_entropy, linear_cross_entropy, places_in, row_slice
 from models.scoring.fast import Fast, Fused, Replayed, agrees, fused_version
 from models.scoring.min_k import log_moments
 from models.scoring.scorer import DeviceFull, Losses, Scored, Tokens
+from models.weights.files import MODEL_FAILURES
 from models.weights.loading import embedding_rows, is_memory_full
 from models.weights.products import quick_products
 
-_FAILURES = (AttributeError, TypeError, ValueError, LookupError, RuntimeError)
 _UNSPLIT_BYTES = 2**30  # maximum size of a batch's logits if the head cannot run separately
 # Configuration keys for the window of layers with limited attention. A mask argument replaces the
 # mask of such a layer, so a row with a mask argument must not be longer than the window.
@@ -67,7 +62,7 @@ class Forward:
         self._replayed: Replayed | None = None
         self.vocabulary = embedding_rows(model)
         self._head: nn.Module | None = _head_alone(model)
-        self._linear: _Linear | None = _linear_head(model)
+        self._linear = _linear_head(model)
         _fuse_activations(model)
         self._probe()
         if fast is not None:
@@ -204,14 +199,14 @@ class Forward:
         ids[1, :7] = ids[0, :7]
         try:
             expected = self.model(input_ids=ids, use_cache=False)[0]
-        except _FAILURES as error:
+        except MODEL_FAILURES as error:
             raise ModelLoadError(f"the model does not run ({error!r})") from error
         tolerance = 1e-3 if expected.dtype.itemsize >= 4 else 5e-2
         if self._head is not None and not self._splits(ids, expected, tolerance):
             self._head = None
         if self._head is None or not self._is_linear(ids):
             self._linear = None
-        if not _close(expected[0, :7], expected[1, :7], tolerance):
+        if not is_close(expected[0, :7], expected[1, :7], tolerance):
             raise NotMeasurable(
                 "what the model predicts depends on later tokens, so it gives a text no "
                 "likelihood; only causal language models can be scored"
@@ -231,7 +226,7 @@ class Forward:
                 tolerance = 1e-5 if states.dtype.itemsize >= 4 else 2e-2
                 others = ids.flip(0, 1)
                 found = [(replayed.by_graph(each), self._run_body(each)) for each in (ids, others)]
-                if all(_close(*pair, tolerance) for pair in found):
+                if all(is_close(*pair, tolerance) for pair in found):
                     self._replayed = replayed
         except Exception as error:  # noqa: BLE001 - a foreign kernel raises errors of any class
             _log.warning("%s: plain passes are used (%r)", type(self.model).__name__, error)
@@ -239,9 +234,9 @@ class Forward:
     def _splits(self, ids: torch.Tensor, expected: torch.Tensor, tolerance: float) -> bool:
         try:
             found = self._logits(self.hidden(ids)[0])
-        except _FAILURES:
+        except MODEL_FAILURES:
             return False  # the model's forward uses more than its body's output
-        return found.shape == expected[0].shape and _close(found, expected[0], tolerance)
+        return found.shape == expected[0].shape and is_close(found, expected[0], tolerance)
 
     def _is_linear(self, ids: torch.Tensor) -> bool:
         """Return True if the head is one matrix product without caps or scales."""
@@ -251,10 +246,10 @@ class Forward:
         tolerance = 1e-5 if states.dtype.itemsize >= 4 else 1e-2
         try:
             return all(
-                _close(nn.functional.linear(each, *self._linear), self._logits(each), tolerance)
+                is_close(nn.functional.linear(each, *self._linear), self._logits(each), tolerance)
                 for each in (states, states * _LARGE)
             )
-        except _FAILURES:
+        except MODEL_FAILURES:
             return False  # the weights are packed, offloaded or split
 
 
@@ -271,16 +266,12 @@ def or_device_full(run: Callable[[], T]) -> T:
     raise full
 
 
-class _Linear(NamedTuple):
-    weight: torch.Tensor  # (vocabulary, hidden size)
-    bias: torch.Tensor | None  # (vocabulary,)
-
-
-def _linear_head(model: PreTrainedModel) -> _Linear | None:
+def _linear_head(model: PreTrainedModel) -> tuple[torch.Tensor, torch.Tensor | None] | None:
+    """Return weight, (vocabulary, hidden size), and bias, (vocabulary,), of a linear head."""
     head = model.get_output_embeddings()  # type: ignore[no-untyped-call]
     if type(head) is not nn.Linear:
         return None
-    return _Linear(head.weight, head.bias)
+    return head.weight, head.bias
 
 
 def _fuse_activations(model: nn.Module) -> None:
@@ -291,7 +282,8 @@ def _fuse_activations(model: nn.Module) -> None:
                 setattr(module, name, nn.GELU(approximate="tanh"))
 
 
-def _close(a: torch.Tensor, b: torch.Tensor, tolerance: float) -> bool:
+def is_close(a: torch.Tensor, b: torch.Tensor, tolerance: float) -> bool:
+    """Return True if tensors differ by at most a share of their largest finite element."""
     scale = float(b.abs().nan_to_num(0.0, 0.0, 0.0).max())
     return torch.allclose(a, b, rtol=0, atol=tolerance * scale, equal_nan=True)
 

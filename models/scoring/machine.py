@@ -22,8 +22,6 @@ if TYPE_CHECKING:  # torch takes seconds to import, and compressors do not need 
 _MATRIX = {"cuda": 8192, "cpu": 512}  # rows of the square matrices of ``matmul_rate``
 _PRODUCTS = 7  # the first two warm up
 _CPU_FACTS = Path("/proc/cpuinfo")
-
-
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 _RAPL = Path("/sys/class/powercap")
 

@@ -32,13 +32,7 @@ from models.scoring.machine import (
 from models.scoring.passes import DocumentRun, Run, StreamRun, read_blocks
 from models.scoring.protocol import ScoringProtocol
 from models.scoring.row_check import check_rows
-from models.scoring.scorer import (
-    Engine,
-    ScorerFacts,
-    Scoring,
-    Tally,
-    TokenLosses,
-)
+from models.scoring.scorer import Engine, ScorerFacts, Scoring, Tally, TokenLosses
 from models.scoring.text_model import TextModel, text_model_of
 from models.scoring.windows import Batches, check_prefix
 from models.weights.checkpoint import CheckpointFiles, open_checkpoint
@@ -238,7 +232,8 @@ class CausalLM(TokenScorer):
         try:
             if is_trusted:
                 engine = guarded = GuardedEngine(files)
-                versions["guard"] = f"{_what_is_run(files)}; {guarded.guard}"
+                what = "code of the model" if files.has_own_code else "class of transformers"
+                versions["guard"] = f"{what}; {guarded.guard}"
             else:
                 model = load_weights(files)
                 is_fast = _is_fast(files, settings)
@@ -274,7 +269,3 @@ def load_causal_lm(entry: ModelEntry, settings: Settings) -> CausalLM:
 def _is_fast(files: CheckpointFiles, settings: Settings) -> bool:
     is_plain = settings.kernels == "plain" or files.is_trusted
     return not is_plain and files.device.type == "cuda"
-
-
-def _what_is_run(files: CheckpointFiles) -> str:
-    return "code of the model" if files.has_own_code else "class of transformers"

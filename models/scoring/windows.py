@@ -26,7 +26,7 @@ import numpy as np
 
 from core.errors import BatchTooLarge, NotMeasurable
 from models.scoring.protocol import ScoringProtocol
-from models.scoring.scorer import DeviceFull, Engine, Losses, MomentEngine, Scored, Tally, Tokens
+from models.scoring.scorer import DeviceFull, Engine, MomentEngine, Scored, Tally, Tokens
 
 _LEAST_FILL = 0.8  # minimum length of a row in a batch, as a share of the longest row
 
@@ -265,10 +265,6 @@ class Batches:
     def forget(self) -> None:
         """Delete the stored results of batches to free memory."""
         self._done.clear()
-
-    def run(self, jobs: Sequence[Job], alphabet: Tokens | None, tally: Tally) -> list[Losses]:
-        """Return the losses of each window's scored tokens; see ``measure``."""
-        return [scored.nats for scored in self.measure(jobs, alphabet, tally)]
 
     def measure(self, jobs: Sequence[Job], alphabet: Tokens | None, tally: Tally) -> list[Scored]:
         """Return the figures of each window's scored tokens, (num_scored,) float64.

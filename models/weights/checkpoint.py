@@ -38,7 +38,7 @@ from models.weights.files import (
     require_safe_adapter,
 )
 from models.weights.hub import is_hub_id
-from models.weights.products import has_onednn
+from models.weights.products import suits_onednn
 from models.weights.tokenizer_files import refuse_fatal_tokenizer, refuse_growing_tokenizer
 
 # Hide the warnings of transformers, because our own errors report all relevant problems.
@@ -87,8 +87,7 @@ class CheckpointFiles:
     @property
     def numerics(self) -> str:
         """The facts besides the weights that influence the rounding of losses."""
-        is_quick = (self.device.type, self.dtype) == ("cpu", torch.float32) and has_onednn()
-        kernels = "onednn" if is_quick else None
+        kernels = "onednn" if suits_onednn(self.device, self.dtype) else None
         return " ".join(filter(None, [str(self.dtype), self.attention, self.quantisation, kernels]))
 
 

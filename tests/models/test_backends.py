@@ -97,7 +97,7 @@ def test_one_file_is_a_backend() -> None:
     [(table,)] = scorer.score_together([batch], [protocol], [Tally()])
     assert (scorer.name, table["num_bytes"].to_pylist()) == ("small", [4])
     assert identify(entry, settings).scoring_id(protocol) == scorer.scoring_id(protocol)
-    assert (entry.backend.scores, entry.backend.load_generator) == (True, None)
+    assert (entry.backend.load is not None, entry.backend.load_generator) == (True, None)
     with pytest.raises(NotMeasurable, match="small: a toy writes nothing"):
         load_generator(entry, settings, Budget())
 
@@ -118,7 +118,7 @@ def test_without_its_file_it_is_unknown() -> None:
 
 def test_abilities_are_those_that_each_file_states() -> None:
     found = {
-        each.kind: (each.scores, each.answers, each.load_generator is not None, each.codes)
+        each.kind: (bool(each.load), each.answers, bool(each.load_generator), each.codes)
         for each in list_backends()
     }
     assert found == {

@@ -11,7 +11,7 @@ from core.settings import Settings
 from models.scoring.protocols import get_protocol
 from models.scoring.token_scorer import CausalLM
 from models.weights.checkpoint import folder_digest
-from tests.models.conftest import cut_off, edit_json, nats
+from tests.models.conftest import cut_off, edit_json
 
 TEXTS = [
     "The tide leaves a mark on the sand, and the next tide washes it away. " * 6,
@@ -33,16 +33,6 @@ def test_a_uniform_model_charges_the_vocabulary_s_logarithm(
     table = pa.concat_tables(model.score([batch_of(*TEXTS)], get_protocol("default")))
     for row in table.to_pylist():
         assert row["nll_nats"] == pytest.approx(row["num_tokens"] * math.log(400), rel=1e-6)
-
-
-def test_half_precision_weights_are_summed_in_float32(llama_folder, batch_of):
-    exact = CausalLM.load(llama_folder, None, Settings(device="cpu", dtype="float32"))
-    rough = CausalLM.load(llama_folder, None, Settings(device="cpu", dtype="bfloat16"))
-    protocol = get_protocol("default")
-    assert exact.scoring_id(protocol) != rough.scoring_id(protocol)
-    assert nats(rough, batch_of(*TEXTS), "default") == pytest.approx(
-        nats(exact, batch_of(*TEXTS), "default"), rel=2e-2
-    )
 
 
 def test_the_revision_of_a_folder_follows_its_files(llama_folder, settings, copy_of):

@@ -44,6 +44,10 @@ def expected(job: Job) -> list[float]:
     return nats
 
 
+def run(batches, jobs, alphabet, tally):
+    return [scored.nats for scored in batches.measure(jobs, alphabet, tally)]
+
+
 documents = st.lists(
     st.lists(st.integers(0, 99), max_size=40).map(lambda ids: np.array(ids, dtype=np.int64)),
     max_size=6,
@@ -63,7 +67,7 @@ def test_each_window_gets_its_own_losses_whatever_the_batches(texts, name, has_s
         for window in plan_windows(len(ids), protocol, 9, num_prefix)
     ]
     engine, tally = Sums(), Tally()
-    losses = Batches("m", engine, 100, budget).run(jobs, None, tally)
+    losses = run(Batches("m", engine, 100, budget), jobs, None, tally)
     assert [found.tolist() for found in losses] == [expected(job) for job in jobs]
     assert tally.num_tokens_read == sum(job.window.num_inputs for job in jobs)
     assert all(rows == 1 or rows * width <= budget for rows, width in engine.passes)
@@ -81,15 +85,15 @@ def test_windows_with_nothing_to_read_cost_no_pass():
     ids = np.array([5], dtype=np.int64)
     jobs = [Job(ids, Window(0, 0, 1, 0), ()), Job(ids, Window(0, 1, 1, 0), ())]
     engine, tally = Sums(), Tally()
-    charged, empty = Batches("m", engine, 100, 10).run(jobs, None, tally)
+    charged, empty = run(Batches("m", engine, 100, 10), jobs, None, tally)
     assert (charged.tolist(), empty.tolist()) == ([math.log(100)], [])
     assert (engine.passes, tally.num_tokens_read) == ([], 0)
 
 
 def test_among_an_alphabet_a_token_with_nothing_before_it_costs_its_logarithm():
     ids = np.array([5, 6], dtype=np.int64)
-    [losses] = Batches("m", Sums(), 100, 10).run(
-        [Job(ids, Window(0, 0, 2, 0), ())], np.arange(16), Tally()
+    [losses] = run(
+        Batches("m", Sums(), 100, 10), [Job(ids, Window(0, 0, 2, 0), ())], np.arange(16), Tally()
     )
     assert losses.tolist() == [math.log(16), 0.5 * 11]
 
@@ -103,19 +107,19 @@ def test_a_batch_that_was_run_is_not_run_again_until_it_is_forgotten():
     engine, tallies = Sums(), [Tally(), Tally(), Tally()]
     batches = Batches("m", engine, 100, 8)
     jobs = jobs_of([1, 2, 3], [4, 5, 6], [7, 8])
-    first = batches.run(jobs, None, tallies[0])
+    first = run(batches, jobs, None, tallies[0])
     assert len(engine.passes) == 2
-    again = batches.run(jobs, None, tallies[1])
+    again = run(batches, jobs, None, tallies[1])
     assert len(engine.passes) == 2
     assert [nats.tolist() for nats in again] == [nats.tolist() for nats in first]
     assert tallies[0].num_tokens_read == tallies[1].num_tokens_read == 8
     assert tallies[0].seconds == tallies[1].seconds > 0
-    batches.run(jobs[:2], None, tallies[2])
+    run(batches, jobs[:2], None, tallies[2])
     assert len(engine.passes) == 2  # the same batch
-    batches.run(jobs[:1], None, tallies[2])
+    run(batches, jobs[:1], None, tallies[2])
     assert len(engine.passes) == 3  # another one
     batches.forget()
-    batches.run(jobs, None, tallies[2])
+    run(batches, jobs, None, tallies[2])
     assert len(engine.passes) == 5
 
 
@@ -130,7 +134,7 @@ def test_batches_that_differ_in_anything_are_not_taken_for_each_other():
     ]
     for scored, alphabet in alike:
         jobs = [Job(ids, Window(0, first, end, 1), (START,)) for first, end in scored]
-        found = batches.run(jobs, alphabet, Tally())
+        found = run(batches, jobs, alphabet, Tally())
         scale = 1 if alphabet is None else 0.5
         for job, nats in zip(jobs, found, strict=True):
             assert nats.tolist() == [scale * each for each in expected(job)]
@@ -140,7 +144,7 @@ def test_another_text_where_one_was_in_memory_is_not_taken_for_it():
     batches = Batches("m", Sums(), 100, 8)
     for first in range(50):
         jobs = jobs_of([first, 2, 3])
-        [losses] = batches.run(jobs, None, Tally())
+        [losses] = run(batches, jobs, None, Tally())
         assert losses.tolist() == expected(jobs[0])
         del jobs
 
@@ -152,7 +156,7 @@ def test_a_full_device_halves_the_budget_until_the_batches_fit():
     budgets = [batches.budget]
     while True:
         try:
-            losses = batches.run(jobs, None, Tally())
+            losses = run(batches, jobs, None, Tally())
         except BatchTooLarge as error:
             assert "16 windows of 4 tokens" in str(error) or budgets[1:]
             budgets.append(batches.budget)
@@ -167,12 +171,12 @@ def test_a_full_device_halves_the_budget_until_the_batches_fit():
 def test_the_budget_follows_the_batch_that_did_not_fit_where_that_is_smaller():
     batches = Batches("m", Sums(room=7), 100, 1000)
     with pytest.raises(BatchTooLarge, match="2 windows of 4 tokens .* now have 4 tokens"):
-        batches.run(jobs_of([1, 2, 3, 4], [5, 6, 7, 8]), None, Tally())
+        run(batches, jobs_of([1, 2, 3, 4], [5, 6, 7, 8]), None, Tally())
     assert batches.budget == 4
 
 
 def test_a_window_that_does_not_fit_by_itself_is_not_measurable():
     batches = Batches("m", Sums(room=7), 100, 1000)
     with pytest.raises(NotMeasurable, match=r"m: a window of 8 tokens does not fit .*--context"):
-        batches.run(jobs_of(range(8), [1, 2]), None, Tally())
+        run(batches, jobs_of(range(8), [1, 2]), None, Tally())
     assert batches.budget == 1000

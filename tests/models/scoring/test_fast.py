@@ -142,11 +142,6 @@ def test_active_parameters_are_those_that_are_multiplied(llama_folder: str) -> N
     assert active_parameters(model) == model.num_parameters()
 
 
-def test_a_rate_is_measured() -> None:
-    rate = matmul_rate(torch.device("cpu"), torch.float32)
-    assert rate is not None and rate > 1e6
-
-
 @CUDA
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_the_fused_kernel_of_this_machine_agrees(dtype: torch.dtype) -> None:

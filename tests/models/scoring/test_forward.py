@@ -90,6 +90,7 @@ def test_losses_are_those_of_the_whole_model_in_float64(kind, forwards):
     inputs = [generator.integers(0, VOCABULARY, length) for length in (50, 9, 33)]
     targets = [generator.integers(0, VOCABULARY, length) for length in (50, 2, 8)]
     exact = make_model(kind)
+    assert "NewGELU" not in str(forwards[kind].model)
     for found, given_inputs, wanted in zip(
         forwards[kind].losses(inputs, targets), inputs, targets, strict=True
     ):
@@ -131,18 +132,6 @@ def test_an_alphabet_renormalises(kind, forwards):
     among = logits[:, torch.from_numpy(alphabet)].softmax(-1)
     place = [int(np.flatnonzero(alphabet == target)[0]) for target in targets]
     np.testing.assert_allclose(found, -among[range(12), place].log().numpy(), rtol=1e-5)
-
-
-def test_the_fused_activation_is_the_same_function():
-    plain, fused = make_model("gpt2"), make_model("gpt2")
-    Forward(fused)
-    assert not any("NewGELU" in type(module).__name__ for module in fused.modules())
-    ids = torch.arange(60)[None]
-    with torch.inference_mode():
-        expected = plain.double()(input_ids=ids).logits
-        torch.testing.assert_close(
-            fused.double()(input_ids=ids).logits, expected, rtol=1e-9, atol=0
-        )
 
 
 class _Toy(PreTrainedModel):

@@ -74,10 +74,7 @@ def test_losses_that_are_not_finite_must_be_so_everywhere(text_model: TextModel)
 
     load(text_model, Faulty(lambda rows: [row * np.nan for row in rows]))
     with pytest.raises(NotMeasurable, match="difference inf"):
-        load(
-            text_model,
-            Faulty(lose_batches),
-        )
+        load(text_model, Faulty(lose_batches))
 
 
 def test_weights_that_leave_no_memory_are_refused(text_model: TextModel) -> None:
