@@ -13,7 +13,8 @@ from tests.forks import run_process
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = (
-    "core", "crawlers", "flows", "models", "reports", "scylla", "simulator", "tasks", "warehouse",
+    "cli", "core", "crawlers", "deployments", "flows", "instruments", "models", "reports", "scylla",
+    "simulator", "tasks", "warehouse",
 )  # fmt: skip
 MODULES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
 BACKENDS = {
