@@ -308,21 +308,14 @@ def with_room(points: Sequence[tuple[str, float, float]], width: float, height: 
     _, xs, ys = zip(*points, strict=True)
     across, up = (max(max(v) - min(v), 1e-9) for v in (xs, ys))
     at = [(name, x / across * width, y / up * height) for name, x, y in points]
-    placed: list[tuple[str, float, float]] = []
+    taken = [(x, x, y, LABEL_HEIGHT / 2) for _, x, y in at]  # begin, end, middle, distance above it
+    named = []
     for name, left, middle in at:
-        right = left + LETTER_WIDTH * len(name)
-        apart = (
-            abs(middle - other_middle) > LABEL_HEIGHT
-            or left > other_left + LETTER_WIDTH * len(other)
-            or other_left > right
-            for other, other_left, other_middle in placed
-        )
-        beside = (
-            abs(middle - y) > LABEL_HEIGHT / 2 or not left + LABEL_GAP < x < right for _, x, y in at
-        )
-        if all(apart) and all(beside):
-            placed.append((name, left, middle))
-    return [name for name, _, _ in placed]
+        begin, end = left + LABEL_GAP, left + LETTER_WIDTH * len(name)
+        if all(abs(middle - y) > far or end < x or last < begin for x, last, y, far in taken):
+            taken.append((begin, end, middle, LABEL_HEIGHT))
+            named.append(name)
+    return named
 
 
 def _with_variables(text: str) -> str:

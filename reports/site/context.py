@@ -18,7 +18,6 @@ from core.month import Month
 from core.storage.store import Store
 from reports.site.collected import read_outcomes
 from reports.site.figure import Figure, Value, literal, slug
-from reports.site.shared import Shared
 from warehouse.read.query import run_statement
 
 
@@ -110,11 +109,9 @@ class Site:
         return described
 
     @cached_property
-    def _descriptions(self) -> dict[str, dict[str, str]]:
-        views: dict[str, dict[str, str]] = {}
-        for name, column, text in self.query("descriptions")[1].rows():
-            views.setdefault(name, {})[column] = text
-        return views
+    def _descriptions(self) -> dict[Any, dict[str, str]]:
+        parts = self.query("descriptions")[1].partition_by("name", as_dict=True, include_key=False)
+        return {name: dict(rows.iter_rows()) for [name], rows in parts.items()}
 
     def part(self, name: str, key: str, value: str, **values: Value) -> tuple[str, pl.DataFrame]:
         """Return the rows of a query in which column ``key`` has a value, and their statement.
@@ -189,6 +186,7 @@ class Site:
         return f"sources/{slug(name)}.html" if name in self.sources else None
 
 
+_READ = re.compile(r"\b(?:from|join)\s+\(*(?:(?:internal|main)\.)?(\w+)", re.IGNORECASE)
 # Views that take long, and that are read several times.
 _SHARED = (
     "compared_cells", "decay_cells", "model_difference", "replicate_scales", "slope_cells",
@@ -215,3 +213,40 @@ def _read_query(name: str) -> str:
 def is_control(model: str) -> bool:
     """Return True if a model is a compressor, which has no cutoff."""
     return model.startswith("control:")
+
+
+class Shared:
+    """The views of a snapshot, some of which are computed when a query first reads them.
+
+    They become temporary tables, and the views that read them are made again in the temporary
+    schema: a temporary object is found before that of the same name in the snapshot.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, views: Sequence[str]) -> None:
+        self._connection, self._views = connection, views
+        found = connection.execute(_read_query("definitions")).fetchall()
+        self._definitions = {name: (head, body) for name, head, body in found}
+        self._is_copied: dict[str, bool] = {}
+
+    def prepared(self, sql: str) -> str:
+        """Return a query that reads the copies, which are made if they are missing."""
+        copies = [name for name in dict.fromkeys(_READ.findall(sql)) if self._copied(name)]
+        return re.sub(rf"\b(?:internal|main)\.({'|'.join(copies) or '$'})\b", r"\1", sql)
+
+    def _copied(self, name: str) -> bool:
+        """Return True if a view is, or reads, a view that is computed once."""
+        if name not in self._is_copied:
+            self._is_copied[name] = name in self._definitions and self._copy(name)
+        return self._is_copied[name]
+
+    def _copy(self, name: str) -> bool:
+        head, body = self._definitions[name]
+        if name in self._views:
+            head = f"table {name} as "
+        elif not any(map(self._copied, _READ.findall(body))):
+            return False
+        try:
+            self._connection.execute(f"create temp {head}{self.prepared(body)}")
+        except duckdb.Error:  # the query says why
+            return False
+        return True

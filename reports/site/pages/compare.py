@@ -10,7 +10,6 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
-from reports.export_files import plain
 from reports.site.answer_findings import benchmarks_finding
 from reports.site.charts import INK, PALETTE, SOFT, time_axis, with_room
 from reports.site.context import Site
@@ -55,8 +54,8 @@ def make_pages(site: Site) -> Iterator[Page]:
 
 def _data(name: str, pairs: pl.DataFrame) -> bytes:
     """Return all pairs as a script, which a page that is opened from disk can load, too."""
-    short = pairs.with_columns(cs.float().round(5))
-    columns = {each: [plain(value) for value in short[each].to_list()] for each in short.columns}
+    whole = pairs.with_columns(cs.decimal().cast(int), cs.date().dt.to_string("iso"))
+    columns = whole.with_columns(cs.float().round(5).fill_nan(None)).to_dict(as_series=False)
     return f"tidemark['{name}']({json.dumps(columns, separators=(',', ':'))});\n".encode()
 
 
@@ -152,7 +151,11 @@ def _plane(site: Site) -> Figure | None:
     y = {"field": "bits_per_byte_gap", "type": "quantitative",
          "title": "gap, bits per byte (lower: more robust)"}  # fmt: skip
     points = rows.select("model", "bits_per_byte_after", "bits_per_byte_gap").rows()
-    named = with_room(points, 700, 360)[:MAX_LABELS]
+    ends = rows.select(cs.starts_with("bits_per_byte_gap")).unpivot()["value"].drop_nulls()
+    lowest, highest = extent_of(pl.concat([ends, pl.Series([0.0])]))  # the axis begins at zero
+    gaps = extent_of(rows["bits_per_byte_gap"])
+    height = 360 * (gaps[1] - gaps[0]) / (highest - lowest or 1)
+    named = with_room(points, 700, height)[:MAX_LABELS]
     error = {"mark": {"type": "rule", "color": SOFT, "strokeOpacity": 0.6}, "encoding": {
         "x": x, "y": {**y, "field": "bits_per_byte_gap_low"},
         "y2": {"field": "bits_per_byte_gap_high"},

@@ -93,8 +93,8 @@ def _peers(site: Site) -> Figure:
         Column("difference", "difference", ".1e", unit="of the loss"),
     ]
     about = (
-        "Each code was run on the same documents under the same small model, in float32 on a CPU. "
-        "Difference: of summed losses; of the worst document where the code gives each document's."
+        "On the same documents under the same small model, in float32. Difference: of summed "
+        "losses, or of the worst document where the code gives each document's."
     )
     num, part = rows["peer"].n_unique(), 1e-6 / max(rows["difference"])
     title = f"Losses agree with the code of {num} other evaluations to 1 part in {part:.0f} million"

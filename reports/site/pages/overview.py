@@ -9,7 +9,7 @@ from typing import Any
 from reports.site.board_parts import parts_file, parts_of, windows_figure
 from reports.site.charts import INK, PALETTE, SOFT, time_axis
 from reports.site.context import Site, is_control
-from reports.site.figure import Column, Figure, Page, Row
+from reports.site.figure import Column, Figure, Page
 from reports.site.findings import ageing_finding, board_finding
 from reports.site.trends import trends_of
 
@@ -88,11 +88,8 @@ def _board(site: Site) -> Figure | None:
     if floor is not None:
         about += f"Half of the pairs could be told apart from {floor:.4f} bits per byte on."
     title = board_finding(rows.to_dicts())
-    return Figure("board", title, about, sql, rows, shown, is_provisional=_is_provisional)
-
-
-def _is_provisional(row: Row) -> bool:
-    return bool(row["num_months"] < MIN_MONTHS)
+    return Figure("board", title, about, sql, rows, shown,
+                  is_provisional=lambda row: bool(row["num_months"] < MIN_MONTHS))  # fmt: skip
 
 
 def _curves(site: Site) -> Figure | None:
