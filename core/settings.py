@@ -131,6 +131,8 @@ class Settings(BaseSettings):
         if not home.strip():
             raise ValueError("is empty; give a folder or s3://bucket/prefix")
         home = home.removeprefix("file://")
+        if home.endswith("://"):
+            raise ValueError("names no bucket; give a folder or s3://bucket/prefix")
         return home.rstrip("/") if "://" in home else str(Path(home).expanduser().resolve())
 
     @field_validator("home", "report_url")

@@ -85,6 +85,8 @@ def test_home_is_made_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert Settings(home=f"file://{tmp_path}").home == str(tmp_path)
     remote = Settings(home="s3://bucket/prefix/")
     assert remote.home == "s3://bucket/prefix"
+    with pytest.raises(ValueError, match="names no bucket"):
+        Settings(home="s3://")
     assert not remote.is_local
     assert remote.scratch.is_absolute()
 

@@ -55,9 +55,7 @@ def test_protocols_can_be_chosen_in_the_form() -> None:
     ("deployment", "given"),
     [
         ("monthly/monthly", {"month": "2024-13"}),
-        ("backfill/backfill", {"first": "2024-01", "last": "2024-3"}),
         ("score/score", {"model": "gpt2", "first": "last month"}),
-        ("crawl/arxiv", {"source": "arxiv", "first": "2024-01c"}),
         ("forecast/forecast", {"first": "2024-01a"}),
         ("forecast/forecast", {"protocol": "nope"}),
     ],
