@@ -25,6 +25,7 @@ from crawlers.web.fetcher import Fetcher
 from instruments.planning import plan_crawl
 from simulator.server import Fault, Web, serve
 from simulator.world import World
+from tests.crawlers.web.conftest import SimulatedTime
 
 MONTH = Month("2024-02")
 LATER = str(dt.datetime.now(dt.UTC).date() + dt.timedelta(days=9))
@@ -76,8 +77,9 @@ def test_without_a_permission_in_force_not_even_a_name_is_looked_up(
 
 
 def test_a_socket_that_is_used_is_noticed(
-    settings: Settings, store: Store, deaf: list[object]
+    settings: Settings, store: Store, deaf: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(pacing, "time", SimulatedTime())
     permit(store, "bbc")
     with pytest.raises(Exception, match="bbc"):
         crawl_partition("bbc", MONTH, store, settings.model_copy(update={"sites": {}}))
