@@ -68,6 +68,7 @@ def test_a_damaged_claim_keeps_nobody_else_out(store: Store) -> None:
     assert sweep(store) == 0
 
 
+@pytest.mark.long
 def test_a_claim_is_renewed(any_store: Callable[[], Store]) -> None:
     store = any_store()
     with Claims(store, beat_s=0.05).hold(["a"]):

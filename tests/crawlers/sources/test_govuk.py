@@ -70,6 +70,7 @@ def test_text_of_a_later_major_update_is_not_passed_off_as_old(crawl: Crawl, sit
         assert document.event_time <= document.text_as_of < MONTH.end
 
 
+@pytest.mark.long
 def test_a_change_within_the_month_says_when_the_text_is_from(crawl: Crawl, site: Site) -> None:
     changed = [a for a in site.newsroom.of_month(MONTH) if a.published < a.changed < MONTH.end]
     found = {document.native_id: document for document in documents_of(crawl())}

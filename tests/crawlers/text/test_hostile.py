@@ -118,7 +118,15 @@ WHOLE: list[tuple[Callable[[str], object], str]] = [
 @pytest.mark.parametrize(
     ("read", "text"),
     [
-        *((read, piece * (SIZE // len(piece))) for read, pieces in PIECES for piece in pieces),
+        *(
+            pytest.param(
+                read,
+                piece * (SIZE // len(piece)),
+                marks=[pytest.mark.long] if read is read_paper else [],
+            )
+            for read, pieces in PIECES
+            for piece in pieces
+        ),
         *WHOLE,
     ],
     ids=lambda value: getattr(value, "__name__", None) or repr(value[:12]),

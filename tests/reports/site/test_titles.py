@@ -247,6 +247,7 @@ def _answers(database: duckdb.DuckDBPyConnection, excess: float, num: int = 30) 
     database.execute(list_views()["forecast_position_bias"].read_text())
 
 
+@pytest.mark.long
 def test_a_place_is_seldom_called_preferred_where_none_is(
     database: duckdb.DuckDBPyConnection,
 ) -> None:
