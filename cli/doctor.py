@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import platform
 import secrets
 import shutil
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 MIN_FREE_BYTES = 5 * 2**30  # room for a month of the default sources, a small model, 2 snapshots
 
+_PREFIX = "TIDEMARK_"
+# Variables that compose.yaml and tests read.
+_OTHERS = ("TIDEMARK_IMAGE", "TIDEMARK_TEST_GPUS")
 _CONDITIONS = "use an object store that supports conditional puts (If-None-Match: *)"
 
 
@@ -41,7 +45,7 @@ class Finding:
 def examine(settings: Settings) -> list[Finding]:
     """Run every check, even after faults; return the results."""
     checks: list[Callable[[Settings], Finding]] = [
-        _python, _torch, _chromium, _git, _disk, _home, _contact, _models, _writer,
+        _python, _torch, _chromium, _git, _disk, _variables, _home, _contact, _models, _writer,
         _server,
     ]  # fmt: skip
     return [check(settings) for check in checks]
@@ -105,6 +109,20 @@ def _disk(settings: Settings) -> Finding:
     gib = f"{MIN_FREE_BYTES / 2**30:.0f} GiB"
     mend = f"free at least {gib} or set TIDEMARK_WORK_DIR to another disk"
     return Finding("disk", free >= MIN_FREE_BYTES, detail, mend)
+
+
+def _variables(settings: Settings) -> Finding:
+    """Find environment variables that no setting reads, such as those with a wrong letter."""
+    from core.environment import names_of_variables
+
+    known = [f"{_PREFIX}{name.upper()}" for name in type(settings).model_fields] + [*_OTHERS]
+    given = names_of_variables(_PREFIX)
+    unknown = [name for name in given if name.partition("__")[0] not in known]
+    if not unknown:
+        return Finding("variables", True, f"each {_PREFIX}… is a setting")
+    close = difflib.get_close_matches(unknown[0], known, n=1)
+    mend = "".join(f"did you mean {name}? " for name in close) + "docs/settings.md lists all"
+    return Finding("variables", False, f"no settings: {', '.join(unknown)}", mend)
 
 
 def _home(settings: Settings) -> Finding:
@@ -209,7 +227,7 @@ def _server(_: Settings) -> Finding:
 
 
 def doctor_command(context: typer.Context) -> None:
-    """Check programs, disk, data root, contact, models, warehouse and Prefect server."""
+    """Check programs, disk, variables, data root, contact, models, warehouse and Prefect server."""
     findings = examine(settings_of(context))
     rows = [
         (f.what, "ok" if f.is_well else "PROBLEM", f.detail, "" if f.is_well else f.mend)

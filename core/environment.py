@@ -150,3 +150,8 @@ def prefect_access() -> tuple[dict[str, str], str | bool]:
     if is_lax.lower() in ("1", "true", "yes", "on"):
         return headers, False
     return headers, os.environ.get("PREFECT_API_SSL_CERT_FILE") or True  # noqa: TID251
+
+
+def names_of_variables(prefix: str) -> list[str]:
+    """Return the names of the environment variables that begin with ``prefix``, in order."""
+    return sorted(name for name in os.environ if name.startswith(prefix))  # noqa: TID251

@@ -20,8 +20,8 @@ def find(settings: Settings, what: str) -> Finding:
 def test_every_finding_that_is_not_well_says_how_to_mend_it(settings: Settings) -> None:
     findings = examine(settings)
     assert [finding.what for finding in findings] == [
-        "Python", "torch", "Chromium", "git", "disk", "data root", "contact", "models",
-        "warehouse", "Prefect server",
+        "Python", "torch", "Chromium", "git", "disk", "variables", "data root", "contact",
+        "models", "warehouse", "Prefect server",
     ]  # fmt: skip
     assert all(finding.is_well or finding.mend for finding in findings)
     assert find(settings, "Python").is_well
@@ -76,6 +76,19 @@ def test_what_is_missing_is_told(
         finding = find(settings, "disk")
         assert finding.is_well == is_enough
         assert "TIDEMARK_WORK_DIR" in finding.mend
+
+
+def test_variables_that_nothing_reads_are_named(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("TIDEMARK_SITES__ARXIV", "TIDEMARK_TEST_GPUS"):
+        monkeypatch.setenv(name, "1")
+    assert find(settings, "variables").is_well
+    for name in ("TIDEMARK_MODLES", "TIDEMARK_ZZ"):
+        monkeypatch.setenv(name, "gpt2")
+    found = find(settings, "variables")
+    assert found.detail == "no settings: TIDEMARK_MODLES, TIDEMARK_ZZ"
+    assert found.mend.startswith("did you mean TIDEMARK_MODELS? ")
 
 
 def test_a_writable_data_root_is_left_clean(settings: Settings) -> None:
