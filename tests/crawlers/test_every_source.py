@@ -27,6 +27,7 @@ from crawlers.web.urls import is_covered
 from simulator import server
 from simulator.faults import KNOBS, knob
 from simulator.server import Fault, QuirkName
+from tests.crawlers.clock import SimulatedTime
 from tests.crawlers.every_source import (
     GATED,
     DocumentScene,
@@ -49,7 +50,6 @@ from tests.crawlers.faults import (
     deal,
 )
 from tests.crawlers.questions.scene import MARCH
-from tests.crawlers.web.conftest import SimulatedTime
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = list_scenes()

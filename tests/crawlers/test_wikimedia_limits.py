@@ -20,7 +20,7 @@ from simulator.server import Web, running, serve_sites
 from simulator.sites import commons
 from simulator.sites.wikimedia import Dumps, Wikinews, Wikipedia
 from simulator.world import World
-from tests.crawlers.web.conftest import SimulatedTime
+from tests.crawlers.clock import SimulatedTime
 
 MONTH, OF_DUMPS = Month("2024-03"), Month("2017-03")
 MONTHS = [

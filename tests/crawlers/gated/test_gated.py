@@ -25,7 +25,7 @@ from crawlers.web.fetcher import Fetcher
 from instruments.planning import plan_crawl
 from simulator.server import Fault, Web, serve
 from simulator.world import World
-from tests.crawlers.web.conftest import SimulatedTime
+from tests.crawlers.clock import SimulatedTime
 
 MONTH = Month("2024-02")
 LATER = str(dt.datetime.now(dt.UTC).date() + dt.timedelta(days=9))

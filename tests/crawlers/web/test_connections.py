@@ -14,8 +14,9 @@ from crawlers.web.connections import Deadline
 from crawlers.web.fetcher import Fetcher
 from crawlers.web.urls import is_public
 from simulator.server import Response, Web
+from tests.crawlers.clock import SimulatedTime
 from tests.crawlers.conftest import refused
-from tests.crawlers.web.conftest import PageSite, SimulatedTime, use_proxy
+from tests.crawlers.web.conftest import PageSite, use_proxy
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"

@@ -13,8 +13,9 @@ from core.settings import Settings
 from crawlers.web import connections, download
 from crawlers.web.fetcher import Fetcher
 from simulator.server import Fault, Request, Response, Web
+from tests.crawlers.clock import SimulatedTime
 from tests.crawlers.conftest import refused
-from tests.crawlers.web.conftest import PageSite, SimulatedTime
+from tests.crawlers.web.conftest import PageSite
 from tests.crawlers.web.test_connections import OK, raw_server
 
 BODY = random.Random(1).randbytes(1_000_000)

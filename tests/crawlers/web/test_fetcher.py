@@ -27,8 +27,9 @@ from crawlers.web.fetcher import Fetched, Fetcher
 from crawlers.web.pacing import ApiRules
 from simulator import faults, server
 from simulator.server import Fault, Request, Response, Web, serve_sites
+from tests.crawlers.clock import SimulatedTime
 from tests.crawlers.conftest import refused
-from tests.crawlers.web.conftest import PageSite, SimulatedTime, use_proxy
+from tests.crawlers.web.conftest import PageSite, use_proxy
 
 SECRET = "Bearer s3cr3t-t0ken"
 GZIPPED = {"Content-Encoding": "gzip"}

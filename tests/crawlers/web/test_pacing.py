@@ -17,7 +17,8 @@ from core.errors import SourceUnavailable, StorageError
 from crawlers.web import pacing
 from crawlers.web.pacing import Pace, TryAgain, read_retry_after
 from simulator.server import Request, Response, serve_sites
-from tests.crawlers.web.conftest import PageSite, SimulatedTime
+from tests.crawlers.clock import SimulatedTime
+from tests.crawlers.web.conftest import PageSite
 
 
 @pytest.mark.parametrize(
