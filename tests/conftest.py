@@ -1,5 +1,6 @@
 """Rules for all tests: no traffic beyond loopback, no settings from the environment."""
 
+import gc
 import ipaddress
 import os
 import socket
@@ -54,6 +55,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             for item in items:
                 if mark in item.keywords:
                     item.add_marker(skip)
+
+
+def pytest_collection_finish() -> None:
+    # A full collection of garbage would visit all modules and tests, and take a second of a test.
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()
 
 
 @pytest.hookimpl(wrapper=True)
