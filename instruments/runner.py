@@ -131,13 +131,16 @@ class Summary:
 def failure_of(what: str, error: BaseException, is_fatal: bool = False) -> Failure:
     """Convert an error to a Failure; log the traceback if the error is unexpected (a bug).
 
+    ``what`` is left out of the error's text, also without its verb ("crawl arxiv 2024-01").
+
     Raises:
         BaseException: the error itself, if it ends the process, such as KeyboardInterrupt.
     """
     if not isinstance(error, Exception):
         raise error
     if isinstance(error, TidemarkError):
-        return Failure(what, str(error), is_fatal)
+        why = str(error).removeprefix(f"{what}: ").removeprefix(f"{what.partition(' ')[2]}: ")
+        return Failure(what, why, is_fatal)
     _log.error("%s failed", what, exc_info=error)
     return Failure(what, f"{type(error).__name__}: {error}; this is a bug, see the log", is_fatal)
 
@@ -209,7 +212,7 @@ def plan_or_failure(model: str, make: Callable[[], _Plan]) -> _Plan | Failure:
     except UsageError:
         raise
     except TidemarkError as error:
-        return Failure(model, str(error).removeprefix(f"{model}: "))
+        return failure_of(model, error)
 
 
 def run_and_land(plans: Iterable[Plan[Any] | Failure], settings: Settings) -> Summary:

@@ -11,7 +11,15 @@ from core.storage.claims import Claims, do_claimed
 from core.storage.store import Store
 from instruments import runner
 from instruments.landing import Slot
-from instruments.runner import Done, Failure, Plan, plan_or_failure, run, run_and_land
+from instruments.runner import (
+    Done,
+    Failure,
+    Plan,
+    failure_of,
+    plan_or_failure,
+    run,
+    run_and_land,
+)
 from models.catalogue import ModelEntry
 
 ERRORS: dict[str, Exception] = {
@@ -179,3 +187,9 @@ def test_what_somebody_ended_is_no_failure(
     with pytest.raises(KeyboardInterrupt):
         run(toy("a"), settings)
     assert not Path(settings.home, "toys").exists()
+
+
+@pytest.mark.parametrize("what", ["arxiv 2024-01", "crawl arxiv 2024-01"])
+def test_a_failure_names_its_cell_once(what: str) -> None:
+    error = StorageError("arxiv 2024-01: the disk is broken")
+    assert str(failure_of(what, error)) == f"{what}: the disk is broken"
