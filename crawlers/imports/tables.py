@@ -157,16 +157,26 @@ def _with_plain_times(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch
 
 
-def _values(batch: pa.RecordBatch) -> Iterator[dict[str, Any] | ValueError | OverflowError]:
-    """Yield the rows; or an error for a text that is no UTF-8, or a time that Python has not."""
+def _values(batch: pa.RecordBatch) -> Iterator[dict[str, Any] | ValueError]:
+    """Yield the rows, or an error for a text that is not UTF-8."""
     try:
         yield from batch.to_pylist()
     except (ValueError, OverflowError):
         for index in range(batch.num_rows):
             try:
-                yield batch.slice(index, 1).to_pylist()[0]
-            except (ValueError, OverflowError) as error:
+                yield {name: _value(batch[name][index]) for name in batch.schema.names}
+            except ValueError as error:
                 yield error
+
+
+def _value(scalar: pa.Scalar) -> Any:
+    """Return a value; a time that Python cannot hold is a text, which is no date."""
+    try:
+        return scalar.as_py()
+    except (ValueError, OverflowError):
+        if pa.types.is_temporal(scalar.type):
+            return "a time out of range"
+        raise
 
 
 class _TooLongError(csv.Error):

@@ -178,7 +178,7 @@ DAMAGED: dict[str, tuple[str, bytes, list[str], str]] = {
     "too few fields": ("a.csv", CSV_.replace('2024-05-01,"b', '"b').encode(), [*"ac"], "1 fields"),
     "CSV not UTF-8": ("a.csv", CSV_.replace("b: A", "\xe9").encode("latin-1"), [*"ac"], "a.csv:2"),
     "no Parquet": ("a.parquet", b"PAR1", [], "not Parquet, or cut"),
-    "far date": ("a.parquet", parquet([A, B], [10**18, MAY]), ["b"], "row 0: date value out of"),
+    "far date": ("a.parquet", parquet([A, B], [10**18, MAY]), ["b"], "a time out of range"),
     "odd zone": ("a.parquet", parquet([A], [MAY], "Mars/Base"), ["a"], ""),
     "two texts": ("a.parquet", parquet([A], [MAY], None, "text"), [], "two columns are called"),
     "no date": ("a.jsonl", LINES + lines([{"text": "x"}]).encode(), [*"abc"], "date is None"),
@@ -198,6 +198,12 @@ def test_good_rows_are_kept_and_bad_ones_located(
     assert found.texts == {"2024-05": [*kept, "whole"]}
     assert says in found.details
     assert found.seals["2024-05"].manifest["requested"] == len(kept) + 1 + len(found.drops)
+
+
+def test_a_stated_month_needs_no_date_of_the_row(imports: Imports, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.parquet", parquet([A, B], [10**18, MAY]))
+    found = imports(path, options=ImportOptions(Dating(month=Month("2024-05"))))
+    assert found.texts == {"2024-05": ["a", "b"]}
 
 
 ROW = "a line that is long enough to be taken for a text by itself, were it not within quotation.\n"
