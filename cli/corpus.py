@@ -19,6 +19,7 @@ from core import progress
 from core.errors import UsageError
 from core.month import Period
 from core.periods import parse_period
+from core.progress import counted
 from core.storage.store import Store
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def accept_command(
 
     partition = _partition(source, month)
     seal = accept_held(Store(settings_of(context).home), partition, why)
-    out.print(f"{partition}: {seal.num_documents} documents, version {seal.version}")
+    out.print(f"{partition}: {counted(seal.num_documents, 'document')}, version {seal.version}")
 
 
 @corpus_app.command("forget")
@@ -160,8 +161,10 @@ def forget_command(
     with progress_bars():
         done = forget(settings_of(context), keys, why)
     out.print(
-        f"{len(done.document_ids)} documents forgotten; rewritten: {done.num_versions} versions of "
-        f"partitions, {len(done.releases)} releases; {done.num_fetched} fetched answers deleted"
+        f"{counted(len(done.document_ids), 'document')} forgotten; rewritten: "
+        f"{counted(done.num_versions, 'version')} of partitions, "
+        f"{counted(len(done.releases), 'release')}; "
+        f"{counted(done.num_fetched, 'fetched answer')} deleted"
     )
     if not done.num_versions:
         out.print("none of them is in the corpus (any more); the tombstones keep them out")

@@ -18,7 +18,7 @@ import typer
 
 from cli.terminal.console import print_table
 from cli.terminal.options import settings_of
-from core.errors import AccessRefused, TidemarkError
+from core.errors import AccessRefused, TidemarkError, UsageError
 from core.storage.store import Store
 
 if TYPE_CHECKING:
@@ -208,7 +208,10 @@ def _server(_: Settings) -> Finding:
 
     from core.environment import prefect_access, prefect_server, without_password
 
-    address = prefect_server()
+    try:
+        address = prefect_server()
+    except UsageError as error:
+        return Finding("Prefect server", False, str(error), "correct PREFECT_API_URL")
     if address is None:
         return Finding("Prefect server", True, "none configured: flows run in-process")
     mend = "start it (prefect server start) or unset PREFECT_API_URL"

@@ -20,6 +20,7 @@ from cli.terminal.options import (
 )
 from core.errors import UsageError
 from core.month import Month
+from core.progress import counted
 from core.storage.store import Store
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def forecast_import(
 def _print_seals(seals: list[QuestionSeal]) -> None:
     for seal in seals:
         lack = " (partial)" if seal.is_partial else ""
-        out.print(f"{seal}: {seal.num_questions} questions{lack}", soft_wrap=True)
+        out.print(f"{seal}: {counted(seal.num_questions, 'question')}{lack}", soft_wrap=True)
 
 
 @forecast_app.command("answer")
@@ -122,7 +123,7 @@ def forecast_answer(
         answered, landed, failures = answer_and_land(
             settings, models, protocol or [None], source, months
         )
-    out.print(f"{answered:,} questions answered, {landed} cells landed")
+    out.print(f"{counted(answered, 'question')} answered, {counted(landed, 'cell')} landed")
     for name, spent in spent_by(models, settings).items():
         out.print(f"{name} has taken so far: {spent}", soft_wrap=True)
     fail_with(failures)

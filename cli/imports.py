@@ -15,6 +15,7 @@ from cli.terminal.options import read_columns, settings_of
 from core.errors import UsageError
 from core.month import Month
 from core.periods import parse_period
+from core.progress import counted
 from core.storage.store import Store
 
 if TYPE_CHECKING:
@@ -208,7 +209,7 @@ def _partition(source: str, month: str | None, undated: bool) -> Partition:
 
 
 def _print(seal: Seal) -> None:
-    out.print(f"{seal.partition}: {seal.num_documents} documents", soft_wrap=True)
+    out.print(f"{seal.partition}: {counted(seal.num_documents, 'document')}", soft_wrap=True)
     dropped = seal.manifest.get("dropped")
     if isinstance(dropped, dict) and dropped:
         counts = ", ".join(f"{count} {reason}" for reason, count in sorted(dropped.items()))

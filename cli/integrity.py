@@ -20,6 +20,7 @@ from cli.terminal.options import (
 )
 from core.errors import MalformedInput, UsageError
 from core.month import Month, Period
+from core.progress import counted
 from core.storage.store import Store
 
 if TYPE_CHECKING:  # importing torch takes seconds
@@ -55,7 +56,7 @@ def check_command(
 def _print_finding(finding: Finding) -> None:
     from warehouse.database.statements import show
 
-    num = "1 row" if finding.num_rows == 1 else f"{finding.num_rows:,} rows"
+    num = counted(finding.num_rows, "row")
     out.print(f"{finding.check}: {num}")
     lines = [finding.meaning, *map(show, finding.rows)]
     if finding.num_rows > len(finding.rows):

@@ -20,6 +20,7 @@ from cli.terminal.options import (
 )
 from core.errors import UsageError
 from core.month import require_complete
+from core.progress import counted
 
 if TYPE_CHECKING:
     from core.settings import Settings
@@ -66,7 +67,7 @@ def score_command(
         landed, failures = score_and_land(
             settings, model or list(chosen_models(settings)), source, months, list(chosen)
         )
-    out.print(f"{landed} cells landed")
+    out.print(f"{counted(landed, 'cell')} landed")
     fail_with(failures)
 
 
@@ -94,7 +95,7 @@ def land_command(
     from instruments.landing import land_files
 
     landed, failures = land_files(settings, files, replace)
-    out.print(f"{landed} of {len(files)} files landed")
+    out.print(f"{landed} of {counted(len(files), 'file')} landed")
     fail_with(failures)
 
 
@@ -171,7 +172,7 @@ def protocols_cut(
     kept = prepare_set(read_set(path), tokenizers)
     lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in kept]
     output.write_text("".join(lines), encoding="utf-8")
-    out.print(f"{len(kept)} texts")
+    out.print(counted(len(kept), "text"))
 
 
 Table = Annotated[Path, Argument(metavar="PATH", help="CSV with a header, or Parquet.")]

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,8 +26,11 @@ from cli.terminal.options import (
     settings_of,
     window,
 )
+from core.environment import prefect_server
+from core.errors import OrchestrationError, TidemarkError
 from core.month import month_range
 from core.periods import parse_period
+from core.storage.store import explain_disk_errors
 
 if TYPE_CHECKING:
     from core.settings import Settings
@@ -30,6 +38,8 @@ if TYPE_CHECKING:
     from instruments.planning import Request
     from reports.summary import GapRow
 
+# Of a new database of Prefect's embedded server, which waits for minutes if it has less.
+ROOM_BYTES = 8 * 2**20
 _FIGURES = ("before", "after", "gap", "95 % interval", "TBI\na year", "est.\ncutoff", "cutoff")
 _NOTE = (
     "A model's own line is the mean over its sources. TBI: slope in bits per byte a year.\n"
@@ -56,10 +66,10 @@ def demo_command(
     from core.settings import load_settings
 
     context.obj = load_settings(home="tidemark-demo" if given is None else given)
-    settings = settings_for_tasks(context)
+    settings = settings_for_tasks(context, needs_server=True)
     from flows.demo import run_demo
 
-    with progress_bars():
+    with _running_flows(settings):
         summary = run_demo(settings, seed)
     if summary.report:
         print_gaps(settings)
@@ -82,14 +92,44 @@ def run_command(
     months = window(month, None) or [last_period(source)]
     check_request(months, source, model, settings_of(context))
     warn_of_inaccessible(model, settings_of(context))
-    settings = settings_for_tasks(context)
+    settings = settings_for_tasks(context, needs_server=True)
     from flows.monthly import monthly
     from tasks.prefect.storage_keys import using
 
-    with progress_bars(), using(settings):
+    with _running_flows(settings), using(settings):
         summary = monthly(month=month, sources=source, models=model)
     _print_summary(summary)
     fail_with([str(hole) for hole in summary.holes])
+
+
+@contextmanager
+def _running_flows(settings: Settings) -> Iterator[None]:
+    """Show progress of flows that run in this process; convert errors of Prefect's server.
+
+    Raises:
+        DiskFull: there is no space for the database of Prefect's embedded server.
+        TidemarkError: what ended a flow, also if the server failed when it was told so.
+        OrchestrationError: the server failed.
+    """
+    import httpx
+
+    if prefect_server() is None:
+        scratch = settings.scratch
+        with explain_disk_errors(str(scratch)), tempfile.TemporaryFile(dir=scratch) as room:
+            os.posix_fallocate(room.fileno(), 0, ROOM_BYTES)
+    # Prefect logs the traceback of an error that reaches this command, which shows it anyway.
+    logging.getLogger("prefect.flow_runs").addFilter(lambda record: record.exc_info is None)
+    try:
+        with progress_bars():
+            yield
+    except httpx.HTTPError as error:
+        cause: BaseException | None = error
+        while cause and not isinstance(cause, TidemarkError):
+            cause = cause.__context__
+        raise cause or OrchestrationError(
+            f"the Prefect server failed ({type(error).__name__}): {str(error).splitlines()[0]}; "
+            f"see that {settings.scratch} has space, then run the same command again"
+        ) from None
 
 
 def _print_summary(summary: RunSummary) -> None:
@@ -118,11 +158,11 @@ def backfill_command(
             _print_plan(request, settings_of(context))
         return
     warn_of_inaccessible(model, settings_of(context))
-    settings = settings_for_tasks(context)
+    settings = settings_for_tasks(context, needs_server=True)
     from flows.backfill import backfill as backfill_flow
     from tasks.prefect.storage_keys import using
 
-    with progress_bars(), using(settings):
+    with _running_flows(settings), using(settings):
         summary = backfill_flow(first=first, last=last, sources=source, models=model)
     _print_summary(summary)
     fail_with([str(hole) for hole in summary.holes])

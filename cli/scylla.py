@@ -12,6 +12,7 @@ from typer import Argument, Option
 from cli.terminal.console import fail_with, out, print_table, progress_bars
 from cli.terminal.options import settings_for_tasks, settings_of
 from core.errors import StorageError, UnknownName, UsageError
+from core.progress import counted
 from core.storage.store import Store
 
 if TYPE_CHECKING:
@@ -98,7 +99,8 @@ def scylla_run(
         solved = solve_and_land(settings, models, puzzle)
     for remark in solved.remarks:
         out.print(str(remark), soft_wrap=True)
-    out.print(f"{solved.num_items:,} items a split solved, {solved.num_landed} puzzles landed")
+    items, puzzles = counted(solved.num_items, "item"), counted(solved.num_landed, "puzzle")
+    out.print(f"{items} a split solved, {puzzles} landed")
     bought = [name for name in models if not name.startswith(PREFIX)]
     for name, spent in spent_by(bought, settings).items():
         out.print(f"{name} has taken so far: {spent}", soft_wrap=True)

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import requests
 
 from core.environment import prefect_access, prefect_server, without_password
-from core.errors import UsageError
+from core.errors import OrchestrationError, UsageError
 
 TIMEOUT_S = 4.0  # limit for connecting, and for each response
 _RECENT = dt.timedelta(days=7)  # maximum age of listed failures
@@ -23,25 +23,40 @@ _BROKEN = ("FAILED", "CRASHED")
 _REFUSALS = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
 
 
-def require_access(url: str) -> None:
-    """Raise UsageError if the Prefect server refuses the password; ignore an unreachable server."""
+def require_access(url: str, is_needed: bool = False) -> None:
+    """Check the address and the password of the Prefect server.
+
+    Raises:
+        UsageError: the server refuses the password, or has no API of Prefect at this address.
+        OrchestrationError: the server cannot be reached, and ``is_needed``.
+    """
     import httpx
     from prefect.client.orchestration import get_client
     from prefect.exceptions import PrefectHTTPStatusError
 
+    server = f"the Prefect server at {without_password(url)} (PREFECT_API_URL)"
     try:
         with get_client(sync_client=True) as client:
             client.api_version()
     except PrefectHTTPStatusError as error:
-        if error.response.status_code not in _REFUSALS:
-            raise
+        code = error.response.status_code
+        if code not in _REFUSALS:
+            raise UsageError(
+                f"{server} answers {code}: see that it is well, and that the address ends in /api"
+            ) from None
         raise UsageError(
-            f"the Prefect server at {without_password(url)} does not let us in "
-            f"({error.response.status_code}): set PREFECT_API_AUTH_STRING to what it was started "
-            "with as PREFECT_SERVER_API_AUTH_STRING (user:password), here and for every worker"
+            f"{server} does not let us in ({code}): set PREFECT_API_AUTH_STRING to what it was "
+            "started with as PREFECT_SERVER_API_AUTH_STRING (user:password), here and for every "
+            "worker"
         ) from None
-    except httpx.TransportError:
-        return
+    except httpx.TransportError as error:
+        if is_needed:
+            raise OrchestrationError(
+                f"{server} does not answer ({type(error).__name__}): see that it runs, or unset "
+                "PREFECT_API_URL to run without a server"
+            ) from None
+    except ValueError:  # of json
+        raise UsageError(f"{server} is no API of Prefect; its address ends in /api") from None
 
 
 @dataclass(frozen=True)

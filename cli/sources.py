@@ -24,6 +24,7 @@ from cli.terminal.options import (
 from core.errors import UnknownName, UsageError
 from core.month import Period
 from core.periods import parse_period
+from core.progress import counted
 from core.storage.store import Store
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def crawl_command(
             limit=limit, seed=seed, replace=replace, reparse=reparse,
         )  # fmt: skip
         lack = f" (partial: {lack_of(seal)})" if seal.is_partial else ""
-        line = f"{seal.partition}: {seal.num_documents} documents{lack}"
+        line = f"{seal.partition}: {counted(seal.num_documents, 'document')}{lack}"
         out.print(line, soft_wrap=True)
 
     jobs = {f"{name} {each}": partial(crawl_month, name, each) for name, each in partitions}

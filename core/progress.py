@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-Listener = Callable[[str, int, int], None]
+Listener = Callable[[str, int, int, int], None]
 
 
 _listener: Listener | None = None
@@ -24,11 +24,16 @@ def listen_too(listener: Listener) -> None:
         _further = (*_further, listener)
 
 
-def report(step: str, done: int, total: int) -> None:
-    """Report that ``done`` of ``total`` units of the step named ``step`` are done."""
+def report(step: str, done: int, total: int, failed: int = 0) -> None:
+    """Report that ``done`` of ``total`` units of a step are done, and ``failed`` others failed."""
     for listener in (_listener, *_further):
         if listener is not None:
-            listener(step, done, total)
+            listener(step, done, total, failed)
+
+
+def counted(number: int, unit: str) -> str:
+    """Return a number of things as text: ``1 cell``, ``1,200 cells``."""
+    return f"1 {unit}" if number == 1 else f"{number:,} {unit}s"
 
 
 def duration(seconds: float | None) -> str:

@@ -25,6 +25,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict
 from core.errors import MalformedInput
 from core.month import Period
 from core.periods import parse_period
+from core.progress import counted
 from core.storage.records import Record, read_record
 from core.storage.store import Store, name_of_part, path_part
 
@@ -69,7 +70,8 @@ class Outcome(_Facts):
     partial: tuple[str, ...] = ()  # sealed partitions that lack items, with the reason
 
     def __str__(self) -> str:
-        return f"{self.done} months sealed, {len(self.partial)} of them partial"
+        partial = f", {len(self.partial)} of them partial" if self.partial else ""
+        return f"{counted(self.done, 'month')} sealed{partial}"
 
 
 class RunResult(_Facts):

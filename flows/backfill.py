@@ -14,7 +14,7 @@ from core.periods import parse_period
 from flows.dispatch import cancel_run
 from flows.run import RunSummary, run_months
 from instruments.planning import check_request
-from instruments.run_options import NO_OPTIONS, PeriodName, RunOptions
+from instruments.run_options import NO_OPTIONS, FlowRunId, PeriodName, RunOptions
 from instruments.run_plan import PlanTable, RunPlan, plan_run
 from tasks.prefect.artifacts import plain, plain_cell
 from tasks.prefect.storage_keys import worker_settings
@@ -30,7 +30,7 @@ def backfill(  # noqa: PLR0913 - fields of the form of the deployment
     models: list[str] | None = None,
     dry_run: bool = False,
     options: RunOptions = NO_OPTIONS,
-    resume: str | None = None,
+    resume: FlowRunId | None = None,
 ) -> RunSummary:
     """Do the monthly run for all months from ``first`` to ``last`` (inclusive).
 

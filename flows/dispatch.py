@@ -27,6 +27,7 @@ from prefect.logging import get_run_logger
 from prefect.states import Cancelled, Cancelling, Crashed
 
 from core.errors import StorageError
+from core.progress import counted
 from core.run_record import Outcome, RunRecord, RunResult, Stage
 from core.settings import Settings
 from core.storage.store import Store
@@ -34,16 +35,17 @@ from flows.crawl import find_sealed
 from flows.gpus import GpuPools
 from tasks.prefect.storage_keys import worker_settings
 from tasks.prefect.tracing import name_of_run
+from tasks.reporting import find_finished_report
 
 ATTEMPTS = 3  # maximum number of attempts of a part; maximum number of crashes of a run
 AWAY_S = 24 * 3600.0  # maximum outage of the server or the data root, in seconds
 TAKEN_LOOKS = 30  # polling intervals before a warning that no worker takes a run
 PENDING_LOOKS = 60  # polling intervals after which a pending run counts as crashed
 _PARTS = {
-    "crawl": "sources to crawl",
-    "score": "models to score",
-    "answer": "models to ask",
-    "solve": "models to solve puzzles",
+    "crawl": ("source", "to crawl"),
+    "score": ("model", "to score"),
+    "answer": ("model", "to ask"),
+    "solve": ("model", "to solve puzzles"),
 }
 _Result = TypeVar("_Result")
 _PAGE = 200  # maximum number of flow runs per response of the server
@@ -87,6 +89,7 @@ class Coordinator:
 
     def __init__(self, record: RunRecord, settings: Settings) -> None:
         self._record = record
+        self._settings = settings
         self._interval_s = settings.watch_interval_s
         self._store = Store(settings.home)
         self._runs: dict[Part, FlowRun] = {}  # latest child run of each part
@@ -162,8 +165,9 @@ class Coordinator:
             self._log.log(level, "ended %s: %s. %s", part, end.name, end.message or "")
         if new:
             stages = self._record.request().stages
-            left = [f"{len(self._record.missing(stage))} {_PARTS[stage]}" for stage in stages]
-            self._log.info("%s remain", " and ".join(left))
+            parts = [(len(self._record.missing(stage)), *_PARTS[stage]) for stage in stages]
+            left = [f"{counted(number, unit)} {work}" for number, unit, work in parts]
+            self._log.info("left: %s", ", ".join(left))
 
     def _due(self) -> list[tuple[Part, int]]:
         """Return the parts of the present stage, and the numbers of their runs, in order."""
@@ -182,7 +186,9 @@ class Coordinator:
                 starts = self._pools.plan(stage, missing, running)
                 due = [(self._part_of(stage, start.model), start.number) for start in starts]
                 return list(dict.fromkeys(due))
-        return [(Part("report", ""), 1)] if "score" in stages else []
+        if "score" not in stages or self._finish_idle():
+            return []
+        return [(Part("report", ""), 1)]
 
     def _part_of(self, stage: Stage, model: str) -> Part:
         name, *more = [model] if stage == "score" else self._pools.asked_together(model)
@@ -217,6 +223,16 @@ class Coordinator:
             if (outcome := find_sealed(source, months, self._store)) is not None:
                 self._log.info("nothing to crawl of %s: %s", source, outcome)
                 self._record.settle("crawl", source, outcome)
+
+    def _finish_idle(self) -> bool:
+        """Finish the run if its report has nothing to do; return whether that is so."""
+        if Part("report", "") in self._runs:
+            return False
+        site = find_finished_report(self._record.run, self._settings)
+        if site is not None:
+            self._log.info("nothing to publish or to report")
+            self._record.finish(site)
+        return site is not None
 
     def _tend(self, client: SyncPrefectClient, part: Part) -> None:
         """Start a part that has no active child run; after ``ATTEMPTS`` starts, give it up."""
@@ -256,6 +272,9 @@ class Coordinator:
             idempotency_key=f"{run}/{part.stage}/{part.name}/{attempt}",
             as_subflow=True,
         )
+        if child.parent_task_run_id:  # Prefect gives this task run a random name
+            with get_client(sync_client=True) as client:
+                client.set_task_run_name(child.parent_task_run_id, str(part))
         return cast(FlowRun, child)
 
     def _give_up(self, part: Part, why: str) -> None:

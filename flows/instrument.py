@@ -16,6 +16,7 @@ from prefect import Task
 from prefect.runtime import flow_run
 
 from core.errors import TidemarkError
+from core.progress import counted
 from core.run_record import Outcome, RunRecord, RunRequest, Stage
 from core.settings import Settings
 from core.storage.store import Store
@@ -24,7 +25,7 @@ from flows.gpus import take_gpus
 from instruments.assignment import pool_to_ask
 from instruments.runner import Failure, Plan, plan_or_failure, run
 from instruments.stopping import stop_with_flow
-from tasks.landing import land_plan, publish_warehouse
+from tasks.landing import land_plan, publications_due, publish_warehouse
 from tasks.prefect.fan_out import as_tasks, fan_out
 from tasks.prefect.server import is_deployed, run_log
 from tasks.prefect.tracing import name_of_run
@@ -53,7 +54,8 @@ class InstrumentSummary(Holes):
     report: str = ""
 
     def __str__(self) -> str:
-        return f"{self.items} items answered, {self.landed} cells landed, report {self.report}"
+        items, cells = counted(self.items, "item"), counted(self.landed, "cell")
+        return f"{items} answered, {cells} landed, report {self.report}"
 
 
 def run_model(
@@ -159,7 +161,7 @@ def publish_and_report(
     write_page: Task[..., Any], settings: Settings, summary: InstrumentSummary
 ) -> None:
     """Publish the warehouse, and write the report page with task ``write_page``."""
-    for work in (publish_warehouse, write_page):
-        calls = [(str(work.name), {"settings": settings})]
-        for address in summary.keep_holes(fan_out(work, calls, step=None)):
-            summary.report = str(address) if work is write_page else ""
+    summary.keep_holes(fan_out(publish_warehouse, publications_due(settings), step=None))
+    calls = [(str(write_page.name), {"settings": settings})]
+    for address in summary.keep_holes(fan_out(write_page, calls, step=None)):
+        summary.report = str(address)

@@ -9,7 +9,7 @@ from core.periods import parse_period
 from flows.dispatch import cancel_run
 from flows.run import RunSummary, period_due, run_months
 from instruments.planning import check_request
-from instruments.run_options import NO_OPTIONS, PeriodName, RunOptions
+from instruments.run_options import NO_OPTIONS, FlowRunId, PeriodName, RunOptions
 from tasks.prefect.storage_keys import worker_settings
 from tasks.prefect.tracing import traced
 
@@ -27,7 +27,7 @@ def monthly(
     sources: list[str] | None = None,
     models: list[str] | None = None,
     options: RunOptions = NO_OPTIONS,
-    resume: str | None = None,
+    resume: FlowRunId | None = None,
 ) -> RunSummary:
     """Crawl, score, land, publish and report one month; skip finished work.
 

@@ -14,7 +14,7 @@ from core.settings import Settings
 from core.storage.store import Store
 from flows.run import RunSummary, report_on, summary_of
 from instruments.landing import read_left
-from tasks.landing import land_cells, publish_warehouse
+from tasks.landing import land_cells, publications_due, publish_warehouse
 from tasks.prefect.events import tell_landed
 from tasks.prefect.fan_out import fan_out
 from tasks.prefect.server import ended
@@ -39,8 +39,7 @@ def report(run: str | None = None) -> RunSummary:
     summary = RunSummary()
     if run:
         land_left(summary, run, settings)
-    calls = [("publish", {"settings": settings})]
-    summary.keep_holes(fan_out(publish_warehouse, calls, step="publish"))
+    summary.keep_holes(fan_out(publish_warehouse, publications_due(settings), step="publish"))
     report_on(summary, settings)
     if run:
         record = RunRecord(Store(settings.home), run)

@@ -13,6 +13,7 @@ from core import progress
 from core.corpus.partition import Seal
 from core.errors import OrchestrationError
 from core.month import Month, Period
+from core.progress import counted
 from core.run_record import RunRecord, RunRequest, RunResult
 from core.settings import Settings
 from core.storage.store import Store
@@ -26,7 +27,7 @@ from instruments.run_options import NO_OPTIONS, RunOptions
 from instruments.runner import Failure
 from tasks.crawling import crawl_month
 from tasks.prefect.fan_out import fan_out
-from tasks.prefect.server import ended, is_deployed, num_of, run_log, wait_for_server
+from tasks.prefect.server import ended, is_deployed, run_log, wait_for_server
 from tasks.prefect.storage_keys import using
 from tasks.prefect.tracing import name_of_run
 from tasks.reporting import write_report
@@ -46,11 +47,11 @@ class RunSummary(Holes):
     partial: list[str] = field(default_factory=list)  # partitions that lack items, with reasons
 
     def __str__(self) -> str:
-        state = f"partial, {num_of(self.holes)}" if self.holes else "complete"
-        partitions = f"{self.partitions} partitions"
+        state = f"partial, {counted(len(self.holes), 'hole')}" if self.holes else "complete"
+        partitions = counted(self.partitions, "partition")
         if self.partial:
             partitions += f" ({len(self.partial)} of them partial)"
-        return f"{state}: {partitions}, {self.cells} cells, report {self.report}"
+        return f"{state}: {partitions}, {counted(self.cells, 'cell')}, report {self.report}"
 
 
 def month_due() -> Month:
@@ -155,7 +156,7 @@ def crawl_months(
     Months are crawled one after the other, because each month is compared with the earlier sealed
     months. Otherwise the comparison would depend on the speed of the sites.
     """
-    partitions, done = request.partitions(), 0
+    partitions = request.partitions()
     results_of: dict[str, list[Seal | Failure]] = {source: [] for source in request.sources}
     for month in request.months:
         sources = [source for source, each in partitions if each == month]
@@ -166,8 +167,9 @@ def crawl_months(
         for source, result in zip(sources, fan_out(crawl_month, calls, step=None), strict=True):
             tell(source, month, result)
             results_of[source].append(result)
-        done += len(calls)
-        progress.report("crawl", done, len(partitions))
+        so_far = [each for own in results_of.values() for each in own]
+        done = sum(isinstance(each, Seal) for each in so_far)
+        progress.report("crawl", done, len(partitions), len(so_far) - done)
     for source, results in results_of.items():
         outcome = crawled(results)
         summary.partitions += outcome.done
@@ -184,7 +186,7 @@ def score_models(
 
     Call this with the settings in use (``using``).
     """
-    summary.holes += check_numerics(request.models, settings)
+    newly_scored = []
     for model, following in zip(request.models, [*request.models[1:], None], strict=True):
         if following:
             expect_model(following, settings)
@@ -198,6 +200,8 @@ def score_models(
         )
         summary.cells += outcome.landed
         summary.holes += outcome.holes
+        newly_scored += [model] * bool(outcome.landed)
+    summary.holes += check_numerics(newly_scored, settings)
 
 
 def report_on(summary: RunSummary, settings: Settings) -> None:

@@ -13,6 +13,7 @@ from core.cells.losses import list_losses
 from core.errors import OrchestrationError, TidemarkError
 from core.month import Period, month_range
 from core.periods import parse_period
+from core.progress import counted
 from core.run_record import Outcome, RunRecord
 from core.settings import Settings
 from core.storage.store import Store
@@ -26,7 +27,7 @@ from instruments.runner import run as run_plan
 from instruments.stopping import stop_with_flow
 from models.catalogue import find_model
 from tasks.cells import score_cells
-from tasks.landing import land_cells, publish_warehouse
+from tasks.landing import land_cells, publications_due, publish_warehouse
 from tasks.models import run_canary
 from tasks.prefect.artifacts import show_scoring
 from tasks.prefect.events import tell_landed
@@ -45,7 +46,8 @@ class ScoreOutcome(Holes):
     done: int = 0
 
     def __str__(self) -> str:
-        return f"{self.done} cells have losses, {self.landed} landed now"
+        verb = "has" if self.done == 1 else "have"
+        return f"{counted(self.done, 'cell')} {verb} losses, {self.landed:,} landed now"
 
 
 @flow(name="score", flow_run_name="score {model}")
@@ -144,7 +146,7 @@ def score_model(
         calls = [(f"land {plan.entry.name}", landing)]
         for landed in outcome.keep_holes(fan_out(land_cells, calls, step=None)):
             outcome.landed = landed
-            publishing = [("publish", {"settings": settings})]
+            publishing = publications_due(settings)
             outcome.keep_holes(fan_out(publish_warehouse, publishing, step=None))
     if outcome.landed or outcome.holes:
         show_scoring(plan.entry, plan.cells, {each.what: each.why for each in failed}, settings)

@@ -173,13 +173,13 @@ def land_files(settings: Settings, files: list[Path], replace: bool) -> tuple[in
     """
     landed, failures = 0, []
     with open_warehouse(settings) as warehouse:
-        for number, path in enumerate(files):
+        for path in files:
             try:
                 warehouse.land_file(path, replace=replace)
                 landed += 1
             except TidemarkError as error:
                 failures.append(str(error))
-            progress.report("land", number + 1, len(files))
+            progress.report("land", landed, len(files), len(failures))
         describe_models(warehouse, settings)
     if landed:
         publish_alone(settings)

@@ -18,6 +18,7 @@ from core.cells.puzzles import (
     write_puzzle_cell,
 )
 from core.errors import ModelError
+from core.progress import counted
 from core.settings import Settings
 from core.storage.claims import do_claimed
 from core.storage.store import Store, path_part
@@ -187,8 +188,8 @@ def _loader_of(settings: Settings) -> Load[Generator]:
 
 def _describe(record: PuzzleRecord) -> Done:
     lack = (
-        f"{record.num_errors} items have no answer; run the same command again, and only these are "
-        "asked"
+        f"without an answer: {counted(record.num_errors, 'item')}; run the same command again, and "
+        "only these are asked"
     )
     remark = (
         f"insufficient ID data: {record.num_id_examples} inputs in {record.num_completions} texts, "

@@ -18,6 +18,7 @@ AnswerProtocolName = Annotated[
 ]
 _MONTH = r"\d{4}-(0[1-9]|1[0-2])"
 MonthName = Annotated[str, Field(pattern=f"^{_MONTH}$")]
+FlowRunId = Annotated[str, Field(pattern=r"^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$")]
 PeriodName = Annotated[str, Field(pattern=rf"^({_MONTH}(a|b)?|\d{{4}}-W\d{{2}})$")]
 
 

@@ -17,7 +17,7 @@ from core.corpus.partition import Partition, Seal, read_seal
 from core.corpus.sealing import HELD_BECAUSE, read_held
 from core.errors import TidemarkError
 from core.month import Period
-from core.progress import duration
+from core.progress import counted, duration
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.crawling.manifest import lack_of
@@ -124,8 +124,9 @@ class RunPlan:
 
     def total(self) -> str:
         """Return one line of text with the totals."""
-        crawled = sum(each.state in ("to crawl", "held", "partial") for each in self.partitions)
-        cells = sum(model.num_to_score for model in self.models)
+        num_due = sum(each.state in ("to crawl", "held", "partial") for each in self.partitions)
+        crawled = counted(num_due, "partition")
+        cells = counted(sum(model.num_to_score for model in self.models), "cell")
         done = sum(len(model.done) for model in self.models)
         seconds = sum(model.seconds or 0 for model in self.models)
         unknown = [model.asked for model in self.models if model.seconds is None]
@@ -134,7 +135,7 @@ class RunPlan:
         else:
             time = f"about {duration(seconds)} to score, one cell at a time"
             time += f"; not known: {', '.join(unknown)}" if unknown else ""
-        return f"total: {crawled} partitions to crawl, {cells} cells to score ({done} done); {time}"
+        return f"total: {crawled} to crawl, {cells} to score ({done} done); {time}"
 
 
 def plan_run(request: Request, settings: Settings) -> RunPlan:

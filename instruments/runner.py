@@ -149,12 +149,14 @@ def in_process(
     plan: Plan[Any], groups: Sequence[tuple[Any, ...]], settings: Settings, wait: bool
 ) -> Iterator[Done | Failure]:
     """Run groups one after the other in this process; the default ``Execute`` function."""
+    num_failed = 0
     for number, cells in enumerate(groups, start=1):
         try:
             result: Done | Failure = plan.attempt(cells, settings, wait)
         except Exception as error:  # noqa: BLE001, continue with other groups after any error
             result = failure_of(str(cells[0]), error, isinstance(error, plan.fatal))
-        progress.report(plan.step, number, len(groups))
+        num_failed += isinstance(result, Failure)
+        progress.report(plan.step, number - num_failed, len(groups), num_failed)
         yield result
         if isinstance(result, Failure) and result.is_fatal:
             return

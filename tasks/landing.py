@@ -40,6 +40,11 @@ def land_plan(plan: Any, settings: Settings) -> int:
         return landed
 
 
+def publications_due(settings: Settings) -> list[tuple[str, dict[str, Any]]]:
+    """Return the call of ``publish_warehouse`` for ``fan_out``, or none if there is nothing new."""
+    return [] if is_current(settings) else [("publish", {"settings": settings})]
+
+
 @task(task_run_name="publish the warehouse", **OF_WRITES)
 def publish_warehouse(settings: Settings) -> str:
     """Publish a checked snapshot of the warehouse; return the address of the snapshot.

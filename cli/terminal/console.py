@@ -89,7 +89,7 @@ def do_each(step: str, jobs: Mapping[str, Callable[[], None]]) -> list[str]:
                 raise
             except TidemarkError as error:
                 failures.append(f"{name}: {error}")
-            progress.report(step, number, len(jobs))
+            progress.report(step, number - len(failures), len(jobs), len(failures))
     return failures
 
 
@@ -115,10 +115,11 @@ def progress_bars() -> Iterator[None]:
     with drawn.Progress(*columns, console=err) as bars:
         ids = {}
 
-        def draw(step: str, done: int, total: int) -> None:
+        def draw(step: str, done: int, total: int, failed: int) -> None:
+            name = visible(step) + (f" ({failed} failed)" if failed else "")
             if step not in ids:
-                ids[step] = bars.add_task(visible(step), total=total)
-            bars.update(ids[step], completed=done, total=total)
+                ids[step] = bars.add_task(name, total=total)
+            bars.update(ids[step], completed=done, total=total, description=name)
 
         progress.listen(draw)
         try:

@@ -50,10 +50,11 @@ def settings_of(context: typer.Context) -> Settings:
     return settings
 
 
-def settings_for_tasks(context: typer.Context) -> Settings:
+def settings_for_tasks(context: typer.Context, needs_server: bool = False) -> Settings:
     """Return the settings for a command that uses Prefect, after checking access to its server.
 
-    Raises StorageError (no space for Prefect's files) or UsageError (the server refuses access).
+    Raises StorageError (no space for Prefect's files), UsageError (the server refuses access), or
+    OrchestrationError (the command ``needs_server``, and it does not answer).
     """
     from core.environment import prefect_server, set_library_defaults
 
@@ -62,7 +63,7 @@ def settings_for_tasks(context: typer.Context) -> Settings:
     if server := prefect_server():
         from cli.server import require_access
 
-        require_access(server)
+        require_access(server, needs_server)
     if prefect_server() and not settings.is_local:
         from tasks.prefect.storage_keys import sign_in
 

@@ -179,7 +179,7 @@ class _Months:
         seals: list[Seal] = []
         failures = []
         order = sorted(self._months, key=lambda month: (month is not None, str(month)))
-        for number, month in enumerate(order):
+        for month in order:
             partition = Partition(self._source, month)
             sealing = _Sealing(partition, self._months[month], self._options, store)
             try:
@@ -188,7 +188,7 @@ class _Months:
                 if self._options.is_strict:
                     raise
                 failures.append(f"{partition}: {error}")
-            progress.report("seal", number + 1, len(order))
+            progress.report("seal", len(seals), len(order), len(failures))
         return Outcome(tuple(seals), tuple(failures))
 
 

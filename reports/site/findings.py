@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from core.month import Month
+from core.progress import counted
 
 Row = Mapping[str, Any]
 MAX_Q = 0.05
@@ -73,7 +74,7 @@ def sources_finding(rows: Sequence[Row]) -> str:
     if not tested:
         return "No gap by source can be told yet"
     if not worse:
-        return f"No gap on {_sources(len(tested))} by more than chance"
+        return f"No gap on {counted(len(tested), 'source')} by more than chance"
     return f"Worse after the cutoff on {listed(worse)}"
 
 
@@ -165,10 +166,6 @@ def contamination_finding(rows: Sequence[Row]) -> str:
         return "No month is suspected to have been seen in training"
     months = "month is" if len(suspected) == 1 else "months are"
     return f"{len(suspected)} {months} predicted better than neighbours and other models explain"
-
-
-def _sources(number: int) -> str:
-    return "1 source" if number == 1 else f"{number} sources"
 
 
 def difficulty_finding(rows: Sequence[Row], num_sources: int) -> str:

@@ -25,6 +25,7 @@ from core.environment import prefect_server
 from core.errors import TidemarkError
 from core.month import Period
 from core.periods import kind_of
+from core.progress import counted
 from core.settings import Settings
 from core.storage.store import Store
 from models.catalogue import ModelEntry
@@ -63,12 +64,12 @@ class ProgressArtifacts:
         self._steps: dict[tuple[UUID, str], _Step] = {}
         self._lock = threading.Lock()
 
-    def report(self, step: str, done: int, total: int) -> None:
+    def report(self, step: str, done: int, total: int, failed: int = 0) -> None:
         """Send the progress of a step; do nothing outside of a flow run or without a server."""
         task_run, flow_run = get_task_and_flow_run_ids()
         if flow_run is None or not prefect_server():
             return
-        now, is_over = time.monotonic(), done >= total
+        now, is_over = time.monotonic(), done + failed >= total
         with self._lock:
             known = self._steps.get((flow_run, step))
             if known and now < known.sent_at + UPDATE_S and not is_over:
@@ -81,7 +82,7 @@ class ProgressArtifacts:
         made = ArtifactCreate(
             key=key_of("progress", step),
             type="progress",
-            description=f"{plain(step)}: {done} of {total}",
+            description=f"{plain(step)}: {done} of {total}" + (f", {failed} failed" * bool(failed)),
             data=100.0 * done / total if total else 100.0,
             flow_run_id=flow_run,
             task_run_id=task_run,
@@ -122,7 +123,8 @@ def _scoring(
             figures[row["source"], month] = row["num_documents"], row["bits_per_byte"]
     rows = _rows(cells, failures, figures, Store(settings.home))
     more = f" {len(cells) - len(rows)} more are not shown." if len(cells) > len(rows) else ""
-    text = f"{len(cells)} cells of {plain(entry.name)}, {len(failures)} failures.{more}"
+    failed = counted(len(failures), "failure")
+    text = f"{counted(len(cells), 'cell')} of {plain(entry.name)}, {failed}.{more}"
     key = key_of("cells", entry.name)
     yield ArtifactCreate(type="table", key=key, description=text, data=json.dumps(rows))
     for source in sorted({cell.partition.source for cell in cells}):

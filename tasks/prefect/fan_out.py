@@ -68,7 +68,7 @@ def fan_out(
     observe()
     ended: SimpleQueue[tuple[int, PrefectFuture[Any]]] = SimpleQueue()
     early: dict[int, Any] = {}  # results that wait for the end of an earlier call
-    num_submitted = num_yielded = 0
+    num_submitted = num_yielded = num_failed = 0
     for num_ended in range(len(calls)):
         while num_submitted < min(len(calls), num_ended + in_flight):
             if prefect_server() is not None:
@@ -78,8 +78,9 @@ def fan_out(
             num_submitted += 1
         number, future = ended.get()
         early[number] = _result(calls[number][0], work, future)
+        num_failed += isinstance(early[number], Failure)
         if step:
-            progress.report(step, num_ended + 1, len(calls))
+            progress.report(step, num_ended + 1 - num_failed, len(calls), num_failed)
         while num_yielded in early:
             yield early.pop(num_yielded)
             num_yielded += 1

@@ -28,6 +28,7 @@ from prefect.logging import get_run_logger
 from prefect.states import Completed
 
 from core.environment import prefect_server
+from core.progress import counted
 
 WAIT_S = 6 * 3600.0  # maximum wait for the server; later, the run fails and is restarted
 LOOK_S = 2.0
@@ -84,16 +85,11 @@ def ended(outcome: _Outcome, holes: Sequence[object]) -> _Outcome:
     settle_task_runs()
     if not holes:
         return cast(_Outcome, Completed(message=str(outcome), data=outcome))
-    lines = [f"{num_of(holes)}:", *map(str, holes[:_MAX_LISTED])]
+    lines = [f"{counted(len(holes), 'hole')}:", *map(str, holes[:_MAX_LISTED])]
     if len(holes) > _MAX_LISTED:
         lines.append(f"and {len(holes) - _MAX_LISTED} more")
     state: State[_Outcome] = Completed(name=PARTIAL, message="\n".join(lines), data=outcome)
     return cast(_Outcome, state)
-
-
-def num_of(holes: Sequence[object]) -> str:
-    """Return the number of holes as text, such as ``2 holes``."""
-    return "1 hole" if len(holes) == 1 else f"{len(holes)} holes"
 
 
 def settle_task_runs() -> None:

@@ -108,7 +108,7 @@ def test_a_run_says_at_once_which_models_it_will_not_get_and_scores_the_others(
     assert warned.startswith("warning: someone/gated: is gated on the hub")
     assert failed.startswith("failed: someone/gated: ")
     monkeypatch.setenv("HF_TOKEN", TOKEN)
-    at_hub(*score).expect(0, out="1 cells landed\n")
+    at_hub(*score).expect(0, out="1 cell landed\n")
 
 
 @pytest.mark.long

@@ -92,7 +92,7 @@ def test_what_is_held_is_shown_and_accepted(tidemark: Tidemark, home: Path) -> N
     assert "held back" in shown
     assert "too few" in shown
     ran = tidemark("corpus", "accept", "notes", "2024-01", "--why", "a small source")
-    assert (ran.code, ran.out) == (0, "notes 2024-01: 1 documents, version 1\n")
+    assert (ran.code, ran.out) == (0, "notes 2024-01: 1 document, version 1\n")
     shown = _words(tidemark("corpus", "show", "notes", "2024-01").out)
     assert "why: a small source" in shown
     assert tidemark("corpus", "accept", "notes", "2024-01", "--why", "again").code == 2
@@ -104,7 +104,7 @@ def test_a_document_is_forgotten_and_stays_out(
 ) -> None:
     _import(tidemark, tmp_path, "2024-01", "sand and tide", "wind and wave")
     ran = tidemark("corpus", "forget", "--native-id", "notes:t1", "--why", "asked").expect(0)
-    assert "1 documents forgotten; rewritten: 1 versions" in ran.out
+    assert "1 document forgotten; rewritten: 1 version" in ran.out
     _import(tidemark, tmp_path, "2024-01", "sand and tide", "wind and wave")
     shown = _words(tidemark("corpus", "show", "notes", "2024-01").out)
     assert "1 of 1" in shown  # without the dropped item, the content is the same

@@ -4,11 +4,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from prefect.settings import PREFECT_API_URL, temporary_settings
 from pydantic import SecretStr
 
 from cli import doctor
 from cli.doctor import Finding, examine
+from cli.run import _running_flows
+from core.errors import DiskFull, OrchestrationError, StorageError
 from core.settings import Settings
 
 
@@ -124,11 +128,37 @@ def test_the_server(settings: Settings, server: str, monkeypatch: pytest.MonkeyP
     assert "PREFECT_API_AUTH_STRING" in find(settings, "Prefect server").mend
     monkeypatch.setenv("PREFECT_API_AUTH_STRING", "a:b")
     assert find(settings, "Prefect server").is_well
-    for address in (f"{server}/elsewhere", "http://127.0.0.1:1/api", "nonsense"):
+    for address in (f"{server}/elsewhere", server, "http://127.0.0.1:1/api", "nonsense"):
         monkeypatch.setenv("PREFECT_API_URL", address)
         finding = find(settings, "Prefect server")
         assert not finding.is_well
         assert "PREFECT_API_URL" in finding.mend
+
+
+def test_runs_explain_a_wrong_address_and_errors_of_the_server(
+    settings: Settings, server: str, tidemark: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for address, code, says in (
+        (f"{server}/elsewhere", 2, "answers 404: see that it is well, and that the address ends"),
+        ("http://a:hush@127.0.0.1:1/api", 1, "server at http://127.0.0.1:1/api (PREFECT_API_URL)"),
+    ):
+        monkeypatch.setenv("PREFECT_API_URL", address)
+        with temporary_settings({PREFECT_API_URL: address}):
+            ran = tidemark("run", "--month", "2024-01", "-s", "arxiv", contact="me@example.org")
+        assert "hush" not in ran.expect(code, says).err
+    monkeypatch.delenv("PREFECT_API_URL")
+    settings.scratch.mkdir(parents=True, exist_ok=True)
+    says = "server failed .* run the same command again"
+    with pytest.raises(OrchestrationError, match=says), _running_flows(settings):
+        raise httpx.ConnectError("refused")
+    with pytest.raises(DiskFull, match="none left"), _running_flows(settings):
+        try:
+            raise DiskFull("none left")
+        finally:
+            raise httpx.ReadError("while Prefect stored that")
+    monkeypatch.setattr("cli.run.ROOM_BYTES", 2**60)
+    with pytest.raises(StorageError, match="no space|cannot write"), _running_flows(settings):
+        pytest.fail("Prefect's server would wait for minutes")
 
 
 def test_the_command_fails_where_something_is_not_well(

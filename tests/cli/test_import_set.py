@@ -24,12 +24,12 @@ def test_a_month_that_cannot_be_sealed_stops_no_other(
     path = _write(tmp_path / "a.jsonl", [A, {**B, "date": "2024-06-01"}])
     command = ("import-set", path, "--source", "news")
     assert tidemark(*command).out.splitlines() == [
-        "news 2024-05: 1 documents", "news 2024-06: 1 documents",
+        "news 2024-05: 1 document", "news 2024-06: 1 document",
     ]  # fmt: skip
     _write(path, [C, {**B, "date": "2024-06-01"}, {**C, "date": "2024-07-01"}, {"text": "x"}])
     ran = tidemark(*command)
     assert ran.code == 1 and "use --replace" in ran.err
-    assert ran.out.splitlines() == ["news 2024-06: 1 documents", "news 2024-07: 1 documents"]
+    assert ran.out.splitlines() == ["news 2024-06: 1 document", "news 2024-07: 1 document"]
     assert len(list_sealed(Store(str(home)))) == 3
 
 

@@ -79,7 +79,7 @@ def test_a_bad_file_changes_nothing_and_good_neighbours_land(
 def test_only_bad_files_publish_nothing(
     tidemark: Tidemark, losses_file: Callable[..., Path], home: Path
 ) -> None:
-    tidemark("land", losses_file("bad", broken=0)).expect(1, out="0 of 1 files landed\n")
+    tidemark("land", losses_file("bad", broken=0)).expect(1, out="0 of 1 file landed\n")
     assert not (home / "warehouse.duckdb").exists()
 
 

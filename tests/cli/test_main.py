@@ -228,7 +228,7 @@ def test_import_of_texts_of_ones_own(tidemark: Tidemark, home: Path, tmp_path: P
     assert (seal.partition.source, seal.partition.month) == ("notes", Month("2024-05"))
     file.write_text(json.dumps(["quite another text, " * 5]))
     tidemark(*command).expect(1, "use --replace")
-    assert tidemark(*command, "--replace").out == "notes 2024-05: 1 documents\n"
+    assert tidemark(*command, "--replace").out == "notes 2024-05: 1 document\n"
 
 
 @pytest.mark.long
@@ -236,7 +236,7 @@ def test_undated_texts_are_scored_too(tidemark: Tidemark, tmp_path: Path) -> Non
     file = tmp_path / "texts.json"
     file.write_text(json.dumps(["a text of some length, " * 5]))
     assert tidemark("import-texts", file, "--source", "book", "--undated").code == 0
-    assert tidemark("score", "-m", "control:zstd").out == "1 cells landed\n"
+    assert tidemark("score", "-m", "control:zstd").out == "1 cell landed\n"
     ran = tidemark("sql", "select source, month from internal.landed_cells", "--format", "json")
     assert json.loads(ran.out) == [{"source": "book", "month": None}]
 
@@ -332,7 +332,7 @@ def test_streams_and_exit_codes_of_a_process(
     wrong = process("sql", "from nowhere")
     assert (wrong.code, wrong.raw) == (2, b"")
     assert wrong.err.startswith("error: the warehouse refused the query: ")
-    failed = process("land", tmp_path / "missing.parquet").expect(1, out="0 of 1 files landed\n")
+    failed = process("land", tmp_path / "missing.parquet").expect(1, out="0 of 1 file landed\n")
     assert failed.err.startswith("failed: ")
 
 

@@ -55,6 +55,7 @@ def test_protocols_can_be_chosen_in_the_form() -> None:
     ("deployment", "given"),
     [
         ("monthly/monthly", {"month": "2024-13"}),
+        ("monthly/monthly", {"resume": "monthly-0123456789ab"}),
         ("score/score", {"model": "gpt2", "first": "last month"}),
         ("forecast/forecast", {"first": "2024-01a"}),
         ("forecast/forecast", {"protocol": "nope"}),

@@ -22,9 +22,13 @@ from core.storage.store import Store
 from deployments.deploy import deploy
 from flows.dispatch import Coordinator
 from models.catalogue import ModelEntry, add_model
+from reports.site.build import INDEX, ROOT
+from reports.site.history import STATE
 from tasks.prefect.tracing import name_of_run
 from tests.flows.support.deployed import api, begin_run, children_of, parts_of
 from tests.servers import PrefectServer
+from warehouse.land.losses import open_warehouse
+from warehouse.read.publish import publish
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +106,27 @@ def test_stages_follow_each_other_as_child_runs(
     assert children_of(client, parent) == []
 
 
+def test_a_run_with_nothing_new_needs_no_report(
+    client: SyncPrefectClient, begin: Callable[..., RunRecord], quick: Settings
+) -> None:
+    with open_warehouse(quick) as warehouse:
+        warehouse.upsert_sources([])
+    time.sleep(0.02)  # clocks of files are coarse
+    publish(quick)
+    for run, site in (("due", False), ("idle", True)):
+        if site:
+            Store(quick.home).write_bytes(f"{ROOT}/{STATE}", b"{}")
+        record = begin(run, "arxiv")
+        record.settle("crawl", "arxiv", Outcome(done=2))
+        record.settle("score", "control:zstd", Outcome(done=4, holes=("a cell",)))
+        children = children_of(client, client.read_flow_run(look(record, quick)))
+        assert len(children) == (not site)
+    result = record.result()
+    assert result is not None
+    assert (result.cells, result.holes) == (4, ("a cell",))
+    assert result.report == Store(quick.home).url(INDEX)
+
+
 def test_runs_that_were_scheduled_at_once_have_names_of_their_own(store: Store) -> None:
     # Of version 7, whose first half is the time.
     ids = [f"01a20365-d4a6-7{n}1b-9f{n}0-5a2b7c{n}d00{n}e" for n in range(3)]
@@ -137,6 +162,8 @@ def test_a_sealed_source_needs_no_child_run(
     parent = client.read_flow_run(look(record, quick))
     [child] = children_of(client, parent)
     assert (child.name, child.parameters["source"]) == ("crawl arxiv", "arxiv")
+    assert child.parent_task_run_id
+    assert client.read_task_run(child.parent_task_run_id).name == "crawl arxiv"
     assert record.missing("crawl") == ["arxiv"]
     assert record.outcomes("crawl")["wikipedia_new"] == Outcome(done=2)
 
@@ -157,7 +184,7 @@ def test_runs_that_no_worker_takes_or_begins(
     states = [each.state for each in parts_of(client, record.run) if each.state]
     assert sorted(state.name for state in states) == ["Crashed", "Scheduled"]
     assert any(line.startswith("ended crawl arxiv: Crashed. a worker") for line in caplog.messages)
-    assert "1 sources to crawl and 1 models to score remain" in caplog.messages
+    assert "left: 1 source to crawl, 1 model to score" in caplog.messages
 
 
 def test_models_go_to_the_pools_of_their_size_and_slow_ones_get_further_runs(

@@ -73,7 +73,7 @@ def test_an_unreadable_model_fails_and_its_neighbour_is_scored(
             path.write_text(content)
     if files == "*.safetensors":
         torch.save({}, folder / "pytorch_model.bin")
-    ran = tidemark("score", "-m", folder, "-m", "control:zstd").expect(1, out="1 cells landed\n")
+    ran = tidemark("score", "-m", folder, "-m", "control:zstd").expect(1, out="1 cell landed\n")
     [failure] = [line for line in ran.err.splitlines() if line.startswith("failed: ")]
     assert f"{folder}: " in failure
     assert says in failure
@@ -237,7 +237,7 @@ def test_a_document_of_50_mb_is_scored_where_it_is_allowed(
     command = [TIDEMARK, "score", "-m", "control:gzip"]
     within = partial(resource.setrlimit, resource.RLIMIT_AS, (limit, limit))
     done = run_process(*command, env=environment, preexec_fn=within)
-    assert (done.returncode, done.stdout) == (0, "1 cells landed\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "1 cell landed\n"), done.stderr
     sums = tidemark(
         "sql", "select sum(num_bytes) as n, count(*) > 5000 as many from chunk_losses",
         "--format", "json",

@@ -7,6 +7,7 @@ import pytest
 
 from core.corpus.questions import list_questions, read_questions
 from core.month import Month
+from core.progress import counted
 from core.settings import Settings
 from core.storage.store import Store
 from simulator.server import Fault, Web
@@ -107,14 +108,14 @@ def test_a_question_that_a_server_never_serves_keeps_no_other_from_landing(
             first.question_id,
             "answered 400: 'What?'",
         )
-        assert f"{len(others)} questions answered, {landed} cells landed" in ran.out
+        assert f"{len(others)} questions answered, {counted(landed, 'cell')} landed" in ran.out
         [row] = rows(tidemark, "from forecast_accuracy")
         assert row["num_questions"] == len(others)
     assert len(_paid(sites)) == len(others)
 
     del site.refusals[first.title]
     ran = tidemark("forecast", "answer", "-m", "sim")
-    assert ran.code == 0 and ", 1 cells landed" in ran.out
+    assert ran.code == 0 and ", 1 cell landed" in ran.out
     [row] = rows(tidemark, "from forecast_accuracy")
     assert row["num_questions"] == len(_paid(sites)) == 1 + len(others)
 
@@ -135,7 +136,7 @@ def test_a_paid_model_stops_at_its_budget_and_goes_on(
     monkeypatch.delenv("TIDEMARK_MAX_ANSWER_TOKENS")
     ran = tidemark("forecast", "answer", "-m", "sim").expect(0)
     said, spent = ran.out.splitlines()
-    assert said == f"{resolved(home)} questions answered, 1 cells landed"
+    assert said == f"{resolved(home)} questions answered, 1 cell landed"
     tokens = sum(bill.input_tokens + bill.output_tokens for bill in _paid(sites))
     assert spent.startswith(f"sim has taken so far: {resolved(home)} answers: {tokens} tokens")
     assert len(_paid(sites)) == resolved(home), "nothing is paid twice"
@@ -188,7 +189,7 @@ def test_an_imported_set_is_answered_too(
     path = tmp_path / "gjo.json"
     path.write_text(json.dumps([entry]))
     ran = tidemark("forecast", "import", path, "--source", "freshbench")
-    assert (ran.code, ran.out) == (0, "questions of freshbench 2024-03: 1 questions\n")
+    assert (ran.code, ran.out) == (0, "questions of freshbench 2024-03: 1 question\n")
     tidemark("forecast", "answer", "-m", tiny_model).expect(0)
     [row] = rows(tidemark, "from internal.judged_answers")
     assert (row["source"], row["protocol"]) == ("freshbench", "letter-rotated")

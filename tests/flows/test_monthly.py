@@ -43,7 +43,7 @@ def test_a_model_that_fails_is_a_hole_with_a_name(
 ) -> None:
     command = ("run", "--month", "2024-01", "-s", "arxiv", "-m", tmp_path, "-m", "control:zstd")
     ran = tidemark(*command).expect(1)
-    assert ran.out.startswith("partial, 1 hole: 1 partitions, 1 cells, ")
+    assert ran.out.startswith("partial, 1 hole: 1 partition, 1 cell, ")
     [failure] = [line for line in ran.err.splitlines() if line.startswith("failed: ")]
     assert f"{tmp_path}: has no config.json" in failure
     assert "Traceback" not in ran.err
@@ -67,7 +67,7 @@ def test_a_partial_month_is_named_and_fails_nothing(tidemark: Tidemark, sites: W
     assert "(partial: " in line
     assert whole == "wikipedia_new 2024-01: 4 documents"
     ran = tidemark("run", "--month", "2024-01", *which)
-    assert ran.out.splitlines()[-1].startswith("complete: 2 partitions, 1 cells")
+    assert ran.out.splitlines()[-1].startswith("complete: 2 partitions, 1 cell")
 
 
 def test_reparse_and_replace_exclude_each_other(tidemark: Tidemark, sites: Web) -> None:

@@ -227,7 +227,7 @@ def test_an_item_that_cannot_be_asked_is_an_error_until_it_can(
         "where rules = 'strict'"
     )
     api.is_broken = True
-    tidemark(*run).expect(1, "1 items have no answer")
+    tidemark(*run).expect(1, "without an answer: 1 item; run")
     assert rows(tidemark, counts) == [{"items": 3 * int(ITEMS) - 1, "errors": 1}]
     assert [status for *_, status in verdicts(home)].count("error") == 1
     billed = len(api.ledger)

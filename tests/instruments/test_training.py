@@ -65,12 +65,12 @@ def test_media_teach_nothing(settings: Settings, store: Store, tmp_path: Path) -
 
 
 def test_progress_is_reported_and_a_trained_model_is_used_again(settings: Settings) -> None:
-    seen: list[tuple[str, int, int]] = []
+    seen: list[tuple[str, int, int, int]] = []
     progress.listen(lambda *report: seen.append(report))
     try:
         entry = train(recipe(), None, settings)
         assert seen
-        assert seen[-1] == ("train small", len(seen), len(seen))
+        assert seen[-1] == ("train small", len(seen), len(seen), 0)
         seen.clear()
         assert train(recipe(), None, settings) == entry
         assert seen == []

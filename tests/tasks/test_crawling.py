@@ -173,7 +173,7 @@ def test_a_run_on_a_server_shows_no_token(
     run += ["-s", "wikipedia_new", "-m", "control:zstd"]
     done = run_process(*run, env=environment, cwd=tmp_path, timeout=280)
     assert done.returncode == 0, done.stderr
-    assert "complete: 1 partitions" in done.stdout
+    assert "complete: 1 partition" in done.stdout
     texts = [done.stdout.encode(), done.stderr.encode()]
     for path in [*tmp_path.rglob("*"), *prefect_server.folder.rglob("*")]:
         if path.is_file():

@@ -27,12 +27,14 @@ def test_progress_and_warnings_show_control_characters(capfd: pytest.CaptureFixt
     escape_log()
     with progress_bars():
         progress.report(f"score {HOSTILE}", 1, 2)
+        progress.report("crawl", 2, 3, 1)
     logging.lastResort.handle(  # type: ignore[union-attr]
         logging.LogRecord("name", logging.WARNING, "", 0, "warn %s", (HOSTILE,), None)
     )
     shown = capfd.readouterr().err
     assert "\x1b]" not in shown
     assert f"warn {SHOWN}" in shown
+    assert "crawl (1 failed)" in shown and "2/3" in shown
 
 
 def test_a_command_shows_names_escaped(tidemark: Any, tmp_path: Path) -> None:

@@ -45,6 +45,9 @@ def test_a_step_of_many_units_costs_two_calls_if_it_is_quick(posts: Posts) -> No
     for done in range(1, 7001):
         shown.report("score m", done, 7000)
     assert posts.names == ["progress of score m"] * 2
+    for done in range(6001):  # of 7,000 with 1,000 that failed
+        shown.report("score n", done, 7000, 1000)
+    assert posts.names[2:] == ["progress of score n"] * 2
 
 
 def test_a_long_step_is_renewed_now_and_then(posts: Posts, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +84,7 @@ def test_several_may_listen_to_progress(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(progress, "_further", ())
     heard: list[tuple[str, int, int]] = []
 
-    def listener(step: str, done: int, total: int) -> None:
+    def listener(step: str, done: int, total: int, _: int) -> None:
         heard.append((step, done, total))
 
     progress.listen(listener)

@@ -169,7 +169,7 @@ def test_a_killed_run_ends_as_an_undisturbed_one(
     for number, month in enumerate(months):
         seal("wiki", month, "abcdefgh"[number:])
 
-    def kill(step: str, done: int, total: int) -> None:
+    def kill(step: str, done: int, *_: int) -> None:
         if done == 2:
             raise KeyboardInterrupt
 
