@@ -18,7 +18,7 @@ import typer
 
 from cli.terminal.console import print_table
 from cli.terminal.options import settings_of
-from core.errors import AccessRefused, TidemarkError, UsageError
+from core.errors import AccessRefused, TidemarkError
 from core.storage.store import Store
 
 if TYPE_CHECKING:
@@ -204,29 +204,14 @@ def _writer(settings: Settings) -> Finding:
 
 
 def _server(_: Settings) -> Finding:
-    import requests
-
-    from core.environment import prefect_access, prefect_server, without_password
+    from cli.server import require_access
 
     try:
-        address = prefect_server()
-    except UsageError as error:
-        return Finding("Prefect server", False, str(error), "correct PREFECT_API_URL")
-    if address is None:
-        return Finding("Prefect server", True, "none configured: flows run in-process")
-    mend = "start it (prefect server start) or unset PREFECT_API_URL"
-    shown = without_password(address)
-    headers, verify = prefect_access()
-    try:  # this request needs the password, unlike Prefect's health check
-        response = requests.get(
-            f"{address.rstrip('/')}/admin/version", headers=headers, verify=verify, timeout=5
-        )
-    except requests.RequestException as error:
-        why = f"{shown}: {type(error).__name__}"
-        return Finding("Prefect server", False, why, mend)
-    if response.status_code in (401, 403):
-        mend = "set PREFECT_API_AUTH_STRING to its user:password"
-    return Finding("Prefect server", response.ok, f"{shown} answers {response.status_code}", mend)
+        address = require_access(is_needed=True)
+    except TidemarkError as error:
+        return Finding("Prefect server", False, str(error), "correct or unset PREFECT_API_URL")
+    found = f"{address} answers" if address else "none configured: flows run in-process"
+    return Finding("Prefect server", True, found)
 
 
 def doctor_command(context: typer.Context) -> None:

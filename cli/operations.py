@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Option
 
-from cli.terminal.console import out
+from cli.terminal.console import out, until_signal
 from cli.terminal.options import settings_for_tasks, settings_of
 from core.errors import UsageError
 from core.month import Month, month_range
@@ -52,7 +51,7 @@ def deploy_command(
             "tidemark deploy needs a Prefect server: start one (`prefect server start`) and set "
             "PREFECT_API_URL to its address, such as http://127.0.0.1:4200/api"
         )
-    settings = settings_for_tasks(context)
+    settings = settings_for_tasks(context, needs_server=True)
     from deployments.deploy import deploy
     from instruments.planning import ONLY_COMPRESSORS, scores_only_compressors
 
@@ -140,16 +139,15 @@ def metrics_command(
 @contextmanager
 def _until_ctrl_c(where: str, options: str) -> Iterator[None]:
     """Wait for Ctrl-C or SIGTERM after the ``with`` block. Convert OSError to UsageError."""
-    for end in (signal.SIGINT, signal.SIGTERM):  # as shells make background jobs ignore SIGINT
-        signal.signal(end, signal.default_int_handler)
-    try:
-        yield
+    with until_signal():
+        try:
+            yield
+        except OSError as error:
+            raise UsageError(
+                f"cannot listen on {where} ({error}); give {options} another"
+            ) from error
         out.print("Ctrl-C ends it.")
         threading.Event().wait()
-    except OSError as error:
-        raise UsageError(f"cannot listen on {where} ({error}); give {options} another") from error
-    except KeyboardInterrupt:
-        out.print("ended")
 
 
 def simulate_command(

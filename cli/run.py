@@ -117,8 +117,8 @@ def _running_flows(settings: Settings) -> Iterator[None]:
         scratch = settings.scratch
         with explain_disk_errors(str(scratch)), tempfile.TemporaryFile(dir=scratch) as room:
             os.posix_fallocate(room.fileno(), 0, ROOM_BYTES)
-    # Prefect logs the traceback of an error that reaches this command, which shows it anyway.
-    logging.getLogger("prefect.flow_runs").addFilter(lambda record: record.exc_info is None)
+    log = logging.getLogger("prefect.flow_runs")
+    log.addFilter(_has_no_traceback)
     try:
         with progress_bars():
             yield
@@ -130,6 +130,12 @@ def _running_flows(settings: Settings) -> Iterator[None]:
             f"the Prefect server failed ({type(error).__name__}): {str(error).splitlines()[0]}; "
             f"see that {settings.scratch} has space, then run the same command again"
         ) from None
+    finally:
+        log.removeFilter(_has_no_traceback)
+
+
+def _has_no_traceback(record: logging.LogRecord) -> bool:
+    return record.exc_info is None  # the error reaches the command line, which shows it
 
 
 def _print_summary(summary: RunSummary) -> None:

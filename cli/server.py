@@ -16,6 +16,7 @@ from core.environment import prefect_access, prefect_server, without_password
 from core.errors import OrchestrationError, UsageError
 
 TIMEOUT_S = 4.0  # limit for connecting, and for each response
+ACCESS_S = 30.0  # the same for a command that cannot do without; a busy server may be slow
 _RECENT = dt.timedelta(days=7)  # maximum age of listed failures
 _MAX_LISTED = 10
 _UNDER_WAY = ("RUNNING", "PENDING", "CANCELLING", "PAUSED")
@@ -23,40 +24,46 @@ _BROKEN = ("FAILED", "CRASHED")
 _REFUSALS = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
 
 
-def require_access(url: str, is_needed: bool = False) -> None:
-    """Check the address and the password of the Prefect server.
+def require_access(is_needed: bool = False) -> str | None:
+    """Return the address of the configured Prefect server, without password, after a request to it.
 
     Raises:
-        UsageError: the server refuses the password, or has no API of Prefect at this address.
-        OrchestrationError: the server cannot be reached, and ``is_needed``.
+        UsageError: it refuses the password, or has no API of Prefect at this address.
+        OrchestrationError: it cannot be reached, and ``is_needed``.
     """
-    import httpx
-    from prefect.client.orchestration import get_client
-    from prefect.exceptions import PrefectHTTPStatusError
-
-    server = f"the Prefect server at {without_password(url)} (PREFECT_API_URL)"
-    try:
-        with get_client(sync_client=True) as client:
-            client.api_version()
-    except PrefectHTTPStatusError as error:
-        code = error.response.status_code
-        if code not in _REFUSALS:
-            raise UsageError(
-                f"{server} answers {code}: see that it is well, and that the address ends in /api"
-            ) from None
-        raise UsageError(
-            f"{server} does not let us in ({code}): set PREFECT_API_AUTH_STRING to what it was "
-            "started with as PREFECT_SERVER_API_AUTH_STRING (user:password), here and for every "
-            "worker"
-        ) from None
-    except httpx.TransportError as error:
+    if (address := prefect_server()) is None:
+        return None
+    server = f"the Prefect server at {without_password(address)} (PREFECT_API_URL)"
+    try:  # this request needs the password, unlike Prefect's health check
+        response = _session().get(f"{address.rstrip('/')}/admin/version", timeout=ACCESS_S)
+    except requests.RequestException as error:
         if is_needed:
             raise OrchestrationError(
                 f"{server} does not answer ({type(error).__name__}): see that it runs, or unset "
                 "PREFECT_API_URL to run without a server"
             ) from None
-    except ValueError:  # of json
-        raise UsageError(f"{server} is no API of Prefect; its address ends in /api") from None
+        return None
+    if response.status_code in _REFUSALS:
+        raise UsageError(
+            f"{server} does not let us in ({response.status_code}): set PREFECT_API_AUTH_STRING to "
+            "what it was started with as PREFECT_SERVER_API_AUTH_STRING (user:password), here and "
+            "for every worker"
+        )
+    if not response.ok:
+        raise UsageError(
+            f"{server} answers {response.status_code}: see that it is well, and that the address "
+            "ends in /api"
+        )
+    return without_password(address)
+
+
+def _session() -> requests.Session:
+    session = requests.Session()
+    headers, session.verify = prefect_access()
+    # With trust_env, requests would replace the configured password by one in ~/.netrc.
+    session.trust_env = False
+    session.headers.update(headers)
+    return session
 
 
 @dataclass(frozen=True)
@@ -99,11 +106,7 @@ def _why(error: Exception) -> str:
 class _Questions:
     def __init__(self, address: str) -> None:
         self._address = address
-        self._session = requests.Session()
-        headers, self._session.verify = prefect_access()
-        # With trust_env, requests would replace the configured password by one in ~/.netrc.
-        self._session.trust_env = False
-        self._session.headers.update(headers)
+        self._session = _session()
 
     def ask(self) -> ServerStatus:
         names = {each["id"]: each["name"] for each in self._filter("deployments", {})}

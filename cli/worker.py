@@ -8,14 +8,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Option
 
-from cli.terminal.console import out, visible
+from cli.terminal.console import out, until_signal, visible
 from cli.terminal.options import settings_for_tasks
 from core.errors import UsageError
 
@@ -112,7 +112,7 @@ def worker_command(
             "tidemark worker needs a Prefect server: set PREFECT_API_URL to its address, such as "
             "http://127.0.0.1:4200/api"
         )
-    settings = settings_for_tasks(context)
+    settings = settings_for_tasks(context, needs_server=True)
     from deployments.deploy import widen_pools
 
     host, store = host_of(chosen, settings.dtype), Store(settings.home)
@@ -126,7 +126,7 @@ def supervise(workers: Sequence[WorkerProcess], health_port: int) -> None:
     """Run workers until Ctrl-C or SIGTERM; start a worker that ends again after ``PAUSE_S``."""
     due = dict.fromkeys(range(len(workers)), 0.0)
     running: dict[int, subprocess.Popen[bytes]] = {}
-    with _until_signal(), contextlib.ExitStack() as stack:
+    with until_signal(), contextlib.ExitStack() as stack:
         stack.callback(_stop, running)
         while True:
             for number, process in list(running.items()):
@@ -139,16 +139,6 @@ def supervise(workers: Sequence[WorkerProcess], health_port: int) -> None:
                 if number not in running and time.monotonic() >= due[number]:
                     running[number] = worker.start(health_port + number)
             time.sleep(0.5)
-
-
-@contextlib.contextmanager
-def _until_signal() -> Iterator[None]:
-    for end in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(end, signal.default_int_handler)
-    try:
-        yield
-    except KeyboardInterrupt:
-        out.print("ended")
 
 
 def _stop(running: dict[int, subprocess.Popen[bytes]]) -> None:

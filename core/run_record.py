@@ -3,7 +3,6 @@
     runs/<run>/request.json            the request
     runs/<run>/crawl/<source>.json     the outcome of a source's months
     runs/<run>/score/<model>.json      the outcome of a model's cells
-    runs/<run>/crawl.json, score.json  the time at which the last part of the stage ended
     runs/<run>/restart-<number>.json   the time of a restart after a crash
     runs/<run>/result.json             the outcome of the run
 
@@ -117,17 +116,9 @@ class RunRecord:
         return _parse(RunRequest, self._store, f"{self._folder}/request.json")
 
     def settle(self, stage: Stage, part: str, outcome: Outcome) -> None:
-        """Store the outcome of a part; after the last part, record that the stage has ended.
-
-        If a part is done a second time, the new outcome replaces the first.
-        """
+        """Store the outcome of a part; if it is done a second time, replace the first outcome."""
         path = f"{self._folder}/{stage}/{path_part(part)}.json"
         self._store.write_bytes(path, outcome.model_dump_json().encode())
-        if self.missing(stage):
-            return
-        moment = dt.datetime.now(dt.UTC).isoformat()
-        with self._store.alone(self._folder):
-            self._store.create_bytes(f"{self._folder}/{stage}.json", f'"{moment}"'.encode())
 
     def outcomes(self, stage: Stage) -> dict[str, Outcome]:
         """Return the outcomes of the ended parts of a stage, by name."""

@@ -104,7 +104,6 @@ def deploy(
     """
     wanted = read_deployments(period_sources=period_sources)
     with _explained(address), get_client(sync_client=True) as client:
-        client.request("GET", "/admin/version")
         work = _Deployer(client, dry_run)
         for name in dict.fromkeys(each.work_pool.name for each in wanted):
             work.make_pool(name, gpu_slots if name == "gpu" else None)
@@ -379,16 +378,10 @@ def _explained(address: str) -> Iterator[None]:
     try:
         yield
     except PrefectHTTPStatusError as error:
-        code = error.response.status_code
-        if code in (401, 403):
-            raise OrchestrationError(
-                f"{server} refuses ({code}): set PREFECT_API_AUTH_STRING to the user:password that "
-                "the server has in PREFECT_SERVER_API_AUTH_STRING"
-            ) from None
+        asked = f"{error.request.method} {error.request.url.path}"
         raise OrchestrationError(
-            f"{server} answers {code} to {error.request.method} {error.request.url.path}: "
-            f"{error.response.text[:300]}; see that the address is that of a Prefect 3.8 server, "
-            "and ends in /api, then deploy again: what was made is left"
+            f"{server} answers {error.response.status_code} to {asked}: {error.response.text[:300]}"
+            "; is it one of Prefect 3.8? Then deploy again: what was made is left"
         ) from error
     except (httpx.TransportError, httpx.InvalidURL) as error:
         raise OrchestrationError(

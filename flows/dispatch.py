@@ -186,7 +186,12 @@ class Coordinator:
                 starts = self._pools.plan(stage, missing, running)
                 due = [(self._part_of(stage, start.model), start.number) for start in starts]
                 return list(dict.fromkeys(due))
-        if "score" not in stages or self._finish_idle():
+        if "score" not in stages:
+            return []
+        site = find_finished_report(self._record.run, self._settings)
+        if Part("report", "") not in self._runs and site is not None:
+            self._log.info("nothing to publish or to report")
+            self._record.finish(site)
             return []
         return [(Part("report", ""), 1)]
 
@@ -223,16 +228,6 @@ class Coordinator:
             if (outcome := find_sealed(source, months, self._store)) is not None:
                 self._log.info("nothing to crawl of %s: %s", source, outcome)
                 self._record.settle("crawl", source, outcome)
-
-    def _finish_idle(self) -> bool:
-        """Finish the run if its report has nothing to do; return whether that is so."""
-        if Part("report", "") in self._runs:
-            return False
-        site = find_finished_report(self._record.run, self._settings)
-        if site is not None:
-            self._log.info("nothing to publish or to report")
-            self._record.finish(site)
-        return site is not None
 
     def _tend(self, client: SyncPrefectClient, part: Part) -> None:
         """Start a part that has no active child run; after ``ATTEMPTS`` starts, give it up."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import re
+import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -126,6 +127,17 @@ def progress_bars() -> Iterator[None]:
             yield
         finally:
             progress.listen(None)
+
+
+@contextmanager
+def until_signal() -> Iterator[None]:
+    """End the ``with`` block at Ctrl-C or SIGTERM, also in a job in the background of a shell."""
+    for end in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(end, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        out.print("ended")
 
 
 def age(moment: dt.datetime) -> str:

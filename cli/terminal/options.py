@@ -56,14 +56,12 @@ def settings_for_tasks(context: typer.Context, needs_server: bool = False) -> Se
     Raises StorageError (no space for Prefect's files), UsageError (the server refuses access), or
     OrchestrationError (the command ``needs_server``, and it does not answer).
     """
+    from cli.server import require_access
     from core.environment import prefect_server, set_library_defaults
 
     settings = settings_of(context)
     set_library_defaults(settings)
-    if server := prefect_server():
-        from cli.server import require_access
-
-        require_access(server, needs_server)
+    require_access(needs_server)
     if prefect_server() and not settings.is_local:
         from tasks.prefect.storage_keys import sign_in
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import httpx
 import pytest
-from prefect.settings import PREFECT_API_URL, temporary_settings
 from pydantic import SecretStr
 
 from cli import doctor
@@ -125,7 +124,9 @@ def test_the_server(settings: Settings, server: str, monkeypatch: pytest.MonkeyP
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     assert find(settings, "Prefect server").is_well
     monkeypatch.setenv("PREFECT_API_URL", f"{server}/api/")
-    assert "PREFECT_API_AUTH_STRING" in find(settings, "Prefect server").mend
+    monkeypatch.setenv("PREFECT_API_AUTH_STRING", "a:wr0ng")
+    assert "set PREFECT_API_AUTH_STRING to" in find(settings, "Prefect server").detail
+    assert "wr0ng" not in find(settings, "Prefect server").detail
     monkeypatch.setenv("PREFECT_API_AUTH_STRING", "a:b")
     assert find(settings, "Prefect server").is_well
     for address in (f"{server}/elsewhere", server, "http://127.0.0.1:1/api", "nonsense"):
@@ -143,9 +144,8 @@ def test_runs_explain_a_wrong_address_and_errors_of_the_server(
         ("http://a:hush@127.0.0.1:1/api", 1, "server at http://127.0.0.1:1/api (PREFECT_API_URL)"),
     ):
         monkeypatch.setenv("PREFECT_API_URL", address)
-        with temporary_settings({PREFECT_API_URL: address}):
-            ran = tidemark("run", "--month", "2024-01", "-s", "arxiv", contact="me@example.org")
-        assert "hush" not in ran.expect(code, says).err
+        for command in (("run", "--month", "2024-01", "-s", "arxiv"), ("deploy", "--dry-run")):
+            assert "hush" not in tidemark(*command).expect(code, says).err
     monkeypatch.delenv("PREFECT_API_URL")
     settings.scratch.mkdir(parents=True, exist_ok=True)
     says = "server failed .* run the same command again"
