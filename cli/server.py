@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 import requests
+from requests.utils import get_auth_from_url
 
 from core.environment import prefect_access, prefect_server, without_password
 from core.errors import OrchestrationError, UsageError
@@ -35,7 +36,7 @@ def require_access(is_needed: bool = False) -> str | None:
         return None
     server = f"the Prefect server at {without_password(address)} (PREFECT_API_URL)"
     try:  # this request needs the password, unlike Prefect's health check
-        response = _session().get(f"{address.rstrip('/')}/admin/version", timeout=ACCESS_S)
+        response = _session(address).get(f"{address.rstrip('/')}/admin/version", timeout=ACCESS_S)
     except requests.RequestException as error:
         if is_needed:
             raise OrchestrationError(
@@ -57,12 +58,13 @@ def require_access(is_needed: bool = False) -> str | None:
     return without_password(address)
 
 
-def _session() -> requests.Session:
+def _session(address: str) -> requests.Session:
     session = requests.Session()
     headers, session.verify = prefect_access()
-    # With trust_env, requests would replace the configured password by one in ~/.netrc.
-    session.trust_env = False
     session.headers.update(headers)
+    of_address = get_auth_from_url(address)
+    # With neither, requests would replace the configured password by one in ~/.netrc.
+    session.auth = of_address if any(of_address) and not headers else lambda request: request
     return session
 
 
@@ -106,7 +108,7 @@ def _why(error: Exception) -> str:
 class _Questions:
     def __init__(self, address: str) -> None:
         self._address = address
-        self._session = _session()
+        self._session = _session(address)
 
     def ask(self) -> ServerStatus:
         names = {each["id"]: each["name"] for each in self._filter("deployments", {})}

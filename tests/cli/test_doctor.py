@@ -120,7 +120,11 @@ def server() -> Iterator[str]:
         web.shutdown()
 
 
-def test_the_server(settings: Settings, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_server(
+    settings: Settings, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password mine\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     assert find(settings, "Prefect server").is_well
     monkeypatch.setenv("PREFECT_API_URL", f"{server}/api/")
