@@ -102,6 +102,7 @@ def _month(server: PrefectServer, workers: list[psutil.Process], sources: list[s
     found = _Measured()
     used, starts = dict[str, float](), dict[str, float]()  # by the id of a flow run
     own = [psutil.Process(server.pid), *workers]
+    ending = {each for worker in workers for each, _ in _processes(worker)}  # of the run before
     before = [sum(each.cpu_times()[:2]) for each in own]
     began = time.monotonic()
     given = {"month": str(MONTH), "sources": sources, "models": list(MODELS)}
@@ -110,7 +111,7 @@ def _month(server: PrefectServer, workers: list[psutil.Process], sources: list[s
     with get_client(sync_client=True) as client:
         while not runs[str(run.id)].state.is_final():
             for worker in workers:
-                used |= dict(_processes(worker))
+                used |= {each: s for each, s in _processes(worker) if each not in ending}
             runs = {str(each.id): each for each in client.read_flow_runs()}
             begun = [each for each in used if runs[each].start_time and each not in starts]
             starts |= {each: used[each] for each in begun}
