@@ -181,7 +181,9 @@ Replace = Annotated[bool, Option("--replace", help="Replace landed values that d
 
 def land_published_command(
     context: typer.Context,
-    path: Table,
+    path: Annotated[
+        Path | None, Argument(help="CSV with a header, or Parquet. Default: the shipped rates.")
+    ] = None,
     reference: Annotated[
         str | None, Option(help="Publication of the rates, for rows without a reference.")
     ] = None,
@@ -195,15 +197,20 @@ def land_published_command(
     Columns: model, source, month (YYYY-MM or a date), compression_rate. The rate is compressed size
     / raw size, such as 0.078. Optional columns: num_bytes, is_text (false: images or recordings),
     reference. The file lands completely or not at all. The rates are rows of protocol `published`
-    in monthly_loss.
+    in monthly_loss. Without PATH, the shipped rates land: of Li et al. (2024), on Wikipedia.
     """
+    if path is None and (reference or percent):
+        raise UsageError("--reference and --percent are about a file; give its PATH")
     settings = settings_for_tasks(context)
-    from instruments.landing import describe_published
+    from instruments.landing import describe_published, land_shipped_rates
     from warehouse.land.literature import land_published
     from warehouse.read.publish import publish
 
-    landed = land_published(settings, path, reference, percent, replace)
-    describe_published(landed, settings)
+    if path is None:
+        landed = land_shipped_rates(settings, replace)
+    else:
+        landed = land_published(settings, path, reference, percent, replace)
+        describe_published(landed, settings)
     publish(settings)
     _print_landed(landed, "rates", "landed")
 

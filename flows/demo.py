@@ -16,6 +16,7 @@ from flows.forecast import crawl_questions_of
 from flows.instrument import InstrumentSummary, run_model
 from flows.run import RunSummary, crawl_months, report_on, score_models
 from instruments.forecasts import plan_answers
+from instruments.landing import land_shipped_rates
 from instruments.planning import Request
 from instruments.puzzles import plan_puzzles
 from models.catalogue import add_model
@@ -113,13 +114,14 @@ def demo(seed: int) -> RunSummary:
         released = (cutoffs[entry.name] + 1).first_day
         add_model(replace(entry, role=role, released=released), settings, replace=True)
     score_models(summary, request, settings)
+    land_shipped_rates(settings)
     ask_models(summary, settings)
     report_on(summary, settings)
     return summary
 
 
 def ask_models(summary: RunSummary, settings: Settings) -> None:
-    """Put some questions and puzzles to models, and publish the answers; failures become holes."""
+    """Put some questions and puzzles to models, and publish all; failures become holes."""
     asked = InstrumentSummary()
     crawl_questions_of(QUESTION_SOURCES, list(QUESTION_MONTHS), settings, asked)
     for model in CUTOFFS:

@@ -35,6 +35,7 @@ from models.scoring.protocols import get_protocol
 from warehouse.database.schema import SNAPSHOT
 from warehouse.land.keyed_rows import LandedRows
 from warehouse.land.landed import partitions_with_duplicates
+from warehouse.land.literature import land_shipped
 from warehouse.land.losses import Warehouse, open_warehouse
 from warehouse.read.publish import publish
 from warehouse.read.query import query
@@ -164,6 +165,13 @@ def describe_published(rates: LandedRows, settings: Settings) -> None:
         describe_models(warehouse, settings)
         known = filter(is_source, set(rates.sources))
         warehouse.upsert_sources([vars(load_crawler(source).INFO) for source in sorted(known)])
+
+
+def land_shipped_rates(settings: Settings, replace: bool = False) -> LandedRows:
+    """Land the published rates that tidemark ships, and the catalogue entries of their models."""
+    landed = land_shipped(settings, replace)
+    describe_published(landed, settings)
+    return landed
 
 
 def land_files(settings: Settings, files: list[Path], replace: bool) -> tuple[int, list[str]]:

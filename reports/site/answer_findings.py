@@ -6,7 +6,9 @@ The rules are those of ``findings``: an effect is named only where chance does n
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
+from reports.site.context import is_control
 from reports.site.findings import MAX_Q, Row, listed, span
 
 # Probabilities are skewed, so Student's t finds a preferred place too often: at 0.05, in 9 % of
@@ -150,3 +152,24 @@ def printed_rates_finding(rows: Sequence[Row]) -> str:
     return (
         f"Li et al. print worse rates for 2023 in {worse} of {len(rows)} cases of {models} models"
     )
+
+
+def growth_finding(rows: Sequence[Row]) -> str:
+    """Return how often the larger of two sizes of a family grew more; a count, not a test."""
+    sized = [row for row in rows if row["family"] and row["parameters"]]
+    sized.sort(key=lambda row: (row["family"], row["parameters"]))
+    pairs = [(a, b) for a, b in pairwise(sized) if a["family"] == b["family"]]
+    if not pairs:
+        return f"Rates of {len(rows)} models, as published"
+    more = sum(larger["change"] > smaller["change"] for smaller, larger in pairs)
+    told = f"in {more} of {len(pairs)} pairs"
+    return f"The larger of two sizes of a family lost more on newer text {told}"
+
+
+def published_gaps_finding(rows: Sequence[Row], before: str, after: int) -> str:
+    """Return how many published rates are higher for the last year; a count, not a test."""
+    parts = [[row for row in rows if is_control(row["model"]) == side] for side in (False, True)]
+    worse, others = (sum(row["change"] > 0 for row in part) for part in parts)
+    models, controls = map(len, parts)
+    told = f"{worse} of {models} models have a higher rate for {after} than for {before}"
+    return f"{told}; so have {others} of {controls} compressors" if controls else told

@@ -279,13 +279,15 @@ def time_axis(months: Sequence[dt.date]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def spread(values: Mapping[str, float], extent: tuple[float, float]) -> dict[str, float]:
+def spread(
+    values: Mapping[str, float], extent: tuple[float, float], share: float = LABEL_SHARE
+) -> dict[str, float]:
     """Return positions of labels near their values, so far apart that they do not overlap.
 
-    ``extent`` is the range of the axis; labels are at least ``LABEL_SHARE`` of it apart.
+    ``extent`` is the range of the axis; labels are at least ``share`` of it apart.
     """
     low, high = extent
-    gap = LABEL_SHARE * (high - low)
+    gap = share * (high - low)
     placed: dict[str, float] = {}
     last = low - gap
     for name, value in sorted(values.items(), key=lambda item: (item[1], item[0])):

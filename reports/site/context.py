@@ -119,10 +119,10 @@ class Site:
         The query runs once for all values, so that a page per model does not query per model.
         """
         sql, whole = self.query(name, **values)
-        if (name, key) not in self._parts:
+        if (sql, key) not in self._parts:
             parts = whole.partition_by(key, as_dict=True, maintain_order=True)
-            self._parts[name, key] = {str(found[0]): rows for found, rows in parts.items()}
-        rows = self._parts[name, key].get(value, whole.clear())
+            self._parts[sql, key] = {str(found[0]): rows for found, rows in parts.items()}
+        rows = self._parts[sql, key].get(value, whole.clear())
         return f"select *\nfrom (\n{sql.strip()}\n) as whole\nwhere {key} = {literal(value)}", rows
 
     @cached_property

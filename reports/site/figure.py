@@ -66,6 +66,7 @@ class Figure:
     drawn_models: Sequence[str] | None = None  # models in the chart; None: all
     drawn_pair: Sequence[str] = ()  # columns model and other of the rows in the chart; empty: all
     max_rows: int = 100  # in the page; its script adds the others
+    measured: Mapping[str, object] = field(default_factory=dict)  # where not as ``Site.measured``
     has_months: bool = False  # readers may choose the months that the chart shows
     is_provisional: Callable[[Row], bool] = lambda row: False  # True for rows to show in grey
 
@@ -141,9 +142,10 @@ def cell(row: Row, column: Column) -> Cell:
         return Cell(NOTHING, link=link, is_number=is_of_numbers)
     low = row[column.low] if column.low else None
     high = row[column.high] if column.high else None
-    interval = ""
-    if low is not None and high is not None:
-        interval = f"{shown(low, column)} to {shown(high, column)}"
+    told = [shown(end, column) for end in (low, high) if end is not None]
+    interval = " to ".join(told)
+    if len(told) == 1:
+        interval += " or later" if high is None else " or earlier"
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     raw = f"{value:.9g}" if isinstance(value, float) else str(value)
     return Cell(shown(value, column), interval, raw, link, is_number)

@@ -57,6 +57,7 @@ def metadata(figure: Figure, site: Site) -> dict[str, object]:
         "sql": figure.sql,
         **site.measured,
         "licence": LICENCE,
+        **figure.measured,
         "commit": facts.commit,
         "release": facts.release,
         "built_at": facts.built_at.isoformat(timespec="seconds"),

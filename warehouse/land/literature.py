@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import polars as pl
+import yaml
+
 from core.settings import Settings
 from warehouse.database.writer import transaction
 from warehouse.land.keyed_rows import LandedRows, staged, summarise
@@ -12,6 +15,8 @@ from warehouse.land.text_table import TextTable, read_text_table
 
 # The protocol of published figures; no measured losses may land under this name.
 PUBLISHED = "published"
+SHIPPED = Path(__file__).parents[1] / "reference" / "rates" / "wikipedia_li_2024.csv"
+_OPTIONAL = ("num_bytes", "is_text", "reference")
 _NAMING = ("name_published_models", "name_published_sources", "name_published_protocols")
 
 
@@ -37,8 +42,28 @@ def land_published(
         CellConflict: another value has landed for a model, source and month.
     """
     required = ["model", "source", "month", "compression_rate"]
-    table = read_text_table(path, required, ["num_bytes", "is_text", "reference"])
+    table = read_text_table(path, required, _OPTIONAL)
     given = {"reference": reference, "is_percent": is_percent}
+    return _land(settings, table, "published_rates", given, replace, _NAMING)
+
+
+def land_shipped(settings: Settings, replace: bool = False) -> LandedRows:
+    """Land the monthly rates that tidemark ships, one column per model; see the YAML beside them.
+
+    Raises:
+        CellConflict: another value has landed for a model, source and month.
+    """
+    stated = yaml.safe_load(SHIPPED.with_suffix(".yml").read_text("utf-8"))
+    rows = (
+        pl.read_csv(SHIPPED, infer_schema=False)
+        .unpivot(index="month", variable_name="model", value_name="compression_rate")
+        .drop_nulls()
+        .with_columns(pl.lit(stated["source"]).alias("source"))
+        .with_columns(pl.lit(None, pl.String).alias(name) for name in _OPTIONAL)
+        .with_row_index("row_number", 1)
+    )
+    given = {"reference": stated["reference"], "is_percent": stated["unit"] == "%"}
+    table = TextTable(SHIPPED, rows.to_arrow(), ())
     return _land(settings, table, "published_rates", given, replace, _NAMING)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import polars as pl
 
@@ -16,9 +16,11 @@ from reports.site.findings import (
     sources_finding,
 )
 from reports.site.pages.overview import MIN_MONTHS, lanes
+from reports.site.pages.published import measured
 
 ORDER, NAVIGATION = 10, None
 PATHS = ("models/*",)
+PUBLISHED = "published"
 
 
 def make_pages(site: Site) -> Iterator[Page]:
@@ -26,7 +28,7 @@ def make_pages(site: Site) -> Iterator[Page]:
     rows = site.readable("board", protocol=site.protocol).to_dicts()
     board = {row["model"]: row for row in rows}
     for name, known in site.models.items():
-        makers = (_curves, _sources, _contamination, _forecasts, _puzzles, _costs)
+        makers = (_curves, _sources, _contamination, _forecasts, _puzzles, _costs, _published)
         fields = {"name": name, "known": known, "board": board.get(name), "cite": _cite(site, name)}
         figures = site.make(*(of_name(make, name) for make in makers))
         path = f"models/{slug(name)}.html"
@@ -34,18 +36,31 @@ def make_pages(site: Site) -> Iterator[Page]:
 
 
 def _curves(site: Site, name: str) -> Figure | None:
-    sql, rows = site.part("model_curves", "model", name, protocol=site.protocol)
+    board = site.query("board", protocol=site.protocol)[1]
+    return _lanes(site, name, site.protocol, "curves", board)
+
+
+def _published(site: Site, name: str) -> Figure | None:
+    gaps = site.query("published_gaps")[1]
+    return _lanes(site, name, PUBLISHED, PUBLISHED, gaps, measured)
+
+
+def _lanes(
+    site: Site, name: str, protocol: str, ending: str, known: pl.DataFrame,
+    measure: Callable[[Site], dict[str, object]] = lambda site: {},
+) -> Figure | None:  # fmt: skip
+    """Return curves by source under a protocol; ``known`` has the cutoffs of its models."""
+    sql, rows = site.part("model_curves", "model", name, protocol=protocol)
     if rows["month"].n_unique() < MIN_MONTHS:
         return None
     sources = sorted(set(rows["source"].to_list()))
-    board = site.query("board", protocol=site.protocol)[1]
-    own = board.filter(pl.col("model") == name)
+    own = known.filter(pl.col("model") == name)
     title = "A compressor has no cutoff" if is_control(name) else "No cutoff can be told yet"
     if not is_control(name) and own.height:
-        num_dated = board["estimated_cutoff", "stated_cutoff"].drop_nulls().height
+        num_dated = known["estimated_cutoff", "stated_cutoff"].drop_nulls().height
         title = cutoff_finding(own.row(0, named=True), num_dated)
     return Figure(
-        f"model-{slug(name)}-curves",
+        f"model-{slug(name)}-{ending}",
         title,
         "Bits per byte above the level up to the stated cutoff, less what makes a month hard for "
         "all models. Dashed: the stated cutoff. Band: the measured one, where there is one.",
@@ -53,6 +68,7 @@ def _curves(site: Site, name: str) -> Figure | None:
         rows,
         chart=lanes("source", sources, rows["month"].to_list()),
         has_months=True,
+        measured=measure(site),
     )
 
 
@@ -173,9 +189,10 @@ def _costs(site: Site, name: str) -> Figure | None:
 def _cite(site: Site, name: str) -> str:
     """Return a BibTeX entry of the page; braces in a name are doubled by TeX's own escape."""
     title = "".join(f"\\{char}" if char in "{}\\%&#_$" else char for char in name)
-    window = f"{site.window[0]} to {site.window[1]}" if site.window else "no months"
+    losses = "losses on {} to {}".format(*site.window) if site.window else "no months"
+    what = {2: "answers", 3: "published rates"}.get(site.models[name]["place"], losses)
     return (
-        f"@misc{{tidemark-{slug(name)},\n  title = {{{title}: losses on {window}}},\n"
+        f"@misc{{tidemark-{slug(name)},\n  title = {{{title}: {what}}},\n"
         f"  howpublished = {{tidemark {site.facts.commit}, snapshot "
         f"{site.facts.snapshot_sha256[:12]}}},\n  year = {{{site.facts.built_at.year}}}\n}}"
     )

@@ -39,6 +39,7 @@ def make_pages(site: Site) -> Iterator[Page]:
         "num_documents": collected["num_documents"].sum(),
         "sources": collected["source"].to_list(),
         "parts": list(parts),
+        "published": site.readable("published_span").to_dicts(),
         "later": [(months, what) for months, what in _LATER if months > site.num_months],
     }
     files = {"figures/board.parts.js": parts_file(parts)} if parts else {}

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import polars as pl
 
-from reports.site.answer_findings import printed_rates_finding
-from reports.site.charts import INK, PALETTE, with_room
+from reports.site.answer_findings import (
+    growth_finding,
+    printed_rates_finding,
+    published_gaps_finding,
+)
+from reports.site.charts import INK, PALETTE, PAPER, SOFT, time_axis, with_room
 from reports.site.context import Site
 from reports.site.figure import Column, Figure, Page
-from reports.site.findings import lowest_finding
-from reports.site.pages.source import MAX_LINES, level_lines
+from reports.site.findings import span
+from reports.site.pages.source import end_labels, extent_of
 
 ORDER, NAVIGATION = 5, ("published.html", "Published")
 PATHS = (NAVIGATION[0],)
+LABEL_SHARE = 0.033  # of the height of the chart, for a label
 
 
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page of published figures."""
-    figures = site.make(_plane, _rates, _tables)
+    figures = site.make(_rates, _gaps, _plane, _tables)
     yield Page("published.html", "Published", "published.html.j2", figures)
 
 
@@ -70,11 +76,71 @@ def _rates(site: Site) -> Figure | None:
     sql, rows = site.query("published_rates")
     if rows.is_empty():
         return None
-    means = rows.group_by("model").agg(pl.mean("bits_per_byte")).sort("bits_per_byte", "model")
-    chart = level_lines(means["model"].to_list()[:MAX_LINES], rows)
-    title = f"{lowest_finding(rows.to_dicts(), 'month')}, as published"
-    about = "Rates that were landed with `tidemark land-published`; the mean over their sources."
-    return Figure("published-rates", title, about, sql, rows, chart=chart)
+    about = (
+        "In colour: families with several sizes; in grey: other models and compressors. Dot: the "
+        "last month of training text, as the makers state it; ring: as inferred from their papers."
+    )
+    title = growth_finding(site.query("published_gaps")[1].to_dicts())
+    return Figure("published-rates", title, about, sql, rows, chart=_growth_lines(rows),
+                  measured=measured(site))  # fmt: skip
+
+
+def _growth_lines(rows: pl.DataFrame) -> dict[str, Any]:
+    """Return a line per model, in the colour of its family, with its name and its cutoff."""
+    x = time_axis(rows["month"].to_list())
+    scale = {"domain": list(range(1, len(PALETTE) + 1)), "range": list(PALETTE)}
+    colour = {"field": "place", "type": "ordinal", "legend": None, "scale": scale}
+    y = {"field": "relative", "type": "quantitative",
+         "title": "growth of the compressed size since the first year, %"}  # fmt: skip
+    at = {"x": x, "y": y,
+          "color": {"condition": {"test": "datum.place", **colour}, "value": SOFT}}  # fmt: skip
+    width = {"condition": {"test": "datum.place", "value": 1.8}, "value": 0.8}
+    tooltip = [
+        {"field": "model"},
+        {"field": "month", "type": "temporal", "format": "%Y-%m"},
+        {"field": "rate", "type": "quantitative", "format": ".3f", "title": "% of the text"},
+    ]
+    line = {**at, "detail": {"field": "model"}, "strokeWidth": width, "tooltip": tooltip}
+    fills: dict[str, dict[str, Any]] = {"stated": {"filled": True}, "inferred": {"fill": PAPER}}
+    marks = [
+        {"transform": [{"filter": f"datum.cutoff_here == '{provenance}'"}],
+         "mark": {"type": "point", "size": 70, "opacity": 1} | fill, "encoding": at}
+        for provenance, fill in fills.items()
+    ]  # fmt: skip
+    named = rows.filter("is_named")["model", "relative", "place"].rows()
+    labels = {model: relative for model, relative, _ in named}
+    colours = {model: PALETTE[place - 1] if place else SOFT for model, _, place in named}
+    newest, extent = rows["month"].max(), extent_of(rows["relative"])
+    names = end_labels(labels, colours, newest, x, extent, LABEL_SHARE)
+    layers = [{"mark": "line", "encoding": line}, *marks, names]
+    return {"width": 700, "height": 460, "layer": layers}
+
+
+def _gaps(site: Site) -> Figure | None:
+    sql, rows = site.query("published_gaps")
+    if rows.is_empty():
+        return None
+    first, last = rows["first_year"][0], rows["last_year"][0]
+    before, percent = span([first, last - 1], "d"), "% of the text"
+    columns = [
+        Column("model", "model", link=lambda row: site.model_page(row["model"])),
+        Column("stated_cutoff", "stated cutoff", "%Y-%m"),
+        Column("cutoff_provenance", "which is"),
+        Column("estimated_cutoff", "measured cutoff", "%Y-%m", "estimated_cutoff_low",
+               "estimated_cutoff_high", about="Last month with training text, by these rates."),
+        Column("rate_before", before, ".3f", unit=percent),
+        Column("rate_after", str(last), ".3f", unit=percent),
+        Column("change", "change", "+.3f", unit="percentage points"),
+        Column("parameters", "parameters", ",d", is_optional=True),
+    ]  # fmt: skip
+    title = published_gaps_finding(rows.to_dicts(), before, last)
+    about = "Means over months. Published rates have no intervals, so no change is tested."
+    return Figure("published-gaps", title, about, sql, rows, columns, measured=measured(site))
+
+
+def measured(site: Site) -> dict[str, object]:
+    """Return what published rates are from: protocol, half-open window, publications."""
+    return site.query("published_references")[1].row(0, named=True)
 
 
 def _tables(site: Site) -> Figure | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from reports.site.charts import INK, PALETTE, SOFT, spread, time_axis
+from reports.site.charts import INK, LABEL_SHARE, PALETTE, SOFT, spread, time_axis
 from reports.site.context import Site, of_name
 from reports.site.figure import Column, Figure, Page, slug
 from reports.site.findings import (
@@ -110,12 +110,12 @@ def extent_of(values: pl.Series) -> tuple[float, float]:
 
 def end_labels(
     last: Mapping[str, float], colours: Mapping[str, str], month: Any, x: Mapping[str, Any],
-    extent: tuple[float, float],
+    extent: tuple[float, float], share: float = LABEL_SHARE,
 ) -> dict[str, Any]:  # fmt: skip
     """Return a layer with a label per line, right of its last value, without overlaps."""
     values = [
         {"month": month.isoformat(), "at": at, "label": label, "colour": colours[label]}
-        for label, at in spread(last, extent).items()
+        for label, at in spread(last, extent, share).items()
     ]
     return {
         "data": {"values": values},

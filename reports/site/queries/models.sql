@@ -1,4 +1,4 @@
--- What is known of each model with a figure of any instrument; place 2 has no losses.
+-- What is known of each model with a figure of any instrument; places 2 and 3 have no losses here.
 with measured as (
     select
         model,
@@ -16,6 +16,14 @@ with measured as (
         model,
         2 as place
     from scylla_scores
+    union all
+    select
+        model,
+        3 as place
+    from monthly_loss
+    where
+        protocol = 'published' and bits_per_byte is not null and is_text
+        and model not like 'control:%'
 ),
 
 names as (

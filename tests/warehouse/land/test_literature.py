@@ -6,16 +6,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
-from cli.main import main
 from core.errors import CellConflict, MalformedInput, SchemaMismatch
 from core.settings import Settings
 from warehouse.database.schema import list_views
 from warehouse.database.writer import connected, locked
-from warehouse.land.literature import land_published, load_benchmarks, load_ratings
+from warehouse.land.literature import (
+    SHIPPED,
+    land_published,
+    land_shipped,
+    load_benchmarks,
+    load_ratings,
+)
 from warehouse.land.losses import open_warehouse
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -403,55 +410,49 @@ def agrees(figure: float, printed: str) -> bool:
     return abs(figure - float(printed)) <= unit / 2 + 1e-9
 
 
-def printed_like(figures: dict[str, float], row: dict[str, str]) -> list[str]:
-    return [name for name, figure in figures.items() if not agrees(figure, row[name])]
-
-
-@pytest.fixture
-def landed(
-    settings: Settings,
-    shared: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> str:
-    rates = shared / "data/published/wikitext_monthly_rates.csv"
-    command = ["tidemark", "--home", settings.home, "land-published", str(rates)]
-    monkeypatch.setattr("sys.argv", [*command, "--reference", "Li et al. 2024"])
-    with pytest.raises(SystemExit) as exit_:
-        main()
-    assert exit_.value.code == 0
-    return capsys.readouterr().out
-
-
-def test_table_3_of_paper_000(landed: str, shared: Path, ask: Any) -> None:
-    assert landed == "1,636 rates landed\n"
-    gaps = {row["model"]: row for row in ask("from train_test_gap_at(date '2023-01-01')")}
-    assert {row["protocol"] for row in gaps.values()} == {"published"}
-    with (shared / "data/published/wikitext_table3.csv").open(encoding="utf-8") as stream:
-        table = list(csv.DictReader(stream))
-    assert table
-    for row in table:
-        gap = gaps[row["model_json"]]
-        figures = {
-            "avg_17_23_pct": gap["bits_per_byte_all"] * 100 / 8,
-            "rate23_pct": gap["bits_per_byte_after"] * 100 / 8,
-            "diff_pct": gap["bits_per_byte_gap"] * 100 / 8,
-        }
-        assert not printed_like(figures, row), (row, figures)
-
-
-def test_table_3_as_it_ships(landed: str, ask: Any) -> None:
-    rows = ask(
-        """
-        select g.model, f.printed, 100 * g.bits_per_byte_after / 8 as rate
-        from train_test_gap_at(date '2023-01-01') as g
-        inner join published_figures as f
-            on lower(g.model) = lower(f.model) and f.row_key = 'Wikitext'
-        where f.reference like 'Li %' and f.printed_table = 'Table 3' and column_name = 'rate_2023'
-        """
+def test_shipped_rates_give_table_3() -> None:
+    """All 17 rows that are printed for Wikipedia, to their last digit."""
+    rates, names = pl.read_csv(SHIPPED), yaml.safe_load(SHIPPED.with_suffix(".yml").read_text())
+    is_after = rates["month"] >= "2023-01"
+    printed = pl.read_csv(SHIPPED.parents[1] / "li_2024.csv", infer_schema=False).filter(
+        printed_table="Table 3", row_key="Wikitext"
     )
-    assert len(rows) >= 8
-    assert [row for row in rows if not agrees(row["rate"], row["printed"])] == []
+    table = {(row["model"], row["column_name"]): row["value"] for row in printed.to_dicts()}
+    told = {given["printed"]: name for name, given in names["models"].items() if "printed" in given}
+    assert told.keys() == {model for model, _ in table}
+    assert len(told) == 17
+    for model, name in told.items():
+        after, before = rates[name].filter(is_after).mean(), rates[name].filter(~is_after).mean()
+        assert agrees(rates[name].mean(), table[model, "rate_2017_2023"]), model
+        assert agrees(after, table[model, "rate_2023"]), model
+        assert agrees(after - before, table[model, "rate_2023_less_2017_2022"]), model
+
+
+def test_shipped_rates_are_those_of_the_authors_file(shared: Path) -> None:
+    names = yaml.safe_load(SHIPPED.with_suffix(".yml").read_text())["models"]
+    file = pl.read_csv(shared / "data/published/wikitext_monthly_rates.csv")
+    theirs = file.pivot("model", index="month", values="compression_rate").sort("month")
+    ours = pl.read_csv(SHIPPED)
+    assert ours["month"].to_list() == theirs["month"].to_list()
+    assert {given["file"] for given in names.values()} == set(theirs.columns) - {"month"}
+    for name, given in names.items():
+        differences = (ours[name] - 100 * theirs[given["file"]]).abs()
+        assert differences.null_count() == theirs[given["file"]].null_count()
+        assert differences.max() < 0.5001e-4, name
+
+
+@pytest.mark.long
+def test_the_view_of_gaps_gives_table_3(settings: Settings, ask: Any) -> None:
+    assert [land_shipped(settings).num_changed for _ in range(2)] == [1636, 0]
+    rows = ask("from train_test_gap_at(date '2023-01-01')")
+    assert {(row["protocol"], row["source"]) for row in rows} == {("published", "wikitext")}
+    [gap] = [row for row in rows if row["model"] == "llama-65b"]
+    for figure, printed in (("all", "3.733"), ("after", "4.673"), ("gap", "1.10")):
+        assert agrees(100 * gap[f"bits_per_byte_{figure}"] / 8, printed)
+    told = ask("select distinct reference from internal.published_rates")
+    assert told == ask(
+        "select distinct reference from published_figures where reference like 'Li%'"
+    )
 
 
 PUZZLES = {"two_sum": "O(N^2)", "find_minimum": "O(N)"}

@@ -12,9 +12,9 @@ import duckdb
 import pytest
 
 from core.settings import Settings
-from warehouse.database.writer import connected
+from instruments.landing import land_shipped_rates
 from warehouse.land.answers import land_imported_answers
-from warehouse.land.literature import land_published, load_benchmarks
+from warehouse.land.literature import load_benchmarks
 from warehouse.read.publish import publish
 from warehouse.read.query import query
 
@@ -26,9 +26,9 @@ ROWS = {
     )
 }
 HUMANEVAL = {  # Table 4 of Li et al., in its order of HumanEval: HumanEval, MMLU
-    "CodeLlama-7B": (33.5, 36.9), "Qwen-7B": (32.3, 58.2), "Mistral-7B": (30.5, 60.1),
-    "Baichuan2-7B-Base": (18.3, 54.2), "Llama-2-7B-HF": (12.8, 45.3), "LLaMA-7B-HF": (11.6, 35.1),
-    "internlm-7B": (10.4, 51.0),
+    "codellama-7b": (33.5, 36.9), "qwen-7b": (32.3, 58.2), "mistral-7b-v0.1": (30.5, 60.1),
+    "baichuan2-7b-base": (18.3, 54.2), "llama-2-7b": (12.8, 45.3), "llama-7b": (11.6, 35.1),
+    "internlm-7b": (10.4, 51.0),
 }  # fmt: skip
 Rows = list[dict[str, Any]]
 Ask = Callable[..., tuple[Rows, str]]
@@ -41,7 +41,7 @@ def ask(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]
     """Return a function from an item of the page to the rows of its command, and its state."""
     home = tmp_path_factory.mktemp("home")
     settings, published = Settings(home=str(home)), shared / "data" / "published"
-    land_published(settings, published / "wikitext_monthly_rates.csv", "Li et al. 2024")
+    land_shipped_rates(settings)
     with (home / "scores.csv").open("w", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["model", "benchmark", "score"])
@@ -57,11 +57,6 @@ def ask(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]
         """
     )
     land_imported_answers(settings, home / "answers.csv", "gjo")
-    with connected(settings) as connection:
-        for pattern, cutoff in (("LLaMA-%", "2020-12-01"), ("Llama-2-%", "2022-09-01")):
-            connection.execute("update models set cutoff = ? where model like ?", [cutoff, pattern])
-        size = "1e9 * try_cast(regexp_extract(model, '([0-9]+)B', 1) as double)"
-        connection.execute(f"update models set parameters = {size}")
     publish(settings)
 
     def rows(item: str, old: str = "", new: str = "") -> tuple[Rows, str]:
@@ -74,13 +69,13 @@ def ask(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]
 def test_table_3_of_li(ask: Ask) -> None:
     rows, state = ask("Table 3, mean rate")
     figures = {name: rest for name, *rest in (row.values() for row in rows)}
-    assert ", ".join(f"{each:.3f}" for each in figures["Mistral-7B"]) in state
-    assert f"LLaMA-65B's difference is {figures['LLaMA-65B'][2]:.3f}" in state
+    assert ", ".join(f"{each:.3f}" for each in figures["mistral-7b-v0.1"]) in state
+    assert f"llama-65b's difference is {figures['llama-65b'][2]:.3f}" in state
     rows, state = ask("Table 3, expected")
     best = [row for row in rows if row["rank_in_band"] == 1]
     stated = [f"{name} ({expected:.3f})" for name, _, expected in (row.values() for row in best)]
     assert len(stated) >= 2
-    assert all(text in state for text in stated if text.startswith(("Mistral", "Llama-2-70B")))
+    assert all(text in state for text in stated if text.startswith(("mistral", "llama-2-70b")))
     assert sum(text in state for text in stated) == 2
 
 
@@ -106,9 +101,11 @@ def test_figure_1_of_li(ask: Ask) -> None:
             row["catalogue_cutoff"], row["estimated_cutoff_low"], row["estimated_cutoff_high"]
         )  # fmt: skip
         assert (low or dt.date.min) <= stated <= (high or dt.date.max), row
-        if stated.year == 2020:
-            assert low == dt.date(2020, 11, 1)
-            assert high <= dt.date(2021, 4, 1)
+    closed = {row["model"]: row for row in found if row["estimated_cutoff_high"]}
+    assert closed.keys() == {"llama-7b", "llama-13b", "llama-30b"}
+    assert {row["estimated_cutoff_low"] for row in closed.values()} == {dt.date(2020, 11, 1)}
+    highs = [row["estimated_cutoff_high"] for row in closed.values()]
+    assert max(highs) == dt.date(2021, 3, 1)
 
 
 def test_tables_of_zhu(ask: Ask) -> None:

@@ -1,0 +1,49 @@
+-- Published rates before and in the last year, in percent: means over months, then sources.
+with ends as (
+    select
+        year(min(month)) as first_year,
+        year(max(month)) as last_year
+    from monthly_loss
+    where protocol = 'published'
+),
+
+texts as (
+    select distinct source
+    from monthly_loss
+    where is_text
+),
+
+gaps as (
+    select
+        model,
+        count(*) as num_sources,
+        100 * avg(bits_per_byte_before) / 8 as rate_before,
+        100 * avg(bits_per_byte_after) / 8 as rate_after,
+        100 * avg(bits_per_byte_gap) / 8 as change
+    from train_test_gap_at((select make_date(e.last_year, 1, 1) from ends as e))
+    where
+        protocol = 'published' and bits_per_byte_gap is not null
+        and source in (select t.source from texts as t)
+    group by model
+)
+
+select
+    g.model,
+    m.family,
+    m.parameters,
+    m.cutoff as stated_cutoff,
+    m.cutoff_provenance,
+    c.estimated_cutoff,
+    c.estimated_cutoff_low,
+    c.estimated_cutoff_high,
+    g.rate_before,
+    g.rate_after,
+    g.change,
+    g.num_sources,
+    e.first_year,
+    e.last_year
+from gaps as g
+cross join ends as e
+left join models as m on g.model = m.model
+left join estimated_cutoff as c on g.model = c.model and c.protocol = 'published'
+order by g.model like 'control:%' asc, g.change desc, g.model asc
