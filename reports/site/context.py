@@ -60,6 +60,8 @@ class Site:
         for maker in makers:
             try:
                 figure = maker(self)
+            except pl.exceptions.NoRowsReturnedError:  # of ``some``
+                continue
             except (UsageError, pl.exceptions.PolarsError) as error:
                 self.note(f"{maker.__name__.strip('_')}: {error}")
                 continue
@@ -199,6 +201,13 @@ def of_name(
 ) -> Callable[[Site], Figure | None]:
     """Return the maker of a figure about one model or source."""
     return wraps(make)(lambda site: make(site, name))
+
+
+def some(found: tuple[str, pl.DataFrame]) -> tuple[str, pl.DataFrame]:
+    """Return a query and its rows; without rows, ``Site.make`` leaves the figure out."""
+    if found[1].is_empty():
+        raise pl.exceptions.NoRowsReturnedError(found[0])
+    return found
 
 
 _PARAMETER = re.compile(r"\$(\w+)")

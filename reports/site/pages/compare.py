@@ -12,7 +12,7 @@ import polars.selectors as cs
 
 from reports.site.answer_findings import benchmarks_finding
 from reports.site.charts import INK, PALETTE, SOFT, time_axis, with_room
-from reports.site.context import Site
+from reports.site.context import Site, some
 from reports.site.figure import P_VALUE, Column, Figure, Page
 from reports.site.findings import (
     contexts_finding,
@@ -103,10 +103,8 @@ def _month_lanes(rows: pl.DataFrame) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _contexts(site: Site) -> Figure | None:
-    sql, rows = site.query("compare_contexts")
-    if rows.is_empty():
-        return None
+def _contexts(site: Site) -> Figure:
+    sql, rows = some(site.query("compare_contexts"))
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
         Column("source", "source", link=lambda row: site.source_page(row["source"])),
@@ -123,10 +121,8 @@ def _contexts(site: Site) -> Figure | None:
     return Figure("contexts", title, about, sql, rows, columns)
 
 
-def _neighbours(site: Site) -> Figure | None:
-    sql, rows = site.query("compare_neighbours", protocol=site.protocol)
-    if rows.is_empty():
-        return None
+def _neighbours(site: Site) -> Figure:
+    sql, rows = some(site.query("compare_neighbours", protocol=site.protocol))
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
         Column("other", "against the next on the board",
@@ -141,10 +137,8 @@ def _neighbours(site: Site) -> Figure | None:
                   max_rows=MAX_NEIGHBOURS)  # fmt: skip
 
 
-def _plane(site: Site) -> Figure | None:
-    sql, rows = site.query("compare_plane", protocol=site.protocol)
-    if rows.is_empty():
-        return None
+def _plane(site: Site) -> Figure:
+    sql, rows = some(site.query("compare_plane", protocol=site.protocol))
     x = {"field": "bits_per_byte_after", "type": "quantitative", "scale": {"zero": False},
          "axis": {"tickCount": 8, "labelOverlap": True},
          "title": "level after the cutoff, bits per byte (left: generalises better)"}  # fmt: skip
@@ -217,10 +211,8 @@ def _profile(site: Site) -> Figure | None:
                   drawn_models=board)  # fmt: skip
 
 
-def _tokenizers(site: Site) -> Figure | None:
-    sql, rows = site.query("compare_tokenizers")
-    if rows.is_empty():
-        return None
+def _tokenizers(site: Site) -> Figure:
+    sql, rows = some(site.query("compare_tokenizers"))
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
         Column("vocabulary_size", "vocabulary", ",d", unit="tokens"),
@@ -243,9 +235,7 @@ def _tokenizers(site: Site) -> Figure | None:
 def _benchmarks(site: Site) -> Figure | None:
     if not site.query("compare_scores")[1].item():
         return None
-    sql, rows = site.query("compare_benchmarks", protocol=site.protocol)
-    if rows.is_empty():
-        return None
+    sql, rows = some(site.query("compare_benchmarks", protocol=site.protocol))
     columns = [
         Column("against", "benchmark"),
         Column("pearson", "Pearson", "+.2f", "pearson_low", "pearson_high"),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from core.storage.store import Store
 from reports.site.charts import PALETTE
-from reports.site.context import Site
+from reports.site.context import Site, some
 from reports.site.figure import Column, Figure, Page
 from reports.site.findings import cells_finding, collected_finding, left_out_finding
 from reports.site.history import held_months
@@ -48,10 +48,8 @@ def releases(store: Store) -> list[tuple[str, str]]:
     return found
 
 
-def _months(site: Site) -> Figure | None:
-    sql, rows = site.query("data_months", protocol=site.protocol)
-    if rows.is_empty():
-        return None
+def _months(site: Site) -> Figure:
+    sql, rows = some(site.query("data_months", protocol=site.protocol))
     by_year = rows["month"].n_unique() > MAX_MONTHS
     x = {
         "field": "month", "type": "ordinal", "title": None,
@@ -77,12 +75,10 @@ def _months(site: Site) -> Figure | None:
     return Figure("data-months", title, about, sql, rows, chart=chart)
 
 
-def _cells(site: Site) -> Figure | None:
+def _cells(site: Site) -> Figure:
     held = [name.split("/") for name in _held(site)]
     days = [{"source": source, "month": f"{month}-01"} for source, month in held if len(month) == 7]
-    sql, rows = site.query("data_cells", protocol=site.protocol, held=json.dumps(days))
-    if rows.is_empty():
-        return None
+    sql, rows = some(site.query("data_cells", protocol=site.protocol, held=json.dumps(days)))
     columns = [
         Column("source", "source", link=lambda row: site.source_page(row["source"])),
         Column("state", "losses"),
@@ -100,10 +96,8 @@ def _cells(site: Site) -> Figure | None:
     return Figure("data-cells", title, about, sql, rows, columns)
 
 
-def _coverage(site: Site) -> Figure | None:
-    sql, rows = site.query("data_coverage", protocol=site.protocol)
-    if rows.is_empty():
-        return None
+def _coverage(site: Site) -> Figure:
+    sql, rows = some(site.query("data_coverage", protocol=site.protocol))
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
         Column("num_sources", "sources", "d"),
@@ -121,10 +115,8 @@ def _coverage(site: Site) -> Figure | None:
     return Figure("data-coverage", title, "Summed over sources.", sql, rows, columns)
 
 
-def _unmeasured(site: Site) -> Figure | None:
-    sql, rows = site.query("data_unmeasured", protocol=site.protocol)
-    if rows.is_empty():
-        return None
+def _unmeasured(site: Site) -> Figure:
+    sql, rows = some(site.query("data_unmeasured", protocol=site.protocol))
     columns = [
         Column("left_out_of", "view"),
         Column("reason", "reason"),
@@ -135,10 +127,8 @@ def _unmeasured(site: Site) -> Figure | None:
     return Figure("data-left-out", title, "", sql, rows, columns)
 
 
-def _collected(site: Site) -> Figure | None:
-    sql, rows = site.query("collected", outcomes=site.outcomes)
-    if rows.is_empty():
-        return None
+def _collected(site: Site) -> Figure:
+    sql, rows = some(site.query("collected", outcomes=site.outcomes))
     source = Column("source", "source", link=lambda row: site.source_page(row["source"]))
     title = collected_finding(rows.to_dicts())
     about = "Items that crawls of the sealed months found. Each reason is a rule of its crawler."

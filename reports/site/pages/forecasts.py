@@ -12,7 +12,7 @@ from reports.site.answer_findings import (
     quarters_finding,
 )
 from reports.site.charts import PALETTE, SOFT
-from reports.site.context import Site
+from reports.site.context import Site, some
 from reports.site.figure import P_VALUE, Column, Figure, Page
 
 ORDER, NAVIGATION = 3, ("forecasts.html", "Forecasting")
@@ -90,10 +90,8 @@ def _quarters(site: Site) -> Figure | None:
     return Figure("forecasts-by-quarter", title, about, sql, rows, chart=chart)
 
 
-def _bias(site: Site) -> Figure | None:
-    sql, rows = site.query("forecasts_bias")
-    if rows.is_empty():
-        return None
+def _bias(site: Site) -> Figure:
+    sql, rows = some(site.query("forecasts_bias"))
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
         Column("source", "questions of"),
@@ -110,10 +108,8 @@ def _bias(site: Site) -> Figure | None:
     return Figure("forecasts-bias", bias_finding(rows.to_dicts()), about, sql, rows, columns)
 
 
-def _scores(site: Site) -> Figure | None:
-    sql, rows = site.query("forecasts_scores")
-    if rows.is_empty():
-        return None
+def _scores(site: Site) -> Figure:
+    sql, rows = some(site.query("forecasts_scores"))
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
         Column("source", "questions of"),
@@ -130,10 +126,8 @@ def _scores(site: Site) -> Figure | None:
     return Figure("forecasts-scores", title, about, sql, rows, columns)
 
 
-def _positions(site: Site) -> Figure | None:
-    sql, rows = site.query("forecasts_positions")
-    if rows.is_empty():
-        return None
+def _positions(site: Site) -> Figure:
+    sql, rows = some(site.query("forecasts_positions"))
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
         Column("source", "questions of"),

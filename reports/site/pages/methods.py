@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from reports.site.charts import PALETTE, SOFT
-from reports.site.context import Site
+from reports.site.context import Site, some
 from reports.site.figure import Column, Figure, Page
 from reports.site.findings import simulations_finding
 
@@ -101,10 +101,8 @@ def _peers(site: Site) -> Figure:
     return Figure("methods-peers", title, about, sql, rows, columns)
 
 
-def _canaries(site: Site) -> Figure | None:
-    sql, rows = site.query("methods_canaries")
-    if rows.is_empty():
-        return None
+def _canaries(site: Site) -> Figure:
+    sql, rows = some(site.query("methods_canaries"))
     columns = [
         Column("device", "device"),
         Column("num_runs", "runs", ",d"),
@@ -118,10 +116,8 @@ def _canaries(site: Site) -> Figure | None:
     return Figure("methods-canaries", title, about, sql, rows, columns)
 
 
-def _resolution(site: Site) -> Figure | None:
-    sql, rows = site.query("methods_resolution", protocol=site.protocol)
-    if rows.is_empty():
-        return None
+def _resolution(site: Site) -> Figure:
+    sql, rows = some(site.query("methods_resolution", protocol=site.protocol))
     columns = [
         Column("source", "source"),
         Column("detectable_gap", "smallest gap that is found", ".4f", unit="bits per byte",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import polars as pl
 
 from reports.site.answer_findings import forecast_finding, puzzle_finding
-from reports.site.context import Site, is_control, of_name
+from reports.site.context import Site, is_control, of_name, some
 from reports.site.figure import P_VALUE, Column, Figure, Page, slug
 from reports.site.findings import (
     contamination_finding,
@@ -72,10 +72,8 @@ def _lanes(
     )
 
 
-def _sources(site: Site, name: str) -> Figure | None:
-    sql, rows = site.part("model_sources", "model", name, protocol=site.protocol)
-    if rows.is_empty():  # the model was only asked, not scored
-        return None
+def _sources(site: Site, name: str) -> Figure:
+    sql, rows = some(site.part("model_sources", "model", name, protocol=site.protocol))
     columns = [
         Column("source", "source", link=lambda row: site.source_page(row["source"])),
         Column("bits_per_byte", "level", ".3f", unit="bits per byte"),
@@ -112,9 +110,7 @@ def _told(columns: list[Column], rows: pl.DataFrame) -> list[Column]:
 def _contamination(site: Site, name: str) -> Figure | None:
     if is_control(name):
         return None
-    sql, rows = site.part("model_contamination", "model", name, protocol=site.protocol)
-    if rows.is_empty():
-        return None
+    sql, rows = some(site.part("model_contamination", "model", name, protocol=site.protocol))
     columns = [
         Column("source", "source"),
         Column("month", "month", "%Y-%m"),
@@ -130,10 +126,8 @@ def _contamination(site: Site, name: str) -> Figure | None:
     return Figure(f"model-{slug(name)}-contamination", title, about, sql, rows, columns)
 
 
-def _forecasts(site: Site, name: str) -> Figure | None:
-    sql, rows = site.part("model_forecasts", "model", name)
-    if rows.is_empty():
-        return None
+def _forecasts(site: Site, name: str) -> Figure:
+    sql, rows = some(site.part("model_forecasts", "model", name))
     columns = [
         Column("source", "questions of"),
         Column("accuracy", "right", ".1f", "accuracy_low", "accuracy_high", "%", factor=100),
@@ -149,10 +143,8 @@ def _forecasts(site: Site, name: str) -> Figure | None:
     return Figure(f"model-{slug(name)}-forecasts", title, about, sql, rows, columns)
 
 
-def _puzzles(site: Site, name: str) -> Figure | None:
-    sql, rows = site.part("model_puzzles", "model", name)
-    if rows.is_empty():
-        return None
+def _puzzles(site: Site, name: str) -> Figure:
+    sql, rows = some(site.part("model_puzzles", "model", name))
     columns = [
         Column("level", "level of complexity"),
         Column("score", "score", "+.2f", "score_low", "score_high", "-1 to 1"),
@@ -168,10 +160,8 @@ def _puzzles(site: Site, name: str) -> Figure | None:
     return Figure(f"model-{slug(name)}-puzzles", title, about, sql, rows, columns)
 
 
-def _costs(site: Site, name: str) -> Figure | None:
-    sql, rows = site.part("model_costs", "model", name, protocol=site.protocol)
-    if rows.is_empty():
-        return None
+def _costs(site: Site, name: str) -> Figure:
+    sql, rows = some(site.part("model_costs", "model", name, protocol=site.protocol))
     columns = [
         Column("device", "device"),
         Column("dtype", "numbers"),

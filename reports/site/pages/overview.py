@@ -8,7 +8,7 @@ from typing import Any
 
 from reports.site.board_parts import parts_file, parts_of, windows_figure
 from reports.site.charts import INK, PALETTE, SOFT, time_axis
-from reports.site.context import Site, is_control
+from reports.site.context import Site, is_control, some
 from reports.site.figure import Column, Figure, Page
 from reports.site.findings import ageing_finding, board_finding
 from reports.site.trends import trends_of
@@ -47,10 +47,8 @@ def make_pages(site: Site) -> Iterator[Page]:
     yield Page("index.html", title, "overview.html.j2", [*figures, *windows], fields, files)
 
 
-def _board(site: Site) -> Figure | None:
-    sql, rows = site.query("board", protocol=site.protocol)
-    if rows.is_empty():
-        return None
+def _board(site: Site) -> Figure:
+    sql, rows = some(site.query("board", protocol=site.protocol))
     over_time = site.readable("over_time", protocol=site.protocol)
     is_drawn = bool(over_time.columns) and over_time["month"].n_unique() >= MIN_MONTHS
     trends = trends_of(over_time) if is_drawn else {}

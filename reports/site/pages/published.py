@@ -13,7 +13,7 @@ from reports.site.answer_findings import (
     published_gaps_finding,
 )
 from reports.site.charts import INK, PALETTE, PAPER, SOFT, time_axis, with_room
-from reports.site.context import Site
+from reports.site.context import Site, some
 from reports.site.figure import Column, Figure, Page
 from reports.site.findings import span
 from reports.site.pages.source import end_labels, extent_of
@@ -29,10 +29,8 @@ def make_pages(site: Site) -> Iterator[Page]:
     yield Page("published.html", "Published", "published.html.j2", figures)
 
 
-def _plane(site: Site) -> Figure | None:
-    sql, rows = site.query("published_plane")
-    if rows.is_empty():
-        return None
+def _plane(site: Site) -> Figure:
+    sql, rows = some(site.query("published_plane"))
     x = {"field": "rate_2023", "type": "quantitative", "scale": {"type": "log", "nice": False},
          "axis": {"labelOverlap": "greedy", "labelSeparation": 6},
          "title": "compressed size in 2023, % of the text (logarithmic)"}  # fmt: skip
@@ -72,10 +70,8 @@ def _plane(site: Site) -> Figure | None:
     return Figure("published-plane", title, about, sql, rows, columns, chart)
 
 
-def _rates(site: Site) -> Figure | None:
-    sql, rows = site.query("published_rates")
-    if rows.is_empty():
-        return None
+def _rates(site: Site) -> Figure:
+    sql, rows = some(site.query("published_rates"))
     about = (
         "In colour: families with several sizes; in grey: other models and compressors. Dot: the "
         "last month of training text, as the makers state it; ring: as inferred from their papers."
@@ -116,10 +112,8 @@ def _growth_lines(rows: pl.DataFrame) -> dict[str, Any]:
     return {"width": 700, "height": 460, "layer": layers}
 
 
-def _gaps(site: Site) -> Figure | None:
-    sql, rows = site.query("published_gaps")
-    if rows.is_empty():
-        return None
+def _gaps(site: Site) -> Figure:
+    sql, rows = some(site.query("published_gaps"))
     first, last = rows["first_year"][0], rows["last_year"][0]
     before, percent = span([first, last - 1], "d"), "% of the text"
     columns = [
@@ -143,10 +137,8 @@ def measured(site: Site) -> dict[str, object]:
     return site.query("published_references")[1].row(0, named=True)
 
 
-def _tables(site: Site) -> Figure | None:
-    sql, rows = site.query("published_tables")
-    if rows.is_empty():
-        return None
+def _tables(site: Site) -> Figure:
+    sql, rows = some(site.query("published_tables"))
     columns = [
         Column("reference", "paper"),
         Column("printed_table", "table"),

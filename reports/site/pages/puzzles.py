@@ -11,7 +11,7 @@ from reports.site.answer_findings import (
     valley_finding,
 )
 from reports.site.charts import INK, PALETTE
-from reports.site.context import Site
+from reports.site.context import Site, some
 from reports.site.figure import P_VALUE, Column, Figure, Page
 
 ORDER, NAVIGATION = 4, ("puzzles.html", "Puzzles")
@@ -50,10 +50,8 @@ def _board(site: Site) -> Figure:
     return Figure("puzzles", title, about, sql, rows, shown)
 
 
-def _valley(site: Site) -> Figure | None:
-    sql, rows = site.query("puzzles_levels")
-    if rows.is_empty():
-        return None
+def _valley(site: Site) -> Figure:
+    sql, rows = some(site.query("puzzles_levels"))
     names = rows["panel"].unique(maintain_order=True).to_list()[:MAX_PANELS]
     x = {"field": "level", "type": "ordinal", "title": "level", "axis": {"labelAngle": 0}}
     y = {"field": "accuracy", "type": "quantitative", "title": "right",
@@ -84,10 +82,8 @@ def _valley(site: Site) -> Figure | None:
     return Figure("puzzles-levels", title, about, sql, rows, chart=chart)
 
 
-def _probes(site: Site) -> Figure | None:
-    sql, rows = site.query("puzzles_probes")
-    if rows.is_empty():
-        return None
+def _probes(site: Site) -> Figure:
+    sql, rows = some(site.query("puzzles_probes"))
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
         Column("probe", "probe"),
@@ -99,10 +95,8 @@ def _probes(site: Site) -> Figure | None:
     return Figure("puzzles-probes", title, about, sql, rows, columns)
 
 
-def _tokens(site: Site) -> Figure | None:
-    sql, rows = site.query("puzzles_tokens")
-    if rows.is_empty():
-        return None
+def _tokens(site: Site) -> Figure:
+    sql, rows = some(site.query("puzzles_tokens"))
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
         *(Column(f"level_{level}", f"level {level}", ",.0f") for level in range(1, 6)),
@@ -115,10 +109,8 @@ def _tokens(site: Site) -> Figure | None:
     return Figure("puzzles-tokens", "How much a model writes", about, sql, rows, columns)
 
 
-def _likelihoods(site: Site) -> Figure | None:
-    sql, rows = site.query("puzzles_likelihoods")
-    if rows.is_empty():
-        return None
+def _likelihoods(site: Site) -> Figure:
+    sql, rows = some(site.query("puzzles_likelihoods"))
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
         Column("id_probability", "own inputs", ".3f"),
@@ -132,10 +124,8 @@ def _likelihoods(site: Site) -> Figure | None:
     return Figure("puzzles-likelihoods", title, about, sql, rows, columns)
 
 
-def _published(site: Site) -> Figure | None:
-    sql, rows = site.query("puzzles_published")
-    if rows.is_empty():
-        return None
+def _published(site: Site) -> Figure:
+    sql, rows = some(site.query("puzzles_published"))
     columns = [
         Column("model", "model"),
         *(Column(f"level_{level}", f"level {level}", "+.3f") for level in range(1, 6)),

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from reports.site.charts import INK, LABEL_SHARE, PALETTE, SOFT, spread, time_axis
-from reports.site.context import Site, of_name
+from reports.site.context import Site, of_name, some
 from reports.site.figure import Column, Figure, Page, slug
 from reports.site.findings import (
     collected_finding,
@@ -239,9 +239,7 @@ COLLECTED = (
 )
 
 
-def _collected(site: Site, name: str) -> Figure | None:
-    sql, rows = site.part("collected", "source", name, outcomes=site.outcomes)
-    if rows.is_empty():
-        return None
+def _collected(site: Site, name: str) -> Figure:
+    sql, rows = some(site.part("collected", "source", name, outcomes=site.outcomes))
     title = collected_finding(rows.to_dicts())
     return Figure(f"source-{slug(name)}-collected", title, "", sql, rows, COLLECTED)
