@@ -36,15 +36,6 @@ NUM_WRITERS = 8
 MEMORY = "1GB"  # DuckDB writes larger intermediate results to disk
 # It groups millions of replicates before a join that keeps most of them: three times as slow.
 DISABLED = "partial_aggregate_pushdown"
-_LLMS = """# tidemark
-
-> How well language models predict text that was written after their training, month after month.
-
-Each figure is a table: `figures/<name>.csv` or `.json`, with `.metadata.json` (columns, units,
-window, provenance) and `.sql` (the query on the public DuckDB file). `figures.json` lists them.
-
-## Figures
-"""
 
 
 class PageModule(Protocol):
@@ -87,7 +78,9 @@ def write_site(settings: Settings, only: str | None = None) -> str:
         site.former_months = sorted(
             (path.split("/")[2] for path in store.list(f"{ROOT}/months/*/index.html")), reverse=True
         )
-        feeds = history.feed_files(site.changes, site.facts.address)
+        address = site.facts.address
+        atom = _filled("changes.atom.j2", changes=site.changes, address=address)
+        feeds = [(history.FEED, history.json_feed(site.changes, address)), (history.ATOM, atom)]
         _write_all(store, chain(_site_files(site), feeds))
         if current:
             _write_all(store, [(history.STATE, history.state_file(current))])
@@ -183,7 +176,11 @@ def _site_files(site: Site) -> Iterator[tuple[str, bytes]]:
     yield from _page_files(site, made)
     listed = [_listed(page, figure) for page in made for figure in page.figures]
     yield "figures.json", (json.dumps(listed, indent=1) + "\n").encode()
-    yield "llms.txt", _llms(listed).encode()
+    yield "llms.txt", _filled("llms.txt.j2", listed=listed)
+
+
+def _filled(template: str, **values: object) -> bytes:
+    return f"{environment().get_template(template).render(**values).rstrip()}\n".encode()
 
 
 def _page_files(site: Site, made: Sequence[Page]) -> Iterator[tuple[str, bytes]]:
@@ -206,12 +203,6 @@ def _page_files(site: Site, made: Sequence[Page]) -> Iterator[tuple[str, bytes]]
         yield from page.files.items()
         yield from _row_files(site, page)
         yield page.path, _render(site, page, drawings).encode()
-
-
-def _llms(listed: list[dict[str, Any]]) -> str:
-    """Return the index of figures for programs that read text (llmstxt.org)."""
-    lines = [f"- [{each['title']}](figures/{each['name']}.csv): {each['page']}" for each in listed]
-    return "\n".join([_LLMS, *lines, ""])
 
 
 def page_modules() -> list[PageModule]:

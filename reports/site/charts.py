@@ -279,6 +279,12 @@ def time_axis(months: Sequence[dt.date]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def by_month(key: str, value: str, form: str, **titles: str) -> list[dict[str, str]]:
+    """Return what a touched point tells: column ``key``, the month, and ``value`` in a format."""
+    number = {"field": value, "type": "quantitative", "format": form, **titles}
+    return [{"field": key}, {"field": "month", "type": "temporal", "format": "%Y-%m"}, number]
+
+
 def spread(
     values: Mapping[str, float], extent: tuple[float, float], share: float = LABEL_SHARE
 ) -> dict[str, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, wraps
 from importlib.resources import files
 from typing import Any
@@ -54,8 +54,11 @@ class Site:
         """Prepare to compute views once."""
         self._shared = Shared(self.connection, _SHARED)
 
-    def make(self, *makers: Callable[[Site], Figure | None]) -> list[Figure]:
-        """Return the figures that there are; one that cannot be read is noted in ``failures``."""
+    def make(self, *makers: Callable[[Site], Figure | None], facts: str = "") -> list[Figure]:
+        """Return the figures that there are; one that cannot be read is noted in ``failures``.
+
+        ``facts`` is the query of what figures are from, if it is not ``measured``.
+        """
         figures = []
         for maker in makers:
             try:
@@ -66,13 +69,19 @@ class Site:
                 self.note(f"{maker.__name__.strip('_')}: {error}")
                 continue
             if figure is not None:
-                figures.append(figure)
+                is_told = not facts or figure.measured
+                whole = figure if is_told else replace(figure, measured=self.facts_of(facts))
+                figures.append(whole)
         return figures
 
     def note(self, failure: str) -> None:
         """Note a failure once; each page lists the first ones."""
         if failure not in self.failures:
             self.failures.append(failure)
+
+    def facts_of(self, name: str) -> dict[str, object]:
+        """Return the only row of a query, which says what figures are from."""
+        return self.query(name)[1].row(0, named=True)
 
     def readable(self, name: str, **values: Value) -> pl.DataFrame:
         """Return the rows of a query; no rows and no columns if it cannot be read."""
@@ -103,12 +112,13 @@ class Site:
     def formulas(self, sql: str) -> dict[str, str]:
         """Return what columns of the views that a query names are, as the snapshot describes them.
 
-        A macro over a window (``headline_shown_at``) has the columns of its view.
+        A macro over a window (``headline_shown_at``) has the columns of its view. Comments of the
+        query say what its own columns are, as ``-- name: text [unit]``.
         """
         described: dict[str, str] = {}
         for name in reversed(re.findall(r"\w+", sql)):
             described |= self._descriptions.get(_ENDING.sub("", name), {})
-        return described
+        return described | {name: text.replace("\n--  ", "") for name, text in _OWN.findall(sql)}
 
     @cached_property
     def _descriptions(self) -> dict[Any, dict[str, str]]:
@@ -211,6 +221,7 @@ def some(found: tuple[str, pl.DataFrame]) -> tuple[str, pl.DataFrame]:
 
 
 _PARAMETER = re.compile(r"\$(\w+)")
+_OWN = re.compile(r"^-- (\w+): (.+(?:\n--   .+)*)", re.MULTILINE)
 _ENDING = re.compile(r"(_shown)?_at$")
 
 

@@ -17,6 +17,8 @@ Row = Mapping[str, Any]
 Value = str | dt.date | int | float | None
 NOTHING = "–"  # shown instead of NULL
 P_VALUE = "p"  # form of p-values
+# ``measured`` of figures that are not of losses measured here.
+ELSEWHERE = dict.fromkeys(("protocol", "window", "num_documents", "measured_at"))
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import polars as pl
 import polars.selectors as cs
 
 from reports.site.charts import Drawing
 from reports.site.context import Site
-from reports.site.figure import Column, Figure
+from reports.site.figure import Figure
 
 # First characters of a text that a spreadsheet runs as a formula (OWASP, "CSV Injection").
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -52,7 +52,7 @@ def metadata(figure: Figure, site: Site) -> dict[str, object]:
         "title": figure.title,
         "about": figure.about,
         "num_rows": figure.rows.height,
-        "columns": [_described(column) for column in figure.columns if column.draw is None],
+        "columns": [_described(name, figure, formulas) for name in figure.rows.columns],
         "formulas": {name: formulas[name] for name in figure.rows.columns if name in formulas},
         "sql": figure.sql,
         **site.measured,
@@ -65,15 +65,19 @@ def metadata(figure: Figure, site: Site) -> dict[str, object]:
     }
 
 
-def _described(column: Column) -> dict[str, object]:
-    ends = {"low": column.low, "high": column.high} if column.low else {}
-    return {
-        "name": column.name,
-        "header": column.header,
-        "unit": column.unit,
-        "is": column.about,
-        **ends,
-    }
+def _described(name: str, figure: Figure, formulas: Mapping[str, str]) -> dict[str, object]:
+    """Return what a column is, with its unit; a column of the table also has its header."""
+    text, _, unit = formulas.get(name, "").removesuffix("]").partition(" [")
+    unit = unit or name.removeprefix("num_").replace("_", " ") * name.startswith("num_")
+    for column in figure.columns:
+        if name == column.name and column.draw is None:
+            ends = {"low": column.low, "high": column.high} if column.low else {}
+            unit = column.unit if column.unit and column.factor == 1 else unit
+            return {"name": name, "header": column.header, "unit": unit,
+                    "is": column.about or text, **ends}  # fmt: skip
+        if name in (column.low, column.high) and column.factor == 1:
+            unit = column.unit or unit
+    return {"name": name, "unit": unit, "is": text}
 
 
 def _csv(rows: pl.DataFrame) -> str:

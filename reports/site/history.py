@@ -15,8 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from markupsafe import escape
-
 from core.corpus.partition import MANIFEST
 from core.errors import StorageError
 from core.storage.store import Store
@@ -202,8 +200,8 @@ def state_file(publication: Publication) -> bytes:
     return (json.dumps(asdict(publication), indent=1) + "\n").encode()
 
 
-def feed_files(changes: Sequence[Change], address: str = "") -> Iterator[tuple[str, bytes]]:
-    """Yield the feed as JSON Feed and as Atom.
+def json_feed(changes: Sequence[Change], address: str = "") -> bytes:
+    """Return the feed as JSON Feed; ``changes.atom.j2`` is the same as Atom.
 
     ``address`` is the public one of the site's root; without it, addresses are relative.
     """
@@ -224,21 +222,4 @@ def feed_files(changes: Sequence[Change], address: str = "") -> Iterator[tuple[s
             for change in changes
         ],
     }
-    yield FEED, (json.dumps(feed, ensure_ascii=False, indent=1) + "\n").encode()
-    updated = changes[0].at if changes else "1970-01-01T00:00:00+00:00"
-    entries = "".join(
-        f"<entry><id>urn:tidemark:change:{change.id}</id><title>{escape(change.text)}</title>"
-        f'<updated>{change.at}</updated><link href="{escape(address)}{change.page}"/>'
-        f'<category term="{change.kind}"/></entry>\n'
-        for change in changes
-    )
-    yield (
-        ATOM,
-        (
-            '<?xml version="1.0" encoding="utf-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom">'
-            "<id>urn:tidemark:changes</id><title>tidemark: what changed</title>"
-            "<author><name>tidemark</name></author>"
-            f'<updated>{updated}</updated><link rel="self" href="{escape(address)}{ATOM}"/>\n'
-            f"{entries}</feed>\n"
-        ).encode(),
-    )
+    return (json.dumps(feed, ensure_ascii=False, indent=1) + "\n").encode()

@@ -22,16 +22,15 @@ MAX_PANELS = 12  # models with a curve; the CSV has all
 
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page about forecasting questions."""
-    board = site.readable("forecasts_board")
-    makers = () if board.is_empty() else (_board, _quarters, _bias, _scores, _positions)
+    makers = (_board, _quarters, _bias, _scores, _positions)
     example = site.readable("forecasts_example").to_dicts()
     fields = {"example": example[0] if example else None}
-    figures = site.make(*makers)
+    figures = site.make(*makers, facts="forecasts_facts")
     yield Page("forecasts.html", "Forecasting", "forecasts.html.j2", figures, fields)
 
 
 def _board(site: Site) -> Figure:
-    sql, rows = site.query("forecasts_board")
+    sql, rows = some(site.query("forecasts_board"))
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
         Column("source", "questions of"),

@@ -10,7 +10,7 @@ from typing import Any
 
 from reports.site.charts import PALETTE, SOFT
 from reports.site.context import Site, some
-from reports.site.figure import Column, Figure, Page
+from reports.site.figure import ELSEWHERE, Column, Figure, Page
 from reports.site.findings import simulations_finding
 
 ORDER, NAVIGATION = 7, ("methods.html", "Methods")
@@ -50,7 +50,8 @@ def _simulations(site: Site) -> Figure:
         "Diamonds: the worst kind of world."
     )
     title = simulations_finding(rows.to_dicts())
-    return Figure("methods-simulations", title, about, sql, rows, columns, _coverage_chart())
+    return Figure("methods-simulations", title, about, sql, rows, columns, _coverage_chart(),
+                  measured=ELSEWHERE)  # fmt: skip
 
 
 def _coverage_chart() -> dict[str, Any]:
@@ -98,7 +99,7 @@ def _peers(site: Site) -> Figure:
     )
     num, part = rows["peer"].n_unique(), 1e-6 / max(rows["difference"])
     title = f"Losses agree with the code of {num} other evaluations to 1 part in {part:.0f} million"
-    return Figure("methods-peers", title, about, sql, rows, columns)
+    return Figure("methods-peers", title, about, sql, rows, columns, measured=ELSEWHERE)
 
 
 def _canaries(site: Site) -> Figure:

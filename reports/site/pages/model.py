@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import polars as pl
 
@@ -16,7 +16,6 @@ from reports.site.findings import (
     sources_finding,
 )
 from reports.site.pages.overview import MIN_MONTHS, lanes
-from reports.site.pages.published import measured
 
 ORDER, NAVIGATION = 10, None
 PATHS = ("models/*",)
@@ -42,13 +41,10 @@ def _curves(site: Site, name: str) -> Figure | None:
 
 def _published(site: Site, name: str) -> Figure | None:
     gaps = site.query("published_gaps")[1]
-    return _lanes(site, name, PUBLISHED, PUBLISHED, gaps, measured)
+    return _lanes(site, name, PUBLISHED, PUBLISHED, gaps)
 
 
-def _lanes(
-    site: Site, name: str, protocol: str, ending: str, known: pl.DataFrame,
-    measure: Callable[[Site], dict[str, object]] = lambda site: {},
-) -> Figure | None:  # fmt: skip
+def _lanes(site: Site, name: str, protocol: str, ending: str, known: pl.DataFrame) -> Figure | None:
     """Return curves by source under a protocol; ``known`` has the cutoffs of its models."""
     sql, rows = site.part("model_curves", "model", name, protocol=protocol)
     if rows["month"].n_unique() < MIN_MONTHS:
@@ -68,7 +64,7 @@ def _lanes(
         rows,
         chart=lanes("source", sources, rows["month"].to_list()),
         has_months=True,
-        measured=measure(site),
+        measured=site.facts_of("published_references") if protocol == PUBLISHED else {},
     )
 
 
@@ -140,7 +136,8 @@ def _forecasts(site: Site, name: str) -> Figure:
     ]  # fmt: skip
     about = "Questions about events, asked without looking anything up."
     title = forecast_finding(rows.to_dicts())
-    return Figure(f"model-{slug(name)}-forecasts", title, about, sql, rows, columns)
+    return Figure(f"model-{slug(name)}-forecasts", title, about, sql, rows, columns,
+                  measured=site.facts_of("forecasts_facts"))  # fmt: skip
 
 
 def _puzzles(site: Site, name: str) -> Figure:
@@ -157,7 +154,8 @@ def _puzzles(site: Site, name: str) -> Figure:
     about = "Puzzles on inputs that the model wrote itself, and on others of the same shape."
     num_models = site.query("model_puzzles")[1].drop_nulls("p_value")["model"].n_unique()
     title = puzzle_finding(rows.to_dicts(), num_models)
-    return Figure(f"model-{slug(name)}-puzzles", title, about, sql, rows, columns)
+    return Figure(f"model-{slug(name)}-puzzles", title, about, sql, rows, columns,
+                  measured=site.facts_of("puzzles_facts"))  # fmt: skip
 
 
 def _costs(site: Site, name: str) -> Figure:

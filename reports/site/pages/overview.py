@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from reports.site.board_parts import parts_file, parts_of, windows_figure
-from reports.site.charts import INK, PALETTE, SOFT, time_axis
+from reports.site.charts import INK, PALETTE, SOFT, by_month, time_axis
 from reports.site.context import Site, is_control, some
 from reports.site.figure import Column, Figure, Page
 from reports.site.findings import ageing_finding, board_finding
@@ -18,13 +18,6 @@ PATHS = (NAVIGATION[0],)
 MAX_LANES = 24  # models in the picture; the board has all
 LANE_HEIGHT = 36  # pixels
 MIN_MONTHS = 3  # curves of fewer months are not drawn, and rows are shown in grey
-# What can be told only from so many months on (docs/metrics.md).
-_LATER = (
-    (3, "curves over time, and how hard each month is for all models"),
-    (12, "intervals of gaps, slopes and decay, which need four blocks of three months"),
-    (12, "measured cutoffs, with an interval"),
-    (18, "decay after twelve months, from six months before the release on"),
-)
 
 
 def make_pages(site: Site) -> Iterator[Page]:
@@ -40,7 +33,6 @@ def make_pages(site: Site) -> Iterator[Page]:
         "sources": collected["source"].to_list(),
         "parts": list(parts),
         "published": site.readable("published_span").to_dicts(),
-        "later": [(months, what) for months, what in _LATER if months > site.num_months],
     }
     files = {"figures/board.parts.js": parts_file(parts)} if parts else {}
     title = "How language models age"
@@ -119,11 +111,7 @@ def lanes(key: str, names: list[str], months: list[dt.date]) -> dict[str, Any]:
     x = time_axis(months)
     x["scale"] |= {"domain": [min(months).isoformat(), max(months).isoformat()]}
     y = {"field": "rise", "type": "quantitative", "title": None, "axis": None}
-    tooltip = [
-        {"field": key},
-        {"field": "month", "type": "temporal", "format": "%Y-%m"},
-        {"field": "rise", "type": "quantitative", "format": "+.3f"},
-    ]
+    tooltip = by_month(key, "rise", "+.3f")
     once = {"filter": "datum.is_first"}
     return {
         "transform": [{"filter": {"field": key, "oneOf": names}}],

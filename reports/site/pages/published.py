@@ -12,9 +12,9 @@ from reports.site.answer_findings import (
     printed_rates_finding,
     published_gaps_finding,
 )
-from reports.site.charts import INK, PALETTE, PAPER, SOFT, time_axis, with_room
+from reports.site.charts import INK, PALETTE, PAPER, SOFT, by_month, time_axis, with_room
 from reports.site.context import Site, some
-from reports.site.figure import Column, Figure, Page
+from reports.site.figure import ELSEWHERE, Column, Figure, Page
 from reports.site.findings import span
 from reports.site.pages.source import end_labels, extent_of
 
@@ -67,7 +67,8 @@ def _plane(site: Site) -> Figure:
     ]  # fmt: skip
     title = printed_rates_finding(rows.to_dicts())
     about = "Left: compresses the text of 2023 better. Up: loses more on it than on older text."
-    return Figure("published-plane", title, about, sql, rows, columns, chart)
+    origin = {**ELSEWHERE, "reference": "Li et al. 2024, arXiv 2402.00861, Table 3"}
+    return Figure("published-plane", title, about, sql, rows, columns, chart, measured=origin)
 
 
 def _rates(site: Site) -> Figure:
@@ -78,7 +79,7 @@ def _rates(site: Site) -> Figure:
     )
     title = growth_finding(site.query("published_gaps")[1].to_dicts())
     return Figure("published-rates", title, about, sql, rows, chart=_growth_lines(rows),
-                  measured=measured(site))  # fmt: skip
+                  measured=site.facts_of("published_references"))  # fmt: skip
 
 
 def _growth_lines(rows: pl.DataFrame) -> dict[str, Any]:
@@ -91,11 +92,7 @@ def _growth_lines(rows: pl.DataFrame) -> dict[str, Any]:
     at = {"x": x, "y": y,
           "color": {"condition": {"test": "datum.place", **colour}, "value": SOFT}}  # fmt: skip
     width = {"condition": {"test": "datum.place", "value": 1.8}, "value": 0.8}
-    tooltip = [
-        {"field": "model"},
-        {"field": "month", "type": "temporal", "format": "%Y-%m"},
-        {"field": "rate", "type": "quantitative", "format": ".3f", "title": "% of the text"},
-    ]
+    tooltip = by_month("model", "rate", ".3f", title="% of the text")
     line = {**at, "detail": {"field": "model"}, "strokeWidth": width, "tooltip": tooltip}
     fills: dict[str, dict[str, Any]] = {"stated": {"filled": True}, "inferred": {"fill": PAPER}}
     marks = [
@@ -129,12 +126,15 @@ def _gaps(site: Site) -> Figure:
     ]  # fmt: skip
     title = published_gaps_finding(rows.to_dicts(), before, last)
     about = "Means over months. Published rates have no intervals, so no change is tested."
-    return Figure("published-gaps", title, about, sql, rows, columns, measured=measured(site))
-
-
-def measured(site: Site) -> dict[str, object]:
-    """Return what published rates are from: protocol, half-open window, publications."""
-    return site.query("published_references")[1].row(0, named=True)
+    return Figure(
+        "published-gaps",
+        title,
+        about,
+        sql,
+        rows,
+        columns,
+        measured=site.facts_of("published_references"),
+    )
 
 
 def _tables(site: Site) -> Figure:
@@ -149,4 +149,4 @@ def _tables(site: Site) -> Figure:
     about = "Every printed figure is a row of view published_figures, with all printed digits."
     num, papers = rows["num_figures"].sum(), rows["reference"].n_unique()
     title = f"{num:,} printed figures of {papers} papers are in the database"
-    return Figure("published-tables", title, about, sql, rows, columns)
+    return Figure("published-tables", title, about, sql, rows, columns, measured=ELSEWHERE)

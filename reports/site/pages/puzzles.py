@@ -12,7 +12,7 @@ from reports.site.answer_findings import (
 )
 from reports.site.charts import INK, PALETTE
 from reports.site.context import Site, some
-from reports.site.figure import P_VALUE, Column, Figure, Page
+from reports.site.figure import ELSEWHERE, P_VALUE, Column, Figure, Page
 
 ORDER, NAVIGATION = 4, ("puzzles.html", "Puzzles")
 PATHS = (NAVIGATION[0],)
@@ -21,16 +21,13 @@ MAX_PANELS = 12
 
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page about puzzles."""
-    board = site.readable("puzzles_board")
-    makers = () if board.is_empty() else (_board, _valley, _probes, _tokens)
-    figures = site.make(*makers, _likelihoods, _published)
-    yield Page(
-        "puzzles.html", "Puzzles", "puzzles.html.j2", figures, {"is_empty": board.is_empty()}
-    )
+    makers = (_board, _valley, _probes, _tokens, _likelihoods, _published)
+    figures = site.make(*makers, facts="puzzles_facts")
+    yield Page("puzzles.html", "Puzzles", "puzzles.html.j2", figures)
 
 
 def _board(site: Site) -> Figure:
-    sql, rows = site.query("puzzles_board")
+    sql, rows = some(site.query("puzzles_board"))
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
         Column("score", "score", "+.3f", "score_low", "score_high", "-1 to 1",
@@ -131,6 +128,7 @@ def _published(site: Site) -> Figure:
         *(Column(f"level_{level}", f"level {level}", "+.3f") for level in range(1, 6)),
         Column("critical_level", "critical level"),
     ]
-    about = "Qi et al. 2024, Table 2, as printed. Their scores and ours differ in how they count."
+    about = "As printed. Their scores and ours differ in how they count."
     title = printed_levels_finding(rows.to_dicts())
-    return Figure("puzzles-published", title, about, sql, rows, columns)
+    told = {**ELSEWHERE, "reference": "Qi et al. 2024, arXiv 2410.01769, Table 2"}
+    return Figure("puzzles-published", title, about, sql, rows, columns, measured=told)

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from reports.site.charts import INK, LABEL_SHARE, PALETTE, SOFT, spread, time_axis
+from reports.site.charts import INK, LABEL_SHARE, PALETTE, SOFT, by_month, spread, time_axis
 from reports.site.context import Site, of_name, some
 from reports.site.figure import Column, Figure, Page, slug
 from reports.site.findings import (
@@ -178,11 +178,7 @@ def level_lines(
     is_labelled = {"field": "model", "oneOf": list(labelled)}
     scale = {"domain": list(labelled), "range": list(PALETTE[: len(labelled)])}
     colour = {"field": "model", "type": "nominal", "legend": None, "scale": scale}
-    tooltip = [
-        {"field": "model"},
-        {"field": "month", "type": "temporal", "format": "%Y-%m"},
-        {"field": "bits_per_byte", "type": "quantitative", "format": ".3f"},
-    ]
+    tooltip = by_month("model", "bits_per_byte", ".3f")
     newest = rows.sort("month").group_by("model").last()
     levels = dict(newest.select("model", "bits_per_byte").iter_rows())
     last = {model: levels[model] for model in labelled}

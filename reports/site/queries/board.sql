@@ -1,4 +1,15 @@
 -- The board: one row per model that is compared under the default protocol.
+-- rank_set: ranks that other months, or documents, may give: low–high
+-- size_class: class of parameters
+-- weights: open, or closed (behind an API)
+-- gap_q_value: false discovery rate of adjusted_gap [probability]
+-- ageing_q_value: false discovery rate of growth_per_year [probability]
+-- stated_cutoff: last month of training text that the maker states, or that is inferred [date]
+-- forecast_accuracy: share of questions that were answered rightly, mean over ways of asking
+--   [share]
+-- num_questions: questions, summed over ways of asking [questions]
+-- puzzle_score: best score over ways of asking, on inputs that others wrote [-1 to 1]
+-- interval_basis: what intervals are over: months, or documents of these months
 with forecasts as (
     select
         model,

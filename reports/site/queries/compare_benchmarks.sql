@@ -1,4 +1,7 @@
 -- Correlation of the level over all sources with benchmark scores; p is that of Pearson's.
+-- p_value: of no correlation, by Fisher's transformation [probability]
+-- pearson_low: lower end of the 95 % interval of pearson [correlation]
+-- pearson_high: upper end of the 95 % interval of pearson [correlation]
 select
     against,
     pearson,

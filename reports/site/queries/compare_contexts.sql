@@ -1,4 +1,5 @@
 -- What longer contexts gain and cost: models that were scored under several protocols.
+-- peak_memory_gb: largest memory of the device, 10^9 bytes [GB]
 select
     model,
     source,

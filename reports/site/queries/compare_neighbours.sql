@@ -1,4 +1,6 @@
 -- Each model of the board against the next one.
+-- other: the next model on the board
+-- rank: rank of the first of the two on the board [rank]
 with levels as (
     select
         model,

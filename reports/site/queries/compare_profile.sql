@@ -1,5 +1,6 @@
 -- Level of each model of the board on each source, over the months of the board; the board's level
 -- is the mean of these.
+-- num_months: months in the mean [months]
 select
     model,
     source,

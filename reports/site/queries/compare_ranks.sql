@@ -1,4 +1,6 @@
 -- Mean rank over sources, by model and month.
+-- mean_rank: mean over sources of the rank of the month; 1 is the lowest loss [rank]
+-- num_sources: sources in the mean [sources]
 with ranked as (
     select
         model,

@@ -1,6 +1,14 @@
 -- Runs of months in which cells of a source are alike, and the models to which that applies.
 -- state: there; stale (scored on an older version of the text); held back (no cell, and the newest
 -- crawl failed a check); missing (no cell, and other models have the month).
+-- state: there, missing, stale (on an older version of the text) or held back
+-- first_month: first month of these cells [date]
+-- last_month: last month of these cells [date]
+-- num_months: months of these cells [months]
+-- num_models: models of these cells [models]
+-- num_cells: cells: a month of a source under a model [cells]
+-- models: names of the models
+-- which: names of the models; all if every model
 with held as (
     select unnest(from_json($held, '[{"source": "varchar", "month": "date"}]'), recursive := true)
 ),

@@ -1,4 +1,5 @@
 -- Which losses of each model exist, summed over sources.
+-- num_sources: sources on which the model was scored [sources]
 select
     model,
     count(*) as num_sources,

@@ -1,4 +1,6 @@
 -- Which months exist, and the share of models that were scored on them.
+-- num_models: models that were scored on the month [models]
+-- share: share of all models [share]
 with months as (
     select
         source,

@@ -1,4 +1,7 @@
 -- Models that a view leaves out, by reason. which: the first of them, for a table.
+-- num_models: models that are left out [models]
+-- models: names of the models
+-- which: names of the models; all if every model
 select
     left_out_of,
     reason,

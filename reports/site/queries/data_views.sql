@@ -1,4 +1,8 @@
 -- Public views and tables, with their comments.
+-- name: name of the view or table
+-- kind: view, table or macro
+-- comment: what it has
+-- sql: statement that creates it
 select
     view_name as name,
     'view' as kind,

@@ -1,4 +1,6 @@
 -- Whether recent questions are answered worse than earlier ones: a test, and the paper's rule.
+-- tested_class: class by the test
+-- paper_class: class by the paper's rule
 with tested as (
     select
         model,

@@ -1,4 +1,5 @@
 -- How often each model is right, on all questions and on those from after its cutoff.
+-- p_value: of as many right answers by guessing, after the cutoff [probability]
 select
     model,
     source,

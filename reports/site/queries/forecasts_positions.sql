@@ -1,4 +1,11 @@
 -- The places of the shown list of options that models prefer.
+-- first_bias: probability of the first option less 1 / options [share]
+-- first_bias_low: lower end of the 95 % interval of first_bias [share]
+-- first_bias_high: upper end of the 95 % interval of first_bias [share]
+-- favoured_place: place with the largest excess, from 1 [place]
+-- favoured_bias: its excess over 1 / options [share]
+-- p_value: of no preferred place; over all places [probability]
+-- rotated: yes if each option was equally often in each place
 with places as (
     select
         *,

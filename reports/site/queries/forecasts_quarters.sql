@@ -1,4 +1,10 @@
 -- Share of right answers by the quarter in which questions were opened.
+-- series: model, and source of the questions
+-- day: first day of the quarter in which questions were opened [date]
+-- is_test: True if the quarter's questions were opened after the cutoff
+-- low: lower end of the 95 % interval of accuracy [share]
+-- high: upper end of the 95 % interval of accuracy [share]
+-- expected: share that guessing would get [share]
 with quarters as (
     select
         model,

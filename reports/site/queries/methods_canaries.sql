@@ -1,4 +1,8 @@
 -- Runs of the canary, by device; a relative drift above 1e-6 counts.
+-- num_runs: runs of the canary [runs]
+-- num_drifted: runs whose loss differed from the known one [runs]
+-- first_run: day of the first run [date]
+-- last_run: day of the last run [date]
 select
     device,
     count(*) as num_runs,

@@ -1,4 +1,5 @@
 -- The smallest gap that each source's volume can show.
+-- num_models: models in the median [models]
 select
     source,
     median(detectable_gap) as detectable_gap,

@@ -1,5 +1,17 @@
 -- How often figures were right in simulated worlds (benchmarks/statistics.md). The shares are
 -- recorded with the code, since no snapshot has simulated losses.
+-- figure: view and figure
+-- truth: what is counted
+-- share: share of worlds [share]
+-- share_low: lower end of Wilson's 95 % interval of share [share]
+-- share_high: upper end of Wilson's 95 % interval of share [share]
+-- worst_share: share in the worst kind of world [share]
+-- worst_world: the worst kind of world
+-- num_worlds: simulated worlds [worlds]
+-- num_kinds: kinds of worlds [kinds]
+-- num_known: kinds with a known exception [kinds]
+-- num_outside: kinds whose share is outside its bounds [kinds]
+-- is_high_good: True if a high share is good
 with recorded as (
     select unnest(from_json($shares, '[{
         "world": "varchar", "figure": "varchar", "truth": "varchar", "num_worlds": "bigint",

@@ -1,4 +1,6 @@
 -- What scoring took, by device.
+-- peak_memory_gb: largest memory of the device, 10^9 bytes [GB]
+-- energy_kwh: energy of the device, if it was measured [kWh]
 select
     model,
     device,

@@ -1,5 +1,12 @@
 -- One row per model, source and month: bits per byte less what the month's difficulty explains, and
 -- less the model's level up to its cutoff (over all months if there is none).
+-- rise: bits per byte above the model's level up to its cutoff, less the month's difficulty [bits
+--   per byte]
+-- stated_end: first day after the month that the maker states as cutoff [date]
+-- measured_begin: first day of the interval of the measured cutoff [date]
+-- measured_end: first day after the interval of the measured cutoff [date]
+-- is_after: True if the month is after the stated cutoff
+-- is_first: True in one row of each line, which has its marks
 with adjusted as (
     select
         l.model,

@@ -1,4 +1,5 @@
 -- How often a model answers forecasting questions right, before and after its cutoff.
+-- p_value: of as many right answers by guessing, after the cutoff [probability]
 select
     model,
     source,

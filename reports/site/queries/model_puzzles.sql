@@ -1,5 +1,6 @@
 -- Generalisation by level of complexity; the row without a level is over all levels.
 -- p_value: of a score of 0, by the interval's normal distribution.
+-- p_value: of a score of 0 or less [probability]
 select
     s.model,
     s.protocol,

@@ -1,4 +1,8 @@
 -- One row per model and source: level, gap, ageing, measured cutoff and decay.
+-- gap_q_value: false discovery rate of adjusted_gap [probability]
+-- ageing_q_value: false discovery rate of growth_per_year [probability]
+-- gap_reason: why there is no gap
+-- cutoff_reason: why there is no measured cutoff
 with levels as (
     select
         model,

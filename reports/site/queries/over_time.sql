@@ -1,5 +1,13 @@
 -- One row per model and month: bits per byte less what the month's difficulty explains, and less
 -- the model's level up to its cutoff (over all months if there is none); the mean over sources.
+-- rise: bits per byte above the model's level up to its cutoff, less the month's difficulty [bits
+--   per byte]
+-- stated_end: first day after the month that the maker states as cutoff [date]
+-- measured_begin: first day of the interval of the measured cutoff [date]
+-- measured_end: first day after the interval of the measured cutoff [date]
+-- is_after: True if the month is after the stated cutoff
+-- is_first: True in one row of each line, which has its marks
+-- num_sources: sources in the mean [sources]
 with adjusted as (
     select
         l.model,

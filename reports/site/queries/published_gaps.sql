@@ -1,4 +1,11 @@
 -- Published rates before and in the last year, in percent: means over months, then sources.
+-- stated_cutoff: last month of training text, of the catalogue [date]
+-- rate_before: size of the compressed text; mean over months before the last year [% of the text]
+-- rate_after: size of the compressed text; mean over months of the last year [% of the text]
+-- change: rate_after less rate_before [percentage points]
+-- num_sources: sources in the means [sources]
+-- first_year: first year with rates [year]
+-- last_year: last year with rates [year]
 with ends as (
     select
         year(min(month)) as first_year,

@@ -1,4 +1,8 @@
 -- Li et al. 2024, Table 3: rates of 2023 against their change, by text.
+-- corpus: text that was compressed
+-- rate_2023: size of the compressed text of 2023 [% of the text]
+-- rate_2017_2023: size of the compressed text of all months [% of the text]
+-- change: rate of 2023 less that of 2017 to 2022, as printed [percentage points]
 select
     model,
     row_key as corpus,

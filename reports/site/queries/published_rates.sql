@@ -1,5 +1,11 @@
--- Published monthly rates of texts, in percent; relative: percent above the model's own mean of the
--- first year. Both are means over sources. place: of families with several models.
+-- Published monthly rates of texts, and their growth since the first year.
+-- rate: size of the compressed text; mean over sources [% of the text]
+-- relative: rate above the model's own mean of the first year; mean over sources [%]
+-- num_sources: sources in the mean [sources]
+-- place: place of the family among those with several models; NULL for other models
+-- cutoff_here: stated or inferred, in the month of the model's cutoff
+-- is_newest: True in the model's last month
+-- is_named: True where the chart writes the name
 with rates as (
     select
         model,

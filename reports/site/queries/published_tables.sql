@@ -1,4 +1,7 @@
 -- The printed tables of the papers.
+-- num_figures: printed figures [figures]
+-- num_models: models with a figure [models]
+-- columns: names of its columns
 select
     reference,
     printed_table,

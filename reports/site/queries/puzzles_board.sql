@@ -1,4 +1,9 @@
 -- Scores of each model over all levels and by level, with the level of the largest gap.
+-- level_1: score, -1 to 1, at level 1 of complexity
+-- level_2: score, -1 to 1, at level 2 of complexity
+-- level_3: score, -1 to 1, at level 3 of complexity
+-- level_4: score, -1 to 1, at level 4 of complexity
+-- level_5: score, -1 to 1, at level 5 of complexity
 with scores as (
     select
         model,

@@ -1,4 +1,8 @@
 -- Share of right answers by level, on a model's own inputs and on others.
+-- panel: model, and how it was asked
+-- inputs: its own inputs, or other inputs
+-- accuracy: share of items that were solved [share]
+-- is_critical: True at the level of the largest gap
 with both_inputs as (
     select
         model,

@@ -1,4 +1,8 @@
 -- Probability of right answers on a model's own inputs and on others, mean over puzzles.
+-- id_probability: of a token of the right answer, on the model's own inputs; geometric mean
+--   [probability]
+-- ood_probability: of a token of the right answer, on other inputs; geometric mean [probability]
+-- num_puzzles: puzzles in the means [puzzles]
 with both_splits as (
     select
         model,

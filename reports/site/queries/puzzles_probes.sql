@@ -1,4 +1,5 @@
 -- The level that corresponds to the accuracy of each probe.
+-- probe: puzzle whose algorithms span several levels
 select
     model,
     protocol,

@@ -1,4 +1,9 @@
 -- The paper's scores as printed.
+-- level_1: score as printed at level 1 of complexity
+-- level_2: score as printed at level 2 of complexity
+-- level_3: score as printed at level 3 of complexity
+-- level_4: score as printed at level 4 of complexity
+-- level_5: score as printed at level 5 of complexity
 with printed as (
     select distinct
         published_model as model,

@@ -1,4 +1,12 @@
 -- Tokens that a model writes for an answer, by level, and for right and wrong answers.
+-- level_1: tokens of an answer at level 1 of complexity
+-- level_2: tokens of an answer at level 2 of complexity
+-- level_3: tokens of an answer at level 3 of complexity
+-- level_4: tokens of an answer at level 4 of complexity
+-- level_5: tokens of an answer at level 5 of complexity
+-- mean_right: tokens of right answers, mean [tokens]
+-- mean_wrong: tokens of wrong answers, mean [tokens]
+-- num_puzzles: puzzles in the means [puzzles]
 select
     model,
     protocol,

@@ -1,5 +1,6 @@
 -- How hard each month is for language models, for a compressor and for old models.
 -- p_value: of no difference from the mean over months.
+-- p_value: of a difficulty of 0, the mean over months [probability]
 select
     d.source,
     d.month,

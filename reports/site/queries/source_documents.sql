@@ -1,4 +1,5 @@
 -- What was collected: documents and bytes that any model was scored on, and the text's change.
+-- num_models: models that were scored on the month [models]
 with months as (
     select
         source,

@@ -1,4 +1,7 @@
 -- One row per source with measured months.
+-- first_month: first month with text [date]
+-- last_month: last month with text [date]
+-- num_models: models that were scored on the source [models]
 with months as (
     select
         source,

@@ -98,6 +98,20 @@ def test_pages_are_light_and_say_what_they_are_made_of(root: Path) -> None:
         assert re.search(r"snapshot <code>[0-9a-f]{12}</code>", page), path
 
 
+def test_metadata_says_what_each_column_is(root: Path) -> None:
+    units = {}
+    for figure in json.loads((root / "figures.json").read_text()):
+        told = json.loads((root / "figures" / f"{figure['name']}.metadata.json").read_text())
+        unknown = [each for each in told["columns"] if not each["is"] and "header" not in each]
+        assert not unknown, figure
+        units |= {(figure["name"], each["name"]): each["unit"] for each in told["columns"]}
+        [row, *_] = json.loads((root / "figures" / f"{figure['name']}.json").read_text()) or [{}]
+        assert set(row) <= {each["name"] for each in told["columns"]}
+    assert units["over-time", "rise"] == "bits per byte"  # of a chart without a table
+    assert units["board", "bits_per_byte_low"] == "bits per byte"
+    assert units["data-coverage", "num_months"] == "months"
+
+
 def test_metadata_has_units_and_provenance(root: Path) -> None:
     found = json.loads((root / "figures" / "board.metadata.json").read_text())
     assert found["formulas"]["bits_per_byte"].startswith("unweighted mean over sources of the ")
