@@ -17,7 +17,7 @@ function writeState(name, state) {
   const others = [...all].filter(([, query]) => query.size);
   const mine = state.size ? [[name, state]] : [];
   const text = [...mine, ...others].map(([key, query]) => `${key}?${query}`).join(";");
-  history.replaceState(null, "", "#" + encodeURI(text || name));
+  history.replaceState(null, "", "#" + encodeURI(text || name).replaceAll("%252C", ","));
 }
 
 function element(kind, properties = {}, ...children) {

@@ -110,6 +110,7 @@ def test_a_table_sorts_and_the_address_keeps_it(visit: Open) -> None:
     window.keyboard.press("Enter")
     window.keyboard.press("Enter")
     turned = window.evaluate(names)
+    assert window.url.endswith("#board?sort=bits_per_byte,-1")
     assert turned == first[::-1]
     assert window.locator("[aria-sort=descending]").count() == 1
     again = visit(f"index{window.url.partition('.html')[2]}")
