@@ -40,8 +40,8 @@ def _curves(site: Site, name: str) -> Figure | None:
 
 
 def _published(site: Site, name: str) -> Figure | None:
-    gaps = site.query("published_gaps")[1]
-    return _lanes(site, name, PUBLISHED, PUBLISHED, gaps)
+    some(site.query("published_references"))
+    return _lanes(site, name, PUBLISHED, PUBLISHED, site.query("published_gaps")[1])
 
 
 def _lanes(site: Site, name: str, protocol: str, ending: str, known: pl.DataFrame) -> Figure | None:

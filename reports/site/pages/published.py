@@ -25,7 +25,8 @@ LABEL_SHARE = 0.033  # of the height of the chart, for a label
 
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page of published figures."""
-    figures = site.make(_rates, _gaps, _plane, _tables)
+    has_rates = not site.query("published_references")[1].is_empty()
+    figures = site.make(*(_rates, _gaps) * has_rates, _plane, _tables)
     yield Page("published.html", "Published", "published.html.j2", figures)
 
 
@@ -72,7 +73,7 @@ def _plane(site: Site) -> Figure:
 
 
 def _rates(site: Site) -> Figure:
-    sql, rows = some(site.query("published_rates"))
+    sql, rows = site.query("published_rates")
     about = (
         "In colour: families with several sizes; in grey: other models and compressors. Dot: the "
         "last month of training text, as the makers state it; ring: as inferred from their papers."

@@ -20,10 +20,8 @@ with measured as (
     select
         model,
         3 as place
-    from monthly_loss
-    where
-        protocol = 'published' and bits_per_byte is not null and is_text
-        and model not like 'control:%'
+    from internal.published_rates
+    where is_text and model not like 'control:%'
 ),
 
 names as (

@@ -18,3 +18,4 @@ select
     'facts of the reference' as licence,
     string_agg(format('{} ({})', publication, sources), '; ' order by publication) as reference
 from publications
+having count(*) > 0
