@@ -117,8 +117,7 @@ def _contexts(site: Site) -> Figure:
         Column("num_cells", "months", ",d"),
     ]
     about = "What a longer window gains and costs, on the months that all of these protocols have."
-    title = contexts_finding(rows.to_dicts())
-    return Figure("contexts", title, about, sql, rows, columns)
+    return Figure("contexts", contexts_finding(rows.to_dicts()), about, sql, rows, columns)
 
 
 def _neighbours(site: Site) -> Figure:
@@ -244,5 +243,4 @@ def _benchmarks(site: Site) -> Figure | None:
         Column("num_models", "models", "d"),
     ]
     about = "Correlation of the level with loaded benchmark scores. Few models: read with care."
-    title = benchmarks_finding(rows.to_dicts())
-    return Figure("benchmarks", title, about, sql, rows, columns)
+    return Figure("benchmarks", benchmarks_finding(rows.to_dicts()), about, sql, rows, columns)

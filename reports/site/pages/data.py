@@ -92,8 +92,7 @@ def _cells(site: Site) -> Figure:
         "A cell is a month of a source under a model. Stale: scored on an older version of the "
         "text. Held back: the newest crawl failed a check."
     )
-    title = cells_finding(rows.to_dicts())
-    return Figure("data-cells", title, about, sql, rows, columns)
+    return Figure("data-cells", cells_finding(rows.to_dicts()), about, sql, rows, columns)
 
 
 def _coverage(site: Site) -> Figure:
@@ -123,8 +122,7 @@ def _unmeasured(site: Site) -> Figure:
         Column("num_models", "models", "d"),
         Column("which", "which"),
     ]
-    title = left_out_finding(rows.to_dicts())
-    return Figure("data-left-out", title, "", sql, rows, columns)
+    return Figure("data-left-out", left_out_finding(rows.to_dicts()), "", sql, rows, columns)
 
 
 def _collected(site: Site) -> Figure:

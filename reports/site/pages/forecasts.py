@@ -121,8 +121,7 @@ def _scores(site: Site) -> Figure:
         Column("num_answers", "answers", ",d"),
     ]
     about = "Lower is better. The crowd's forecast is that of the site when the question closed."
-    title = crowd_finding(rows.to_dicts())
-    return Figure("forecasts-scores", title, about, sql, rows, columns)
+    return Figure("forecasts-scores", crowd_finding(rows.to_dicts()), about, sql, rows, columns)
 
 
 def _positions(site: Site) -> Figure:

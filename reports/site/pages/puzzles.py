@@ -43,8 +43,7 @@ def _board(site: Site) -> Figure:
     ]  # fmt: skip
     shown = [c for c in columns if not c.is_optional or rows[c.name].is_not_null().any()]
     about = "Levels are of complexity: from scanning a list (1) to trying all subsets or tours (5)."
-    title = valley_finding(rows.to_dicts())
-    return Figure("puzzles", title, about, sql, rows, shown)
+    return Figure("puzzles", valley_finding(rows.to_dicts()), about, sql, rows, shown)
 
 
 def _valley(site: Site) -> Figure:
@@ -88,8 +87,7 @@ def _probes(site: Site) -> Figure:
         Column("status", "status"),
     ]
     about = "Probes are puzzles whose algorithms span several levels."
-    title = probes_finding(rows.to_dicts())
-    return Figure("puzzles-probes", title, about, sql, rows, columns)
+    return Figure("puzzles-probes", probes_finding(rows.to_dicts()), about, sql, rows, columns)
 
 
 def _tokens(site: Site) -> Figure:

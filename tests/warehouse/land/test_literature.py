@@ -16,13 +16,7 @@ from core.errors import CellConflict, MalformedInput, SchemaMismatch
 from core.settings import Settings
 from warehouse.database.schema import list_views
 from warehouse.database.writer import connected, locked
-from warehouse.land.literature import (
-    SHIPPED,
-    land_published,
-    land_shipped,
-    load_benchmarks,
-    load_ratings,
-)
+from warehouse.land.literature import SHIPPED, land_published, load_benchmarks, load_ratings
 from warehouse.land.losses import open_warehouse
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -439,20 +433,6 @@ def test_shipped_rates_are_those_of_the_authors_file(shared: Path) -> None:
         differences = (ours[name] - 100 * theirs[given["file"]]).abs()
         assert differences.null_count() == theirs[given["file"]].null_count()
         assert differences.max() < 0.5001e-4, name
-
-
-@pytest.mark.long
-def test_the_view_of_gaps_gives_table_3(settings: Settings, ask: Any) -> None:
-    assert [land_shipped(settings).num_changed for _ in range(2)] == [1636, 0]
-    rows = ask("from train_test_gap_at(date '2023-01-01')")
-    assert {(row["protocol"], row["source"]) for row in rows} == {("published", "wikitext")}
-    [gap] = [row for row in rows if row["model"] == "llama-65b"]
-    for figure, printed in (("all", "3.733"), ("after", "4.673"), ("gap", "1.10")):
-        assert agrees(100 * gap[f"bits_per_byte_{figure}"] / 8, printed)
-    told = ask("select distinct reference from internal.published_rates")
-    assert told == ask(
-        "select distinct reference from published_figures where reference like 'Li%'"
-    )
 
 
 PUZZLES = {"two_sum": "O(N^2)", "find_minimum": "O(N)"}
