@@ -75,7 +75,7 @@ def _plane(site: Site) -> Figure:
 def _rates(site: Site) -> Figure:
     sql, rows = site.query("published_rates")
     about = (
-        "In colour: families with several sizes; in grey: other models and compressors. Dot: the "
+        "In colour: families with several sizes; without any, the models that grew most. Dot: the "
         "last month of training text, as the makers state it; ring: as inferred from their papers."
     )
     title = growth_finding(site.query("published_gaps")[1].to_dicts())

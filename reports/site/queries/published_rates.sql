@@ -2,7 +2,7 @@
 -- rate: size of the compressed text; mean over sources [% of the text]
 -- relative: rate above the model's own mean of the first year; mean over sources [%]
 -- num_sources: sources in the mean [sources]
--- place: place of the family among those with several models; NULL for other models
+-- place: of the family among those with several models; without such families, of the model
 -- cutoff_here: stated or inferred, in the month of the model's cutoff
 -- is_newest: True in the model's last month
 -- is_named: True where the chart writes the name
@@ -45,11 +45,22 @@ families as (
     having count(*) > 1
 ),
 
+growths as (
+    select
+        model,
+        row_number() over (order by arg_max(relative, month) desc, model) as place
+    from models_rated
+    group by model
+),
+
 placed as (
     select
         r.*,
         m.family,
-        case when f.place <= 8 then f.place end as place,
+        case
+            when f.place <= 8 then f.place
+            when g.place <= 8 and not exists (select 1 from families) then g.place
+        end as place,
         -- Some models have no rate of every month: the last one up to the cutoff.
         case
             when
@@ -61,6 +72,7 @@ placed as (
         and r.month = max(r.month) filter (where r.relative is not null) over (partition by r.model)
             as is_newest
     from models_rated as r
+    inner join growths as g on r.model = g.model
     left join models as m on r.model = m.model
     left join families as f on m.family = f.family
 )

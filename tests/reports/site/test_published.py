@@ -1,8 +1,10 @@
 """Rates that others have published: a page, pages of their models, and no place on the board."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from core.settings import Settings
@@ -16,6 +18,8 @@ from reports.site.pages import model, overview, published
 from tests.reports.curves import level, losses
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
+
+QUERY = Path(answer_findings.__file__).parent / "queries" / "published_rates.sql"
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +64,23 @@ def test_published_models_have_pages_but_no_rank(site: Site) -> None:
     assert first.fields["published"] == [span]
     assert first.figures[0].rows["model"].unique().to_list() == ["own"]
     assert not site.failures
+
+
+def test_models_without_families_have_colours() -> None:
+    with duckdb.connect() as database:
+        database.execute(
+            "create table models as select 'm' || i as model, null as family, null as cutoff, "
+            "null as cutoff_provenance from range(10) as t(i)"
+        )
+        database.execute(
+            "create table monthly_loss as select model, 's' as source, 'published' as protocol, "
+            "true as is_text, date '2020-01-01' + to_months(k::int) as month, "
+            "1 + 0.01 * k * right(model, 1)::int as compression_rate from models, range(24) as u(k)"
+        )
+        rows = database.sql(QUERY.read_text(encoding="utf-8")).pl()
+    last = rows.filter("is_named").sort("relative", descending=True)
+    assert last["model"].to_list() == [f"m{number}" for number in range(9, -1, -1)]
+    assert last["place"].to_list() == [*range(1, 9), None, None]
 
 
 def test_findings_count_and_claim_no_effect() -> None:
