@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _SCORES = """
     select s.model, s.protocol, s.level, s.score, s.score_low, s.score_high, s.num_puzzles,
-        s.num_expected, s.num_insufficient, c.critical_level, c.status
+        s.num_expected, s.num_insufficient, c.tied_levels, c.status
     from scylla_scores as s
     inner join scylla_critical_complexity as c using (model, protocol, ood_split, rules)
     where s.rules = 'strict' and s.ood_split = 'ood'
@@ -168,6 +168,7 @@ def print_scores(settings: Settings, models: Sequence[str] | None) -> None:
 
 def _line(rows: Sequence[dict[str, Any]]) -> list[str]:
     overall = rows[-1]
+    critical = overall["tied_levels"] if overall["status"] == "found" else ()
     interval = "–"
     if overall["score_low"] is not None:
         interval = f"{overall['score_low']:+.2f} to {overall['score_high']:+.2f}"
@@ -175,7 +176,7 @@ def _line(rows: Sequence[dict[str, Any]]) -> list[str]:
     return [
         *("–" if row["score"] is None else f"{row['score']:+.2f}" for row in rows),
         interval,
-        str(overall["critical_level"] or overall["status"]),
+        ", ".join(map(str, critical)) or overall["status"],
         f"{overall['num_puzzles']} of {overall['num_expected']}"
         + (f"; {lacking}: too few inputs" if lacking else ""),
     ]

@@ -110,9 +110,11 @@ def _with_gap(rows: Sequence[Row]) -> list[Row]:
     return [row for row in tested if row["joint_p_value"] * len(told) <= MAX_Q]
 
 
-def levels_finding(rows: Sequence[Row]) -> str:
+def levels_finding(rows: Sequence[Row], levels_of: Sequence[Row]) -> str:
     """Return at which levels models with a gap have the largest; which level is not tested."""
-    levels = [row["critical_level"] for row in _with_gap(rows) if row["critical_level"]]
+    found = {(row["model"], row["protocol"]) for row in _with_gap(rows)}
+    largest = [row for row in levels_of if row["is_critical"]]
+    levels = [row["level"] for row in largest if (row["model"], row["protocol"]) in found]
     if not levels:
         return "At no level is the gap more than chance"
     which = "level" if len(set(levels)) == 1 else "levels"

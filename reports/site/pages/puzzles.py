@@ -33,8 +33,8 @@ def _board(site: Site) -> Figure:
         Column("score", "score", "+.3f", "score_low", "score_high", "-1 to 1",
                "Right answers on other inputs, less the gap to the model's own inputs."),
         *(Column(f"level_{level}", f"level {level}", "+.2f") for level in range(1, 6)),
-        Column("critical_level", "critical level", "d",
-               about="Level of the largest gap; none if no gap is more than chance."),
+        Column("critical_level", "critical level",
+               about="Level of the largest gap, or levels; none if no gap is more than chance."),
         Column("joint_p_value", "p", P_VALUE),
         Column("num_puzzles", "puzzles", "d"),
         Column("num_expected", "of", "d"),
@@ -74,7 +74,7 @@ def _valley(site: Site) -> Figure:
     about = (
         "Share solved on inputs that the model wrote itself, and on others. Dashed: largest gap."
     )
-    title = levels_finding(site.query("puzzles_board")[1].to_dicts())
+    title = levels_finding(site.query("puzzles_board")[1].to_dicts(), rows.to_dicts())
     return Figure("puzzles-levels", title, about, sql, rows, chart=chart)
 
 

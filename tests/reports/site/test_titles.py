@@ -113,9 +113,10 @@ def _scores(num: int, dice: np.random.Generator, has_effect: bool) -> list[Row]:
 
 def _valleys(num: int, dice: np.random.Generator, has_effect: bool) -> list[Row]:
     return [
-        {"status": "found", "joint_p_value": p, "critical_level": 1 + i % 5}
+        {"status": "found", "joint_p_value": p, "model": f"m{i}", "protocol": "cot",
+         "level": 1 + i % 5, "is_critical": True}
         for i, p in enumerate(_p_values(dice, num, has_effect))
-    ]
+    ]  # fmt: skip
 
 
 def _biases(num: int, dice: np.random.Generator, has_effect: bool) -> list[Row]:
@@ -148,7 +149,9 @@ CASES: dict[str, tuple[Callable[[list[Row]], str], str, World]] = {
         "Generalises", partial(_scores, 40),
     ),
     "gap of puzzles": (answers.valley_finding, "are worse", partial(_valleys, 6)),
-    "level of the gap": (answers.levels_finding, "largest", partial(_valleys, 6)),
+    "level of the gap": (
+        lambda rows: answers.levels_finding(rows, rows), "largest", partial(_valleys, 6)
+    ),
     "bias over time": (answers.bias_finding, "are answered worse", partial(_biases, 6)),
 }  # fmt: skip
 _DENIALS = ("No ", "The raw gap of 0 ")

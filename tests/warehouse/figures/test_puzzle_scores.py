@@ -1,6 +1,7 @@
 import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -19,9 +20,12 @@ from core.cells.puzzles import (
 )
 from core.settings import Settings
 from core.storage.store import Store
+from reports.site.build import write_site
+from tests.reports.site.pages import Page
 from warehouse.database.objects import create_objects
 from warehouse.database.writer import connected
 from warehouse.land.puzzles import land_puzzle_cells
+from warehouse.read.publish import publish
 
 pytestmark = pytest.mark.long
 
@@ -118,6 +122,20 @@ def test_nothing_is_a_score_of_errors_alone(write: Any, ask: Any, store: Store) 
     assert [row["score"] for row in scores] == [None] * 5
     assert [row["ood_accuracy"] for row in scores] == [None] * 5
     assert critical[0]["status"] == "no data"
+
+
+def test_levels_on_a_tie_share_the_certainty(write: Any, ask: Any, settings: Settings) -> None:
+    cells = write("ends", of_levels([(1, 0), (1, 1), (1, 1), (1, 1), (1, 0)]))
+    cells += write("one", [(1, 0)], levels=[3])
+    [rows] = ask(cells, CRITICAL)
+    assert [(r["critical_level"], r["tied_levels"], r["probability"]) for r in rows] == [
+        (1, [1, 5], 0.5), (3, [3], None)
+    ]  # fmt: skip
+    publish(settings)
+    write_site(settings, "puzzles")
+    page = Page(Path(settings.home) / "report" / "puzzles.html")
+    assert "1, 5" in [cell.text for cell in page.cells]
+    assert "Where models have a gap, the largest was measured at levels 1 to 5" in page.titles
 
 
 def test_an_anchor_that_was_added_is_missing_until_it_is_solved(

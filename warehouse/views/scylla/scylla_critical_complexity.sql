@@ -1,21 +1,29 @@
 -- The level of complexity with the largest gap between accuracy in and out of distribution.
 -- Grain: one row per model, protocol, ood_split, rules.
 -- Units: largest_level (1 to 5) has the largest clipped gap, the lowest level on a tie; gap is this
---   gap. critical_level is largest_level if any level's signed gap has a 95 % interval above 0
---   (status found), else NULL. probability: share of bootstrap replicates in which largest_level
---   has the largest gap; levels on a tie have equal parts of a replicate. joint_p_value allows for
+--   gap, and tied_levels are all levels with it. critical_level is largest_level if any level's
+--   signed gap has a 95 % interval above 0 (status found), else NULL. probability: share of
+--   bootstrap replicates in which largest_level has the largest gap; levels on a tie have equal
+--   parts of a replicate. NULL if fewer than two levels have answers. joint_p_value allows for
 --   the number of levels: without true gaps, at least one of five intervals is above 0 in 12 % of
 --   models. missing_levels have no answers; partial_levels lack answers to some puzzle.
 -- Source: Qi et al. 2024; docs/metrics.md (Puzzles).
 create or replace view scylla_critical_complexity as
-with largest as (
+with compared as (
+    select
+        *,
+        -- Rounded, because means of equal shares may differ in the last digit.
+        max(round(gap, 12)) over (partition by model, protocol, ood_split, rules) as largest_gap
+    from scylla_valley
+),
+
+largest as (
     select
         model,
         protocol,
         ood_split,
         rules,
-        -- Rounded, because means of equal shares may differ in the last digit.
-        arg_min(level, (-round(gap, 12), level)) filter (where gap is not null) as largest_level,
+        list(level order by level) filter (where round(gap, 12) = largest_gap) as tied_levels,
         max(gap) as gap,
         count(*) filter (where signed_gap_low > 0) as num_above,
         min(joint_p_value) as joint_p_value,
@@ -23,7 +31,7 @@ with largest as (
         list(level order by level) filter (where num_puzzles = 0) as missing_levels,
         list(level order by level) filter (where num_puzzles between 1 and num_expected - 1)
             as partial_levels
-    from scylla_valley
+    from compared
     group by model, protocol, ood_split, rules
 ),
 
@@ -78,11 +86,11 @@ select
         when largest.num_above = 0 then 'none'
         else 'found'
     end as status,
-    case when largest.num_above > 0 then largest.largest_level end as critical_level,
-    largest.largest_level,
+    case when largest.num_above > 0 then largest.tied_levels[1] end as critical_level,
+    largest.tied_levels[1] as largest_level,
+    coalesce(largest.tied_levels, []) as tied_levels,
     largest.gap,
-    case when largest.largest_level is not null then coalesce(shares.probability, 0) end
-        as probability,
+    case when largest.num_levels > 1 then coalesce(shares.probability, 0) end as probability,
     largest.joint_p_value,
     largest.num_levels,
     coalesce(largest.missing_levels, []) as missing_levels,
@@ -94,4 +102,4 @@ left join shares
         and largest.protocol = shares.protocol
         and largest.ood_split = shares.ood_split
         and largest.rules = shares.rules
-        and largest.largest_level = shares.largest_level;
+        and largest.tied_levels[1] = shares.largest_level;
