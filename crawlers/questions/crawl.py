@@ -56,20 +56,48 @@ def one_line(text: str) -> str:
 
 
 # Words that are added to a question when its outcome is known. Before that, "resolves to YES if".
+_IS = (
+    r"[\"'“‘]?(?:yes|true|false|n/?a|ambiguous|positively|negatively|annulled|no"
+    r"(?=[\"'”’.,;!)\]]|$| \(| (?:after|at|because|by|due|given|in|on|per|see|since|with)\b)"
+    r")\b(?!\.? ?\d)"
+)
 _OUTCOME = re.compile(
-    r"[(\[]\s*(?:closed,? )?resolved\b[^)\]\n]{0,60}[)\]]|^resolved\s?[:–-]"
-    r"|\bquestion (?:was|has been|is now|got) (?:resolved|closed) (?:as|to|with)\b"
-    r"|\b(?:was|has been|has|already) resolved (?:as|to) "
-    r"[\"'“]?(?:yes|no|true|false|(?-i:[A-Z0-9]))"
-    r"|(?<!if )(?<!if this )(?<!if the )\b(?:question|market|this)(?: (?:has|is|was|now|already))?"
-    r" resolved (?:(?:as|to) )?[\"'“]?(?:yes|no|true|false|n/a|positively|negatively)\b"
-    r"|(?:[(\[–—] ?resolves|(?:[:.?—–-] ?|^)resolved) (?:as |to )?[\"'“]?(?-i:YES|NO|N/A)\b"
-    r"[\"'”]?(?=[.!]?\s*(?:[)\]]|$))"
-    r"|^(?:update|edit|resolution|outcome|result|final (?:answer|result))\s?[:–-]\s?"
-    r"(?:resolved )?[\"'“]?(?:yes|no|true|false)\b"
-    r"(?!,? (?:if|when|unless|provided|in case)|\. ?\d)",
+    r"[(\[]\s*(?:closed,? )?resolved\b(?! (?:by|in|through|via|or|with)\b)[^)\]\n]{0,60}[)\]]"
+    r"|(?:^|[|.?!–—-] ?)resolved\s?[:–-]"
+    r"|\bquestion(?: (?:has|is|was|now|already|been|got|closed|and)){0,3}"
+    r" (?:resolved (?:as|to)|closed (?:as|with)) (?!expected)"
+    r"|(?:\b(?:was|has been|has|already) |^|[|.?!] )resolved (?:as|to) "
+    r"[\"'“]?(?!No\. ?\d|\S*['’]s)(?-i:[A-Z0-9])"
+    r"|\b(?:resolved|resolving|going to resolve|settled|determined|paid out)(?: by \w+)?"
+    r"(?: (?:this|it|the)(?: (?:market|question|contract))?)?(?: (?:as|to|at|in favou?r of))?"
+    rf"[\s:–-]+{_IS}"
+    rf"|[(\[–—-] ?resolves (?:as |to )?{_IS}|\bclosed (?:as |(?=[\"“])){_IS}"
+    rf"|\b(?:correct answer|answer to this question|closed[:,] (?:the )?answer) (?:was|is) {_IS}"
+    r"|(?:^|[.;!?)\]|–—-] )(?:(?:final|official|correct) )?(?:update|edit|outcome|result|resolution"
+    r"|answer|settlement|winner|expiration value)(?: proposed)?\s?[:–-]\s?(?:resolved )?"
+    rf"{_IS}"
+    r"(?=[\"'”’]?(?:[.,;!)\]]|$| \(| (?:on|at|per|by|since|because|due)\b))",
     re.IGNORECASE | re.MULTILINE,
 )
+_SUPPOSED = re.compile(
+    r"\b(?:be(?: \w+)?"
+    r"|(?:if|when|whether|unless|once|until|not|never|questions|markets)\b[^.!?;\n]*) \Z",
+    re.IGNORECASE,
+)
+_CONDITION = re.compile(
+    r"[^.!?\n]{0,80}\b(?:if|unless|provided|in case|otherwise|or no)\b", re.IGNORECASE
+)
+_LOOKED_BACK = 80  # characters
+
+
+def _told(text: str) -> str | None:
+    """Return the words of a text that tell a question's outcome, or None."""
+    text = re.sub(r"[*_]", "", text)
+    for found in _OUTCOME.finditer(text):
+        before = text[max(0, found.start() - _LOOKED_BACK) : found.start()]
+        if not _SUPPOSED.search(before) and not _CONDITION.match(text, found.end()):
+            return found[0]
+    return None
 
 
 def _text(text: str | None) -> str | None:
@@ -86,9 +114,9 @@ def _refuse(question: Question) -> tuple[DropReason, str] | None:
         return "too_long", f"title or option of more than {MAX_TITLE_CHARS} characters"
     if max(len(text or "") for text in texts) > MAX_TEXT_CHARS:
         return "too_long", f"a text of more than {MAX_TEXT_CHARS} characters"
-    for place, text in (("title", question.title), ("background", question.background or "")):
-        if told := _OUTCOME.search(text):
-            return "tells_outcome", f"the {place} says {told[0]!r}"
+    for place in ("title", "background", "resolution_criteria"):
+        if told := _told(getattr(question, place) or ""):
+            return "tells_outcome", f"the {place} says {told!r}"
     if question.resolved_at is not None and question.opened_at > question.resolved_at:
         return "parse_error", f"opened {question.opened_at}, after it was resolved"
     return None

@@ -75,7 +75,12 @@ def import_questions(
         "left_out": dict(_reasons(published)),
     }
     unused = {**_reasons(published), **published.passed_over}
-    if counts := ", ".join(f"{num} {why}" for why, num in unused.items() if num):
+    firsts = {
+        each.reason: f" (such as {each.native_id!r:.80}: {each.detail:.80})"
+        for each in reversed(published.others)
+        if isinstance(each, Drop)
+    }
+    if counts := ", ".join(f"{n} {why}{firsts.get(why, '')}" for why, n in unused.items() if n):
         _log.warning("%s: questions that are not imported: %s", path, counts)
     is_there = {month: _is_sealed(store, source, month, each) for month, each in months.items()}
     if not replace and (clash := [month for month, same in is_there.items() if same is False]):

@@ -30,7 +30,7 @@ _CONNECT_TIMEOUT_S = 10.0
 _ANSWER_TIMEOUT_S = 300.0  # some models reason for minutes
 _MAX_BYTES = 4 * 2**20
 _BLOCK = 2**14
-_PASSING = {409, 425, 429}  # temporary errors; all statuses from 500 on are temporary, too
+_PASSING = {409, 425, 429}  # temporary errors; all statuses from 500 on are, too, but for 501
 _NO_WORD = {408, 504, 522, 524}  # statuses of timeouts, after which the model may have answered
 _NO_MONEY = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 _BUSY = {"rate_limit_exceeded", "rate_limit_error"}
@@ -39,11 +39,19 @@ _FILTERED = {"content_filter", "invalid_prompt", "moderation", "moderation_block
 _FLAGGED = re.compile(
     r"\b(?:prompt|input|content|request)\b[^.]{0,20} flagged\b|flagged by moderation", re.IGNORECASE
 )
+# Requests do not have `stream`, so an error about it is about its absence.
+_STREAM = r"(?:\bstream(?:s|ing|ed)?\b|\bSSE\b|event-stream)"
 _ONLY_STREAMS = re.compile(
-    r"only (?:supports? |works? with |in )?stream|stream(?:ing)?\W{1,3}(?:must|has to|should) be"
-    r"|must (?:be|use|set) \W?stream|streaming is required|non-?stream\w* .{0,20}not supported",
+    rf"\b(?:only|must|requires?|please|mandatory)\b[^.]{{0,20}}{_STREAM}"
+    r"|\bnon-?\s?stream[^.]{0,40}(?:\bnot\b|n't|unsupported)"
+    r"|(?:not|n't|for)\b[^.]{0,20}non-?\s?stream"
+    rf"|{_STREAM}\W{{1,3}}\w{{0,8}}\W{{0,2}}"
+    r"(?:only|must|has to|should|true|false|required|mandatory)\b"
+    rf"|{_STREAM}.{{0,30}}(?:input should be true|field required|not support false)",
     re.IGNORECASE,
 )
+_LINES = re.compile(rb"\s*(?:data|event|id|retry)?:")  # the first line of an event stream
+_LINES_TYPES = ("text/event-stream", "application/x-ndjson", "application/jsonl")
 _STREAMED = (
     "{address}: answers in a stream (text/event-stream) only, which tidemark does not read; give "
     "an address with whole answers, or put a proxy such as LiteLLM before it"
@@ -132,9 +140,7 @@ class ApiClient:
             ) from None
         answer = _mapped(_parse(data), self._hide)
         if 200 <= response.status_code < 300:
-            kind = response.headers.get("Content-Type", "").lower()
-            if kind.startswith("text/event-stream") or data.lstrip().startswith(b"data:"):
-                raise Streamed(_STREAMED.format(address=self.address))
+            self._require_whole(response.headers.get("Content-Type", "").lower(), data, answer)
             answer = self._completion(answer, failure)
             return {name: answer[name] for name in _KEPT if name in answer}
         if 300 <= response.status_code < 400:
@@ -145,6 +151,18 @@ class ApiClient:
         raise self._refusal(
             response.status_code, answer, self._said(answer, data), pause_asked_for(response)
         )
+
+    def _require_whole(self, kind: str, data: bytes, answer: Any) -> None:
+        """Raise Streamed for a stream or a piece of one, and ModelLoadError for a web page."""
+        first = answer or _parse(data.split(b"\n", 1)[0])
+        is_piece = isinstance(first, dict) and first.get("object") == "chat.completion.chunk"
+        if kind.startswith(_LINES_TYPES) or _LINES.match(data) or is_piece:
+            raise Streamed(_STREAMED.format(address=self.address))
+        if answer is None and (kind.startswith("text/html") or data.lstrip().startswith(b"<")):
+            raise ModelLoadError(
+                f"{self.address}: answered with a web page; expected location of an API, "
+                f"such as https://…/v1, got {self._said(None, data)!r}"
+            )
 
     def _said(self, answer: Any, data: bytes) -> str:
         """Return an error's message without the API key, at most 300 characters."""
@@ -189,14 +207,16 @@ class ApiClient:
                 f"{where}: the account has no money or quota left ({', '.join(sorted(codes))}); "
                 "top it up and run the same command again"
             )
+        if status not in _PASSING and _ONLY_STREAMS.search(said):
+            return ModelLoadError(f"{_STREAMED.format(address=self.address)} ({said!r})")
         if status in _NO_WORD:
             return Lost(f"answered {status}: {said!r}", pause_s=pause_s)
-        if status in _PASSING or status >= 500:
+        if status in _PASSING or (status >= 500 and status != 501):
             return TryAgain(f"answered {status}: {said!r}", pause_s, is_busy=status == 429)
-        if status == 451 or _is_filtered(fields, codes, said):
-            return Unanswerable("content_filter", f"{where}: {said!r}")
-        if codes & _TOO_LONG or status == 413 or "maximum context length" in said:
-            return Unanswerable("too_long", f"{where}: {said!r}")
+        is_filtered = status == 451 or _is_filtered(fields, codes, said)
+        if is_filtered or codes & _TOO_LONG or status == 413 or "maximum context length" in said:
+            reason = "content_filter" if is_filtered else "too_long"
+            return Unanswerable(reason, f"{where}: {said!r}")
         if status == 401:  # some servers quote part of the API key, so omit the message
             return ModelLoadError(f"{where}: it refuses the key; {self._key_setting}")
         if status == 403:
@@ -208,8 +228,6 @@ class ApiClient:
         return ModelError(f"{where}: {said!r}")
 
     def _bad_request(self, param: object, said: str, where: str) -> Exception:
-        if _ONLY_STREAMS.search(said):
-            return ModelLoadError(f"{_STREAMED.format(address=self.address)} ({said!r})")
         param = _unsupported(param, said)
         return Unsupported(param) if param else Refused(f"{where}: {said!r}")
 

@@ -69,19 +69,23 @@ class Asker:
         self._most_output = 0
         self._num_served = 0
         self._resume_at = 0.0
-        self._has_looked = False
+        self._has_looked = self._has_failed = False
 
     @property
     def is_unsure(self) -> bool:
-        """True if the run has a spending limit and has not received a response yet.
+        """True if requests must be sent one at a time: no response has been received yet.
 
-        Some servers bill more than ``max_tokens``. So parallel requests could exceed the limit.
+        The first response shows whether the server can be used, before others are paid. A failure
+        without cost shows that waiting saves nothing, if the run has no spending limit. With one,
+        parallel requests could exceed it, because some servers bill more than ``max_tokens``.
         """
         if self._budget.is_limited and not self._has_looked:
             self._has_looked = True
             for kept in self._cache.read_some(_SAMPLE):
                 self._learn(kept.asked, usage_of(kept.answer))
-        return self._budget.is_limited and self._num_served == 0
+        if self._num_served > 0:
+            return False
+        return self._budget.is_limited or not (self._has_failed or self._cache.has_any())
 
     def ask(self, body: dict[str, Any], ended: threading.Event) -> Received:
         """Send a request until it is answered; store and return the response.
@@ -103,12 +107,14 @@ class Asker:
             except Unsupported as failure:
                 self._leave_out(failure.param, left_out)
             except Refused as failure:
+                self._has_failed = True
                 raise GivenUp(str(failure)) from None
             except TryAgain as failure:
                 if failure.is_busy and self._num_served != served_before:
                     num_refused, served_before = 0, self._num_served
                 num_refused += 1
                 if num_refused >= _MAX_REFUSED:
+                    self._has_failed = True
                     raise GivenUp(f"not served in {num_refused} tries ({failure})") from None
                 self._pause(failure, num_refused, ended)
             except Streamed as failure:

@@ -28,7 +28,7 @@ from crawlers.questions.contract import (
     list_question_sources,
     load_question_crawler,
 )
-from crawlers.questions.crawl import crawl_questions
+from crawlers.questions.crawl import crawl_questions, tidy
 from crawlers.registry import list_sources
 from crawlers.web import pacing
 from crawlers.web.fetcher import Fetcher
@@ -49,6 +49,32 @@ def question(name: str, month: Month = MARCH, **fields: Any) -> Question:
         "opened_at": month.start - dt.timedelta(days=40), "resolved_at": month.start,
     }  # fmt: skip
     return Question(**{**given, **fields})
+
+
+TOLD = (
+    "EDIT: Resolving YES since it opened.", "I resolved this YES.", "Resolved N/A: ambiguous.",
+    "The question was resolved **Yes** by an admin.", "Resolved positively on 4 May 2022.",
+    "This question resolved as 4.", 'NOTE: The question closed "Yes" on 4 March.',
+    'The correct answer was "No."', "Outcome proposed: Yes. Final outcome: Yes", "Winner: Yes",
+    'The oracle resolved this market to "Yes".', "It was resolved in favor of No.",
+    "Market settled: No", "Will it open? (settled NO)", "Will it open? | Resolved: 42%",
+)  # fmt: skip
+UNTOLD = (
+    'If the market has already resolved to "Yes", later prices do not matter.',
+    "The market settled at 4,200 on Friday.", "The stock market closed with gains.",
+    "The case settled: no damages were paid.", "Update: no further decisions are planned.",
+    "If it has not been resolved as Yes by May, I will resolve No.", "EDIT: Yes votes are counted.",
+    "It was resolved to No. 10's satisfaction.", "Will it end (resolved by treaty)?",
+    "I'm going to resolve this as YES if it opens.", "The committee resolved no issues.",
+)  # fmt: skip
+
+
+def test_texts_tell_an_outcome_in_many_words() -> None:
+    for field in ("title", "background", "resolution_criteria"):
+        for text in (*TOLD, *UNTOLD):
+            fields: Any = {field: text}
+            found = tidy(question("x", **fields))
+            assert isinstance(found, Drop) == (text in TOLD), (field, text, found)
 
 
 class Toy:

@@ -195,7 +195,7 @@ def test_a_body_that_is_whole_is_read_though_more_was_promised(api: Api) -> None
 
 def test_a_gateway_that_knows_repeated_requests_does_not_bill_a_lost_answer_twice(api: Api) -> None:
     api.site.replays = True
-    api.site.mishaps = ["cut_json", "server_error", "cut_json"]
+    api.site.mishaps = ["server_error", "cut_json", "cut_json"]
     asked = questions(6)
     expect_complete(api, asked, ask(api, asked))
 
@@ -384,6 +384,37 @@ def test_what_waiting_does_not_help_ends_the_run(
     with pytest.raises(ModelError, match=says):
         ask(api, questions(9))
     assert len(api.web.requests) == asked
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "body"),
+    [
+        (200, "text/plain", b": OPENROUTER PROCESSING\n\ndata: {}"),
+        (200, "application/x-ndjson", b'{"done": false}\n{"done": true}'),
+        (200, "application/json", b'{"object": "chat.completion.chunk", "choices": []}'),
+        (400, "application/json", b'{"error": {"message": "stream=false is not supported"}}'),
+        (422, "application/json", b'{"detail": [{"loc": ["stream"], "msg": "Field required"}]}'),
+        (501, "text/plain", b"non-streaming mode is not implemented"),
+        (200, "text/html; charset=utf-8", b"<!DOCTYPE html><title>Sign in</title>"),
+    ],
+)  # fmt: skip
+def test_a_server_that_cannot_be_used_is_told_at_the_first_request(
+    api: Api, status: int, kind: str, body: bytes
+) -> None:
+    api.fail("status", status=status, body=body, headers={"Content-Type": kind}, times=99)
+    with pytest.raises(ModelLoadError, match="a web page" if "html" in kind else "in a stream"):
+        ask(api, questions(40))
+    assert (len(api.web.requests), api.settings.api_in_flight) == (1, 8)
+
+
+@pytest.mark.parametrize(
+    ("status", "said"), [(429, "Only 3 streams at a time"), (500, "Non-streaming call timed out")]
+)
+def test_a_passing_error_that_names_streams_is_asked_again(
+    api: Api, status: int, said: str
+) -> None:
+    api.fail("status", status=status, body=json.dumps({"error": {"message": said}}).encode())
+    expect_complete(api, questions(3), ask(api, questions(3)))
 
 
 def test_an_unknown_model_is_named(api: Api) -> None:
