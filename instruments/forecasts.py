@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from models.options.protocols import Answerer, AnswerProtocol, get_answer_protoc
 from warehouse.land.answers import land_answer_cells
 
 API_PROTOCOL = "generate"
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -175,6 +177,10 @@ def _answer(answerer: Answerer, asked: AskedCell, store: Store) -> Done:
             missing.append(answer)
         else:
             answers.append(answer)
+    if answers and all(answer.chosen_index is None for answer in answers):
+        first = answers[0]
+        _log.warning("%s: none of %d responses has an answer, the first: %s (%.80r)", asked,
+                     len(answers), first.reason, first.response)  # fmt: skip
     num_answers = write_answers(store, asked.cell, questions, answers, missing)
     return Done(num_answers, lack=_describe_lack(num_answers, missing))
 

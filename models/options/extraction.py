@@ -31,7 +31,7 @@ from core.responses import answering_part, before_next_question
 from models.options.protocols import LETTERS
 
 _MOST_CHARS = 2_000  # maximum number of characters read at each end of a response
-VERSION = 5  # increase if a change here finds other choices in the same responses
+VERSION = 6  # increase if a change here finds other choices in the same responses
 
 _TAG = re.compile(r"</?[a-zA-Z]\w*>")
 _BOXED = re.compile(r"\\boxed\{\s*(?:\\(?:text|math)[a-z]*\s*\{)*([^{}]*)\}+")
@@ -42,8 +42,8 @@ _MARKUP = re.compile(
 _QUOTES = str.maketrans("“”„‘’", '"""\'\'')
 
 _OTHER_NOUNS = (  # "answer" in other languages
-    "réponse|antwort|respuesta|resposta|risposta|antwoord|svar|odpowiedź|cevap|ответ|đáp án|答案"
-    "|答え|正解|回答|정답|답"
+    "réponse|antwort|respuesta|resposta|risposta|antwoord|svar(?:et)?|odpowiedź|cevap|ответ|đáp án"
+    "|答案|答え|正解|回答|정답|답"
 )
 _NAMED = (
     r"(?:options?|outcomes?|choices?|letters?|ans(?:wers?)?|predictions?|opción|opção|opzione"
@@ -51,8 +51,10 @@ _NAMED = (
 )
 _WHY = r"(?:because|since|given|due|based|which|as the|with|i (?:think|guess|believe|suppose))\b"
 # Nouns for an answer. The stated option follows nearby on the same line.
-_ANSWER = rf"\b(?:{_NAMED}|pick|guess|forecast|response|selection|vote|bet)\b"
-_IS = r"(?:\b(?:is|are|be|was|remains|est|ist|lautet|es|é|è|это)\b(?:\s*:)?|:|=|->|→|\s[—–]\s)"
+_ANSWER = (
+    rf"\b(?:{_NAMED}|pick|guess|forecast|response|selection|vote|bet|decision|conclusion|verdict)\b"
+)
+_IS = r"(?:\b(?:is|are|be|was|remains|est|ist|lautet|es|é|è|är|это)\b(?:\s*:)?|:|=|->|→|\s[—–]\s)"
 _NOT = (
     r"(?:not|never|cannot|neither|nor|hardly|nicht|niet|non|pas|não|не|no(?=\s(?:es|é)))\b"
     r"|\w+n't\b"
@@ -66,6 +68,8 @@ _SAYS = (
     r"|\b(?:it|that)(?:'s|\s(?:is|will\sbe|would\sbe))"
     r"|\bif\s(?:(?:i|we)\s(?:had\sto|must|have\sto)|forced\sto)\s(?:choose|pick|guess|bet|decide|answer)"
     r"(?:\s(?:one|an?\s\w+|between\sthem))?(?:\s?[:,]|\s?->)(?:\sit\swould\sbe)?"
+    r"|\bmy\smoney\s(?:is\s)?on|(?<!was\s)\bleaning(?:\stowards?)?"
+    r"|\b(?:result|chosen|highest\sprobability)\s?:"
     r"|\bje\s(?:choisis|dirais|penche\spour|pense\sque\sc'est)|\bik\skies|\bя\sвыбираю"
     r"|(?<!no\s)\b(?:elijo|escojo|creo\sque\ses)|(?<!nie\s)\bwybieram"
     r"|\bich\s(?:wähle|nehme|tippe\sauf|denke,?|glaube,?|würde\ssagen:?)"
@@ -83,8 +87,9 @@ _BEST = (
     r"(?:it\sis(?=[.!]?(?:\n|\Z))|(?:is|seems|looks|appears|would\sbe)\s(?:to\sbe\s)?"
     r"(?:my\b|the\s(?:answer|one)(?=[.,!\n]|\Z)|the\s(?:most\s(?:likely|probable|plausible)|likeliest|best|correct"
     r"|right)|(?:most|more)\s(?:likely|probable|plausible)|likeliest|likelier|likely|correct|right"
-    r"|best))"
-    r"(?!\s(?:not|wrong|false|incorrect|unlikely|to\s(?:fail|be\s(?:wrong|false))))"
+    r"|best)"
+    r"|has\sthe\s(?:high|great|larg)e(?:r|st)\s(?:probability|chances?|likelihood|odds))"
+    r"(?!\s(?:not|wrong|false|incorrect|unlikely|(?:to|of)\s(?:fail|be(?:ing)?\s(?:wrong|false))))"
 )
 
 
@@ -94,7 +99,7 @@ _STATES = rf"(?:{_CALLED}|{_SAYS})\s*{_SURELY}(?:(?:the|la|die|donc)\s)?(?:{_NAM
 # Words that cancel the statement after them: doubt, a condition, or another rank.
 _OR = r"\b(?:or|ou|oder|или|lub)\b"
 _FILLING = (
-    r"(?:\s(?:that|if|whether|the|my|its|it|this|to|say|correct|right|true|best|most|likely|la|die"
+    r"(?:\s(?:that|if|whether|the|case|my|its|it|this|to|say|correct|right|true|best|most|likely|la|die"
     r"|das|het|de))*"
 )
 _DOUBTED = re.compile(
@@ -119,7 +124,7 @@ _LOOKED_BACK = 80  # characters
 _OUT = r"(?:unlikely|improbable|impossible|(?:ruled|rule|is)\sout)"
 # What makes a letter before it the conclusion, if a line or a sentence ends behind the letter.
 _CONCLUDES = (
-    r"(?:(?:\A|(?<=\n)|(?<=[.!?:]\s))(?:so|hence|thus|therefore|sure|okay|final|must\sbe"
+    r"(?:(?:\A|(?<=\n)|(?<=[.!?:]\s))(?:so|hence|thus|therefore|sure|okay|final|must\sbe|in\sconclusion"
     r"|(?:(?:most|very|almost)\s)?(?:probably|likely|definitely|clearly|certainly))[,:!.]?\s"
     rf"|\b(?:since|as|because|given\sthat)\s(?:(?!{_NOT})[^.\n]){{0,60}}?\b{_OUT},\s"
     rf"|(?<!not\s)(?<!n't\s)\b{_OUT}(?:[.;]\s|[,;]?\s(?:so|hence|thus|therefore),?\s)"
@@ -196,9 +201,8 @@ def _patterns(count: int) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[
     bare = rf"(?-i:(?P<%s>[{upper}])){ends}{rejected}" if upper else r"(?P<%s>(?!))"
     one = "|".join(form % f"l{n}" for n, form in enumerate((bracketed, delimited, bare)))
     before = rf"{_STATES}(?:{one})"
-    starts = (
-        rf"(?:\A|(?<=\n)|(?<=[.,;:!?]\s)|\b(?:that|so|and|think|therefore|hence|thus|{_NAMED})\s)"
-    )
+    joins = rf"(?:that|so|and|but|think|therefore|hence|thus|{_NAMED})"
+    starts = rf"(?:\A|(?<=\n)|(?<=[.,;:!?]\s)|\b{joins}\s)"
     likely = rf"{starts}(?:{_NAMED}\s)?\(?(?-i:(?P<l3>[{letters}]))\)?[.,]?\s{_BEST}"
     alone_before = rf"(?<!\n[{letters}]\n)(?<!\A[{letters}]\n)"  # a list of letters is no answer
     last = (
@@ -289,17 +293,24 @@ def _equal(text: str, shown: Sequence[str]) -> int | None:
 
 
 def _stated_text(text: str, shown: Sequence[str]) -> int | None:
-    ends = rf"(?=\s*(?:[.;:!)\"'](?!\w)|\n|\Z)|,?\s{_WHY})"
+    # "Yes: 0.3" and "Yes - 30 %" are shares.
+    ends = rf"(?=\s*(?:[.;!)\"'](?!\w)|:(?!\w|\s*\d)|\n|\Z)|,?\s{_WHY}|\s[-–—]\s(?!\d))"
     # Try the longest option first, because its text may begin with another option's text.
     order = sorted(range(len(shown)), key=lambda index: -len(shown[index]))
     clear = [index for index in order if shown[index] and shown.count(shown[index]) == 1]
     # "1. It rains" is an item of a list.
-    forms = [re.escape(shown[n]) + r"(?![.)]\s\w)" * shown[n].isdecimal() for n in clear]
+    forms = [
+        re.escape(shown[n])
+        + r"(?![.)]\s\w)" * shown[n].isdecimal()
+        + rf"(?:\s\({LETTERS[n].casefold()}\))?"
+        for n in clear
+    ]
     texts = "|".join(f"(?P<o{index}>{form})" for index, form in zip(clear, forms, strict=True))
     if not texts:
         return None
     sentence = r"(?P<sentence>(?<!\b\w[.]\s)(?<=[.!]\s))"
-    begins = rf"(?:(?P<stated>{_STATES})|\A[\"']?|(?<=\n)|{sentence})"
+    surely = r"(?:(?:(?:most|very|almost)\s)?(?:probably|likely|definitely|certainly)[,:]?\s)?"
+    begins = rf"(?:(?P<stated>{_STATES})|(?:\A[\"']?|(?<=\n)|{sentence}){surely})"
     said = _folded(text)
     every = re.compile(rf"{begins}(?:{texts}){ends}", re.IGNORECASE).finditer(said)
     found = [match for match in every if _is_meant(said, match, match.start())]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import string
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ Mode = Literal["letter", "text", "generate"]
 Normalisation = Literal["none", "token", "byte", "unconditional"]
 
 
-ROTATION_SEED = 0  # a change makes other prompts, so that models are asked again
+ROTATION_SEED = 0  # the usual one; another seed is another protocol
 LETTERS = string.ascii_uppercase
 
 
@@ -39,18 +40,20 @@ class AnswerProtocol:
     Attributes:
         mode: ``letter`` or ``text`` reads the probability of each option's letter or text after the
             prompt. ``generate`` searches a generated response for a letter; the options are
-            rotated by ROTATION_SEED.
+            rotated by ``seed``.
         normalisation: change of an option's log-probability before the softmax: none, divided by
             tokens or UTF-8 bytes, or minus the log-probability after a prompt without question.
         is_rotated: True if each rotation of the options is asked and probabilities are averaged.
             The average cancels a model's preference for a position.
         is_chat: True if the prompt is put into the model's chat template.
+        seed: seed of the rotation in mode ``generate``; a part of the name unless it is the usual.
     """
 
     mode: Mode
     normalisation: Normalisation = "none"
     is_rotated: bool = False
     is_chat: bool = False
+    seed: int = ROTATION_SEED
 
     @property
     def name(self) -> str:
@@ -60,6 +63,7 @@ class AnswerProtocol:
             "" if self.normalisation == "none" else self.normalisation,
             "rotated" if self.is_rotated else "",
             "chat" if self.is_chat else "",
+            "" if self.seed == ROTATION_SEED else f"seed-{self.seed}",
         ]
         return "-".join(filter(None, parts))
 
@@ -73,7 +77,7 @@ class AnswerProtocol:
         """Hash (eight hex digits) of the protocol's name and template."""
         definition = json.dumps([self.name, self.prompt])
         if self.mode == "generate":
-            definition = json.dumps([self.name, self.prompt, "rotated", ROTATION_SEED])
+            definition = json.dumps([self.name, self.prompt, "rotated", self.seed])
         return hashlib.sha256(definition.encode()).hexdigest()[:8]
 
 
@@ -90,7 +94,12 @@ def list_answer_protocols() -> list[AnswerProtocol]:
 
 
 def get_answer_protocol(name: str) -> AnswerProtocol:
-    """Return the protocol of a name; raise UnknownName, with a suggestion, if there is none."""
+    """Return the protocol of a name; raise UnknownName, with a suggestion, if there is none.
+
+    ``generate-seed-N`` rotates the options by another seed.
+    """
+    if seeded := re.fullmatch(r"generate-seed-(\d{1,9})", name, re.ASCII):
+        return AnswerProtocol("generate", seed=int(seeded[1]))
     known = {protocol.name: protocol for protocol in list_answer_protocols()}
     if name not in known:
         raise UnknownName("answer protocol", name, list(known))
@@ -117,7 +126,7 @@ class Prompt:
 def prompts_of(question: Question, protocol: AnswerProtocol) -> list[Prompt]:
     """Return the question's prompts: one, or one for each rotation of the options.
 
-    In mode ``generate``, ROTATION_SEED and the title give the rotation. So a model's preference for
+    In mode ``generate``, the seed and the title give the rotation. So a model's preference for
     a position favours no option over many questions.
 
     The list is empty if the mode needs letters and there are more options than letters.
@@ -127,7 +136,7 @@ def prompts_of(question: Question, protocol: AnswerProtocol) -> list[Prompt]:
         return []
     starts = range(count) if protocol.is_rotated else range(1)
     if protocol.mode == "generate":
-        start = _rotation(question, count)
+        start = _rotation(question, protocol.seed, count)
         starts = range(start, start + 1)
     return [
         _prompt(question, protocol, tuple((start + place) % count for place in range(count)))
@@ -135,8 +144,8 @@ def prompts_of(question: Question, protocol: AnswerProtocol) -> list[Prompt]:
     ]
 
 
-def _rotation(question: Question, count: int) -> int:
-    name = f"{ROTATION_SEED} {question.title}"  # a question published twice is asked once
+def _rotation(question: Question, seed: int, count: int) -> int:
+    name = f"{seed} {question.title}"  # a question published twice is asked once
     return int.from_bytes(hashlib.sha256(name.encode(errors="replace")).digest()[:8], "big") % count
 
 

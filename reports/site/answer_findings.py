@@ -22,8 +22,14 @@ def _sure(rows: Sequence[Row], p_value: str, most: float = MAX_Q) -> list[Row]:
     return [row for row in tested if row[p_value] * len(tested) <= most]
 
 
+def _with_answers(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if row["num_unparsed"] < row["num_questions"]]
+
+
 def forecast_finding(rows: Sequence[Row]) -> str:
     """Return where a model forecasts better than by guessing."""
+    if not _with_answers(rows):
+        return "No answers to forecasting questions could be read"
     better = [row["source"] for row in _sure(rows, "p_value")]
     if not better:
         return "Forecasts no better than guessing, as far as these questions tell"
@@ -33,9 +39,9 @@ def forecast_finding(rows: Sequence[Row]) -> str:
 def board_of_forecasts_finding(rows: Sequence[Row]) -> str:
     """Return how many models are better than guessing on questions from after their cutoff."""
     better = {row["model"] for row in _sure(rows, "p_value")}
-    models = {row["model"] for row in rows if row["p_value"] is not None}
+    models = {row["model"] for row in _with_answers(rows) if row["p_value"] is not None}
     if not models:
-        return "No question is from after a model's cutoff yet"
+        return "No model has answered a question from after its cutoff yet"
     if not better:
         return "No model forecasts better than guessing, as far as these questions tell"
     return f"{len(better)} of {len(models)} models forecast better than guessing"
@@ -52,6 +58,8 @@ def bias_finding(rows: Sequence[Row]) -> str:
     worse = [r["model"] for r in _sure(rows, "p_adjusted") if r["tested_class"] == "Nostalgia"]
     if worse:
         return f"Recent questions are answered worse by {listed(dict.fromkeys(worse))}"
+    if all(row["p_adjusted"] is None for row in rows):
+        return "No model has answers that could tell a bias over time"
     return "No model answers recent questions worse by more than chance"
 
 

@@ -19,6 +19,9 @@ NOTHING = "–"  # shown instead of NULL
 P_VALUE = "p"  # form of p-values
 # ``measured`` of figures that are not of losses measured here.
 ELSEWHERE = dict.fromkeys(("protocol", "window", "num_documents", "measured_at"))
+_APART = "so the figure is not in their middle."
+WILSON = f"Intervals: 95 %, Wilson's. They reach further towards 50 % than away from it, {_APART}"
+CLIPPED = f"By chance, gaps come out too large. Intervals of 95 % allow for it, {_APART}"
 
 
 @dataclass(frozen=True)

@@ -242,5 +242,5 @@ def _benchmarks(site: Site) -> Figure | None:
         Column("spearman", "Spearman", "+.2f"),
         Column("num_models", "models", "d"),
     ]
-    about = "Correlation of the level with loaded benchmark scores. Few models: read with care."
+    about = "Correlation with loaded benchmark scores. Its interval reaches further towards 0."
     return Figure("benchmarks", benchmarks_finding(rows.to_dicts()), about, sql, rows, columns)

@@ -13,7 +13,7 @@ from reports.site.answer_findings import (
 )
 from reports.site.charts import PALETTE, SOFT
 from reports.site.context import Site, some
-from reports.site.figure import P_VALUE, Column, Figure, Page
+from reports.site.figure import P_VALUE, WILSON, Column, Figure, Page
 
 ORDER, NAVIGATION = 3, ("forecasts.html", "Forecasting")
 PATHS = (NAVIGATION[0],)
@@ -41,12 +41,12 @@ def _board(site: Site) -> Figure:
         Column("num_test_questions", "questions after the cutoff", ",d"),
         Column("accuracy", "right, all", ".1f", "accuracy_low", "accuracy_high", "%", factor=100),
         Column("num_questions", "all questions", ",d"),
-        Column("num_unparsed", "no answer read", ",d", is_optional=True),
+        Column("num_unparsed", "no answer read", ",d", is_optional=not rows["num_unparsed"].sum()),
         Column("protocol", "asked as", is_optional=True),
     ]  # fmt: skip
     about = (
-        "A question tests a model if it was opened after its cutoff. Intervals: 95 %, Wilson's. "
-        "They reach further towards 50 % than away from it, so the figure is not in their middle."
+        "A question tests a model if it was opened after its cutoff. A response without an answer "
+        f"counts as wrong. {WILSON}"
     )
     title = board_of_forecasts_finding(rows.to_dicts())
     return Figure("forecasts", title, about, sql, rows, columns)
@@ -140,7 +140,8 @@ def _positions(site: Site) -> Figure:
     ]  # fmt: skip
     about = (
         "How much more probability the option in a place of the list gets than by chance. Where "
-        "options are not rotated, this is also of what the options say."
+        "options are not rotated, this is also of what the options say. Intervals for generate "
+        "are Wilson's: they reach further towards 50 %, so the figure is not in their middle."
     )
     title = positions_finding(rows.to_dicts())
     return Figure("forecasts-positions", title, about, sql, rows, columns)

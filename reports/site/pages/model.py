@@ -8,7 +8,7 @@ import polars as pl
 
 from reports.site.answer_findings import forecast_finding, puzzle_finding
 from reports.site.context import Site, is_control, of_name, some
-from reports.site.figure import P_VALUE, Column, Figure, Page, slug
+from reports.site.figure import CLIPPED, P_VALUE, WILSON, Column, Figure, Page, slug
 from reports.site.findings import (
     contamination_finding,
     costs_finding,
@@ -129,12 +129,13 @@ def _forecasts(site: Site, name: str) -> Figure:
         Column("accuracy", "right", ".1f", "accuracy_low", "accuracy_high", "%", factor=100),
         Column("expected_accuracy", "by guessing", ".1f", unit="%", factor=100),
         Column("num_questions", "questions", "d"),
+        Column("num_unparsed", "no answer read", "d", is_optional=not rows["num_unparsed"].sum()),
         Column("test_accuracy", "right, after the cutoff", ".1f", "test_accuracy_low",
                "test_accuracy_high", "%", factor=100),
         Column("num_test_questions", "questions after the cutoff", "d"),
         Column("protocol", "asked as"),
     ]  # fmt: skip
-    about = "Questions about events, asked without looking anything up."
+    about = f"Questions about events, asked without looking anything up. {WILSON}"
     title = forecast_finding(rows.to_dicts())
     return Figure(f"model-{slug(name)}-forecasts", title, about, sql, rows, columns,
                   measured=site.facts_of("forecasts_facts"))  # fmt: skip
@@ -151,7 +152,7 @@ def _puzzles(site: Site, name: str) -> Figure:
         Column("num_expected", "of", "d"),
         Column("protocol", "asked as"),
     ]
-    about = "Puzzles on inputs that the model wrote itself, and on others of the same shape."
+    about = f"Puzzles on inputs that the model wrote, and on others of the same shape. {CLIPPED}"
     num_models = site.query("model_puzzles")[1].drop_nulls("p_value")["model"].n_unique()
     title = puzzle_finding(rows.to_dicts(), num_models)
     return Figure(f"model-{slug(name)}-puzzles", title, about, sql, rows, columns,

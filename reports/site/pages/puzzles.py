@@ -12,7 +12,7 @@ from reports.site.answer_findings import (
 )
 from reports.site.charts import INK, PALETTE
 from reports.site.context import Site, some
-from reports.site.figure import ELSEWHERE, P_VALUE, Column, Figure, Page
+from reports.site.figure import CLIPPED, ELSEWHERE, P_VALUE, Column, Figure, Page
 
 ORDER, NAVIGATION = 4, ("puzzles.html", "Puzzles")
 PATHS = (NAVIGATION[0],)
@@ -42,8 +42,9 @@ def _board(site: Site) -> Figure:
         Column("protocol", "asked as", is_optional=True),
     ]  # fmt: skip
     shown = [c for c in columns if not c.is_optional or rows[c.name].is_not_null().any()]
-    about = "Levels are of complexity: from scanning a list (1) to trying all subsets or tours (5)."
-    return Figure("puzzles", valley_finding(rows.to_dicts()), about, sql, rows, shown)
+    about = f"Levels of complexity: from scanning a list (1) to trying all subsets (5). {CLIPPED}"
+    title = valley_finding(rows.to_dicts())
+    return Figure("puzzles", title, about, sql, rows, shown)
 
 
 def _valley(site: Site) -> Figure:

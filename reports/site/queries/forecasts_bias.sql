@@ -17,7 +17,7 @@ select
     t.source,
     t.protocol,
     b.tested_class,
-    b.p_adjusted,
+    case when b.tested_class <> 'No answers' then b.p_adjusted end as p_adjusted,
     t.tbi_x1000,
     t.tbi_x1000_low,
     t.tbi_x1000_high,

@@ -9,9 +9,14 @@
 with places as (
     select
         *,
-        -- Of Student's t: the half width is t_975 standard errors.
         difference_p_value(
-            bias, (bias_high - bias_low) / 2 / t_975(num_answers - 1), num_answers - 1
+            bias,
+            -- The half width is t_975 standard errors; Wilson's, of written answers, 1.96.
+            (bias_high - bias_low) / 2
+            / case
+                when starts_with(protocol, 'generate') then 1.96 else t_975(num_answers - 1)
+            end,
+            num_answers - 1
         ) as p_value
     from forecast_position_bias
 )

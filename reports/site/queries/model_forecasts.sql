@@ -5,6 +5,7 @@ select
     source,
     protocol,
     num_questions,
+    num_unparsed,
     accuracy,
     accuracy_low,
     accuracy_high,

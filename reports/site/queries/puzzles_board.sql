@@ -26,8 +26,7 @@ with scores as (
 select
     s.*,
     m.parameters,
-    case when c.critical_level is not null then array_to_string(c.tied_levels, ', ') end
-        as critical_level,
+    case when c.status = 'found' then array_to_string(c.tied_levels, ', ') end as critical_level,
     c.status,
     c.joint_p_value
 from scores as s

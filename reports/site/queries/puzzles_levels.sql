@@ -33,7 +33,7 @@ select
             then b.model
         else b.model || ', ' || b.protocol
     end as panel,
-    c.status is not distinct from 'found' and list_contains(c.tied_levels, b.level) as is_critical
+    coalesce(c.status = 'found' and list_contains(c.tied_levels, b.level), false) as is_critical
 from both_inputs as b
 left join scylla_critical_complexity as c
     on b.model = c.model and b.protocol = c.protocol and c.rules = 'strict' and c.ood_split = 'ood'

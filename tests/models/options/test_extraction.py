@@ -59,6 +59,10 @@ def chosen(response: str, options: tuple[str, ...] = OPTIONS) -> str | None:
             "B\n\n**Question 2:** Will it rain?\n**Answer:** A", "B\r\n\r\n## Question\r\nX?\r\nA",
             "B<|start_header_id|>user<|end_header_id|>\n\nA", "B<｜User｜>The answer is A",
             "Question: Will it pass?\nAnswer: B", "B\nAssistant: The answer is A",
+            "Final decision: B", "Conclusion: B", "In conclusion, B.", "My verdict is B.",
+            "Highest probability: B", "B has the highest probability.", "Chosen: B", "Leaning B",
+            "My money is on B.", "It is hard to say, but B is more likely.", "Svaret är B",
+            "Likely no.", "Most likely: No", "No – the polls are clear.", "Answer: No (B)",
             "Here is my analysis:\n\n**Question:** Will it pass?\n\n**Answer:** B",
         ]),
         (OPTIONS, "C", [
@@ -111,6 +115,9 @@ def chosen(response: str, options: tuple[str, ...] = OPTIONS) -> str | None:
             "I don't think it is B.", "It is unlikely that the answer is B",
             "The answer is unlikely to be B", "Whether the answer is A is hard to say.",
             "I do not think it's No.", "It's no surprise.", "Yes. No.", "Yes\nNo", "A. Yes B. No",
+            "Yes: 0.3, No: 0.7", "Yes - 30 %, No - 70 %", "Not leaning B", "Probably not",
+            "B has not the highest probability", "The conclusion is not B.", "My money isn't on B.",
+            "B has the highest probability of failing.", "No (A)", "I was leaning B",
         ]),
         (YES_NO, "B", [
             "B (70%)", "There is no doubt that the answer is B",

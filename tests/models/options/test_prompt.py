@@ -75,3 +75,7 @@ def test_options_of_written_answers_are_rotated_evenly_and_alike_each_time() -> 
     counts = Counter(orders)
     assert set(counts) == {(0, 1, 2), (1, 2, 0), (2, 0, 1)}
     assert min(counts.values()) > 80
+    other = get_answer_protocol("generate-seed-7")
+    assert other.name == "generate-seed-7" and other.digest != protocol.digest
+    assert get_answer_protocol("generate-seed-0") == protocol
+    assert [prompts_of(each, other)[0].order for each in asked] != orders

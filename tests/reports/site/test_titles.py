@@ -235,6 +235,13 @@ def test_guessing_is_seldom_called_forecasting(
     assert wrong(0.5, 400, 0.7) == NUM_WORLDS
 
 
+def test_a_model_that_refuses_all_has_no_verdict() -> None:
+    silent = {"model": "m", "source": "s", "num_questions": 9, "num_unparsed": 9, "p_value": 1.0,
+              "p_adjusted": None, "tested_class": "No answers"}  # fmt: skip
+    finders = (answers.forecast_finding, answers.board_of_forecasts_finding, answers.bias_finding)
+    assert not [find([silent]) for find in finders if "answer" not in find([silent])]
+
+
 def _answers(database: duckdb.DuckDBPyConnection, excess: float, num: int = 30) -> None:
     """Plant answers of four models with four options each; the first place gets ``excess``."""
     dice = np.random.default_rng(0)

@@ -5,6 +5,7 @@
 --   several periods was selected. A period with fewer questions than a quarter of the median cannot
 --   be the peak. On a tie, the latest period counts. months_to_cutoff: from the first month of the
 --   peak to the cutoff month (of release if the cutoff is unknown); negative if the peak is later.
+--   Models without an answer have no row.
 -- Source: Zhu et al. 2024, section 4.2 (3 months), Tables 8 and 15 (6); docs/metrics.md
 --   (Forecasts).
 create or replace macro forecast_peak_at(num_months) as table
@@ -17,7 +18,8 @@ create or replace macro forecast_peak_at(num_months) as table
             any_value(coalesce(cutoff, cast(date_trunc('month', released) as date)))
                 as cutoff_month,
             count(*) as num_questions,
-            count(*) filter (where is_correct) as num_correct
+            count(*) filter (where is_correct) as num_correct,
+            bool_or(is_parsed) as has_parsed
         from internal.judged_answers
         group by model, source, protocol, peak
     ),
@@ -26,7 +28,8 @@ create or replace macro forecast_peak_at(num_months) as table
         select
             *,
             count(*) over (partition by model, source, protocol) as num_periods,
-            median(num_questions) over (partition by model, source, protocol) as usual
+            median(num_questions) over (partition by model, source, protocol) as usual,
+            bool_or(has_parsed) over (partition by model, source, protocol) as has_answers
         from periods
     )
 
@@ -43,7 +46,7 @@ create or replace macro forecast_peak_at(num_months) as table
         cutoff_month,
         datediff('month', peak, cutoff_month) as months_to_cutoff
     from sized
-    where num_questions >= usual / 4
+    where num_questions >= usual / 4 and has_answers
     qualify
         row_number() over (
             partition by model, source, protocol

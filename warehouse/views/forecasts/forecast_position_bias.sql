@@ -2,7 +2,8 @@
 -- Grain: one row per model, source, protocol, place. Imported answers have no places.
 -- Units: place counts from 1. share is the mean probability of the option in this place; the share
 --   of choices if answers are written. expected_share is the mean of 1 / options. bias is their
---   difference; bias_low, bias_high: 95 % interval by Student's t, NULL below two answers.
+--   difference; bias_low, bias_high: 95 % interval by Student's t, NULL below two answers. For
+--   written answers it is Wilson's interval of share, less expected_share.
 --   is_balanced: options are rotated, so that every option is equally often in each place, and a
 --   bias is of the place alone. Else it is also of what the options say.
 -- Source: docs/metrics.md (Forecasts).
@@ -28,9 +29,12 @@ compared as (
         avg(probability - expected) as bias,
         t_975(greatest(1, count(*) - 1)) * stddev_samp(probability - expected) / sqrt(count(*))
             as half_width,
+        wilson_low(sum(probability), count(*)) as written_low,
+        wilson_high(sum(probability), count(*)) as written_high,
         avg(probability) as share,
         avg(expected) as expected_share,
-        count(*) as num_answers
+        count(*) as num_answers,
+        starts_with(protocol, 'generate') as is_written
     from placed
     group by model, source, protocol, place
 )
@@ -41,10 +45,10 @@ select
     protocol,
     place,
     bias,
-    bias - half_width as bias_low,
-    bias + half_width as bias_high,
+    case when is_written then written_low - expected_share else bias - half_width end as bias_low,
+    case when is_written then written_high - expected_share else bias + half_width end as bias_high,
     share,
     expected_share,
     num_answers,
-    protocol = 'generate' or regexp_matches(protocol, '-rotated(-|$)') as is_balanced
+    is_written or regexp_matches(protocol, '-rotated(-|$)') as is_balanced
 from compared;

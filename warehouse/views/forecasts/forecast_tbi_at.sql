@@ -6,7 +6,8 @@
 --   line's value on 2015-01-01. *_low, *_high and p_value: Student's t of ordinary least squares,
 --   because a guesser's scores vary equally in small and large bins; NULL below three bins.
 --   bias_class (the paper's rule): Balanced from -1 to 1, Nostalgia below, Neophilia above. The
---   rule ignores chance; forecast_bias_test does not. No answers: none of a model's texts has one.
+--   rule ignores chance; forecast_bias_test does not. No answers: none of a model's texts has one;
+--   then all figures are NULL.
 -- Source: Zhu et al. 2024, section 4.2 and Table 7; docs/metrics.md (Forecasts).
 create or replace macro forecast_tbi_at(variance) as table
     with fitted as (
@@ -17,8 +18,8 @@ create or replace macro forecast_tbi_at(variance) as table
             count(adjusted_score) as num_bins,
             cast(sum(num_questions) filter (where adjusted_score is not null) as bigint)
                 as num_questions,
-            regr_slope(adjusted_score, bin) as slope,
-            regr_intercept(adjusted_score, bin) as intercept,
+            case when bool_or(has_parsed) then regr_slope(adjusted_score, bin) end as slope,
+            case when bool_or(has_parsed) then regr_intercept(adjusted_score, bin) end as intercept,
             regr_avgx(adjusted_score, bin) as mean_bin,
             regr_sxx(adjusted_score, bin) as sxx,
             greatest(
