@@ -74,28 +74,25 @@ _OUTCOME = re.compile(
     rf"|[(\[–—-] ?resolves (?:as |to )?{_IS}|\bclosed (?:as |(?=[\"“])){_IS}"
     rf"|\b(?:correct answer|answer to this question|closed[:,] (?:the )?answer) (?:was|is) {_IS}"
     r"|(?:^|[.;!?)\]|–—-] )(?:(?:final|official|correct) )?(?:update|edit|outcome|result|resolution"
-    r"|answer|settlement|winner|expiration value)(?: proposed)?\s?[:–-]\s?(?:resolved )?"
-    rf"{_IS}"
+    rf"|answer|settlement|winner|expiration value)(?: proposed)?\s?[:–-]\s?(?:resolved )?{_IS}"
     r"(?=[\"'”’]?(?:[.,;!)\]]|$| \(| (?:on|at|per|by|since|because|due)\b))",
     re.IGNORECASE | re.MULTILINE,
 )
 _SUPPOSED = re.compile(
-    r"\b(?:be(?: \w+)?"
-    r"|(?:if|when|whether|unless|once|until|not|never|questions|markets)\b[^.!?;\n]*) \Z",
-    re.IGNORECASE,
+    r"(?i)\b(?:be(?: \w+)?"
+    r"|(?:if|when|whether|unless|once|until|not|never|questions|markets)\b[^.!?;\n]*) \Z"
 )
-_CONDITION = re.compile(
-    r"[^.!?\n]{0,80}\b(?:if|unless|provided|in case|otherwise|or no)\b", re.IGNORECASE
-)
-_LOOKED_BACK = 80  # characters
+_CONDITION = re.compile(r"(?i)[^.!?\n]{0,80}\b(?:if|unless|provided|in case|otherwise|or no)\b")
 
 
 def _told(text: str) -> str | None:
     """Return the words of a text that tell a question's outcome, or None."""
     text = re.sub(r"[*_]", "", text)
     for found in _OUTCOME.finditer(text):
-        before = text[max(0, found.start() - _LOOKED_BACK) : found.start()]
-        if not _SUPPOSED.search(before) and not _CONDITION.match(text, found.end()):
+        start = found.start()  # a sentence before it is at most 80 characters long
+        if not _SUPPOSED.search(text, max(0, start - 80), start) and not _CONDITION.match(
+            text, found.end()
+        ):
             return found[0]
     return None
 

@@ -75,7 +75,7 @@ def import_questions(
         "left_out": dict(_reasons(published)),
     }
     unused = {**_reasons(published), **published.passed_over}
-    firsts = {
+    firsts: dict[str, str] = {
         each.reason: f" (such as {each.native_id!r:.80}: {each.detail:.80})"
         for each in reversed(published.others)
         if isinstance(each, Drop)

@@ -88,7 +88,7 @@ _BEST = (
     r"(?:my\b|the\s(?:answer|one)(?=[.,!\n]|\Z)|the\s(?:most\s(?:likely|probable|plausible)|likeliest|best|correct"
     r"|right)|(?:most|more)\s(?:likely|probable|plausible)|likeliest|likelier|likely|correct|right"
     r"|best)"
-    r"|has\sthe\s(?:high|great|larg)e(?:r|st)\s(?:probability|chances?|likelihood|odds))"
+    r"|has\sthe\s(?:highest|greatest|largest|higher)\s(?:probability|chances?|likelihood|odds))"
     r"(?!\s(?:not|wrong|false|incorrect|unlikely|(?:to|of)\s(?:fail|be(?:ing)?\s(?:wrong|false))))"
 )
 
@@ -299,12 +299,8 @@ def _stated_text(text: str, shown: Sequence[str]) -> int | None:
     order = sorted(range(len(shown)), key=lambda index: -len(shown[index]))
     clear = [index for index in order if shown[index] and shown.count(shown[index]) == 1]
     # "1. It rains" is an item of a list.
-    forms = [
-        re.escape(shown[n])
-        + r"(?![.)]\s\w)" * shown[n].isdecimal()
-        + rf"(?:\s\({LETTERS[n].casefold()}\))?"
-        for n in clear
-    ]
+    forms = [re.escape(shown[n]) + r"(?![.)]\s\w)" * shown[n].isdecimal() for n in clear]
+    forms = [rf"{f}(?:\s\({LETTERS[n]}\))?" for n, f in zip(clear, forms, strict=True)]
     texts = "|".join(f"(?P<o{index}>{form})" for index, form in zip(clear, forms, strict=True))
     if not texts:
         return None

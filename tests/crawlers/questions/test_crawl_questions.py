@@ -57,9 +57,15 @@ TOLD = (
     "This question resolved as 4.", 'NOTE: The question closed "Yes" on 4 March.',
     'The correct answer was "No."', "Outcome proposed: Yes. Final outcome: Yes", "Winner: Yes",
     'The oracle resolved this market to "Yes".', "It was resolved in favor of No.",
+    "[RESOLVED: No] Will it open?", "Resolved: will it open?", "Will it open? — RESOLVED YES",
+    "Will it open? [CLOSED, RESOLVED NO]", "Will it open? (resolves N/A)", "Update: resolved NO",
+    "This market resolved YES.", 'The market has resolved to "No" on 3 May.', "Outcome: Yes.",
+    "Question resolved positively", 'It was resolved to "No" on 6 March.',
     "Market settled: No", "Will it open? (settled NO)", "Will it open? | Resolved: 42%",
 )  # fmt: skip
 UNTOLD = (
+    "Resolution: Yes, if the ministry says so", "If this market resolved YES, another follows.",
+    "Will the dispute be resolved by June?", "A strike was resolved to everyone's joy.",
     'If the market has already resolved to "Yes", later prices do not matter.',
     "The market settled at 4,200 on Friday.", "The stock market closed with gains.",
     "The case settled: no damages were paid.", "Update: no further decisions are planned.",

@@ -333,26 +333,8 @@ def test_a_bad_set_is_named_and_nothing_is_sealed(
     ("title", "background", "is_told"),
     [
         ("Will the bridge open? (Resolved YES)", "", True),
-        ("[RESOLVED: No] Will the bridge open?", "", True),
-        ("Resolved: will the bridge open?", "", True),
         ("Will the bridge open?", "Built in a year.\n\nThis question was resolved as Yes.", True),
-        ("Will the bridge open? — RESOLVED YES", "", True),
-        ("Will the bridge open? [CLOSED, RESOLVED NO]", "", True),
-        ("Will the bridge open? (resolves N/A)", "", True),
-        ("Will the bridge open?", "Update: resolved NO", True),
-        ("Will the bridge open?", "This market resolved YES.", True),
-        ("Will the bridge open?", 'The market has resolved to "No" on 3 May.', True),
-        ("Will the bridge open?", "Outcome: Yes.", True),
-        ("Will the bridge open?", "Question resolved positively", True),
         ("Will the bridge open?", "This market resolves YES if it does; else: resolves NO", False),
-        ("Will the bridge open?", "Resolution: Yes, if the ministry says so", False),
-        ("Will the bridge open?", "If this market resolved YES, another follows.", False),
-        ("Will the bridge open?", 'It was resolved to "No" on 6 March.', True),
-        (
-            "Will the dispute be resolved by June?",
-            "A strike was resolved to everyone's joy.",
-            False,
-        ),
     ],
 )
 def test_a_question_that_tells_its_outcome_is_left_out_and_counted(

@@ -352,24 +352,6 @@ def test_a_revoked_key_ends_the_run_at_once_and_loses_nothing(api: Api) -> None:
         ({"status": 401}, "refuses the key", 1),
         ({"status": 402, "body": b'{"error": {"code": 402, "message": "no"}}'}, "no money", 1),
         ({"status": 404}, "expected location and served_name", 1),
-        (
-            {
-                "status": 200,
-                "headers": {"Content-Type": "text/event-stream"},
-                "body": b'data: {"choices": []}',
-            },
-            "in a stream",
-            1,
-        ),
-        ({"status": 200, "body": b'\ndata: {"choices": []}\n\ndata: [DONE]'}, "in a stream", 1),
-        (
-            {
-                "status": 400,
-                "body": b'{"error": {"message": "This model only supports streaming"}}',
-            },
-            "in a stream",
-            1,
-        ),
         ({"status": 302, "headers": {"Location": "http://127.0.0.1:9/"}}, "a redirect", 1),
         ({"status": 403}, "refuses the key", 5),
         ({"status": 400, "body": b'{"error": {"message": "What?"}}'}, "answered 400: 'What", 5),
@@ -389,9 +371,12 @@ def test_what_waiting_does_not_help_ends_the_run(
 @pytest.mark.parametrize(
     ("status", "kind", "body"),
     [
+        (200, "text/event-stream", b"{}"),
+        (200, "text/plain", b'\ndata: {"choices": []}\n\ndata: [DONE]'),
         (200, "text/plain", b": OPENROUTER PROCESSING\n\ndata: {}"),
         (200, "application/x-ndjson", b'{"done": false}\n{"done": true}'),
         (200, "application/json", b'{"object": "chat.completion.chunk", "choices": []}'),
+        (400, "application/json", b'{"error": {"message": "It only supports streaming"}}'),
         (400, "application/json", b'{"error": {"message": "stream=false is not supported"}}'),
         (422, "application/json", b'{"detail": [{"loc": ["stream"], "msg": "Field required"}]}'),
         (501, "text/plain", b"non-streaming mode is not implemented"),
