@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from core.errors import UsageError
 from core.storage.store import explain_disk_errors, sha256_of_file
+from core.storage.temporary import prefix_of, prefix_of_mine, sweep
 
 _GROUP_ROWS = 122_880  # number of rows per row group, as in DuckDB
 
@@ -141,7 +142,9 @@ def exporting(output: Path, kind: str) -> Iterator[Path]:
     _require_export(final, kind)
     with explain_disk_errors(str(output)):
         final.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".tmp-export-", dir=final.parent) as room:
+        sweep(final.parent, prefix_of("export"))
+        prefix = prefix_of_mine("export")
+        with tempfile.TemporaryDirectory(prefix=prefix, dir=final.parent) as room:
             new, old = Path(room) / "new", Path(room) / "old"
             new.mkdir()
             yield new

@@ -23,20 +23,19 @@ import hashlib
 import logging
 import os
 import random
-import socket
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from pathlib import Path
+from functools import partial
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from core.errors import StorageError
 from core.storage.store import Store
+from core.storage.temporary import start_of, this_host
 
 FOLDER = "claims"
 BEAT_S = 15.0
@@ -300,23 +299,3 @@ def _bytes_of(store: Store, path: str) -> bytes:
 def _myself(name: str) -> Holder:
     pid = os.getpid()
     return Holder(name=name, host=this_host(), pid=pid, started=start_of(pid))
-
-
-@lru_cache(maxsize=1)
-def this_host() -> str:
-    """Return a name of this machine that differs between boots, and between containers."""
-    facts = [socket.gethostname()]
-    with contextlib.suppress(OSError):
-        facts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip())
-        facts.append(str(Path("/proc/self/ns/pid").readlink()))
-    return " ".join(facts)
-
-
-def start_of(pid: int) -> int | None:
-    """Return the start of a process in ticks since boot (see proc(5)), or None if it has ended."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    state, *fields = stat.rpartition(")")[2].split()  # the process name may contain spaces
-    return None if state in "ZX" else int(fields[18])

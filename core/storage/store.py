@@ -13,7 +13,6 @@ import posixpath
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -21,13 +20,13 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, unquote
 
 from core.errors import DiskFull, StorageError
+from core.storage.temporary import TEMPORARY, prefix_of, prefix_of_mine, sweep
 
 if TYPE_CHECKING:  # importing object_store takes half a second
     from core.storage.object_store import ObjectStore
 
 _READ_SIZE = 2**20
 FETCH_ATTEMPTS = 10
-_LEFTOVER_S = 24 * 3600  # age of a temporary file whose writer must be dead
 _T = TypeVar("_T")
 
 
@@ -257,8 +256,8 @@ class Store:
         with explain_disk_errors(self.url(path), folder):
             folder.mkdir(parents=True, exist_ok=True)
             if self._remote is None:
-                sweep(folder, ".tmp-")
-            handle, name = tempfile.mkstemp(prefix=f".tmp-{Path(key).name}-", dir=folder)
+                sweep(folder)
+            handle, name = tempfile.mkstemp(prefix=prefix_of_mine(Path(key).name), dir=folder)
             os.close(handle)
             staged = Staged(Path(name))
             try:
@@ -283,12 +282,12 @@ class Store:
         """
         folder, name = posixpath.split(path)
         if self._remote is None:
-            for leftover in self.list(f"{folder}/.tmp-{name}-*".lstrip("/")):
+            for leftover in self.list(f"{folder}/{prefix_of(name)}*".lstrip("/")):
                 self.delete(leftover)
             return
         day_ago = dt.datetime.now(dt.UTC) - dt.timedelta(days=1)
-        for file in self._staging(path).glob(".tmp-*"):
-            is_leftover = file.name.startswith(f".tmp-{name}-")
+        for file in self._staging(path).glob(f"{TEMPORARY}*"):
+            is_leftover = file.name.startswith(prefix_of(name))
             if is_leftover or file.stat().st_mtime < day_ago.timestamp():
                 file.unlink(missing_ok=True)
         remote, key = self._remote, self._key(path)
@@ -317,31 +316,14 @@ def writing_file(path: Path) -> Iterator[Path]:
         if final.exists() and not final.is_file():
             yield final
             return
-        # The name is cut, because most file systems limit names to 255 bytes.
-        prefix = f".tmp-{final.name[:40]}-"
-        sweep(final.parent, prefix)
-        handle, name = tempfile.mkstemp(prefix=prefix, dir=final.parent)
+        sweep(final.parent, prefix_of(final.name))
+        handle, name = tempfile.mkstemp(prefix=prefix_of_mine(final.name), dir=final.parent)
         os.close(handle)
         try:
             yield Path(name)
             replace_durably(Path(name), final)
         finally:
             Path(name).unlink(missing_ok=True)
-
-
-def sweep(folder: Path, prefix: str) -> None:
-    """Delete temporary files of killed writers: those of a folder that are a day old.
-
-    A folder of the data root has few files, so this takes less than a write.
-    """
-    day_ago = time.time() - _LEFTOVER_S
-    with os.scandir(folder) as entries:
-        found = [each for each in entries if each.name.startswith(prefix)]
-    for entry in found:
-        with contextlib.suppress(FileNotFoundError):  # its writer, or another process, was faster
-            is_file = entry.is_file(follow_symlinks=False)
-            if is_file and entry.stat(follow_symlinks=False).st_mtime < day_ago:
-                Path(entry.path).unlink()
 
 
 def replace_durably(temporary: Path, final: Path) -> None:

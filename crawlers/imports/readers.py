@@ -13,7 +13,7 @@ from crawlers.contract import Drop
 from crawlers.imports import json_files, tables
 from crawlers.imports.books import read_epub, read_html, read_text
 from crawlers.imports.documents import ImportOptions
-from crawlers.imports.tables import DataFile, Rows
+from crawlers.imports.tables import DataFile, Row, Rows
 from crawlers.imports.warc import read_archive
 
 Reader = Callable[[DataFile, Collection[str]], Rows]
@@ -39,6 +39,7 @@ _SUFFIXES: dict[str, Reader] = {
 }
 _PAGES = (".html", ".htm", ".xhtml")
 _PACKED = (".gz", ".zst")
+_ROW_BYTES = 1000  # what a row costs at least, if it takes no room in the file
 _DATA_SUFFIXES = {".json", ".jsonl", ".ndjson", ".parquet"}
 _ADVICE = {
     ".pdf": "PDF; make a text file of it first: pdftotext -layout FILE.pdf FILE.txt",
@@ -113,7 +114,16 @@ def read_rows(file: DataFile, format_: str, columns: Collection[str]) -> Rows:
         yield Drop(file.name, "unknown_format", f"{file.name}: {_ADVICE.get(suffix, known)}")
         return
     try:
-        yield from reader(file, columns)
+        room = file.most_bytes
+        for row in reader(file, columns):
+            values = row.values.values() if isinstance(row, Row) else ()
+            room -= _ROW_BYTES + sum(len(each) for each in values if isinstance(each, str))
+            if room < 0:
+                yield file.damaged(
+                    "file", "stands for far more text or rows than its size; left here"
+                )
+                return
+            yield row
     except OSError as error:
         yield file.damaged("file", f"cannot be read: {error}")
 

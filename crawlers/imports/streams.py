@@ -15,6 +15,9 @@ from typing import IO, Any
 import zstandard
 
 _BLOCK = 2**15  # packed bytes read at a time
+_ZSTD_BLOCK = 2**10  # fewer, since 4 of them may stand for 128 KiB
+MOST_TIMES = 1000  # no text packs as well
+FREE_BYTES = 2**25
 _MEMBER = b"\x1f\x8b\x08"  # first bytes of a gzip member
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _MAX_WINDOW = 2**31  # of zstd; the command line's --long=31
@@ -114,7 +117,8 @@ def _next_member(file: IO[bytes], start: int) -> int | None:
 def _unzstd(file: IO[bytes], faults: list[str]) -> Iterator[bytes]:
     unpacker = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW)
     engine, position, block, is_begun = unpacker.decompressobj(), 0, b"", False
-    while block := block or file.read(_BLOCK):
+    unpacked = 0
+    while block := block or file.read(_ZSTD_BLOCK):
         try:
             data = engine.decompress(block)
         except zstandard.ZstdError as error:
@@ -122,6 +126,10 @@ def _unzstd(file: IO[bytes], faults: list[str]) -> Iterator[bytes]:
             return
         yield data
         position, is_begun = position + len(block), True
+        unpacked += len(data)
+        if unpacked > FREE_BYTES + MOST_TIMES * position:
+            faults.append(f"its first {position} bytes stand for {unpacked}, so it is no text")
+            return
         block = b""
         if engine.eof:
             block = engine.unused_data

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -20,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from crawlers.contract import Drop
-from crawlers.imports.streams import open_stream
+from crawlers.imports.streams import FREE_BYTES, MOST_TIMES, open_stream
 from crawlers.text.cleaning import too_long
 from crawlers.text.pages import ARTICLE
 
@@ -48,6 +49,11 @@ class DataFile:
     denied_hosts: Collection[str] = ()  # left out of web archives, with their subdomains
     elements: str = ARTICLE  # XPath of the elements of a page that have its text
     is_strict: bool = False  # the values NaN and Infinity, which JSON has not, are damage
+
+    @cached_property
+    def most_bytes(self) -> int:
+        """The most bytes that the rows of the file may have, since its size may be far less."""
+        return FREE_BYTES + MOST_TIMES * self.path.stat().st_size
 
     def damaged(self, number: object, why: str) -> Drop:
         """Return the drop of a row that cannot be read."""
@@ -103,11 +109,20 @@ def read_parquet(file: DataFile, columns: Collection[str]) -> Rows:
             first = 0
             for group in range(table.num_row_groups):
                 size = table.metadata.row_group(group).num_rows
+                if _num_bytes(table, group, known) > file.most_bytes:
+                    yield file.damaged(first, f"row group {group} is far larger than the file")
+                    return
                 yield from _read_group(file, table, group, range(first, first + size), known)
                 first += size
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:  # a name may be no UTF-8
         why = f"not Parquet, or cut, since its index is at its end: {error}"
         yield file.damaged("file", why)
+
+
+def _num_bytes(table: pq.ParquetFile, group: int, names: list[str]) -> int:
+    part = table.metadata.row_group(group)
+    chunks = map(part.column, range(part.num_columns))
+    return sum(each.total_uncompressed_size for each in chunks if each.path_in_schema in names)
 
 
 def _fault_of(schema: pa.Schema, text: str, *others: str) -> str | None:

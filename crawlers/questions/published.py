@@ -85,10 +85,11 @@ def read_files(path: Path) -> Iterator[File]:
 
 def _read(path: Path) -> Any:
     try:
-        size = path.stat().st_size
-        if size > MAX_FILE_BYTES:
-            raise MalformedInput(f"{path} has {size:,} bytes; at most {MAX_FILE_BYTES:,} are read")
-        text = path.read_bytes().decode("utf-8-sig")
+        with path.open("rb") as file:
+            raw = file.read(MAX_FILE_BYTES + 1)  # a device may have no size and no end
+        if len(raw) > MAX_FILE_BYTES:
+            raise MalformedInput(f"{path} has more than {MAX_FILE_BYTES:,} bytes; split it")
+        text = raw.decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error}") from error
     except UnicodeDecodeError as error:

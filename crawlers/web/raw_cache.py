@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 import zstandard
 
 from core.errors import SourceChanged
-from core.storage.store import explain_disk_errors, sweep
+from core.storage.store import explain_disk_errors
+from core.storage.temporary import prefix_of_mine, sweep
 from crawlers.web.urls import is_sendable
 from crawlers.web.values import load_json, read_time
 
-_TEMPORARY = ".tmp-"  # begins the name of a file until it is complete
 MAX_ENTRY_BYTES = 2**31  # decompressed; a damaged file may claim to have any size
 
 
@@ -105,10 +105,10 @@ class RawCache:
             if path.is_dir():
                 _delete(path)
             if path.parent not in self._swept:  # once: a folder may have thousands of files
-                sweep(path.parent, _TEMPORARY)
+                sweep(path.parent)
                 self._swept.add(path.parent)
             with tempfile.NamedTemporaryFile(
-                dir=path.parent, prefix=_TEMPORARY, delete=False
+                dir=path.parent, prefix=prefix_of_mine(""), delete=False
             ) as file:
                 temporary = Path(file.name)
                 try:

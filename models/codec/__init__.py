@@ -51,7 +51,7 @@ from models.codec.stepwise import (
     encode_chunks,
     probe_digest,
 )
-from models.scoring.accounting import Accountant, token_bytes
+from models.scoring.accounting import Accountant, explained, token_bytes
 from models.scoring.machine import name_of_dtype
 from models.scoring.protocols import get_protocol
 from models.scoring.scorer import Tokens
@@ -118,7 +118,8 @@ class Cutter:
     def spell(self, ids: Tokens, by_decoder: bool) -> bytes:
         """Return the bytes of tokens, int64 (n,); ids unknown to the tokenizer have no bytes."""
         if by_decoder:
-            return self._tokenizer.decode(ids.tolist(), skip_special_tokens=False).encode()
+            with explained():
+                return self._tokenizer.decode(ids.tolist(), skip_special_tokens=False).encode()
         return b"".join(self._table[index] for index in ids.tolist() if index < len(self._table))
 
 

@@ -24,6 +24,7 @@ from models.catalogue import ModelEntry
 from models.generation import Decoding, Generation, GenerationRequest
 from models.generation.batch import Batch, Decode, Row, Rows
 from models.generation.cached_rows import RowModel
+from models.scoring.accounting import explained
 from models.scoring.forward import Forward, or_device_full
 from models.scoring.guarded import GuardedEngine
 from models.scoring.scorer import DeviceFull, Tokens
@@ -266,4 +267,5 @@ def prepare(
 
 
 def _decode(tokenizer: Any, tokens: Sequence[int]) -> str:
-    return str(tokenizer.decode(tokens, skip_special_tokens=True))
+    with explained():
+        return str(tokenizer.decode(tokens, skip_special_tokens=True))

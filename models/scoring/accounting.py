@@ -27,6 +27,7 @@ from tokenizers import Encoding, Tokenizer
 
 from core.errors import NotMeasurable
 from models.weights.files import first_line
+from models.weights.tokenizer_files import is_panic
 
 Counts = npt.NDArray[np.int64]
 
@@ -48,12 +49,12 @@ class TokenizedText(NamedTuple):
 
 
 @contextlib.contextmanager
-def _explained() -> Iterator[None]:
+def explained() -> Iterator[None]:
     """Convert errors of the tokenizers library; a panic of Rust code is no Exception."""
     try:
         yield
     except BaseException as error:
-        if type(error).__name__ not in ("Exception", "PanicException"):
+        if type(error) is not Exception and not is_panic(error):
             raise
         raise NotMeasurable(
             f"the tokenizer fails on a text ({first_line(error)}), so its model is not scored; its "
@@ -80,7 +81,7 @@ class Accountant:
         """
         if self._table is None:
             return [self._by_offsets(text, special_tokens) for text in texts]
-        with _explained():
+        with explained():
             encodings = self._tokenizer.encode_batch_fast(
                 list(texts), add_special_tokens=special_tokens
             )
@@ -112,7 +113,7 @@ class Accountant:
         return TokenizedText(ids, whole_characters(text, raw, covered), covered)
 
     def _by_offsets(self, text: str, special_tokens: bool) -> TokenizedText:
-        with _explained():
+        with explained():
             encoding = self._tokenizer.encode(text, add_special_tokens=special_tokens)
         ids = np.array(encoding.ids, dtype=np.int64)
         ends = np.array([0, *(end for _, end in encoding.offsets)], dtype=np.int64)
@@ -130,7 +131,8 @@ class Accountant:
         if special_tokens:
             mask = encoding.special_tokens_mask
             own = [token for token, added in zip(own, mask, strict=True) if not added]
-        return self._tokenizer.decode(own, skip_special_tokens=False) in (text, f" {text}")
+        with explained():
+            return self._tokenizer.decode(own, skip_special_tokens=False) in (text, f" {text}")
 
 
 def token_bytes(tokenizer: Tokenizer) -> list[bytes] | None:

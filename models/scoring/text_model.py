@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerFast
 
 from core.cells.record import TokenizerFacts
 from core.errors import NotMeasurable
-from models.scoring.accounting import Accountant, TokenizedText
+from models.scoring.accounting import Accountant, TokenizedText, explained
 from models.scoring.protocol import ScoringProtocol
 from models.scoring.scorer import Tokens
 from models.weights.files import MODEL_FAILURES, first_line
@@ -111,17 +111,17 @@ def text_model_of(tokenizer: PreTrainedTokenizerFast) -> TextModel:
     """Return a Hugging Face tokenizer as a TextModel."""
     bos, eos = tokenizer.bos_token_id, tokenizer.eos_token_id
     accountant = Accountant(tokenizer.backend_tokenizer)  # disables padding; must come first
-    encoded: tuple[int, ...] = ()
-    if tokenizer.bos_token is not None:
-        encoded = tuple(tokenizer.backend_tokenizer.encode(tokenizer.bos_token).ids)
+    with explained():
+        encoded = tokenizer.backend_tokenizer.encode(tokenizer.bos_token or "").ids
+        newline = tokenizer.backend_tokenizer.encode("\n").ids
     return TextModel(
         tokenizer=accountant,
         vocabulary_size=len(tokenizer),
         start_token=eos if bos is None else bos,
         bos_token=bos,
         eos_token=eos,
-        newline_token=next(iter(tokenizer.backend_tokenizer.encode("\n").ids), None),
-        encoded_bos=encoded,
+        newline_token=next(iter(newline), None),
+        encoded_bos=() if tokenizer.bos_token is None else tuple(encoded),
         start_text=tokenizer.eos_token if bos is None else tokenizer.bos_token,
         byte_tokens=_byte_tokens(tokenizer.get_vocab()),
         chat_prefix=(lambda: _chat_prefix(tokenizer)) if tokenizer.chat_template else None,

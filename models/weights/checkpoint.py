@@ -39,12 +39,17 @@ from models.weights.files import (
 )
 from models.weights.hub import is_hub_id
 from models.weights.products import suits_onednn
-from models.weights.tokenizer_files import refuse_fatal_tokenizer, refuse_growing_tokenizer
+from models.weights.tokenizer_files import (
+    is_panic,
+    refuse_costly_tokenizer,
+    refuse_fatal_tokenizer,
+)
 
 # Hide the warnings of transformers, because our own errors report all relevant problems.
 transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
 
 _CONTEXT_KEYS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_seq_length")
+_MOST_IDS = 2**24  # tables of a token for each id stay small
 _UNLIMITED = 10**9  # tokenizers without a limit state a larger number
 
 
@@ -240,10 +245,14 @@ def load_tokenizer(folder: Path, location: str) -> PreTrainedTokenizerFast:
     tokenizer, which does not report each token's text.
     """
     refuse_fatal_tokenizer(folder, location)
-    refuse_growing_tokenizer(folder, location)
+    path = folder / "tokenizer.json"
+    if path.is_file():
+        refuse_costly_tokenizer(path.read_bytes(), location)
     try:
         tokenizer: Any = _read_tokenizer(folder)
-    except Exception as error:  # the tokenizers library raises bare Exception on a broken file
+    except BaseException as error:  # the tokenizers library raises bare Exception on a broken file
+        if not isinstance(error, Exception) and not is_panic(error):
+            raise
         raise ModelLoadError(
             f"{location}: the tokenizer is missing or broken ({first_line(error)}); expected "
             "tokenizer.json or files that transformers makes one from"
@@ -253,8 +262,13 @@ def load_tokenizer(folder: Path, location: str) -> PreTrainedTokenizerFast:
             f"{location}: {type(tokenizer).__name__} has no fast version, which is needed to "
             "account for each token's text"
         )
-    if not tokenizer.get_vocab():
-        raise ModelLoadError(f"{location}: the tokenizer has no vocabulary; its files are missing")
+    if not 0 <= (largest := max(tokenizer.get_vocab().values(), default=-1)) < _MOST_IDS:
+        raise ModelLoadError(
+            f"{location}: the tokenizer has no vocabulary, or token ids up to {largest:,}; "
+            f"expected ids below {_MOST_IDS:,}, so its files are missing or broken"
+        )
+    if not path.is_file():  # transformers made the tokenizer from other files
+        refuse_costly_tokenizer(tokenizer.backend_tokenizer.to_str(), location)
     fast: PreTrainedTokenizerFast = tokenizer
     return fast
 

@@ -2,33 +2,47 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 from core.errors import ModelLoadError
 
 _HAS_PREFIX = re.compile(rb'"continuing_subword_prefix"\s*:\s*"[^"]')
-_REWRITING = ("normalizer", "pre_tokenizer", "decoder")  # parts of tokenizer.json
-_STEPS = ("normalizers", "pretokenizers", "decoders")  # keys of the steps of a sequence
-_MAX_GROWTH = 32
+_REWRITING = ("normalizer", "pre_tokenizer", "post_processor", "decoder")  # parts of the file
+_STEPS = ("normalizers", "pretokenizers", "processors", "decoders")  # keys of a sequence's steps
+_MAX_GROWTH = 64  # 8 of them are counted for byte-level BPE
+_MAX_LENGTH = 1000  # the time for a word grows with the square or cube of this length
 
 
-def refuse_growing_tokenizer(folder: Path, location: str) -> None:
-    """Raise ModelLoadError for a tokenizer.json whose replacements make a text much longer.
+def is_panic(error: BaseException) -> bool:
+    """Return True for a panic of the tokenizers library, which is no Exception."""
+    return type(error).__name__ == "PanicException"
+
+
+def refuse_costly_tokenizer(content: str | bytes, location: str) -> None:
+    """Raise ModelLoadError for a tokenizer.json that makes of a text far more, or takes hours.
 
     Five steps that replace a letter by 100 letters would make 10 GB of each letter.
     """
     try:
-        document = json.loads((folder / "tokenizer.json").read_bytes())
+        document = json.loads(content)
         growth = math.prod(_growth(document.get(part)) for part in _REWRITING)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        longest = _longest(document["model"])
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return  # another format, which loading the tokenizer rejects
     if growth > _MAX_GROWTH:
         raise ModelLoadError(
             f"{location}: the replacements of tokenizer.json make a text up to {growth:.3g} times "
             f"as long; expected at most {_MAX_GROWTH}. It was not made for text: get another model"
+        )
+    if longest > _MAX_LENGTH:
+        raise ModelLoadError(
+            f"{location}: tokenizer.json has words or pieces of {longest:,} characters; expected "
+            f"at most {_MAX_LENGTH:,}, because longer ones take hours: get another model"
         )
 
 
@@ -38,13 +52,28 @@ def _growth(step: object) -> float:
         return math.prod(map(_growth, step))
     if not isinstance(step, dict):
         return 1.0
-    own = 1.0
-    if step.get("type") == "Replace":
+    own, kind = 1.0, step.get("type")
+    if kind == "Replace":
         replaced = step["pattern"].get("String")  # a regular expression may match no character
         own = max(1.0, len(step["content"]) / len(replaced) if replaced else len(step["content"]))
-    if step.get("type") == "Prepend":  # before each text, which may have one character
+    if kind == "Prepend":  # before each text, which may have one character
         own = 1.0 + len(step["prepend"])
+    if kind == "ByteLevel":
+        own = 2.0  # characters for a byte beyond ASCII; a second step doubles them again
+    if kind == "Precompiled":  # a trie, and after it the replacements, each ended by a zero
+        table = base64.b64decode(step["precompiled_charsmap"])
+        replacements = table[4 + int.from_bytes(table[:4], "little") :].split(b"\0")
+        own = max(1.0, *(len(each.decode(errors="replace")) for each in replacements))
+    if kind == "TemplateProcessing":
+        own = max(1.0, sum("Sequence" in piece for piece in step["single"]))
     return own * math.prod(_growth(step.get(parts)) for parts in _STEPS)
+
+
+def _longest(model: dict[str, Any]) -> int:
+    """Return the length of the longest word or piece that a model looks up part by part."""
+    if isinstance(model["vocab"], list):  # Unigram
+        return max(len(piece) for piece, _ in model["vocab"])
+    return int(model.get("max_input_chars_per_word", 0))  # WordPiece
 
 
 def refuse_fatal_tokenizer(folder: Path, location: str) -> None:

@@ -14,6 +14,7 @@ import duckdb
 from core.errors import WarehouseError
 from core.settings import Settings
 from core.storage.store import Store
+from core.storage.temporary import prefix_of_mine
 from reports.export_figures import exported_views
 from reports.site.build import MEMORY, SMALL_DATABASE
 from warehouse.database.lake import quoted
@@ -36,11 +37,11 @@ def write_small_database(settings: Settings) -> str:
         UsageError: there is no snapshot.
         WarehouseError: the snapshot lacks a view; publish it again.
     """
-    store = Store(settings.home, settings.scratch)
+    store, mine = Store(settings.home, settings.scratch), prefix_of_mine("small")
     with (
         local_snapshot(settings) as snapshot,
         store.writing(SMALL_DATABASE) as staged,
-        tempfile.TemporaryDirectory(prefix="small-", dir=staged.path.parent) as spill,
+        tempfile.TemporaryDirectory(prefix=mine, dir=staged.path.parent) as spill,
         contextlib.closing(duckdb.connect(config=_config(spill))) as connection,
     ):
         staged.path.unlink()  # DuckDB does not open an empty file

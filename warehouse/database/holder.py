@@ -21,7 +21,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from core.environment import flow_run_id
 from core.errors import WarehouseError
-from core.storage.claims import start_of, this_host
+from core.storage.temporary import start_of, this_host
 
 LOOK_S = 1.0
 HUNG_S = 600.0  # without processor time; landing waits for an object store for a minute at most

@@ -18,6 +18,7 @@ MAX_BYTES = 256 * 2**20
 MAX_ROWS = 5_000_000
 # A Parquet file of 1 KB may stand for gigabytes: it stores equal values once.
 MAX_DECODED_BYTES = 2**30
+_FREE_BYTES, _MOST_TIMES = 2**25, 1000  # no file of figures packs as well
 _MAX_VALUES = 4 * MAX_ROWS  # per column; a list has several values
 _PARQUET = b"PAR1"
 # A row must fit into one block of the CSV reader.
@@ -73,12 +74,14 @@ def read_text_table(
 
 def _read(path: Path) -> bytes:
     try:
-        if (size := path.stat().st_size) > MAX_BYTES:
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)  # a device may have no size and no end
+        if (size := max(len(raw), path.stat().st_size)) > MAX_BYTES:
             raise MalformedInput(
                 f"{path} has {size / 2**20:,.0f} MiB; expected at most {MAX_BYTES // 2**20}: one "
                 "row a figure. Split it into several files"
             )
-        return path.read_bytes()
+        return raw
     except OSError as error:
         raise MalformedInput(f"{path} cannot be read: {error.strerror}") from error
 
@@ -112,10 +115,12 @@ def _read_parquet(raw: bytes, path: Path, wanted: Sequence[str], lists: Sequence
     try:
         file = pq.ParquetFile(pa.BufferReader(raw))
         read = [name for name in file.schema_arrow.names if name.strip() in wanted]
-        texts = _require_small(file, read, path)
-        _require_bytes(_num_text_bytes(raw, texts, file.num_row_groups), path)
+        most = min(MAX_DECODED_BYTES, _FREE_BYTES + _MOST_TIMES * len(raw))
+        texts = _require_small(file, read, path, most)
+        _require_bytes(_num_text_bytes(raw, texts, file.num_row_groups), path, most)
         table = file.read(read)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        table.validate(full=True)  # texts may be no UTF-8
+    except (pa.ArrowException, OSError, ValueError) as error:  # a name may be no UTF-8
         raise MalformedInput(f"{path} cannot be read as Parquet: {error}") from error
     columns = [
         _joined(column, name, path) if name.strip() in lists else _as_text(column, name, path)
@@ -126,7 +131,7 @@ def _read_parquet(raw: bytes, path: Path, wanted: Sequence[str], lists: Sequence
     return pa.table([*columns, *empty], names=[*table.column_names, *others])
 
 
-def _require_small(file: pq.ParquetFile, names: Sequence[str], path: Path) -> list[str]:
+def _require_small(file: pq.ParquetFile, names: Sequence[str], path: Path, most: int) -> list[str]:
     """Raise MalformedInput if columns are too large by metadata; return the paths of texts."""
     meta, texts, num_bytes = file.metadata, [], 0
     leaves = [file.schema.column(place) for place in range(meta.num_columns)]
@@ -145,15 +150,15 @@ def _require_small(file: pq.ParquetFile, names: Sequence[str], path: Path) -> li
         num_bytes += max(stored, num_values * max(8, leaf.length))
         if leaf.physical_type == "BYTE_ARRAY":
             texts.append(leaf.path)
-    _require_bytes(num_bytes, path)
+    _require_bytes(num_bytes, path, most)
     return texts
 
 
-def _require_bytes(num_bytes: int, path: Path) -> None:
-    if num_bytes > MAX_DECODED_BYTES:
+def _require_bytes(num_bytes: int, path: Path, most: int) -> None:
+    if num_bytes > most:
         raise MalformedInput(
             f"{path} has {num_bytes / 2**20:,.0f} MiB when decoded; expected at most "
-            f"{MAX_DECODED_BYTES // 2**20}. Shorten its texts, or split it into several files"
+            f"{most // 2**20} of its size. Shorten its texts, or split it into several files"
         )
 
 

@@ -15,8 +15,9 @@ import pytest
 
 from core.errors import StorageError
 from core.storage import claims
-from core.storage.claims import Claimed, Claims, Holder, do_claimed, list_claimed, sweep, this_host
+from core.storage.claims import Claimed, Claims, Holder, do_claimed, list_claimed, sweep
 from core.storage.store import Store
+from core.storage.temporary import this_host
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = [f"losses/model=m/cell-{number}" for number in range(12)]

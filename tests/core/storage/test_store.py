@@ -1,5 +1,7 @@
+import contextlib
 import errno
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -19,6 +21,7 @@ from core.storage.store import (
     path_part,
     writing_file,
 )
+from reports.export_files import exporting
 
 HELLO_SHA256 = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
 
@@ -200,13 +203,30 @@ def test_some_names_cannot_be_folders(name: str) -> None:
         path_part(name)
 
 
-def test_files_of_killed_writers_are_swept(tmp_path: Path) -> None:
+def kill_during(writing: contextlib.AbstractContextManager[object]) -> None:
+    """Let a child of this process begin to write, and end without cleaning up."""
+    if (child := os.fork()) == 0:
+        writing.__enter__()
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
+def test_files_of_killed_writers_are_swept_by_the_next_and_no_others(tmp_path: Path) -> None:
+    store = Store(str(tmp_path))
     names = {".tmp-old.txt-1": 2, ".tmp-young.txt-1": 0.5, "old.txt": 2}
-    for name, days in names.items():
+    for name, days in names.items():  # of another machine, or an earlier version
         (tmp_path / name).write_text("text")
         os.utime(tmp_path / name, (time.time() - days * 86_400,) * 2)
-    Store(str(tmp_path)).write_bytes("new.txt", b"new")
-    assert {path.name for path in tmp_path.iterdir()} == {*names, "new.txt"} - {".tmp-old.txt-1"}
+    kill_during(store.writing("killed.txt"))
+    kill_during(exporting(tmp_path / "figures", "figures"))
+    assert len(list(tmp_path.glob(".tmp-*"))) == 3
+    with store.writing("slow.txt") as slow:
+        os.utime(slow.path, (0, 0))  # its writer has paused for long
+        store.write_bytes("new.txt", b"new")
+        left = {path.name for path in tmp_path.iterdir()} - {slow.path.name}
+        slow.path.write_bytes(b"slow")
+    assert left == {*names, "new.txt"} - {".tmp-old.txt-1"}
+    assert store.read_bytes("slow.txt") == b"slow"
 
 
 def test_a_file_of_a_killed_codec_is_swept(tmp_path: Path) -> None:
@@ -214,6 +234,7 @@ def test_a_file_of_a_killed_codec_is_swept(tmp_path: Path) -> None:
     for name in (".tmp-out.bin-1", ".tmp-other.bin-1"):
         (tmp_path / name).write_text("text")
         os.utime(tmp_path / name, (0, 0))
+    kill_during(writing_file(tmp_path / "out.bin"))
     with writing_file(tmp_path / "out.bin") as path:
         path.write_bytes(b"new")
     assert {path.name for path in tmp_path.iterdir()} == {"out.bin", ".tmp-other.bin-1"}

@@ -150,6 +150,18 @@ def parquet(
     return out.getvalue()
 
 
+def bomb(text: str | None, times: int) -> bytes:
+    """Return a file of some kilobytes that stands for far more."""
+    out = io.BytesIO()
+    texts = pa.array([text], pa.string())
+    if text is not None and times > 1:
+        texts = pa.DictionaryArray.from_arrays(pa.array([0] * times), texts)
+    elif times > 1:
+        texts = pa.nulls(times, pa.string())
+    pq.write_table(pa.table({"text": texts}), out, compression="zstd", store_schema=False)
+    return out.getvalue()
+
+
 LINES = lines([A, B, C]).encode()
 LINE = len(LINES) // 3
 MEMBERS = [gzip.compress(lines([each]).encode()) for each in (A, B, C)]
@@ -181,6 +193,11 @@ DAMAGED: dict[str, tuple[str, bytes, list[str], str]] = {
     "far date": ("a.parquet", parquet([A, B], [10**18, MAY]), ["b"], "a time out of range"),
     "odd zone": ("a.parquet", parquet([A], [MAY], "Mars/Base"), ["a"], ""),
     "two texts": ("a.parquet", parquet([A], [MAY], None, "text"), [], "two columns are called"),
+    "name not UTF-8": ("a.parquet", parquet([A], [MAY]).replace(b"date", b"\xff"*4), [], "utf-8"),
+    "zstd bomb": ("a.jsonl.zst", zstandard.compress(bytes(2**23)), [], "so it is no text"),
+    "rows of nothing": ("a.parquet", bomb(None, 2**12), [], "far more text or rows"),
+    "one text often": ("a.parquet", bomb("x" * 2**16, 2**8), [], "far more text or rows"),
+    "a text of one letter": ("a.parquet", bomb("x" * 2**23, 1), [], "far larger than the file"),
     "no date": ("a.jsonl", LINES + lines([{"text": "x"}]).encode(), [*"abc"], "date is None"),
     "not over": ("a.jsonl", LINES + LINES[:LINE].replace(b"2024", b"2150"), [*"abc"], "not over"),
     "other file": ("b.pdf", b"%PDF", [], "b.pdf: PDF; make a text file of it first: pdftotext"),
@@ -190,8 +207,10 @@ DAMAGED: dict[str, tuple[str, bytes, list[str], str]] = {
 
 @pytest.mark.parametrize("case", DAMAGED)
 def test_good_rows_are_kept_and_bad_ones_located(
-    case: str, imports: Imports, tmp_path: Path
+    case: str, imports: Imports, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for module in ("streams", "tables"):
+        monkeypatch.setattr(f"crawlers.imports.{module}.FREE_BYTES", 2**20)
     name, data, kept, says = DAMAGED[case]
     extra = write(tmp_path / "whole.jsonl", lines([{"text": long("whole"), "date": "2024-05-02"}]))
     found = imports(write(tmp_path / name, data), extra)

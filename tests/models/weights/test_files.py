@@ -1,12 +1,17 @@
+import base64
 import contextlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from tokenizers import Tokenizer
 
 from core.errors import ModelLoadError
+from models.weights.checkpoint import load_tokenizer
 from models.weights.files import (
     choose_files,
     examine_weights,
@@ -14,7 +19,7 @@ from models.weights.files import (
     is_whole,
     read_base,
 )
-from models.weights.tokenizer_files import refuse_growing_tokenizer
+from models.weights.tokenizer_files import refuse_costly_tokenizer
 
 CONFIG = ["config.json", "tokenizer.json"]
 SHARDS = [f"model-0000{n}-of-00002.safetensors" for n in (1, 2)] + ["model.safetensors.index.json"]
@@ -126,22 +131,73 @@ def test_weights_of_holes_are_refused(tmp_path):
         folder_digest(tmp_path)
 
 
-def test_a_tokenizer_that_prepends_a_text_is_refused(tmp_path):
-    normalizer = {"type": "Prepend", "prepend": "x" * 100}
-    (tmp_path / "tokenizer.json").write_text(json.dumps({"normalizer": normalizer}))
-    with pytest.raises(ModelLoadError, match="101 times"):
-        refuse_growing_tokenizer(tmp_path, "m")
+def _precompiled(length: int) -> dict[str, str]:
+    """Return a normalizer that replaces "a" by a text of this length."""
+    units = np.zeros(1024, np.uint32)  # a trie as a double array: offset, has a leaf, label
+    units[0] = 256 << 10
+    units[256 ^ ord("a")] = (256 ^ ord("a") ^ 512) << 10 | 1 << 8 | ord("a")
+    units[512] = 1 << 31  # the leaf: the first replacement
+    table = (4096).to_bytes(4, "little") + units.tobytes() + b"x" * length + b"\0"
+    return {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(table).decode()}
+
+
+def test_the_table_of_replacements_is_one():
+    normalizer = Tokenizer.from_str(_tokenizer(normalizer=_precompiled(3))).normalizer
+    assert normalizer.normalize_str("aab") == "xxxxxxb"
+
+
+def _tokenizer(model: dict[str, object] | None = None, **parts: object) -> str:
+    words = {"type": "WordPiece", "unk_token": "x", "continuing_subword_prefix": "",
+             "max_input_chars_per_word": 100, "vocab": {"x": 0}}  # fmt: skip
+    rest = dict.fromkeys(["normalizer", "pre_tokenizer", "post_processor", "decoder"])
+    head = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": []}
+    return json.dumps({**head, **rest, "model": words | (model or {}), **parts})
+
+
+_TWICE = {"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A", "type_id": 0}}] * 2,
+          "pair": [], "special_tokens": {}}  # fmt: skip
+_BYTES = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (_tokenizer(normalizer={"type": "Prepend", "prepend": "x" * 100}), "101 times"),
+        (_tokenizer(normalizer=_precompiled(1000)), "1e+03 times"),
+        (_tokenizer(normalizer={"type": "Sequence", "normalizers": [{"type": "ByteLevel"}] * 9}),
+         "512 times"),
+        (_tokenizer(pre_tokenizer={"type": "Sequence", "pretokenizers": [_BYTES] * 9}),
+         "512 times"),
+        (_tokenizer(post_processor={"type": "Sequence", "processors": [_TWICE] * 9}), "512 times"),
+        (_tokenizer({"max_input_chars_per_word": 10**6}), "pieces of 1,000,000 characters"),
+        (_tokenizer({"type": "Unigram", "vocab": [["<unk>", 0], ["a" * 2000, -1]]}), "2,000"),
+        (_tokenizer({"vocab": {"x": 2**31}}), "token ids up to 2,147,483,648"),
+        (_tokenizer(normalizer=_precompiled(3) | {"precompiled_charsmap": ""}),
+         "missing or broken"),
+    ],
+)  # fmt: skip
+def test_a_tokenizer_that_no_text_needs_is_refused(tmp_path, content, why):
+    Tokenizer.from_str(_tokenizer())  # else the library would refuse each content
+    (tmp_path / "tokenizer.json").write_text(content)
+    with pytest.raises(ModelLoadError, match=re.escape(why)):
+        load_tokenizer(tmp_path, "m")
+
+
+def test_a_tokenizer_made_from_other_files_is_checked(tmp_path, monkeypatch):
+    (tmp_path / "vocab.txt").write_text("[UNK]\na\n")
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizerFast"}')
+    load_tokenizer(tmp_path, "m")
+    monkeypatch.setattr("models.weights.tokenizer_files._MAX_LENGTH", 99)
+    with pytest.raises(ModelLoadError, match="pieces of 100 characters"):
+        load_tokenizer(tmp_path, "m")
 
 
 @pytest.mark.parametrize(("num_steps", "length", "is_refused"), [(5, 100, True), (3, 3, False)])
 @pytest.mark.parametrize("pattern", [{"String": "a"}, {"Regex": ""}])
-def test_a_tokenizer_that_makes_texts_grow_is_refused(
-    tmp_path, num_steps, length, is_refused, pattern
-):
+def test_a_tokenizer_that_makes_texts_grow_is_refused(num_steps, length, is_refused, pattern):
     step = {"type": "Replace", "pattern": pattern, "content": "a" * length}
     normalizer = {"type": "Sequence", "normalizers": [step] * num_steps}
-    (tmp_path / "tokenizer.json").write_text(json.dumps({"normalizer": normalizer}))
     with contextlib.ExitStack() as stack:
         if is_refused:
             stack.enter_context(pytest.raises(ModelLoadError, match=r"1e\+10 times"))
-        refuse_growing_tokenizer(tmp_path, "m")
+        refuse_costly_tokenizer(_tokenizer(normalizer=normalizer), "m")

@@ -13,7 +13,7 @@ import pytest
 
 from core.errors import WarehouseError
 from core.settings import Settings
-from core.storage.claims import this_host
+from core.storage.temporary import this_host
 from warehouse.database import holder as holders
 from warehouse.database.writer import connected, locked, take_over, writer_path
 

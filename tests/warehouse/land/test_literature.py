@@ -1,5 +1,6 @@
 import csv
 import datetime as dt
+import io
 import math
 import re
 from collections.abc import Callable
@@ -105,6 +106,15 @@ BAD_ROWS = {
 }
 
 
+def _parquet(model: bytes = b"a", times: int = 1) -> bytes:
+    texts = {name: pa.array([b"2024-01"] * times) for name in HEADER.strip().split(",")}
+    table = pa.table(texts | {"model": pa.array([model] * times)})
+    views = [pa.Array.from_buffers(pa.string(), times, each.chunk(0).buffers()) for each in table]
+    out = io.BytesIO()
+    pq.write_table(pa.table(views, names=table.column_names), out, store_schema=False)
+    return out.getvalue()
+
+
 OPTIONAL = "model,source,month,compression_rate,num_bytes,is_text\n"
 BAD_FILES: dict[str, tuple[str | bytes, str]] = {
     "empty": ("", "is empty"),
@@ -116,6 +126,9 @@ BAD_FILES: dict[str, tuple[str | bytes, str]] = {
     "latin-1": (HEADER.encode() + b"caf\xe9,wiki,2024-01,0.3\n", "not UTF-8 .*byte 39 is 0xe9"),
     "utf-16": ((HEADER + GOOD).encode("utf-16"), "not UTF-8"),
     "damaged parquet": (b"PAR1 and no more", "cannot be read as Parquet"),
+    "name not UTF-8": (_parquet().replace(b"source", b"\xff\xffurce"), "cannot be read as Parquet"),
+    "text not UTF-8": (_parquet(b"\xff"), "Invalid UTF8"),
+    "rows of nothing": (_parquet(times=2**21), "MiB when decoded"),
     "bytes": (OPTIONAL + "a,wiki,2024-01,0.3,-1,\n", "row 1: num_bytes is '-1'"),
     "truth": (OPTIONAL + "a,wiki,2024-01,0.3,,perhaps\n", "row 1: is_text is 'perhaps'"),
 }
@@ -144,6 +157,7 @@ def test_a_file_that_is_not_there_or_too_large(settings: Settings, tmp_path: Pat
         "nothing.csv": r"nothing\.csv cannot be read: No such file",
         ".": "cannot be read: Is a directory",
         "large.csv": "has 300 MiB; expected at most 256",
+        "/dev/zero": "has 256 MiB; expected at most 256",
     }.items():
         with pytest.raises(MalformedInput, match=says):
             land_published(settings, tmp_path / name)
