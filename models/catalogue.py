@@ -37,7 +37,7 @@ from core.settings import MAX_NAME_BYTES, Settings
 from core.storage.store import Store
 from models.backends import Backend, find_backend, list_backends
 from models.choice import with_trust
-from models.yaml_list import parse_yaml_list, shown
+from models.yaml_list import parse_yaml_list, read_yaml, shown
 
 CONTROLS = tuple(
     f"control:{name}" for name in ("gzip", "zlib", "zstd", "xz", "brotli", "ppmd", "png", "flac")
@@ -356,7 +356,7 @@ def _read_user(settings: Settings) -> list[ModelEntry]:
     store = Store(settings.home)
     if not store.exists(_USER_FILE):
         return []
-    return parse_catalogue(store.read_bytes(_USER_FILE), store.url(_USER_FILE))
+    return parse_catalogue(read_yaml(store, _USER_FILE), store.url(_USER_FILE))
 
 
 def _list_references(folder: Path) -> Iterable[ModelEntry]:

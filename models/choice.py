@@ -32,13 +32,12 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError, m
 from core.errors import MalformedInput, UsageError
 from core.settings import MAX_NAME_BYTES, Settings
 from core.storage.store import Store
-from models.yaml_list import parse_yaml_list, shown
+from models.yaml_list import parse_yaml_list, read_yaml, shown
 
 if TYPE_CHECKING:  # prevents a circular import: catalogue imports backends, which imports this
     from models.catalogue import ModelEntry
 
 CHOICE_FILE = "models.yaml"
-_MAX_BYTES = 2**20
 PREFIX = "tag:"
 # As on the hub; licences that everybody may use the weights under, for any purpose.
 OPEN_LICENCES = {"apache-2.0", "mit", "bsd-2-clause", "bsd-3-clause", "cc0-1.0", "cc-by-4.0"}
@@ -128,14 +127,12 @@ def _read(settings: Settings) -> tuple[Choice, ...]:
     store = Store(settings.home)
     if not store.exists(CHOICE_FILE):
         return ()
-    return parse_choices(store.read_bytes(CHOICE_FILE), store.url(CHOICE_FILE))
+    return parse_choices(read_yaml(store, CHOICE_FILE), store.url(CHOICE_FILE))
 
 
 @cache
 def parse_choices(data: bytes, where: str) -> tuple[Choice, ...]:
     """Parse the file's bytes; raise MalformedInput, with file and entry, if they are invalid."""
-    if len(data) > _MAX_BYTES:
-        raise MalformedInput(f"{where} has {len(data):,} bytes; expected at most {_MAX_BYTES:,}")
     choices: dict[str, Choice] = {}
     for number, record in enumerate(parse_yaml_list(data, where), start=1):
         choice = _parse(record, f"{where}, entry {number}")

@@ -7,7 +7,9 @@ from typing import Any
 import yaml
 
 from core.errors import MalformedInput
+from core.storage.store import Store
 
+_MAX_BYTES = 2**20
 _MERGE = "tag:yaml.org,2002:merge"
 
 
@@ -21,6 +23,17 @@ class _Loader(yaml.SafeLoader):
                 problem="a merge key (<<); write its keys out", problem_mark=merges[0].start_mark
             )
         super().flatten_mapping(node)
+
+
+def read_yaml(store: Store, path: str) -> bytes:
+    """Return the bytes of a file of models; raise MalformedInput if they are too many."""
+    with store.open(path) as file:
+        data = file.read(_MAX_BYTES + 1)  # a device has no end
+    if len(data) > _MAX_BYTES:
+        raise MalformedInput(
+            f"{store.url(path)} has more than {_MAX_BYTES:,} bytes; expected a list of models"
+        )
+    return data
 
 
 def parse_yaml_list(data: bytes, where: str) -> list[object]:

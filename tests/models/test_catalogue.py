@@ -189,6 +189,12 @@ def test_hostile_yaml_is_refused_by_name(text: str) -> None:
         parse_catalogue(text.encode(), "mine.yaml")
 
 
+def test_a_catalogue_without_end_is_refused(settings: Settings, tmp_path: Path) -> None:
+    (tmp_path / "catalogue.yaml").symlink_to("/dev/zero")
+    with pytest.raises(MalformedInput, match=r"catalogue\.yaml has more than 1,048,576 bytes"):
+        find_model("gpt2", settings)
+
+
 def test_yaml_cannot_make_objects() -> None:
     with pytest.raises(MalformedInput, match="not YAML"):
         parse_catalogue(b"- !!python/object/apply:os.getcwd []", "mine.yaml")
