@@ -25,6 +25,8 @@ import polars as pl
 import polars.selectors as cs
 import vl_convert as vlc
 
+from core.errors import TidemarkError
+
 VEGA_LITE = "6.4"
 PNG_SCALE = 1.5
 MAX_ALONE = 20  # charts that are drawn faster than processes start
@@ -245,8 +247,13 @@ def _draw_elsewhere(specs: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, D
         [sys.executable, "-c", command, *sys.path],
         input=json.dumps(specs).encode(),
         stdout=subprocess.PIPE,
-        check=True,
+        check=False,
     )
+    if done.returncode:
+        raise TidemarkError(
+            f"the process that draws charts ended ({done.returncode}), as it does when the memory "
+            "is full; free some, then write the report again"
+        )
     lines = map(json.loads, done.stdout.splitlines())
     return [
         (name, Drawing(page, svg, b64decode(png), vega)) for name, page, svg, png, vega in lines

@@ -7,9 +7,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from core.errors import UsageError
+from core.errors import TidemarkError, UsageError
 from core.settings import Settings
 from reports.site.build import write_site
+from reports.site.charts import MAX_ALONE, draw_all
 from reports.site.papers import write_figures
 from reports.site.small_database import write_small_database
 from tests.reports.curves import HOSTILE_SOURCE
@@ -48,3 +49,9 @@ def test_the_small_database_has_the_rows_of_views(usual: Settings) -> None:
             published.sql("from monthly_loss").fetchall(), key=repr
         )
     assert any(HOSTILE_SOURCE in row for row in rows)
+
+
+def test_a_process_that_draws_and_is_ended_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    with pytest.raises(TidemarkError, match=r"draws charts ended \(1\)"):
+        draw_all(dict.fromkeys(map(str, range(MAX_ALONE + 1)), {}))
