@@ -33,16 +33,17 @@ MAX_ALONE = 20  # charts that are drawn faster than processes start
 MAX_PROCESSES = 4
 LABEL_HEIGHT, LETTER_WIDTH, LABEL_GAP = 12, 7, 4  # pixels; the gap is between point and label
 LABEL_SHARE = 0.065  # of the height of a chart of 220 pixels or more
-# Okabe and Ito's colours, which colour-blind people can tell apart; the order is that of use.
+# Colour-blind people can tell these apart, and each from grey; the order is that of use. The first
+# three are Okabe and Ito's, whose others are too pale for labels.
 PALETTE = (
-    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b58900", "#56b4e9", "#7a5195", "#5b6472",
+    "#0072b2", "#d55e00", "#009e73", "#c180b1", "#625913", "#273d70", "#9870f2", "#5e2f0e",
 )  # fmt: skip
 INK, SOFT, GRID, PAPER = "#1d2129", "#5b6472", "#e3e7ec", "#ffffff"
 # Colours of the theme become variables of the page's style sheet.
 _VARIABLES = {
     INK: "--ink", SOFT: "--soft", GRID: "--line", PAPER: "--paper",
-    PALETTE[0]: "--blue", PALETTE[1]: "--mark", PALETTE[2]: "--green", PALETTE[5]: "--sky",
-    PALETTE[6]: "--violet",
+    PALETTE[0]: "--blue", PALETTE[1]: "--mark", PALETTE[2]: "--green", PALETTE[3]: "--pink",
+    PALETTE[4]: "--olive", PALETTE[5]: "--navy", PALETTE[6]: "--violet", PALETTE[7]: "--brown",
 }  # fmt: skip
 _TAG = re.compile(r"<[^>]*>")
 _LINE = re.compile(r' d="(M[-\d.,]+(?:L[-\d.,]+)+Z?)"')
@@ -323,7 +324,7 @@ def with_room(points: Sequence[tuple[str, float, float]], width: float, height: 
     _, xs, ys = zip(*points, strict=True)
     across, up = (max(max(v) - min(v), 1e-9) for v in (xs, ys))
     at = [(name, x / across * width, y / up * height) for name, x, y in points]
-    taken = [(x, x, y, LABEL_HEIGHT / 2) for _, x, y in at]  # begin, end, middle, distance above it
+    taken = [(x, x, y, 0.75 * LABEL_HEIGHT) for _, x, y in at]  # begin, end, middle, distance
     named = []
     for name, left, middle in at:
         begin, end = left + LABEL_GAP, left + LETTER_WIDTH * len(name)

@@ -98,6 +98,11 @@ class Page:
     files: Mapping[str, bytes] = field(default_factory=dict)  # further files, by path
 
 
+def told(columns: Sequence[Column], rows: pl.DataFrame) -> list[Column]:
+    """Return the columns with any value."""
+    return [each for each in columns if each.draw or rows[each.name].is_not_null().any()]
+
+
 def literal(value: Value) -> str:
     """Return a value as SQL literal, so that a figure's query stands alone.
 

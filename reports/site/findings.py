@@ -28,14 +28,16 @@ def span(values: Sequence[float], form: str) -> str:
 
 def board_finding(rows: Sequence[Row]) -> str:
     """Return who has the lowest loss, or how many models share the first rank."""
+    is_single = all(row["num_months"] == 1 for row in rows)
+    months = "this month" if is_single else "these months"
     best = [row for row in rows if row["rank_low"] == 1 and not row["model"].startswith("control:")]
     if all(row["rank_low"] is None for row in rows):
         return "Documents are too few to rank models"
     if not best:
         return "No model is better than the best compressor"
     if len(best) == 1:
-        return f"{best[0]['model']} predicts these months best"
-    return f"{len(best)} models share the first rank: these months cannot tell them apart"
+        return f"{best[0]['model']} predicts {months} best"
+    return f"{len(best)} models share the first rank: {months} cannot tell them apart"
 
 
 def ageing_finding(rows: Sequence[Row]) -> str:
@@ -211,6 +213,8 @@ def months_finding(rows: Sequence[Row]) -> str:
 def neighbours_finding(rows: Sequence[Row]) -> str:
     """Return how many neighbours on the board differ by more than chance."""
     sure = [row for row in rows if is_sure(row["p_value_adjusted"])]
+    if all(row["p_value_adjusted"] is None for row in rows):
+        return "Months are too few to test neighbours on the board"
     if not sure:
         return "No two neighbours on the board can be told apart"
     if len(sure) == len(rows):

@@ -14,30 +14,37 @@ _SIZE, _LABEL = 320, 1.06  # pixels; distance of names from the centre, in spoke
 _RINGS = 4
 
 
-def radar(spokes: Sequence[str], lines: Sequence[str], top: float) -> Mapping[str, Any]:
-    """Return a chart of rows with columns source, model and bits_per_byte; the centre is zero.
+def radar(spokes: Sequence[str], lines: Sequence[str], ends: tuple[float, float]) -> dict[str, Any]:
+    """Return a chart of rows with columns source, model and bits_per_byte.
 
-    ``top`` is the value at the end of the spokes.
+    ``ends`` are the values at the two ends of the spokes, that in the centre first.
     """
     angles = {name: 2 * math.pi * i / len(spokes) for i, name in enumerate(spokes)}
-    scale = {"domain": [-1.1 * top, 1.1 * top], "nice": False}
-    x, y = ({"field": name, "type": "quantitative", "axis": None, "scale": scale} for name in "xy")
+    centre, reach = ends[0], ends[1] - ends[0]
+    lowest = min(math.cos(angle) for angle in angles.values())  # of three spokes, not -1
+    x, y = (
+        {"field": name, "type": "quantitative", "axis": None,
+         "scale": {"domain": [(low - 0.1) * reach, 1.1 * reach], "nice": False}}
+        for name, low in (("x", -1), ("y", lowest))
+    )  # fmt: skip
     turn = f"{2 * math.pi / len(spokes)} * indexof({json.dumps(list(spokes))}, datum.source)"
     place = [
         {"filter": {"field": "model", "oneOf": list(lines)}},
         {"calculate": turn, "as": "angle"},
-        {"calculate": "datum.bits_per_byte * sin(datum.angle)", "as": "x"},
-        {"calculate": "datum.bits_per_byte * cos(datum.angle)", "as": "y"},
+        {"calculate": f"(datum.bits_per_byte - {centre}) * sin(datum.angle)", "as": "x"},
+        {"calculate": f"(datum.bits_per_byte - {centre}) * cos(datum.angle)", "as": "y"},
     ]
     colour = {"field": "model", "type": "nominal",
-              "legend": {"title": None, "symbolType": "stroke"},
+              "legend": {"title": None, "symbolType": "stroke", "orient": "bottom",
+                         "columns": 3, "columnPadding": 16, "rowPadding": 4},
               "scale": {"domain": list(lines), "range": list(PALETTE[: len(lines)])}}  # fmt: skip
     closed = {"type": "line", "interpolate": "linear-closed", "strokeWidth": 1.6}
     order = {"field": "angle", "type": "quantitative"}
     tooltip = [{"field": name} for name in ("model", "source", "bits_per_byte")]
     padding = {"left": 60, "right": 24, "top": 5, "bottom": 5}
-    return {"width": _SIZE, "height": _SIZE, "padding": padding, "layer": [
-        *_web(angles, top, x, y),
+    height = round(_SIZE * (1.2 - lowest) / 2.2)
+    return {"width": _SIZE, "height": height, "padding": padding, "layer": [
+        *_web(angles, centre, reach, {"x": x, "y": y}),
         {"transform": place, "mark": closed,
          "encoding": {"x": x, "y": y, "color": colour, "order": order}},
         {"transform": place, "mark": {"type": "point", "filled": True, "size": 20},
@@ -46,28 +53,28 @@ def radar(spokes: Sequence[str], lines: Sequence[str], top: float) -> Mapping[st
 
 
 def _web(
-    angles: Mapping[str, float], top: float, x: Mapping[str, Any], y: Mapping[str, Any]
+    angles: Mapping[str, float], centre: float, reach: float, place: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """Return rings with their values, spokes, and the names of the spokes."""
 
     def at(angle: float, distance: float) -> dict[str, Any]:
         return {"x": distance * math.sin(angle), "y": distance * math.cos(angle)}
 
-    rings = [top * (ring + 1) / _RINGS for ring in range(_RINGS)]
+    rings = [reach * (ring + 1) / _RINGS for ring in range(_RINGS)]
     web = [
         {**at(angle, ring), "ring": ring, "angle": angle}
         for ring in rings for angle in angles.values()
     ]  # fmt: skip
-    spokes = [{**at(angle, top), "name": name} for name, angle in angles.items()]
+    spokes = [{**at(angle, reach), "name": name} for name, angle in angles.items()]
     names: dict[str, list[dict[str, Any]]] = {}
     for name, angle in angles.items():
         side = round(math.sin(angle), 1)
         align = "center" if not side else "left" if side > 0 else "right"
-        names.setdefault(align, []).append({**at(angle, _LABEL * top), "name": name})
-    values = [{"x": 0, "y": ring, "value": f"{ring:.2g}"} for ring in rings]
+        names.setdefault(align, []).append({**at(angle, _LABEL * reach), "name": name})
+    # The name of a spoke is where the value of the last ring would be.
+    values = [{"x": 0, "y": ring, "value": f"{centre + ring:.3g}"} for ring in [0, *rings[:-1]]]
     ring = {"type": "line", "interpolate": "linear-closed", "color": GRID, "strokeWidth": 1}
     spoke = {"x2": {"datum": 0}, "y2": {"datum": 0}}
-    place = {"x": x, "y": y}
     return [
         {"data": {"values": web}, "mark": ring, "encoding": {
             **place, "detail": {"field": "ring"}, "order": {"field": "angle"}}},
@@ -77,6 +84,6 @@ def _web(
            "mark": {"type": "text", "color": INK, "limit": 150, "align": align},
            "encoding": {**place, "text": {"field": "name"}}} for align, placed in names.items()),
         {"data": {"values": values},
-         "mark": {"type": "text", "color": SOFT, "fontSize": 9, "dx": 12},
+         "mark": {"type": "text", "color": SOFT, "fontSize": 10, "align": "left", "dx": 4},
          "encoding": {**place, "text": {"field": "value"}}},
     ]  # fmt: skip

@@ -1,6 +1,7 @@
 // Tables that sort and filter, charts that open. The address keeps the view of each table.
 "use strict";
 const root = document.body.dataset.root;
+const MANY_ROWS = 40, FIRST_ROWS = 25, FEW_MODELS = 20;
 
 // The fragment has one part per table: #name?sort=column,-1&find=text;other?…
 function readState() {
@@ -40,6 +41,7 @@ class Table {
     if (table.dataset.parts) this.addParts(JSON.parse(table.dataset.parts));
     if (this.rows.length > 7) this.addFilters();
     this.addColumns();
+    this.addMore();
     if (this.tools.children.length) table.parentElement.before(this.tools);
     this.apply();
     if (readState().has(this.name) && this.state.size) table.closest("figure").scrollIntoView();
@@ -139,6 +141,14 @@ class Table {
     this.tools.append(element("details", {}, element("summary", {}, "columns"), element("div", {}, ...boxes)));
   }
 
+  // The first rows, in the chosen order; a button shows all.
+  addMore() {
+    if (this.rows.length < MANY_ROWS) return;
+    this.more = element("button", { type: "button" });
+    this.more.addEventListener("click", () => this.set("rows", this.state.has("rows") ? "" : "all"));
+    this.table.parentElement.after(element("p", { className: "tools" }, this.more));
+  }
+
   isShown(index) {
     const head = this.heads[index];
     const chosen = this.state.get("columns");
@@ -185,13 +195,21 @@ class Table {
     }
     this.table.tBodies[0].append(...this.rows);
     const wanted = (this.state.get("find") ?? "").toLowerCase().split(",").map((text) => text.trim()).filter(Boolean);
+    const most = this.more && !this.state.has("rows") ? FIRST_ROWS : Infinity;
+    let num = 0;
     for (const row of this.rows) {
       const isFound = !wanted.length || wanted.some((text) => row.textContent.toLowerCase().includes(text));
       const fits = this.heads.every((head, i) => {
         const wanted = this.state.get(`is.${head.dataset.column}`);
         return !wanted || row.cells[i].textContent.trim() === wanted;
       });
-      row.hidden = !isFound || !fits || (this.state.get("complete") === "1" && this.lacks(row));
+      const isOut = !isFound || !fits || (this.state.get("complete") === "1" && this.lacks(row));
+      num += !isOut;
+      row.hidden = isOut || num > most;
+    }
+    if (this.more) {
+      this.more.hidden = num <= FIRST_ROWS;
+      this.more.textContent = num > most ? `Show all ${num} rows` : `Show the first ${FIRST_ROWS} rows`;
     }
     for (const row of [this.table.tHead.rows[0], ...this.rows]) {
       [...row.cells].forEach((cell, i) => { cell.hidden = !this.isShown(i); });
@@ -233,13 +251,13 @@ class Comparison {
       form.elements[name].addEventListener("change", () => this.show(true));
     }
     form.hidden = false;
-    if (state) this.show(false);
+    if (state || one.options.length <= FEW_MODELS) this.show(Boolean(state), false);
   }
 
-  async show(isChosen) {
+  async show(isChosen, isNew = true) {
     const [one, other] = ["one", "other"].map((name) => this.form.elements[name].value);
-    if (isChosen) writeState("pair", new URLSearchParams({ one, other }));
-    this.showMonths(one, other);
+    if (isNew) writeState("pair", new URLSearchParams({ one, other }));
+    if (isChosen) this.showMonths(one, other); // the chart shows the first pair already
     this.data ??= await loadData("pairs", "figures/pairs.data.js");
     const data = this.data;
     const isPair = (i) => (data.model[i] === one && data.other[i] === other) || (data.model[i] === other && data.other[i] === one);
@@ -255,7 +273,7 @@ class Comparison {
       const ends = [data.low[i], data.high[i]];
       if (isTurned) ends.reverse();
       const p = data.p[i] === null ? "–" : data.p[i] < 0.001 ? "< 0.001" : data.p[i].toFixed(3);
-      const cells = [data.source[i] ?? "all sources", signed(data.difference[i]), ends.map(signed).join(" to "), p, String(data.n[i])];
+      const cells = [data.source[i] ?? "all sources", signed(data.difference[i]), ends.map(signed).join(" to "), p, data.n[i].toLocaleString("en")];
       return element("tr", {}, ...cells.map((text, k) => element(k ? "td" : "th", { className: k ? "number" : "" }, text)));
     });
     const overall = found[0];
@@ -394,7 +412,15 @@ async function openTable(table) {
   new Table(table);
 }
 
+// A link to a part that is folded opens it.
+function unfold() {
+  const place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (place?.matches("details")) place.open = true;
+}
+
 for (const table of document.querySelectorAll("table[data-table]")) openTable(table);
+addEventListener("hashchange", unfold);
+unfold();
 for (const chart of document.querySelectorAll("[data-chart]")) {
   for (const event of ["pointerenter", "focusin", "click"]) chart.addEventListener(event, () => open(chart), { once: true });
   if (readState().has(chart.dataset.chart) && "months" in chart.dataset) open(chart);

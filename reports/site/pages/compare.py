@@ -22,14 +22,14 @@ from reports.site.findings import (
     plane_finding,
     ranks_finding,
 )
-from reports.site.pages.overview import MIN_MONTHS
-from reports.site.pages.source import extent_of
+from reports.site.pages.overview import MIN_MONTHS, lane_label
+from reports.site.pages.source import end_labels, extent_of
 from reports.site.radar import MAX_LINES, MIN_SPOKES, radar
 
 ORDER, NAVIGATION = 2, ("compare.html", "Compare")
 PATHS = (NAVIGATION[0],)
 MAX_LABELS = 24  # models with a label in the plane
-MAX_RANKED = len(PALETTE)  # models in the chart of ranks
+MAX_RANKED = 6  # models in the chart of ranks
 MAX_NEIGHBOURS = 24  # in the page itself
 MAX_DOTS = 36  # months of a line with a dot for each
 MAX_PAIRED_MONTHS = 6000  # differences by month: of as many of the board's first models
@@ -45,7 +45,10 @@ def make_pages(site: Site) -> Iterator[Page]:
     paired = {name for key in pairs.columns if key in ("model", "other") for name in pairs[key]}
     models = [name for name in site.models if name in paired]
     months = next((figure for figure in figures if figure.name == "pair-months"), None)
-    fields = {"models": models, "pair": months.drawn_pair if months else models[:2]}
+    board = site.readable("board", protocol=site.protocol)
+    first = [name for name in board["model"] if name in paired] if board.columns else models
+    pair = months.drawn["model", "other"].row(0) if months else first[:2]
+    fields = {"models": models, "pair": pair}
     files = {"figures/pairs.data.js": _data("pairs", pairs)} if models else {}
     if months:
         files["figures/pair-months.data.js"] = _data(months.name, months.rows)
@@ -82,16 +85,15 @@ def _month_lanes(rows: pl.DataFrame) -> dict[str, Any]:
     """Return a chart with a lane per source: the difference of two models by month."""
     x: dict[str, Any] = time_axis(rows["month"].to_list())
     y = {"field": "difference", "type": "quantitative", "title": None,
-         "axis": {"tickCount": 3, "format": "+.2f"}}  # fmt: skip
+         "axis": {"tickCount": 2, "format": "+.2~f"}}  # fmt: skip
+    once = {"aggregate": [{"op": "count", "as": "num"}], "groupby": ["source"]}
     is_dotted = rows["month"].n_unique() <= MAX_DOTS
     numbers = [{"field": name, "format": "+.4f"} for name in ("difference", "low", "high")]
     tooltip = [{"field": "month", "type": "temporal", "format": "%Y-%m"}, *numbers]
     return {
-        "facet": {"row": {"field": "source", "title": None, "header": {
-            "labelAngle": 0, "labelAnchor": "start", "labelOrient": "top", "labelFontSize": 12,
-        }}},
-        "spacing": 12,
-        "spec": {"width": 640, "height": 60, "layer": [
+        "facet": {"row": {"field": "source", "header": None}},
+        "spacing": 14,
+        "spec": {"width": 780, "height": 48, "layer": [
             {"mark": {"type": "area", "color": PALETTE[0], "fillOpacity": 0.25},
              "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}}},
             {"data": {"values": [{}]}, "mark": {"type": "rule", "color": SOFT},
@@ -99,6 +101,7 @@ def _month_lanes(rows: pl.DataFrame) -> dict[str, Any]:
             {"mark": {"type": "line", "color": PALETTE[0], "strokeWidth": 1.3,
                       "point": is_dotted and {"size": 12, "color": PALETTE[0]}},
              "encoding": {"x": x, "y": y, "tooltip": tooltip}},
+            lane_label("source", once, 48),
         ]},
     }  # fmt: skip
 
@@ -147,8 +150,9 @@ def _plane(site: Site) -> Figure:
     ends = rows.select(cs.starts_with("bits_per_byte_gap")).unpivot()["value"].drop_nulls()
     lowest, highest = extent_of(pl.concat([ends, pl.Series([0.0])]))  # the axis begins at zero
     gaps = extent_of(rows["bits_per_byte_gap"])
-    height = 360 * (gaps[1] - gaps[0]) / (highest - lowest or 1)
-    named = with_room(points, 700, height)[:MAX_LABELS]
+    height = 360 if rows.height > MAX_LABELS else 240
+    spanned = height * (gaps[1] - gaps[0]) / (highest - lowest or 1)
+    named = with_room(points, 700, spanned)[:MAX_LABELS]
     error = {"mark": {"type": "rule", "color": SOFT, "strokeOpacity": 0.6}, "encoding": {
         "x": x, "y": {**y, "field": "bits_per_byte_gap_low"},
         "y2": {"field": "bits_per_byte_gap_high"},
@@ -159,7 +163,7 @@ def _plane(site: Site) -> Figure:
     label = {"transform": [{"filter": {"field": "model", "oneOf": named}}],
              "mark": {"type": "text", "align": "left", "dx": 8, "color": INK, "limit": 180},
              "encoding": {"x": x, "y": y, "text": {"field": "model"}}}  # fmt: skip
-    chart = {"width": 700, "height": 360, "layer": [error, point, label]}
+    chart = {"width": 700, "height": height, "layer": [error, point, label]}
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
         Column("bits_per_byte_after", "after the cutoff", ".3f", unit=_BITS),
@@ -181,15 +185,16 @@ def _ranks(site: Site) -> Figure | None:
     x: dict[str, Any] = time_axis(rows["month"].to_list())
     y = {"field": "mean_rank", "type": "quantitative", "title": "mean rank over sources",
          "scale": {"reverse": True, "zero": False, "nice": False}}  # fmt: skip
-    place = {"filter": {"field": "model", "oneOf": shown}}
-    legend = {"title": None, "symbolType": "stroke"}
-    scale = {"domain": shown, "range": list(PALETTE[: len(shown)])}
-    colour = {"field": "model", "type": "nominal", "legend": legend, "scale": scale}
-    chart = {
-        "width": 640, "height": 300, "transform": [place],
-        "mark": {"type": "line", "strokeWidth": 1.5, "clip": True},
-        "encoding": {"x": x, "y": y, "color": colour},
-    }  # fmt: skip
+    drawn = rows.filter(pl.col("model").is_in(shown)).sort("month")
+    last = dict(drawn.group_by("model").last().select("model", "mean_rank").iter_rows())
+    colours = dict(zip(shown, PALETTE, strict=False))
+    scale = {"domain": shown, "range": list(colours.values())}
+    colour = {"field": "model", "type": "nominal", "legend": None, "scale": scale}
+    line = {"transform": [{"filter": {"field": "model", "oneOf": shown}}],
+            "mark": {"type": "line", "strokeWidth": 1.5, "clip": True},
+            "encoding": {"x": x, "y": y, "color": colour}}  # fmt: skip
+    labels = end_labels(last, colours, extent_of(drawn["mean_rank"]))
+    chart = {"width": 700, "height": 300, "layer": [line, labels]}
     about = "Rank 1 is the lowest loss of a month. A mean over sources; ties share their best rank."
     title = ranks_finding(rows.to_dicts())
     return Figure("ranks", title, about, sql, rows, chart=chart, drawn_models=shown,
@@ -203,10 +208,12 @@ def _profile(site: Site) -> Figure | None:
         return None
     board = site.query("board", protocol=site.protocol)[1]["model"].to_list()[:MAX_LINES]
     shown = rows.filter(pl.col("model").is_in(board))
-    top = extent_of(shown["bits_per_byte"])[1]
-    about = "Bits per byte by source: nearer to the centre is better. The board's first models."
+    low, top = extent_of(shown["bits_per_byte"])
+    centre = max(0.0, 2 * low - top) if low < top else 0.0  # like values would be one line
+    about = "Bits per byte by source: nearer to the centre is better. The board's first models. "
+    about += f"The centre is {centre:.3g}, not zero." if centre else ""
     title = lowest_finding(rows.to_dicts(), "source")
-    return Figure("profile", title, about, sql, rows, chart=radar(sources, board, top),
+    return Figure("profile", title, about, sql, rows, chart=radar(sources, board, (centre, top)),
                   drawn_models=board)  # fmt: skip
 
 

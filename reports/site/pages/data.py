@@ -56,14 +56,15 @@ def _months(site: Site) -> Figure:
         "timeUnit": "utcyear" if by_year else "utcyearmonth",
         "axis": {"format": "%Y" if by_year else "%Y-%m", "labelAngle": 0,
                  "labelOverlap": "greedy", "labelSeparation": 20},
+        "scale": {"paddingInner": 0.06},
     }  # fmt: skip
     chart = {
         "width": 700, "height": {"step": 18},
-        "padding": {"left": 60, "right": 24, "top": 5, "bottom": 5},
         "mark": {"type": "rect"},
         "encoding": {
             "x": x,
-            "y": {"field": "source", "type": "nominal", "title": None},
+            "y": {"field": "source", "type": "nominal", "title": None,
+                  "axis": {"orient": "right"}},
             "fillOpacity": {"field": "share", "aggregate": "mean", "type": "quantitative",
                         "scale": {"domain": [0, 1], "range": [0.15, 1]}, "legend": None},
             "color": {"value": PALETTE[0]},
@@ -71,7 +72,9 @@ def _months(site: Site) -> Figure:
     }  # fmt: skip
     span = "year" if by_year else "month"
     about = f"Dark: all models were scored on the {span}. A gap: no text, or no model."
-    title = f"{rows.height:,} months of {rows['source'].n_unique()} sources"
+    whole = int((rows["share"] == 1).sum())
+    months = f"{rows.height:,} months of {rows['source'].n_unique()} sources"
+    title = f"{whole:,} of {months} have losses of every model"
     return Figure("data-months", title, about, sql, rows, chart=chart)
 
 

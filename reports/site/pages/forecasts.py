@@ -63,13 +63,14 @@ def _quarters(site: Site) -> Figure | None:
     share = {"type": "quantitative", "scale": {"domain": [0, 1]}, "title": "right",
              "axis": {"format": ".0%", "tickCount": 3}}  # fmt: skip
     colour = {"condition": {"test": "datum.is_test", "value": PALETTE[1]}, "value": PALETTE[0]}
-    spec = {"width": 220, "height": 110, "layer": [
+    columns = 2 if len(names) in (2, 4) else 3
+    spec = {"width": 800 // columns, "height": 110, "layer": [
         {"mark": {"type": "line", "strokeDash": [3, 3], "color": SOFT},
          "encoding": {"x": x, "y": {**share, "field": "expected"}}},
         {"mark": {"type": "rule"},
          "encoding": {"x": x, "y": {**share, "field": "low"}, "y2": {"field": "high"},
                       "color": colour}},
-        {"mark": {"type": "point", "filled": True, "size": 28},
+        {"mark": {"type": "point", "filled": True, "size": 40, "opacity": 1},
          "encoding": {"x": x, "y": {**share, "field": "accuracy"}, "color": colour,
                       "shape": {"condition": {"test": "datum.is_test", "value": "diamond"},
                                 "value": "circle"}}},
@@ -78,7 +79,7 @@ def _quarters(site: Site) -> Figure | None:
         "transform": [{"filter": {"field": "series", "oneOf": names}}],
         "facet": {"field": "series", "type": "nominal", "sort": names, "title": None,
                   "header": {"labelAnchor": "start", "labelLimit": 220}},
-        "columns": 3, "spacing": 32, "spec": spec,
+        "columns": columns, "spacing": 32, "spec": spec,
         "resolve": {"axis": {"x": "independent"}},  # no axis below a place without a panel
     }  # fmt: skip
     about = (
@@ -116,7 +117,7 @@ def _scores(site: Site) -> Figure:
             "brier_score", "Brier score", ".3f", "brier_score_low", "brier_score_high", "0 to 2"
         ),
         Column("crowd_brier_score", "the crowd's", ".3f", unit="0 to 2"),
-        Column("model_brier_score_there", "the model's there", ".3f", unit="0 to 2"),
+        Column("model_brier_score_there", "the model's, same questions", ".3f", unit="0 to 2"),
         Column("num_crowd", "questions with a crowd", ",d"),
         Column("num_answers", "answers", ",d"),
     ]
@@ -133,7 +134,7 @@ def _positions(site: Site) -> Figure:
         Column("first_bias", "first place", "+.1f", "first_bias_low", "first_bias_high",
                "points", factor=100, about="Probability of the first option less 1 / options."),
         Column("favoured_place", "favoured place", ",d"),
-        Column("favoured_bias", "its excess", "+.1f", unit="points", factor=100),
+        Column("favoured_bias", "excess there", "+.1f", unit="points", factor=100),
         Column("p_value", "p", P_VALUE, about="that no place is preferred; over all places"),
         Column("rotated", "rotated"),
         Column("num_answers", "answers", ",d"),

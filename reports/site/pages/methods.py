@@ -56,30 +56,31 @@ def _simulations(site: Site) -> Figure:
 
 def _coverage_chart() -> dict[str, Any]:
     """Return a chart of the coverage of intervals: of all worlds, and of the worst kind."""
-    axis = {"type": "quantitative", "scale": {"domain": [0.8, 1]}, "title": None,
+    axis = {"type": "quantitative", "scale": {"domain": [0.78, 1], "clamp": True}, "title": None,
             "axis": {"format": ".0%", "orient": "top", "tickCount": 4}}  # fmt: skip
     x = {"field": "share", **axis}
     y = {"field": "figure", "type": "nominal", "title": None,
          "axis": {"labelLimit": 400, "grid": True}}  # fmt: skip
-    clip = {"filled": True, "clip": True}
+    point = {"type": "point", "filled": True, "size": 40, "opacity": 1}
     layers = [
         {"mark": {"type": "rule", "color": SOFT, "strokeDash": [3, 3]},
          "encoding": {"x": {**axis, "datum": 0.95}}},
         {"mark": {"type": "rule", "color": PALETTE[0], "clip": True},
          "encoding": {"x": {**x, "field": "share_low"}, "x2": {"field": "share_high"}, "y": y}},
-        {"mark": {"type": "point", "size": 40, "color": PALETTE[0], **clip},
+        {"mark": {**point, "color": PALETTE[0]},
          "encoding": {"x": x, "y": y}},
-        {"mark": {"type": "point", "size": 40, "color": PALETTE[1], "shape": "diamond", **clip},
+        {"mark": {**point, "color": PALETTE[1], "shape": "diamond"},
          "encoding": {"x": {**x, "field": "worst_share"}, "y": y}},
     ]  # fmt: skip
     return {
         "transform": [{"filter": "indexof(datum.truth, 'coverage') == 0"}],
         "facet": {"row": {"field": "truth", "title": None, "header": {
-            "labelAngle": 0, "labelAnchor": "start", "labelOrient": "top",
+            "labelAngle": 0, "labelAnchor": "start", "labelOrient": "top", "labelPadding": 0,
+            "labelFontWeight": "bold",
         }}},
-        "padding": {"left": 60, "right": 24, "top": 5, "bottom": 5}, "spacing": 8,
+        "padding": {"left": 60, "right": 24, "top": 5, "bottom": 5}, "spacing": 16,
         "resolve": {"scale": {"y": "independent"}},
-        "spec": {"width": 420, "height": {"step": 17}, "layer": layers},
+        "spec": {"width": 560, "height": {"step": 17}, "layer": layers},
     }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from reports.site.answer_findings import forecast_finding, puzzle_finding
 from reports.site.context import Site, is_control, of_name, some
-from reports.site.figure import CLIPPED, P_VALUE, WILSON, Column, Figure, Page, slug
+from reports.site.figure import CLIPPED, P_VALUE, WILSON, Column, Figure, Page, slug, told
 from reports.site.findings import (
     contamination_finding,
     costs_finding,
@@ -94,13 +94,8 @@ def _sources(site: Site, name: str) -> Figure:
     ]  # fmt: skip
     return Figure(
         f"model-{slug(name)}-sources", sources_finding(rows.to_dicts()),
-        "A dash: not measured; the columns of reasons say why.", sql, rows, _told(columns, rows),
+        "A dash: not measured; the columns of reasons say why.", sql, rows, told(columns, rows),
     )  # fmt: skip
-
-
-def _told(columns: list[Column], rows: pl.DataFrame) -> list[Column]:
-    """Return the columns with any value."""
-    return [column for column in columns if rows[column.name].null_count() < rows.height]
 
 
 def _contamination(site: Site, name: str) -> Figure | None:
@@ -172,7 +167,7 @@ def _costs(site: Site, name: str) -> Figure:
         Column("last_scored_at", "last scored", "%Y-%m-%d"),
     ]
     title = costs_finding(rows.to_dicts())
-    return Figure(f"model-{slug(name)}-costs", title, "", sql, rows, _told(columns, rows))
+    return Figure(f"model-{slug(name)}-costs", title, "", sql, rows, told(columns, rows))
 
 
 def _cite(site: Site, name: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from reports.site.board_parts import parts_file, parts_of, windows_figure
 from reports.site.charts import INK, PALETTE, SOFT, by_month, time_axis
 from reports.site.context import Site, is_control, some
-from reports.site.figure import Column, Figure, Page
+from reports.site.figure import Column, Figure, Page, told
 from reports.site.findings import ageing_finding, board_finding
 from reports.site.trends import trends_of
 
@@ -68,16 +68,16 @@ def _board(site: Site) -> Figure:
         Column("num_months", "months", "d", is_optional=True),
         Column("num_sources", "sources", "d", is_optional=True),
     ]  # fmt: skip
-    shown = [
-        column for column in columns
-        if (trends if column.draw else rows[column.name].is_not_null().any())
-    ]  # fmt: skip
+    shown = told([column for column in columns if trends or not column.draw], rows)
     floor = site.query("board_resolution", protocol=site.protocol)[1].item()
     is_over_time = rows["interval_basis"][0] == "months"
-    other = "months like these" if is_over_time else "documents of these months"
+    these = "this month" if site.num_months == 1 else "these months"
+    other = "months like these" if is_over_time else f"documents of {these}"
     about = f"Intervals are of 95 %: would other {other} say the same? –: not measured. "
     if floor is not None:
-        about += f"Half of the pairs could be told apart from {floor:.4f} bits per byte on."
+        about += f"Half of the pairs could be told apart from {floor:.2g} bits per byte on."
+    if rows["num_months"].min() < MIN_MONTHS:  # type: ignore[operator]
+        about += f"Grey: fewer than {MIN_MONTHS} months."
     title = board_finding(rows.to_dicts())
     return Figure("board", title, about, sql, rows, shown,
                   is_provisional=lambda row: bool(row["num_months"] < MIN_MONTHS))  # fmt: skip
@@ -103,6 +103,13 @@ def _curves(site: Site) -> Figure | None:
     )
 
 
+def lane_label(key: str, place: dict[str, Any], height: int) -> dict[str, Any]:
+    """Return a layer with a lane's name right of its end, from the row that ``place`` leaves."""
+    mark = {"type": "text", "align": "left", "dx": 8, "fontSize": 12, "limit": 190}
+    at = {"x": {"value": "width"}, "y": {"value": height / 2}, "text": {"field": key}}
+    return {"transform": [place], "mark": mark, "encoding": at}
+
+
 def lanes(key: str, names: list[str], months: list[dt.date]) -> dict[str, Any]:
     """Return a chart with one lane per value of column ``key`` over a common time axis.
 
@@ -115,12 +122,9 @@ def lanes(key: str, names: list[str], months: list[dt.date]) -> dict[str, Any]:
     once = {"filter": "datum.is_first"}
     return {
         "transform": [{"filter": {"field": key, "oneOf": names}}],
-        "facet": {"row": {"field": key, "sort": names, "title": None, "header": {
-            "labelAngle": 0, "labelAlign": "left", "labelLimit": 190, "labelFontSize": 12,
-            "labelPadding": 24,
-        }}},
+        "facet": {"row": {"field": key, "sort": names, "header": None}},
         "spacing": 4,
-        "spec": {"width": 780, "height": LANE_HEIGHT, "layer": [
+        "spec": {"width": 860, "height": LANE_HEIGHT, "layer": [
             {
                 "transform": [once],
                 "mark": {"type": "rect", "color": PALETTE[0], "fillOpacity": 0.35, "clip": True},
@@ -143,5 +147,6 @@ def lanes(key: str, names: list[str], months: list[dt.date]) -> dict[str, Any]:
                 "mark": {"type": "rule", "strokeDash": [4, 3], "color": SOFT, "clip": True},
                 "encoding": {"x": {"field": "stated_end", "type": "temporal"}},
             },
+            lane_label(key, once, LANE_HEIGHT),
         ]},
     }  # fmt: skip

@@ -104,8 +104,7 @@ def _growth_lines(rows: pl.DataFrame) -> dict[str, Any]:
     named = rows.filter("is_named")["model", "relative", "place"].rows()
     labels = {model: relative for model, relative, _ in named}
     colours = {model: PALETTE[place - 1] if place else SOFT for model, _, place in named}
-    newest, extent = rows["month"].max(), extent_of(rows["relative"])
-    names = end_labels(labels, colours, newest, x, extent, LABEL_SHARE)
+    names = end_labels(labels, colours, extent_of(rows["relative"]), LABEL_SHARE)
     layers = [{"mark": "line", "encoding": line}, *marks, names]
     return {"width": 700, "height": 460, "layer": layers}
 

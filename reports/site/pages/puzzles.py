@@ -54,16 +54,16 @@ def _valley(site: Site) -> Figure:
     y = {"field": "accuracy", "type": "quantitative", "title": "right",
          "scale": {"domain": [0, 1]}, "axis": {"format": ".0%", "tickCount": 3}}  # fmt: skip
     inputs = ["its own inputs", "other inputs"]
-    colour = {"field": "inputs", "type": "nominal", "title": None,
-              "scale": {"domain": inputs, "range": list(PALETTE[:2])}}  # fmt: skip
-    shape = {"field": "inputs", "type": "nominal", "title": None, "scale": {"domain": inputs}}
+    kind = {"field": "inputs", "type": "nominal", "legend": None}
+    colour = {**kind, "scale": {"domain": inputs, "range": list(PALETTE[:2])}}
+    shape = {**kind, "scale": {"domain": inputs}}
     critical = {"transform": [{"filter": "datum.is_critical"}],
                 "mark": {"type": "rule", "strokeDash": [4, 3], "color": INK},
                 "encoding": {"x": x}}  # fmt: skip
-    spec = {"width": 200, "height": 120, "layer": [
+    spec = {"width": 240, "height": 120, "layer": [
         critical,
         {"mark": {"type": "line"}, "encoding": {"x": x, "y": y, "color": colour}},
-        {"mark": {"type": "point", "filled": True, "size": 30},
+        {"mark": {"type": "point", "filled": True, "size": 30, "opacity": 1},
          "encoding": {"x": x, "y": y, "color": colour, "shape": shape}},
     ]}  # fmt: skip
     chart = {
@@ -73,7 +73,8 @@ def _valley(site: Site) -> Figure:
         "columns": 3, "spacing": 18, "spec": spec,
     }  # fmt: skip
     about = (
-        "Share solved on inputs that the model wrote itself, and on others. Dashed: largest gap."
+        "Share solved by level. Blue circles: inputs that the model wrote itself. Orange squares: "
+        "others. Dashed: largest gap."
     )
     title = levels_finding(site.query("puzzles_board")[1].to_dicts(), rows.to_dicts())
     return Figure("puzzles-levels", title, about, sql, rows, chart=chart)

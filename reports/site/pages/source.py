@@ -9,7 +9,7 @@ import polars as pl
 
 from reports.site.charts import INK, LABEL_SHARE, PALETTE, SOFT, by_month, spread, time_axis
 from reports.site.context import Site, of_name, some
-from reports.site.figure import Column, Figure, Page, slug
+from reports.site.figure import Column, Figure, Page, slug, told
 from reports.site.findings import (
     collected_finding,
     difficulty_finding,
@@ -43,7 +43,7 @@ def _all(site: Site) -> Figure:
         Column("source", "source", link=lambda row: site.source_page(row["source"])),
         Column("title", "what it is"),
         Column("category", "kind"),
-        Column("language", "language"),
+        Column("language", "language", is_optional=True),
         Column("first_month", "first month", "%Y-%m"),
         Column("last_month", "last month", "%Y-%m"),
         Column("num_documents", "documents", ",d"),
@@ -100,7 +100,7 @@ def _lines(rows: pl.DataFrame, lines: Sequence[tuple[str, str, str]]) -> list[di
     columns = ["difficulty_low", "difficulty_high", *(column for column, _, _ in lines)]
     values = rows.select(columns).unpivot()["value"].drop_nulls()
     colours = {label: colour for _, label, colour in lines}
-    return [*layers, end_labels(last, colours, rows["month"].max(), x, extent_of(values))]
+    return [*layers, end_labels(last, colours, extent_of(values))]
 
 
 def extent_of(values: pl.Series) -> tuple[float, float]:
@@ -109,19 +109,19 @@ def extent_of(values: pl.Series) -> tuple[float, float]:
 
 
 def end_labels(
-    last: Mapping[str, float], colours: Mapping[str, str], month: Any, x: Mapping[str, Any],
-    extent: tuple[float, float], share: float = LABEL_SHARE,
+    last: Mapping[str, float], colours: Mapping[str, str], extent: tuple[float, float],
+    share: float = LABEL_SHARE,
 ) -> dict[str, Any]:  # fmt: skip
     """Return a layer with a label per line, right of its last value, without overlaps."""
     values = [
-        {"month": month.isoformat(), "at": at, "label": label, "colour": colours[label]}
+        {"at": at, "label": label, "colour": colours[label]}
         for label, at in spread(last, extent, share).items()
     ]
     return {
         "data": {"values": values},
         "mark": {"type": "text", "align": "left", "dx": 6, "limit": 200},
         "encoding": {
-            "x": {**x, "field": "month"},
+            "x": {"value": "width"},
             "y": {"field": "at", "type": "quantitative"},
             "text": {"field": "label"},
             "color": {"field": "colour", "type": "nominal", "scale": None},
@@ -179,7 +179,8 @@ def level_lines(
     scale = {"domain": list(labelled), "range": list(PALETTE[: len(labelled)])}
     colour = {"field": "model", "type": "nominal", "legend": None, "scale": scale}
     tooltip = by_month("model", "bits_per_byte", ".3f")
-    newest = rows.sort("month").group_by("model").last()
+    drawn = rows.filter(pl.col("model").is_in([*labelled, *others]))
+    newest = drawn.sort("month").group_by("model").last()
     levels = dict(newest.select("model", "bits_per_byte").iter_rows())
     last = {model: levels[model] for model in labelled}
     colours = dict(zip(labelled, PALETTE, strict=False))
@@ -190,7 +191,7 @@ def level_lines(
         {"transform": [{"filter": is_labelled}],
          "mark": {"type": "line", "strokeWidth": 1.6},
          "encoding": {"x": x, "y": y, "color": colour, "tooltip": tooltip}},
-        end_labels(last, colours, rows["month"].max(), x, extent_of(rows["bits_per_byte"])),
+        end_labels(last, colours, extent_of(drawn["bits_per_byte"])),
     ]}  # fmt: skip
 
 
@@ -208,7 +209,7 @@ def _models(site: Site, name: str) -> Figure:
         Column("num_months", "months", "d"),
     ]  # fmt: skip
     title = source_finding(rows.to_dicts(), name)
-    return Figure(f"source-{slug(name)}-models", title, "", sql, rows, columns)
+    return Figure(f"source-{slug(name)}-models", title, "", sql, rows, told(columns, rows))
 
 
 def _documents(site: Site, name: str) -> Figure:
@@ -222,9 +223,9 @@ def _documents(site: Site, name: str) -> Figure:
                about="How different the texts are from those of the month before."),
     ]  # fmt: skip
     months = [str(month)[:7] for month in rows["month"].to_list()]
-    title = f"What was collected: {rows.height} months, {months[-1]} to {months[0]}"
-    shown = [column for column in columns if rows[column.name].is_not_null().any()]
-    return Figure(f"source-{slug(name)}-documents", title, "", sql, rows, shown)
+    num = f"{rows.height} months, {months[-1]} to" if rows.height > 1 else "1 month,"
+    title = f"What was collected: {num} {months[0]}"
+    return Figure(f"source-{slug(name)}-documents", title, "", sql, rows, told(columns, rows))
 
 
 COLLECTED = (

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pytest
 
 from core.month import Month
@@ -137,14 +138,23 @@ def test_what_stays_inside_its_frame_is_not_clipped() -> None:
         assert ("url(#a)" in slim) == (shape in outside)
 
 
+# Linear RGB as people without red or green cones see it (Machado et al. 2009), and OKLab.
+NO_GREEN = [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]]
+NO_RED = [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]]
+TO_CONES = [[0.412, 0.536, 0.051], [0.212, 0.681, 0.107], [0.088, 0.282, 0.630]]
+TO_LAB = [[0.210, 0.794, -0.004], [1.978, -2.429, 0.451], [0.026, 0.783, -0.809]]
+
+
 def test_colours_are_told_apart_in_both_themes() -> None:
     style = (Path(charts.__file__).parent / "assets" / "site.css").read_text()
     for part in style.split("@media")[:2]:  # light, dark
         theme = dict(re.findall(r"(--\w+): #(\w{6})", part))
-        names = (charts._VARIABLES.get(colour, colour[1:]) for colour in charts.PALETTE)
-        colours = [bytes.fromhex(theme.get(name, name)) for name in names]
-        for one, other in itertools.combinations(colours, 2):
-            assert math.dist(one, other) > 50, (one.hex(), other.hex())
+        names = [charts._VARIABLES[colour] for colour in (*charts.PALETTE, charts.SOFT)]
+        linear = [(np.array(list(bytes.fromhex(theme[name]))) / 255) ** 2.2 for name in names]
+        for sight in (np.eye(3), NO_GREEN, NO_RED):
+            seen = [TO_LAB @ np.cbrt(TO_CONES @ np.clip(sight @ each, 0, 1)) for each in linear]
+            for one, other in itertools.combinations(zip(names, seen, strict=True), 2):
+                assert math.dist(one[1], other[1]) > 0.07, (one[0], other[0])
 
 
 def test_labels_do_not_overlap() -> None:
@@ -176,7 +186,7 @@ def test_a_radar_has_a_closed_line_per_model() -> None:
         {"model": model, "source": source, "bits_per_byte": 1.0 + i}
         for model in "ab" for i, source in enumerate(spokes)
     ]  # fmt: skip
-    spec = charts.with_data(radar(spokes, ["a", "b"], 3.0), pl.DataFrame(rows))
+    spec = charts.with_data(radar(spokes, ["a", "b"], (0.0, 3.0)), pl.DataFrame(rows))
     drawn = charts.draw(spec)
     for colour in charts.PALETTE[:2]:
         closed = re.search(rf'd="[^"]*Z" stroke="{colour}"', drawn.svg)

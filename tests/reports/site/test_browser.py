@@ -99,6 +99,8 @@ def test_charts_are_readable_on_a_phone(visit: Open) -> None:
         "[...document.querySelectorAll('.chart text')].map(e => e.getBoundingClientRect().height)"
     )
     assert min(sizes) > 8
+    name = window.locator("[data-chart=over-time] text", has_text="early")
+    assert 0 < name.evaluate("e => e.getBoundingClientRect().right") < 360  # newest months first
 
 
 def test_a_table_sorts_and_the_address_keeps_it(visit: Open) -> None:
@@ -129,6 +131,25 @@ def test_rows_are_found_and_columns_chosen(visit: Open) -> None:
     window.get_by_text("columns", exact=True).click()
     window.get_by_role("checkbox", name="months").check()
     assert window.get_by_role("columnheader", name="months").is_visible()
+
+
+def test_long_tables_begin_with_their_first_rows(visit: Open) -> None:
+    window = visit("views")
+    rows = window.locator("[data-table=data-views] tbody tr:visible")
+    assert rows.count() == 25
+    window.get_by_role("button", name="Show all").click()
+    assert rows.count() > 80
+    assert window.url.endswith("#data-views?rows=all")
+    rows.get_by_role("link", name="headline", exact=True).click()
+    window.locator("#view-headline dl").wait_for()
+
+
+def test_tables_fit_on_paper(visit: Open) -> None:
+    for kind in ("index", "methods", "models/early"):
+        window = visit(kind, viewport={"width": 690, "height": 900})
+        window.emulate_media(media="print")
+        for place in window.locator("table:visible, .chart svg").all():
+            assert place.evaluate("e => e.getBoundingClientRect().right") <= 690, kind
 
 
 def test_two_models_are_compared(visit: Open) -> None:

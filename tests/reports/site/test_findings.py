@@ -9,10 +9,17 @@ def test_titles_name_an_effect_that_is_there() -> None:
 
 
 def test_who_is_best_is_told_only_if_it_is_alone() -> None:
-    best = {"model": "a", "rank_low": 1, "rank_high": 1}
+    best = {"model": "a", "rank_low": 1, "rank_high": 1, "num_months": 2}
     assert findings.board_finding([best]) == "a predicts these months best"
-    shared = {"model": "b", "rank_low": 1, "rank_high": 3}
+    assert findings.board_finding([{**best, "num_months": 1}]) == "a predicts this month best"
+    shared = {**best, "model": "b", "rank_high": 3}
     assert findings.board_finding([best, shared]).startswith("2 models share the first rank")
+
+
+def test_neighbours_without_a_test_are_not_called_alike() -> None:
+    unknown, sure = {"p_value_adjusted": None}, {"p_value_adjusted": 0.01}
+    assert findings.neighbours_finding([unknown]).startswith("Months are too few")
+    assert findings.neighbours_finding([unknown, sure]).startswith("1 of 2 neighbours")
 
 
 def test_lists_of_names_are_short() -> None:

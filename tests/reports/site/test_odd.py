@@ -36,7 +36,7 @@ def test_an_empty_warehouse_gives_pages_that_say_what_to_do(settings: Settings) 
 def test_one_month_has_a_ranking(publish_figures: Any) -> None:
     figures = {**level("a", "news", 1.0, 1), **level("b", "news", 2.0, 1)}
     titles = _titles(publish_figures(figures))
-    assert "a predicts these months best" in titles["index.html"]
+    assert "a predicts this month best" in titles["index.html"]
 
 
 def test_only_compressors(publish_figures: Any) -> None:
