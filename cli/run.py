@@ -26,11 +26,9 @@ from cli.terminal.options import (
     settings_of,
     window,
 )
-from core.environment import prefect_server
 from core.errors import OrchestrationError, TidemarkError
 from core.month import month_range
 from core.periods import parse_period
-from core.storage.store import explain_disk_errors
 
 if TYPE_CHECKING:
     from core.settings import Settings
@@ -112,6 +110,9 @@ def _running_flows(settings: Settings) -> Iterator[None]:
         OrchestrationError: the server failed.
     """
     import httpx
+
+    from core.environment import prefect_server
+    from core.storage.store import explain_disk_errors
 
     if prefect_server() is None:
         scratch = settings.scratch
