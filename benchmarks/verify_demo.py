@@ -3,7 +3,7 @@
 For each seed, the intervals of the estimated cutoffs of the demo's two reference models must have
 the planted cutoffs. The 95 % intervals of both gaps must lie above 0. The interval of the
 compressor zstd must include 0. The panel must give both gaps, with intervals above 0, and give none
-to compressors. Every ``effective_cutoff`` must have the planted cutoff in its interval.
+to compressors.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def findings(settings: Settings) -> list[tuple[bool, str]]:
         found.append(
             (low <= 0 <= high, f"{CONTROL} split after {cutoff}: [{low:.4f}, {high:.4f}] has 0")
         )
-    return found + panel_findings(settings, list(CUTOFFS)) + effective_findings(settings)
+    return found + panel_findings(settings, list(CUTOFFS))
 
 
 def cutoff_finding(settings: Settings, name: str, cutoff: Month) -> tuple[bool, str]:
@@ -98,26 +98,6 @@ def panel_findings(settings: Settings, planted: list[str]) -> list[tuple[bool, s
     sql = "select distinct model from control_adjusted_gap where adjusted_gap is not null"
     controls = [name for (name,) in rows_of(settings, sql) if name.startswith("control:")]
     return [*found, (not controls, f"compressors with a gap against the panel: {controls}")]
-
-
-def effective_findings(settings: Settings) -> list[tuple[bool, str]]:
-    """Check every effective cutoff; the compressors and the thermometer must have none."""
-    sql = (
-        "select view_name from duckdb_views() where view_name = 'effective_cutoff' and schema_name"
-    )
-    if not rows_of(settings, f"{sql} = 'main'"):
-        return [(True, "effective_cutoff is no public view")]
-    sql = (
-        "select model, source, effective_cutoff, effective_cutoff_low, effective_cutoff_high, "
-        "catalogue_cutoff from effective_cutoff where effective_cutoff is not null order by all"
-    )
-    return [
-        (
-            planted is not None and low <= planted <= high,
-            f"{model}, {source}: effective cutoff {month} ({low} … {high}), planted {planted}",
-        )
-        for model, source, month, low, high, planted in rows_of(settings, sql)
-    ] or [(True, "no effective cutoff")]
 
 
 def rows_of(settings: Settings, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:

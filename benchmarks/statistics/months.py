@@ -44,11 +44,7 @@ COLUMNS = {  # a figure of each view, with an interval over time
     "decay_after_release": "decay_mean_pct",
 }
 _FIRST_MODEL = "where model like 'model-%-0'"
-_IS_PUBLIC = "from duckdb_views() where view_name = 'effective_cutoff' and schema_name = 'main'"
-_FIGURES_OF_CONTROLS = {
-    "control_adjusted_gap": "adjusted_gap",
-    "effective_cutoff": "effective_cutoff",
-}
+_OF_CONTROL = f"control_adjusted_gap where model = '{CONTROL}' and adjusted_gap is not null"
 
 Rows = list[dict[str, Any]]
 Shares = Iterator[tuple[str, Kind, list[bool]]]  # figure, kind, hits
@@ -62,7 +58,7 @@ def measure(names: Sequence[str], num_worlds: int, seed: int = 0) -> list[Tally]
         rows = {view: _read(settings, f"{view} {_FIRST_MODEL}", len(names)) for view in COLUMNS}
         cutoffs = _read(settings, f"estimated_cutoff {_FIRST_MODEL}", len(names))
         low = _read(settings, "suspected_contamination where is_suspected", len(names))
-        told = _of_controls(settings, len(names))
+        told = _read(settings, _OF_CONTROL, len(names))
     tallies = []
     for key, name in enumerate(names):
         design = designs()[name]
@@ -72,9 +68,8 @@ def measure(names: Sequence[str], num_worlds: int, seed: int = 0) -> list[Tally]
             *_suspects(design, key, low[key], num_worlds),
         ]
         if design.are_pages or design.num_models == 1:
-            for figure, found in told.items():
-                hits = [number in _numbers(found[key]) for number in range(num_worlds)]
-                shares.append((f"{figure} of {CONTROL}", OF_COMPRESSOR, hits))
+            hits = [number in _numbers(told[key]) for number in range(num_worlds)]
+            shares.append((f"control_adjusted_gap of {CONTROL}", OF_COMPRESSOR, hits))
         for figure, kind, hits in shares:
             known = Known(**design.known[figure]) if figure in design.known else None
             tallies.append(Tally(name, figure, kind, hits, known))
@@ -87,16 +82,6 @@ def _read(settings: Settings, source: str, num_designs: int) -> list[Rows]:
     for row in query(settings, f"from {source}").to_pylist():
         rows[int(row["protocol"].partition("-")[0])].append(row)
     return rows
-
-
-def _of_controls(settings: Settings, num_designs: int) -> dict[str, list[Rows]]:
-    """Return the compressors' rows of views that must have none; none if a view is not public."""
-    found = {}
-    for view, column in _FIGURES_OF_CONTROLS.items():
-        is_public = view != "effective_cutoff" or query(settings, _IS_PUBLIC).num_rows
-        told = f"{view} where model = '{CONTROL}' and {column} is not null"
-        found[view] = _read(settings, told, num_designs) if is_public else [[]] * num_designs
-    return found
 
 
 def _numbers(rows: Rows) -> set[int]:

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.statistics.panels import FIRST, Design, losses_of
-from benchmarks.verify_demo import cutoff_finding, effective_findings, panel_findings
+from benchmarks.verify_demo import cutoff_finding, panel_findings
 from core.settings import Settings
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
@@ -31,4 +31,3 @@ def test_findings_follow_the_views(tmp_path_factory: pytest.TempPathFactory) -> 
     assert not cutoff_finding(settings, "model-0-0", planted + 6)[0]
     assert not cutoff_finding(settings, "model-0-0", planted + -6)[0]
     assert all(passed for passed, _ in panel_findings(settings, ["model-0-0", "model-0-1"]))
-    assert effective_findings(settings) == [(True, "effective_cutoff is no public view")]
