@@ -80,14 +80,11 @@ class Report:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The figures of a benchmark, and whether they meet fixed requirements.
-
-    ``rows`` maps labels to figures. ``conditions`` maps each requirement to True if it is met.
-    """
+    """The figures of a benchmark, and whether they meet fixed requirements."""
 
     title: str
-    rows: Mapping[str, str]
-    conditions: Mapping[str, bool]
+    rows: Mapping[str, str]  # figures by label
+    conditions: Mapping[str, bool]  # by requirement: True if it is met
 
     @property
     def holds(self) -> bool:
@@ -105,10 +102,7 @@ class Verdict:
 def measure(
     contenders: Sequence[Contender], rounds: int, warm_up: bool = True
 ) -> tuple[Timing, ...]:
-    """Time the contenders in ``rounds`` interleaved rounds (at least 1).
-
-    With ``warm_up``, one more round runs first; its times are discarded.
-    """
+    """Time the contenders in ``rounds`` interleaved rounds; ``warm_up`` adds an uncounted one."""
     runs: dict[str, list[_Run]] = {contender.name: [] for contender in contenders}
     for number in range(0 if warm_up else 1, rounds + 1):
         first = number % len(contenders)
@@ -129,10 +123,8 @@ def run_alone(module: str, *arguments: object) -> Any:
 
 
 def largest_resident_size() -> int:
-    """Return the largest resident memory of this process so far, in bytes.
-
-    The maximum of ``getrusage`` includes the memory of the parent process.
-    """
+    """Return the largest resident memory of this process so far, in bytes."""
+    # The maximum of ``getrusage`` includes the memory of the parent process.
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     found = re.search(r"VmHWM:\s+(\d+) kB", status)
     assert found is not None

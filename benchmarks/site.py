@@ -137,10 +137,8 @@ def _interactive(opened: list[dict[str, float]]) -> Verdict:
 
 
 def _verdict(root: Path, models: int, built: list[dict[str, float]]) -> Verdict:
-    seconds, peak = (
-        min(each["seconds"] for each in built),
-        max(each["peak_bytes"] for each in built),
-    )
+    seconds = min(each["seconds"] for each in built)
+    peak = max(each["peak_bytes"] for each in built)
     pages = {str(path.relative_to(root)): path.stat().st_size for path in root.rglob("*.html")}
     largest = max(pages, key=lambda path: pages[path])
     processor = min(each["cpu_seconds"] for each in built)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import gzip
-import importlib
 import json
-import pkgutil
 import random
 import re
 from collections import Counter
@@ -14,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs, urljoin, urlsplit
 
-import simulator.sites
 from benchmarks.fuzzing.mutations import Grafts, mutate, odd_header
 from core.errors import ItemFailed
 from core.month import Month
@@ -22,7 +19,7 @@ from crawlers.web import pacing
 from crawlers.web.connections import too_large
 from crawlers.web.exchange import Ask
 from crawlers.web.fetcher import Fetched
-from simulator.server import Request, Response, Site
+from simulator.server import Request, Response, Site, site_kinds
 from simulator.sites import gjo
 from simulator.world import World
 
@@ -66,13 +63,11 @@ class Sites:
         self.urls: dict[str, str] = {}
         self._by_host: dict[str, Site] = {}
         self._known: dict[tuple[str, str], Response] = {}
-        for module in pkgutil.iter_modules(simulator.sites.__path__):
-            found = importlib.import_module(f"simulator.sites.{module.name}")
-            for kind in getattr(found, "SITE_KINDS", None) or [found.Site]:
-                site = (RenderedPages if kind is gjo.Site else kind)(world)
-                for key in site.keys:
-                    host = f"127.0.0.1:{len(self.urls) + 1}"
-                    self.urls[key], self._by_host[host] = f"http://{host}", site
+        for kind in site_kinds():
+            site = (RenderedPages if kind is gjo.Site else kind)(world)
+            for key in site.keys:
+                host = f"127.0.0.1:{len(self.urls) + 1}"
+                self.urls[key], self._by_host[host] = f"http://{host}", site
 
     def kind_of(self, url: str) -> str:
         """Return the kind of a request: site, words of the path, and names of parameters."""
@@ -104,15 +99,12 @@ class Sites:
 
 @dataclass
 class Line:
-    """Replacement of a fetcher's ``Exchange``: it mutates responses, and does not try again.
-
-    ``shares`` is the share of responses to mutate by kind of request.
-    """
+    """Replacement of a fetcher's ``Exchange``: it mutates responses, and does not try again."""
 
     sites: Sites
     rng: random.Random
     grafts: Grafts
-    shares: Mapping[str, float]
+    shares: Mapping[str, float]  # of responses to mutate, by kind of request
     user_agent: str = AGENT
     stats: Counter[str] = field(default_factory=Counter)
     asked: Counter[str] = field(default_factory=Counter)  # requests by kind

@@ -85,23 +85,19 @@ def measure_server(database: str, names: Sequence[str], num_months: int) -> Verd
 class Scoring:
     """The result of one client process: its flow runs, wall time, and samples of memory."""
 
-    flow_runs: list[dict[str, object]]
+    flow_runs: list[dict[str, Any]]
     wall_s: float
     watch: Watch
 
     @property
     def seconds(self) -> float:
         """Return the total seconds of all flow runs, by the client's clock."""
-        return sum(float(str(each["seconds"])) for each in self.flow_runs)
+        return math.fsum(each["seconds"] for each in self.flow_runs)
 
     @property
     def holes(self) -> list[str]:
         """Return the failed cells of all flow runs, as text."""
-        return [hole for each in self.flow_runs for hole in _strings(each["holes"])]
-
-
-def _strings(value: object) -> list[str]:
-    return [str(each) for each in value] if isinstance(value, list) else []
+        return [hole for each in self.flow_runs for hole in each["holes"]]
 
 
 @dataclasses.dataclass(frozen=True)

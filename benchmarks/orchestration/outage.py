@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import collections
-import contextlib
 import datetime as dt
 import json
 import os
@@ -23,7 +22,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
@@ -34,23 +32,11 @@ from core.corpus.partition import Partition
 from core.month import Month, month_range
 from core.storage.store import Store
 from crawlers.imports.texts import ImportOptions, import_texts
+from tests.servers import PostgreSQL, PrefectServer, free_port
 
 POOL = "outage"
 MODEL = "control:xz"
 SOURCE = "slow"
-
-
-class Server(Protocol):
-    """The interface of ``tests.servers.PrefectServer`` that this benchmark uses."""
-
-    url: str
-    folder: Path
-
-    def start(self) -> None: ...  # noqa: D102
-    def stop(self, with_signal: int = ...) -> None: ...  # noqa: D102
-    def worker(  # noqa: D102
-        self, pool: str, *options: str, **environment: str
-    ) -> contextlib.AbstractContextManager[object]: ...
 
 
 @dataclass(frozen=True)
@@ -102,7 +88,7 @@ def seal_slow_months(home: Path, num_months: int, megabytes: float) -> list[str]
 
 
 def run_through(
-    server: Server,
+    server: PrefectServer,
     home: Path,
     away_s: float,
     kill: Callable[[], None] = lambda: None,
@@ -170,7 +156,7 @@ def _task_runs(run: object) -> list[TaskRun]:
         return client.read_task_runs(flow_run_filter=of_run)
 
 
-def deploy_score(server: Server) -> None:
+def deploy_score(server: PrefectServer) -> None:
     """Make a process pool and a deployment of the score flow on a server."""
     from prefect.client.schemas.actions import WorkPoolCreate
 
@@ -186,8 +172,6 @@ def deploy_score(server: Server) -> None:
 
 def main() -> int:
     """Run the benchmark and print the outcome; return 1 if a cell or record is missing."""
-    from tests.servers import PostgreSQL, PrefectServer, free_port
-
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=300, help="how long they are away")
     parser.add_argument("--cells", type=int, default=60, help="cells of some seconds each")

@@ -21,12 +21,7 @@ from core.settings import load_settings
 
 
 def footprint(kind: str, folder: Path, texts: Path, job: str) -> int:
-    """Run a job in a new process and return its largest resident memory in bytes.
-
-    ``kind`` is ``ours``, ``plain`` or ``lm-eval``. ``folder`` holds a checkpoint. ``texts`` is a
-    JSON file with a list of strings. ``job`` is a protocol, or ``<context>:<batch size>`` for
-    ``lm-eval``.
-    """
+    """Run a job in a new process, as above, and return its largest resident memory in bytes."""
     return int(run_alone(__spec__.name, kind, folder, texts, job))
 
 

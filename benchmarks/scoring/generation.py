@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,7 +22,7 @@ from benchmarks.scoring.scorers import load_plain
 from benchmarks.scoring.shapes import SHAPES, make_texts, save_model
 from core.settings import Settings
 from models.catalogue import ModelEntry
-from models.generation import Decoding, GenerationRequest
+from models.generation import Decoding, Generation, GenerationRequest
 from models.generation.local import LocalGenerator, load_generator
 
 # Share of the prompts used per model shape: larger models get fewer prompts.
@@ -74,16 +74,17 @@ class Ours:
 
     def write(self, prompts: Sequence[str], stop: str | None) -> list[str]:
         """Generate texts, in the order of the prompts."""
-        requests = [GenerationRequest(str(n), prompt, n) for n, prompt in enumerate(prompts)]
-        decoding = Decoding(_NEW_TOKENS, stop=None if stop is None else re.escape(stop))
-        found = {each.key: each.text for each in self.generator.generate(requests, decoding)}
-        return [found[request.key] for request in requests]
+        found = {int(each.key): each.text for each in self._generate(prompts, stop)}
+        return [found[number] for number in range(len(prompts))]
 
     def count(self, prompts: Sequence[str], stop: str) -> list[int]:
         """Return the number of generated tokens per prompt; some tokens decode to no characters."""
+        return [each.num_tokens or 0 for each in self._generate(prompts, stop)]
+
+    def _generate(self, prompts: Sequence[str], stop: str | None) -> Iterator[Generation]:
         requests = [GenerationRequest(str(n), prompt, n) for n, prompt in enumerate(prompts)]
-        decoding = Decoding(_NEW_TOKENS, stop=re.escape(stop))
-        return [each.num_tokens or 0 for each in self.generator.generate(requests, decoding)]
+        decoding = Decoding(_NEW_TOKENS, stop=None if stop is None else re.escape(stop))
+        return self.generator.generate(requests, decoding)
 
 
 def run(

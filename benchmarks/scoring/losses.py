@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
 import torch
 
@@ -23,6 +24,7 @@ from benchmarks.scoring.shapes import SHAPES, make_texts, save_model
 from core.errors import BatchTooLarge, ModelError, NotMeasurable
 
 Score = Callable[[Sequence[str]], list[float]]
+T = TypeVar("T")
 
 _SHAPES = ("gpt2-small", "llama-128k")
 _CONTEXT, _STRIDE = 1024, 256
@@ -35,17 +37,14 @@ _TOLERANCE = 1e-5  # relative tolerance; contenders add float32 values in differ
 
 @dataclass
 class Jobs:
-    """The contenders for one model shape (a key of ``SHAPES``), in the report's order.
-
-    ``alone`` maps each contender to the arguments ``kind`` and ``job`` of ``footprint``.
-    """
+    """The contenders for one model shape (a key of ``SHAPES``), in the report's order."""
 
     shape: str
     folder: Path
     texts: Sequence[str]
     num_tokens: int
     contenders: list[Contender] = field(default_factory=list)
-    alone: dict[str, tuple[str, str]] = field(default_factory=dict)
+    alone: dict[str, tuple[str, str]] = field(default_factory=dict)  # kind and job of footprint
 
     def add(
         self, what: str, score: Score, alone: tuple[str, str], baseline: str | None = None
@@ -70,10 +69,7 @@ class Jobs:
 
 
 def run(rounds: int, texts: int, shapes: Sequence[str] = _SHAPES) -> Sequence[Report]:
-    """Score ``texts`` texts of about 400 to 4,300 tokens with a model of each shape.
-
-    With the first shape only, tidemark is also timed under lm-eval's protocol.
-    """
+    """Score ``texts`` texts of about 400 to 4,300 tokens with a model of each shape."""
     timings: tuple[Timing, ...] = ()
     memory: dict[str, int] = {}
     documents = make_texts(texts)
@@ -120,11 +116,10 @@ def _prepare(shape: str, folder: Path, texts: Sequence[str], with_lm_eval_rules:
     return jobs
 
 
-def fastest(choices: Mapping[int, Score], texts: Sequence[str]) -> tuple[int, Score]:
-    """Return the fastest batch size and its scorer; try the sizes in order.
-
-    The search ends at a size that is 20 % slower than the fastest so far, or needs too much memory.
-    """
+def fastest(
+    choices: Mapping[int, Callable[[Sequence[T]], list[float]]], texts: Sequence[T]
+) -> tuple[int, Callable[[Sequence[T]], list[float]]]:
+    """Return the fastest batch size and its scorer; end at a size that is slower or too large."""
     best, least = 0, math.inf
     for size, score in choices.items():
         try:

@@ -101,7 +101,7 @@ def _run_shape(
         told.append(f"{mode}: {_sizes(prompts, tokenizer)}")
         check_same(shape, ours.score(prompts[:8]), peers[8].score(prompts[:8]), _TOLERANCE)
         some = prompts[: max(8, len(prompts) // 5)]
-        batch, _ = _fastest(peers, some)
+        batch, _ = fastest({size: peer.score for size, peer in peers.items()}, some)
         contenders += _contenders(f"{shape}, {mode}", ours, peers[batch], batch, prompts)
     timings = measure(contenders, rounds, warm_up=False)
     conditions = (
@@ -130,13 +130,6 @@ def _contenders(
         Contender(theirs, of(peer.score), amounts),
         Contender(f"{job}: ours", of(ours.score), amounts, theirs),
     ]
-
-
-def _fastest(peers: dict[int, Peer], prompts: Sequence[TextPrompt]) -> tuple[int, object]:
-    """Return lm-eval's fastest batch size and its scorer."""
-    choices: Any = {batch: peer.score for batch, peer in peers.items()}
-    some: Any = prompts
-    return fastest(choices, some)
 
 
 def make_questions(count: int) -> list[Question]:

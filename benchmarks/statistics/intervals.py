@@ -36,26 +36,20 @@ WORLDS = {f"{number} documents a month": number for number in (30, 200)}
 _BATCH_DOCUMENTS = 1_500  # documents of all worlds in one warehouse, per source and month
 
 Row = Mapping[str, Any]
+# True value for a world and a row, or None to skip the row. Rows have names of MODELS and SOURCES;
+# without ``source``, they are of the mean over sources.
 Truth = Callable[[World, Row], Any]
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure (column) of a warehouse view, whose intervals are checked.
-
-    Attributes:
-        view: view or table macro to query.
-        column: name of the figure.
-        ends: what follows ``<column>_low`` and ``<column>_high`` in the names of the interval's
-            ends. An interval for other documents has the truth of these months.
-        truth: function that returns the true value for a world and a row of the view, or None to
-            skip the row. Rows have names of MODELS and SOURCES; no ``source``: mean over sources.
-        kind: what the interval covers.
-    """
+    """A figure (column) of a view or table macro, whose intervals are checked."""
 
     view: str
     column: str
     truth: Truth
+    # Follows ``<column>_low`` and ``<column>_high`` in the names of the interval's ends. An
+    # interval for other documents has the truth of these months.
     ends: str = ""
     kind: Kind = OF_DOCUMENTS
 
@@ -76,10 +70,7 @@ def of_month(world: World, row: Row) -> float | None:
 
 
 def of_split(before: float, after: float) -> Truth:
-    """Return a truth function: a weighted sum of mean losses before and after the cutoff.
-
-    ``before`` and ``after`` are the weights. Rows of other models than "gap" are skipped.
-    """
+    """Return a truth function of model "gap": mean losses around the cutoff, with weights."""
 
     def truth(world: World, row: Row) -> float | None:
         if row["model"] != "gap":

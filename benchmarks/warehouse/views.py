@@ -51,13 +51,13 @@ def measure_views(files: Mapping[int, Path], rounds: int) -> Report:
                     f"{view}{suffix}",
                     _reader(snapshot, view),
                     {},
-                    _baseline(view) if not suffix else view,
+                    view if suffix else _BASELINES.get(view),
                 )
                 for view in _names()
             ]
         contenders += [
-            Contender(name, _polars_reader(files[largest], figure), {})
-            for name, figure in _PEERS.items()
+            Contender(_BASELINES[view], _polars_reader(files[largest], figure), {})
+            for view, figure in _PEERS.items()
         ]
         timings = measure(contenders, rounds)
     conditions = (
@@ -141,11 +141,8 @@ def _train_test_gap(losses: pl.LazyFrame) -> pl.LazyFrame:
 
 
 _PEERS = {
-    "polars: monthly_loss": _monthly_loss,
-    "polars: tbi_likelihood": _tbi_likelihood,
-    "polars: train_test_gap": _train_test_gap,
+    "monthly_loss": _monthly_loss,
+    "tbi_likelihood": _tbi_likelihood,
+    "train_test_gap": _train_test_gap,
 }
-
-
-def _baseline(view: str) -> str | None:
-    return f"polars: {view}" if f"polars: {view}" in _PEERS else None
+_BASELINES = {view: f"polars: {view}" for view in _PEERS}
