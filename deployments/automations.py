@@ -36,24 +36,12 @@ LOST = "Lost"  # state of type CRASHED: a worker took the run and died before it
 
 def zombies(silence: dt.timedelta = SILENCE) -> AutomationCore:
     """Return the automation that marks a run as crashed after ``silence`` without heartbeat."""
+    message = f"No heartbeat for {silence}: its process was killed, or its machine died."
     return AutomationCore(
         name=f"{PREFIX}no heartbeat",
         description=f"Marks a run as crashed that has sent no heartbeat for {silence}.",
-        trigger=_absence(
-            after={_HEARTBEAT},
-            expect={_HEARTBEAT, "prefect.flow-run.*"},
-            within=silence,
-            match=_FLOW_RUNS,
-            match_related=_TIDEMARK_TAG,
-        ),
-        actions=[
-            ChangeFlowRunState(
-                state=StateType.CRASHED,
-                name="Crashed",
-                message=f"No heartbeat for {silence}: its process was killed, or its machine died.",
-                force=False,  # a run that has ended keeps its state
-            )
-        ],
+        trigger=_silence_after(_HEARTBEAT, silence, _TIDEMARK_TAG),
+        actions=_crash("Crashed", message),
     )
 
 
@@ -62,25 +50,25 @@ def losses(deployments: Sequence[UUID], silence: dt.timedelta = SILENCE) -> Auto
 
     No heartbeat tells of such a run, since there was none. ``resumptions`` replaces it.
     """
+    pending, related = "prefect.flow-run.Pending", _of_deployments(deployments)
+    message = f"Pending for {silence}: the worker that took it died before it began."
     return AutomationCore(
         name=f"{PREFIX}never began",
         description=f"Marks a coordinator's run as lost that has been pending for {silence}.",
-        trigger=_absence(
-            after={"prefect.flow-run.Pending"},
-            expect={_HEARTBEAT, "prefect.flow-run.*"},
-            within=silence,
-            match=_FLOW_RUNS,
-            match_related=_of_deployments(deployments),
-        ),
-        actions=[
-            ChangeFlowRunState(
-                state=StateType.CRASHED,
-                name=LOST,
-                message=f"Pending for {silence}: the worker that took it died before it began.",
-                force=False,
-            )
-        ],
+        trigger=_silence_after(pending, silence, related),
+        actions=_crash(LOST, message),
     )
+
+
+def _silence_after(event: str, silence: dt.timedelta, related: _Match) -> EventTrigger:
+    """Return a trigger for flow runs that tell nothing for ``silence`` after an event."""
+    return _absence({event}, {_HEARTBEAT, "prefect.flow-run.*"}, silence, _FLOW_RUNS, related)
+
+
+def _crash(name: str, message: str) -> list[ActionTypes]:
+    """Return the action that gives a run the state ``name``; one that has ended keeps its own."""
+    state = StateType.CRASHED
+    return [ChangeFlowRunState(state=state, name=name, message=message, force=False)]
 
 
 def resumptions(
@@ -89,13 +77,8 @@ def resumptions(
     """Return the automations that continue a deployment's crashed and lost runs by new flow runs.
 
     The same flow run must not start again: its worker may still hold a slot for it, and Prefect's
-    worker ends if it is given the same flow run twice.
-
-    Args:
-        name: name of the deployment.
-        deployment: id of the deployment.
-        defaults: the flow's parameters, by name. ``resume`` becomes the id of the first flow run
-            that crashed; the others are those of the crashed run, which lacks those not given.
+    worker ends if it is given the same flow run twice. Parameter ``resume`` becomes the id of the
+    first flow run that crashed. The others are those of the crashed run, or their ``defaults``.
     """
     given = {
         name: _of_crashed_run(f"flow_run.parameters.get('{name}', {default!r})")
@@ -105,7 +88,8 @@ def resumptions(
     again = RunDeployment(
         source="selected", deployment_id=deployment, parameters=given, job_variables=None
     )
-    match, related = ResourceSpecification(_FLOW_RUNS), _of_deployments([deployment])
+    match = ResourceSpecification(_FLOW_RUNS)
+    related = ResourceSpecification(_of_deployments([deployment]))
     crashed = AutomationCore(
         name=f"{PREFIX}a crashed {name} run goes on",
         description="Continues a run whose process was killed, by a new flow run.",
@@ -116,7 +100,7 @@ def resumptions(
             within=LONGEST_RUN,
             for_each={"prefect.resource.id"},
             match=match,
-            match_related=ResourceSpecification(related),
+            match_related=related,
         ),
         actions=[again],
     )
@@ -126,7 +110,7 @@ def resumptions(
         trigger=EventTrigger(
             expect={f"prefect.flow-run.{LOST}"},
             match=match,
-            match_related=ResourceSpecification(related),
+            match_related=related,
         ),
         actions=[again],
     )

@@ -137,11 +137,7 @@ class Process:
         return ["postgres", "-D", str(database), *given], user
 
     def is_healthy(self) -> bool:
-        """Return True if the health check succeeds, or the service has no health check.
-
-        Raises:
-            ComposeError: the process has ended.
-        """
+        """Return True if healthy, or without a health check; raise ComposeError if it has ended."""
         if self._process.poll() is not None:
             raise ComposeError(f"{self.service.name} has ended:\n{self.log}")
         if self.service.health is None:
@@ -151,11 +147,7 @@ class Process:
         return done.returncode == 0
 
     def await_end(self) -> None:
-        """Wait until the process ends.
-
-        Raises:
-            ComposeError: the process failed or ran for more than ``START_S`` seconds.
-        """
+        """Wait for the end; raise ComposeError for a failure, or after ``START_S`` seconds."""
         try:
             code = self._process.wait(START_S)
         except subprocess.TimeoutExpired:
@@ -164,11 +156,7 @@ class Process:
             raise ComposeError(f"{self.service.name} failed ({code}):\n{self.log}")
 
     def await_health(self) -> None:
-        """Wait until the health check of the process succeeds.
-
-        Raises:
-            ComposeError: the process ended, or is not healthy after ``START_S`` seconds.
-        """
+        """Wait until ``is_healthy``; raise ComposeError after ``START_S`` seconds."""
         deadline = time.monotonic() + START_S
         while not self.is_healthy():
             if time.monotonic() > deadline:
@@ -191,11 +179,7 @@ class Process:
 
 
 def start_all(services: Mapping[str, Service], folder: Path) -> Iterator[Process]:
-    """Start each service as soon as its dependencies meet their conditions; yield each process.
-
-    Raises:
-        ComposeError: a dependency does not meet its condition.
-    """
+    """Start each service as soon as its dependencies meet their conditions; yield each process."""
     network = f"127.{1 + secrets.randbelow(250)}.{secrets.randbelow(250)}"
     addresses = {name: f"{network}.{host}" for host, name in enumerate(services, start=2)}
     running: dict[str, Process] = {}
@@ -214,12 +198,8 @@ def start_all(services: Mapping[str, Service], folder: Path) -> Iterator[Process
 def stack(folder: Path, variables: Mapping[str, str]) -> Iterator[dict[str, Process]]:
     """Run all services during the ``with`` block, which begins when all services are healthy.
 
-    Args:
-        folder: folder for the files of the services; user ``postgres`` must have access.
-        variables: the variables of ``.env``; only services of its active profiles are run.
-
-    Raises:
-        ComposeError: the compose file cannot be run on this machine, or a service fails.
+    ``folder`` is for the files of the services; user ``postgres`` must have access. ``variables``
+    are those of ``.env``. Raise ComposeError if a program is missing, or a service fails.
     """
     for program in ("caddy", "initdb"):
         if shutil.which(program, path=f"{_PATH}:/usr/local/bin:/usr/bin:/bin") is None:

@@ -52,11 +52,7 @@ def read_variables(path: Path) -> dict[str, str]:
 
 
 def read_services(path: Path, variables: Mapping[str, str]) -> dict[str, Service]:
-    """Return the services of all active profiles (``COMPOSE_PROFILES``), dependencies first.
-
-    Raises:
-        ComposeError: a variable has no value, or a dependency is not among the services.
-    """
+    """Return the services of all active profiles (``COMPOSE_PROFILES``), dependencies first."""
     compose = interpolated(yaml.safe_load(path.read_text(encoding="utf-8")), variables)
     profiles = {*variables.get("COMPOSE_PROFILES", "").split(",")}
     services = {
@@ -68,11 +64,7 @@ def read_services(path: Path, variables: Mapping[str, str]) -> dict[str, Service
 
 
 def interpolated(value: Any, variables: Mapping[str, str]) -> Any:
-    """Replace ``${NAME}``, ``${NAME:-default}``, ``${NAME:?why}`` and ``$$`` in all strings.
-
-    Raises:
-        ComposeError: a required variable has no value.
-    """
+    """Replace ``${NAME}``, ``${NAME:-default}``, ``${NAME:?why}`` and ``$$`` in all strings."""
     if isinstance(value, dict):
         return {key: interpolated(item, variables) for key, item in value.items()}
     if isinstance(value, list):
@@ -152,11 +144,7 @@ def _in_order(services: Mapping[str, Service]) -> list[str]:
 
 
 def read_image(dockerfile: Path, target: str) -> Image:
-    """Return the image that a stage of a Dockerfile describes, including stages that it extends.
-
-    Raises:
-        ComposeError: the Dockerfile has no such stage.
-    """
+    """Return the image that a stage of a Dockerfile describes, including stages that it extends."""
     stages: dict[str, Image] = {}
     image = Image()
     for word, rest in _instructions(dockerfile):

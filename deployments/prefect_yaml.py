@@ -43,15 +43,11 @@ class Schedule(_Part):
 
 
 class Deployment(_Part):
-    """A deployment as described in prefect.yaml.
-
-    Attributes:
-        entrypoint: module and function name of the flow, joined by a dot.
-    """
+    """A deployment as described in prefect.yaml."""
 
     name: str
     description: str
-    entrypoint: str
+    entrypoint: str  # module and function name of the flow, joined by a dot
     tags: tuple[str, ...]
     work_pool: Pool
     parameters: dict[str, Any] = {}
