@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 
 from core.month import Month, month_range
-from simulator.server import Request
+from simulator.server import Request, WorldSite
 from simulator.world import Story, World
 
 CHANGED_LATER = dt.timedelta(days=70)  # time from publication to change, if ``oddity`` is "edited…"
@@ -86,6 +86,17 @@ class Newsroom:
             changed = published + CHANGED_LATER if oddity.startswith("edited") else published
             found.append(Article(number, story, published, changed, oddity))
         return found
+
+
+class NewsSite(WorldSite):
+    """Base class of a site with articles; ``stories`` is the name of its stories in the world."""
+
+    stories: str
+    oddities: tuple[str, ...]
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.newsroom = Newsroom(world, self.stories, self.oddities)
 
 
 def integer(request: Request, name: str, default: int) -> int | None:

@@ -26,7 +26,8 @@ from simulator.world import World
 
 __all__ = [
     "Fault", "FaultKind", "QuirkName", "Request", "Response", "Site", "Web", "WorldSite",
-    "as_html", "as_json", "running", "serve", "serve_sites", "take_quirk", "as_utc",
+    "as_html", "as_json", "as_utc", "ranged", "running", "serve", "serve_sites", "site_kinds",
+    "take_quirk",
 ]  # fmt: skip
 
 DRIP_PAUSE_S = 0.2  # pause in seconds between two bytes of a "drip" response
@@ -165,13 +166,28 @@ def serve(world: World, host: str = "127.0.0.1", first_port: int = 0) -> Iterato
 
     The ports are ``first_port`` and those that follow it; 0 selects free ports.
     """
-    names = (module.name for module in pkgutil.iter_modules(simulator.sites.__path__))
-    modules = (importlib.import_module(f"simulator.sites.{name}") for name in names)
-    kinds = (
-        kind for module in modules for kind in getattr(module, "SITE_KINDS", None) or [module.Site]
-    )
-    with serve_sites((kind(world) for kind in kinds), host, first_port) as web:
+    with serve_sites((kind(world) for kind in site_kinds()), host, first_port) as web:
         yield web
+
+
+def site_kinds() -> Iterator[Callable[[World], Site]]:
+    """Yield the classes of all sites of ``simulator/sites``."""
+    for found in pkgutil.iter_modules(simulator.sites.__path__):
+        module = importlib.import_module(f"simulator.sites.{found.name}")
+        yield from getattr(module, "SITE_KINDS", None) or [module.Site]
+
+
+def ranged(content: bytes, headers: Mapping[str, str], request: Request) -> Response:
+    """Return the content from the requested start to its end (RFC 9110, 14.2)."""
+    headers = {"Accept-Ranges": "bytes", "Content-Type": "application/octet-stream", **headers}
+    asked = re.fullmatch(r"bytes=(\d+)-", request.headers.get("range", ""))
+    if asked is None:
+        return Response(200, headers, content)
+    begin = int(asked[1])
+    if begin >= len(content):
+        return Response(416, {**headers, "Content-Range": f"bytes */{len(content)}"})
+    headers["Content-Range"] = f"bytes {begin}-{len(content) - 1}/{len(content)}"
+    return Response(206, headers, content[begin:])
 
 
 @contextmanager
@@ -226,19 +242,10 @@ class _Handler(BaseHTTPRequestHandler):
     traffic: ClassVar[Traffic]
     _is_open = False
 
-    def do_GET(self) -> None:
-        self._answer()
-
-    def do_HEAD(self) -> None:
-        self._answer()
-
-    def do_POST(self) -> None:
-        self._answer()
-
     def log_message(self, format: str, *args: Any) -> None:
         """Log nothing; ``Web.requests`` is the log."""
 
-    def _answer(self) -> None:
+    def do_GET(self) -> None:
         self.web.requests.append((self.site.keys[0], self.command, self.path))
         gap_s = self.traffic.arrive(is_continuation=self.command == "POST")
         self._is_open = True
@@ -246,6 +253,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer_after(gap_s)
         finally:
             self._leave()
+
+    do_HEAD = do_POST = do_GET  # noqa: N815 - names of BaseHTTPRequestHandler
 
     def _leave(self) -> None:
         """Count the request as finished; called just before the last byte is sent."""

@@ -28,7 +28,6 @@ class Site(WorldSite):
     """Both servers."""
 
     keys: tuple[str, ...] = ("biorxiv_api",)
-    robots: str | None = None
 
     def __init__(self, world: World) -> None:
         super().__init__(world)

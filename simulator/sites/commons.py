@@ -255,7 +255,6 @@ class Files(LimitedSite):
     """The files."""
 
     keys: tuple[str, ...] = ("commons_files",)
-    robots: str | None = None
 
     def __init__(self, world: World) -> None:
         super().__init__(world)

@@ -14,9 +14,8 @@ import zipfile
 from html import escape
 from typing import Any
 
-from simulator.news import CHANGED_LATER, Article, Newsroom
-from simulator.server import Request, Response, WorldSite, as_json, take_quirk
-from simulator.world import World
+from simulator.news import CHANGED_LATER, Article, NewsSite
+from simulator.server import Request, Response, as_json, take_quirk
 
 ODDITIES = ("no_number", "twice", "president", "no_paragraph")
 _PATH = re.compile(r"/bulkdata/FR/(\d{4})/(\d\d)/FR-(\1-\2)\.zip")
@@ -26,15 +25,12 @@ TALE_ODDITIES = ("edited_later", "tagged_later", "undated", "no_history")
 _TALES = re.compile(r"/data/scp/tales/content_(\d{4})\.json")
 
 
-class FederalRegister(WorldSite):
+class FederalRegister(NewsSite):
     """The repository of bulk data."""
 
     keys: tuple[str, ...] = ("govinfo",)
     robots: str | None = "User-agent: *\nDisallow: /search/\nDisallow: /app/search/*\n"
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self.newsroom = Newsroom(world, "federal_register", ODDITIES)
+    stories, oddities = "federal_register", ODDITIES
 
     def respond(self, request: Request) -> Response:
         """Respond with the file of a month."""
@@ -99,14 +95,11 @@ def _block(block: tuple[str, str]) -> str:
     return f'<{tag}>\n  <E T="03">{first}</E>\n  <PRTPAGE P="9834"/> {rest}\n</{tag}>\n'
 
 
-class ScpTales(WorldSite):
+class ScpTales(NewsSite):
     """The static files of the SCP Data API."""
 
     keys: tuple[str, ...] = ("scp_data",)
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self.newsroom = Newsroom(world, "scp_tales", TALE_ODDITIES)
+    stories, oddities = "scp_tales", TALE_ODDITIES
 
     def respond(self, request: Request) -> Response:
         """Respond with the file of a year."""

@@ -11,9 +11,8 @@ import html
 import re
 from collections.abc import Iterator
 
-from simulator.news import Article, Newsroom
-from simulator.server import Request, Response, WorldSite, take_quirk
-from simulator.world import World
+from simulator.news import Article, NewsSite
+from simulator.server import Request, Response, take_quirk
 
 ODDITIES = ("no_exhibit", "pdf_exhibit", "plain_exhibit", "twice", "amended", "gone")
 HEAD = (
@@ -26,18 +25,15 @@ _INDEX = re.compile(r"/Archives/edgar/full-index/(\d{4})/QTR([1-4])/master\.idx"
 _FILE = re.compile(r"/Archives/edgar/data/\d+/(\d{10}-\d\d-\d{6})\.txt")
 
 
-class Site(WorldSite):
+class Site(NewsSite):
     """The archive."""
 
     keys: tuple[str, ...] = ("edgar",)
+    stories, oddities = "edgar", ODDITIES
     robots: str | None = (
         "User-agent: *\nAllow: /core/*.css$\nDisallow: /core/\nDisallow: /search/\n\n#SEC\n"
         "Allow: /Archives/edgar/data\nDisallow: /cgi-bin\nDisallow: /Archives/edgar/vprr/bin\n"
     )
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self.newsroom = Newsroom(world, "edgar", ODDITIES)
 
     @functools.cached_property
     def _by_accession(self) -> dict[str, Article]:

@@ -11,21 +11,17 @@ import functools
 import html
 import json
 
-from simulator.news import Article, Newsroom
-from simulator.server import Request, Response, WorldSite, as_utc, take_quirk
-from simulator.world import World
+from simulator.news import Article, NewsSite
+from simulator.server import Request, Response, as_utc, take_quirk
 
 ODDITIES = ("edited", "undated", "gone", "elsewhere")
 
 
-class _FeedSite(WorldSite):
+class _FeedSite(NewsSite):
+    oddities = ODDITIES
     index = ""  # path of an index of sitemaps, if the site has one
-    listing = "/list.xml"
+    listing, root = "/list.xml", "urlset"
     element = ("<article>", "</article>")
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self.newsroom = Newsroom(world, self.keys[0], ODDITIES)
 
     @functools.cached_property
     def _by_path(self) -> dict[str, Article]:
@@ -45,8 +41,6 @@ class _FeedSite(WorldSite):
             return Response(404)
         headers = {"Content-Type": "text/html; charset=utf-8"}
         return Response(200, headers, self._page(article).encode())
-
-    root = "urlset"
 
     def _list(self, rows: str, root: str) -> Response:
         if take_quirk(self, "error_as_200"):
@@ -77,14 +71,14 @@ class _FeedSite(WorldSite):
 class Sitemap(_FeedSite):
     """A site with an index of sitemaps."""
 
-    keys = ("bbc",)
+    keys, stories = ("bbc",), "bbc"
     index = "/sitemaps/https-index-com-news.xml"
 
 
 class Rss(_FeedSite):
     """A site with an RSS feed."""
 
-    keys = ("yahoo_finance",)
+    keys, stories = ("yahoo_finance",), "yahoo_finance"
     listing, root = "/news/rssindex", "rss"
     element = ('<div class="caas-body">', "</div>")
 
@@ -97,7 +91,7 @@ class Rss(_FeedSite):
 class Atom(_FeedSite):
     """A site with an Atom feed."""
 
-    keys = ("ao3",)
+    keys, stories = ("ao3",), "ao3"
     listing, root = "/tags/12/feed.atom", "feed"
     element = ('<div id="chapters"><div class="userstuff"><h3 id="work">Text</h3>', "</div></div>")
 

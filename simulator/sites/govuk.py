@@ -15,9 +15,8 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from simulator.news import Article, Newsroom, integer
-from simulator.server import Request, Response, WorldSite, as_json, as_utc, take_quirk
-from simulator.world import World
+from simulator.news import Article, NewsSite, integer
+from simulator.server import Request, Response, as_json, as_utc, take_quirk
 
 MAX_COUNT = 1_500  # maximum number of results per response
 MAX_START = 500_000
@@ -35,19 +34,16 @@ _NAMESPACE = uuid.UUID(int=0)
 Json = dict[str, Any]
 
 
-class Site(WorldSite):
+class Site(NewsSite):
     """The search API, the content API and the pages."""
 
     keys: tuple[str, ...] = ("govuk",)
+    stories, oddities = "govuk", ODDITIES
     robots: str | None = (
         "User-agent: *\nDisallow: /*/print$\n# Don't allow indexing of site search\n"
         "Disallow: /search/all*\nSitemap: https://www.gov.uk/sitemap.xml\n\n"
         "User-agent: AhrefsBot\nCrawl-delay: 10\n\nUser-agent: deepcrawl\nDisallow: /\n"
     )
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self.newsroom = Newsroom(world, "govuk", ODDITIES)
 
     @functools.cached_property
     def _by_path(self) -> dict[str, Article]:

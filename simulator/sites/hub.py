@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote
 
-from simulator.server import QuirkName, Request, Response, as_json
+from simulator.server import QuirkName, Request, Response, as_json, ranged
 from simulator.world import World
 
 TOKEN = "hf_simulated"  # noqa: S105 - simulated; has access to every gated model
@@ -130,7 +130,7 @@ class Site:
             return _error(404, "EntryNotFound", "Entry not found", {"X-Repo-Commit": commit})
         headers = {"X-Repo-Commit": commit, "ETag": f'"{file.etag}"'}
         if not file.is_large:
-            return _ranged(file.where.read_bytes(), headers, request)
+            return ranged(file.where.read_bytes(), headers, request)
         headers |= {"X-Linked-Etag": f'"{file.sha256}"', "X-Linked-Size": str(file.size)}
         headers["Location"] = f"http://{request.headers['host']}/store/{file.sha256}?of={commit}"
         return Response(302, headers)
@@ -140,7 +140,7 @@ class Site:
         for file in (file for files in commits for file in files.values()):
             if file.sha256 == sha256:
                 headers = {"ETag": f'"{sha256}"', "X-Repo-Commit": request.arg("of")}
-                whole = _ranged(file.where.read_bytes(), headers, request)
+                whole = ranged(file.where.read_bytes(), headers, request)
                 return self._cut(whole, request.method)
         return Response(404)
 
@@ -191,16 +191,3 @@ def _absent(request: Request) -> Response:
 def _error(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> Response:
     named = {"X-Error-Code": code, "X-Error-Message": message, **(headers or {})}
     return as_json({"error": message}, status, named)
-
-
-def _ranged(content: bytes, headers: dict[str, str], request: Request) -> Response:
-    """Return the content from the requested start to its end (RFC 9110, 14.2)."""
-    headers = {"Accept-Ranges": "bytes", "Content-Type": "application/octet-stream", **headers}
-    asked = re.fullmatch(r"bytes=(\d+)-", request.headers.get("range", ""))
-    if asked is None:
-        return Response(200, headers, content)
-    begin = int(asked[1])
-    if begin >= len(content):
-        return Response(416, {**headers, "Content-Range": f"bytes */{len(content)}"})
-    headers["Content-Range"] = f"bytes {begin}-{len(content) - 1}/{len(content)}"
-    return Response(206, headers, content[begin:])

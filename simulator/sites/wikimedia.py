@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from core.month import Month
 from simulator.limits import LimitedSite
 from simulator.mediawiki import WikiSite
-from simulator.server import Request, Response, as_html, take_quirk
+from simulator.server import Request, Response, as_html, ranged, take_quirk
 from simulator.wiki import FIRST_NEW_PAGE, PAGES_A_MONTH, Page, Wiki, revisions_of
 from simulator.world import Story, World
 
@@ -162,7 +162,8 @@ class Dumps(LimitedSite):
         if found[2] not in files:
             return Response(404)
         events = _events(wikis[found[1]], files[found[2]], self.num_columns)
-        return _from_byte(bz2.compress(events.encode()), request.headers.get("range", ""))
+        body = bz2.compress(events.encode())
+        return ranged(body, {"ETag": f'"{zlib.crc32(body):x}"'}, request)
 
     def _files(self, database: str) -> dict[str, list[Month]]:
         files: dict[str, list[Month]] = {}
@@ -170,18 +171,6 @@ class Dumps(LimitedSite):
             span = str(month) if database == "enwiki" else str(month)[:4]
             files.setdefault(f"{self._snapshot}.{database}.{span}.tsv.bz2", []).append(month)
         return files
-
-
-def _from_byte(body: bytes, asked: str) -> Response:
-    headers = {"Content-Type": "application/octet-stream", "ETag": f'"{zlib.crc32(body):x}"'}
-    found = re.fullmatch(r"bytes=(\d+)-", asked)
-    if found is None:
-        return Response(200, headers, body)
-    start = int(found[1])
-    if start >= len(body):
-        return Response(416, {"Content-Range": f"bytes */{len(body)}"})
-    span = f"bytes {start}-{len(body) - 1}/{len(body)}"
-    return Response(206, {**headers, "Content-Range": span}, body[start:])
 
 
 def _events(wiki: Wiki, months: Sequence[Month], num_columns: int) -> str:
