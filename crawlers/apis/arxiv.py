@@ -179,7 +179,7 @@ def _read_pages(changed: Month, fetcher: Fetcher, not_before: dt.datetime) -> li
     pages: list[_Page] = []
     while len(pages) < MAX_PAGES:
         answer = get_list(
-            fetcher, "arxiv_oai", "/oai", params, _is_never_busy, not_before=not_before
+            fetcher, "arxiv_oai", "/oai", params, lambda _: False, not_before=not_before
         )
         page = _read_page(answer)
         is_again = page.token in {each.token for each in pages}
@@ -193,10 +193,6 @@ def _read_pages(changed: Month, fetcher: Fetcher, not_before: dt.datetime) -> li
         f"arXiv: OAI-PMH: expected the end of the list of changes in {changed}, got "
         f"{len(pages)} pages and the token {pages[-1].token[:100]!r}"
     )
-
-
-def _is_never_busy(page: Fetched) -> bool:
-    return False
 
 
 def _read_page(fetched: Fetched) -> _Page:

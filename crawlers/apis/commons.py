@@ -319,13 +319,8 @@ def read_licence(name: str) -> str | None:
     """Return the SPDX id of ``LicenseShortName``; None for other than CC0, CC BY (SA), or none."""
     name = name.strip()
     if found := _CC_BY.fullmatch(name):
-        parts = [
-            "CC-BY",
-            found[1] or "",
-            f"-{found[2]}",
-            f"-{found[3].upper()}" if found[3] else "",
-        ]
-        return "".join(parts)
+        version = f"{found[2]}-{found[3].upper()}" if found[3] else found[2]
+        return f"CC-BY{found[1] or ''}-{version}"
     return _FREE.get(name.lower())
 
 

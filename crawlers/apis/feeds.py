@@ -60,8 +60,8 @@ class FeedSite:
             page = get_list(context.fetcher, key, path, {}, _is_no_list, not_before=month.end)
             for entry in read_entries(page):
                 target = self._path_of(entry.url, context)
-                if target is None or (entry.date and not _may_be(entry, month)):
-                    continue
+                if target is None or (entry.date and entry.date < month.start):
+                    continue  # a date after the month is kept: a later change hides the first
                 if entry.is_list:
                     left.append((self.site, target))
                 else:
@@ -112,11 +112,6 @@ class FeedSite:
         )
 
 
-def _may_be(entry: Entry, month: Month) -> bool:
-    """Return True unless the listed date is before the month: a later change hides the first."""
-    return entry.date is None or entry.date >= month.start
-
-
 def _is_no_list(fetched: Fetched) -> bool:
     try:
         return not read_entries(fetched)
@@ -129,10 +124,7 @@ def _is_no_page(fetched: Fetched) -> bool:
 
 
 def read_entries(fetched: Fetched) -> list[Entry]:
-    """Return the entries of a feed, a sitemap, or an index of sitemaps.
-
-    Raise SourceChanged if the answer is not XML of one of these formats.
-    """
+    """Return the entries of a feed, a sitemap or an index of sitemaps; else raise SourceChanged."""
     try:
         root = defusedxml.ElementTree.fromstring(fetched.body)
     except (ParseError, DefusedXmlException, ValueError, LookupError) as error:

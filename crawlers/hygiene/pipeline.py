@@ -135,10 +135,7 @@ class Hygiene:
     def _examine(
         self, number: int, row: Row, ranks: Ranks | None
     ) -> tuple[Hashes, tuple[DropReason, str] | None]:
-        """Return a text's 5-grams and its drop: (reason, detail), or None to keep the text.
-
-        ``ranks`` are None for code.
-        """
+        """Return a text's 5-grams and its drop, or None to keep it; ``ranks`` are None for code."""
         text = row["text"]
         tokens = tokens_of(text, is_code=ranks is None)
         grams = ngrams(tokens.hashes, SHINGLE)

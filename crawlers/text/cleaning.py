@@ -124,13 +124,7 @@ def _cut(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> str:
 
 
 def refuse_length(text: str, max_bytes: int, min_chars: int) -> tuple[DropReason, str] | None:
-    """Return the drop reason and a detail of a text without content, too short or too long.
-
-    Args:
-        text: the cleaned text.
-        max_bytes: a text with more bytes of UTF-8 is ``too_long``.
-        min_chars: a text with fewer code points is ``too_short``.
-    """
+    """Return the drop reason and a detail of a cleaned text without content, or of a bad length."""
     if not text.strip():
         return "empty", "no text"
     if len(text) < min_chars:
