@@ -2,12 +2,11 @@ import datetime as dt
 import gzip
 import subprocess
 import tempfile
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import requests
 
 from core.month import Month
 from simulator.repositories import TRENDING
@@ -68,36 +67,28 @@ def test_the_same_world_has_the_same_commits(web: Web, tmp_path: Path) -> None:
 
 def test_other_names_get_what_github_gives(web: Web) -> None:
     for path in ("/no/such/info/refs?service=git-upload-pack", "/../../info/refs"):
-        with pytest.raises(urllib.error.HTTPError) as caught:
-            urllib.request.urlopen(web.urls["github"] + path)
-        assert caught.value.code == 401
-        assert caught.value.headers["WWW-Authenticate"] == 'Basic realm="GitHub"'
-        caught.value.close()
+        answer = requests.get(web.urls["github"] + path, timeout=10)
+        assert answer.status_code == 401
+        assert answer.headers["WWW-Authenticate"] == 'Basic realm="GitHub"'
 
 
 def test_what_is_not_git_is_a_page(web: Web) -> None:
-    with urllib.request.urlopen(web.urls["github"] + "/trending/python?since=monthly") as page:
-        assert page.read().count(b'<article class="Box-row">') == TRENDING
+    page = requests.get(web.urls["github"] + "/trending/python?since=monthly", timeout=10)
+    assert page.text.count('<article class="Box-row">') == TRENDING
     for path in ("/no/such", "/../../etc/passwd"):
-        with pytest.raises(urllib.error.HTTPError) as caught:
-            urllib.request.urlopen(web.urls["github"] + path)
-        assert caught.value.code == 404
-        caught.value.close()
+        assert requests.get(web.urls["github"] + path, timeout=10).status_code == 404
 
 
 def test_a_gzipped_request_is_understood(web: Web) -> None:
     body = b"0014command=ls-refs\n0000"
-    request = urllib.request.Request(
-        f"{web.urls['github']}/{NAME}/git-upload-pack",
-        gzip.compress(body),
-        {
-            "Content-Type": "application/x-git-upload-pack-request",
-            "Content-Encoding": "gzip",
-            "Git-Protocol": "version=2",
-        },
-    )
-    with urllib.request.urlopen(request) as answer:
-        assert b"refs/heads/main" in answer.read()
+    headers = {
+        "Content-Type": "application/x-git-upload-pack-request",
+        "Content-Encoding": "gzip",
+        "Git-Protocol": "version=2",
+    }
+    url = f"{web.urls['github']}/{NAME}/git-upload-pack"
+    answer = requests.post(url, gzip.compress(body), headers=headers, timeout=10)
+    assert b"refs/heads/main" in answer.content
 
 
 def test_nobody_may_push(web: Web, tmp_path: Path) -> None:

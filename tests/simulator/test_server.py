@@ -54,6 +54,11 @@ def web(site: EchoSite) -> Iterator[Web]:
         yield running
 
 
+def connect_raw(web: Web) -> socket.socket:
+    parts = urlsplit(web.urls["echo"])
+    return socket.create_connection((str(parts.hostname), int(parts.port or 0)), timeout=10)
+
+
 def connect(web: Web, key: str = "echo") -> http.client.HTTPConnection:
     return http.client.HTTPConnection(urlsplit(web.urls[key]).netloc, timeout=10)
 
@@ -124,8 +129,7 @@ def test_a_chunked_body_is_joined(web: Web, site: EchoSite) -> None:
 
 
 def test_chunk_extensions_and_trailers_are_skipped(web: Web, site: EchoSite) -> None:
-    parts = urlsplit(web.urls["echo"])
-    with socket.create_connection((str(parts.hostname), int(parts.port or 0)), timeout=10) as raw:
+    with connect_raw(web) as raw:
         raw.sendall(
             b"POST /t HTTP/1.1\r\nHost: h\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n"
             b"\r\n"
@@ -137,8 +141,7 @@ def test_chunk_extensions_and_trailers_are_skipped(web: Web, site: EchoSite) -> 
 
 @pytest.mark.parametrize("header", ["Content-Length: many", "Transfer-Encoding: chunked"])
 def test_a_body_of_unknown_length_is_refused(web: Web, site: EchoSite, header: str) -> None:
-    parts = urlsplit(web.urls["echo"])
-    with socket.create_connection((str(parts.hostname), int(parts.port or 0)), timeout=10) as raw:
+    with connect_raw(web) as raw:
         raw.sendall(f"POST / HTTP/1.1\r\nHost: h\r\n{header}\r\n\r\nzzz\r\n".encode())
         assert raw.recv(4096).startswith(b"HTTP/1.1 400 ")
     assert site.seen == []
