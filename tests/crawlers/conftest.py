@@ -10,19 +10,49 @@ from typing import Any
 
 import pytest
 
+from core.corpus.partition import Seal, read_documents
 from core.errors import ItemFailed, ItemUnavailable
+from core.settings import Settings
+from core.storage.store import Store
 from crawlers.contract import Document, Drop, Item
-from simulator.server import Web, serve_sites
+from crawlers.web import pacing
+from simulator.server import Web, serve, serve_sites
+from tests.crawlers.clock import SimulatedTime
 
 MARKED = Path(__file__).parent / "marked"
 Crawl = Callable[..., list[Item]]
 
 
 @pytest.fixture
-def web(site: Any) -> Iterator[Web]:
-    """Serve the site of fixture ``site``; modules with several sites replace this fixture."""
-    with serve_sites([site]) as running:
+def site() -> Any:
+    """Return None: all sites of the module's ``WORLD`` are served; modules replace this fixture."""
+    return None
+
+
+@pytest.fixture
+def web(request: pytest.FixtureRequest, site: Any) -> Iterator[Web]:
+    """Serve the site of fixture ``site``, or a list of sites."""
+    sites = site if isinstance(site, list) else [site]
+    with serve_sites(sites) if site else serve(request.module.WORLD) as running:
         yield running
+
+
+@pytest.fixture
+def own(request: pytest.FixtureRequest, settings: Settings, web: Web) -> Settings:
+    """Return settings with the addresses of the served sites, and the module's ``TOKENS``."""
+    tokens = getattr(request.module, "TOKENS", {})
+    return settings.model_copy(update={"sites": dict(web.urls), "tokens": tokens})
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimulatedTime:
+    simulated = SimulatedTime()
+    monkeypatch.setattr(pacing, "time", simulated)
+    return simulated
+
+
+def rows_of(store: Store, seal: Seal) -> list[dict[str, Any]]:
+    return [row for batch in read_documents(store, seal) for row in batch.to_pylist()]
 
 
 def documents_of(items: list[Item]) -> list[Document]:

@@ -20,7 +20,6 @@ from core.corpus.partition import (
     Seal,
     document_id,
     list_sealed,
-    read_documents,
     read_seal,
 )
 from core.corpus.sealing import accept_held, read_held
@@ -43,7 +42,7 @@ from crawlers.registry import load_crawler
 from crawlers.text.cleaning import CLEANER_VERSION
 from crawlers.web.pacing import CircuitOpen
 from simulator.server import Fault, Request, Response, Web
-from tests.crawlers.conftest import prose
+from tests.crawlers.conftest import prose, rows_of
 
 MARCH = Month("2024-03")
 TOY = Partition("toy", MARCH)
@@ -138,10 +137,6 @@ def crawl(store: Store, crawl_settings: Settings) -> Crawl:
     return run
 
 
-def _rows(store: Store, seal: Seal) -> list[dict[str, Any]]:
-    return [row for batch in read_documents(store, seal) for row in batch.to_pylist()]
-
-
 def _dropped(store: Store) -> list[tuple[str, str]]:
     data = zstandard.decompress(store.read_bytes(f"{TOY.path}/dropped.jsonl.zst"))
     drops = [json.loads(line) for line in data.splitlines()]
@@ -155,7 +150,7 @@ def test_a_month_is_crawled_cleaned_and_sealed(
     site.add("b", f"\tif a < b: '<b>'\n{prose(2)}\n", language="code:python", version="v2")
     site.add("c", cluster="group")
     seal = crawl(seed=7, limit=10)
-    a, b, c = _rows(store, seal)
+    a, b, c = rows_of(store, seal)
     assert a["text"] == f"A\n{prose(1)}"
     assert b["text"] == f"\tif a < b: '<b>'\n{prose(2)}\n"
     assert (a["title"], json.loads(a["extra"]), b["extra"]) == ("A title", {"n": 1}, None)
@@ -200,7 +195,7 @@ def test_every_item_is_accounted_for(
         ("kept", "repeated"), ("copy", "exact_dup"),
     ]  # fmt: skip
     assert _dropped(store) == expected
-    assert [row["native_id"] for row in _rows(store, seal)] == ["kept", "first"]
+    assert [row["native_id"] for row in rows_of(store, seal)] == ["kept", "first"]
     assert seal.manifest["requested"] == 2 + len(expected)
     assert {reason for _, reason in expected} <= {*DROP_REASONS, "repeated"}
     assert sum(seal.manifest["dropped"].values()) == len(expected) - 1
@@ -228,8 +223,8 @@ def test_replace_fetches_anew(crawl: Crawl, site: ToySite, store: Store) -> None
     second = crawl(replace=True)
     assert (first.num_documents, second.num_documents) == (1, 2)
     assert (first.version, second.version) == (1, 2)
-    assert [row["native_id"] for row in _rows(store, second)] == ["a", "b"]
-    assert [row["native_id"] for row in _rows(store, first)] == ["a"]
+    assert [row["native_id"] for row in rows_of(store, second)] == ["a", "b"]
+    assert [row["native_id"] for row in rows_of(store, first)] == ["a"]
     assert read_seal(store, TOY) == second
     again = crawl(replace=True)
     assert (again.version, again.digest, again.sealed_at) == (2, second.digest, second.sealed_at)
@@ -275,13 +270,13 @@ def test_what_is_forgotten_is_not_crawled_again(
     forgotten = document_id("toy", "a", "1") if by == "document" else item_key("toy", "a")
     write_tombstone(store, forgotten, "asked")
     seal = crawl()
-    assert [row["native_id"] for row in _rows(store, seal)] == ["b"]
+    assert [row["native_id"] for row in rows_of(store, seal)] == ["b"]
     assert seal.manifest["dropped"] == {"forgotten": 1}
     assert _dropped(store) == [(item_key("toy", "a"), "forgotten")]
     site.items[0]["version"] = "2"
     seal = crawl(replace=True)
     ids = {"document": ["a", "b"], "item": ["b"]}[by]
-    assert [row["native_id"] for row in _rows(store, seal)] == ids
+    assert [row["native_id"] for row in rows_of(store, seal)] == ids
 
 
 def test_a_crawl_that_was_stopped_goes_on_from_the_cache(
@@ -302,7 +297,7 @@ def test_a_crawl_that_was_stopped_goes_on_from_the_cache(
     assert not {"/items", "/item/a", "/item/b"} & set(again)
     del site.items[2]
     seal = crawl(replace=True)
-    assert [row["native_id"] for row in _rows(store, seal)] == ["a", "b", "c"]
+    assert [row["native_id"] for row in rows_of(store, seal)] == ["a", "b", "c"]
 
 
 _KILLED = """
@@ -352,8 +347,8 @@ def test_a_killed_crawl_ends_like_one_that_was_not(
     asked = [path for _, _, path in web.requests[before:] if path != "/robots.txt"]
     assert len(asked) == 7 - pages  # the list and six pages, less what the killed run had
     assert (
-        _rows(killed, seal)[0]["text"]
-        == _rows(Store(str(tmp_path / "other")), undisturbed)[0]["text"]
+        rows_of(killed, seal)[0]["text"]
+        == rows_of(Store(str(tmp_path / "other")), undisturbed)[0]["text"]
     )
 
 
@@ -375,7 +370,7 @@ def test_an_empty_month_leaves_the_old_one_in_place(
     with pytest.raises(EmptyPartition):
         crawl(replace=True)
     assert read_seal(store, TOY) == seal
-    assert len(_rows(store, seal)) == 1
+    assert len(rows_of(store, seal)) == 1
 
 
 def test_a_site_that_refuses_us_stops_the_crawl(crawl: Crawl, site: ToySite, store: Store) -> None:
@@ -394,14 +389,14 @@ def test_a_partial_month_is_completed_by_the_next_crawl(
         site.add(name)
     web.faults.append(Fault("status", "toy", "/item/two", 1, 501))
     first = crawl()
-    assert [row["native_id"] for row in _rows(store, first)] == ["one"]
+    assert [row["native_id"] for row in rows_of(store, first)] == ["one"]
     assert first.is_partial
     assert "/item/two answered 501" in str(lack_of(first))
     web.requests.clear()
     whole = crawl()
     assert not whole.is_partial
     assert lack_of(whole) is None
-    assert [row["native_id"] for row in _rows(store, whole)] == ["one", "two", "three"]
+    assert [row["native_id"] for row in rows_of(store, whole)] == ["one", "two", "three"]
     assert [path for _, _, path in web.requests] == ["/item/two", "/item/three"]
     web.requests.clear()
     assert crawl() == whole
@@ -456,7 +451,7 @@ def test_replace_asks_whether_a_page_has_changed(crawl: Crawl, site: ToySite, st
     crawl()
     site.pages["/item/two"] = f"Another text. {prose('another')}"
     seal = crawl(replace=True)
-    assert [row["text"][:3] for row in _rows(store, seal)] == ["one", "Ano"]
+    assert [row["text"][:3] for row in rows_of(store, seal)] == ["one", "Ano"]
     assert seal.manifest["requests"]["304"] == 2  # type: ignore[index]
     assert seal.manifest["requests"]["2xx"] == 1  # type: ignore[index]
 
@@ -524,10 +519,10 @@ def test_no_document_is_without_a_licence(
 ) -> None:
     site.add("own")
     site.add("none", licence=" ")
-    own, none = _rows(store, crawl())
+    own, none = rows_of(store, crawl())
     assert (own["licence"], none["licence"]) == ("CC0-1.0", "MIT")  # the source's
     toy = load_crawler("toy")
     monkeypatch.setattr(toy, "INFO", dataclasses.replace(toy.INFO, licence=""))
     site.pages["/item/none"] = prose("another text: the same would be no new version")
-    _, none = _rows(store, crawl(replace=True))
+    _, none = rows_of(store, crawl(replace=True))
     assert none["licence"] == "LicenseRef-unknown"

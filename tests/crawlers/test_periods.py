@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from core.corpus.partition import read_documents
 from core.errors import UnknownName, UsageError
 from core.month import Month, Period
 from core.periods import HalfMonth, Week
@@ -16,6 +15,7 @@ from crawlers.crawling.crawl import crawl_partition
 from crawlers.registry import list_sources, load_crawler
 from simulator.server import Web, serve
 from simulator.world import World
+from tests.crawlers.conftest import rows_of
 
 MONTH = Month("2024-02")
 HALVES = HalfMonth("2024-02a"), HalfMonth("2024-02b")
@@ -35,7 +35,7 @@ def crawl(source: str, period: Period, folder: Path, web: Web) -> dict[str, str]
     assert seal.manifest["window"] == {
         "start": period.start.isoformat(), "end": period.end.isoformat()
     }  # fmt: skip
-    rows = [row for table in read_documents(store, seal) for row in table.to_pylist()]
+    rows = rows_of(store, seal)
     assert {(row["source"], row["month"]) for row in rows} == {(source, period.first_day)}
     assert all(row["event_time"] in period for row in rows)
     return {row["native_id"]: row["text"] for row in rows}

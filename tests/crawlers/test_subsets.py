@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from core.corpus.partition import Seal, read_documents
+from core.corpus.partition import Seal
 from core.errors import UnknownName
 from core.month import Month
 from core.settings import Settings
@@ -17,6 +17,7 @@ from simulator.repositories import LICENCES, Commit, Repository
 from simulator.server import Web, serve
 from simulator.sites.github_api import Site
 from simulator.world import World
+from tests.crawlers.conftest import rows_of
 
 MONTH = Month("2024-02")
 
@@ -74,7 +75,7 @@ def test_a_subset_is_sealed_beside_its_source(
 ) -> None:
     seal = _crawl(source, store, web)
     assert seal.partition.source == source
-    rows = [row for table in read_documents(store, seal) for row in table.to_pylist()]
+    rows = rows_of(store, seal)
     assert rows
     assert {row["source"] for row in rows} == {source}
     assert {row[column] for row in rows} == values

@@ -14,7 +14,6 @@ from core.storage.store import Store
 from crawlers.apis.mediawiki import PACE
 from crawlers.crawling.crawl import crawl_partition
 from crawlers.registry import list_sources, load_crawler
-from crawlers.web import pacing
 from simulator.limits import AT_ONCE, Limits, limit_wikimedia
 from simulator.server import Web, running, serve_sites
 from simulator.sites import commons
@@ -28,13 +27,6 @@ MONTHS = [
     ("wikipedia_new", OF_DUMPS),
 ]
 CONTACT = "operator@example.org"
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> SimulatedTime:
-    simulated = SimulatedTime()
-    monkeypatch.setattr(pacing, "time", simulated)
-    return simulated
 
 
 @pytest.fixture

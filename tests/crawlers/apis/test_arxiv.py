@@ -1,5 +1,4 @@
 import datetime as dt
-from collections.abc import Iterator
 
 import pytest
 
@@ -11,8 +10,8 @@ from crawlers.apis.arxiv import Entry, find_papers
 from crawlers.arxiv import INFO
 from crawlers.contract import Drop
 from crawlers.web.fetcher import Fetcher
-from simulator.server import Fault, Web, serve_sites
-from simulator.sites import arxiv as site
+from simulator.server import Fault, Web
+from simulator.sites import arxiv as simulated
 from simulator.world import World
 
 MONTH = Month("2023-02")
@@ -30,19 +29,13 @@ def world() -> World:
 
 
 @pytest.fixture
-def site_(world: World) -> site.Site:
-    return site.Site(world)
+def site(world: World) -> simulated.Site:
+    return simulated.Site(world)
 
 
 @pytest.fixture
-def web(site_: site.Site) -> Iterator[Web]:
-    with serve_sites([site_]) as web:
-        yield web
-
-
-@pytest.fixture
-def fetcher(web: Web, settings: Settings) -> Fetcher:
-    return INFO.open_fetcher(settings.model_copy(update={"sites": dict(web.urls)}))
+def fetcher(own: Settings) -> Fetcher:
+    return INFO.open_fetcher(own)
 
 
 def requests_of(web: Web, path: str) -> int:
@@ -63,7 +56,7 @@ def test_papers_come_by_the_date_of_their_first_version(fetcher: Fetcher, world:
     papers = papers_of(fetcher)
     expected = [
         paper
-        for paper in site.Site(world).papers.values()
+        for paper in simulated.Site(world).papers.values()
         if MONTH.start <= paper.published <= MONTH.end and "cs.CL" in paper.categories
     ]
     assert [paper.id for paper in papers] == [paper.id for paper in expected]
@@ -71,7 +64,7 @@ def test_papers_come_by_the_date_of_their_first_version(fetcher: Fetcher, world:
     first = papers[0]
     assert (first.id, first.published) == ("2302.00001", dt.datetime(2023, 2, 1, tzinfo=dt.UTC))
     assert first.title == expected[0].story.title  # on one line again
-    assert first.authors == site.AUTHORS
+    assert first.authors == simulated.AUTHORS
     assert (first.category, first.categories) == ("cs.LG", ("cs.LG", "cs.CL"))
 
 
@@ -85,11 +78,11 @@ def test_pages_follow_each_other(
 
 
 def test_a_paper_that_moves_over_a_page_boundary_comes_twice_and_none_is_lost(
-    fetcher: Fetcher, site_: site.Site, monkeypatch: pytest.MonkeyPatch
+    fetcher: Fetcher, site: simulated.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = papers_of(fetcher)
     monkeypatch.setattr(arxiv_feeds, "PAGE_SIZE", 10)
-    site_.quirks["moving_items"] = 1
+    site.quirks["moving_items"] = 1
     papers = papers_of(fetcher)
     assert len(papers) == len(whole) + 1
     assert {paper.id for paper in papers} == {paper.id for paper in whole}

@@ -1,5 +1,4 @@
 import datetime as dt
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -14,7 +13,7 @@ from crawlers.contract import Drop
 from crawlers.web import pacing
 from crawlers.web.fetcher import Fetcher
 from crawlers.web.raw_cache import Fetched, RawCache
-from simulator.server import Fault, Web, serve_sites
+from simulator.server import Fault, Web
 from simulator.sites import arxiv as simulated
 from simulator.world import World
 
@@ -28,15 +27,14 @@ NO_CHANGE = OAI.format("<responseDate>2023-03-07T00:00:00Z</responseDate>{}")
 
 
 @pytest.fixture
-def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
+def site(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     monkeypatch.setattr(pacing, "BACKOFF_BASE_S", 0.001)
-    with serve_sites([kind(WORLD) for kind in simulated.SITE_KINDS]) as web:
-        yield web
+    return [kind(WORLD) for kind in simulated.SITE_KINDS]
 
 
 @pytest.fixture
-def fetcher(web: Web, settings: Settings) -> Fetcher:
-    return INFO.open_fetcher(settings.model_copy(update={"sites": dict(web.urls)}))
+def fetcher(own: Settings) -> Fetcher:
+    return INFO.open_fetcher(own)
 
 
 def asked(web: Web, part: str) -> list[str]:

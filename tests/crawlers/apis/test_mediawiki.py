@@ -1,6 +1,6 @@
 import datetime as dt
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from crawlers.apis.wiki_documents import document
 from crawlers.contract import Document, Drop
 from crawlers.web.fetcher import Fetcher
 from simulator.mediawiki import MAX_ROWS, MAX_TEXTS, lagging
-from simulator.server import Fault, Request, Response, Web, serve, serve_sites
+from simulator.server import Fault, Request, Response, Web, serve_sites
 from simulator.sites.wikimedia import Wikipedia as Site
 from simulator.wiki import Wiki
 from simulator.world import World
@@ -22,17 +22,11 @@ from simulator.world import World
 FIRST, LAST = Month("2023-01"), Month("2024-12")
 WORLD = World(5, FIRST, LAST, stories_per_month=30)
 PAGE = 1_000_000  # the first story's page
+WHOLE = {"rvstart": "2023-01-01T00:00:00Z", "rvend": "2024-12-31T23:59:59Z"}
 
 
 @pytest.fixture
-def web() -> Iterator[Web]:
-    with serve(WORLD) as running:
-        yield running
-
-
-@pytest.fixture
-def make_fetcher(settings: Settings, web: Web) -> Callable[[], Fetcher]:
-    own = settings.model_copy(update={"sites": web.urls})
+def make_fetcher(own: Settings) -> Callable[[], Fetcher]:
     sites = {"wikipedia": "https://unused.example"}
     return lambda: Fetcher(own, sites, 0, robots_exempt_paths=[API_PATH])
 
@@ -72,13 +66,16 @@ def test_texts_come_from_many_pieces_and_batches(wiki: MediaWiki, web: Web) -> N
     assert len(_api_requests(web)) >= len(wanted) / MAX_TEXTS
 
 
-def test_history_follows_every_continue(wiki: MediaWiki) -> None:
+def _read_a_long_history(wiki: MediaWiki) -> None:
     page = next(page for n in range(1, 99, 2) if (page := Wiki(WORLD).page(n)) and page.page_id % 8)
-    window = {"rvstart": "2023-01-01T00:00:00Z", "rvend": "2024-12-31T23:59:59Z"}
-    rows = wiki.history(page.page_id, rvdir="newer", rvlimit="max", **window)
+    rows = wiki.history(page.page_id, rvdir="newer", rvlimit="max", **WHOLE)
     expected = [row.revision_id for row in page.revisions if row.timestamp >= FIRST.start]
     assert rows is not None and [row.revision_id for row in rows] == expected
     assert len(expected) > MAX_ROWS
+
+
+def test_history_follows_every_continue(wiki: MediaWiki) -> None:
+    _read_a_long_history(wiki)
 
 
 def test_last_revision_before_leaves_out_the_instant_itself(wiki: MediaWiki, web: Web) -> None:
@@ -143,21 +140,16 @@ def _cannot_continue(web: Web, times: int) -> Fault:
 def test_badcontinue_reads_the_list_once_more_and_keeps_each_row_once(
     wiki: MediaWiki, web: Web
 ) -> None:
-    page = next(page for n in range(1, 99, 2) if (page := Wiki(WORLD).page(n)) and page.page_id % 8)
     fault = _cannot_continue(web, times=1)
-    window = {"rvstart": "2023-01-01T00:00:00Z", "rvend": "2024-12-31T23:59:59Z"}
-    rows = wiki.history(page.page_id, rvdir="newer", rvlimit="max", **window)
-    assert rows is not None and fault.times == 0
-    expected = [row.revision_id for row in page.revisions if row.timestamp >= FIRST.start]
-    assert [row.revision_id for row in rows] == expected
+    _read_a_long_history(wiki)
+    assert fault.times == 0
     assert "requestid=again-" in _api_requests(web)[-1]
 
 
 def test_badcontinue_for_ever_ends_the_source_as_partial(wiki: MediaWiki, web: Web) -> None:
     _cannot_continue(web, times=100)
-    window = {"rvstart": "2023-01-01T00:00:00Z", "rvend": "2024-12-31T23:59:59Z"}
     with pytest.raises(SourceUnavailable, match="cannot continue"):
-        wiki.history(1, rvdir="newer", rvlimit="max", **window)
+        wiki.history(1, rvdir="newer", rvlimit="max", **WHOLE)
 
 
 def test_a_page_that_is_gone_has_no_history_and_none_is_made_up(wiki: MediaWiki) -> None:
@@ -246,8 +238,7 @@ def test_a_closed_api_is_no_dropped_item(
         wiki.texts([1])
 
 
-def test_without_the_exemption_robots_txt_closes_the_api(settings: Settings, web: Web) -> None:
-    own = settings.model_copy(update={"sites": web.urls})
+def test_without_the_exemption_robots_txt_closes_the_api(own: Settings) -> None:
     wiki = MediaWiki(Fetcher(own, {"wikipedia": "https://unused.example"}, 0))
     with pytest.raises(AccessRefused, match="robots.txt disallows"):
         wiki.texts([1])

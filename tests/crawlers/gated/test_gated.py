@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from core.corpus.partition import read_documents
 from core.corpus.permissions import record_permission
 from core.errors import AccessRefused, SourceChanged
 from core.month import Month
@@ -26,6 +25,7 @@ from instruments.planning import plan_crawl
 from simulator.server import Fault, Web, serve
 from simulator.world import World
 from tests.crawlers.clock import SimulatedTime
+from tests.crawlers.conftest import rows_of
 
 MONTH = Month("2024-02")
 LATER = str(dt.datetime.now(dt.UTC).date() + dt.timedelta(days=9))
@@ -77,9 +77,8 @@ def test_without_a_permission_in_force_not_even_a_name_is_looked_up(
 
 
 def test_a_socket_that_is_used_is_noticed(
-    settings: Settings, store: Store, deaf: list[object], monkeypatch: pytest.MonkeyPatch
+    settings: Settings, store: Store, deaf: list[object], clock: SimulatedTime
 ) -> None:
-    monkeypatch.setattr(pacing, "time", SimulatedTime())
     permit(store, "bbc")
     with pytest.raises(Exception, match="bbc"):
         crawl_partition("bbc", MONTH, store, settings.model_copy(update={"sites": {}}))
@@ -96,12 +95,11 @@ def test_default_runs_and_deployments_leave_them_out(settings: Settings, store: 
 
 @pytest.mark.parametrize("source", SITES)
 def test_with_a_permission_the_listed_pages_are_read(
-    source: str, settings: Settings, store: Store, web: Web
+    source: str, own: Settings, store: Store, web: Web
 ) -> None:
     permit(store, source)
-    own = settings.model_copy(update={"sites": web.urls})
     seal = crawl_partition(source, MONTH, store, own)
-    texts = {row["text"] for table in read_documents(store, seal) for row in table.to_pylist()}
+    texts = {row["text"] for row in rows_of(store, seal)}
     articles = web.sites[source].newsroom.of_month(MONTH)  # type: ignore[attr-defined]
     kept = [each for each in articles if each.oddity in ("", "elsewhere")]
     assert texts == {article.text for article in kept}
@@ -111,9 +109,8 @@ def test_with_a_permission_the_listed_pages_are_read(
     assert dropped["edited_later"] == 1 and dropped["http_404"] == 1 and dropped["no_date"] >= 1
 
 
-def test_pages_without_text_are_a_change(settings: Settings, store: Store, web: Web) -> None:
+def test_pages_without_text_are_a_change(own: Settings, store: Store, web: Web) -> None:
     permit(store, "bbc")
-    own = settings.model_copy(update={"sites": web.urls})
     stated = b'<script type="application/ld+json">{"datePublished": "2024-02-08"}</script>'
     page = b"<html><head>%s</head><body><p>Please enable scripts</p></body></html>" % stated
     web.faults.append(Fault("status", "bbc", "^/articles", 99, 200, {}, page))
@@ -122,20 +119,19 @@ def test_pages_without_text_are_a_change(settings: Settings, store: Store, web: 
     web.faults.clear()
 
 
-@pytest.mark.parametrize("source", ["quora", "wattpad"])
-def test_a_site_without_an_interface_is_refused_even_with_a_permission(
-    source: str, settings: Settings, store: Store, deaf: list[object]
+@pytest.mark.parametrize(
+    ("source", "lacks"),
+    [
+        ("quora", "no public interface"), ("wattpad", "no public interface"),
+        ("reddit", "TIDEMARK_TOKENS__REDDIT"),
+    ],
+)  # fmt: skip
+def test_without_an_interface_or_a_token_a_permission_does_not_suffice(
+    source: str, lacks: str, settings: Settings, store: Store, deaf: list[object]
 ) -> None:
     permit(store, source)
-    with pytest.raises(AccessRefused, match="no public interface"):
+    with pytest.raises(AccessRefused, match=lacks):
         crawl_partition(source, MONTH, store, settings)
-    assert deaf == []
-
-
-def test_reddit_needs_a_token_as_well(settings: Settings, store: Store, deaf: list[object]) -> None:
-    permit(store, "reddit")
-    with pytest.raises(AccessRefused, match="TIDEMARK_TOKENS__REDDIT"):
-        crawl_partition("reddit", MONTH, store, settings)
     assert deaf == []
 
 
@@ -150,12 +146,11 @@ def test_reddits_documented_answer_is_read(settings: Settings, web: Web) -> None
     ]  # fmt: skip
     body = json.dumps({"kind": "Listing", "data": {"after": None, "children": children}}).encode()
     web.faults.append(Fault("status", "bbc", "^/r/", 99, 200, {}, body))
-    own = settings.model_copy(
-        update={
-            "sites": {"reddit": web.urls["bbc"]},
-            "tokens": {"reddit": SecretStr("a-bearer-token")},
-        }
-    )
+    given = {
+        "sites": {"reddit": web.urls["bbc"]},
+        "tokens": {"reddit": SecretStr("a-b-token")},
+    }
+    own = settings.model_copy(update=given)
     context = CrawlContext(own, Fetcher(own, reddit.INFO.sites, 0, use_cache=False))
     items = list(load_crawler("reddit").fetch_month(MONTH, context))
     web.faults.clear()

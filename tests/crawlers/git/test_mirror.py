@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -16,7 +15,7 @@ from core.errors import SourceUnavailable, StorageError, UsageError
 from core.month import Month
 from crawlers.git.binary import Git
 from crawlers.git.mirror import MAX_BLOB_BYTES, Mirror, Work, open_mirror
-from simulator.server import Fault, Request, Response, Web, serve_sites
+from simulator.server import Fault, Request, Response, Web
 from simulator.sites.github import run_backend
 from tests.crawlers.conftest import refused
 
@@ -63,14 +62,8 @@ class Upstream:
 
 
 @pytest.fixture
-def upstream(tmp_path: Path) -> Upstream:
+def site(tmp_path: Path) -> Upstream:
     return Upstream(tmp_path / "upstream")
-
-
-@pytest.fixture
-def web(upstream: Upstream) -> Iterator[Web]:
-    with serve_sites([upstream]) as running:
-        yield running
 
 
 @pytest.fixture
@@ -92,16 +85,14 @@ def lines(count: int, word: str = "line") -> bytes:
     return b"".join(f"{word} {number}\n".encode() for number in range(count))
 
 
-def test_a_month_is_half_open(git: Git, upstream: Upstream) -> None:
-    upstream.commit("2024-02-29T23:59:59Z", (b"feb.py", b"1\n"))
-    first = upstream.commit("2024-03-01T00:00:00Z", (b"first.py", b"2\n"))
-    last = upstream.commit("2024-03-31T23:59:59Z", (b"last.py", b"3\n"))
-    upstream.commit("2024-04-01T00:00:00Z", (b"april.py", b"4\n"))
+def test_a_month_is_half_open(git: Git, site: Upstream) -> None:
+    site.commit("2024-02-29T23:59:59Z", (b"feb.py", b"1\n"))
+    first = site.commit("2024-03-01T00:00:00Z", (b"first.py", b"2\n"))
+    last = site.commit("2024-03-31T23:59:59Z", (b"last.py", b"3\n"))
+    site.commit("2024-04-01T00:00:00Z", (b"april.py", b"4\n"))
     work = work_of(git)
-    assert [(change.path, change.status) for change in work.changes] == [
-        ("first.py", "A"),
-        ("last.py", "A"),
-    ]
+    changes = [(change.path, change.status) for change in work.changes]
+    assert changes == [("first.py", "A"), ("last.py", "A")]
     assert work.touches["first.py"].oid == first
     assert work.head == work.touches["last.py"]
     assert work.head.oid == last
@@ -109,15 +100,15 @@ def test_a_month_is_half_open(git: Git, upstream: Upstream) -> None:
     assert not work.is_initial
 
 
-def test_changes_are_those_between_the_two_ends(git: Git, upstream: Upstream) -> None:
+def test_changes_are_those_between_the_two_ends(git: Git, site: Upstream) -> None:
     old = [(b"kept.py", b"k\n"), (b"edited.py", lines(9)), (b"gone.py", lines(30, "gone"))]
-    upstream.commit("2024-02-01T00:00:00Z", *old, (b"moved.py", lines(40, "moved")))
-    upstream.commit("2024-03-05T00:00:00Z", (b"brief.py", b"b\n"), (b"edited.py", lines(10)))
-    upstream.commit("2024-03-06T00:00:00Z", (b"brief.py", None), (b"gone.py", None))
-    upstream.commit("2024-03-07T00:00:00Z", (b"moved.py", None))
-    upstream.commit("2024-03-08T00:00:00Z", (b"sub/moved too.py", lines(44, "moved")))
-    upstream.commit("2024-03-09T00:00:00Z", (b"kept.py", b"x\n"), (b"notes.txt", b"n\n"))
-    upstream.commit("2024-03-10T00:00:00Z", (b"kept.py", b"k\n"))
+    site.commit("2024-02-01T00:00:00Z", *old, (b"moved.py", lines(40, "moved")))
+    site.commit("2024-03-05T00:00:00Z", (b"brief.py", b"b\n"), (b"edited.py", lines(10)))
+    site.commit("2024-03-06T00:00:00Z", (b"brief.py", None), (b"gone.py", None))
+    site.commit("2024-03-07T00:00:00Z", (b"moved.py", None))
+    site.commit("2024-03-08T00:00:00Z", (b"sub/moved too.py", lines(44, "moved")))
+    site.commit("2024-03-09T00:00:00Z", (b"kept.py", b"x\n"), (b"notes.txt", b"n\n"))
+    site.commit("2024-03-10T00:00:00Z", (b"kept.py", b"k\n"))
     work = work_of(git)
     assert [(change.path, change.status) for change in work.changes] == [("edited.py", "M")]
     (change,) = work.changes
@@ -126,8 +117,8 @@ def test_changes_are_those_between_the_two_ends(git: Git, upstream: Upstream) ->
         assert blobs.read(change.new_oid) == lines(10)
 
 
-def test_a_young_repository_is_flagged(git: Git, upstream: Upstream) -> None:
-    upstream.commit("2024-03-05T00:00:00Z", (b"a.py", b"1\n"), (b"LICENSE", b"MIT"))
+def test_a_young_repository_is_flagged(git: Git, site: Upstream) -> None:
+    site.commit("2024-03-05T00:00:00Z", (b"a.py", b"1\n"), (b"LICENSE", b"MIT"))
     work = work_of(git)
     assert work.is_initial
     assert [change.path for change in work.changes] == ["a.py"]
@@ -138,9 +129,9 @@ def test_a_young_repository_is_flagged(git: Git, upstream: Upstream) -> None:
 
 
 def test_an_empty_answer_is_not_taken_for_an_empty_repository(
-    git: Git, web: Web, upstream: Upstream
+    git: Git, web: Web, site: Upstream
 ) -> None:
-    upstream.commit("2024-03-05T00:00:00Z", (b"a.py", b"1\n"))
+    site.commit("2024-03-05T00:00:00Z", (b"a.py", b"1\n"))
     web.faults.append(Fault("status", "github", "info/refs", status=200, body=b""))
     with pytest.raises(SourceUnavailable, match="has no commit"):
         open_now(git)
@@ -150,9 +141,9 @@ def test_an_empty_answer_is_not_taken_for_an_empty_repository(
         open_now(git)
 
 
-def test_a_quiet_month_asks_for_nothing(git: Git, web: Web, upstream: Upstream) -> None:
-    upstream.commit("2024-02-01T00:00:00Z", (b"a.py", b"1\n"), (b"b.py", b"2\n"))
-    upstream.commit("2024-03-05T00:00:00Z", (b"a.txt", b"1\n"), (b"b.py", None))
+def test_a_quiet_month_asks_for_nothing(git: Git, web: Web, site: Upstream) -> None:
+    site.commit("2024-02-01T00:00:00Z", (b"a.py", b"1\n"), (b"b.py", b"2\n"))
+    site.commit("2024-03-05T00:00:00Z", (b"a.txt", b"1\n"), (b"b.py", None))
     mirror = open_now(git)
     num_requests = len(web.requests)
     assert mirror.work(MARCH.start, MARCH.end, ("*.py",), LICENCE) is None
@@ -161,12 +152,12 @@ def test_a_quiet_month_asks_for_nothing(git: Git, web: Web, upstream: Upstream) 
 
 
 def test_a_months_contents_are_fetched_once_and_in_one_go(
-    git: Git, web: Web, upstream: Upstream
+    git: Git, web: Web, site: Upstream
 ) -> None:
-    upstream.commit("2024-02-01T00:00:00Z", *[(b"old%d.py" % n, lines(9)) for n in range(50)])
+    site.commit("2024-02-01T00:00:00Z", *[(b"old%d.py" % n, lines(9)) for n in range(50)])
     changes = [(b"old%d.py" % n, lines(9, f"changed {n}")) for n in range(50)]
     added = [(b"new%d.py" % n, lines(20, f"new {n}")) for n in range(50)]
-    upstream.commit("2024-03-05T00:00:00Z", *changes, *added, (b"big.bin", bytes(10**6)))
+    site.commit("2024-03-05T00:00:00Z", *changes, *added, (b"big.bin", bytes(10**6)))
     mirror = open_now(git)
     num_requests = len(web.requests)
     first, second = (mirror.work(MARCH.start, MARCH.end, ("*.py",), LICENCE) for _ in range(2))
@@ -179,11 +170,9 @@ def test_a_months_contents_are_fetched_once_and_in_one_go(
     assert len(web.requests) == num_requests + 2
 
 
-def test_what_was_not_fetched_is_not_fetched_one_by_one(
-    git: Git, web: Web, upstream: Upstream
-) -> None:
-    upstream.commit("2024-03-05T00:00:00Z", (b"a.py", b"1\n"))
-    oid = upstream.git("rev-parse", "main:a.py").decode().strip()
+def test_what_was_not_fetched_is_not_fetched_one_by_one(git: Git, web: Web, site: Upstream) -> None:
+    site.commit("2024-03-05T00:00:00Z", (b"a.py", b"1\n"))
+    oid = site.git("rev-parse", "main:a.py").decode().strip()
     mirror = open_now(git)
     num_requests = len(web.requests)
     with mirror.blobs() as blobs, pytest.raises(StorageError, match=f"no contents for {oid}"):
@@ -191,64 +180,64 @@ def test_what_was_not_fetched_is_not_fetched_one_by_one(
     assert len(web.requests) == num_requests
 
 
-def test_odd_paths_are_data(git: Git, upstream: Upstream, tmp_path: Path) -> None:
+def test_odd_paths_are_data(git: Git, site: Upstream, tmp_path: Path) -> None:
     names = [b"-n.py", b"a b.py", b"\xff\xfe.py", b"\x01 .py", "ü/名.py".encode(), b"$(id).py"]
     quoted = [b'"' + b"".join(b"\\%03o" % byte for byte in name) + b'"' for name in names]
-    upstream.commit("2024-03-05T00:00:00Z", *[(name, name) for name in quoted])
+    site.commit("2024-03-05T00:00:00Z", *[(name, name) for name in quoted])
     work = work_of(git)
     expected = {name.decode(errors="backslashreplace") for name in names}
     assert {change.path for change in work.changes} == set(work.touches) == expected
     assert not list((tmp_path / "scratch").rglob("*.py"))
 
 
-def test_a_large_file_is_not_read_into_memory(git: Git, upstream: Upstream) -> None:
+def test_a_large_file_is_not_read_into_memory(git: Git, site: Upstream) -> None:
     large = (b"a.py", bytes(MAX_BLOB_BYTES)), (b"b.py", bytes(3 * MAX_BLOB_BYTES)), (b"c.py", b"")
-    upstream.commit("2024-03-05T00:00:00Z", *large)
+    site.commit("2024-03-05T00:00:00Z", *large)
     with open_now(git).blobs() as blobs:
         contents = [blobs.read(change.new_oid) for change in work_of(git).changes]
     assert contents == [bytes(MAX_BLOB_BYTES), None, b""]
 
 
-def test_impossible_and_disordered_dates_do_no_harm(git: Git, upstream: Upstream) -> None:
-    upstream.commit("1970-01-02T00:00:00Z", (b"a.py", b"1\n"))
-    upstream.commit("2024-03-05T00:00:00Z", (b"b.py", b"2\n"))
-    upstream.commit("2099-01-01T00:00:00Z", (b"c.py", b"3\n"))
-    head = upstream.commit("2024-03-06T00:00:00Z", (b"d.py", b"4\n"))
+def test_impossible_and_disordered_dates_do_no_harm(git: Git, site: Upstream) -> None:
+    site.commit("1970-01-02T00:00:00Z", (b"a.py", b"1\n"))
+    site.commit("2024-03-05T00:00:00Z", (b"b.py", b"2\n"))
+    site.commit("2099-01-01T00:00:00Z", (b"c.py", b"3\n"))
+    head = site.commit("2024-03-06T00:00:00Z", (b"d.py", b"4\n"))
     work = work_of(git)
     assert work.head.oid == head
     assert [change.path for change in work.changes] == ["b.py", "c.py", "d.py"]
 
 
 def test_a_mirror_is_fetched_again_only_for_a_month_that_was_not_over(
-    git: Git, web: Web, upstream: Upstream
+    git: Git, web: Web, site: Upstream
 ) -> None:
-    upstream.commit("2024-02-05T00:00:00Z", (b"a.py", b"1\n"))
+    site.commit("2024-02-05T00:00:00Z", (b"a.py", b"1\n"))
     open_now(git)
     num_requests = len(web.requests)
-    upstream.commit("2024-03-05T00:00:00Z", (b"b.py", b"2\n"))
+    site.commit("2024-03-05T00:00:00Z", (b"b.py", b"2\n"))
     stale = open_mirror(git, NAME, MARCH.end)
     assert stale.work(MARCH.start, MARCH.end, ("*.py",), LICENCE) is None
     assert len(web.requests) == num_requests
     assert [change.path for change in work_of(git).changes] == ["b.py"]
 
 
-def test_rewritten_history_is_followed(git: Git, upstream: Upstream) -> None:
+def test_rewritten_history_is_followed(git: Git, site: Upstream) -> None:
     for file, force in ((b"a.py", False), (b"b.py", True)):
-        upstream.commit("2024-03-05T00:00:00Z", (file, b"1\n"), force=force)
+        site.commit("2024-03-05T00:00:00Z", (file, b"1\n"), force=force)
         assert [change.path for change in work_of(git).changes] == [file.decode()]
 
 
 def test_what_a_killed_git_left_behind_is_no_hindrance(
-    git: Git, upstream: Upstream, tmp_path: Path
+    git: Git, site: Upstream, tmp_path: Path
 ) -> None:
     half = git.root / f"{NAME}.git"
     (half / "objects").mkdir(parents=True)
     (half / "HEAD").write_text("ref: refs/heads/main")  # left by another program's clone
-    upstream.commit("2024-02-05T00:00:00Z", (b"a.py", b"1\n"))
+    site.commit("2024-02-05T00:00:00Z", (b"a.py", b"1\n"))
     open_now(git)
     (half / "refs/heads/main.lock").touch()
     (half / "objects/pack/tmp_pack_x").write_bytes(b"half")
-    upstream.commit("2024-03-05T00:00:00Z", (b"b.py", b"2\n"))
+    site.commit("2024-03-05T00:00:00Z", (b"b.py", b"2\n"))
     assert [change.path for change in work_of(git).changes] == ["b.py"]
 
 
@@ -261,8 +250,8 @@ open_mirror(git, "owner/project", datetime.datetime.now(datetime.UTC))
 """
 
 
-def test_a_killed_clone_is_redone(git: Git, web: Web, upstream: Upstream, tmp_path: Path) -> None:
-    upstream.commit("2024-03-05T00:00:00Z", (b"a.py", b"1\n"))
+def test_a_killed_clone_is_redone(git: Git, web: Web, site: Upstream, tmp_path: Path) -> None:
+    site.commit("2024-03-05T00:00:00Z", (b"a.py", b"1\n"))
     web.faults.append(Fault("drip", "github", "git-upload-pack$"))
     command = [sys.executable, "-c", KILLED, str(tmp_path / "scratch"), web.urls["github"]]
     with subprocess.Popen(command) as crawl:
@@ -288,8 +277,8 @@ def wait_for(folder: Path, pattern: str) -> Path:
     raise AssertionError(f"no {pattern} in {folder}")
 
 
-def test_many_at_once_clone_once(web: Web, upstream: Upstream, tmp_path: Path) -> None:
-    upstream.commit("2024-03-05T00:00:00Z", (b"a.py", b"1\n"))
+def test_many_at_once_clone_once(web: Web, site: Upstream, tmp_path: Path) -> None:
+    site.commit("2024-03-05T00:00:00Z", (b"a.py", b"1\n"))
     until, found = dt.datetime.now(dt.UTC), []
 
     def crawl() -> None:
@@ -307,9 +296,9 @@ def test_many_at_once_clone_once(web: Web, upstream: Upstream, tmp_path: Path) -
 
 
 def test_a_refusal_is_remembered_for_the_backfill_but_not_for_ever(
-    git: Git, web: Web, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+    git: Git, web: Web, site: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    upstream.commit("2024-03-05T00:00:00Z", (b"a.py", b"1\n"))
+    site.commit("2024-03-05T00:00:00Z", (b"a.py", b"1\n"))
     web.faults.append(Fault("status", "github", status=404))
     for month in (MARCH, MARCH + 1):
         with refused("deleted", "not found"):

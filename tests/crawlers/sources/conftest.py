@@ -1,4 +1,4 @@
-"""Crawls of a simulated site; a module has its source's name, ``Site``, ``WORLD`` and ``MONTH``."""
+"""Crawls of simulated sites: a module's ``SITE_KINDS`` or ``Site``, else all of ``WORLD``."""
 
 from typing import Any
 
@@ -10,7 +10,6 @@ from crawlers.contract import CrawlContext, Item
 from crawlers.registry import load_crawler
 from crawlers.web import pacing
 from crawlers.web.fetcher import Fetcher
-from simulator.server import Web
 from tests.crawlers.conftest import Crawl
 
 
@@ -21,13 +20,10 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def site(request: pytest.FixtureRequest) -> Any:
-    return request.module.Site(request.module.WORLD)
-
-
-@pytest.fixture
-def own(request: pytest.FixtureRequest, settings: Settings, web: Web) -> Settings:
-    tokens = getattr(request.module, "TOKENS", {})
-    return settings.model_copy(update={"sites": dict(web.urls), "tokens": tokens})
+    module = request.module
+    if kinds := getattr(module, "SITE_KINDS", None):
+        return [kind(module.WORLD) for kind in kinds]
+    return module.Site(module.WORLD) if hasattr(module, "Site") else None
 
 
 @pytest.fixture

@@ -1,19 +1,17 @@
 import datetime as dt
-from collections import Counter
 
 from core.month import Month
-from crawlers.contract import Document, Drop
 from simulator.server import Fault, Web
 from simulator.sites.biorxiv import Site
 from simulator.world import World
-from tests.crawlers.conftest import Crawl
+from tests.crawlers.conftest import Crawl, by_id, count_drops
 
 MONTH = Month("2024-02")
 WORLD = World(5, MONTH - 1, MONTH, stories_per_month=40)  # two pages a server
 
 
 def test_each_new_preprint_has_its_abstract_day_and_licence(crawl: Crawl, site: Site) -> None:
-    found = {item.native_id: item for item in crawl() if isinstance(item, Document)}
+    found = by_id(crawl())
     plain = [
         article
         for newsroom in site.newsrooms.values()
@@ -30,8 +28,7 @@ def test_each_new_preprint_has_its_abstract_day_and_licence(crawl: Crawl, site: 
 
 
 def test_what_is_no_open_first_version_is_dropped(crawl: Crawl) -> None:
-    dropped = [item for item in crawl() if isinstance(item, Drop)]
-    reasons = Counter(item.reason for item in dropped)
+    reasons = count_drops(crawl())
     assert reasons == {"outside_month": 2, "licence": 2, "parse_error": 2, "no_date": 2}
 
 
@@ -51,7 +48,6 @@ def test_the_record_of_2026_is_read(crawl: Crawl, web: Web) -> None:
     message = b'{"status": "ok", "interval": "a:b", "cursor": 0, "count": 1, "total": "1"}'
     body = b'{"messages": [%s], "collection": [%s]}' % (message, record)
     web.faults.append(Fault("status", "biorxiv_api", "/details/biorxiv", 9, 200, {}, body))
-    [item] = [each for each in crawl() if "10.1101" in each.native_id]
-    assert isinstance(item, Document)
+    [item] = [each for name, each in by_id(crawl()).items() if "10.1101" in name]
     assert item.licence == "CC-BY-NC-ND-4.0"
     assert item.event_time == dt.datetime(2024, 2, 8, tzinfo=dt.UTC)

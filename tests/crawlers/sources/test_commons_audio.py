@@ -1,5 +1,4 @@
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -7,21 +6,15 @@ import pytest
 from core.month import Month
 from crawlers.contract import Medium
 from crawlers.media.recordings import read_segments
-from simulator.server import Web, serve_sites
-from simulator.sites.commons import SITE_KINDS, Uploads
+from simulator.sites import commons as simulated
 from simulator.world import World
 from tests.crawlers.conftest import Crawl, reasons_of
 
+SITE_KINDS = simulated.SITE_KINDS
 MONTH = Month("2024-02")
 WORLD = World(5, MONTH - 1, MONTH)
-RECORDINGS = [file for file in Uploads(WORLD).of_month(MONTH) if not file.is_picture]
+RECORDINGS = [file for file in simulated.Uploads(WORLD).of_month(MONTH) if not file.is_picture]
 ORDINARY = [file for file in RECORDINGS if not file.oddity]
-
-
-@pytest.fixture
-def web() -> Iterator[Web]:
-    with serve_sites([kind(WORLD) for kind in SITE_KINDS]) as running:
-        yield running
 
 
 def test_the_segments_are_those_of_an_import(crawl: Crawl, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,11 +16,13 @@ from crawlers.apis.commons import read_licence
 from crawlers.contract import Failure, Item, Medium
 from crawlers.crawling.crawl import crawl_partition
 from instruments.takedown import forget
-from simulator.server import Fault, Web, serve_sites
-from simulator.sites.commons import PICTURE_ODDITIES, SITE_KINDS, Upload, Uploads
+from simulator.server import Fault, Web
+from simulator.sites import commons as simulated
+from simulator.sites.commons import PICTURE_ODDITIES, Upload, Uploads
 from simulator.world import World
 from tests.crawlers.conftest import Crawl, count_drops, reasons_of
 
+SITE_KINDS = simulated.SITE_KINDS
 MONTH = Month("2024-02")
 WORLD = World(5, MONTH - 1, MONTH)
 UPLOADS = Uploads(WORLD)
@@ -32,12 +33,6 @@ REASONS = {
     "hidden": "suppressed", "gone": "deleted", "replaced": "edited_later",
     "reuploaded": "outside_month",
 }  # fmt: skip
-
-
-@pytest.fixture
-def web() -> Iterator[Web]:
-    with serve_sites([kind(WORLD) for kind in SITE_KINDS]) as running:
-        yield running
 
 
 def media_of(items: list[Item]) -> dict[str, list[Medium]]:

@@ -1,16 +1,14 @@
-from collections import Counter
-
 import pytest
 
 from core.errors import AccessRefused
 from core.month import Month
 from core.settings import Settings
 from crawlers import edgar
-from crawlers.contract import Document, Drop, Repeat
+from crawlers.contract import Repeat
 from simulator.server import Fault, Web
 from simulator.sites.edgar import Site, accession_of
 from simulator.world import World
-from tests.crawlers.conftest import Crawl
+from tests.crawlers.conftest import Crawl, by_id, count_drops, documents_of
 
 MONTH = Month("2024-02")
 WORLD = World(6, MONTH - 1, MONTH, stories_per_month=12)
@@ -36,7 +34,7 @@ the Company's common stock.
 
 
 def test_the_text_is_that_of_the_press_exhibits(crawl: Crawl, site: Site) -> None:
-    found = {item.native_id: item for item in crawl() if isinstance(item, Document)}
+    found = by_id(crawl())
     articles = {accession_of(article): article for article in site.newsroom.of_month(MONTH)}
     assert len(found) == 14  # with the plain text and the filing of two companies
     for name, item in found.items():
@@ -50,8 +48,7 @@ def test_the_text_is_that_of_the_press_exhibits(crawl: Crawl, site: Site) -> Non
 
 def test_other_filings_are_dropped_or_never_asked_for(crawl: Crawl, web: Web) -> None:
     items = crawl()
-    reasons = Counter(item.reason for item in items if isinstance(item, Drop))
-    assert reasons == {"empty": 2, "http_404": 1}
+    assert count_drops(items) == {"empty": 2, "http_404": 1}
     assert len([item for item in items if isinstance(item, Repeat)]) == 1
     asked = [path for _, _, path in web.requests]
     assert len([path for path in asked if "master.idx" in path]) == 1
@@ -61,7 +58,7 @@ def test_other_filings_are_dropped_or_never_asked_for(crawl: Crawl, web: Web) ->
 def test_a_filing_as_others_recorded_it_is_read(crawl: Crawl, web: Web, site: Site) -> None:
     """Filing 0000320193-20-000060 of 2020-07-30, as a public client's test has it, shortened."""
     web.faults.append(Fault("status", "edgar", "/data/", 1, 200, {}, APPLE))
-    first = next(item for item in crawl() if isinstance(item, Document))
+    first = documents_of(crawl())[0]
     assert first.text == (
         "Apple's Board of Directors has declared a cash dividend of $0.82 per share of the "
         "Company's common stock."

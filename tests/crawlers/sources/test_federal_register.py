@@ -1,14 +1,13 @@
 import io
 import zipfile
-from collections import Counter
 
 from core.month import Month
-from crawlers.contract import Document, Drop, Repeat
+from crawlers.contract import Repeat
 from simulator.server import Fault, Web
 from simulator.sites.dumps import FederalRegister as Site
 from simulator.sites.dumps import number_of
 from simulator.world import World
-from tests.crawlers.conftest import Crawl
+from tests.crawlers.conftest import Crawl, by_id, count_drops, reasons_of
 
 MONTH = Month("2024-02")
 WORLD = World(6, MONTH - 1, MONTH, stories_per_month=12)
@@ -52,7 +51,7 @@ def serve(web: Web, body: bytes) -> None:
 
 
 def test_texts_and_days_are_those_of_the_issues(crawl: Crawl, site: Site) -> None:
-    found = {item.native_id: item for item in crawl() if isinstance(item, Document)}
+    found = by_id(crawl())
     articles = {number_of(each): each for each in site.newsroom.of_month(MONTH)}
     assert len(found) == 14  # with that of a president and the one that comes twice
     for name, item in found.items():
@@ -64,15 +63,14 @@ def test_texts_and_days_are_those_of_the_issues(crawl: Crawl, site: Site) -> Non
 
 def test_what_is_left_out_is_counted(crawl: Crawl) -> None:
     items = crawl()
-    reasons = Counter(item.reason for item in items if isinstance(item, Drop))
-    assert reasons == {"parse_error": 1, "empty": 1}
+    assert count_drops(items) == {"parse_error": 1, "empty": 1}
     assert len([item for item in items if isinstance(item, Repeat)]) == 1
 
 
 def test_a_document_as_published_is_read(crawl: Crawl, web: Web) -> None:
     serve(web, packed(FR_2024_02_12=ISSUE, FR_2024_02_13="<FEDREG>", FR_2024_03_01=ISSUE))
-    document, *drops = sorted(crawl(), key=lambda item: isinstance(item, Drop))
-    assert isinstance(document, Document)
+    items = crawl()
+    [document] = by_id(items).values()
     assert document.native_id == "2024-02801"  # the en dashes of before March 2024 are hyphens
     assert document.text.split("\n\n") == [
         "ADDRESSES:",
@@ -81,7 +79,6 @@ def test_a_document_as_published_is_read(crawl: Crawl, web: Web) -> None:
         "address 9776-9784.",
         "In the proposed rule, FDA announced its intention.",
     ]
-    reasons = [(drop.native_id, drop.reason) for drop in drops if isinstance(drop, Drop)]
-    assert reasons == [
-        ("issue of 2024-02-13", "parse_error"), ("issue of 2024-03-01", "outside_month"),
-    ]  # fmt: skip
+    assert reasons_of(items) == {
+        "issue of 2024-02-13": "parse_error", "issue of 2024-03-01": "outside_month",
+    }  # fmt: skip

@@ -16,9 +16,10 @@ from crawlers.web.fetcher import Fetcher
 from simulator.server import Fault, Web, serve_sites
 from simulator.sites.github import REPOSITORIES, YOUNG, Site
 from simulator.world import World
-from tests.crawlers.conftest import count_drops, documents_of
+from tests.crawlers.conftest import Crawl, count_drops, documents_of
 
 WORLD = World(0, Month("2024-01"), Month("2024-04"))
+MONTH = Month("2024-03")
 GIVING = [name for name, licence in REPOSITORIES.items() if not licence.startswith("GPL")]
 
 
@@ -36,19 +37,9 @@ def web(shared_web: Web) -> Iterator[Web]:
 
 
 @pytest.fixture
-def context(web: Web, settings: Settings) -> CrawlContext:
-    return make_context(settings, web)
-
-
-@pytest.fixture
 def few_projects(monkeypatch: pytest.MonkeyPatch) -> None:
     """Crawl only the simulator's projects; others would cost a failed request each."""
     monkeypatch.setattr(github_projects, "read_projects", lambda: list(REPOSITORIES))
-
-
-def make_context(settings: Settings, web: Web, **options: int) -> CrawlContext:
-    settings = settings.model_copy(update={"sites": dict(web.urls)})
-    return CrawlContext(settings, Fetcher(settings, INFO.sites, 0.0), **options)
 
 
 def test_the_list_of_projects_is_sound() -> None:
@@ -59,14 +50,13 @@ def test_the_list_of_projects_is_sound() -> None:
 
 
 @pytest.mark.long
-def test_a_month_holds_what_was_added_or_rewritten_in_it(context: CrawlContext) -> None:
-    month = Month("2024-03")
-    items = list(fetch_month(month, context))
+def test_a_month_holds_what_was_added_or_rewritten_in_it(crawl: Crawl) -> None:
+    items = crawl()
     documents = documents_of(items)
     assert Counter(d.cluster_id for d in documents) == {f"repo:{name}": 6 for name in GIVING}
     numbers = {300 * list(REPOSITORIES).index(name) + n for name in GIVING for n in range(6)}
-    assert {d.text for d in documents} == {WORLD.module(month, "github", n) for n in numbers}
-    assert all(document.event_time in month for document in documents)
+    assert {d.text for d in documents} == {WORLD.module(MONTH, "github", n) for n in numbers}
+    assert all(document.event_time in MONTH for document in documents)
     assert count_drops(items) == {
         "deleted": len(read_projects()) - len(REPOSITORIES),
         "licence": 1,
@@ -77,9 +67,9 @@ def test_a_month_holds_what_was_added_or_rewritten_in_it(context: CrawlContext) 
     assert set(count_drops(items)) <= set(DROP_REASONS)
 
 
-def test_every_field_of_a_document(context: CrawlContext, few_projects: None) -> None:
+def test_every_field_of_a_document(crawl: Crawl, few_projects: None) -> None:
     started = dt.datetime.now(dt.UTC)
-    documents = documents_of(list(fetch_month(Month("2024-02"), context)))
+    documents = documents_of(crawl(Month("2024-02")))
     by_name = {document.native_id: document for document in documents}
     added = by_name["pallets/flask:src/records_2024-02_0.py"]
     assert added.event_time == added.text_as_of == Month("2024-02").start
@@ -107,39 +97,33 @@ def test_every_field_of_a_document(context: CrawlContext, few_projects: None) ->
 
 
 @pytest.mark.long
-def test_the_first_month_of_a_young_repository_is_flagged(
-    context: CrawlContext, few_projects: None
-) -> None:
+def test_the_first_month_of_a_young_repository_is_flagged(crawl: Crawl, few_projects: None) -> None:
     for month, expected in ((Month("2024-01"), {f"repo:{YOUNG}"}), (Month("2024-02"), set())):
-        documents = documents_of(list(fetch_month(month, context)))
+        documents = documents_of(crawl(month))
         flagged = {d.cluster_id for d in documents if d.extra["initial_import"]}
         assert flagged == expected
 
 
 @pytest.mark.long
-def test_a_file_belongs_to_one_month_only(context: CrawlContext, few_projects: None) -> None:
+def test_a_file_belongs_to_one_month_only(crawl: Crawl, few_projects: None) -> None:
     versions = [
         (document.native_id, document.version_id)
         for month in WORLD.months
-        for document in documents_of(list(fetch_month(month, context)))
+        for document in documents_of(crawl(month))
     ]
     assert len(versions) == len(set(versions)) == 24 * len(WORLD.months)
 
 
-def test_before_the_first_commit_there_is_nothing(
-    context: CrawlContext, few_projects: None
-) -> None:
-    items = list(fetch_month(Month("2023-11"), context))
+def test_before_the_first_commit_there_is_nothing(crawl: Crawl, few_projects: None) -> None:
+    items = crawl(Month("2023-11"))
     assert count_drops(items) == {"not_yet_created": len(REPOSITORIES)}
     assert len(items) == len(REPOSITORIES)
 
 
-def test_a_limit_is_spread_and_drawn_with_the_seed(
-    web: Web, settings: Settings, few_projects: None
-) -> None:
-    month, drawn = Month("2024-03"), []
+def test_a_limit_is_spread_and_drawn_with_the_seed(crawl: Crawl, few_projects: None) -> None:
+    drawn = []
     for seed in (0, 0, 1):
-        items = list(fetch_month(month, make_context(settings, web, limit=10, seed=seed)))
+        items = crawl(limit=10, seed=seed)
         documents = documents_of(items)
         counts = Counter(d.cluster_id for d in documents)
         assert sorted(counts.values()) == [2, 2, 3, 3]
@@ -149,44 +133,46 @@ def test_a_limit_is_spread_and_drawn_with_the_seed(
 
 
 @pytest.mark.long
-def test_no_project_gives_more_than_its_share(settings: Settings, few_projects: None) -> None:
+def test_no_project_gives_more_than_its_share(
+    crawl: Crawl, settings: Settings, few_projects: None
+) -> None:
     world = World(0, WORLD.first, WORLD.first, stories_per_month=4 * 60)
     with serve_sites([Site(world)]) as busy:
-        items = list(fetch_month(world.first, make_context(settings, busy)))
+        items = crawl(world.first, settings.model_copy(update={"sites": busy.urls}))
     counts = Counter(document.cluster_id for document in documents_of(items))
     assert counts == {f"repo:{name}": MAX_FILES for name in GIVING}
     assert count_drops(items)["sample_cap"] >= 10 * len(GIVING)
 
 
 def test_what_was_read_before_the_site_gave_out_is_kept(
-    context: CrawlContext, web: Web, few_projects: None, monkeypatch: pytest.MonkeyPatch
+    own: Settings, web: Web, few_projects: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(github_projects, "FAILURES_TO_STOP", 1)
     web.faults.append(Fault("status", "github", "pytest-dev.*upload-pack$", times=3))
-    found = []
+    context, found = CrawlContext(own, Fetcher(own, INFO.sites, 0)), []
     with pytest.raises(SourceUnavailable, match="pytest"):
-        found.extend(fetch_month(Month("2024-03"), context))  # extend keeps what came before
+        found.extend(fetch_month(MONTH, context))  # extend keeps what came before
     assert {d.cluster_id for d in documents_of(found)} == {"repo:pallets/flask", "repo:psf/black"}
 
 
 def test_a_damaged_mirror_does_not_end_the_month(
-    context: CrawlContext, settings: Settings, few_projects: None
+    crawl: Crawl, settings: Settings, few_projects: None
 ) -> None:
-    list(fetch_month(Month("2024-03"), context))
+    crawl()
     [mirror] = (settings.scratch / "git").glob("*/psf/black.git")
     (mirror / "HEAD").write_text("ref: refs/heads/gone")
     for pack in mirror.glob("objects/pack/*"):
         pack.unlink()
-    items = list(fetch_month(Month("2024-03"), context))
+    items = crawl()
     [failure] = [item for item in items if isinstance(item, Failure)]
     assert (failure.native_id, failure.reason) == ("psf/black", "damaged_answer")
     assert len(documents_of(items)) == 18
 
 
 def test_a_volume_is_not_eaten_by_the_first_projects_of_the_list(
-    web: Web, settings: Settings, few_projects: None
+    crawl: Crawl, few_projects: None
 ) -> None:
-    items = list(fetch_month(Month("2024-03"), make_context(settings, web, max_bytes=6000)))
+    items = crawl(max_bytes=6000)
     documents = documents_of(items)
     counts = Counter(document.cluster_id for document in documents)
     assert set(counts) == {f"repo:{name}" for name in GIVING}
@@ -196,28 +182,26 @@ def test_a_volume_is_not_eaten_by_the_first_projects_of_the_list(
 
 
 def test_a_renamed_project_is_cloned_through_its_redirect_and_counted_once(
-    context: CrawlContext, web: Web, monkeypatch: pytest.MonkeyPatch
+    crawl: Crawl, web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = cast(Site, web.sites["github"])
     monkeypatch.setattr(site, "renamed", {"encode/starlette": "psf/black"})
     monkeypatch.setattr(github_projects, "read_projects", lambda: ["encode/starlette", "psf/black"])
-    items = list(fetch_month(Month("2024-03"), context))
+    items = crawl()
     assert {document.cluster_id for document in documents_of(items)} == {"repo:encode/starlette"}
     [repeat] = [item for item in items if isinstance(item, Repeat)]
     assert (repeat.native_id, repeat.detail) == ("psf/black", "another name of encode/starlette")
     names = [document.native_id for document in documents_of(items)]
-    again = list(fetch_month(Month("2024-03"), context))  # from the mirror
+    again = crawl()  # from the mirror
     assert [document.native_id for document in documents_of(again)] == names
-    later = documents_of(list(fetch_month(Month("2024-04"), context)))
+    later = documents_of(crawl(Month("2024-04")))
     assert {document.cluster_id for document in later} == {"repo:encode/starlette"}
 
 
-def test_a_repository_that_is_gone_is_counted(
-    context: CrawlContext, web: Web, few_projects: None
-) -> None:
+def test_a_repository_that_is_gone_is_counted(crawl: Crawl, web: Web, few_projects: None) -> None:
     web.faults.append(Fault("status", "github", "^/psf/black/", status=404))
     web.faults.append(Fault("status", "github", "^/scrapy/scrapy/", status=403))
-    items = list(fetch_month(Month("2024-03"), context))
+    items = crawl()
     gone = {item.native_id: item.reason for item in items if isinstance(item, Drop)}
     assert (gone["psf/black"], gone["scrapy/scrapy"]) == ("deleted", "http_403")
     assert len(documents_of(items)) == 12

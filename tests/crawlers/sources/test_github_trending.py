@@ -3,12 +3,12 @@ import gzip
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from pydantic import SecretStr
 
-from core.corpus.partition import read_documents
-from core.errors import ItemUnavailable, SourceChanged, SourceUnavailable
+from core.errors import SourceChanged, SourceUnavailable
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
@@ -21,7 +21,7 @@ from simulator.repositories import TRENDING, trending_repositories
 from simulator.server import Fault, Request, Web, serve_sites
 from simulator.sites import github, github_api
 from simulator.world import World
-from tests.crawlers.conftest import Crawl, documents_of, reasons_of
+from tests.crawlers.conftest import Crawl, documents_of, reasons_of, refused, rows_of
 
 MONTH = Month("2024-02")
 WORLD = World(3, Month("2024-01"), Month("2024-03"), stories_per_month=12)
@@ -106,16 +106,13 @@ def test_where_robots_txt_leaves_it_open_the_list_by_month_is_taken(
     assert "/trending/python?since=monthly" in [target for _, _, target in web.requests]
 
 
-def test_a_list_without_rows_is_an_alarm_not_an_empty_month(crawl: Crawl, web: Web) -> None:
+@pytest.mark.parametrize(("status", "says"), [(200, "no row"), (404, "is gone")])
+def test_a_list_without_rows_is_an_alarm_not_an_empty_month(
+    status: int, says: str, crawl: Crawl, web: Web
+) -> None:
     page = b"<html><body>It looks like we don't have any trending repositories.</body></html>"
-    web.faults.append(Fault("status", "github", "/trending", 1, 200, body=page))
-    with pytest.raises(SourceChanged, match="no row"):
-        crawl()
-
-
-def test_a_list_that_is_gone_is_an_alarm(crawl: Crawl, web: Web) -> None:
-    web.faults.append(Fault("status", "github", "/trending", 1, 404))
-    with pytest.raises(SourceChanged, match="is gone"):
+    web.faults.append(Fault("status", "github", "/trending", 1, status, body=page))
+    with pytest.raises(SourceChanged, match=says):
         crawl()
 
 
@@ -132,7 +129,7 @@ def test_an_older_month_is_rebuilt_from_stars_not_from_todays_page(
     old: None, own: Settings, store: Store, web: Web
 ) -> None:
     seal = crawl_partition("github_trending", MONTH, store, own)
-    rows = [row for table in read_documents(store, seal) for row in table.to_pylist()]
+    rows = rows_of(store, seal)
     assert {row["native_id"] for row in rows} == {NAMES[n] for n in GOOD}
     assert {json.loads(row["extra"])["list"] for row in rows} == {"archive"}
     assert not [target for key, _, target in web.requests if "trending" in target]
@@ -141,18 +138,21 @@ def test_an_older_month_is_rebuilt_from_stars_not_from_todays_page(
     assert all(re.fullmatch("/2024-02-[0-9]{2}-[1-9]?[0-9].json.gz", hour) for hour in hours)
 
 
-def test_the_hours_are_drawn_by_the_seed(own: Settings) -> None:
-    fetcher = Fetcher(own, INFO.sites, 0)
-    drawn = [
-        github_trending.draw_hours(MONTH, CrawlContext(own, fetcher, seed=seed))
-        for seed in (1, 1, 2)
-    ]
+@pytest.fixture
+def context(own: Settings) -> CrawlContext:
+    return CrawlContext(own, Fetcher(own, INFO.sites, 0))
+
+
+def test_the_hours_are_drawn_by_the_seed(context: CrawlContext) -> None:
+    contexts = [replace(context, seed=seed) for seed in (1, 1, 2)]
+    drawn = [github_trending.draw_hours(MONTH, each) for each in contexts]
     assert drawn[0] == drawn[1] != drawn[2]
     assert all(hour in MONTH for hour in drawn[0])
 
 
-def test_the_most_starred_come_first_and_pushes_are_no_stars(old: None, own: Settings) -> None:
-    context = CrawlContext(own, Fetcher(own, INFO.sites, 0))
+def test_the_most_starred_come_first_and_pushes_are_no_stars(
+    old: None, context: CrawlContext
+) -> None:
     assert list(github_trending.most_starred(MONTH, context, 3)) == NAMES[:3]
 
 
@@ -178,11 +178,10 @@ def _hour(**stars: int) -> bytes:
 
 
 def test_an_hour_whose_stars_are_lost_is_not_used_and_counted(
-    old: None, own: Settings, web: Web
+    old: None, context: CrawlContext, web: Web
 ) -> None:
     for body in (_hour(lost=84), _hour(b=500, c=300), _hour(lost=80), _hour(), _hour(c=201, d=1)):
         web.faults.append(Fault("status", "gharchive", "json", 1, 200, body=body))
-    context = CrawlContext(own, Fetcher(own, INFO.sites, 0))
     *names, first, second, third = github_trending.most_starred(MONTH, context, 2)
     assert names == ["c/c", "b/b"]
     details = [f"{number} stars in an hour, of some 885" for number in (84, 80, 0)]
@@ -221,9 +220,8 @@ def test_a_hostile_hour_is_refused(
     packed: bytes, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(github_trending, "MAX_UNPACKED_BYTES", 100_000)
-    with pytest.raises(ItemUnavailable) as caught:
+    with refused(reason):
         list(github_trending.read_stars(packed))
-    assert caught.value.reason == reason
 
 
 def test_lines_that_are_no_star_are_passed_over() -> None:
@@ -235,24 +233,27 @@ def test_lines_that_are_no_star_are_passed_over() -> None:
 
 
 def test_the_stars_of_a_renamed_repository_are_counted_together(
-    old: None, own: Settings, monkeypatch: pytest.MonkeyPatch
+    old: None, context: CrawlContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stars = [(7, "old/one")] * 3 + [(8, "other/one")] * 2 + [(7, "new/one")] + [("x", "no/id")] * 3
     monkeypatch.setattr(
         github_trending, "read_stars", lambda _: (github_trending.Star(*star) for star in stars)
     )
-    context = CrawlContext(own, Fetcher(own, INFO.sites, 0))
     found = list(github_trending.most_starred(MONTH, context, 9))
     assert found == ["new/one", "no/id", "other/one"]
+
+
+def _list(web: Web, *links: str) -> None:
+    row = '<article class="Box-row"><h2><a href="{}">x</a></h2></article>'
+    page = "".join(row.format(link) for link in links).encode()
+    web.faults.append(Fault("status", "github", "/trending", 1, 200, body=page))
 
 
 def test_a_renamed_repository_is_read_through_its_redirect_and_once(
     crawl: Crawl, web: Web, api: github_api.Site
 ) -> None:
     api.renamed["former/name"] = NAMES[0]
-    rows = ["/former/name", "/" + NAMES[1], "/" + NAMES[0]]
-    page = "".join(f'<article class="Box-row"><h2><a href="{r}">x</a></h2></article>' for r in rows)
-    web.faults.append(Fault("status", "github", "/trending", 1, 200, body=page.encode()))
+    _list(web, "/former/name", "/" + NAMES[1], "/" + NAMES[0])
     items = crawl()
     assert [document.native_id for document in documents_of(items)] == ["former/name", NAMES[1]]
     [repeat] = [item for item in items if isinstance(item, Repeat)]
@@ -271,9 +272,7 @@ def test_a_redirect_to_another_host_is_not_followed(
 
 
 def test_rows_that_name_no_repository_or_one_twice_are_counted(crawl: Crawl, web: Web) -> None:
-    rows = ["/" + NAMES[0], "/" + NAMES[0], "/../..//etc", "https://evil.example/x/y", ""]
-    page = "".join(f'<article class="Box-row"><h2><a href="{r}">x</a></h2></article>' for r in rows)
-    web.faults.append(Fault("status", "github", "/trending", 1, 200, body=page.encode()))
+    _list(web, "/" + NAMES[0], "/" + NAMES[0], "/../..//etc", "https://evil.example/x/y", "")
     items = crawl()
     assert reasons_of(items) == dict.fromkeys(["row:2", "row:3", "row:4"], "parse_error")
     assert [item.native_id for item in items if isinstance(item, Repeat)] == [NAMES[0]]
@@ -296,23 +295,18 @@ def test_without_a_token_the_sample_is_small_and_says_so(
     assert len(left) == TRENDING - 2
 
 
-def test_a_cut_tree_is_a_drop(crawl: Crawl, web: Web) -> None:
-    body = b'{"sha": "x", "tree": [], "truncated": true}'
-    web.faults.append(Fault("status", "github_api", "/git/trees/", 1, 200, body=body))
-    assert reasons_of(crawl())[NAMES[0]] == "too_large"
-
-
 @pytest.mark.parametrize(
-    ("body", "reason"),
+    ("kind", "body", "reason"),
     [
-        (b'{"encoding": "none", "content": ""}', "parse_error"),  # as of files above 1 MB
-        (b'{"encoding": "base64", "content": "!"}', "parse_error"),
-        (b'{"encoding": "base64", "content": "TUlU\\n"}', "damaged"),
-        (b'{"encoding": "base64"}', "parse_error"),
+        ("trees", b'{"sha": "x", "tree": [], "truncated": true}', "too_large"),
+        ("blobs", b'{"encoding": "none", "content": ""}', "parse_error"),  # as of files above 1 MB
+        ("blobs", b'{"encoding": "base64", "content": "!"}', "parse_error"),
+        ("blobs", b'{"encoding": "base64", "content": "TUlU\\n"}', "damaged"),
+        ("blobs", b'{"encoding": "base64"}', "parse_error"),
     ],
 )
 def test_contents_that_are_not_what_was_asked_for_are_drops(
-    body: bytes, reason: str, crawl: Crawl, web: Web
+    kind: str, body: bytes, reason: str, crawl: Crawl, web: Web
 ) -> None:
-    web.faults.append(Fault("status", "github_api", "/git/blobs/", 1, 200, body=body))
+    web.faults.append(Fault("status", "github_api", f"/git/{kind}/", 1, 200, body=body))
     assert reasons_of(crawl())[NAMES[0]] == reason

@@ -7,7 +7,6 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from core.corpus.partition import read_documents
 from core.errors import ItemFailed, SourceChanged, UsageError
 from core.month import Month
 from core.settings import Settings
@@ -21,7 +20,7 @@ from simulator.news import Article
 from simulator.server import Fault, Web, serve_sites
 from simulator.sites.global_voices import UTC_OFFSET, Site
 from simulator.world import World
-from tests.crawlers.conftest import Crawl, count_drops, documents_of
+from tests.crawlers.conftest import Crawl, count_drops, documents_of, rows_of
 
 MONTH = Month("2024-02")
 WORLD = World(11, Month("2024-01"), Month("2024-05"), stories_per_month=24)
@@ -275,7 +274,7 @@ def test_the_partition_seals_the_stories(settings: Settings, store: Store) -> No
         languages = {INFO.name: ("en", "de", "fr")}
         own = settings.model_copy(update={"sites": web.urls, "languages": languages})
         seal = crawl_partition("global_voices", MONTH, store, own)
-    rows = [row for table in read_documents(store, seal) for row in table.to_pylist()]
+    rows = rows_of(store, seal)
     assert Counter(row["language"] for row in rows) == {"en": 25, "de": 25}
     manifest: dict[str, Any] = seal.manifest
     assert manifest["dropped"]["wrong_language"] == 25

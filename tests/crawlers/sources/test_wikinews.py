@@ -1,6 +1,5 @@
 import datetime as dt
 import json
-from collections import Counter
 
 import pytest
 
@@ -15,7 +14,7 @@ from crawlers.wikinews import INFO, _document
 from simulator.server import Fault, Web
 from simulator.sites.wikimedia import ODDITIES, NewsWiki, Wikinews
 from simulator.world import World
-from tests.crawlers.conftest import Crawl, documents_of
+from tests.crawlers.conftest import Crawl, count_drops, documents_of
 
 Site = Wikinews
 MONTH = Month("2024-02")
@@ -51,8 +50,8 @@ def test_the_day_is_that_of_the_category(crawl: Crawl) -> None:
 def test_what_is_no_published_article_is_dropped_with_its_reason(crawl: Crawl) -> None:
     items = crawl()
     assert len(items) == WORLD.stories_per_month + len(ODDITIES)
-    reasons = Counter(item.reason for item in items if isinstance(item, Drop))
-    assert reasons == {"redirect_page": 1, "withdrawn": 2, "suppressed": 1, "disambiguation": 1}
+    reasons = {"redirect_page": 1, "withdrawn": 2, "suppressed": 1, "disambiguation": 1}
+    assert count_drops(items) == reasons
 
 
 def test_an_article_of_two_days_is_a_repeat(crawl: Crawl, web: Web) -> None:

@@ -1,32 +1,25 @@
 import datetime as dt
 import json
-from collections.abc import Iterator
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from core.corpus.partition import read_documents
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers.contract import CrawlContext, Drop, Failure
+from crawlers.contract import CrawlContext, Failure
 from crawlers.crawling.crawl import crawl_partition
 from crawlers.web.fetcher import Fetcher
 from crawlers.wikipedia_changes import INFO, NUM_WINDOWS, _draw_windows
-from simulator.server import Fault, Web, serve_sites
+from simulator.server import Fault, Web
 from simulator.sites.wikimedia import GermanWikipedia, Wikipedia
 from simulator.wiki import TITLES, Wiki
 from simulator.world import World
-from tests.crawlers.conftest import Crawl, documents_of
+from tests.crawlers.conftest import Crawl, documents_of, reasons_of, rows_of
 
+SITE_KINDS = (Wikipedia, GermanWikipedia)
 MONTH = Month("2024-03")
 WORLD = World(11, Month("2024-01"), Month("2024-05"), stories_per_month=24)
-
-
-@pytest.fixture
-def web() -> Iterator[Web]:
-    with serve_sites([Wikipedia(WORLD), GermanWikipedia(WORLD)]) as running:
-        yield running
 
 
 def _changed_pages(month: Month = MONTH) -> set[str]:
@@ -123,7 +116,7 @@ def test_hidden_and_vanished_revisions_are_dropped(crawl: Crawl, web: Web) -> No
     }
     body = json.dumps(answer).encode()
     web.faults.append(Fault("status", "wikipedia", "revids", 100, 200, body=body))
-    drops = {item.native_id: item.reason for item in crawl() if isinstance(item, Drop)}
+    drops = reasons_of(crawl())
     assert (drops[first], drops[second]) == ("suppressed", "deleted")
 
 
@@ -137,12 +130,9 @@ def test_german_changes_come_from_the_german_wiki(crawl: Crawl) -> None:
 
 
 @pytest.mark.long
-def test_the_partition_is_sealed_within_the_default_volume(
-    settings: Settings, store: Store, web: Web
-) -> None:
-    own = settings.model_copy(update={"sites": web.urls})
+def test_the_partition_is_sealed_within_the_default_volume(own: Settings, store: Store) -> None:
     seal = crawl_partition("wikipedia_changes", MONTH, store, own)
     assert INFO.monthly_bytes == 23_000_000
-    rows = [row for table in read_documents(store, seal) for row in table.to_pylist()]
+    rows = rows_of(store, seal)
     assert {row["native_id"] for row in rows} <= _changed_pages() and len(rows) > 20
     assert all(row["event_time"] >= dt.datetime(2024, 3, 1, tzinfo=dt.UTC) for row in rows)

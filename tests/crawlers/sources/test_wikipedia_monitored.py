@@ -1,8 +1,6 @@
 import datetime as dt
 import functools
 import json
-from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +11,12 @@ from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers import wikipedia_monitored
-from crawlers.contract import Drop, Failure, Repeat
+from crawlers.contract import Failure, Repeat
 from crawlers.wikipedia_monitored import PAGES_FILE, TITLES_FILE
-from simulator.server import Fault, Web, serve
+from simulator.server import Fault, Web
 from simulator.wiki import TITLES
 from simulator.world import World
-from tests.crawlers.conftest import Crawl, documents_of
+from tests.crawlers.conftest import Crawl, count_drops, documents_of, reasons_of
 
 FIRST = Month("2022-09")
 WORLD = World(11, FIRST, FIRST + 17)
@@ -31,12 +29,6 @@ LEAD = "The subject of this article has been documented for long."
 def crawl(crawl: Crawl) -> Crawl:
     """Read the cache, as the months of a year share their lists."""
     return functools.partial(crawl, use_cache=True)
-
-
-@pytest.fixture
-def web() -> Iterator[Web]:
-    with serve(WORLD) as running:
-        yield running
 
 
 def _titles() -> list[str]:
@@ -72,7 +64,7 @@ def test_a_page_without_an_edit_keeps_its_earlier_version(crawl: Crawl) -> None:
 
 def test_pages_begin_when_they_are_created(crawl: Crawl) -> None:
     before, since = crawl(MIDDLE - 1), crawl(MIDDLE)
-    missing = {i.native_id for i in before if isinstance(i, Drop) and i.reason == "not_yet_created"}
+    missing = {name for name, reason in reasons_of(before).items() if reason == "not_yet_created"}
     assert len(missing) == 2
     assert missing <= {document.native_id for document in documents_of(since)}
 
@@ -80,8 +72,7 @@ def test_pages_begin_when_they_are_created(crawl: Crawl) -> None:
 def test_every_title_is_accounted_for(crawl: Crawl) -> None:
     items = crawl(MIDDLE)
     assert len(items) == len(_titles())
-    reasons = Counter(item.reason for item in items if isinstance(item, Drop))
-    assert reasons.keys() == {"deleted"}
+    assert count_drops(items).keys() == {"deleted"}
     assert 12 <= len(documents_of(items)) <= 24
 
 
@@ -201,17 +192,13 @@ def test_a_page_deleted_since_is_a_drop_and_one_merged_is_a_redirect(
     month = FIRST - 12  # of a year whose list is not in the cache
     body = json.dumps(gone).encode()
     web.faults.append(Fault("status", "wikipedia", pattern, 1, 200, body=body))
-    drops = {item.native_id: item.reason for item in crawl(month) if isinstance(item, Drop)}
-    assert drops["440865"] == "deleted"
+    assert reasons_of(crawl(month))["440865"] == "deleted"
     text = {"main": {"content": "#REDIRECT [[Buenos Aires]]"}}
     row = {"revid": 1, "timestamp": f"{FIRST}-05T00:00:00Z", "slots": text}
     page = {"pageid": 478674, "ns": 0, "title": "Berlin", "revisions": [row]}
     body = json.dumps({"query": {"pages": [page]}}).encode()
     web.faults.append(Fault("status", "wikipedia", "revids=|pageids=478674&", 2, 200, body=body))
-    items = crawl(FIRST, use_cache=False)
-    assert ("478674", "redirect_page") in {
-        (item.native_id, item.reason) for item in items if isinstance(item, Drop)
-    }
+    assert reasons_of(crawl(FIRST, use_cache=False))["478674"] == "redirect_page"
 
 
 def test_a_page_that_cannot_be_listed_is_a_failure_and_keys_stay_with_their_texts(

@@ -1,34 +1,24 @@
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from core.corpus.partition import read_documents
 from core.errors import SourceUnavailable
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers.contract import CrawlContext, Failure, Item, Repeat
+from crawlers.contract import Failure, Repeat
 from crawlers.crawling.crawl import crawl_partition
-from crawlers.web.fetcher import Fetcher
-from crawlers.wikipedia_new import FIRST_LOGGED, INFO, fetch_month
-from simulator.server import Fault, Web, serve, serve_sites
-from simulator.sites.wikimedia import Wikipedia as Site
+from crawlers.wikipedia_new import FIRST_LOGGED
+from simulator.server import Fault, Web, serve
 from simulator.wiki import ODDITIES
 from simulator.world import World
-from tests.crawlers.conftest import Crawl, documents_of, drops_of
+from tests.crawlers.conftest import Crawl, count_drops, documents_of, drops_of, rows_of
 
 MONTH = Month("2024-02")
 WORLD = World(11, Month("2024-01"), Month("2024-04"), stories_per_month=24)
-
-
-@pytest.fixture
-def web() -> Iterator[Web]:
-    with serve(WORLD) as running:
-        yield running
 
 
 def _text_of(number: int, month: Month = MONTH) -> str:
@@ -49,7 +39,7 @@ def test_texts_are_the_stories_of_the_month_word_for_word(crawl: Crawl) -> None:
 def test_every_page_of_the_log_is_accounted_for(crawl: Crawl) -> None:
     items = crawl()
     assert len(items) == len({item.native_id for item in items}) == 24 + len(ODDITIES)
-    assert Counter(drop.reason for drop in drops_of(items)) == {
+    assert count_drops(items) == {
         "redirect_page": 1, "disambiguation": 1, "deleted": 1, "withdrawn": 1, "suppressed": 2,
     }  # fmt: skip
 
@@ -89,13 +79,10 @@ def test_a_text_that_goes_between_two_requests_is_a_drop(crawl: Crawl, web: Web)
     assert "is gone" in next(d.detail for d in drops_of(items) if d.native_id == "1001000")
 
 
-def test_a_row_met_again_on_the_next_page_of_the_log_is_a_repeat(settings: Settings) -> None:
-    site = Site(WORLD)
+def test_a_row_met_again_on_the_next_page_of_the_log_is_a_repeat(crawl: Crawl, web: Web) -> None:
+    site = web.sites["wikipedia"]
     site.quirks["moving_items"] = 1
-    with serve_sites([site]) as web:
-        own = settings.model_copy(update={"sites": web.urls})
-        fetcher = Fetcher(own, INFO.sites, 0, robots_exempt_paths=INFO.robots_exempt_paths)
-        items = list(fetch_month(MONTH, CrawlContext(own, fetcher)))
+    items = crawl()
     repeats = [item for item in items if isinstance(item, Repeat)]
     assert len(repeats) == 1 and site.quirks["moving_items"] == 0
     assert len(items) == 24 + len(ODDITIES) + 1
@@ -144,30 +131,22 @@ OLD = FIRST_LOGGED - 1  # before the creation log
 
 
 @pytest.fixture
-def old(settings: Settings) -> Iterator[Callable[..., list[Item]]]:
-    world = World(11, Month("2018-05"), Month("2018-08"), stories_per_month=24)
-    with serve(world) as running:
-        own = settings.model_copy(update={"sites": running.urls})
-
-        def run(**options: Any) -> list[Item]:
-            sites = INFO.all_sites(options.get("languages", ()))
-            fetcher = Fetcher(own, sites, 0, robots_exempt_paths=INFO.robots_exempt_paths)
-            return list(fetch_month(OLD, CrawlContext(own, fetcher, **options)))
-
-        yield run
+def old(settings: Settings) -> Iterator[Settings]:
+    with serve(World(11, Month("2018-05"), Month("2018-08"), stories_per_month=24)) as running:
+        yield settings.model_copy(update={"sites": running.urls})
 
 
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_months_before_the_log_come_from_the_dumps(
-    language: str, old: Callable[..., list[Item]]
+    language: str, crawl: Crawl, old: Settings
 ) -> None:
-    items = old(languages=(language,))
+    items = crawl(OLD, old, languages=(language,))
     documents = documents_of(items)
     assert len(documents) == 26  # the dump shows titles that the log hides
     assert len(items) == 24 + len(ODDITIES)
     for document in documents:
         assert document.event_time in OLD and document.text_as_of < OLD.end
-    reasons = Counter(drop.reason for drop in drops_of(items))
+    reasons = count_drops(items)
     assert reasons["deleted"] == 1 and reasons["redirect_page"] == 1
 
 
@@ -176,12 +155,8 @@ def test_a_month_that_no_dump_holds_is_no_empty_month(crawl: Crawl) -> None:
         crawl(OLD)
 
 
-def test_a_partition_of_two_languages_accounts_for_every_page(
-    settings: Settings, store: Store, web: Web
-) -> None:
-    languages = {"wikipedia_new": ("en", "de")}
-    own = settings.model_copy(update={"sites": web.urls, "languages": languages})
-    seal = crawl_partition("wikipedia_new", MONTH, store, own)
-    rows = [row for table in read_documents(store, seal) for row in table.to_pylist()]
+def test_a_partition_of_two_languages_accounts_for_every_page(own: Settings, store: Store) -> None:
+    both = own.model_copy(update={"languages": {"wikipedia_new": ("en", "de")}})
+    rows = rows_of(store, crawl_partition("wikipedia_new", MONTH, store, both))
     assert Counter(row["language"] for row in rows) == {"en": 24, "de": 24}
     assert len({row["document_id"] for row in rows}) == 48

@@ -1,6 +1,6 @@
 import bz2
 import datetime as dt
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import cast
 
 import pytest
@@ -11,8 +11,8 @@ from core.settings import Settings
 from crawlers import wikipedia_new
 from crawlers.web.fetcher import Fetcher
 from crawlers.wikipedia_new import DumpedCreation, list_creations
-from simulator.server import Fault, Request, Web, serve_sites
-from simulator.sites.wikimedia import Dumps
+from simulator.server import Fault, Request, Web
+from simulator.sites.wikimedia import Dumps as Site
 from simulator.world import World
 
 MONTH = Month("2017-03")
@@ -21,15 +21,7 @@ Listing = Callable[..., list[DumpedCreation]]
 
 
 @pytest.fixture
-def web() -> Iterator[Web]:
-    with serve_sites([Dumps(WORLD)]) as running:
-        yield running
-
-
-@pytest.fixture
-def listing(settings: Settings, web: Web) -> Listing:
-    own = settings.model_copy(update={"sites": web.urls})
-
+def listing(own: Settings) -> Listing:
     def run(database: str = "enwiki") -> list[DumpedCreation]:
         sites = {"wikimedia_dumps": "https://unused.example"}
         return list(list_creations(Fetcher(own, sites, 0, use_cache=False), database, MONTH))
@@ -56,7 +48,7 @@ def _give(web: Web, body: bytes) -> None:
 def test_creations_of_the_month_alone_are_listed(
     database: str, num_columns: int, listing: Listing, web: Web
 ) -> None:
-    cast(Dumps, web.sites["wikimedia_dumps"]).num_columns = num_columns
+    cast(Site, web.sites["wikimedia_dumps"]).num_columns = num_columns
     found = listing(database)
     assert len(found) > 24
     assert all(row.created_at and row.created_at in MONTH for row in found)

@@ -4,16 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from crawlers.web import pacing
 from simulator.server import Request, Response, Web, serve_sites
-from tests.crawlers.clock import SimulatedTime
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> SimulatedTime:
-    simulated = SimulatedTime()
-    monkeypatch.setattr(pacing, "time", simulated)
-    return simulated
 
 
 class PageSite:
