@@ -88,7 +88,9 @@ def _read(path: Path) -> Any:
         with path.open("rb") as file:
             raw = file.read(MAX_FILE_BYTES + 1)  # a device may have no size and no end
         if len(raw) > MAX_FILE_BYTES:
-            raise MalformedInput(f"{path} has more than {MAX_FILE_BYTES:,} bytes; split it")
+            raise MalformedInput(
+                f"{path} is too large: at most {MAX_FILE_BYTES:,} bytes are read; split it"
+            )
         text = raw.decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error}") from error

@@ -67,6 +67,7 @@ REPORT_VIEWS = (
     "tbi_likelihood",
     "text_difference",
     "tokenizer_comparison",
+    "train_test_gap_at",
     "train_test_gap_overall",
     "unmeasured",
 )
