@@ -243,6 +243,14 @@ class Plain:
         return self.tokenizer(text, add_special_tokens=special)["input_ids"]  # type: ignore[no-any-return]
 
 
+def set_template(folder: Path, template: str) -> Any:
+    """Give a tokenizer a chat template, and return it."""
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+    tokenizer.chat_template = template
+    tokenizer.save_pretrained(folder)
+    return tokenizer
+
+
 def adapter_of(base: str, folder: Path) -> Path:
     folder.mkdir()
     config = f'{{"base_model_name_or_path": "{base}", "peft_type": "LORA"}}'

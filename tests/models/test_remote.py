@@ -21,7 +21,7 @@ from models.catalogue import ModelEntry, kind_of
 from models.generation import Decoding, Generation, GenerationRequest
 from models.options.answering import load_answerer
 from models.options.protocols import get_answer_protocol
-from models.remote import RemoteEngine, load_remote, open_remote, read_losses
+from models.remote import RemoteEngine, RemoteModel, open_remote, read_losses
 from models.scoring.protocols import get_protocol
 from models.scoring.token_scorer import CausalLM
 from models.servers.budget import Budget
@@ -43,13 +43,14 @@ Spoil = Callable[[Answer, list[int]], object]
 
 
 @dataclass
-class LikelihoodServer(Site):
+class Server(Site):
     """A server of a model: ``name`` it serves, ``root`` it states, ``api_key`` it demands.
 
     It states ``max_model_len``; longer prompts are refused. ``spoil`` changes a response.
     """
 
     folder: str
+    settings: Settings
     name: str = "served/tiny"
     root: str = "served/tiny"
     api_key: str | None = None
@@ -140,8 +141,8 @@ class LikelihoodServer(Site):
 
 
 @pytest.fixture
-def server(llama_folder: str) -> Iterator[LikelihoodServer]:
-    state = LikelihoodServer(llama_folder)
+def server(llama_folder: str, settings: Settings) -> Iterator[Server]:
+    state = Server(llama_folder, settings)
     with serve_sites([state]) as state.web:
         yield state
 
@@ -151,9 +152,25 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(models.servers.http, "_PAUSE_S", 0.01)
 
 
-def entry_of(server: LikelihoodServer, **fields: Any) -> ModelEntry:
+def entry_of(server: Server, **fields: Any) -> ModelEntry:
     given = {"name": "remote-tiny", "kind": "remote", "location": server.address}
     return ModelEntry(**({**given, "tokenizer": server.folder} | fields))
+
+
+def scorer_of(server: Server, **fields: Any) -> Any:
+    return load_scorer(entry_of(server, **fields), server.settings)
+
+
+def identity_of(server: Server, **fields: Any) -> Any:
+    return identify(entry_of(server, **fields), server.settings)
+
+
+def opened(server: Server, **fields: Any) -> RemoteModel:
+    return open_remote(entry_of(server, **fields), server.settings)
+
+
+def generator_of(server: Server) -> Any:
+    return load_generator(entry_of(server), server.settings, Budget())
 
 
 def rows_of(scorer: Any, batch: pa.RecordBatch, protocol: str = "default") -> list[Any]:
@@ -162,19 +179,17 @@ def rows_of(scorer: Any, batch: pa.RecordBatch, protocol: str = "default") -> li
     return rows
 
 
-def pairs_of(
-    server: LikelihoodServer, settings: Settings, batch: pa.RecordBatch, protocol: str
-) -> list[tuple[Any, Any]]:
-    here = rows_of(CausalLM.load(server.folder, None, settings), batch, protocol)
-    there = rows_of(load_scorer(entry_of(server), settings), batch, protocol)
+def pairs_of(server: Server, batch: pa.RecordBatch, protocol: str) -> list[tuple[Any, Any]]:
+    here = rows_of(CausalLM.load(server.folder, None, server.settings), batch, protocol)
+    there = rows_of(scorer_of(server), batch, protocol)
     return list(zip(there, here, strict=True))
 
 
 @pytest.mark.parametrize("protocol", ["default", "disjoint-16", "sliding-32-8", "lm-eval-24"])
 def test_losses_are_those_of_the_same_weights_here(
-    server: LikelihoodServer, settings: Settings, batch_of: BatchOf, protocol: str
+    server: Server, batch_of: BatchOf, protocol: str
 ) -> None:
-    pairs = pairs_of(server, settings, batch_of(*TEXTS), protocol)
+    pairs = pairs_of(server, batch_of(*TEXTS), protocol)
     assert len(pairs) > 4
     for there, here in pairs:
         same = ["document_id", "chunk_index", "num_tokens", "num_chars", "num_bytes", "reason"]
@@ -183,80 +198,67 @@ def test_losses_are_those_of_the_same_weights_here(
     assert {there["model"] for there, _ in pairs} == {"remote-tiny"}
 
 
-def test_windows_may_be_as_long_as_the_server_takes(
-    server: LikelihoodServer, settings: Settings, batch_of: BatchOf
-) -> None:
-    pairs = pairs_of(server, settings, batch_of(*TEXTS), "lm-eval")  # at the model's own context
+def test_windows_may_be_as_long_as_the_server_takes(server: Server, batch_of: BatchOf) -> None:
+    pairs = pairs_of(server, batch_of(*TEXTS), "lm-eval")  # at the model's own context
     assert max(len(body["prompt"]) for body in server.bodies) == MAX_MODEL_LEN - 1
     for there, here in pairs:
         assert there["nll_nats"] == pytest.approx(here["nll_nats"], rel=1e-5, nan_ok=True)
 
 
-def test_several_prompts_are_in_flight_but_not_all(
-    server: LikelihoodServer, settings: Settings, batch_of: BatchOf
-) -> None:
-    scorer = load_scorer(entry_of(server), settings)
+def test_several_prompts_are_in_flight_but_not_all(server: Server, batch_of: BatchOf) -> None:
+    scorer = scorer_of(server)
     rows_of(scorer, batch_of(*[TEXTS[0]] * 10), "disjoint-8")
     assert 2 <= server.web.traffic["likelihoods"].most_at_once <= 8
 
 
 def test_identity_follows_tokenizer_and_what_the_server_states(
-    server: LikelihoodServer, settings: Settings, startless_folder: str
+    server: Server, startless_folder: str
 ) -> None:
-    first = identify(entry_of(server), settings)
+    first = identity_of(server)
     assert len(first.revision) == 16
-    assert first == identify(entry_of(server), settings)  # not "created"
-    assert open_remote(entry_of(server), settings).context == MAX_MODEL_LEN - 2
-    other = identify(entry_of(server, tokenizer=startless_folder), settings)
+    assert first == identity_of(server)  # not "created"
+    assert opened(server).context == MAX_MODEL_LEN - 2
+    other = identity_of(server, tokenizer=startless_folder)
     server.root = "served/tiny-2"
-    moved = identify(entry_of(server), settings)
+    moved = identity_of(server)
     assert len({first.revision, other.revision, moved.revision}) == 3
     with pytest.raises(ModelLoadError, match="expected 0123"):
-        identify(entry_of(server, revision="0123"), settings)
+        identity_of(server, revision="0123")
 
 
-def test_a_server_without_a_maximum_has_the_catalogues(
-    server: LikelihoodServer, settings: Settings
-) -> None:
+def test_a_server_without_a_maximum_has_the_catalogues(server: Server) -> None:
     server.max_model_len = None
-    assert open_remote(entry_of(server), settings).context is None
-    assert open_remote(entry_of(server, context=32), settings).context == 32
+    assert opened(server).context is None
+    assert opened(server, context=32).context == 32
 
 
-def test_the_served_name_is_asked_for(server: LikelihoodServer, settings: Settings) -> None:
-    assert open_remote(entry_of(server, served_name="served/tiny"), settings).served_name
+def test_the_served_name_is_asked_for(server: Server) -> None:
+    assert opened(server, served_name="served/tiny").served_name
     with pytest.raises(ModelLoadError, match="serves 'served/tiny'; set the entry's served_name"):
-        identify(entry_of(server, served_name="other"), settings)
+        identity_of(server, served_name="other")
 
 
 @pytest.mark.parametrize("suffix", ["/", "/v1", "/v1/"])
-def test_addresses_as_people_write_them(
-    server: LikelihoodServer, settings: Settings, suffix: str
-) -> None:
-    entry = entry_of(server, location=server.address + suffix)
-    assert identify(entry, settings) == identify(entry_of(server), settings)
+def test_addresses_as_people_write_them(server: Server, suffix: str) -> None:
+    assert identity_of(server, location=server.address + suffix) == identity_of(server)
 
 
-def test_a_key_is_sent_and_never_shown(
-    server: LikelihoodServer, settings: Settings, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_key_is_sent_and_never_shown(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     server.api_key = "sesame-1234"
     with pytest.raises(ModelLoadError, match="401.*TIDEMARK_REMOTE_API_KEY"):
-        load_scorer(entry_of(server), settings)
-    wrong = settings.model_copy(update={"remote_api_key": SecretStr("wrong-key")})
+        scorer_of(server)
+    wrong = server.settings.model_copy(update={"remote_api_key": SecretStr("wrong-key")})
     with pytest.raises(ModelLoadError) as caught:
         load_scorer(entry_of(server), wrong)
-    right = settings.model_copy(update={"remote_api_key": SecretStr("sesame-1234")})
+    right = server.settings.model_copy(update={"remote_api_key": SecretStr("sesame-1234")})
     load_scorer(entry_of(server), right)
     assert "wrong-key" not in str(caught.value)
     assert "sesame" not in repr(right) + caplog.text
     assert set(server.authorizations) == {None, "Bearer wrong-key", "Bearer sesame-1234"}
 
 
-def test_a_key_that_no_header_can_have_is_not_shown(
-    server: LikelihoodServer, settings: Settings
-) -> None:
-    odd = settings.model_copy(update={"remote_api_key": SecretStr("two\nlines")})
+def test_a_key_that_no_header_can_have_is_not_shown(server: Server) -> None:
+    odd = server.settings.model_copy(update={"remote_api_key": SecretStr("two\nlines")})
     with pytest.raises(UsageError) as caught:
         load_scorer(entry_of(server), odd)
     assert "two" not in str(caught.value)
@@ -306,17 +308,15 @@ SPOILT = [
 
 @pytest.mark.parametrize(("spoil", "message"), SPOILT)
 def test_what_a_server_does_not_say_is_found_out_before_a_run(
-    server: LikelihoodServer, settings: Settings, spoil: Spoil, message: str
+    server: Server, spoil: Spoil, message: str
 ) -> None:
     server.spoil = spoil
     with pytest.raises(NotMeasurable, match=message) as caught:
-        load_scorer(entry_of(server), settings)
+        scorer_of(server)
     assert f"served/tiny at {server.address}" in str(caught.value)
 
 
-def test_a_server_that_answers_twice_differently_is_refused(
-    server: LikelihoodServer, settings: Settings
-) -> None:
+def test_a_server_that_answers_twice_differently_is_refused(server: Server) -> None:
     def drifting(answer: Answer, prompt: list[int]) -> object:
         entries = answer["choices"][0]["prompt_logprobs"]
         entries[5][str(prompt[5])]["logprob"] -= server.num_completions
@@ -324,22 +324,19 @@ def test_a_server_that_answers_twice_differently_is_refused(
 
     server.spoil = drifting
     with pytest.raises(NotMeasurable, match="1.00 nats apart.*no-enable-prefix-caching"):
-        load_scorer(entry_of(server), settings)
+        scorer_of(server)
 
 
-def test_another_models_tokenizer_is_refused(
-    server: LikelihoodServer, settings: Settings, copy_of: CopyOf
-) -> None:
+def test_another_models_tokenizer_is_refused(server: Server, copy_of: CopyOf) -> None:
     folder = copy_of(server.folder)
     path = folder / "tokenizer.json"
     tokenizer = json.loads(path.read_text())
     tokenizer["model"]["merges"] = tokenizer["model"]["merges"][:20]
     path.write_text(json.dumps(tokenizer))
-    entry = entry_of(server, tokenizer=str(folder))
     with pytest.raises(ModelLoadError, match="makes other tokens"):
-        load_scorer(entry, settings)
+        scorer_of(server, tokenizer=str(folder))
     server.tokenizes = False  # some servers state none; then the entry counts
-    load_scorer(entry, settings)
+    scorer_of(server, tokenizer=str(folder))
 
 
 NOW = format_datetime(dt.datetime.now(dt.UTC), usegmt=True)
@@ -357,9 +354,9 @@ NOW = format_datetime(dt.datetime.now(dt.UTC), usegmt=True)
     ids=["disconnect", "429", "a date", "no date", "502"],
 )
 def test_passing_failures_are_waited_out(
-    server: LikelihoodServer, settings: Settings, batch_of: BatchOf, failure: dict[str, Any]
+    server: Server, batch_of: BatchOf, failure: dict[str, Any]
 ) -> None:
-    scorer = load_scorer(entry_of(server), settings)
+    scorer = scorer_of(server)
     expected = rows_of(scorer, batch_of(TEXTS[1]))
     before = server.num_completions
     server.fail(**{"kind": "status", "times": 4, **failure})
@@ -368,10 +365,8 @@ def test_passing_failures_are_waited_out(
     assert server.num_completions - before == len(expected) + 4
 
 
-def test_failures_that_do_not_pass_end_the_scoring(
-    server: LikelihoodServer, settings: Settings, batch_of: BatchOf
-) -> None:
-    scorer = load_scorer(entry_of(server), settings)
+def test_failures_that_do_not_pass_end_the_scoring(server: Server, batch_of: BatchOf) -> None:
+    scorer = scorer_of(server)
     server.fail("status", 100, status=503, body=b"overloaded")
     with pytest.raises(ModelError, match="no answer in 5 tries .*503: 'overloaded'"):
         rows_of(scorer, batch_of(TEXTS[2]))
@@ -392,20 +387,18 @@ ELSEWHERE = {"Location": "http://169.254.169.254/"}
     ],
 )
 def test_answers_that_no_patience_mends(
-    server: LikelihoodServer, settings: Settings, failure: Any, error: Any, message: str
+    server: Server, failure: Any, error: Any, message: str
 ) -> None:
     server.fail("status", **failure)
     with pytest.raises(error, match=message) as caught:
-        load_scorer(entry_of(server), settings)
+        scorer_of(server)
     assert type(caught.value) is error
     assert server.num_completions == 1
 
 
-def test_a_server_that_dies_half_way_leaves_no_figures(
-    server: LikelihoodServer, settings: Settings, batch_of: BatchOf
-) -> None:
+def test_a_server_that_dies_half_way_leaves_no_figures(server: Server, batch_of: BatchOf) -> None:
     landed: list[pa.Table] = []
-    scorer = load_scorer(entry_of(server), settings)
+    scorer = scorer_of(server)
 
     def dying(answer: Answer, prompt: list[int]) -> object:
         if server.num_completions > 10:
@@ -419,33 +412,26 @@ def test_a_server_that_dies_half_way_leaves_no_figures(
 
 
 def test_a_server_that_is_not_there_is_named(settings: Settings, llama_folder: str) -> None:
-    state = LikelihoodServer(llama_folder)
+    state = Server(llama_folder, settings)
     with serve_sites([state]) as state.web:
         pass  # its port is free again
-    for attempt in (identify, load_scorer):
+    for attempt in (identity_of, scorer_of):
         with pytest.raises(ModelError, match=f"{state.address}/v1/models: no answer in 5 tries"):
-            attempt(entry_of(state), settings)
+            attempt(state)
 
 
-def test_a_prompt_that_is_too_long_is_refused_by_the_server(
-    server: LikelihoodServer, settings: Settings
-) -> None:
-    engine = RemoteEngine(open_remote(entry_of(server), settings))
+def test_a_prompt_that_is_too_long_is_refused_by_the_server(server: Server) -> None:
+    engine = RemoteEngine(opened(server))
     ids = np.arange(MAX_MODEL_LEN + 10) % 300
     with pytest.raises(NotMeasurable, match="maximum context length is 66.*--max-model-len"):
         engine.losses([ids[:-1]], [ids[1:]])
 
 
-def test_bytes_are_not_measurable(
-    server: LikelihoodServer, settings: Settings, batch_of: BatchOf
-) -> None:
-    scorer = load_remote(entry_of(server), settings)
+def test_bytes_are_not_measurable(server: Server) -> None:
     ids = np.arange(8)
-    assert scorer.text_model.byte_tokens is None
+    assert scorer_of(server).text_model.byte_tokens is None
     with pytest.raises(NotMeasurable, match="local models only"):
-        RemoteEngine(open_remote(entry_of(server), settings)).losses(
-            [ids[:-1]], [ids[1:]], np.arange(256)
-        )
+        RemoteEngine(opened(server)).losses([ids[:-1]], [ids[1:]], np.arange(256))
 
 
 def test_answers_may_name_more_than_the_prompts_tokens() -> None:
@@ -464,14 +450,12 @@ def test_the_kind_follows_from_the_location(tmp_path: Path) -> None:
     assert kind_of("org/model") == kind_of(str(tmp_path)) == "causal_lm"
 
 
-def test_questions_are_answered_as_by_the_same_weights_here(
-    server: LikelihoodServer, settings: Settings
-) -> None:
+def test_questions_are_answered_as_by_the_same_weights_here(server: Server) -> None:
     options = ("Yes", "No, never", "早い者勝ち")
     asked = [question(question_id=title, title=title, options=options) for title in TEXTS]
     protocol = get_answer_protocol("text-unconditional")
-    here = load_answerer(ModelEntry(name="here", location=server.folder), settings)
-    remote = load_answerer(entry_of(server), settings)
+    here = load_answerer(ModelEntry(name="here", location=server.folder), server.settings)
+    remote = load_answerer(entry_of(server), server.settings)
     for ours, theirs in zip(
         here.answer(asked, protocol), remote.answer(asked, protocol), strict=True
     ):
@@ -492,12 +476,10 @@ def written(entry: ModelEntry, settings: Settings, decoding: Decoding) -> list[G
 
 
 @pytest.mark.parametrize("stop", [None, "e|a"])
-def test_texts_are_those_of_the_same_weights_here(
-    server: LikelihoodServer, settings: Settings, stop: str | None
-) -> None:
+def test_texts_are_those_of_the_same_weights_here(server: Server, stop: str | None) -> None:
     decoding = Decoding(24, min_new_tokens=2, stop=stop)
-    here = written(ModelEntry(name="here", location=server.folder), settings, decoding)
-    there = written(entry_of(server), settings, decoding)
+    here = written(ModelEntry(name="here", location=server.folder), server.settings, decoding)
+    there = written(entry_of(server), server.settings, decoding)
     assert [(each.text, each.finish, each.reason) for each in there] == [
         (each.text, each.finish, each.reason) for each in here
     ]
@@ -509,8 +491,8 @@ def test_texts_are_those_of_the_same_weights_here(
         assert [each.num_tokens for each in there[:2]] == [each.num_tokens for each in here[:2]]
 
 
-def test_settings_of_decoding_are_sent(server: LikelihoodServer, settings: Settings) -> None:
-    generator = load_generator(entry_of(server), settings, Budget())
+def test_settings_of_decoding_are_sent(server: Server) -> None:
+    generator = generator_of(server)
     probing = Decoding(9, 3, temperature=0.9, top_p=0.95, top_k=60, repetition_penalty=1.2)
     server.fail("status", 100, status=400, body=b"not now")
     (found,) = generator.generate(ASKED[:1], probing)
@@ -526,29 +508,23 @@ def test_settings_of_decoding_are_sent(server: LikelihoodServer, settings: Setti
     assert (body["repetition_penalty"], body["seed"]) == (1.2, 2**53 - 1)
 
 
-def test_a_server_that_writes_no_text_is_refused_by_name(
-    server: LikelihoodServer, settings: Settings
-) -> None:
+def test_a_server_that_writes_no_text_is_refused_by_name(server: Server) -> None:
     server.spoil = lambda answer, prompt: {"choices": [{"prompt_logprobs": []}]}
     with pytest.raises(NotMeasurable, match=f"remote-tiny: the server at {server.address} writes"):
-        load_generator(entry_of(server), settings, Budget())
+        generator_of(server)
 
 
-def test_texts_have_an_identity_before_the_server_writes(
-    server: LikelihoodServer, settings: Settings
-) -> None:
-    identity = identify_texts(entry_of(server), settings)
+def test_texts_have_an_identity_before_the_server_writes(server: Server) -> None:
+    identity = identify_texts(entry_of(server), server.settings)
     assert server.num_completions == 0
-    generator = load_generator(entry_of(server), settings, Budget())
+    generator = generator_of(server)
     assert (generator.name, generator.revision) == (identity.name, identity.revision)
     assert generator.generation_id(WRITING) == identity.generation_id(WRITING)
     assert generator.generation_id(Decoding(25)) != identity.generation_id(WRITING)
 
 
-def test_no_text_is_requested_after_the_caller_stops(
-    server: LikelihoodServer, settings: Settings
-) -> None:
-    generator: Any = load_generator(entry_of(server), settings, Budget())
+def test_no_text_is_requested_after_the_caller_stops(server: Server) -> None:
+    generator: Any = generator_of(server)
     asked = [GenerationRequest(str(n), f"The tide {n}", n) for n in range(60)]
     written = generator.generate(asked, Decoding(2))
     next(written)

@@ -20,7 +20,7 @@ from models.backends import identify, load_scorer
 from models.catalogue import ModelEntry, find_model
 from models.generation import Decoding, GenerationRequest
 from models.options.scoring import OptionScorer, TextPrompt
-from models.rwkv import RwkvEngine, identify_rwkv, load_rwkv, load_rwkv_generator, open_rwkv
+from models.rwkv import RwkvEngine, RwkvFiles, load_rwkv_generator, open_rwkv
 from models.rwkv_tokenizer import WorldTokenizer, package_folder, parse_world
 from models.scoring.protocols import get_protocol
 from models.scoring.scorer import DeviceFull, Engine, Losses
@@ -129,12 +129,20 @@ def entry_of(path: Path, **fields: Any) -> ModelEntry:
     return ModelEntry(name="tiny-rwkv", kind="rwkv", location=str(path), **fields)
 
 
-def load(path: Path, settings: Settings) -> TokenScorer:
-    return load_rwkv(entry_of(path), settings)
+def load(path: Path, **changes: Any) -> Any:
+    return load_scorer(entry_of(path), Settings(**{"device": "cpu", **changes}))
 
 
-def engine_of(path: Path, settings: Settings) -> RwkvEngine:
-    return RwkvEngine(open_rwkv(entry_of(path), settings))
+def identity_of(path: Path, **fields: Any) -> Any:
+    return identify(entry_of(path, **fields), Settings(device="cpu"))
+
+
+def opened(path: Path, **changes: Any) -> RwkvFiles:
+    return open_rwkv(entry_of(path), Settings(**{"device": "cpu", **changes}))
+
+
+def engine_of(path: Path, **changes: Any) -> RwkvEngine:
+    return RwkvEngine(opened(path, **changes))
 
 
 def losses_of(engine: Engine, row: np.ndarray[Any, Any]) -> Losses:
@@ -173,8 +181,8 @@ def checkpoint(version: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def engine(checkpoint: Path, settings: Settings) -> RwkvEngine:
-    return engine_of(checkpoint, settings)
+def engine(checkpoint: Path) -> RwkvEngine:
+    return engine_of(checkpoint)
 
 
 @pytest.fixture
@@ -231,7 +239,7 @@ def test_it_writes_the_most_likely_tokens(checkpoint: Path, settings: Settings) 
     writer = load_rwkv_generator(entry_of(checkpoint), settings)
     asked = [GenerationRequest("a", "The tide " * 40, 1), GenerationRequest("b", "x", 2)]
     written = {each.key: each.text for each in writer.generate(asked, Decoding(5))}
-    files = open_rwkv(entry_of(checkpoint), settings)
+    files = opened(checkpoint)
     model = RwkvEngine(files)._model
     for request in asked:
         (tokens,) = files.tokenizer.text_model.tokenizer.tokenize([request.prompt])
@@ -245,10 +253,8 @@ def test_it_writes_the_most_likely_tokens(checkpoint: Path, settings: Settings) 
     assert writer.revision == files.revision
 
 
-def test_documents_are_scored_to_the_last_byte(
-    checkpoint: Path, settings: Settings, batch_of: BatchOf
-) -> None:
-    scorer = load(checkpoint, settings)
+def test_documents_are_scored_to_the_last_byte(checkpoint: Path, batch_of: BatchOf) -> None:
+    scorer = load(checkpoint)
     rows = rows_of(scorer, batch_of(*TEXTS))
     assert [row["document_id"] for row in rows] == ["d0", "d1", "d2", "d3"]
     assert [row["num_bytes"] for row in rows] == [len(text.encode()) for text in TEXTS]
@@ -263,10 +269,8 @@ def test_documents_are_scored_to_the_last_byte(
         assert row["nll_nats"] == pytest.approx(stepwise(engine, ids).sum(), rel=1e-5)
 
 
-def test_bytes_of_media_are_scored_by_the_worlds_byte_tokens(
-    checkpoint: Path, settings: Settings
-) -> None:
-    scorer = load(checkpoint, settings)
+def test_bytes_of_media_are_scored_by_the_worlds_byte_tokens(checkpoint: Path) -> None:
+    scorer = load(checkpoint)
     media = bytes(range(256))
     rows = rows_of(scorer, record_batch(1, media=pa.array([media], pa.large_binary())))
     ids = np.concatenate([[0], np.arange(1, 257)])
@@ -276,10 +280,8 @@ def test_bytes_of_media_are_scored_by_the_worlds_byte_tokens(
     assert rows[0]["nll_nats"] == pytest.approx(expected.sum(), rel=1e-9)
 
 
-def test_windows_add_up_and_start_from_an_empty_state(
-    checkpoint: Path, settings: Settings, batch_of: BatchOf
-) -> None:
-    scorer = load(checkpoint, settings)
+def test_windows_add_up_and_start_from_an_empty_state(checkpoint: Path, batch_of: BatchOf) -> None:
+    scorer = load(checkpoint)
     text = TEXTS[1] * 5
     rows = rows_of(scorer, batch_of(text), protocol="disjoint-64")
     assert len(rows) > 2
@@ -293,17 +295,17 @@ def test_windows_add_up_and_start_from_an_empty_state(
 
 
 def test_weights_that_are_not_finite_give_chunks_without_a_loss(
-    tmp_path: Path, version: str, settings: Settings, batch_of: BatchOf
+    tmp_path: Path, version: str, batch_of: BatchOf
 ) -> None:
     head = torch.zeros(NUM_ROWS, HIDDEN)
     head[5] = math.nan
     path = write_checkpoint(tmp_path / "nan", version, **{"head.weight": head})
-    rows = rows_of(load(path, settings), batch_of(TEXTS[0]))
+    rows = rows_of(load(path), batch_of(TEXTS[0]))
     assert all(math.isnan(row["nll_nats"]) and row["reason"] == "non_finite" for row in rows)
     assert sum(row["num_bytes"] for row in rows) == len(TEXTS[0])
 
 
-def test_version_4_agrees_with_transformers(fourth: Path, settings: Settings) -> None:
+def test_version_4_agrees_with_transformers(fourth: Path) -> None:
     config = RwkvConfig(
         vocab_size=NUM_ROWS, context_length=128, hidden_size=HIDDEN, num_hidden_layers=LAYERS,
         attention_hidden_size=HIDDEN, intermediate_size=WIDE, rescale_every=0,
@@ -321,7 +323,7 @@ def test_version_4_agrees_with_transformers(fourth: Path, settings: Settings) ->
         converted[name if name.startswith("head.") else f"rwkv.{name}"] = tensor
     model.load_state_dict(converted)
     (row,) = random_rows(100)
-    found = losses_of(engine_of(fourth, settings), row)
+    found = losses_of(engine_of(fourth), row)
     with torch.inference_mode():
         logits = model(torch.from_numpy(row[None, :-1])).logits[0]
     expected = functional.cross_entropy(
@@ -330,17 +332,14 @@ def test_version_4_agrees_with_transformers(fourth: Path, settings: Settings) ->
     np.testing.assert_allclose(found, expected.numpy(), rtol=1e-5)
 
 
-def test_models_of_several_versions_and_types_live_together(
-    tmp_path: Path, settings: Settings
-) -> None:
+def test_models_of_several_versions_and_types_live_together(tmp_path: Path) -> None:
     """The package's globals hold type and device of version 7."""
     seventh, fourth = (write_checkpoint(tmp_path / name, name) for name in ("7", "4"))
-    in_bfloat16 = Settings(home=settings.home, device="cpu", dtype="bfloat16")
     (row,) = random_rows(30)
-    exact = engine_of(seventh, settings)
+    exact = engine_of(seventh)
     before = losses_of(exact, row)
-    coarse = engine_of(seventh, in_bfloat16)
-    other = engine_of(fourth, settings)
+    coarse = engine_of(seventh, dtype="bfloat16")
+    other = engine_of(fourth)
     assert losses_of(exact, row).tolist() == pytest.approx(before.tolist(), rel=1e-6)
     rounded = losses_of(coarse, row)
     assert 1e-6 < np.abs(rounded - before).max() < 0.3
@@ -348,24 +347,24 @@ def test_models_of_several_versions_and_types_live_together(
 
 
 def test_the_package_changes_nothing_around_it(
-    checkpoint: Path, settings: Settings, capsys: pytest.CaptureFixture[str]
+    checkpoint: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
     before = (matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark, torch.jit.script)
-    engine_of(checkpoint, settings)
+    engine_of(checkpoint)
     assert (matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark, torch.jit.script) == before
     assert capsys.readouterr().out == ""
 
 
 def test_the_environment_does_not_decide_figures(
-    fourth: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    fourth: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (row,) = random_rows(30)
-    expected = losses_of(engine_of(fourth, settings), row)
+    expected = losses_of(engine_of(fourth), row)
     monkeypatch.setenv("RWKV_RESCALE_LAYER", "1")
     monkeypatch.setenv("RWKV_V7_ON", "1")
     monkeypatch.setenv("RWKV_CUDA_ON", "1")
-    found = losses_of(engine_of(fourth, settings), row)
+    found = losses_of(engine_of(fourth), row)
     assert found.tolist() == expected.tolist()
 
 
@@ -381,7 +380,6 @@ class Intruder:
 @pytest.mark.parametrize("is_forced", [True, False])
 def test_a_pickle_with_code_is_refused_and_not_run(
     tmp_path: Path,
-    settings: Settings,
     monkeypatch: pytest.MonkeyPatch,
     with_tensors: bool,
     is_forced: bool,
@@ -394,19 +392,19 @@ def test_a_pickle_with_code_is_refused_and_not_run(
         path.write_bytes(pickle.dumps(Intruder(mark)))
     if is_forced:  # torch then loads anything, unless it is told not to
         monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
-    for attempt in (identify_rwkv, load_rwkv):
+    for attempt in (identity_of, load):
         with pytest.raises(ModelLoadError, match="a pickle with code in it is never loaded"):
-            attempt(entry_of(path), settings)
+            attempt(path)
     assert not mark.exists()
 
 
 @pytest.mark.parametrize("version", ["4", "7"])
 def test_the_package_loads_tensors_only_whatever_the_environment(
-    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch, version: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
     """As if the file were replaced between the check and the package's own reading."""
     path = write_checkpoint(tmp_path / "swapped", version)
-    files = open_rwkv(entry_of(path), settings)
+    files = opened(path)
     mark = tmp_path / "it-ran"
     torch.save({**random_weights(version), "extra": Intruder(mark)}, path)
     monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
@@ -426,32 +424,30 @@ def test_the_package_loads_tensors_only_whatever_the_environment(
         (random_weights("4") | {"head.weight": torch.zeros(320, 15)}, "cannot run"),
     ],
 )
-def test_files_that_are_no_checkpoint_are_refused(
-    fourth: Path, settings: Settings, content: Any, message: str
-) -> None:
+def test_files_that_are_no_checkpoint_are_refused(fourth: Path, content: Any, message: str) -> None:
     torch.save(content, fourth)
     with pytest.raises(ModelLoadError, match=message) as caught:
-        load(fourth, settings)
+        load(fourth)
     assert str(fourth) in str(caught.value)
 
 
-def test_truncated_and_missing_files_are_refused(fourth: Path, settings: Settings) -> None:
+def test_truncated_and_missing_files_are_refused(fourth: Path) -> None:
     fourth.write_bytes(fourth.read_bytes()[:-2000])
     with pytest.raises(ModelLoadError, match="not a file of tensors"):
-        load(fourth, settings)
+        load(fourth)
     fourth.unlink()
     with pytest.raises(ModelLoadError, match=r"no such \.pth file"):
-        load(fourth, settings)
+        load(fourth)
     with pytest.raises(ModelLoadError, match="found 0"):
-        load(fourth.parent, settings)
+        load(fourth.parent)
 
 
-def test_a_folder_with_one_checkpoint_is_a_location(fourth: Path, settings: Settings) -> None:
-    by_folder = identify_rwkv(entry_of(fourth.parent), settings)
-    assert by_folder == identify_rwkv(entry_of(fourth), settings)
+def test_a_folder_with_one_checkpoint_is_a_location(fourth: Path) -> None:
+    by_folder = identity_of(fourth.parent)
+    assert by_folder == identity_of(fourth)
     torch.save({}, fourth.parent / "another.pth")
     with pytest.raises(ModelLoadError, match="found 2"):
-        identify_rwkv(entry_of(fourth.parent), settings)
+        identity_of(fourth.parent)
 
 
 def test_a_path_is_found_without_an_entry(tmp_path: Path, settings: Settings) -> None:
@@ -466,30 +462,27 @@ def test_a_path_is_found_without_an_entry(tmp_path: Path, settings: Settings) ->
     assert find_model(str(path.parent), settings).kind == "causal_lm"
 
 
-def test_the_revision_follows_weights_and_vocabulary(fourth: Path, settings: Settings) -> None:
-    first = identify_rwkv(entry_of(fourth), settings)
+def test_the_revision_follows_weights_and_vocabulary(fourth: Path) -> None:
+    first = identity_of(fourth)
     assert len(first.revision) == 16
-    assert identify_rwkv(entry_of(fourth, revision=first.revision), settings) == first
+    assert identity_of(fourth, revision=first.revision) == first
     write_world(fourth.parent, NUM_TOKENS - 1)
-    second = identify_rwkv(entry_of(fourth), settings)
+    second = identity_of(fourth)
     torch.save(random_weights("5.2"), fourth)
-    third = identify_rwkv(entry_of(fourth), settings)
+    third = identity_of(fourth)
     assert len({first.revision, second.revision, third.revision}) == 3
     with pytest.raises(ModelLoadError, match=f"expected {first.revision}"):
-        identify_rwkv(entry_of(fourth, revision=first.revision), settings)
+        identity_of(fourth, revision=first.revision)
 
 
-def test_windows_of_any_length_unless_the_catalogue_limits_them(
-    fourth: Path, settings: Settings
-) -> None:
-    assert identify_rwkv(entry_of(fourth), settings).context is None
-    assert identify_rwkv(entry_of(fourth, context=1024), settings).context == 1024
+def test_windows_of_any_length_unless_the_catalogue_limits_them(fourth: Path) -> None:
+    assert identity_of(fourth).context is None
+    assert identity_of(fourth, context=1024).context == 1024
 
 
-def test_types_that_the_package_does_not_have_are_refused(fourth: Path, settings: Settings) -> None:
-    exact = Settings(home=settings.home, device="cpu", dtype="float64")
+def test_types_that_the_package_does_not_have_are_refused(fourth: Path) -> None:
     with pytest.raises(UsageError, match="TIDEMARK_DTYPE"):
-        load(fourth, exact)
+        load(fourth, dtype="float64")
 
 
 def save_pile(folder: Path, num_tokens: int) -> None:
@@ -501,12 +494,10 @@ def save_pile(folder: Path, num_tokens: int) -> None:
     tokenizer.save(str(folder / "20B_tokenizer.json"))
 
 
-def test_a_pile_tokenizer_beside_the_weights_is_used(
-    fourth: Path, settings: Settings, batch_of: BatchOf
-) -> None:
+def test_a_pile_tokenizer_beside_the_weights_is_used(fourth: Path, batch_of: BatchOf) -> None:
     (fourth.parent / "rwkv_vocab_v20230424.txt").unlink()
     save_pile(fourth.parent, NUM_ROWS)
-    scorer = load(fourth, settings)
+    scorer = load(fourth)
     rows = rows_of(scorer, batch_of(*TEXTS))
     assert scorer.text_model.start_token == 0
     assert scorer.text_model.start_text == "<|endoftext|>"
@@ -514,23 +505,21 @@ def test_a_pile_tokenizer_beside_the_weights_is_used(
     assert [row["num_chars"] for row in rows] == [len(text) for text in TEXTS]
 
 
-def test_the_embedding_decides_between_two_tokenizers(fourth: Path, settings: Settings) -> None:
+def test_the_embedding_decides_between_two_tokenizers(fourth: Path) -> None:
     save_pile(fourth.parent, 2000)  # more than the embedding has
-    scorer = load(fourth, settings)
+    scorer = load(fourth)
     assert isinstance(scorer.text_model.tokenizer, WorldTokenizer)
     save_pile(fourth.parent, NUM_ROWS)
     with pytest.raises(ModelLoadError, match="several tokenizers fit.*20B_tokenizer.json"):
-        load(fourth, settings)
+        load(fourth)
 
 
-def test_without_a_file_the_world_vocabulary_is_for_world_models(
-    fourth: Path, settings: Settings
-) -> None:
+def test_without_a_file_the_world_vocabulary_is_for_world_models(fourth: Path) -> None:
     (fourth.parent / "rwkv_vocab_v20230424.txt").unlink()
     with pytest.raises(ModelLoadError, match=r"no tokenizer fits.*Pile models \(50,277 rows\)"):
-        load(fourth, settings)
+        load(fourth)
     torch.save(random_weights("4", num_rows=65536), fourth)
-    scorer = load(fourth, settings)
+    scorer = load(fourth)
     assert scorer.text_model.vocabulary_size == 65530
     assert scorer.text_model.start_token == 0
     assert scorer.text_model.byte_tokens is not None
@@ -592,25 +581,23 @@ def test_a_vocabulary_without_a_byte_is_refused() -> None:
         parse_world(b"\xff", "vocabulary.txt")
 
 
-def test_a_broken_pile_tokenizer_is_refused(fourth: Path, settings: Settings) -> None:
+def test_a_broken_pile_tokenizer_is_refused(fourth: Path) -> None:
     (fourth.parent / "20B_tokenizer.json").write_text("{}", encoding="utf-8")
     with pytest.raises(ModelLoadError, match="20B_tokenizer.json: not a file of the tokenizers"):
-        load(fourth, settings)
+        load(fourth)
 
 
 def test_without_the_package_the_extra_is_named(
-    fourth: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    fourth: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "rwkv", None)  # as if it were not installed
-    for attempt in (identify_rwkv, load_rwkv):
+    for attempt in (identity_of, load):
         with pytest.raises(ModelLoadError, match=r"pip install 'tidemark\[rwkv\]'"):
-            attempt(entry_of(fourth), settings)
+            attempt(fourth)
 
 
-def test_options_have_the_likelihood_of_a_stepwise_pass(
-    checkpoint: Path, settings: Settings
-) -> None:
-    scorer = load(checkpoint, settings)
+def test_options_have_the_likelihood_of_a_stepwise_pass(checkpoint: Path) -> None:
+    scorer = load(checkpoint)
     engine = scorer.engine
     assert isinstance(engine, RwkvEngine)
     prompt = TextPrompt(TEXTS[0], (" yes", " yes, by June", " 早い者勝ち"))

@@ -28,7 +28,14 @@ from models.generation.local import (
 )
 from models.scoring.scorer import Tokens
 from models.servers.budget import Budget
-from tests.models.conftest import SENTENCES, CopyOf, byte_level_bpe, llama_config, save_model
+from tests.models.conftest import (
+    SENTENCES,
+    CopyOf,
+    byte_level_bpe,
+    llama_config,
+    save_model,
+    set_template,
+)
 
 PROMPTS = [
     "The tide",
@@ -55,12 +62,13 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def llama(folders: dict[str, str], settings: Settings) -> LocalGenerator:
-    return load(folders["llama"], settings)
+def llama(folders: dict[str, str]) -> LocalGenerator:
+    return load(folders["llama"])
 
 
-def load(folder: str | Path, settings: Settings) -> LocalGenerator:
-    return load_generator(ModelEntry(name="tiny", location=str(folder)), settings)
+def load(folder: str | Path) -> LocalGenerator:
+    entry = ModelEntry(name="tiny", location=str(folder))
+    return load_generator(entry, Settings(device="cpu"))
 
 
 def asked(prompts: Sequence[str]) -> list[GenerationRequest]:
@@ -113,11 +121,10 @@ def test_greedy_texts_are_those_of_transformers(
     name: str,
     options: dict[str, Any],
     folders: dict[str, str],
-    settings: Settings,
     request: pytest.FixtureRequest,
 ) -> None:
     folder = folders.get(name) or request.getfixturevalue(f"{name}_folder")
-    generator = load(folder, settings)
+    generator = load(folder)
     generator._ends = [1]
     options = options | {"max_new_tokens": 16}
     found = written(generator, asked(PROMPTS), Decoding(**options))
@@ -140,10 +147,8 @@ def test_a_text_is_the_same_alone_and_beside_others(llama: LocalGenerator) -> No
     )
 
 
-def test_a_model_with_a_running_state_writes_one_text_at_a_time(
-    mamba_folder: str, settings: Settings
-) -> None:
-    generator = load(mamba_folder, settings)
+def test_a_model_with_a_running_state_writes_one_text_at_a_time(mamba_folder: str) -> None:
+    generator = load(mamba_folder)
     assert not generator._rows.is_batched
     together = written(generator, asked(PROMPTS), SAMPLED)
     assert [written(generator, [each], SAMPLED)[0] for each in asked(PROMPTS)] == together
@@ -222,10 +227,8 @@ def test_a_row_without_finite_likelihoods_is_told_and_its_neighbours_go_on() -> 
         assert chosen[[0, 4]].tolist() == [1, 1]
 
 
-def test_a_prompt_that_a_model_breaks_on_has_a_reason(
-    folders: dict[str, str], settings: Settings
-) -> None:
-    generator = load(folders["llama"], settings)
+def test_a_prompt_that_a_model_breaks_on_has_a_reason(folders: dict[str, str]) -> None:
+    generator = load(folders["llama"])
     whole = written(generator, asked(PROMPTS), SAMPLED)
     (broken,) = tokens_of(generator, "🙂")[:1]
     model: Any = generator._rows.model
@@ -237,10 +240,8 @@ def test_a_prompt_that_a_model_breaks_on_has_a_reason(
     assert len(usual) >= 3 and all(each in whole for each in usual)
 
 
-def test_no_end_before_the_least_number_of_tokens(
-    folders: dict[str, str], settings: Settings
-) -> None:
-    generator = load(folders["llama"], settings)
+def test_no_end_before_the_least_number_of_tokens(folders: dict[str, str]) -> None:
+    generator = load(folders["llama"])
     (free,) = written(generator, asked(PROMPTS[:1]), Decoding(10))
     assert (free.finish, free.num_tokens) == ("length", 10)
     generator._ends = sorted(set(tokens_of(generator, free.text).tolist()))
@@ -312,8 +313,8 @@ def test_the_context_ends_a_text_and_refuses_a_prompt(llama: LocalGenerator) -> 
     assert found[4].num_tokens == context - 1  # after the start token alone
 
 
-def test_a_prompt_without_tokens_has_a_reason(startless_folder: str, settings: Settings) -> None:
-    found = written(load(startless_folder, settings), asked(["", "x"]), Decoding(3))
+def test_a_prompt_without_tokens_has_a_reason(startless_folder: str) -> None:
+    found = written(load(startless_folder), asked(["", "x"]), Decoding(3))
     assert (found[0].finish, found[0].reason) == ("error", "empty")
     assert found[1].num_tokens == 3
 
@@ -357,10 +358,8 @@ class FullLater(RowModel):
         return FullWhenKeeping(self, prompts, room)
 
 
-def test_a_text_that_ended_as_the_device_was_full_is_there(
-    folders: dict[str, str], settings: Settings
-) -> None:
-    generator = load(folders["llama"], settings)
+def test_a_text_that_ended_as_the_device_was_full_is_there(folders: dict[str, str]) -> None:
+    generator = load(folders["llama"])
     requests, decoding = asked(PROMPTS * 3), replace(SAMPLED, stop="[aeiou] ")
     whole = written(generator, requests, decoding)
     generator._rows = FullLater(generator._rows.model)
@@ -368,8 +367,8 @@ def test_a_text_that_ended_as_the_device_was_full_is_there(
     assert FullWhenKeeping.num_kept > 2
 
 
-def test_a_batch_that_does_not_fit_is_halved(folders: dict[str, str], settings: Settings) -> None:
-    generator = load(folders["llama"], settings)
+def test_a_batch_that_does_not_fit_is_halved(folders: dict[str, str]) -> None:
+    generator = load(folders["llama"])
     requests, decoding = asked(PROMPTS * 3), replace(SAMPLED, stop="[aeiou] ")
     whole = written(generator, requests, decoding)
     generator._rows = Narrow(generator._rows.model)
@@ -381,15 +380,11 @@ def test_a_batch_that_does_not_fit_is_halved(folders: dict[str, str], settings: 
         written(generator, asked(PROMPTS), SAMPLED)
 
 
-def test_a_chat_model_is_asked_in_its_template(
-    folders: dict[str, str], settings: Settings, copy_of: CopyOf
-) -> None:
+def test_a_chat_model_is_asked_in_its_template(folders: dict[str, str], copy_of: CopyOf) -> None:
     folder = copy_of(folders["llama"])
-    plain = load(folder, settings)
-    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
-    tokenizer.chat_template = "{{ bos_token }}<{{ messages[0].content }}>"
-    tokenizer.save_pretrained(folder)
-    chat = load(folder, settings)
+    plain = load(folder)
+    set_template(folder, "{{ bos_token }}<{{ messages[0].content }}>")
+    chat = load(folder)
     (found,) = written(chat, asked(["The tide"]), SAMPLED)
     (same,) = written(plain, asked(["<s><The tide>"]), SAMPLED)
     assert found == same
@@ -397,15 +392,13 @@ def test_a_chat_model_is_asked_in_its_template(
 
 
 def test_a_template_that_takes_no_question_is_left_alone(
-    folders: dict[str, str], settings: Settings, copy_of: CopyOf, caplog: pytest.LogCaptureFixture
+    folders: dict[str, str], copy_of: CopyOf, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = copy_of(folders["llama"])
-    plain = load(folder, settings)
+    plain = load(folder)
     whole = written(plain, asked(PROMPTS), SAMPLED)
-    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
-    tokenizer.chat_template = "{{ raise_exception('no user turns') }}"
-    tokenizer.save_pretrained(folder)
-    assert written(load(folder, settings), asked(PROMPTS), SAMPLED) == whole
+    set_template(folder, "{{ raise_exception('no user turns') }}")
+    assert written(load(folder), asked(PROMPTS), SAMPLED) == whole
     assert "without its chat template" in caplog.text and "no user turns" in caplog.text
 
 

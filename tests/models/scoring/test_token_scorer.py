@@ -29,7 +29,7 @@ from models.scoring.text_model import text_model_of
 from models.scoring.token_scorer import CausalLM, TokenIdentity, TokenScorer
 from models.weights.checkpoint import open_checkpoint
 from models.weights.loading import load_weights
-from tests.models.conftest import Plain, record_batch
+from tests.models.conftest import Plain, record_batch, set_template
 from tests.models.scoring.test_accounting import nfkc_unigram, wordpiece
 
 TEXTS = [
@@ -399,11 +399,8 @@ def test_documents_that_a_tokenizer_does_not_give_back_are_counted(family, lossy
 
 def test_chat_scores_the_text_given_the_template(llama_folder, copy_of):
     folder = copy_of(llama_folder)
-    tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
-    tokenizer.chat_template = (
-        "{{ bos_token }}[{{ messages[0]['role'] }}]{{ messages[0]['content'] }}"
-    )
-    tokenizer.save_pretrained(folder)
+    template = "{{ bos_token }}[{{ messages[0]['role'] }}]{{ messages[0]['content'] }}"
+    tokenizer = set_template(folder, template)
     text = "The tide leaves a mark on the sand, and the next tide washes it away."
     model = CausalLM.load(str(folder), None, Settings(device="cpu"))
     table = table_of(model, [documents(text)], get_protocol("chat"))
@@ -421,9 +418,7 @@ def test_chat_without_room_or_template_is_not_measurable(llama_folder, copy_of):
     with pytest.raises(NotMeasurable, match="needs a chat template"):
         table_of(watch(llama_folder)[0], [documents("a")], get_protocol("chat"))
     folder = copy_of(llama_folder)
-    tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
-    tokenizer.chat_template = "0123456789" * 20
-    tokenizer.save_pretrained(folder)
+    set_template(folder, "0123456789" * 20)
     model = CausalLM.load(str(folder), None, Settings(device="cpu"))
     with pytest.raises(
         NotMeasurable, match="tokens before each window's text, and a window has 64"

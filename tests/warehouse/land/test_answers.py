@@ -1,6 +1,5 @@
 import datetime as dt
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +27,11 @@ def question(name: str, **changes: Any) -> Question:
 
 
 @pytest.fixture
+def land(settings: Settings) -> Callable[..., int]:
+    return lambda *pairs: land_answer_cells(settings, pairs)
+
+
+@pytest.fixture
 def answered(store: Store) -> Callable[..., tuple[AnswerCell, QuestionSeal]]:
     """Seal questions and answer the resolved ones; every answer is option 1."""
 
@@ -50,7 +54,7 @@ def answered(store: Store) -> Callable[..., tuple[AnswerCell, QuestionSeal]]:
     return answered
 
 
-def test_a_cell_lands_once_with_its_questions(settings: Settings, answered: Any, peek: Any) -> None:
+def test_a_cell_lands_once_with_its_questions(land: Any, answered: Any, peek: Any) -> None:
     crowd = (CrowdForecast("No", 0.75), CrowdForecast("Yes", 0.25))
     pair = answered(
         [
@@ -60,7 +64,7 @@ def test_a_cell_lands_once_with_its_questions(settings: Settings, answered: Any,
             question("void", status="void", answer_index=None),
         ]
     )
-    assert (land_answer_cells(settings, [pair]), land_answer_cells(settings, [pair])) == (1, 0)
+    assert (land(pair), land(pair)) == (1, 0)
     rows = peek("from internal.judged_answers order by question_id")
     assert [(r["question_id"], r["is_correct"], r["p_correct"], r["p_chosen"]) for r in rows] == [
         ("right", True, 0.75, 0.75), ("unread", False, None, None), ("wrong", False, 0.25, 0.75),
@@ -75,14 +79,12 @@ def test_a_cell_lands_once_with_its_questions(settings: Settings, answered: Any,
     assert peek("select model from models") == [{"model": "m"}]
 
 
-def test_what_is_answered_anew_takes_the_former_place(
-    settings: Settings, answered: Any, peek: Any
-) -> None:
+def test_what_is_answered_anew_takes_the_former_place(land: Any, answered: Any, peek: Any) -> None:
     first = answered([question("a"), question("b")])
     other = answered([question("a"), question("b")], protocol="text")
-    land_answer_cells(settings, [first, other])
+    land(first, other)
     again = answered([question("a"), question("c")], revision="r2")
-    assert land_answer_cells(settings, [again]) == 1
+    assert land(again) == 1
     rows = peek("from forecast_answers order by protocol, question_id")
     assert [(r["protocol"], r["question_id"], r["revision"]) for r in rows] == [
         ("letter", "a", "r2"), ("letter", "c", "r2"), ("text", "a", "r1"), ("text", "b", "r1"),
@@ -90,28 +92,24 @@ def test_what_is_answered_anew_takes_the_former_place(
     assert len(peek("from internal.judged_answers")) == 4, "the answer to b still has its question"
 
 
-def test_a_question_that_is_resolved_anew_counts_once(
-    settings: Settings, answered: Any, peek: Any
-) -> None:
+def test_a_question_that_is_resolved_anew_counts_once(land: Any, answered: Any, peek: Any) -> None:
     in_may = answered([question("a")])
     in_june = answered([question("a", answer_index=0)], month=JUNE)
     for _ in range(2):
-        land_answer_cells(settings, [in_june, in_may])  # in whatever order they come
+        land(in_june, in_may)  # in whatever order they come
         [row] = peek("from internal.judged_answers")
         assert (row["is_correct"], row["p_correct"]) == (False, 0.25)
         [asked] = peek("from forecast_questions")
         assert asked["month"] == dt.date(2024, 6, 1)
     other = answered([question("a")], protocol="text")
-    land_answer_cells(settings, [other, answered([question("b")], month=JUNE, protocol="text")])
+    land(other, answered([question("b")], month=JUNE, protocol="text"))
     rows = peek("from internal.judged_answers order by all")
     assert [row["question_id"] for row in rows] == ["a", "b"]
 
 
-def test_foreign_answers_stand_beside_ours(
-    settings: Settings, answered: Any, peek: Any, give: Any
-) -> None:
+def test_foreign_answers_stand_beside_ours(land: Any, answered: Any, peek: Any, give: Any) -> None:
     give("m,2023-01-01,a,2024-03-01,,2,0\n")
-    land_answer_cells(settings, [answered([question("a")])])
+    land(answered([question("a")]))
     rows = peek("from internal.judged_answers order by protocol")
     assert [(row["protocol"], row["is_correct"]) for row in rows] == [
         ("given", False), ("letter", True),
@@ -120,11 +118,9 @@ def test_foreign_answers_stand_beside_ours(
         give("m,2023-01-01,a,2024-03-02,,2,0\n", replace=True)
 
 
-def test_a_crawl_tells_what_came_true(
-    settings: Settings, answered: Any, peek: Any, give: Any
-) -> None:
+def test_a_crawl_tells_what_came_true(land: Any, answered: Any, peek: Any, give: Any) -> None:
     give('m,2023-01-01,a,2024-03-01,,3,0,"[0.5, 0.375, 0.125]"\n', ",probabilities")
-    land_answer_cells(settings, [answered([question("a", options=("x", "y", "z"))])])
+    land(answered([question("a", options=("x", "y", "z"))]))
     [row] = peek("from internal.judged_answers where protocol = 'given'")
     assert (row["p_correct"], row["brier"]) == (0.375, 0.65625)
 
@@ -143,49 +139,46 @@ CONTRADICTED = [
 
 @pytest.mark.parametrize("told", CONTRADICTED)
 def test_foreign_answers_that_a_crawl_contradicts_count_nowhere(
-    settings: Settings, answered: Any, peek: Any, give: Any, caplog: Any, told: Any
+    land: Any, answered: Any, peek: Any, give: Any, caplog: Any, told: Any
 ) -> None:
     more, cells, changes = told
     give(f"foreign,2023-01-01,a,2024-03-01,,{cells}\n", more)
     give("other,,b,2024-03-01,,2,1,1\n", ",chosen_option")
     pair = answered([question("a", **changes), question("b")])
-    land_answer_cells(settings, [pair])
+    land(pair)
     rows = peek("from internal.judged_answers where protocol = 'given'")
     assert [(row["model"], row["question_id"]) for row in rows] == [("other", "b")]
     [record] = caplog.records
     assert "1 landed answers of foreign to 1 questions of s (one is a)" in record.getMessage()
     caplog.clear()
-    land_answer_cells(settings, [pair])
+    land(pair)
     assert not caplog.records, "said once"
     if not changes:
         assert give("foreign,2023-01-01,a,2024-03-01,,2,1\n", replace=True) == 1
         assert len(peek("from internal.judged_answers where protocol = 'given'")) == 2
 
 
-def test_a_void_question_takes_no_foreign_answer(
-    settings: Settings, answered: Any, give: Any
-) -> None:
+def test_a_void_question_takes_no_foreign_answer(land: Any, answered: Any, give: Any) -> None:
     void = question("v", status="void", answer_index=None)
-    land_answer_cells(settings, [answered([question("a"), void])])
+    land(answered([question("a"), void]))
     with pytest.raises(SchemaMismatch, match="2 options, void"):
         give("m,,v,2024-03-01,,2,1\n")
 
 
 def test_a_damaged_file_loses_nothing_that_is_landed(
-    settings: Settings, answered: Any, peek: Any
+    land: Any, answered: Any, store: Store, peek: Any
 ) -> None:
     good, bad = answered([question("a")]), answered([question("b")], month=JUNE)
-    Path(settings.home, bad[0].path).write_bytes(b"PAR1")
+    store.write_bytes(bad[0].path, b"PAR1")
     with pytest.raises(StorageError, match="is damaged .* delete it and run"):
-        land_answer_cells(settings, [good, bad])
+        land(good, bad)
     assert [row["question_id"] for row in peek("from forecast_answers")] == ["a"]
 
 
-def test_a_flipped_bit_is_found(settings: Settings, answered: Any) -> None:
+def test_a_flipped_bit_is_found(land: Any, answered: Any, store: Store) -> None:
     cell, seal = answered([question("a")])
-    file = Path(settings.home, cell.path)
-    raw = bytearray(file.read_bytes())
+    raw = bytearray(store.read_bytes(cell.path))
     raw[32] ^= 1  # in the first page of data
-    file.write_bytes(raw)
+    store.write_bytes(cell.path, bytes(raw))
     with pytest.raises(StorageError, match="CRC checksum verification failed"):
-        land_answer_cells(settings, [(cell, seal)])
+        land((cell, seal))

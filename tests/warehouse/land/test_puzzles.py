@@ -1,6 +1,6 @@
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -24,6 +24,11 @@ USUAL: Statuses = {
     "id": ["correct", "correct", "wrong", "unparsed"],
     "ood": ["correct", "truncated", "wrong", "error"],
 }
+
+
+@pytest.fixture
+def land(settings: Settings) -> Callable[..., int]:
+    return lambda *cells: land_puzzle_cells(settings, cells)
 
 
 def make(model: str = "m", puzzle: str = "sort_numbers", **changes: Any) -> PuzzleCell:
@@ -54,9 +59,9 @@ def write(
     return cell
 
 
-def test_a_cell_lands_once(settings: Settings, store: Store, peek: Any) -> None:
+def test_a_cell_lands_once(land: Any, store: Store, peek: Any) -> None:
     cells = [write(store, make()), write(store, make(puzzle="tsp"), {}, level=5)]
-    assert [land_puzzle_cells(settings, cells) for _ in range(2)] == [2, 0]
+    assert [land(*cells) for _ in range(2)] == [2, 0]
     rows = peek("from internal.scylla_cells order by puzzle")
     assert [(r["puzzle"], r["status"], r["level"], r["num_errors"]) for r in rows] == [
         ("sort_numbers", "complete", 2, 1), ("tsp", "insufficient_id_data", 5, 0),
@@ -68,10 +73,10 @@ def test_a_cell_lands_once(settings: Settings, store: Store, peek: Any) -> None:
     assert peek("select model from models") == [{"model": "m"}]
 
 
-def test_replicates_follow_from_the_cell_alone(settings: Settings, store: Store, peek: Any) -> None:
+def test_replicates_follow_from_the_cell_alone(land: Any, store: Store, peek: Any) -> None:
     cells = [write(store, make(name)) for name in ("a", "b")]
     order = "from internal.scylla_replicates order by all"
-    land_puzzle_cells(settings, cells[:1])
+    land(*cells[:1])
     alone = peek(order)
     assert len(alone) == 2 * NUM_REPLICATES  # strict and lenient; no data of near magnitude
     # The item with an error has no pair: three are drawn, of which two and one are right.
@@ -79,43 +84,39 @@ def test_replicates_follow_from_the_cell_alone(settings: Settings, store: Store,
     means = [sum(r[name] for r in alone) / len(alone) for name in ("id_accuracy", "ood_accuracy")]
     assert means == pytest.approx([2 / 3, 1 / 3], abs=0.05)
     assert all(row["id_accuracy"] >= row["ood_accuracy"] for row in alone), "pairs are together"
-    land_puzzle_cells(settings, cells[::-1])
+    land(*cells[::-1])
     rows = peek(order)
     assert [row for row in rows if row["model"] == "a"] == alone
     others = [row["id_accuracy"] for row in rows if row["model"] == "b"]
     assert others != [row["id_accuracy"] for row in alone]
 
 
-def test_what_is_asked_again_takes_the_former_place(
-    settings: Settings, store: Store, peek: Any
-) -> None:
+def test_what_is_asked_again_takes_the_former_place(land: Any, store: Store, peek: Any) -> None:
     cell, other = write(store, make()), write(store, make(protocol="other"))
-    land_puzzle_cells(settings, [cell, other])
+    land(cell, other)
     write(store, cell, {**USUAL, "ood": ["correct", "truncated", "wrong", "correct"]})
-    assert land_puzzle_cells(settings, [cell, other]) == 1
+    assert land(cell, other) == 1
     rows = peek("from internal.scylla_answers where protocol = 'cot' and item = 3")
     assert {row["status"] for row in rows} == {"correct", "unparsed"}
     newer = write(store, make(revision="r2"), {})
-    assert land_puzzle_cells(settings, [newer]) == 1
-    assert land_puzzle_cells(settings, [cell, newer]) == 2, "the last one takes the place"
+    assert land(newer) == 1
+    assert land(cell, newer) == 2, "the last one takes the place"
     assert len(peek("from internal.scylla_answers")) == 8, "of the other protocol"
     assert peek("from internal.scylla_replicates where protocol = 'cot'") == []
 
 
-def test_damage_is_found_and_what_came_before_stays(
-    settings: Settings, store: Store, peek: Any
-) -> None:
+def test_damage_is_found_and_what_came_before_stays(land: Any, store: Store, peek: Any) -> None:
     sound, torn, lost = (write(store, make(puzzle=name)) for name in ("a", "b", "c"))
     content = store.read_bytes(torn.path)
     store.write_bytes(torn.path, content[:-9])
     with pytest.raises(StorageError, match=r"(?s)is damaged.*delete .*json and run `tidemark scyl"):
-        land_puzzle_cells(settings, [sound, torn])
+        land(sound, torn)
     assert [row["puzzle"] for row in peek("from internal.scylla_cells")] == ["a"]
     store.delete(lost.path)
     with pytest.raises(StorageError, match=r"parquet is missing; delete"):
-        land_puzzle_cells(settings, [lost])
+        land(lost)
     with pytest.raises(StorageError, match=r"json is missing.*not done"):
-        land_puzzle_cells(settings, [make(puzzle="never")])
+        land(make(puzzle="never"))
 
 
 @pytest.mark.parametrize(
@@ -127,11 +128,11 @@ def test_damage_is_found_and_what_came_before_stays(
     ],
 )
 def test_rows_that_are_not_sane_are_refused(
-    settings: Settings, store: Store, peek: Any, statuses: Any, message: str
+    land: Any, store: Store, peek: Any, statuses: Any, message: str
 ) -> None:
     cell = write(store, make(), statuses)
     with pytest.raises(SchemaMismatch, match=message):
-        land_puzzle_cells(settings, [cell])
+        land(cell)
     assert peek("from internal.scylla_cells") == []
 
 
@@ -146,25 +147,25 @@ def test_rows_that_are_not_sane_are_refused(
     ],
 )
 def test_records_that_contradict_their_answers_are_refused(
-    settings: Settings, store: Store, changes: dict[str, Any], message: str
+    land: Any, store: Store, changes: dict[str, Any], message: str
 ) -> None:
     cell = write(store, make())
     document = json.loads(store.read_bytes(cell.record_path))
     store.write_bytes(cell.record_path, json.dumps({**document, **changes}).encode())
     with pytest.raises(SchemaMismatch, match=message):
-        land_puzzle_cells(settings, [cell])
+        land(cell)
 
 
-def test_answers_of_another_cell_are_refused(settings: Settings, store: Store) -> None:
+def test_answers_of_another_cell_are_refused(land: Any, store: Store) -> None:
     cell, other = write(store, make()), write(store, make(revision="r2"))
     for path in ("path", "record_path"):
         store.write_bytes(getattr(cell, path), store.read_bytes(getattr(other, path)))
     with pytest.raises(SchemaMismatch, match="row 1: revision is r2; expected r1"):
-        land_puzzle_cells(settings, [cell])
+        land(cell)
 
 
-def test_a_row_of_a_cell_is_all_of_its_record(settings: Settings, peek: Any) -> None:
-    land_puzzle_cells(settings, [])
+def test_a_row_of_a_cell_is_all_of_its_record(land: Any, peek: Any) -> None:
+    land()
     names = [row["column_name"] for row in peek("describe internal.scylla_cells")]
     fields = [field.name for field in dataclasses.fields(PuzzleRecord)]
     assert [name for name in names if name in fields] == fields
@@ -182,11 +183,9 @@ def write_likelihoods(store: Store, nats: Sequence[tuple[float, ...] | None]) ->
     return cell
 
 
-def test_likelihoods_land_once_and_are_no_answers(
-    settings: Settings, store: Store, peek: Any
-) -> None:
+def test_likelihoods_land_once_and_are_no_answers(land: Any, store: Store, peek: Any) -> None:
     cells = [write_likelihoods(store, [(0.5, 0.25), None])]
-    assert [land_puzzle_cells(settings, cells) for _ in range(2)] == [1, 0]
+    assert [land(*cells) for _ in range(2)] == [1, 0]
     rows = peek("from internal.scylla_likelihoods order by split, item")
     assert [(r["split"], r["item"], r["token_nats"], r["reason"]) for r in rows] == [
         (split, item, nats, reason)
@@ -198,31 +197,31 @@ def test_likelihoods_land_once_and_are_no_answers(
         assert peek(f"from internal.scylla_{table}") == []
     assert peek("select model from models") == [{"model": "m"}]
     write_likelihoods(store, [(0.75,), (1.5,)])
-    assert land_puzzle_cells(settings, cells) == 1
+    assert land(*cells) == 1
     assert [r["token_nats"] for r in peek("from internal.scylla_likelihoods where split = 'id'")]
     assert len(peek("from internal.scylla_likelihoods")) == 4
 
 
 @pytest.mark.parametrize("nats", [(-0.5,), (float("inf"),)])
 def test_impossible_likelihoods_are_refused(
-    nats: tuple[float, ...], settings: Settings, store: Store, peek: Any
+    nats: tuple[float, ...], land: Any, store: Store, peek: Any
 ) -> None:
     cell = write_likelihoods(store, [(0.5,), nats])
     with pytest.raises(SchemaMismatch, match="token_nats is"):
-        land_puzzle_cells(settings, [cell])
+        land(cell)
     assert peek("from internal.scylla_likelihoods") == []
 
 
-def test_steps_of_a_probe_are_its_k(settings: Settings, store: Store, peek: Any) -> None:
+def test_steps_of_a_probe_are_its_k(land: Any, store: Store, peek: Any) -> None:
     shown = "$l$ = 31 29 366, $k$ = 2"
     cells = [
         write(store, make(puzzle="add_days"), level=None, shown=shown),
         write(store, make(puzzle="two_sum"), level=2, shown=shown),
         write(store, make(puzzle="plain"), level=None),
     ]
-    assert land_puzzle_cells(settings, cells) == 3
+    assert land(*cells) == 3
     rows = peek("select puzzle, steps, count(*) as num from internal.scylla_steps group by all")
     assert rows == [{"puzzle": "add_days", "steps": 2, "num": 8}]
     write(store, make(puzzle="add_days"), {"id": ["correct"], "ood": ["wrong"]}, None, shown)
-    assert land_puzzle_cells(settings, cells[:1]) == 1
+    assert land(*cells[:1]) == 1
     assert len(peek("from internal.scylla_steps")) == 2
