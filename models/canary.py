@@ -19,6 +19,7 @@ from core.settings import Settings
 from models.scoring.machine import describe_device, library_versions, name_of_dtype
 from models.scoring.protocols import get_protocol
 from models.scoring.token_scorer import LIBRARIES, CausalLM
+from models.scoring.uncheatable import documents_of
 from models.weights.checkpoint import choose_device
 
 _FOLDER = Path(__file__).with_name("canary_model")
@@ -51,7 +52,9 @@ def score_canary(settings: Settings) -> CanaryLoss:
     is not available.
     """
     scorer = CausalLM.load(str(_FOLDER), _REVISION, settings, name="canary")
-    losses = pa.concat_tables(scorer.score([_texts()], get_protocol("default")))
+    texts = json.loads((_FOLDER / "texts.json").read_text(encoding="utf-8"))
+    documents = documents_of([{"content": text} for text in texts])
+    losses = pa.concat_tables(scorer.score([documents], get_protocol("default")))
     facts = scorer.facts
     return CanaryLoss(
         device=facts.device,
@@ -67,15 +70,3 @@ def current_conditions(settings: Settings) -> tuple[str, str, dict[str, str]]:
     """Return the device, dtype and library versions that ``score_canary`` would use now."""
     device, dtype = choose_device(settings)
     return describe_device(device), name_of_dtype(dtype), library_versions(*LIBRARIES)
-
-
-def _texts() -> pa.RecordBatch:
-    texts = json.loads((_FOLDER / "texts.json").read_text(encoding="utf-8"))
-    return pa.record_batch(
-        {
-            "document_id": [f"canary-{number}" for number in range(len(texts))],
-            "source": ["canary"] * len(texts),
-            "month": pa.nulls(len(texts), pa.date32()),
-            "text": pa.array(texts, pa.large_string()),
-        }
-    )

@@ -272,7 +272,7 @@ def _import_package(with_v7: bool) -> ModuleType:
         raise ModelLoadError(f"{path}: is missing; install the rwkv package again")
     module = importlib.util.module_from_spec(spec)
     vars(module)["print"] = _do_nothing  # suppresses the package's output
-    with _without_torchscript(), _keeping_precision():
+    with _contained():
         spec.loader.exec_module(module)
     # The package collects garbage after every layer, which takes 0.5 s and has no effect.
     vars(module)["gc"] = SimpleNamespace(collect=_do_nothing)
@@ -284,30 +284,26 @@ def _do_nothing(*values: object, **options: object) -> None:
 
 
 @contextmanager
-def _without_torchscript() -> Iterator[None]:
-    """Replace TorchScript by plain Python; the package's setting has no effect in version 7."""
+def _contained() -> Iterator[None]:
+    """Replace TorchScript by plain Python, and restore the precision of matrix products.
+
+    The package's setting for TorchScript has no effect in version 7. The package reduces the
+    precision for the whole process.
+    """
     replaced = {
         "ScriptModule": torch.nn.Module,
         "script_method": lambda function: function,
         "script": lambda function: function,
     }
     kept = {name: getattr(torch.jit, name) for name in replaced}
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    precision = (matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark)
     vars(torch.jit).update(replaced)
     try:
         yield
     finally:
         vars(torch.jit).update(kept)
-
-
-@contextmanager
-def _keeping_precision() -> Iterator[None]:
-    """Restore the process-wide precision of matrix products, which the package reduces."""
-    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    kept = (matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark)
-    try:
-        yield
-    finally:
-        matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark = kept
+        matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark = precision
 
 
 def _read_shapes(path: Path) -> dict[str, tuple[int, ...]]:

@@ -160,7 +160,10 @@ def _items(
     """
     known = written.known
     far = [number for number in puzzle.universe if number not in known]
-    near = _smallest_others(puzzle, written)
+    # As many of the smallest numbers as the lists have; distances between cities are never 0.
+    smallest = itertools.count(1 if puzzle.input_shape == "matrix" else 0)
+    others = (number for number in smallest if number not in known)
+    near = list(itertools.islice(others, len(written.elements)))
     wanted = sampling.num_items + sampling.num_demonstrations
     for with_near in (True, False):
         targets = [_Target("ood", far)] + [_Target("ood_near", near)] * with_near
@@ -181,14 +184,6 @@ def _items(
             made_of: dict[Split, tuple[Instance, ...]] = {"id": tuple(chosen)}
             return made_of | {each.split: tuple(each.items) for each in targets}
     return {}
-
-
-def _smallest_others(puzzle: Puzzle, written: Written) -> list[int]:
-    """Return the smallest numbers not in the texts, as many as the lists' distinct numbers."""
-    start = 1 if puzzle.input_shape == "matrix" else 0  # distances between cities are never 0
-    known = written.known
-    others = (number for number in itertools.count(start) if number not in known)
-    return list(itertools.islice(others, len(written.elements)))
 
 
 def _counterpart(

@@ -71,14 +71,10 @@ def parse_variant(name: str) -> Variant:
 def make_prompt(
     variant: Variant, puzzle: Puzzle, instance: Instance, shown: Sequence[Instance], seed: int
 ) -> str:
-    """Return the prompt of an item.
+    """Return the prompt of an item; ``second_prompt`` is that of the second pass.
 
-    Args:
-        variant: how the item is asked; the prompt of the second pass is ``second_prompt``.
-        puzzle: the puzzle.
-        instance: the item's input.
-        shown: the demonstrations of the puzzle, ``variant.num_of_puzzle`` in number.
-        seed: the seed of demonstrations of other puzzles.
+    ``shown`` has the ``variant.num_of_puzzle`` demonstrations of the puzzle. ``seed`` decides those
+    of other puzzles.
     """
     if variant.kind == "zero-shot-cot":
         return question_prompt(puzzle, instance)

@@ -129,14 +129,11 @@ class CodedChunk(NamedTuple):
 def encode_chunks(
     model: StepwiseModel, chunks: Sequence[Tokens], first: First, advance: Advance
 ) -> list[CodedChunk]:
-    """Code a group of chunks, each independently.
+    """Code a group of chunks, each independently; a chunk has at least one token.
 
-    Args:
-        model: computes the probabilities.
-        chunks: the tokens of each chunk, int64, at least one token per chunk.
-        first: id of the start token, which is read but not coded. Without a start token, all ids
-            that may begin a chunk; these have equal probabilities.
-        advance: called after each step with the number of tokens that the step coded.
+    ``first`` is the id of the start token, which is read but not coded. Without a start token, it
+    has all ids that may begin a chunk; these have equal probabilities. ``advance`` is called after
+    each step with the number of tokens that the step coded.
 
     Raise NotMeasurable if the model gives no finite probabilities, or if the group does not fit
     into the device's memory.

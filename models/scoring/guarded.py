@@ -62,7 +62,9 @@ class GuardedEngine:
         from_worker, to_parent = Pipe(duplex=False)
         from_parent, to_worker = Pipe(duplex=False)
         ends = [from_parent.fileno(), to_parent.fileno()]
-        environment = confined_environment(Path(home.name)) | {"PYTHONPATH": _import_paths()}
+        rooms = [str(Path(each).parent) for each in models.__path__]
+        paths = ":".join(dict.fromkeys([*rooms, *filter(None, sys.path)]))
+        environment = confined_environment(Path(home.name)) | {"PYTHONPATH": paths}
         self._process = subprocess.Popen(
             [sys.executable, "-m", WORKER, *map(str, ends)],
             env=environment, cwd=home.name, pass_fds=ends, start_new_session=True,
@@ -165,11 +167,6 @@ def _spec(files: CheckpointFiles, home: str) -> dict[str, Any]:
         "has_own_code": files.has_own_code, "writable": home,
         "readable": [*map(str, folders), *map(str, linked), *packages, *libraries],
     }  # fmt: skip
-
-
-def _import_paths() -> str:
-    rooms = [str(Path(each).parent) for each in models.__path__]
-    return ":".join(dict.fromkeys([*rooms, *(each for each in sys.path if each)]))
 
 
 def _positive(value: object, location: str) -> int:

@@ -87,12 +87,9 @@ def prepare_set(
 
 
 def cut_text(text: str, count: Callable[[str], int], max_tokens: int = MAX_TOKENS) -> str:
-    """Normalise a text (NFC), and cut it at a boundary so that it has few enough tokens.
+    """Normalise a text (NFC), and cut it at a boundary so that ``count`` is at most ``max_tokens``.
 
-    Args:
-        text: any text.
-        count: function that returns a text's largest number of tokens of several tokenizers.
-        max_tokens: maximum of ``count``.
+    ``count`` returns a text's largest number of tokens of several tokenizers.
     """
     text = unicodedata.normalize("NFC", text)
     kept = text.strip()

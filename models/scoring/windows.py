@@ -71,14 +71,8 @@ def plan_windows(
 ) -> list[Window]:
     """Divide a text into windows, for protocols that score each document separately.
 
-    Args:
-        num_tokens: number of tokens of the text.
-        protocol: its layout and stride determine the windows.
-        context: the protocol's effective context in tokens, at least 2.
-        num_prefix: number of tokens of the prefix.
-
-    Returns:
-        Windows in order; the last one ends with the text. Layout ``single``: only the first one.
+    ``context`` is the protocol's effective context in tokens, at least 2. The windows are in order,
+    and the last one ends with the text. Of layout ``single``, there is only the first one.
     """
     if protocol.layout == "sliding":
         return _sliding(num_tokens, context, protocol.stride or 1, num_prefix)

@@ -321,7 +321,9 @@ def list_cached() -> list[CachedModel]:
         for folder in Path(constants.HF_HUB_CACHE).glob("models--*"):
             # Snapshots contain links to blobs, or the files if the file system has no links.
             paths = [*folder.glob("blobs/*"), *folder.glob("snapshots/*/**/*")]
-            states = [path.stat() for path in paths if path.is_file() and not _is_link(path)]
+            # A linked blob counts as a file, a link to a blob does not.
+            files = (each for each in paths if each.parent.name == "blobs" or not each.is_symlink())
+            states = [path.stat() for path in files if path.is_file()]
             models.append(
                 CachedModel(
                     location=folder.name.removeprefix("models--").replace("--", "/", 1),
@@ -331,10 +333,6 @@ def list_cached() -> list[CachedModel]:
                 )
             )
     return sorted(models, key=lambda model: model.used_at)
-
-
-def _is_link(path: Path) -> bool:
-    return path.is_symlink() and path.parent.name != "blobs"  # a linked blob counts as a file
 
 
 def evict(location: str, keep: str | None = None) -> int:

@@ -76,10 +76,8 @@ _DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/full"
 def confine(readable: Iterable[Path], writable: Path) -> str:
     """Confine this process; return the means, such as ``landlock 7, seccomp, namespaces``.
 
-    Args:
-        readable: files and folders that may be read, besides the system's libraries.
-        writable: the only folder that may be written.
-
+    Only files and folders of ``readable`` and the system's libraries may be read. Only the folder
+    ``writable`` may be written.
     Raise ModelLoadError if the system has no Landlock or no seccomp; then nothing foreign may run.
     """
     if platform.system() != "Linux" or platform.machine() not in _ARCHITECTURES:

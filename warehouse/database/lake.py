@@ -170,10 +170,9 @@ def partition_turn(source: object, month: object) -> str:
 
 
 class Turns:
-    """Named locks of one lake, held on the lake's PostgreSQL server.
+    """Named locks of one lake, held on the PostgreSQL server at ``address``.
 
-    Args:
-        address: connection string of the PostgreSQL server; None for the embedded file (no locks).
+    For the embedded file, the address is None, and taking a lock does nothing.
     """
 
     def __init__(self, address: str | None) -> None:

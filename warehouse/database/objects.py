@@ -120,21 +120,15 @@ def comment_script() -> str:
 
     COMMENT accepts no parameters in DuckDB, so texts are inserted as quoted literals.
     """
-    return "\n".join([*_on_tables(), *_on_macros(), *_on_views()])
+    return "\n".join(_comments())
 
 
-def _on_tables() -> Iterator[str]:
+def _comments() -> Iterator[str]:
     for table in list_tables():
         yield comment_on("table", qualify(table), text=read_header("tables", table))
         yield from _on_columns(table, describe_columns()[table])
-
-
-def _on_macros() -> Iterator[str]:
     for macro in list_macros():
         yield comment_on("macro", macro, text=read_header("macros", macro))
-
-
-def _on_views() -> Iterator[str]:
     for view, file in list_views().items():
         described = describe_view(file)
         text = f"{described.description} One row per {', '.join(described.grain)}."

@@ -228,10 +228,8 @@ def _prepared(connection: duckdb.DuckDBPyConnection, where: str) -> duckdb.DuckD
 def commit(connection: duckdb.DuckDBPyConnection, what: str, work: Callable[[], _T]) -> _T:
     """Run work in a transaction; retry the work after a conflict with another writer.
 
-    Args:
-        connection: connection to the warehouse.
-        what: description of the action, for messages.
-        work: function to run once per attempt; it must read the database again each time.
+    ``work`` runs once per attempt, and must read the database again each time. ``what`` describes
+    it for messages.
 
     Raises:
         WarehouseError: a statement failed, or every attempt met a conflict.

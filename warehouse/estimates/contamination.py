@@ -65,12 +65,10 @@ class Shortfalls:
 
 
 def fit_without_low_months(fit: PanelFit, losses: Floats, refit: Refit) -> PanelFit:
-    """Return the panel fitted without low figures of months with many of them.
+    """Return the panel ``fit`` of all months, fitted without low figures of months with many.
 
-    Args:
-        fit: the panel of all months.
-        losses: bits per byte of shape (models, months); NaN for a missing month.
-        refit: fits the panel to other losses of the same shape.
+    ``losses`` (models, months) are bits per byte, NaN for a missing month. ``refit`` fits the panel
+    to other losses of the same shape.
     """
     left_out = np.zeros(losses.shape, dtype=bool)
     for _ in range(NUM_ROUNDS):
@@ -129,12 +127,9 @@ def measure_shortfalls(
 ) -> Shortfalls | None:
     """Measure the shortfalls of one model's curve; return None if the months are too few.
 
-    Args:
-        losses: bits per byte of shape (months,); NaN for a missing month.
-        months: ascending month numbers.
-        difficulty: lambda of the same months, fitted without the model.
-        cutoff: the model's change, if it is significant.
-        document_errors: each month's standard error of random documents; NaN if unknown.
+    ``losses``, ``months`` and ``difficulty`` are as in ``fit_cutoff``. ``cutoff`` is the model's
+    change, if it is significant. ``document_errors`` has each month's standard error of random
+    documents; NaN if unknown.
     """
     seen = np.flatnonzero(~np.isnan(losses))
     curve, is_after = Curve.of(losses, months, difficulty), np.zeros(len(seen), dtype=bool)

@@ -139,10 +139,8 @@ class Panel:
 def fit_curves(curves: Curves, cutoffs: Mapping[str, float], labels: list[dict[int, str]]) -> Panel:
     """Fit the panel of one source, or of the mean over sources.
 
-    Args:
-        curves: the models' curves.
-        cutoffs: number of each model's cutoff month; NaN if unknown.
-        labels: each source's regimes by month, in the order of the months.
+    ``cutoffs`` has the number of each model's cutoff month; NaN if unknown. ``labels`` has each
+    source's regimes by month, in the order of the months.
     """
     months = np.array(
         sorted({month for curve in curves.values() for month in curve.figures}) or [0]

@@ -113,14 +113,10 @@ def land_answer_table(
 ) -> LandedRows:
     """Land models' answers to forecasting questions, all rows or none.
 
-    Args:
-        settings: settings with the path of the warehouse.
-        table: texts of model, release_date, question_id, opened, closed, num_options and
-            is_correct. Optional columns: source, resolved, probabilities (one per option),
-            chosen_option and correct_option (from 0), p_correct and tags. ``p_correct`` is the
-            model's probability of the true option.
-        source: source of rows whose column ``source`` is empty or missing.
-        replace: overwrite landed values that differ.
+    ``table`` has texts of model, release_date, question_id, opened, closed, num_options and
+    is_correct. Optional columns: source, resolved, probabilities (one per option), chosen_option
+    and correct_option (from 0), p_correct (of the true option) and tags. ``source`` is that of rows
+    without one. With ``replace``, landed values that differ are overwritten.
 
     Raises:
         MalformedInput, SchemaMismatch: the file is invalid; the message states the row, its

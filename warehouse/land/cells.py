@@ -37,11 +37,8 @@ RECORD_TABLES = ("cell_costs", "cell_milestones", "tokenizers")
 def as_table(rows: Sequence[Mapping[str, object]], dimension: str, columns: pa.Schema) -> pa.Table:
     """Convert rows to an Arrow table for table ``models``, ``sources`` or ``protocols``.
 
-    Args:
-        rows: values by column name; ``name`` denotes the key column. A Month becomes its first day.
-            Missing columns become NULL; unknown columns are ignored.
-        dimension: name of the table.
-        columns: schema of the table.
+    Rows have values by column name; ``name`` denotes the key column. A Month becomes its first day.
+    Missing columns become NULL; unknown columns are ignored.
 
     Raises:
         SchemaMismatch: a key is missing or duplicate, or a value has the wrong type.

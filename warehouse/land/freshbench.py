@@ -32,14 +32,10 @@ _QUESTIONS = pa.schema(
 def read_freshbench(path: Path, questions: Path, options_by_text: bool) -> TextTable:
     """Read FreshBench's answers, and join its questions to them.
 
-    Args:
-        path: CSV file of answers.
-        questions: JSON lines of questions.
-        options_by_text: count as the published figures do: the options of the last question of
-            the same text. Else they are of the question that opened and closed on the same days.
-
-    Returns:
-        The columns that ``land_imported_answers`` expects, in the file's order of rows.
+    ``path`` is a CSV file of answers, and ``questions`` has JSON lines. The options are those of
+    the question that opened and closed on the same days. With ``options_by_text``, they are those
+    of the last question of the same text, as in the published figures. The table has the columns
+    that ``land_imported_answers`` expects, in the file's order of rows.
 
     Raises:
         MalformedInput: a file is damaged or too large.

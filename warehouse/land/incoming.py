@@ -93,11 +93,7 @@ class Incoming:
         return True
 
     def read_partition(self, key: Mapping[str, object]) -> None:
-        """Make the landed losses of one partition the incoming losses.
-
-        Args:
-            key: the partition's source and month (a date or None).
-        """
+        """Make the landed losses of the partition of a source and month the incoming losses."""
         schema = pa.schema([("source", pa.string()), ("month", pa.date32())])
         wanted = pa.Table.from_pylist([dict(key)], schema=schema)
         with self._statements.given(partition_to_read=wanted):

@@ -87,10 +87,8 @@ class Warehouse:
         """Land the losses of cells that tidemark scored; replace landed rows of the same cells.
 
         A cell's scoring record, if any, lands together with the losses. Several small cells land in
-        one transaction. On an error, all cells before the faulty cell have landed.
-
-        Args:
-            cells: distinct cells of one model.
+        one transaction. On an error, all cells before the faulty cell have landed. ``cells`` are
+        distinct cells of one model.
 
         Raises:
             SchemaMismatch: a row violates schema LOSSES, or belongs to another cell.
@@ -140,11 +138,8 @@ class Warehouse:
         """Land imported losses from a Parquet file of schema LOSSES, with any number of cells.
 
         New rows are added to landed cells. A row that equals the landed row with the same key is
-        skipped. All rows land in one transaction.
-
-        Args:
-            path: file, which may be larger than memory.
-            replace: overwrite landed losses that differ, and landed cells of other model revisions.
+        skipped. All rows land in one transaction. The file may be larger than memory. ``replace``
+        overwrites landed losses that differ, and landed cells of other model revisions.
 
         Raises:
             MalformedInput: the file is not a Parquet file.
@@ -271,9 +266,8 @@ class Warehouse:
     def add_canary_run(self, row: Mapping[str, object]) -> None:
         """Insert a run of the canary (a check of loss drift), unless the run has landed.
 
-        Args:
-            row: values by column of table ``canary_runs``; ``run_at`` needs a time zone,
-                ``versions`` is a mapping or JSON text.
+        ``row`` has values by column of table ``canary_runs``. ``run_at`` needs a time zone;
+        ``versions`` is a mapping or JSON text.
 
         Raises:
             SchemaMismatch: a column is missing or of another type.
@@ -341,11 +335,7 @@ class Warehouse:
         run("insert_replicates")
 
     def sum_again(self, key: Mapping[str, object]) -> None:
-        """Recompute the sums of a partition's cells after some of their rows were deleted.
-
-        Args:
-            key: source and month (a date or None).
-        """
+        """Recompute the sums of a partition's cells after some of their rows were deleted."""
         self._incoming.read_partition(key)
         self._insert_sums(NO_PROVENANCE)
 

@@ -69,7 +69,8 @@ def _land(
         return False
     answers = _read(store, cell, record)
     with statements.given(puzzle_to_land=row, puzzle_answers_to_land=answers):
-        _require_sound_answers(statements, store, cell, record)
+        facts = {"num_items": record.num_items, "is_complete": record.status == "complete"}
+        _require_sound(statements, store, cell, "answers", **facts)
         replicates = resample(cell, answers, statements.columns("scylla_replicates"))
         with (
             statements.given(puzzle_replicates_to_land=replicates),
@@ -97,10 +98,8 @@ def _land_likelihoods(
     if record.answers_digest is None or statements.rows("find_landed_likelihoods", key | own):
         return False
     rows = _read(store, cell, record, PUZZLE_LIKELIHOODS)
-    expected = {name: getattr(cell, name) for name in ("model", "revision", "puzzle", "protocol")}
     with statements.given(puzzle_likelihoods_to_land=rows):
-        statements.run("judge_puzzle_likelihoods", expected | {"num_items": record.num_items})
-        _require_no_problem(statements, store, cell)
+        _require_sound(statements, store, cell, "likelihoods", num_items=record.num_items)
         with transaction(statements.connection, f"land {cell}"):
             statements.run("delete_puzzle_likelihoods", key)
             statements.run("insert_puzzle_likelihoods", own)
@@ -195,22 +194,12 @@ def _require_sound_record(store: Store, cell: PuzzleCell, record: PuzzleRecord) 
         raise SchemaMismatch(f"{store.url(cell.record_path)}: {problem}")
 
 
-def _require_sound_answers(
-    statements: Statements, store: Store, cell: PuzzleCell, record: PuzzleRecord
+def _require_sound(
+    statements: Statements, store: Store, cell: PuzzleCell, kind: str, **facts: object
 ) -> None:
-    """Check that all answers belong to the cell, and that all splits have equally many answers.
-
-    Raises:
-        SchemaMismatch: a row is faulty; the message states its content and what is expected.
-    """
+    """Raise SchemaMismatch unless all rows belong to the cell, and splits have equally many."""
     expected = {name: getattr(cell, name) for name in ("model", "revision", "puzzle", "protocol")}
-    is_complete = record.status == "complete"
-    expected |= {"num_items": record.num_items, "is_complete": is_complete}
-    statements.run("judge_puzzle_answers", expected)
-    _require_no_problem(statements, store, cell)
-
-
-def _require_no_problem(statements: Statements, store: Store, cell: PuzzleCell) -> None:
+    statements.run(f"judge_puzzle_{kind}", expected | facts)
     if bad := statements.first("find_problem"):
         raise SchemaMismatch(
             f"{store.url(cell.path)}, row {bad['row_number']}: {bad['column_name']} is "

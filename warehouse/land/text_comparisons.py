@@ -50,12 +50,8 @@ def plan_comparisons(
 ) -> list[Comparison]:
     """Return the pairs of sealed months of text to compare.
 
-    Args:
-        store: data root.
-        sources: names of sources; None means all sources with dated text.
-        months: later months of the pairs; None means all sealed months.
-        against: earlier months to compare with: the source's first month, the previous month.
-        as_of: ignore versions sealed after this time; None selects the newest versions.
+    ``sources`` None means all sources with dated text. ``months`` are the later months of the
+    pairs; None means all. Versions that were sealed after ``as_of`` are ignored.
 
     Raises:
         UsageError: a named source has no seal, or no dated text.
@@ -104,18 +100,14 @@ def compare_texts(comparisons: Sequence[Comparison], settings: Settings) -> int:
         StorageError: a partition is missing or damaged; all earlier comparisons have landed.
     """
     store = Store(settings.home)
-    pending = _find_pending(comparisons, settings)
+    with locked(settings), connected(settings) as connection:
+        landed = list_landed(Statements(connection), "list_landed_comparisons", _KEY)
+    pending = [each for each in comparisons if not has_landed(landed, *split_row(each.facts, _KEY))]
     for number, comparison in enumerate(pending, start=1):
         found = measure_difference(store, comparison.earlier, comparison.later)
         _land(comparison.facts | dataclasses.asdict(found), settings)
         progress.report("compare texts", number, len(pending))
     return len(pending)
-
-
-def _find_pending(comparisons: Sequence[Comparison], settings: Settings) -> list[Comparison]:
-    with locked(settings), connected(settings) as connection:
-        landed = list_landed(Statements(connection), "list_landed_comparisons", _KEY)
-    return [each for each in comparisons if not has_landed(landed, *split_row(each.facts, _KEY))]
 
 
 def _land(row: dict[str, object], settings: Settings) -> None:

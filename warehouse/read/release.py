@@ -107,12 +107,8 @@ _LIBRARIES = ("duckdb", "numpy", "pyarrow", "tokenizers", "torch", "transformers
 def make_release(settings: Settings, month: Month, output: Path | None = None) -> str:
     """Create a release from the snapshot's rows up to a month; return its URL or path.
 
-    The release also includes all undated sources.
-
-    Args:
-        settings: settings with the path of the data root, whose files are checked first.
-        month: last month of the release.
-        output: folder to create; None means ``releases/<month>`` in the data root.
+    The release also includes all undated sources. The files of the data root are checked first.
+    ``output`` is the folder to create; None means ``releases/<month>`` in the data root.
 
     Raises:
         FutureMonth: the month is not over.
@@ -275,9 +271,7 @@ def _write_json(path: Path, content: dict[str, Any]) -> None:
 def release_database(settings: Settings, release: str) -> Iterator[Path]:
     """Verify the checksum of a release's database and yield its path.
 
-    Args:
-        settings: settings with the path of the data root.
-        release: month of a release in the data root, or path of a release's folder.
+    ``release`` is the month of a release in the data root, or the path of a release's folder.
 
     Raises:
         UsageError: there is no such release.
