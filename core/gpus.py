@@ -127,10 +127,8 @@ def hold_gpus(
 ) -> Iterator[None]:
     """Hold GPUs alone in the ``with`` block; wait for other processes, by the rule of the module.
 
-    Args:
-        gpus: the GPUs; with none, nothing is held.
-        folder: folder of the locks, the same for all processes of the machine.
-        rest: sleeps between two attempts; may raise an error to end the wait.
+    ``folder`` has the locks of all processes of the machine. ``rest`` sleeps between two attempts;
+    it may raise an error to end the wait.
     """
     with ExitStack() as stack:
         if gpus:

@@ -107,13 +107,14 @@ def find_status(settings: Settings, months: Sequence[Period] | None) -> Status:
     window = tuple(months or (newest.request().window() if newest else corpus.months()))
     sources = newest.request().sources if newest else ()
     partitions = corpus.states(window, sources)
+    stamp = store.list_stamped(SNAPSHOT).get(SNAPSHOT)
     return Status(
         home=store.root,
         months=window,
         partitions=partitions,
         models=tuple(_models(store, settings, corpus, newest)),
         runs=tuple(map(_run_state, records)),
-        published_at=_published_at(store),
+        published_at=dt.datetime.fromtimestamp(stamp.modified_at, dt.UTC) if stamp else None,
         crawl_s=corpus.seconds_to_crawl(partitions),
     )
 
@@ -188,11 +189,6 @@ class _Corpus:
                 return None
             total += missing * sum(times or ()) / max(1, len(times or ()))
         return total
-
-
-def _published_at(store: Store) -> dt.datetime | None:
-    stamp = store.list_stamped(SNAPSHOT).get(SNAPSHOT)
-    return None if stamp is None else dt.datetime.fromtimestamp(stamp.modified_at, dt.UTC)
 
 
 def _list_corpus(store: Store) -> tuple[dict[Partition, str], set[Partition]]:

@@ -64,10 +64,8 @@ class Rows(Protocol):
 class StopText:
     """Searches a growing text for a pattern, decoding only the new tokens at each step.
 
-    Args:
-        pattern: its first match ends the text; a match has at most 4096 characters.
-        decode: function that converts token ids to text.
-        prompt: end of the prompt; it may open a reasoning section, whose matches are ignored.
+    The pattern's first match, of at most 4096 characters, ends the text. Matches in a reasoning
+    section are ignored; the end of the prompt may open one.
     """
 
     def __init__(self, pattern: re.Pattern[str], decode: Decode, prompt: str = "") -> None:
@@ -126,14 +124,10 @@ class TokenChoice:
         self._num_chosen = 0
 
     def choose(self, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Choose a token for each row.
+        """Choose a token for each row of logits, (rows, vocabulary); -inf marks an impossible one.
 
-        Args:
-            logits: (rows, vocabulary), of any float dtype; -inf marks an impossible token.
-
-        Returns:
-            Ids, int64 (rows,), and a mask, bool (rows,). The mask is True for rows without a valid
-            choice (a logit is NaN or +inf, or all are -inf).
+        Return ids, int64 (rows,), and a mask, bool (rows,), which is True for rows without a valid
+        choice (a logit is NaN or +inf, or all are -inf).
         """
         decoding = self._decoding
         logits = logits.float()

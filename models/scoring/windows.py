@@ -181,17 +181,11 @@ def finish_stream(
 
 
 def plan_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """Group rows of similar length, so that there is little padding.
+    """Group rows of similar length; return groups of indices into ``lengths``, longest rows first.
 
-    A row shorter than 80 % of the group's longest row begins a new group. On a CPU, padding of more
-    than a fifth takes more time than another pass.
-
-    Args:
-        lengths: number of inputs of each row, all > 0.
-        budget: maximum inputs of a group, padding included; a longer row is a group by itself.
-
-    Returns:
-        Groups of indices into ``lengths``, the longest rows first.
+    ``budget`` is the maximum number of inputs of a group, padding included; a longer row is a group
+    by itself. A row shorter than 80 % of the group's longest row begins a new group. On a CPU,
+    padding of more than a fifth takes more time than another pass.
     """
     batches: list[list[int]] = []
     room = longest = 0

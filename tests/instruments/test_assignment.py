@@ -1,4 +1,3 @@
-import datetime as dt
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -6,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from benchmarks.orchestration.makespan import MAX_RATIO, Simulation, bound, draw_month
-from core.cells.record import CellRecord
 from core.corpus.partition import Seal
 from core.gpus import Fleet, Gpu, Host
 from core.month import Month
@@ -25,6 +23,7 @@ from instruments.assignment import (
 from instruments.losses import plan_scoring
 from instruments.runner import run
 from models.catalogue import ModelEntry, add_model
+from tests.warehouse.cells import RECORD
 
 MONTHS = [Month("2024-01"), Month("2024-02")]
 
@@ -130,12 +129,7 @@ def test_work_is_estimated_by_bytes_and_by_cells_of_before(
     first = seal("notes", "2024-01", num=9)
     path = f"losses/model=known/{first.partition.path.removeprefix('corpus/')}"
     path += f"/default-abc-{first.digest[:12]}-x"
-    record = CellRecord(
-        scored_at=dt.datetime(2024, 3, 1, tzinfo=dt.UTC), device="cpu", dtype="float32",
-        batch_tokens=None, context=None, versions={}, seconds=50.0, num_tokens_read=100,
-        peak_memory_bytes=0, energy_joules=None, num_lossy_documents=0, tokenizer=None,
-        milestones=(),
-    )  # fmt: skip
+    record = RECORD.model_copy(update={"seconds": 50.0, "num_tokens_read": 100})
     store.write_bytes(f"{path}.json", record.to_json())
     store.write_bytes(f"{path}.parquet", b"")
     known, new, gone = works()

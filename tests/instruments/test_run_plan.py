@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.cells.record import MAX_TIMED, CellRecord, median_seconds, read_cell_record
+from core.cells.record import MAX_TIMED, median_seconds, read_cell_record
 from core.corpus.partition import Seal
 from core.month import Month, month_range
 from core.settings import Settings
@@ -14,6 +14,7 @@ from core.storage.store import Store
 from instruments.losses import plan_scoring, write_losses
 from instruments.planning import Request, check_request
 from instruments.run_plan import RunPlan, plan_run
+from tests.warehouse.cells import RECORD
 
 MONTHS = tuple(month_range(Month("2024-01"), Month("2024-03")))
 
@@ -90,15 +91,9 @@ def test_the_time_is_the_median_of_measured_cells_times_the_pending_ones(
 
 
 def test_a_sample_of_many_records_is_read(store: Store, settings: Settings) -> None:
-    facts = {
-        "scored_at": dt.datetime(2024, 1, 1, tzinfo=dt.UTC), "device": "cpu", "dtype": "float32",
-        "batch_tokens": None, "context": None, "versions": {}, "num_tokens_read": 1,
-        "peak_memory_bytes": 1, "energy_joules": None, "num_lossy_documents": 0,
-        "tokenizer": None, "milestones": (),
-    }  # fmt: skip
     paths = [f"losses/{number:02}.json" for number in range(2 * MAX_TIMED)]
     for number, path in enumerate(paths):
-        record = CellRecord.model_validate({**facts, "seconds": float(number % 2)})
+        record = RECORD.model_copy(update={"seconds": float(number % 2)})
         store.write_bytes(path, record.to_json())
     assert median_seconds(store, paths) == 0.0  # every other one
     store.write_bytes("losses/broken.json", b"{")

@@ -11,15 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import torch
-from tokenizers import (
-    Tokenizer,
-    decoders,
-    models,
-    normalizers,
-    pre_tokenizers,
-    processors,
-    trainers,
-)
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers.processors import TemplateProcessing
 from transformers import AutoModelForCausalLM as Auto
 from transformers import (
     AutoTokenizer,
@@ -98,9 +91,7 @@ def byte_level_bpe(starts: bool = False) -> Tokenizer:
     )
     tokenizer.train_from_iterator(SENTENCES * 4, trainer)
     if starts:
-        tokenizer.post_processor = processors.TemplateProcessing(
-            single="<s> $A", special_tokens=[("<s>", 0)]
-        )
+        tokenizer.post_processor = TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
     return tokenizer
 
 

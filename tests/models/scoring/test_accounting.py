@@ -14,9 +14,9 @@ from tokenizers import (
     models,
     normalizers,
     pre_tokenizers,
-    processors,
     trainers,
 )
+from tokenizers.processors import ByteLevel, TemplateProcessing
 
 from core.errors import NotMeasurable
 from models.scoring.accounting import Accountant, token_bytes
@@ -34,7 +34,7 @@ def byte_level(add_prefix_space: bool = False, trim_offsets: bool = True) -> Tok
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=add_prefix_space)
     tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.post_processor = processors.ByteLevel(trim_offsets=trim_offsets)
+    tokenizer.post_processor = ByteLevel(trim_offsets=trim_offsets)
     return trained(tokenizer, trainers.BpeTrainer, initial_alphabet=BYTE_ALPHABET)
 
 
@@ -202,9 +202,7 @@ def test_a_split_character_counts_where_its_last_byte_is():
 
 def test_a_character_is_split_as_exactly_after_tokens_that_the_tokenizer_adds():
     tokenizer = Tokenizer.from_str(FAMILIES["metaspace_bpe"].to_str())
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="<unk> $A", special_tokens=[("<unk>", 0)]
-    )
+    tokenizer.post_processor = TemplateProcessing(single="<unk> $A", special_tokens=[("<unk>", 0)])
     (tokens,) = Accountant(tokenizer).tokenize(["a€b"], special_tokens=True)
     assert tokens.ids[0] == 0
     assert tokens.bytes.tolist()[-5:] == [1, 2, 3, 4, 5]
@@ -217,9 +215,7 @@ def test_white_space_after_a_token_goes_to_the_next_and_the_tail_to_the_last():
 
 def test_tokens_that_the_tokenizer_adds_cover_nothing():
     tokenizer = byte_level()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="<s> $A <s>", special_tokens=[("<s>", 0)]
-    )
+    tokenizer.post_processor = TemplateProcessing(single="<s> $A <s>", special_tokens=[("<s>", 0)])
     accountant = Accountant(tokenizer)
     (tokens,) = accountant.tokenize(["ab<s>"], special_tokens=True)
     assert tokens.ids[0] == tokens.ids[-1] == tokens.ids[-2] == 0
@@ -306,9 +302,7 @@ def test_tokens_that_the_tokenizer_adds_make_no_text_lossy(family):
     tokenizer = Tokenizer.from_str(FAMILIES[family].to_str())
     tokenizer.add_special_tokens(["<begin>", "<end>"])
     ends = [(name, tokenizer.token_to_id(name)) for name in ("<begin>", "<end>")]
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="<begin> $A <end>", special_tokens=ends
-    )
+    tokenizer.post_processor = TemplateProcessing(single="<begin> $A <end>", special_tokens=ends)
     accountant = Accountant(tokenizer)
     (plain,) = accountant.tokenize(["tide"])
     (tokens,) = accountant.tokenize(["tide"], special_tokens=True)
@@ -322,7 +316,7 @@ def test_tokens_that_the_tokenizer_adds_make_no_text_lossy(family):
 def test_an_added_id_beyond_the_vocabulary_goes_by_offsets() -> None:
     tokenizer = byte_level()
     beyond = max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1
-    tokenizer.post_processor = processors.TemplateProcessing(
+    tokenizer.post_processor = TemplateProcessing(
         single="<new> $A", special_tokens=[("<new>", beyond)]
     )
     [found] = Accountant(tokenizer).tokenize(["tide"], special_tokens=True)

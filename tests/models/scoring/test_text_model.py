@@ -1,5 +1,6 @@
 import pytest
-from tokenizers import Tokenizer, processors
+from tokenizers import Tokenizer
+from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerFast
 
 from core.errors import NotMeasurable
@@ -26,9 +27,7 @@ def read(backend: Tokenizer, **options: object) -> TextModel:
 
 
 def adding_bos(backend: Tokenizer) -> Tokenizer:
-    backend.post_processor = processors.TemplateProcessing(
-        single="<s> $A", special_tokens=[("<s>", 0)]
-    )
+    backend.post_processor = TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
     return backend
 
 

@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
-from tokenizers import Tokenizer, processors
+from tokenizers import Tokenizer
+from tokenizers.processors import TemplateProcessing
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from core.errors import BatchTooLarge, NotMeasurable
@@ -93,9 +94,7 @@ def lowering_wordpiece() -> Tokenizer:
     tokenizer = wordpiece()
     tokenizer.add_special_tokens(["<s>", "</s>"])
     ends = [(name, tokenizer.token_to_id(name)) for name in ("<s>", "</s>")]
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", special_tokens=ends
-    )
+    tokenizer.post_processor = TemplateProcessing(single="<s> $A </s>", special_tokens=ends)
     return tokenizer
 
 
