@@ -7,12 +7,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from core.corpus.partition import (
-    Seal,
-    list_manifests,
-    read_documents,
-    read_manifest,
-)
+from core.corpus.partition import Seal, list_manifests, read_documents, read_manifest
 from core.errors import UsageError
 from core.storage.store import Store
 

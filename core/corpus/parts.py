@@ -121,11 +121,12 @@ def holds_text(table: pa.Table) -> bool:
 def find_damage(store: Store, seal: Seal) -> Iterator[tuple[str, str]]:
     """Compare all files of a partition with its seal; yield (path, description) of each damage."""
     digest, num_documents, is_readable = hashlib.sha256(), 0, True
-    checksums = _checksums(seal)
-    for path in seal.parts:
+    files = seal.manifest["files"]
+    assert isinstance(files, list)  # noqa: S101 - read_seal has checked the type
+    for path, file in zip(seal.parts, files, strict=True):
         try:
-            expected = checksums.get(path)
-            if expected is not None and (found := store.sha256(path)) != expected:
+            expected = file.get("sha256")  # early manifests have none
+            if expected and (found := store.sha256(path)) != expected:
                 yield path, f"has SHA-256 {found}, and the manifest says {expected}"
             for document_id, stated, is_intact in _documents(store, path, seal):
                 digest.update(f"{document_id} {stated}\n".encode())
@@ -140,14 +141,6 @@ def find_damage(store: Store, seal: Seal) -> Iterator[tuple[str, str]]:
         yield manifest, f"has digest {seal.content_digest}, and its documents {digest.hexdigest()}"
     if is_readable and num_documents != seal.num_documents:
         yield manifest, f"has {seal.num_documents} documents, and its files {num_documents}"
-
-
-def _checksums(seal: Seal) -> dict[str, str]:
-    """Return checksums of part files by path; early manifests have no checksums."""
-    files = seal.manifest["files"]
-    assert isinstance(files, list)  # noqa: S101 - read_seal has checked the type
-    digests = [file.get("sha256") for file in files]
-    return {path: str(sha) for path, sha in zip(seal.parts, digests, strict=True) if sha}
 
 
 def _documents(store: Store, path: str, seal: Seal) -> Iterator[tuple[str, str, bool]]:

@@ -8,6 +8,7 @@ permission in force. To withdraw a permission, delete its file.
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
@@ -61,14 +62,11 @@ def record_permission(store: Store, source: str, note: str, until: str) -> Permi
 
 
 def _read_day(text: str) -> dt.date:
-    says = f"--until {text!r} is no day; expected YYYY-MM-DD"
-    try:
+    with contextlib.suppress(ValueError):
         day = dt.date.fromisoformat(text)
-    except ValueError as error:
-        raise UsageError(says) from error
-    if day.isoformat() != text:  # other forms of ISO 8601 are refused
-        raise UsageError(says)
-    return day
+        if day.isoformat() == text:  # other forms of ISO 8601 are refused
+            return day
+    raise UsageError(f"--until {text!r} is no day; expected YYYY-MM-DD")
 
 
 def read_permission(store: Store, source: str) -> Permission | None:

@@ -167,7 +167,8 @@ def _answer(
             if not np.isfinite(values).all():
                 reason = "non_finite"
                 break
-            probabilities = probabilities_of(values) / len(prompts)
+            weights = np.exp(values - values.max())
+            probabilities = weights / weights.sum() / len(prompts)
             mean[list(prompt.order)] += probabilities
             places += probabilities
     if reason is not None:
@@ -199,10 +200,3 @@ def normalised(scores: Sequence[OptionScore], prior: Floats, protocol: AnswerPro
     if protocol.normalisation == "byte":
         nats /= np.array([score.num_bytes for score in scores])
     return nats - prior if protocol.normalisation == "unconditional" else nats
-
-
-def probabilities_of(values: Floats) -> Floats:
-    """Return the softmax of the values."""
-    weights = np.exp(values - values.max())
-    probabilities: Floats = weights / weights.sum()
-    return probabilities

@@ -254,8 +254,7 @@ class SharedCache:
         longer = [number for number, branch in enumerate(tree.branches) if len(branch) > 1]
         if longer:
             [(name, state)] = carried_state(read).items()
-            caches = _copies(state, tree, longer)
-            for places, cache in caches:
+            for places, cache in _copies(state, tree, longer):
                 branches = [tree.branches[place] for place in places]
                 rests = self._go_on({name: cache}, branches)
                 for place, rest in zip(places, rests, strict=True):

@@ -62,7 +62,10 @@ class Forward:
         self._replayed: Replayed | None = None
         self.vocabulary = embedding_rows(model)
         self._head: nn.Module | None = _head_alone(model)
-        self._linear = _linear_head(model)
+        self._linear: tuple[torch.Tensor, torch.Tensor | None] | None = None  # weight, bias
+        head = model.get_output_embeddings()  # type: ignore[no-untyped-call]
+        if type(head) is nn.Linear:
+            self._linear = head.weight, head.bias
         _fuse_activations(model)
         self._probe()
         if fast is not None:
@@ -264,14 +267,6 @@ def or_device_full(run: Callable[[], T]) -> T:
     # Inside the except block, the traceback would keep the failed pass's arrays in memory.
     torch.cuda.empty_cache()
     raise full
-
-
-def _linear_head(model: PreTrainedModel) -> tuple[torch.Tensor, torch.Tensor | None] | None:
-    """Return weight, (vocabulary, hidden size), and bias, (vocabulary,), of a linear head."""
-    head = model.get_output_embeddings()  # type: ignore[no-untyped-call]
-    if type(head) is not nn.Linear:
-        return None
-    return head.weight, head.bias
 
 
 def _fuse_activations(model: nn.Module) -> None:

@@ -101,10 +101,6 @@ class Recipe:
         if not 0 < self.learning_rate < 1:
             raise UsageError("a recipe's learning_rate must lie between 0 and 1")
 
-    def as_record(self) -> dict[str, object]:
-        """Return the recipe as a dict that can be written as JSON."""
-        return dataclasses.asdict(self) | {"cutoff": str(self.cutoff)}
-
 
 def train_reference(
     seals: Sequence[Seal],
@@ -163,7 +159,8 @@ def _plan(seals: Sequence[Seal], recipe: Recipe) -> dict[str, object]:
         {"source": seal.partition.source, "month": str(seal.partition.month), "digest": seal.digest}
         for seal in sorted(seals, key=lambda seal: seal.partition)
     ]
-    return {"version": _VERSION, "recipe": recipe.as_record(), "partitions": partitions}
+    described = dataclasses.asdict(recipe) | {"cutoff": str(recipe.cutoff)}
+    return {"version": _VERSION, "recipe": described, "partitions": partitions}
 
 
 def _check_folder(folder: Path, recipe: Recipe) -> None:

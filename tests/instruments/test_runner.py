@@ -11,15 +11,7 @@ from core.storage.claims import Claims, do_claimed
 from core.storage.store import Store
 from instruments import runner
 from instruments.landing import Slot
-from instruments.runner import (
-    Done,
-    Failure,
-    Plan,
-    failure_of,
-    plan_or_failure,
-    run,
-    run_and_land,
-)
+from instruments.runner import Done, Failure, Plan, failure_of, plan_or_failure, run, run_and_land
 from models.catalogue import ModelEntry
 
 ERRORS: dict[str, Exception] = {

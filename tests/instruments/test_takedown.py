@@ -34,6 +34,7 @@ SOURCE = "pages"
 MARCH, APRIL = (Partition(SOURCE, Month(month)) for month in ("2024-03", "2024-04"))
 SECRET = "Klabautermann"
 MODELS = ["control:gzip", "control:zstd"]
+CHECK_SUMS = ["sha256sum", "-c", "--quiet", "SHA256SUMS"]
 
 
 def _row(number: int, version: str) -> dict[str, Any]:
@@ -67,7 +68,8 @@ def _id(store: Store, partition: Partition = MARCH, version: int = 1) -> str:
     return next(r["document_id"] for r in table.to_pylist() if r["title"] == SECRET)
 
 
-def _build(settings: Settings) -> Store:
+@pytest.fixture
+def home(settings: Settings) -> Settings:
     store = Store(settings.home)
     describe: dict[str, object] = {
         "base_urls": {"pages": "http://127.0.0.1:8"},
@@ -96,7 +98,7 @@ def _build(settings: Settings) -> Store:
     cache = RawCache(settings.scratch / "http-cache")
     cache.save("a", Fetched("http://127.0.0.1:8/list?all", {}, SECRET.encode(), now))
     cache.save("b", Fetched("http://127.0.0.1:9/other", {}, b"kept", now))
-    return store
+    return settings
 
 
 def _twin(document_id: str) -> dict[str, Any]:
@@ -144,12 +146,6 @@ def _in_databases(settings: Settings, *ids: str) -> bool:
     )
 
 
-@pytest.fixture
-def home(settings: Settings) -> Settings:
-    _build(settings)
-    return settings
-
-
 def test_a_document_with_an_invalid_url_has_no_cached_responses(settings: Settings) -> None:
     seal = Seal(MARCH, "0" * 64, 1, 1, (), {}, 1, MARCH.path)
     assert forget_fetched(settings, [Origin("http://[0/page", "page-1", seal)]) == 0
@@ -177,8 +173,7 @@ def test_an_item_is_forgotten_everywhere_in_all_its_versions(home: Settings) -> 
     assert read_held(store, MARCH) is not None
     assert list(check_home(Path(home.home) / "warehouse.duckdb", store, is_deep=True)) == []
     released = Path(home.home) / "releases/2024-04"
-    check = subprocess.run(["sha256sum", "-c", "--quiet", "SHA256SUMS"], cwd=released)
-    assert check.returncode == 0
+    subprocess.run(CHECK_SUMS, cwd=released, check=True)
     assert list(check_home(released / "warehouse.duckdb", store, is_deep=True)) == []
     [record] = {row["why"] for row in query(home, "from internal.forgotten_documents").to_pylist()}
     assert record == "the author asked"
@@ -335,7 +330,6 @@ def _kill_everywhere(forks: Forks, home: Settings, tmp_path: Path) -> None:
         database = root / "warehouse.duckdb"
         assert list(check_home(database, Store(str(root)), is_deep=True)) == []
         released = root / "releases/2024-04"
-        command = ["sha256sum", "-c", "--quiet", "SHA256SUMS"]
-        assert subprocess.run(command, cwd=released).returncode == 0
+        subprocess.run(CHECK_SUMS, cwd=released, check=True)
         assert not (released / "FORGETTING").exists()
         shutil.rmtree(root)

@@ -276,6 +276,12 @@ def copy_of(tmp_path: Path) -> CopyOf:
     return copy
 
 
+@pytest.fixture
+def folder(llama_folder: str, copy_of: CopyOf) -> Path:
+    """A copy of the tiny Llama, which the test may change."""
+    return copy_of(llama_folder)
+
+
 @pytest.fixture(scope="session")
 def confinement(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Skip a test on a system that cannot confine processes, such as Linux before 6.2."""

@@ -11,32 +11,21 @@ from core.settings import Settings
 from models.scoring.protocols import get_protocol
 from models.scoring.token_scorer import CausalLM
 from models.weights.checkpoint import folder_digest
-from tests.models.conftest import cut_off, edit_json
-
-TEXTS = [
-    "The tide leaves a mark on the sand, and the next tide washes it away. " * 6,
-    "早い者勝ち 🙂",
-    "x",
-    "Models read what was written before them; text goes on being written.",
-    "def add(a, b):\n    return a + b  # sums\n" * 5,
-]
+from tests.models.conftest import SENTENCES, cut_off, edit_json
 
 
-def test_a_uniform_model_charges_the_vocabulary_s_logarithm(
-    llama_folder, settings, copy_of, batch_of
-):
-    folder = copy_of(llama_folder)
+def test_a_uniform_model_charges_the_vocabulary_s_logarithm(settings, folder, batch_of):
     weights = load_file(folder / "model.safetensors")
     weights["lm_head.weight"].zero_()
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     model = CausalLM.load(str(folder), None, settings)
-    table = pa.concat_tables(model.score([batch_of(*TEXTS)], get_protocol("default")))
+    batch = batch_of("x", *(each * 6 for each in SENTENCES))
+    table = pa.concat_tables(model.score([batch], get_protocol("default")))
     for row in table.to_pylist():
         assert row["nll_nats"] == pytest.approx(row["num_tokens"] * math.log(400), rel=1e-6)
 
 
-def test_the_revision_of_a_folder_follows_its_files(llama_folder, settings, copy_of):
-    folder = copy_of(llama_folder)
+def test_the_revision_of_a_folder_follows_its_files(llama_folder, settings, folder):
     revision = CausalLM.load(str(folder), None, settings).revision
     assert revision == folder_digest(Path(llama_folder))
     assert len(revision) == 16
@@ -81,9 +70,8 @@ BREAKAGES = {
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("breakage", BREAKAGES)
-def test_broken_folders_are_refused_by_what_is_wrong(breakage, llama_folder, settings, copy_of):
+def test_broken_folders_are_refused_by_what_is_wrong(breakage, settings, folder):
     spoil, says = BREAKAGES[breakage]
-    folder = copy_of(llama_folder)
     spoil(folder)
     with pytest.raises(ModelLoadError, match=says) as caught:
         CausalLM.load(str(folder), None, settings)
@@ -97,16 +85,14 @@ def test_broken_folders_are_refused_by_what_is_wrong(breakage, llama_folder, set
         (T5Config(vocab_size=400, d_model=32, num_heads=2), "encoder-decoder"),
     ],
 )
-def test_models_that_are_not_causal_are_refused(config, says, llama_folder, settings, copy_of):
-    folder = copy_of(llama_folder)
+def test_models_that_are_not_causal_are_refused(config, says, settings, folder):
     config.save_pretrained(folder)
     with pytest.raises(NotMeasurable, match=says):
         CausalLM.load(str(folder), None, settings)
 
 
-def test_a_causal_config_does_not_hide_a_model_that_looks_ahead(llama_folder, settings, copy_of):
+def test_a_causal_config_does_not_hide_a_model_that_looks_ahead(settings, folder):
     """XLNet's class counts as causal; without a permutation it reads the whole text."""
-    folder = copy_of(llama_folder)
     config = XLNetConfig(vocab_size=400, d_model=32, n_layer=2, n_head=2, d_inner=48)
     AutoModelForCausalLM.from_config(config).save_pretrained(folder)
     with pytest.raises(NotMeasurable, match="later tokens"):

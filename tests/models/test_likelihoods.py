@@ -13,12 +13,7 @@ from core.settings import Settings
 from instruments.models import ScriptedGenerator
 from instruments.puzzle_asking import Writer, find_items, list_asked, measure
 from models.catalogue import ModelEntry, find_model
-from models.likelihoods import (
-    AnswerLosses,
-    LikelihoodModel,
-    likelihood_id,
-    load_likelihoods,
-)
+from models.likelihoods import AnswerLosses, LikelihoodModel, likelihood_id, load_likelihoods
 from scylla.journal import Journal
 from scylla.judging import list_stored_answers, paper_accepts
 from scylla.puzzle import Instance, load_puzzle

@@ -225,13 +225,9 @@ def check_root(connection: duckdb.DuckDBPyConnection, store: Store) -> Iterator[
         StorageError: the data root cannot be listed.
     """
     root = _Root(store, connection, scored_cells(connection))
-    yield from _check_partitions(root)
-    yield from _check_forgotten(root)
-    yield from _check_documents(root)
-    yield from _check_texts(root)
-    yield from _check_records(root)
-    yield from _check_losses(root)
-    yield from _check_strays(root)
+    checks = (_check_partitions, _check_forgotten, _check_documents, _check_texts, _check_records)
+    for check in (*checks, _check_losses, _check_strays):
+        yield from check(root)
 
 
 def _check_partitions(root: _Root) -> Iterator[Finding]:

@@ -271,9 +271,8 @@ def test_other_versions_and_hardware_are_refused_by_name(name, coded, settings):
     assert decompress(older, settings) == SENTENCES[2].encode()
 
 
-def test_other_weights_are_refused_though_of_the_same_name(llama_folder, settings, copy_of):
+def test_other_weights_are_refused_though_of_the_same_name(llama_folder, settings, folder):
     data = compress(TEXT, entry(llama_folder), settings)
-    folder = copy_of(llama_folder)
     assert decompress(data, settings, model=str(folder)) == TEXT.encode()
     weights = load_file(folder / "model.safetensors")
     weights["lm_head.weight"][0, 0] += 1
@@ -284,8 +283,7 @@ def test_other_weights_are_refused_though_of_the_same_name(llama_folder, setting
         decompress(data, settings, model="nobody")
 
 
-def test_a_moved_model_is_asked_for(llama_folder, settings, copy_of):
-    folder = copy_of(llama_folder)
+def test_a_moved_model_is_asked_for(settings, folder):
     data = compress(TEXT, entry(folder), settings)
     folder.rename(folder.parent / "moved")
     with pytest.raises(UsageError, match="tiny-llama .* name the model with --model"):

@@ -179,10 +179,7 @@ def test_own_code_scores_as_the_plain_class_and_finds_nothing(
     assert not home.exists()
 
 
-def test_own_code_needs_trust_and_a_pinned_revision(
-    llama_folder: str, copy_of: CopyOf, settings: Settings
-) -> None:
-    folder = copy_of(llama_folder)
+def test_own_code_needs_trust_and_a_pinned_revision(folder: Path, settings: Settings) -> None:
     entry = own_model(folder, "raise SystemExit")
     with pytest.raises(
         ModelLoadError, match=f"own.OwnModel.*--trust code --revision {entry.revision}"
@@ -207,9 +204,8 @@ def load_in_this_process(files: Any) -> None:
 
 
 def test_code_from_elsewhere_and_without_a_causal_model_is_refused(
-    llama_folder: str, copy_of: CopyOf, settings: Settings
+    folder: Path, settings: Settings
 ) -> None:
-    folder = copy_of(llama_folder)
     own_model(folder, "")
     for code, kind, says in (
         ({"AutoModelForCausalLM": "other/repo--own.Model"}, ModelLoadError, "another repository"),
@@ -222,9 +218,8 @@ def test_code_from_elsewhere_and_without_a_causal_model_is_refused(
 
 @pytest.mark.parametrize("kind", ["llama", "Yi"])
 def test_code_of_a_known_architecture_is_ignored(
-    kind: str, llama_folder: str, copy_of: CopyOf, settings: Settings
+    kind: str, llama_folder: str, folder: Path, settings: Settings
 ) -> None:
-    folder = copy_of(llama_folder)
     own_model(folder, "raise SystemExit")
     edit_json(folder / "config.json", model_type=kind)
     (folder / "tokenizer_config.json").write_text(

@@ -157,10 +157,7 @@ def test_a_stream_too_short_for_a_window_says_so_and_is_no_zero(name, loaded, ba
         assert all(math.isnan(row["nll_nats"]) for row in rows)
 
 
-def test_a_token_without_a_loss_spoils_its_windows_and_no_other(
-    llama_folder, copy_of, batch_of, settings
-):
-    folder = copy_of(llama_folder)
+def test_a_token_without_a_loss_spoils_its_windows_and_no_other(folder, batch_of, settings):
     weights = load_file(folder / "model.safetensors")
     model = CausalLM.load(str(folder), None, settings)
     [letter] = model.text_model.tokenizer.tokenize(["Z"])[0].ids

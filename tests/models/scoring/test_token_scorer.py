@@ -396,8 +396,7 @@ def test_documents_that_a_tokenizer_does_not_give_back_are_counted(family, lossy
     assert [tally.num_lossy_documents for tally in tallies] == [lossy] * 3
 
 
-def test_chat_scores_the_text_given_the_template(llama_folder, copy_of):
-    folder = copy_of(llama_folder)
+def test_chat_scores_the_text_given_the_template(folder):
     template = "{{ bos_token }}[{{ messages[0]['role'] }}]{{ messages[0]['content'] }}"
     tokenizer = set_template(folder, template)
     text = "The tide leaves a mark on the sand, and the next tide washes it away."
@@ -413,10 +412,9 @@ def test_chat_scores_the_text_given_the_template(llama_folder, copy_of):
     assert sum(table["num_bytes"].to_pylist()) == len(text)
 
 
-def test_chat_without_room_or_template_is_not_measurable(llama_folder, copy_of):
+def test_chat_without_room_or_template_is_not_measurable(llama_folder, folder):
     with pytest.raises(NotMeasurable, match="needs a chat template"):
         table_of(watch(llama_folder)[0], [documents("a")], get_protocol("chat"))
-    folder = copy_of(llama_folder)
     set_template(folder, "0123456789" * 20)
     model = CausalLM.load(str(folder), None, Settings(device="cpu"))
     with pytest.raises(
@@ -491,8 +489,7 @@ def test_bytes_without_byte_tokens_are_not_measurable_and_no_error(llama_folder,
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
-def test_a_loss_that_is_none_leaves_its_neighbours_as_they_were(bad, llama_folder, copy_of):
-    folder = copy_of(llama_folder)
+def test_a_loss_that_is_none_leaves_its_neighbours_as_they_were(bad, folder):
     texts = ["The tide leaves a mark", "on the sand", "and Q the next tide " * 9, "washes it away"]
     batches = [documents(*texts)]
     protocols = [get_protocol(name) for name in ("default", "disjoint-20", "sliding-20-5")]

@@ -16,13 +16,7 @@ from models.scoring.passes import bf16_sum
 from models.scoring.protocols import get_protocol
 from models.scoring.text_model import text_model_of
 from models.scoring.token_scorer import CausalLM
-from models.scoring.uncheatable import (
-    choose_start,
-    cut_text,
-    documents_of,
-    prepare_set,
-    read_set,
-)
+from models.scoring.uncheatable import choose_start, cut_text, documents_of, prepare_set, read_set
 from tests.models.conftest import SENTENCES, nats
 
 DEVELOPMENT = documents_of([{"content": text} for text in SENTENCES])

@@ -29,8 +29,7 @@ NAME = "someone/tiny"
 
 
 @pytest.fixture
-def folder(llama_folder, copy_of) -> Path:
-    folder = copy_of(llama_folder)
+def folder(folder) -> Path:
     (folder / "README.md").write_text("# Tiny")
     (folder / "pytorch_model.bin").write_bytes(b"pickle")
     (folder / "model.fp16.safetensors").write_bytes(b"another copy")

@@ -115,8 +115,7 @@ LIES = {
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_a_config_that_lies_is_refused_before_it_takes_memory(lie, llama_folder, copy_of):
-    folder = copy_of(llama_folder)
+def test_a_config_that_lies_is_refused_before_it_takes_memory(lie, folder):
     edit_json(folder / "config.json", **LIES[lie])
     with pytest.raises(ModelLoadError) as caught:
         load(folder)
@@ -138,8 +137,7 @@ def test_experts_by_the_million_are_refused(tmp_path):
         load(folder)
 
 
-def test_a_tokenizer_that_would_end_the_process_is_refused(llama_folder, copy_of):
-    folder = copy_of(llama_folder)
+def test_a_tokenizer_that_would_end_the_process_is_refused(folder):
     record = json.loads((folder / "tokenizer.json").read_text())
     record["model"]["continuing_subword_prefix"] = "##"
     (folder / "tokenizer.json").write_text(json.dumps(record))
@@ -209,8 +207,7 @@ def quantised_copy(folder: Path) -> None:
 
 
 @pytest.fixture
-def quantised(llama_folder, copy_of) -> Path:
-    folder = copy_of(llama_folder)
+def quantised(folder) -> Path:
     quantised_copy(folder)
     return folder
 
@@ -281,8 +278,7 @@ def test_a_model_spread_over_devices_is_scored_as_on_one(kind, request, settings
         assert found == pytest.approx(wanted, rel=1e-6)
 
 
-def test_nothing_of_transformers_own_is_said(llama_folder, copy_of, caplog):
-    folder = copy_of(llama_folder)
+def test_nothing_of_transformers_own_is_said(folder, caplog):
     weights = load_file(folder / "model.safetensors")
     save_file(
         weights | {"extra.weight": torch.zeros(2)},
@@ -298,8 +294,7 @@ def test_nothing_of_transformers_own_is_said(llama_folder, copy_of, caplog):
     assert not caplog.records
 
 
-def test_a_large_vocabulary_of_a_config_must_be_that_of_the_weights(llama_folder, copy_of):
-    folder = copy_of(llama_folder)
+def test_a_large_vocabulary_of_a_config_must_be_that_of_the_weights(folder):
     edit_json(folder / "config.json", vocab_size=500)
     with pytest.raises(
         ModelLoadError,

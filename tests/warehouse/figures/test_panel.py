@@ -48,9 +48,6 @@ class Joint:
         is_in = not np.isnan(self.cutoffs[model]) and len(set(own // 3)) >= 4
         return is_in and not np.isnan(self.y[model, month])
 
-    def own_columns(self, model: int) -> tuple[list[int], Array, list[str]]:
-        return self.columns[model]
-
     def find_columns(self, model: int) -> tuple[list[int], Array, list[str]]:
         own = [m for i, m in self.cells if i == model]
         age = self.months[own] - self.cutoffs[model]
@@ -73,7 +70,7 @@ class Joint:
         for row, (i, m) in enumerate(self.cells):
             blocks[0][row, m] = self.theta[i]
         for i in self.models:
-            _, columns, names = self.own_columns(i)
+            _, columns, names = self.columns[i]
             block = np.zeros((len(self.cells), len(names)))
             block[[k for k, (j, _) in enumerate(self.cells) if j == i]] = columns
             for k, name in enumerate(names):
@@ -101,7 +98,7 @@ class Joint:
         return found
 
     def with_difficulty(self, model: int) -> tuple[Array, Array, list[str]]:
-        own, columns, names = self.own_columns(model)
+        own, columns, names = self.columns[model]
         both = np.column_stack([columns, self.difficulty()[own]])
         left = both[:, -1] - columns @ scipy.linalg.lstsq(columns, both[:, -1])[0]
         if np.abs(left).max() < 1e-9:
@@ -167,7 +164,7 @@ class Joint:
         return math.sqrt(max(variance * weights @ weights, of_models, clustered))
 
     def projection(self, model: int) -> Array:
-        columns = self.own_columns(model)[1]
+        columns = self.columns[model][1]
         return np.asarray(np.eye(len(columns)) - columns @ scipy.linalg.pinv(columns))
 
     def autocorrelation(self, left: Array, owners: Array, at: Array) -> float:
