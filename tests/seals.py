@@ -9,9 +9,11 @@ from core.month import Month
 from core.storage.store import Store
 from crawlers.imports.texts import ImportOptions, import_texts
 
+Sealer = Callable[..., Seal]
+
 
 @pytest.fixture
-def seal(store: Store, tmp_path: Path) -> Callable[..., Seal]:
+def seal(store: Store, tmp_path: Path) -> Sealer:
     def seal(
         source: str,
         month: str | None,

@@ -1,11 +1,9 @@
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks.orchestration.makespan import MAX_RATIO, Simulation, bound, draw_month
-from core.corpus.partition import Seal
 from core.gpus import Fleet, Gpu, Host
 from core.month import Month
 from core.settings import Settings
@@ -23,6 +21,7 @@ from instruments.assignment import (
 from instruments.losses import plan_scoring
 from instruments.runner import run
 from models.catalogue import ModelEntry, add_model
+from tests.seals import Sealer
 from tests.warehouse.cells import RECORD
 
 MONTHS = [Month("2024-01"), Month("2024-02")]
@@ -116,7 +115,7 @@ def test_a_free_gpu_helps_the_model_with_the_longest_run() -> None:
 
 
 def test_work_is_estimated_by_bytes_and_by_cells_of_before(
-    settings: Settings, store: Store, seal: Callable[..., Seal]
+    settings: Settings, store: Store, seal: Sealer
 ) -> None:
     sizes = {num: seal("notes", f"2024-0{num}", num=9 * num).num_bytes for num in (1, 2)}
     for name, billions in (("known", 1), ("new", 3)):
@@ -140,7 +139,7 @@ def test_work_is_estimated_by_bytes_and_by_cells_of_before(
 
 
 def test_two_runs_of_a_model_share_its_cells_and_the_helper_does_not_wait(
-    settings: Settings, store: Store, seal: Callable[..., Seal]
+    settings: Settings, store: Store, seal: Sealer
 ) -> None:
     for month, num in (("2024-01", 1), ("2024-02", 5), ("2024-03", 3)):
         seal("notes", month, num=num)

@@ -1,13 +1,12 @@
 import datetime as dt
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from core.corpus.partition import FIRST_REGIME, Seal
+from core.corpus.partition import FIRST_REGIME
 from core.errors import SchemaMismatch, StorageError
 from core.month import Month
 from core.settings import Settings
@@ -16,6 +15,7 @@ from instruments.landing import describe_models, land_losses
 from instruments.losses import ScoringPlan, plan_scoring, write_losses
 from models.catalogue import ModelEntry, add_model
 from tests.losses import loss_row
+from tests.seals import Sealer
 from warehouse.database.schema import qualify
 from warehouse.database.writer import connected
 from warehouse.land.losses import open_warehouse
@@ -23,8 +23,6 @@ from warehouse.read.publish import publish
 from warehouse.read.query import query
 
 pytestmark = pytest.mark.long
-
-Sealer = Callable[..., Seal]
 
 
 def score(settings: Settings, protocol: str = "default") -> ScoringPlan:

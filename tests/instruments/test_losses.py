@@ -34,8 +34,8 @@ from models.scoring.forward import Forward
 from models.scoring.scorer import DeviceFull, Losses, Tokens
 from models.weights.hub import find_cached
 from tests.conftest import Hub
+from tests.seals import Sealer
 
-Sealer = Callable[..., Seal]
 JANUARY, FEBRUARY = Month("2024-01"), Month("2024-02")
 
 

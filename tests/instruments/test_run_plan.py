@@ -1,6 +1,5 @@
 import datetime as dt
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from core.storage.store import Store
 from instruments.losses import plan_scoring, write_losses
 from instruments.planning import Request, check_request
 from instruments.run_plan import RunPlan, plan_run
+from tests.seals import Sealer
 from tests.warehouse.cells import RECORD
 
 MONTHS = tuple(month_range(Month("2024-01"), Month("2024-03")))
@@ -29,9 +29,7 @@ def change(seal: Seal, store: Store, **keys: Any) -> None:
     store.write_bytes(path, json.dumps(manifest).encode())
 
 
-def test_partitions_are_told_apart(
-    settings: Settings, store: Store, seal: Callable[..., Seal]
-) -> None:
+def test_partitions_are_told_apart(settings: Settings, store: Store, seal: Sealer) -> None:
     seal("arxiv", "2024-01")
     facts = {"status": "partial", "failed": {"http_5xx": 3}, "ended_early": ""}
     change(seal("arxiv", "2024-02"), store, **facts)
@@ -46,9 +44,7 @@ def test_partitions_are_told_apart(
     assert found["1990-01"][0] == "lacking" and "begins with" in found["1990-01"][1]
 
 
-def test_cells_of_what_is_not_sealed_yet_are_to_be_scored(
-    settings: Settings, seal: Callable[..., Seal]
-) -> None:
+def test_cells_of_what_is_not_sealed_yet_are_to_be_scored(settings: Settings, seal: Sealer) -> None:
     seal("arxiv", "2024-01")
     (model,) = plan(settings).models
     assert (len(model.done), len(model.pending), len(model.new)) == (0, 1, 2)
@@ -60,7 +56,7 @@ def test_cells_of_what_is_not_sealed_yet_are_to_be_scored(
 
 @pytest.mark.long
 def test_a_model_that_is_not_here_is_named_and_not_fetched(
-    settings: Settings, seal: Callable[..., Seal], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    settings: Settings, seal: Sealer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
     seal("arxiv", "2024-01")
@@ -73,7 +69,7 @@ def test_a_model_that_is_not_here_is_named_and_not_fetched(
 
 
 def test_the_time_is_the_median_of_measured_cells_times_the_pending_ones(
-    settings: Settings, store: Store, seal: Callable[..., Seal]
+    settings: Settings, store: Store, seal: Sealer
 ) -> None:
     for month in ("2023-10", "2023-11", "2023-12"):
         seal("other", month)

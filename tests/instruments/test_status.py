@@ -20,6 +20,7 @@ from instruments.losses import plan_scoring, write_losses
 from tests.commands import Ran
 from tests.servers import PrefectServer, free_port
 
+Tidemark = Callable[..., Ran]
 NOW = dt.datetime.now(dt.UTC)
 
 
@@ -70,7 +71,7 @@ def half_done(store: Store, settings: Settings, tmp_path: Path) -> RunRecord:
     return record
 
 
-def test_an_empty_root_is_no_error(tidemark: Callable[..., Ran], home: Path) -> None:
+def test_an_empty_root_is_no_error(tidemark: Tidemark, home: Path) -> None:
     ran = tidemark("status")
     assert ran.code == 0 and "published: nothing yet" in ran.out
     assert json.loads(tidemark("status", "--json").out)["runs"] == []
@@ -78,7 +79,7 @@ def test_an_empty_root_is_no_error(tidemark: Callable[..., Ran], home: Path) -> 
 
 
 def test_files_tell_what_is_done_running_failed_and_missing(
-    tidemark: Callable[..., Ran], half_done: RunRecord, store: Store
+    tidemark: Tidemark, half_done: RunRecord, store: Store
 ) -> None:
     path = store.list("losses/**/*.parquet")[0].replace("2024-01", "2024-02")
     claim = {"name": path, "host": "there", "pid": 1, "started": None}
@@ -103,9 +104,7 @@ def test_files_tell_what_is_done_running_failed_and_missing(
     assert found["server"] is None
 
 
-def test_odd_files_are_passed_over(
-    tidemark: Callable[..., Ran], half_done: RunRecord, store: Store
-) -> None:
+def test_odd_files_are_passed_over(tidemark: Tidemark, half_done: RunRecord, store: Store) -> None:
     [cell] = store.list("losses/**/*.parquet")
     folder, _, file = cell.rpartition("/")
     for odd in (
@@ -122,9 +121,7 @@ def test_odd_files_are_passed_over(
     assert (zstd["num_sealed"], zstd["num_done"]) == (2, 1)
 
 
-def test_people_can_read_it_at_100_columns(
-    tidemark: Callable[..., Ran], half_done: RunRecord
-) -> None:
+def test_people_can_read_it_at_100_columns(tidemark: Tidemark, half_done: RunRecord) -> None:
     ran = tidemark("status")
     assert ran.code == 0
     assert "arxiv  #ph.." in ran.out and "1 held, 2 missing, 1 partial, 1 sealed" in ran.out
@@ -146,7 +143,7 @@ def test_neither_torch_nor_prefect_is_imported(home: Path) -> None:
 
 
 def test_a_server_that_is_away_is_one_line(
-    tidemark: Callable[..., Ran], half_done: RunRecord, monkeypatch: pytest.MonkeyPatch
+    tidemark: Tidemark, half_done: RunRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PREFECT_API_URL", f"http://127.0.0.1:{free_port()}/api")
     ran = tidemark("status")
@@ -155,7 +152,7 @@ def test_a_server_that_is_away_is_one_line(
 
 
 def test_a_server_that_hangs_or_wants_a_password_does_not_hold_the_rest_up(
-    tidemark: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+    tidemark: Tidemark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Guarded(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -186,7 +183,7 @@ def test_a_server_that_hangs_or_wants_a_password_does_not_hold_the_rest_up(
 
 
 def test_a_server_tells_of_runs_and_workers(
-    tidemark: Callable[..., Ran], prefect_server: PrefectServer, monkeypatch: pytest.MonkeyPatch
+    tidemark: Tidemark, prefect_server: PrefectServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = """
 import datetime as dt
@@ -223,7 +220,7 @@ with get_client(sync_client=True) as client:
 
 @pytest.mark.parametrize("model", ["control:xz", "control:zstd"])
 def test_a_revision_with_a_hyphen_counts(
-    tidemark: Callable[..., Ran], store: Store, settings: Settings, tmp_path: Path, model: str
+    tidemark: Tidemark, store: Store, settings: Settings, tmp_path: Path, model: str
 ) -> None:
     """The revision of control:xz is python-3.11, for example."""
     seal(store, "2024-01", tmp_path)
