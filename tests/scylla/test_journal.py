@@ -19,12 +19,16 @@ ROOT = Path(__file__).resolve().parents[2]
 TEXT = 'Line one\nLine "two" \u2212 \ud800 end'  # with half a pair, which no encoding has
 
 
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "new" / "cell.jsonl"
+
+
 def kept(number: int, text: str = TEXT) -> Kept:
     return Kept(entry_key("m", "r", "g", "prompt", number), text, "stop", 7)
 
 
-def test_what_is_kept_is_found_by_the_next_run(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "cell.jsonl"
+def test_what_is_kept_is_found_by_the_next_run(path: Path) -> None:
     generations = [kept(1), replace(kept(2), finish="length", num_tokens=None), kept(3, "")]
     with Journal(path) as journal:
         for generation in generations:
@@ -36,8 +40,7 @@ def test_what_is_kept_is_found_by_the_next_run(tmp_path: Path) -> None:
         assert len(journal) == 3
 
 
-def test_errors_are_asked_again_and_nothing_is_kept_twice(tmp_path: Path) -> None:
-    path = tmp_path / "cell.jsonl"
+def test_errors_are_asked_again_and_nothing_is_kept_twice(path: Path) -> None:
     with Journal(path) as journal:
         journal.keep(replace(kept(1), finish="error"))
         assert journal.find(kept(1).key) is None
@@ -57,9 +60,8 @@ def test_all_that_decides_a_text_is_in_the_key() -> None:
 
 @pytest.mark.parametrize("cut", [1, 20, 60])
 def test_a_torn_last_line_is_dropped_and_said(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, cut: int
+    path: Path, caplog: pytest.LogCaptureFixture, cut: int
 ) -> None:
-    path = tmp_path / "cell.jsonl"
     with Journal(path) as journal:
         journal.keep(kept(1))
         whole = path.read_bytes()
@@ -87,8 +89,7 @@ def test_a_torn_last_line_is_dropped_and_said(
     ],
 )
 @pytest.mark.parametrize("number", [2, 3])
-def test_a_damaged_line_is_named(tmp_path: Path, damage: object, number: int) -> None:
-    path = tmp_path / "cell.jsonl"
+def test_a_damaged_line_is_named(path: Path, damage: object, number: int) -> None:
     with Journal(path) as journal:
         for each in range(3):
             journal.keep(kept(each))
@@ -104,25 +105,22 @@ def test_a_damaged_line_is_named(tmp_path: Path, damage: object, number: int) ->
         pass
 
 
-def test_another_process_is_kept_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_process_is_kept_out(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scylla.journal._LOCK_WAIT_S", 0.2)
-    path = tmp_path / "cell.jsonl"
     with Journal(path), pytest.raises(StorageError, match="open in another process"):
         Journal(path).__enter__()
     with Journal(path):
         pass
 
 
-def test_threads_share_a_journal(tmp_path: Path) -> None:
-    path = tmp_path / "cell.jsonl"
+def test_threads_share_a_journal(path: Path) -> None:
     with Journal(path) as journal, ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda number: journal.keep(kept(number)), range(80)))
     with Journal(path) as journal:
         assert len(journal) == 80
 
 
-def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "cell.jsonl"
+def test_a_full_disk_leaves_no_half_line(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
 
     def full(file: int, line: bytes) -> int:
@@ -157,8 +155,8 @@ with Journal(Path(sys.argv[1])) as journal:
 """
 
 
-def test_a_kill_loses_nothing_that_was_kept(tmp_path: Path) -> None:
-    path, rng = tmp_path / "cell.jsonl", random.Random(3)
+def test_a_kill_loses_nothing_that_was_kept(path: Path) -> None:
+    rng = random.Random(3)
     said = -1
     for _ in range(5):
         with subprocess.Popen(

@@ -43,11 +43,7 @@ USUAL = loss_row("org/model", "news", dt.date(2024, 1, 1), "d0", reason=None)
 @pytest.fixture(scope="session")
 def losses() -> Callable[..., pa.Table]:
     """Make a table of LOSSES; ``USUAL`` fills the missing columns of a row."""
-
-    def losses(*rows: dict[str, Any]) -> pa.Table:
-        return pa.Table.from_pylist([{**USUAL, **row} for row in rows], schema=LOSSES)
-
-    return losses
+    return lambda *rows: pa.Table.from_pylist([{**USUAL, **row} for row in rows], schema=LOSSES)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from core.corpus.difference import (
     MAX_ARTICLES,
     MAX_PIECES,
     PIECE_CHARS,
+    TextDifference,
     measure_difference,
     same_share,
     text_difference,
@@ -23,8 +24,7 @@ from core.corpus.sealing import Ready, seal_partition
 from core.month import Month
 from core.storage.store import Store
 
-Sealer = Callable[..., Seal]
-EARLIER, LATER = "2024-01", "2024-02"
+Measure = Callable[[dict[str, str], dict[str, str]], TextDifference]
 
 
 def letters(num_chars: int, seed: int = 0, alphabet: str = string.ascii_letters) -> str:
@@ -32,7 +32,9 @@ def letters(num_chars: int, seed: int = 0, alphabet: str = string.ascii_letters)
 
 
 @pytest.fixture
-def seal(store: Store) -> Sealer:
+def measure(store: Store) -> Measure:
+    """Seal the texts of two months, and measure how the later ones differ."""
+
     def seal(month: str, texts: dict[str, str]) -> Seal:
         partition = Partition("s", Month(month))
         rows = [
@@ -40,9 +42,12 @@ def seal(store: Store) -> Sealer:
              "text": text}
             for name, text in texts.items()
         ]  # fmt: skip
-        return seal_partition(store, partition, Ready(tables_of(rows, partition)))
+        contents = Ready(tables_of(rows, partition))
+        return seal_partition(store, partition, contents, replace=True)
 
-    return seal
+    return lambda before, after: measure_difference(
+        store, seal("2024-01", before), seal("2024-02", after)
+    )
 
 
 few_letters = st.text("ab \n", max_size=60)
@@ -76,10 +81,9 @@ def test_similarity_of_real_texts_is_that_of_difflib(shared: Path, genre: str) -
     assert ratio(one[:3000], edited) == difflib_ratio(one[:3000], edited)
 
 
-def test_pages_are_compared_with_their_own_former_versions(store: Store, seal: Sealer) -> None:
-    before = seal(EARLIER, {"p1": "abcd", "p2": "the same", "p3": "gone since"})
-    after = seal(LATER, {"new": "nowhere", "p2": "the same", "p1": "bcdé"})
-    found = measure_difference(store, before, after)
+def test_pages_are_compared_with_their_own_former_versions(measure: Measure) -> None:
+    before = {"p1": "abcd", "p2": "the same", "p3": "gone since"}
+    found = measure(before, {"new": "nowhere", "p2": "the same", "p1": "bcdé"})
     # p1: 3 characters of 4 and 4 are in common, so 1 - 2 * 3 / 8; p2: 0.
     assert (found.method, found.num_documents, found.difference) == ("articles", 2, 0.125)
     assert found.num_bytes == len("the same") + len("bcdé".encode())
@@ -97,12 +101,9 @@ def test_of_long_versions_the_same_share_is_compared() -> None:
     assert text_difference(one, other) == pytest.approx(1 - 2 * 10_000 / 30_000)
 
 
-def test_the_number_of_pages_is_bounded(store: Store, seal: Sealer) -> None:
-    before, after = (
-        seal(month, {f"p{i}": f"page {i}" for i in range(num)})
-        for month, num in ((EARLIER, 300), (LATER, 301))
-    )
-    found = measure_difference(store, before, after)
+def test_the_number_of_pages_is_bounded(measure: Measure) -> None:
+    before = {f"p{i}": f"page {i}" for i in range(300)}
+    found = measure(before, before | {"p300": "page 300"})
     assert (found.num_documents, found.difference) == (MAX_ARTICLES, 0)
 
 
@@ -110,55 +111,48 @@ def test_the_number_of_pages_is_bounded(store: Store, seal: Sealer) -> None:
     ("num_others", "method"), [(0, "articles"), (2, "articles"), (3, "pooled")]
 )
 def test_articles_are_what_half_of_both_months_have(
-    store: Store, seal: Sealer, num_others: int, method: str
+    measure: Measure, num_others: int, method: str
 ) -> None:
     common = {f"p{i}": "text" for i in range(2)}
-    others = {f"q{i}": "text" for i in range(num_others)}
-    few, many = seal(EARLIER, common), seal(LATER, common | others)
-    assert measure_difference(store, few, many).method == method
-    assert measure_difference(store, many, few).method == method
+    more = common | {f"q{i}": "text" for i in range(num_others)}
+    assert measure(common, more).method == measure(more, common).method == method
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("other", ["a" * 199_999 + "b", "ab" * 100_000])
-def test_repetitive_text_does_not_hang(store: Store, seal: Sealer, other: str) -> None:
-    before, after = seal(EARLIER, {"p": "a" * 200_000}), seal(LATER, {"p": other})
-    found = measure_difference(store, before, after)  # uncut: minutes, and all memory
+def test_repetitive_text_does_not_hang(measure: Measure, other: str) -> None:
+    found = measure({"p": "a" * 200_000}, {"p": other})  # uncut: minutes, and all memory
     assert found.num_bytes == PIECE_CHARS
     assert found.difference == pytest.approx(0.5 if "bab" in other else 0)
 
 
-def test_pools_are_compared_piece_by_piece(store: Store, seal: Sealer) -> None:
+def test_pools_are_compared_piece_by_piece(measure: Measure) -> None:
     text = letters(PIECE_CHARS)
     half = text[:10_000] + letters(10_000, alphabet="0123456789")
-    before = seal(EARLIER, {f"b{i}": text for i in range(3)})
-    after = seal(LATER, {f"a{i}": half for i in range(2)})
-    found = measure_difference(store, before, after)
+    found = measure({f"b{i}": text for i in range(3)}, {f"a{i}": half for i in range(2)})
     assert (found.method, found.num_documents, found.num_bytes) == ("pooled", 2, 40_000)
     assert found.difference == pytest.approx(0.5)
 
 
-def test_pools_are_bounded_and_no_document_is_most_of_one(store: Store, seal: Sealer) -> None:
-    before = seal(EARLIER, {f"b{i}": "é" + letters(30_000, i) for i in range(MAX_PIECES + 9)})
-    after = seal(LATER, {f"a{i}": "é" + letters(30_000, 99 + i) for i in range(MAX_PIECES + 5)})
-    found = measure_difference(store, before, after)
+def test_pools_are_bounded_and_no_document_is_most_of_one(measure: Measure) -> None:
+    before = {f"b{i}": "é" + letters(30_000, i) for i in range(MAX_PIECES + 9)}
+    after = {f"a{i}": "é" + letters(30_000, 99 + i) for i in range(MAX_PIECES + 5)}
+    found = measure(before, after)
     assert (found.num_documents, found.num_bytes) == (MAX_PIECES, MAX_PIECES * (PIECE_CHARS + 1))
-    assert found == measure_difference(store, before, after)
+    assert found == measure(before, after)
     assert found.difference is not None and 0.5 < found.difference < 1
 
 
-def test_only_whole_pieces_are_compared(store: Store, seal: Sealer) -> None:
+def test_only_whole_pieces_are_compared(measure: Measure) -> None:
     # The chance similarity of texts depends on their length, so all pieces have the same one.
-    before = seal(EARLIER, {f"b{i}": letters(9_000, i) for i in range(9)})
-    after = seal(LATER, {f"a{i}": letters(9_000, 99 + i) for i in range(4)})
-    found = measure_difference(store, before, after)
+    before = {f"b{i}": letters(9_000, i) for i in range(9)}
+    found = measure(before, {f"a{i}": letters(9_000, 99 + i) for i in range(4)})
     assert (found.num_documents, found.num_bytes) == (3, PIECE_CHARS)
 
 
 @pytest.mark.parametrize("num_chars", [0, PIECE_CHARS - 1])
-def test_too_little_text_is_not_measured(store: Store, seal: Sealer, num_chars: int) -> None:
-    before = seal(EARLIER, {"b": letters(PIECE_CHARS)})
-    after = seal(LATER, {"a": letters(num_chars)})
-    found = measure_difference(store, before, after)
+def test_too_little_text_is_not_measured(measure: Measure, num_chars: int) -> None:
+    before, after = {"b": letters(PIECE_CHARS)}, {"a": letters(num_chars)}
+    found = measure(before, after)
     assert (found.difference, found.reason, found.num_documents) == (None, "too_little_text", 0)
-    assert measure_difference(store, after, before).reason == "too_little_text"
+    assert measure(after, before).reason == "too_little_text"

@@ -31,6 +31,12 @@ from tests.core.corpus.texts import MARCH, newest, rows_of, tables, texts_of
 ROOT = Path(__file__).resolve().parents[3]
 
 
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "PART_BYTES", 10)
+    monkeypatch.setattr(corpus, "BATCH_ROWS", 2)
+
+
 def _media(*contents: bytes, kind: str = "audio") -> list[dict[str, Any]]:
     codec = {"audio": "pcm_s16le", "image": "grey8"}[kind]
     return [
@@ -63,11 +69,8 @@ def test_batches_are_bounded_in_rows_and_in_bytes(monkeypatch: pytest.MonkeyPatc
     assert list(tables()) == []
 
 
-def test_a_sealed_partition_reads_back_in_order(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(parts, "PART_BYTES", 10)
-    monkeypatch.setattr(corpus, "BATCH_ROWS", 2)
+@pytest.mark.usefixtures("small_parts")
+def test_a_sealed_partition_reads_back_in_order(store: Store) -> None:
     texts = [f"text {i}" for i in range(7)]
     seal = seal_partition(store, MARCH, Ready(tables(*texts), {"kind": "test"}))
     assert len(seal.parts) == 4
@@ -82,12 +85,9 @@ def test_a_sealed_partition_reads_back_in_order(
         assert hashlib.sha256(store.read_bytes(path)).hexdigest() == file["sha256"]
 
 
+@pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("kind", ["image", "audio"])
-def test_media_are_sealed_and_read_like_texts(
-    kind: str, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(parts, "PART_BYTES", 10)
-    monkeypatch.setattr(corpus, "BATCH_ROWS", 2)
+def test_media_are_sealed_and_read_like_texts(kind: str, store: Store) -> None:
     contents = [bytes([i, 255]) * (i + 1) for i in range(5)]
     seal = seal_partition(store, MARCH, Ready(tables_of(_media(*contents, kind=kind), MARCH)))
     assert (seal.content, seal.is_text, seal.manifest["content"]) == (kind, False, kind)
@@ -297,11 +297,8 @@ def test_a_kill_at_any_write_leaves_old_or_new(tmp_path: Path, writes: int) -> N
     assert texts_of(store, old) == ["old"]
 
 
-def test_an_object_store_holds_partitions_too(
-    s3_options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(parts, "PART_BYTES", 10)
-    monkeypatch.setattr(corpus, "BATCH_ROWS", 2)
+@pytest.mark.usefixtures("small_parts")
+def test_an_object_store_holds_partitions_too(s3_options: dict[str, Any]) -> None:
     store = Store("s3://bucket/corpus-test", **s3_options)
     texts = [f"text {i}" for i in range(5)]
     first = seal_partition(store, MARCH, Ready(tables(*texts), files={"notes.txt": b"1"}))

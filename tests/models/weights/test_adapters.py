@@ -8,7 +8,6 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from core.errors import ModelLoadError, NotMeasurable
-from core.settings import Settings
 from models.scoring.token_scorer import CausalLM
 from models.weights.checkpoint import open_checkpoint
 from models.weights.files import EVERYTHING, folder_digest, read_base
@@ -103,18 +102,17 @@ def test_a_relative_base_counts_from_the_adapter(llama_folder, settings, copy_of
 
 
 def test_adapter_and_base_come_from_the_hub_at_their_revisions(
-    hub, llama_folder, tmp_path, batch_of
+    hub, near, llama_folder, tmp_path, batch_of
 ):
-    settings = Settings(device="cpu", sites=hub.sites)
     adapter = save_adapter(llama_folder, tmp_path / "adapter", named="base/model")
     edit_json(adapter / "adapter_config.json", revision="v1")
     pinned = hub.site.add("base/model", Path(llama_folder), revision="v1")
     own = hub.site.add("someone/adapter", adapter)
-    model = CausalLM.load("someone/adapter", None, settings)
+    model = CausalLM.load("someone/adapter", None, near)
     assert model.revision.endswith(f"+{own}+{pinned}")
-    local = CausalLM.load(str(save_adapter(llama_folder, tmp_path / "local")), None, settings)
+    local = CausalLM.load(str(save_adapter(llama_folder, tmp_path / "local")), None, near)
     assert nats(model, batch_of("abc")) == pytest.approx(nats(local, batch_of("abc")), rel=1e-6)
-    assert CausalLM.load("someone/adapter", model.revision, settings).revision == model.revision
+    assert CausalLM.load("someone/adapter", model.revision, near).revision == model.revision
 
 
 def test_its_own_tokenizer_is_used_where_it_has_one(

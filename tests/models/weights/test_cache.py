@@ -29,17 +29,24 @@ NAME = "someone/tiny"
 
 
 @pytest.fixture
-def folder(folder) -> Path:
+def folder(folder, hub, monkeypatch) -> Path:
+    """A folder with more than is needed, which the hub has as NAME; attempts follow at once."""
+    monkeypatch.setattr("huggingface_hub.file_download.time.sleep", lambda seconds: None)
     (folder / "README.md").write_text("# Tiny")
     (folder / "pytorch_model.bin").write_bytes(b"pickle")
     (folder / "model.fp16.safetensors").write_bytes(b"another copy")
     (folder / "onnx").mkdir()
     (folder / "onnx" / "model.onnx").write_bytes(b"another form")
+    hub.site.add(NAME, folder)
     return folder
 
 
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
+
+
+def kept() -> list[str]:
+    return [model.location for model in list_cached() if model.num_bytes]
 
 
 def test_what_is_needed_is_fetched_once(hub, near, folder):
@@ -62,7 +69,6 @@ def test_what_is_needed_is_fetched_once(hub, near, folder):
 
 
 def test_a_cached_model_is_scored_without_asking_the_hub(hub, near, folder, batch_of):
-    hub.site.add(NAME, folder)
     commit = fetch(NAME, None, near).commit
     folder.joinpath("config.json").write_text("{}")
     hub.site.add(NAME, folder)  # the hub moves on
@@ -91,9 +97,7 @@ def test_a_pinned_revision_is_what_is_fetched(hub, near, folder, llama_folder):
 
 
 def test_an_interrupted_fetch_is_continued(hub, near, folder, monkeypatch):
-    monkeypatch.setattr("huggingface_hub.file_download.time.sleep", lambda seconds: None)
     monkeypatch.setattr("huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE", 500)
-    hub.site.add(NAME, folder)
     size = (folder / "model.safetensors").stat().st_size
     hub.site.cuts += [1000] + [0] * 10  # a thousand bytes, then silence
     with pytest.raises(ModelLoadError, match="the hub did not give it"):
@@ -111,9 +115,7 @@ def test_an_interrupted_fetch_is_continued(hub, near, folder, monkeypatch):
 
 
 def test_a_connection_that_breaks_is_taken_up_again(hub, near, folder, monkeypatch):
-    monkeypatch.setattr("huggingface_hub.file_download.time.sleep", lambda seconds: None)
     monkeypatch.setattr("huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE", 500)
-    hub.site.add(NAME, folder)
     hub.site.cuts += [1000, 5000]
     got = fetch(NAME, None, near)
     whole = (got.folder / "model.safetensors").read_bytes()
@@ -122,7 +124,6 @@ def test_a_connection_that_breaks_is_taken_up_again(hub, near, folder, monkeypat
 
 @pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json"])
 def test_what_was_damaged_on_the_way_is_not_kept(hub, near, folder, name):
-    hub.site.add(NAME, folder)
     content = bytearray((folder / name).read_bytes())
     content[-2] ^= 1
     (folder / name).write_bytes(content)  # of the same size, and not what the hub has listed
@@ -135,15 +136,12 @@ def test_what_was_damaged_on_the_way_is_not_kept(hub, near, folder, name):
 
 
 def test_a_hub_that_fails_is_named(hub, near, folder):
-    hub.site.add(NAME, folder)
     hub.web.faults.append(Fault("status", "hub", "/api/", times=9, status=503))
     with pytest.raises(ModelLoadError, match="the hub answered 503"):
         fetch(NAME, None, near)
 
 
-def test_pickles_are_fetched_only_where_allowed_and_needed(hub, folder):
-    near = Settings(device="cpu", sites=hub.sites)
-    hub.site.add(NAME, folder)
+def test_pickles_are_fetched_only_where_allowed_and_needed(hub, near, folder):
     assert "pytorch_model.bin" not in names(fetch(NAME, None, near, is_trusted=True).folder)
     (folder / "model.safetensors").unlink()
     hub.site.add("someone/pickled", folder)
@@ -172,7 +170,7 @@ def test_the_budget_refuses_and_names_what_was_not_used_for_longest(hub, near, f
         fetch("c/next", None, limited(size))
     with pytest.raises(DiskFull, match=r"all others would not be enough"):
         fetch("c/next", None, limited(size - 1))
-    assert [model.location for model in list_cached() if model.num_bytes] == ["a/old", "b/new"]
+    assert kept() == ["a/old", "b/new"]
     assert open_snapshot("a/old", None, limited(0)).is_dir()  # what is there may be used
     assert fetch("c/next", None, limited(3 * size)).num_new_bytes == size
 
@@ -188,9 +186,6 @@ def test_room_is_made_by_removing_what_was_not_used_for_longest(hub, near, folde
     for age, name in enumerate(("a--foreign", "b--used", "d--older", "c--old")):
         for path in (hub.cache / f"models--{name}").rglob("*"):
             os.utime(path, (1_000_000 + age, 1_000_000 + age))
-
-    def kept() -> list[str]:
-        return [model.location for model in list_cached() if model.num_bytes]
 
     limited = Settings(device="cpu", sites=hub.sites, model_cache_bytes=4 * size)
     path = hub.cache / ".locks" / "models--b--used" / "use.db"
@@ -218,11 +213,10 @@ def test_a_download_leaves_free_space_on_the_disk(hub, near, folder, monkeypatch
     usage = shutil.disk_usage(hub.cache)._replace(free=10**9)
     monkeypatch.setattr("models.weights.cache.shutil.disk_usage", lambda path: usage)
     fetch("b/next", None, near.model_copy(update={"model_free_bytes": 10**9}))
-    assert [model.location for model in list_cached() if model.num_bytes] == ["b/next"]
+    assert kept() == ["b/next"]
 
 
 def test_a_full_disk_is_refused_before_anything_is_fetched(hub, near, folder, monkeypatch):
-    hub.site.add(NAME, folder)
     usage = shutil.disk_usage(hub.cache)._replace(free=1000)
     monkeypatch.setattr("models.weights.cache.shutil.disk_usage", lambda path: usage)
     with pytest.raises(DiskFull, match="the disk is full"):
@@ -253,7 +247,6 @@ def test_evicting_frees_all_and_touches_no_other_model(hub, near, folder):
 
 
 def test_evicting_old_revisions_keeps_what_the_other_shares(hub, near, folder):
-    hub.site.add(NAME, folder)
     fetch(NAME, None, near)
     (folder / "model.safetensors").write_bytes(b"newer")
     new = hub.site.add(NAME, folder)
@@ -264,9 +257,7 @@ def test_evicting_old_revisions_keeps_what_the_other_shares(hub, near, folder):
     assert (kept / "config.json").is_file()
 
 
-def test_what_an_interrupted_fetch_left_can_be_evicted(hub, near, folder, monkeypatch):
-    monkeypatch.setattr("huggingface_hub.file_download.time.sleep", lambda seconds: None)
-    hub.site.add(NAME, folder)
+def test_what_an_interrupted_fetch_left_can_be_evicted(hub, near, folder):
     hub.site.cuts += [1000] + [0] * 10
     with pytest.raises(ModelLoadError):
         fetch(NAME, None, near)
@@ -275,7 +266,6 @@ def test_what_an_interrupted_fetch_left_can_be_evicted(hub, near, folder, monkey
 
 
 def test_a_snapshot_that_lacks_a_file_is_not_taken_for_whole(hub, near, folder):
-    hub.site.add(NAME, folder)
     got = fetch(NAME, None, near)
     (got.folder / "tokenizer.json").unlink()
     assert find_cached(NAME, None, False) is None
@@ -284,7 +274,6 @@ def test_a_snapshot_that_lacks_a_file_is_not_taken_for_whole(hub, near, folder):
 
 
 def test_a_cache_that_cannot_be_written_is_an_error_of_storage(hub, near, folder, monkeypatch):
-    hub.site.add(NAME, folder)
     (hub.cache.parent / "file").write_text("")
     monkeypatch.setattr(
         "huggingface_hub.constants.HF_HUB_CACHE", str(hub.cache.parent / "file" / "hub")
@@ -321,7 +310,6 @@ def test_sizes_are_readable(num_bytes, text):
 
 
 def test_the_next_model_is_fetched_and_read_ahead(hub, near, folder):
-    hub.site.add(NAME, folder)
     thread = prefetch(ModelEntry(name="next", location=NAME), near)
     thread.join()
     cached = find_cached(NAME, None, False)

@@ -145,13 +145,12 @@ def test_a_tokenizer_that_would_end_the_process_is_refused(folder):
         load(folder)
 
 
-def test_a_shard_damaged_in_the_cache_is_named(hub, sharded):
-    settings = Settings(device="cpu", sites=hub.sites)
+def test_a_shard_damaged_in_the_cache_is_named(hub, near, sharded):
     hub.site.add("someone/sharded", sharded)
-    folder = fetch("someone/sharded", None, settings).folder
+    folder = fetch("someone/sharded", None, near).folder
     cut_off(first_shard(folder).resolve(), -10)
     with pytest.raises(ModelLoadError, match=r"someone/sharded.*model-00001.*damaged"):
-        load_weights(open_checkpoint("someone/sharded", None, settings))
+        load_weights(open_checkpoint("someone/sharded", None, near))
 
 
 SMALL = {"vocab_size": 400, "hidden_size": 32, "num_hidden_layers": 2}
