@@ -126,8 +126,8 @@ class TokenChoice:
     def choose(self, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Choose a token for each row of logits, (rows, vocabulary); -inf marks an impossible one.
 
-        Return ids, int64 (rows,), and a mask, bool (rows,), which is True for rows without a valid
-        choice (a logit is NaN or +inf, or all are -inf).
+        Return ids, int64 (rows,), and a mask, bool (rows,). The mask is True for rows without a
+        valid choice (a logit is NaN or +inf, or all are -inf).
         """
         decoding = self._decoding
         logits = logits.float()
