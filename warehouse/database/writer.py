@@ -49,16 +49,17 @@ def writer_path(settings: Settings) -> Path:
 
 
 @contextlib.contextmanager
-def locked(settings: Settings, ends_hung: bool = False) -> Iterator[None]:
+def locked(settings: Settings, ends_hung: bool = False, turn: str = WAREHOUSE) -> Iterator[None]:
     """Lock the warehouse against other writers; wait while another process holds the lock.
 
-    With ``ends_hung``, a holder of an embedded warehouse that hangs is killed.
+    With ``ends_hung``, a holder of an embedded warehouse that hangs is killed. Of a lake, only the
+    lock ``turn`` is taken.
 
     Raises:
         WarehouseError: another process hangs, or held the lock for six hours.
     """
     if settings.warehouse is not None:
-        with turns_of(settings) as turns, turns.take(alone=[WAREHOUSE]):
+        with turns_of(settings) as turns, turns.take(alone=[turn]):
             yield
         return
     with _file_locked(settings, ends_hung):

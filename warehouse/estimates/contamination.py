@@ -67,15 +67,10 @@ def fit_without_low_months(fit: PanelFit, losses: Floats, refit: Refit) -> Panel
     """
     left_out = np.zeros(losses.shape, dtype=bool)
     for _ in range(NUM_ROUNDS):
-        others = [fit.difficulty_without(model) for model in range(len(losses))]
-        is_low = np.array(
-            [
-                find_low_months(row, other, PANEL_LIMIT)
-                if other
-                else np.zeros(len(row), dtype=bool)
-                for row, other in zip(losses, others, strict=True)
-            ]
-        )
+        is_low = np.zeros(losses.shape, dtype=bool)
+        for model, row in enumerate(losses):
+            if other := fit.difficulty_without(model):
+                is_low[model] = find_low_months(row, other, PANEL_LIMIT)
         num_models = (~np.isnan(losses)).sum(axis=0)
         is_low &= is_low.sum(axis=0) >= PANEL_SHARE * num_models
         if (is_low == left_out).all():

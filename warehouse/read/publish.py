@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 from core.errors import CheckFailed
@@ -22,7 +21,6 @@ from warehouse.database.writer import (
     connected,
     locked,
     transaction,
-    turns_of,
     write_journal,
     writer_path,
 )
@@ -38,7 +36,7 @@ def publish(settings: Settings) -> str:
         DiskFull: there is no space for a second copy; the former snapshot stays.
     """
     store = Store(settings.home, settings.scratch)
-    with _taking_turns(settings):
+    with locked(settings, turn=PUBLICATION):  # writers of a lake may go on
         store.clear_leftovers(SNAPSHOT)
         with store.writing(SNAPSHOT) as staged:
             if settings.warehouse is None:
@@ -60,17 +58,6 @@ def is_current(settings: Settings) -> bool:
     if settings.warehouse or not settings.is_local or not snapshot or not writer.exists():
         return False
     return writer.stat().st_mtime < snapshot.modified_at  # equal: clocks of files may be coarse
-
-
-@contextlib.contextmanager
-def _taking_turns(settings: Settings) -> Iterator[None]:
-    """Lock out other publications, and writers of an embedded file, during a ``with`` block."""
-    if settings.warehouse is None:
-        with locked(settings):
-            yield
-        return
-    with turns_of(settings) as turns, turns.take([PUBLICATION]):
-        yield
 
 
 def _copy_file(settings: Settings, target: Path) -> None:
