@@ -46,7 +46,8 @@ def make_pages(site: Site) -> Iterator[Page]:
     models = [name for name in site.models if name in paired]
     months = next((figure for figure in figures if figure.name == "pair-months"), None)
     board = site.readable("board", protocol=site.protocol)
-    first = [name for name in board["model"] if name in paired] if board.columns else models
+    ranked = [name for name in board["model"] if name in paired] if board.columns else []
+    first = list(dict.fromkeys([*ranked, *models]))  # the board leaves some models out
     pair = months.drawn["model", "other"].row(0) if months else first[:2]
     fields = {"models": models, "pair": pair}
     files = {"figures/pairs.data.js": _data("pairs", pairs)} if models else {}

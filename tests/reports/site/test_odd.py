@@ -2,11 +2,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from core.schemas.tables import LOSSES
 from core.settings import Settings
 from reports.site.build import write_site
-from tests.reports.curves import level, step
+from tests.reports.curves import level, losses, step
 from tests.reports.site.pages import read_pages
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
@@ -43,6 +45,16 @@ def test_only_compressors(publish_figures: Any) -> None:
     figures = {**level("control:xz", "news", 3.0), **level("control:zstd", "news", 3.1)}
     titles = _titles(publish_figures(figures))
     assert "No model is better than the best compressor" in titles["index.html"]
+
+
+def test_models_that_are_not_on_the_board_are_compared(settings: Settings) -> None:
+    figures = losses({**level("a", "news", 1.0), **level("b", "news", 2.0)}).to_pylist()
+    other = [{**row, "protocol": "disjoint-32"} for row in figures]
+    with open_warehouse(settings) as warehouse:
+        warehouse.land_losses(pa.Table.from_pylist(other, schema=LOSSES), "other")
+    publish(settings)
+    _titles(settings.model_copy(update={"protocol": "disjoint-32"}))
+    assert 'data-other="b"' in (Path(settings.home) / "report" / "compare.html").read_text()
 
 
 def test_long_and_right_to_left_names(publish_figures: Any) -> None:
