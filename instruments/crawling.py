@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 
 from core import progress
 from core.corpus.partition import Partition, Seal, read_seal
@@ -105,7 +104,8 @@ def crawl_all(request: Request, settings: Settings, crawl: CrawlMonth = crawl_cl
     months: dict[str, list[Period]] = {source: [] for source in request.sources}
     for source, month in partitions:
         months[source].append(month)
-    crawled, num_done = Crawled(), 0
+    crawled = Crawled()
+    num_done = 0
 
     def crawl_months(source: str) -> list[Seal | Failure]:
         nonlocal num_done
@@ -118,7 +118,7 @@ def crawl_all(request: Request, settings: Settings, crawl: CrawlMonth = crawl_cl
 
     # If a signal ends the inner block, the threads stop before their next request.
     with ThreadPoolExecutor(max(1, len(months)), "crawl") as pool, stop_with_flow():
-        futures = {source: pool.submit(partial(crawl_months, source)) for source in months}
+        futures = {source: pool.submit(crawl_months, source) for source in months}
         for future in as_completed(futures.values()):
             future.result()  # raises what ends the process
     for future in futures.values():
@@ -131,7 +131,8 @@ def crawl_question_sources(
     sources: Sequence[str], months: Sequence[Month], settings: Settings
 ) -> list[str]:
     """Crawl the questions of each source; return what failed, with reasons."""
-    store, failures = Store(settings.home, settings.scratch), []
+    store = Store(settings.home, settings.scratch)
+    failures = []
     for source in sources:
         try:
             crawl_questions(source, list(months), store, settings)

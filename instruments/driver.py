@@ -13,6 +13,7 @@ import datetime as dt
 import logging
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -96,7 +97,9 @@ def work(request: WorkRequest, settings: Settings, execute: Execute = in_process
     """
     drain = _Drain(request, settings, execute)
     while (model := drain.choose()) is not None:
-        with present(drain.store, f"{request.root}/{model}"):
+        # Without a backlog, nobody counts the processes on a model.
+        shown = nullcontext() if request.backlog is None else drain.present_on(model)
+        with shown:
             drain.take(model)
     drain.wait_for_others()
     return drain.summary
@@ -195,6 +198,10 @@ class _Drain:
         self._seen[new[0]] = self._seen.get(new[0], frozenset()) | backlogs[new[0]].keys
         return new[0]
 
+    def present_on(self, model: str) -> AbstractContextManager[None]:
+        """Let other processes count this one among those on a model."""
+        return present(self.store, f"{self._request.root}/{model}")
+
     def _expect(self, models: Sequence[str]) -> None:
         if len(models) > 1:
             self._request.expect(models[1])
@@ -258,7 +265,8 @@ class _Drain:
         return failure.may_pass or self._request.retry_failed
 
     def _compute(self, plan: Plan[Any], groups: Sequence[Group]) -> bool:
-        self._num_ended = self._num_failed = 0
+        self._num_ended = 0
+        self._num_failed = 0
         claimed: list[Group] = []
         for cells, result in self._execute(
             plan, self._free(plan, groups, claimed), self._settings, False
@@ -343,11 +351,13 @@ class _Drain:
             for cells in groups:
                 missing = tuple(cell for cell in cells if not self._await(plan, cell))
                 self.summary.num_cells += len(cells) - len(missing)
-                left += [missing] if missing else []
-            left = list(self._to_try(plan, left))
-            self._num_ended = self._num_failed = 0
-            for cells, result in self._execute(plan, left, self._settings, True):
-                self._count(plan, cells, result, len(left))
+                if missing:
+                    left.append(missing)
+            to_try = list(self._to_try(plan, left))
+            self._num_ended = 0
+            self._num_failed = 0
+            for cells, result in self._execute(plan, to_try, self._settings, True):
+                self._count(plan, cells, result, len(to_try))
 
     def _await(self, plan: Plan[Any], cell: Any) -> bool:
         """Wait while a living process claims a cell; return True if the cell is done."""

@@ -107,9 +107,9 @@ def test_the_house_stays_within_its_budget() -> None:
         sum(path.read_text(encoding="utf-8").count("\n") for path in paths)
         for paths in (house(), (ROOT / "tests").rglob("*.py"))
     )
-    assert len(house()) <= 441
-    assert lines <= 72_500
-    assert test_lines <= 58_500
+    assert len(house()) <= 445
+    assert lines <= 73_300
+    assert test_lines <= 58_700
 
 
 @pytest.mark.long
