@@ -11,6 +11,7 @@ from core.storage.store import Store
 from instruments.crawling import crawl_all, crawl_source
 from instruments.planning import Request
 from instruments.runner import Failure
+from instruments.stopping import Stopped, go_on, stop_with_flow
 
 MONTHS = (Month("2024-01"), Month("2024-02"), Month("2024-03"))
 REQUEST = Request(months=MONTHS, sources=("govuk", "arxiv"), models=())
@@ -61,5 +62,11 @@ def test_what_ends_the_process_ends_all_sources(settings: Settings) -> None:
     def crawl(source: str, month: Period, settings: Settings) -> Seal:
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        crawl_all(replace(REQUEST, sources=("arxiv",)), settings, crawl)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            crawl_all(replace(REQUEST, sources=("arxiv",)), settings, crawl)
+        with pytest.raises(Stopped):
+            go_on()
+    finally:
+        with stop_with_flow():  # work of other tests may go on
+            pass
