@@ -10,9 +10,11 @@ import json
 import math
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pytest
@@ -27,11 +29,13 @@ from warehouse.database.schema import (
     list_views,
     qualify,
 )
-from warehouse.database.writer import connected
+from warehouse.database.writer import connected, transaction
+from warehouse.estimates.estimate import estimate
 from warehouse.land.cells import DIMENSIONS
 from warehouse.land.losses import open_warehouse
+from warehouse.read.check import QUICK, run_checks
 from warehouse.read.publish import publish
-from warehouse.read.query import query
+from warehouse.read.query import query, run_statement
 
 ROOT = Path(__file__).resolve().parents[2]
 VIEWS = Path(__file__).parent / "views"
@@ -59,6 +63,12 @@ CASES = sorted(folder for folder in VIEWS.glob("*/*") if folder.is_dir())
 
 
 def build(case: Path, settings: Settings) -> Path:
+    """Land and publish a case; return the path of the snapshot."""
+    land(case, settings)
+    return Path(publish(settings))
+
+
+def land(case: Path, settings: Settings) -> None:
     losses = case / "chunk_losses.csv"
     with open_warehouse(settings) as warehouse:
         if losses.exists():
@@ -76,7 +86,59 @@ def build(case: Path, settings: Settings) -> Path:
                     connection.execute(f"delete from {table} where {named}")
                 connection.execute(f"insert into {table} by name select * from rows")
                 connection.unregister("rows")
-    return Path(publish(settings))
+
+
+class Database:
+    """One warehouse for all cases of this process, kept open, with the rows of one case at a time.
+
+    To make, open or publish a database costs more than most cases: DuckDB reads all views.
+    """
+
+    def __init__(self, settings: Settings, connection: duckdb.DuckDBPyConnection) -> None:
+        self._settings = settings
+        self._connection = connection
+        self._rows: tuple[str, ...] | None = None
+        self._at_first = {name: self._read(name) for name in list_tables()}
+
+    def _read(self, table: str) -> pa.Table:
+        return self._connection.table(qualify(table)).to_arrow_table()
+
+    def fill(self, case: Path) -> None:
+        """Hold the rows of a case and the estimates from them, and no others."""
+        if self._rows == rows_of(case):
+            return
+        self._rows = None
+        self._empty()
+        land(case, self._settings)
+        with transaction(self._connection, "estimate"):
+            estimate(self._connection)
+        findings = list(run_checks(self._connection, QUICK))
+        assert not findings, f"the case could not be published: {findings}"
+        self._rows = rows_of(case)
+
+    def _empty(self) -> None:
+        for name, rows in self._at_first.items():
+            self._connection.execute(f"delete from {qualify(name)}")
+            if rows.num_rows:
+                self._connection.register("rows", rows)
+                self._connection.execute(f"insert into {qualify(name)} by name from rows")
+                self._connection.unregister("rows")
+
+    def query(self, sql: str) -> pa.Table:
+        return run_statement(self._connection, sql).read_all()
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    settings = Settings(home=str(tmp_path_factory.mktemp("home")))
+    with connected(settings) as connection:
+        yield Database(settings, connection)
+
+
+def rows_of(case: Path) -> tuple[str, ...]:
+    """Return what a case lands, by which cases of the same rows are known."""
+    files = sorted(file for file in case.glob("*.csv") if file.stem != "expect")
+    return tuple(f"{file.name}:{file.read_text()}" for file in files)
 
 
 def read_table(file: Path) -> pa.Table:
@@ -159,39 +221,35 @@ def assert_column_test(test: str | dict[str, float], value: Any, name: str) -> N
 
 def home_of(case: Path, factory: pytest.TempPathFactory) -> tuple[Settings, Path]:
     """Land and publish a case, once for all cases of the same rows."""
-    rows = tuple(
-        f"{p.name}:{p.read_text()}" for p in sorted(case.glob("*.csv")) if p.stem != "expect"
-    )
+    rows = rows_of(case)
     if rows not in _HOMES:
         settings = Settings(home=str(factory.mktemp("home")))
         _HOMES[rows] = settings, build(case, settings)
     return _HOMES[rows]
 
 
-@pytest.fixture(scope="module", params=CASES, ids=lambda case: f"{case.parent.name}-{case.name}")
-def built(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, Settings, Path]:
-    case: Path = request.param
-    return case, *home_of(case, tmp_path_factory)
+def name_of(case: Path) -> str:
+    return f"{case.parent.name}-{case.name}"
 
 
+# Cases of the same rows follow each other: their rows are landed once.
 @pytest.mark.long
-def test_view(built: tuple[Path, Settings, Path]) -> None:
-    case, settings, _ = built
-    table = query(settings, statement(case))
-    assert_rows(table.to_pylist(), read_expected(case))
+@pytest.mark.parametrize("case", sorted(CASES, key=rows_of), ids=name_of)
+def test_view(case: Path, database: Database) -> None:
+    database.fill(case)
+    rows = database.query(statement(case)).to_pylist()
+    assert_rows(rows, read_expected(case))
     name = case.parent.name
     argument = ARGUMENTS.get(name, "date '2024-02-01'")
     call = f"{qualify(name)}({argument})" if name.endswith("_at") else qualify(name)
-    assert_as_described(describe_view(list_views()[name]), query(settings, f"from {call}"))
+    assert_as_described(describe_view(list_views()[name]), database.query(f"from {call}"))
     if name.endswith(DETAILS):
-        assert_public_columns(case, settings, name.removesuffix(DETAILS))
+        assert_public_columns(case, database, name.removesuffix(DETAILS))
 
 
-def assert_public_columns(case: Path, settings: Settings, name: str) -> None:
+def assert_public_columns(case: Path, database: Database, name: str) -> None:
     description = describe_view(list_views()[name])
-    table = query(settings, f"from {name}")
+    table = database.query(f"from {name}")
     assert_as_described(description, table)
     if not (case / "query.sql").exists():
         expected = [
@@ -248,8 +306,11 @@ def test_ten_views_in_the_plain_client(
 
 
 @pytest.mark.slow
-def test_view_in_the_plain_client(built: tuple[Path, Settings, Path], client: Path) -> None:
-    case, settings, snapshot = built
+@pytest.mark.parametrize("case", CASES, ids=name_of)
+def test_view_in_the_plain_client(
+    case: Path, tmp_path_factory: pytest.TempPathFactory, client: Path
+) -> None:
+    settings, snapshot = home_of(case, tmp_path_factory)
     assert_same_in_the_client(statement(case), settings, snapshot, client)
 
 
