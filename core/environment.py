@@ -142,9 +142,11 @@ def prefect_access() -> tuple[dict[str, str], str | bool]:
     The setting is a path of CA certificates or a boolean, like the argument ``verify`` of requests.
     """
     headers = {}
-    if user_and_password := os.environ.get("PREFECT_API_AUTH_STRING"):  # noqa: TID251
+    user_and_password = os.environ.get("PREFECT_API_AUTH_STRING")  # noqa: TID251
+    key = os.environ.get("PREFECT_API_KEY")  # noqa: TID251
+    if user_and_password:
         headers["Authorization"] = f"Basic {b64encode(user_and_password.encode()).decode()}"
-    elif key := os.environ.get("PREFECT_API_KEY"):  # noqa: TID251
+    elif key:
         headers["Authorization"] = f"Bearer {key}"
     is_lax = os.environ.get("PREFECT_API_TLS_INSECURE_SKIP_VERIFY", "")  # noqa: TID251
     if is_lax.lower() in ("1", "true", "yes", "on"):

@@ -49,7 +49,8 @@ def list_gpus() -> list[Gpu]:
 
     Raise UsageError, with what was found, if there is no driver.
     """
-    if (simulated := simulated_gpus()) is not None:
+    simulated = simulated_gpus()
+    if simulated is not None:
         count, memory_bytes = simulated
         return [
             Gpu(number=number, uuid=f"GPU-{number}", name="simulated", memory_bytes=memory_bytes)
@@ -90,7 +91,8 @@ def choose_gpus(wanted: str, gpus: Sequence[Gpu]) -> list[Gpu]:
     else:
         by_name = {str(gpu.number): gpu for gpu in gpus} | {gpu.uuid: gpu for gpu in gpus}
         names = dict.fromkeys(name.strip() for name in wanted.split(",") if name.strip())
-        if unknown := [name for name in names if name not in by_name]:
+        unknown = [name for name in names if name not in by_name]
+        if unknown:
             raise UsageError(f"--gpus {wanted}: there is no GPU {unknown[0]!r}; {expected}")
         chosen = list(dict.fromkeys(by_name[name] for name in names))
     if not chosen:

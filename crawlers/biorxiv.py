@@ -76,7 +76,8 @@ def _list_versions(month: Period, server: str, fetcher: Fetcher) -> Iterator[_Ro
         if not rows:
             return
         for number, fields in enumerate(rows, cursor):
-            doi, version = fields.text("doi") or "", fields.text("version") or "1"
+            doi = fields.text("doi") or ""
+            version = fields.text("version") or "1"
             name = doi if version == "1" else f"{doi}v{version[:9]}"
             if not _DOI.fullmatch(doi):
                 where = f"entry {number} of {server} {month}"
@@ -95,15 +96,18 @@ def _state(fetched: Fetched) -> Fields:
 
 def _is_busy(fetched: Fetched) -> bool:
     """Return True for an error under status 200, and for an empty page though more follow."""
-    state, answer = _state(fetched), Fields.of(fetched.url, decode(fetched))
-    status, rows = state.text("status"), answer.rows("collection")
+    state = _state(fetched)
+    answer = Fields.of(fetched.url, decode(fetched))
+    status = state.text("status")
+    rows = answer.rows("collection")
     if status is None:
         return rows is None
     return status == "ok" and rows == [] and (state.number("total") or 0) > 0
 
 
 def _read_list(page: Fetched) -> tuple[list[Fields], int]:
-    answer, state = Fields.of(page.url, decode(page)), _state(page)
+    answer = Fields.of(page.url, decode(page))
+    state = _state(page)
     rows = answer.need("collection", answer.rows("collection"), "a list")
     if not rows and state.text("status") != "ok":
         state.need("status", _no_posts(state), "ok, or that there are no posts")
@@ -119,7 +123,8 @@ def _no_posts(state: Fields) -> str | None:
 
 
 def _examine(row: _Row, month: Period) -> Item:
-    native_id, fields = row.native_id, row.fields
+    native_id = row.native_id
+    fields = row.fields
     day = fields.text("date") or ""
     posted = fields.time("date", dt.UTC) if _DAY.fullmatch(day) else None
     if posted is None:
@@ -129,7 +134,8 @@ def _examine(row: _Row, month: Period) -> Item:
     licence = LICENCES.get((fields.text("license") or "").strip().lower().replace("-", "_"))
     if licence is None:
         return Drop(native_id, "licence", show(fields.values.get("license")))
-    abstract, title = fields.text("abstract"), fields.text("title")
+    abstract = fields.text("abstract")
+    title = fields.text("title")
     if abstract is None or title is None:
         return Drop(native_id, "parse_error", "no text in title or abstract")
     try:

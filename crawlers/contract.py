@@ -82,8 +82,7 @@ class SourceInfo:
     monthly_bytes: int | None = None  # bytes per month if no limit is given; None: the whole month
     min_documents: int | None = None  # an unlimited crawl with fewer documents is held back
     max_documents: int | None = None  # a crawl with more documents is held back
-    # True if each month contains the same items in newer versions. A version is compared with the
-    # previous one, and never dropped as its duplicate.
+    # True if months contain versions of the same items; a version is no duplicate of the last one.
     keeps_versions: bool = False
     # Text that says why crawling needs a permission, and whom to ask for it
     # (``core.corpus.permissions``). None if no permission is needed.
@@ -177,9 +176,10 @@ class SourceInfo:
         """
         if self.needs_contact is None or settings.operator_contact is not None:
             return
-        sites = self.all_sites(languages).items()
-        asked = [settings.sites.get(key, url) for key, url in sites]
-        if live := [url for url in asked if not urls.is_loopback(url)]:
+        given = settings.sites
+        asked = [given.get(key, url) for key, url in self.all_sites(languages).items()]
+        live = [url for url in asked if not urls.is_loopback(url)]
+        if live:
             raise AccessRefused(
                 f"{self.name}: {', '.join(live)} require the operator's contact, and "
                 f"TIDEMARK_CONTACT is {settings.contact!r}: {self.needs_contact}; set "
@@ -290,7 +290,8 @@ class Quota:
     """Counter of the documents and bytes that a crawl may still keep; None stands for no limit."""
 
     def __init__(self, limit: int | None, max_bytes: int | None) -> None:
-        self._documents_left, self._bytes_left = limit, max_bytes
+        self._documents_left = limit
+        self._bytes_left = max_bytes
 
     def take(self, item: T) -> T:
         """Return the item unchanged; if it is kept, subtract it from the quota."""

@@ -62,7 +62,8 @@ _SECOND = dt.timedelta(seconds=1)
 
 def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
     """Yield files by creation time of their repositories; samples are in random order."""
-    api, quota = GitHubApi(context.fetcher), context.quota()
+    api = GitHubApi(context.fetcher)
+    quota = context.quota()
     found: dict[int, Repository] = {}
     for item in _list_all(api, month, context):
         if not isinstance(item, Repository):
@@ -139,7 +140,8 @@ def _read_rows(rows: list[object]) -> Iterator[Repository | Drop]:
 def _visit(
     api: GitHubApi, repository: Repository, month: Period, context: CrawlContext, quota: Quota
 ) -> Iterator[Item]:
-    name, language = repository.name, context.subset or DEFAULT_LANGUAGE
+    name = repository.name
+    language = context.subset or DEFAULT_LANGUAGE
     try:
         commit = api.last_commit(name, repository.branch, month.end)
         if commit.committed_at not in month:

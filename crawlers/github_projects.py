@@ -67,7 +67,8 @@ FAILURES_TO_STOP = 3  # after this many failed repositories in a row, the site c
 
 def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
     """Yield one file of each project, then a second one, and so on, in seeded random order."""
-    git, quota = _git(context), context.quota()
+    git = _git(context)
+    quota = context.quota()
     visits: dict[str, _Visit] = {}  # by the month's last commit
     gone: SourceUnavailable | None = None
     with contextlib.ExitStack() as stack:
@@ -92,7 +93,8 @@ def read_projects() -> list[str]:
 
 
 def _git(context: CrawlContext) -> Git:
-    settings, pace_s = context.settings, context.settings.request_interval_s
+    settings = context.settings
+    pace_s = context.settings.request_interval_s
     pace_s = INFO.request_interval_s if pace_s is None else pace_s
     agent = f"tidemark (+{settings.contact}) git"
     return Git(settings.scratch / "git", context.fetcher.base_url("github"), agent, pace_s)
@@ -104,7 +106,8 @@ def _visit_all(
     num_failed = 0
     for project in read_projects():
         try:
-            if visit := _visit(project, git, month, context, stack):
+            visit = _visit(project, git, month, context, stack)
+            if visit:
                 yield visit
         except ItemUnavailable as error:
             yield missing_item(project, error)

@@ -95,7 +95,8 @@ Rows = list[str | Drop | Failure]
 
 def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
     """Yield READMEs in the list's order; samples, and crawls without a token, in random order."""
-    api, quota = GitHubApi(context.fetcher), context.quota()
+    api = GitHubApi(context.fetcher)
+    quota = context.quota()
     is_recent = dt.datetime.now(dt.UTC) - month.start <= dt.timedelta(days=RECENT_DAYS)
     period, rows = (
         _fetch_list(context.fetcher)
@@ -159,7 +160,8 @@ def _fetch_readme(
     api: GitHubApi, name: str, month: Month, period: str, heads: dict[str, str]
 ) -> Document | Repeat:
     commit = api.last_commit(name, None, month.end)
-    if (first := heads.setdefault(commit.sha, name)) != name:
+    first = heads.setdefault(commit.sha, name)
+    if first != name:
         return Repeat(name, f"another name of {first}: both have the commit {commit.sha}")
     if commit.committed_at not in month:
         raise ItemUnavailable("outside_month", f"no commit since {commit.committed_at:%Y-%m-%d}")

@@ -50,7 +50,9 @@ FIELDS = "id,date_gmt,modified_gmt,link,title,content,status,type"
 _DAY = dt.timedelta(days=1)
 # Notes in stories that other media published first. They are among the first or last blocks, except
 # for the words of an agreement. Sections of Global Voices itself are no other media.
-_NOTE_BLOCKS, _MAX_NOTE_CHARS, _MAX_LINE_CHARS = 3, 1_000, 200
+_NOTE_BLOCKS = 3
+_MAX_NOTE_CHARS = 1_000
+_MAX_LINE_CHARS = 200
 _OWN = r"(?i:(?:the |our )?(?:Global ?Voices|GV\b|Rising ?Voices|Advox|NewsFrames|sister ))"
 _MONTHS = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
 _LANGUAGES = (
@@ -114,7 +116,8 @@ def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
 
 def _list_posts(month: Period, language: str, fetcher: Fetcher) -> Iterator[_Row | Drop]:
     key = INFO.site_key(SITE, language)
-    number, num_pages = 1, 1
+    number = 1
+    num_pages = 1
     while number <= num_pages:
         params: dict[str, str | int] = {
             "after": f"{month.start - _DAY:%Y-%m-%dT%H:%M:%S}",
@@ -149,7 +152,8 @@ def _is_no_list(fetched: Fetched, page: int) -> bool:
 
 
 def _read_list(page: Fetched) -> tuple[list[Any], int]:
-    posts, num_pages = decode(page), _count(page, "x-wp-totalpages")
+    posts = decode(page)
+    num_pages = _count(page, "x-wp-totalpages")
     if isinstance(posts, list) and num_pages is not None and num_pages <= MAX_PAGES:
         return posts, num_pages
     raise SourceChanged(
@@ -164,7 +168,8 @@ def _count(fetched: Fetched, header: str) -> int | None:
 
 
 def _examine(row: _Row, month: Period) -> Item:
-    native_id, post = row.native_id, row.post
+    native_id = row.native_id
+    post = row.post
     published = read_time(post.get("date_gmt"), dt.UTC)
     if published is None:
         return Drop(native_id, "no_date", f"date_gmt: {post.get('date_gmt')!r}")
@@ -185,14 +190,16 @@ def _examine(row: _Row, month: Period) -> Item:
         title = articles.to_line(_rendered(post.get("title")))
     except ItemUnavailable as error:
         return missing_item(native_id, error)
-    if note := find_note(text):
+    note = find_note(text)
+    if note:
         return Drop(native_id, "licence", f"written for another medium: {note!r}")
     return _document(row, text, title, published, changed)
 
 
 def find_note(text: str) -> str | None:
     """Return the words of a text that say that another medium published it first, or None."""
-    if found := _ANYWHERE.search(text):
+    found = _ANYWHERE.search(text)
+    if found:
         return found[0]
     blocks = text.split("\n\n")
     for block in {*blocks[:_NOTE_BLOCKS], *blocks[-_NOTE_BLOCKS:]}:

@@ -97,7 +97,8 @@ def _is_no_list(fetched: Fetched) -> bool:
     answer = Fields.of(SITE, value)
     if "results" not in answer.values:
         return value is None or "error" in answer.values or "errors" in answer.values
-    total, start = answer.integer("total"), answer.integer("start")
+    total = answer.integer("total")
+    start = answer.integer("start")
     has_more = total is not None and start is not None and total > start
     return has_more and not answer.values["results"]
 
@@ -159,7 +160,8 @@ def _fetch_page(path: str, month: Period, context: CrawlContext) -> Iterator[Ite
         return
     yield _examine(page, month, languages)
     for other in page.translations(languages):
-        if isinstance(translation := _get_page(other, context.fetcher), _Page):
+        translation = _get_page(other, context.fetcher)
+        if isinstance(translation, _Page):
             yield _examine(translation, month, languages)
         else:
             yield translation
@@ -183,9 +185,11 @@ def _get_page(path: str, fetcher: Fetcher) -> _Page | Drop | Failure:
 
 
 def _examine(page: _Page, month: Period, languages: tuple[str, ...]) -> Item:
-    if drop := _refuse(page, month, languages):
+    drop = _refuse(page, month, languages)
+    if drop:
         return drop
-    body, title = page.fields.inner("details").text("body"), page.fields.text("title")
+    body = page.fields.inner("details").text("body")
+    title = page.fields.text("title")
     if body is None or title is None:
         return Drop(page.path, "parse_error", "no text in title, or in details.body")
     try:
@@ -195,12 +199,15 @@ def _examine(page: _Page, month: Period, languages: tuple[str, ...]) -> Item:
 
 
 def _refuse(page: _Page, month: Period, languages: tuple[str, ...]) -> Drop | None:
-    path, fields = page.path, page.fields
-    published, changed = page.published, page.changed
+    path = page.path
+    fields = page.fields
+    published = page.published
+    changed = page.changed
     now_at = fields.text("base_path") or path
     if fields.text("document_type") in ("redirect", "gone") or now_at != path:
         return Drop(path, "redirect_page", f"now {now_at}")
-    if withdrawn_at := fields.inner("withdrawn_notice").values.get("withdrawn_at"):
+    withdrawn_at = fields.inner("withdrawn_notice").values.get("withdrawn_at")
+    if withdrawn_at:
         return Drop(path, "withdrawn", show(withdrawn_at))
     if page.locale not in languages:
         return Drop(path, "wrong_language", page.locale)
@@ -214,7 +221,8 @@ def _refuse(page: _Page, month: Period, languages: tuple[str, ...]) -> Drop | No
 
 
 def _document(page: _Page, title: str, text: str) -> Document:
-    published, changed = page.published, page.changed
+    published = page.published
+    changed = page.changed
     assert published and changed  # noqa: S101 - a page without a date was dropped above
     names = [row.text("title") for row in page.links("organisations")]
     organisations = [name for name in names if name]

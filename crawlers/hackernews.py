@@ -146,14 +146,16 @@ def _read_story(row: Fields, given_at: dt.datetime, month: Period) -> Story | Dr
     number = row.text("objectID")
     if number is None or not _NUMBER.fullmatch(number):
         return Drop(row.where, "parse_error", f"expected a number as objectID, got {number!r:.50}")
-    created_at, title = row.epoch("created_at_i"), row.text("title")
+    created_at = row.epoch("created_at_i")
+    title = row.text("title")
     if created_at is None:
         return Drop(number, "no_date", "created_at_i is no time")
     if created_at not in month:
         return Drop(number, "outside_month", created_at.isoformat())
     if title is None or title in _EMPTIED or _is_gone(row):
         return Drop(number, "deleted", "no title")
-    text, num_comments = _text(row, "story_text"), row.integer("num_comments")
+    text = _text(row, "story_text")
+    num_comments = row.integer("num_comments")
     if num_comments is None:
         num_comments = 1  # assume comments if unknown
     if not text and not num_comments:
@@ -194,7 +196,8 @@ def _fetch_story(story: Story, month: Period, fetcher: Fetcher) -> Document | Dr
 def _read_comments(children: Sequence[Fields], month: Period) -> list[Comment]:
     found: dict[int, Comment] = {}
     for child in children:
-        number, created_at = child.integer("id"), child.epoch("created_at_i")
+        number = child.integer("id")
+        created_at = child.epoch("created_at_i")
         if _is_gone(child) or number is None or created_at is None:
             continue
         if created_at < month.end and (text := _text(child, "text")):

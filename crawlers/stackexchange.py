@@ -102,7 +102,8 @@ class Question:
 
 def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
     """Yield questions with answers by site and time; sampled crawls use a random order."""
-    api, quota = StackExchange(context.fetcher), context.quota()
+    api = StackExchange(context.fetcher)
+    quota = context.quota()
     seen: set[str] = set()
     for spans in _rounds(api, month, context):
         if quota.is_full:
@@ -172,7 +173,8 @@ def _read_question(found: Found, span: Span, month: Period) -> Question | Drop |
 
 
 def _read_post(row: Fields, id_field: str) -> Post | None:
-    number, body = row.integer(id_field), row.text("body")
+    number = row.integer(id_field)
+    body = row.text("body")
     created_at = row.epoch("creation_date")
     if number is None or created_at is None or body is None:
         return None

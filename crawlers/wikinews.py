@@ -68,7 +68,8 @@ _CUSTOMS = {
 
 def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
     """Yield the month's articles by day; sampled crawls use a seeded random order."""
-    if unknown := sorted(set(context.languages) - set(_CUSTOMS)):
+    unknown = sorted(set(context.languages) - set(_CUSTOMS))
+    if unknown:
         raise UsageError(
             f"wikinews: how articles are marked is known for {', '.join(sorted(_CUSTOMS))} only, "
             f"not for {', '.join(unknown)} (TIDEMARK_LANGUAGES__WIKINEWS)"

@@ -75,7 +75,8 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
 def _fetch_edition(
     wiki: MediaWiki, english: MediaWiki, month: Month, context: CrawlContext
 ) -> Iterator[Item]:
-    edition, store = wiki.edition, Store(context.settings.home)
+    edition = wiki.edition
+    store = Store(context.settings.home)
     pages: dict[int, KeptPage] = {}
     found = resolve(wiki, english, _read_titles(), store)
     for title, page in found.items():
@@ -110,7 +111,8 @@ def _month_end_revision(wiki: MediaWiki, page: KeptPage, month: Month) -> Revisi
     native_id = wiki.edition.native_id(page.page_id)
     january = Month(f"{month.first_day.year}-01")
     last = min(january + 11, max(month, Month.last_complete()))
-    start, end = mediawiki.month_window(january)[0], mediawiki.month_window(last)[1]
+    start = mediawiki.month_window(january)[0]
+    end = mediawiki.month_window(last)[1]
     window = {"rvstart": start, "rvend": end}
     try:
         year = wiki.history(page.page_id, rvdir="newer", rvlimit="max", **window)

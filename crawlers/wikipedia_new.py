@@ -41,7 +41,10 @@ _BLOCK = 2**20
 _MAX_DIGITS = 18  # of a page id
 _SECOND = dt.timedelta(seconds=1)
 _DAY = dt.timedelta(days=1)  # snapshots are deleted after two months: do not cache their list
-_TITLE, _NAMESPACE, _IS_DELETED = 1, 3, 8  # positions of columns, counted from the column page_id
+# positions of columns, counted from the column page_id
+_TITLE = 1
+_NAMESPACE = 3
+_IS_DELETED = 8
 _ENTITIES = {b"page", b"revision", b"user"}
 _CREATIONS = {b"create", b"create-page"}
 _FLAGS = {"true", "false", ""}
@@ -148,7 +151,8 @@ def _read_log(wiki: MediaWiki, month: Period) -> Iterator[Creation | Drop]:
 
 def _read_dump(wiki: MediaWiki, month: Period, context: CrawlContext) -> Iterator[Creation | Drop]:
     database = f"{wiki.edition.language.replace('-', '_')}wiki"
-    first, last = Month.of(month.start), Month.of(month.end - _SECOND)
+    first = Month.of(month.start)
+    last = Month.of(month.end - _SECOND)
     files = (list_creations(context.fetcher, database, each) for each in month_range(first, last))
     for row in itertools.chain.from_iterable(files):
         native_id = wiki.edition.native_id(row.page_id or f"title:{row.title}")
@@ -212,7 +216,8 @@ class _Dump:
     """Reader of a packed dump that comes in pieces; it keeps the creations of a month."""
 
     def __init__(self, url: str, month: Month) -> None:
-        self._url, self._month = url, month
+        self._url = url
+        self._month = month
         self._unpacker: bz2.BZ2Decompressor | None = None  # None between two bzip2 streams
         self._rest = b""  # beginning of a line
         self._num_packed = self._num_unpacked = self._num_events = self._num_creations = 0
@@ -289,8 +294,10 @@ class _Dump:
 
 def _read_creation(columns: list[str], layout: _Layout) -> DumpedCreation | None:
     """Return the creation of an article, None for another namespace; ValueError if malformed."""
-    at, stamp = layout.page_id, columns[layout.entity + 2]
-    namespace, is_deleted = columns[at + _NAMESPACE], columns[at + _IS_DELETED]
+    at = layout.page_id
+    stamp = columns[layout.entity + 2]
+    namespace = columns[at + _NAMESPACE]
+    is_deleted = columns[at + _IS_DELETED]
     if is_deleted not in _FLAGS or not re.fullmatch(r"(-?[0-9]{1,9})?", namespace):
         raise ValueError(f"namespace {namespace[:50]!r} and page_is_deleted {is_deleted[:50]!r}")
     if namespace != "0":

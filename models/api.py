@@ -57,7 +57,8 @@ def connect(entry: ModelEntry, settings: Settings, budget: Budget, store: Store)
     if not entry.backend.is_paid:
         raise UsageError(f"{entry.name} is of kind {entry.kind}, not a model behind an API")
     budget.check(entry)
-    key, setting = None, "give the entry api_key: NAME, and set TIDEMARK_API_KEYS__<NAME>"
+    key = None
+    setting = "give the entry api_key: NAME, and set TIDEMARK_API_KEYS__<NAME>"
     if entry.api_key:
         setting = f"see TIDEMARK_API_KEYS__{entry.api_key.upper()}"
         key = settings.api_keys.get(entry.api_key)
@@ -71,7 +72,9 @@ def connect(entry: ModelEntry, settings: Settings, budget: Budget, store: Store)
 
 class _ApiModel:
     def __init__(self, entry: ModelEntry, rounds: ApiRounds) -> None:
-        self._entry, self._rounds, self.name = entry, rounds, entry.name
+        self._entry = entry
+        self._rounds = rounds
+        self.name = entry.name
 
     @property
     def revision(self) -> str:
@@ -108,7 +111,8 @@ class ApiAnswerer(_ApiModel):
         keys = [None if body is None else self._rounds.cache.key_of(body) for body in bodies]
         # Some questions are published twice. Their keys are equal: one request is sent for both.
         wanted = {key: body for key, body in zip(keys, bodies, strict=True) if key and body}
-        coming, found = self._rounds.ask(wanted), dict[str, Outcome]()
+        coming = self._rounds.ask(wanted)
+        found = dict[str, Outcome]()
         for question, prompt, key in zip(questions, prompts, keys, strict=True):
             while key is not None and key not in found:
                 found.update([next(coming)])
@@ -157,7 +161,8 @@ def answer_of(question: Question, prompt: Prompt, answer: dict[str, Any]) -> Ans
         reason = "content_filter"
     else:
         shown = [question.options[index] for index in prompt.order]
-        if (place := extract_choice(text, shown)) is not None:
+        place = extract_choice(text, shown)
+        if place is not None:
             places = tuple(float(other == place) for other in range(len(shown)))
             chosen = prompt.order[place]
             return Answer(question.question_id, None, chosen, None, text, places)
@@ -213,7 +218,8 @@ def _generation(name: str, outcome: Outcome) -> Generation:
     if isinstance(outcome, Unanswerable):
         return Generation(name, "", "error", None, outcome.reason)
     message, finish = first_choice(outcome.answer)
-    text, refusal = text_of(message.get("content")), message.get("refusal")
+    text = text_of(message.get("content"))
+    refusal = message.get("refusal")
     if not text and isinstance(refusal, str):
         text = refusal
     if not text and finish == "content_filter":

@@ -81,7 +81,8 @@ def chosen_models(settings: Settings) -> tuple[str, ...]:
         return named
     from models.catalogue import list_models  # it imports this module
 
-    entries, chosen = list_models(settings), list[str]()
+    entries = list_models(settings)
+    chosen = list[str]()
     for name in named:
         found = models_with(name.removeprefix(PREFIX), entries) if name.startswith(PREFIX) else ()
         chosen += [entry.name for entry in found] or [name]
@@ -93,7 +94,8 @@ def settings_for(entry: ModelEntry, settings: Settings) -> Settings:
 
     Raise MalformedInput if the file is invalid.
     """
-    if (choice := _choice_of(entry, settings)) is None:
+    choice = _choice_of(entry, settings)
+    if choice is None:
         return settings
     names = choice.options().keys() - settings.model_fields_set
     return settings.model_copy(update={name: getattr(choice, name) for name in names})
@@ -104,7 +106,8 @@ def with_trust(entry: ModelEntry, settings: Settings) -> ModelEntry:
 
     Raise MalformedInput if the file is invalid, or trusts a model whose revision is not pinned.
     """
-    if (choice := _choice_of(entry, settings)) is None:
+    choice = _choice_of(entry, settings)
+    if choice is None:
         return entry
     changed = choice.model_dump(include={"trust", "revision"}, exclude_none=True)
     try:
@@ -183,7 +186,8 @@ def models_with(tag: str, entries: Sequence[ModelEntry]) -> list[ModelEntry]:
 
     Raise UsageError, with the known tags, if there is none.
     """
-    if found := [entry for entry in entries if tag in tags_of(entry)]:
+    found = [entry for entry in entries if tag in tags_of(entry)]
+    if found:
         return found
     known = sorted({known for entry in entries for known in tags_of(entry)})
     raise UsageError(f"no model has the tag {tag!r}; the tags are {', '.join(known)}")

@@ -49,7 +49,8 @@ class LikelihoodModel:
     """A ``Generator`` that gives likelihoods, too, with its weights loaded once."""
 
     def __init__(self, scorer: CausalLM, settings: Settings) -> None:
-        self.name, self.revision = scorer.name, scorer.revision
+        self.name = scorer.name
+        self.revision = scorer.revision
         self._generator = generator_of(scorer, settings)
         self._scorer = scorer
         self._budget = scorer.facts.batch_tokens or 1
@@ -90,7 +91,8 @@ class LikelihoodModel:
 
     def _run(self, texts: Sequence[Tokens]) -> list[Losses]:
         try:
-            inputs, targets = [text[:-1] for text in texts], [text[1:] for text in texts]
+            inputs = [text[:-1] for text in texts]
+            targets = [text[1:] for text in texts]
             return self._scorer.engine.losses(inputs, targets)
         except DeviceFull as error:
             full = error.with_traceback(None)  # without the traceback, memory is freed

@@ -295,7 +295,8 @@ def _probe(model: RemoteModel, text_model: TextModel, engine: RemoteEngine) -> N
     if len(ids) < 2:
         raise ModelLoadError(f"{model.where}: the tokenizer makes {len(ids)} tokens of {_PROBE!r}")
     first, second = (engine.losses([ids[:-1]], [ids[1:]])[0] for _ in range(2))
-    if (apart := float(np.abs(first - second).max())) > _PROBE_TOLERANCE:
+    apart = float(np.abs(first - second).max())
+    if apart > _PROBE_TOLERANCE:
         raise NotMeasurable(
             f"{model.where}: asked twice, the server gave a token likelihoods that are {apart:.2f} "
             "nats apart; serve without a cache of prefixes (vLLM: --no-enable-prefix-caching)"

@@ -154,7 +154,8 @@ class Journal:
     def _close(self) -> None:
         if self._file >= 0:
             os.close(self._file)
-        self._file, self._kept = -1, {}
+        self._file = -1
+        self._kept = {}
         self._lock.release()
 
 

@@ -99,7 +99,8 @@ def paper_answer(text: str, shape: AnswerShape) -> Answer | None:
 def _found(text: str, phrases: Sequence[str], pattern: str) -> Iterator[str]:
     """Yield the last match directly after each phrase, then the last match anywhere."""
     for start in (*(re.escape(phrase) + r"\s*+" for phrase in phrases), ""):
-        if found := re.findall(start + pattern, text):
+        found = re.findall(start + pattern, text)
+        if found:
             yield found[-1]
 
 

@@ -38,7 +38,8 @@ class ListPuzzle(Puzzle):
         """Return the input from a text of ``render``."""
         lists = parse_lists(self._input_names, text)
         num_rows = len(lists) - len(self.parameter_names)
-        rows, parameters = lists[:num_rows], lists[num_rows:]
+        rows = lists[:num_rows]
+        parameters = lists[num_rows:]
         if any(len(numbers) != 1 for numbers in parameters):
             names = ", ".join(self.parameter_names)
             raise malformed(text, f"one number for each of {names}")
@@ -120,14 +121,17 @@ class SumPuzzle(ListPuzzle):
     max_length = 64  # longer lists have too many sums of four numbers
     sizes: ClassVar[range]  # allowed counts of chosen numbers
     task: ClassVar[str]  # the statement, with {} for the count of numbers
-    level, complexity = 5, "O(2^N)"
+    level = 5
+    complexity = "O(2^N)"
 
     def __init_subclass__(cls, count: int | None = None, chosen: str | None = None) -> None:
         """Derive the statement, and what follows from a single count."""
         super().__init_subclass__()
         if count is not None:
-            cls.sizes, cls.min_length = range(count, count + 1), count + 1
-            cls.level, cls.complexity = count, f"O(N^{count})"
+            cls.sizes = range(count, count + 1)
+            cls.min_length = count + 1
+            cls.level = count
+            cls.complexity = f"O(N^{count})"
             cls.statement = cls.task.format(_COUNTS[count]) + _ONCE
             cls.answer_rule = _ANY_ORDER.format(f"exactly {_COUNTS[count]} numbers")
         elif chosen is not None:

@@ -137,7 +137,8 @@ def _whole(plain: str, shape: AnswerShape) -> Answer | None:
     if shape == "number":
         value = read_integer(plain.removesuffix("."))
         return _in_words(plain) if value is None else (value,)
-    if bullets := _BULLETS.fullmatch(f"\n{plain}"):
+    bullets = _BULLETS.fullmatch(f"\n{plain}")
+    if bullets:
         return _in_bullets(bullets[0])
     body = plain.removesuffix(".")
     if body and body[0] in _OPEN:
@@ -152,7 +153,8 @@ def _in_words(statement: str) -> Answer | None:
     spelt = _SPELT_NUMBER.match(statement)
     if spelt is None:
         return None
-    tens, units = (spelt["tens"] or "").lower(), (spelt["units"] or "").lower()
+    tens = (spelt["tens"] or "").lower()
+    units = (spelt["units"] or "").lower()
     value = 10 * (_TENS.index(tens) + 2) if tens else 0
     return (value + (_UNITS.index(units) if units else 0),)
 
@@ -188,7 +190,8 @@ def _begins(statement: str, shape: AnswerShape) -> bool:
 
 
 def _read_number(statement: str) -> _Reading:
-    if (spelt := _in_words(statement)) is not None:
+    spelt = _in_words(statement)
+    if spelt is not None:
         return spelt
     start = _FILLER.match(statement).end()  # type: ignore[union-attr] # matches nothing, too
     if statement[start : start + 1] in _OPEN:
@@ -221,7 +224,8 @@ def _single(statement: str, start: int) -> _Reading:
 
 def _read_list(statement: str) -> _Reading:
     start = _FILLER.match(statement).end()  # type: ignore[union-attr] # matches nothing, too
-    if bullets := _BULLETS.match(statement):
+    bullets = _BULLETS.match(statement)
+    if bullets:
         return _in_bullets(bullets[0])
     if statement[start : start + 1] in _OPEN:
         return _bracketed(statement, start)
@@ -273,7 +277,8 @@ def _group(statement: str, start: int) -> tuple[str, int] | None:
     Redundant inner brackets are removed. The result is None if the closing bracket is missing.
     """
     partners: list[tuple[str, int]] = []
-    deepest, ends = 0, {}
+    deepest = 0
+    ends = {}
     for bracket in _BRACKET.finditer(statement, start):
         if bracket[0] in _OPEN:
             partners.append((_OPEN[bracket[0]], bracket.start()))
@@ -287,12 +292,14 @@ def _group(statement: str, start: int) -> tuple[str, int] | None:
     if start not in ends or deepest > _MOST_NESTED:
         return None
     end = ends[start]
-    body, first = statement[start + 1 : end], start + 1
+    body = statement[start + 1 : end]
+    first = start + 1
     while body.strip()[:1] in _OPEN and body.strip():
         first += len(body) - len(body.lstrip())
         if ends.get(first) != first + len(body.strip()) - 1:
             break
-        body, first = body.strip()[1:-1], first + 1
+        body = body.strip()[1:-1]
+        first = first + 1
     return body, end + 1
 
 

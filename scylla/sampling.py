@@ -92,7 +92,8 @@ def sample_items(model: str, puzzle: Puzzle, written: Written, sampling: Samplin
     if len(found) >= sampling.min_examples:
         items = _items(seeds, puzzle, found, written, sampling)
         reason = "the model wrote too many of the numbers that the puzzle takes for others"
-    asked, num_shown = sampling.num_items, sampling.num_demonstrations
+    asked = sampling.num_items
+    num_shown = sampling.num_demonstrations
     return PuzzleData(
         items={split: each[:asked] for split, each in items.items()},
         demonstrations={split: each[asked:] for split, each in items.items() if num_shown},

@@ -154,7 +154,10 @@ class _Reader:
 
     def read(self, text: str) -> list[_List]:
         self.lists = []
-        depth, position, before, is_first = 0, 0, "", False
+        depth = 0
+        position = 0
+        before = ""
+        is_first = False
         for bracket in _BRACKET.finditer(text):
             between = text[position : bracket.start()]
             if bracket[0] == "[":
@@ -170,7 +173,8 @@ class _Reader:
                 if self.lists and self.lists[-1].end == position and not between.strip():
                     self.lists[-1].is_last = True
                 depth = max(0, depth - 1)
-            position, before = bracket.end(), bracket[0]
+            position = bracket.end()
+            before = bracket[0]
         self._count(text[position:].rpartition(",")[0], depth)  # the last number may be truncated
         return self.lists
 

@@ -32,7 +32,8 @@ class Site:
 
     def __init__(self, web: Web, title: str) -> None:
         self.quirks: dict[QuirkName, int] = {}
-        self._web, self._title = web, title
+        self._web = web
+        self._title = title
 
     def respond(self, request: Request) -> Response:
         """Respond with the list of sites, or add or remove faults."""
@@ -67,7 +68,8 @@ class Site:
         times = int(request.arg("times", "1"))
         if not 1 <= times <= MAX_TIMES:
             raise UsageError(f"times is {times}; expected 1 to {MAX_TIMES}")
-        if limit_s := request.arg("limit_s"):
+        limit_s = request.arg("limit_s")
+        if limit_s:
             self._web.limits[site.keys[0]] = float(limit_s)
         elif request.arg("limits") == "real" and isinstance(site, LimitedSite):
             limit_wikimedia(self._web, Limits())

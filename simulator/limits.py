@@ -17,7 +17,9 @@ from collections.abc import Callable, Iterator
 from core.settings import PROJECT_PAGE
 from simulator.server import Request, Response, Web, WorldSite
 
-PER_MINUTE, PER_MINUTE_WITHOUT_CONTACT, AT_ONCE = 200, 10, 3
+PER_MINUTE = 200
+PER_MINUTE_WITHOUT_CONTACT = 10
+AT_ONCE = 3
 _CONTACT = re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+|https://[\w.-]+\.\w+")
 _WINDOW_S = 60.0
 
@@ -27,7 +29,8 @@ class Limits:
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self.num_refused = self.most_at_once = self._num_open = 0
-        self._now, self._lock = now, threading.Lock()
+        self._now = now
+        self._lock = threading.Lock()
         self._admitted: deque[float] = deque()  # times of the last minute
 
     @contextlib.contextmanager

@@ -72,7 +72,9 @@ class _ApiError(Exception):
 
 class _Query:
     def __init__(self, site: WikiSite, wiki: Wiki, args: dict[str, str]) -> None:
-        self.site, self.wiki, self.args = site, wiki, args
+        self.site = site
+        self.wiki = wiki
+        self.args = args
 
     def answer(self) -> Json:
         answer = self._answer()
@@ -93,7 +95,8 @@ class _Query:
             "allrevisions": self._all_revisions,
             "categorymembers": self._category_members,
         }
-        if (name := self.args.get("list", "")) in lists:
+        name = self.args.get("list", "")
+        if name in lists:
             return lists[name]()
         if "titles" in self.args:
             return self._titles()
@@ -123,7 +126,8 @@ class _Query:
         world = self.wiki.world
         start = self._time("lestart", world.first.start)
         end = self._time("leend", world.last.end)
-        first, last = max(Month.of(start), world.first), min(Month.of(end), world.last)
+        first = max(Month.of(start), world.first)
+        last = min(Month.of(end), world.last)
         months = [first + n for n in range(max(0, last.months_since(first) + 1))]
         pages = [page for month in months for page in self.wiki.pages_created(month)]
         rows = [_log_row(page) for page in pages]
@@ -174,7 +178,8 @@ class _Query:
     def _page_of(
         self, rows: list[T], key: Callable[[T], str], prefix: str
     ) -> tuple[list[T], str | None]:
-        begin, limit = self.args.get(f"{prefix}continue"), self._limit(f"{prefix}limit")
+        begin = self.args.get(f"{prefix}continue")
+        limit = self._limit(f"{prefix}limit")
         if rows and begin is None and take_quirk(self.site, "empty_page"):
             return [], key(rows[0])
         shown, more = _cut(rows, key, begin, limit)
@@ -183,7 +188,9 @@ class _Query:
         return shown, more
 
     def _titles(self) -> Json:
-        normalized, redirects, pages = [], [], []
+        normalized = []
+        redirects = []
+        pages = []
         for asked in self._values("titles"):
             title = asked.replace("_", " ").strip()
             title = title[:1].upper() + title[1:]

@@ -60,7 +60,9 @@ class Newsroom:
     """All articles of a site, created from the world on demand."""
 
     def __init__(self, world: World, site: str, oddities: tuple[str, ...]) -> None:
-        self.world, self._site, self._oddities = world, site, oddities
+        self.world = world
+        self._site = site
+        self._oddities = oddities
 
     @functools.cached_property
     def articles(self) -> list[Article]:

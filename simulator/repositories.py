@@ -46,8 +46,10 @@ MODULES = 6  # number of Python modules per new repository
 ODDITIES = ("empty", "gone", "relicensed", "imported")
 TRENDING = 6
 _FREE = ("MIT", "BSD-2-Clause", "BSD-3-Clause")
-_DAY, _SECOND = dt.timedelta(days=1), dt.timedelta(seconds=1)
-_LINK, _SUBMODULE = "120000", "160000"
+_DAY = dt.timedelta(days=1)
+_SECOND = dt.timedelta(seconds=1)
+_LINK = "120000"
+_SUBMODULE = "160000"
 
 Files = dict[str, tuple[str, bytes]]  # (file mode, content) by path
 
@@ -129,7 +131,8 @@ def new_repositories(world: World, month: Month) -> list[Repository]:
 
 def _new_repository(world: World, month: Month, number: int, count: int) -> Repository:
     names = [name.lower() for name in world.names(month)]
-    owner, topic = names[number % len(names)], names[(number * 7 + 3) % len(names)]
+    owner = names[number % len(names)]
+    topic = names[(number * 7 + 3) % len(names)]
     is_odd = number >= count - len(ODDITIES)
     oddity = ODDITIES[number - count + len(ODDITIES)] if is_odd else ""
     step = (month.end - month.start - _SECOND) / (count - len(ODDITIES) - 1)
@@ -277,7 +280,8 @@ def _hostile_members(kind: str) -> Iterator[tuple[tarfile.TarInfo, int]]:
     if kind == "links":
         for number, type_ in enumerate((tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE)):
             info = tarfile.TarInfo(f"top/{number}.py")
-            info.type, info.linkname = type_, "/etc/passwd"
+            info.type = type_
+            info.linkname = "/etc/passwd"
             yield info, 0
     names = {"parent": "top/../../x.py", "absolute": "/tmp/x.py", "bomb": "top/x.py"}  # noqa: S108
     count = 2_500 if kind == "many" else 1

@@ -127,7 +127,8 @@ class WorldSite(Site):
 
 def take_quirk(site: Site, name: QuirkName) -> bool:
     """Return True if this response must show the named quirk; then decrement its count."""
-    if (left := site.quirks.get(name, 0)) <= 0:
+    left = site.quirks.get(name, 0)
+    if left <= 0:
         return False
     site.quirks[name] = left - 1
     return True
@@ -198,7 +199,8 @@ def serve_sites(
     web = Web()
     with contextlib.ExitStack() as stack:
         for number, site in enumerate(sites):
-            if close := getattr(site, "close", None):
+            close = getattr(site, "close", None)
+            if close:
                 stack.callback(close)
             stack.enter_context(running(site, web, host, first_port and first_port + number))
         yield web

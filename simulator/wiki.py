@@ -163,7 +163,8 @@ class Wiki:
     oddities: ClassVar[tuple[str, ...]] = ODDITIES
 
     def __init__(self, world: World) -> None:
-        self.world, self.language = world, world.language
+        self.world = world
+        self.language = world.language
         self._total = world.stories_per_month + len(self.oddities)  # new pages in a month
         self._titles: dict[int, str] = {}  # titles of requested monitored pages, by page id
         self._made: dict[int, Page] = {}  # cache: generating a page is slow

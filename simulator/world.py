@@ -94,8 +94,11 @@ class World:
         stories_per_month: int = 24,  # number of stories per site and month
         language: Literal["en", "de"] = "en",
     ) -> None:
-        self.seed, self.first, self.last = seed, first, last
-        self.stories_per_month, self.language = stories_per_month, language
+        self.seed = seed
+        self.first = first
+        self.last = last
+        self.stories_per_month = stories_per_month
+        self.language = language
 
     def in_german(self) -> World:
         """Return this world with German sentences, but the same names, topics and lengths."""
@@ -153,7 +156,8 @@ class World:
         names = [name.lower() for name in self.names(month)]
         lines = [f'"""Tools for {rng.choice(names).title()} records."""', ""]
         for _ in range(3 + number % 3):
-            verb, (a, b, c) = rng.choice(_CODE_VERBS), rng.sample(names, 3)
+            verb = rng.choice(_CODE_VERBS)
+            (a, b, c) = rng.sample(names, 3)
             lines += [
                 "",
                 f"def {verb}_{a}({b}, {c}=None):",

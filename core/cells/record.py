@@ -90,7 +90,8 @@ def read_cell_record(store: Store, cell: Cell) -> CellRecord | None:
     Raises:
         MalformedInput: the file is not a record; the message names file and first bad field.
     """
-    path, remedy = cell.record_path, "delete it and the losses beside it (.parquet), score again"
+    path = cell.record_path
+    remedy = "delete it and the losses beside it (.parquet), score again"
     if not store.exists(path):
         return None
     return read_record(CellRecord, store, path, "the record of a cell", remedy, MalformedInput)

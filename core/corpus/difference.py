@@ -123,7 +123,8 @@ def _pool(store: Store, seal: Seal) -> list[str]:
     reproducible.
     """
     columns = [_column(store, seal, name) for name in ("document_id", "num_chars")]
-    chosen, num_chars = [], 0
+    chosen = []
+    num_chars = 0
     for document_id, length in sorted(zip(*columns, strict=True)):
         if num_chars >= MAX_PIECES * PIECE_CHARS:
             break

@@ -143,7 +143,8 @@ def _batches(
         size += batch[-1]["num_bytes"]
         if len(batch) >= BATCH_ROWS or size >= BATCH_BYTES:
             yield pa.Table.from_pylist(batch, schema=schema)
-            batch, size = [], 0
+            batch = []
+            size = 0
     if batch:
         yield pa.Table.from_pylist(batch, schema=schema)
 

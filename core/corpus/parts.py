@@ -30,7 +30,10 @@ class PartWriter:
     """
 
     def __init__(self, store: Store, folder: str, name: str, schema: pa.Schema = DOCUMENTS) -> None:
-        self._store, self._folder, self._name, self._schema = store, folder, name, schema
+        self._store = store
+        self._folder = folder
+        self._name = name
+        self._schema = schema
         self.digest = hashlib.sha256()
         self.num_documents = 0
         self.num_bytes = 0
@@ -84,7 +87,8 @@ class PartWriter:
                 write_page_checksum=True,  # readers then detect flipped bits
             )
         self.files.append({"name": name, "rows": table.num_rows, "sha256": staged.sha256})
-        self._pending, self._pending_bytes = [], 0
+        self._pending = []
+        self._pending_bytes = 0
 
     def close(self) -> None:
         """Write the remaining documents; if no document was added, write one empty part."""
@@ -120,7 +124,9 @@ def holds_text(table: pa.Table) -> bool:
 
 def find_damage(store: Store, seal: Seal) -> Iterator[tuple[str, str]]:
     """Compare all files of a partition with its seal; yield (path, description) of each damage."""
-    digest, num_documents, is_readable = hashlib.sha256(), 0, True
+    digest = hashlib.sha256()
+    num_documents = 0
+    is_readable = True
     files = seal.manifest["files"]
     assert isinstance(files, list)  # noqa: S101 - read_seal has checked the type
     for path, file in zip(seal.parts, files, strict=True):

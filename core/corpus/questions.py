@@ -156,7 +156,8 @@ def read_questions(store: Store, seal: QuestionSeal) -> list[Question]:
 
 def _question_of(row: dict[str, Any]) -> Question:
     forecasts = tuple(CrowdForecast(**forecast) for forecast in row["crowd_forecast"] or ())
-    options, tags = tuple(row["options"]), tuple(row["tags"] or ())
+    options = tuple(row["options"])
+    tags = tuple(row["tags"] or ())
     return Question(**{**row, "options": options, "tags": tags, "crowd_forecast": forecasts})
 
 

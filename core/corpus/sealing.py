@@ -149,7 +149,9 @@ class _Sealing:
         writer: PartWriter,
         description: Description,
     ) -> None:
-        self._store, self._partition, self._writer = store, partition, writer
+        self._store = store
+        self._partition = partition
+        self._writer = writer
         self._newest = versions[-1] if versions else None
         self._version = _next(versions)
         self._digest = writer.digest.hexdigest()

@@ -107,7 +107,8 @@ def _rewrite_version(store: Store, seal: Seal, ids: Collection[str]) -> None:
         before = seal.manifest.get("forgotten", 0)
         gone = seal.num_documents - writer.num_documents
         manifest = dict(seal.manifest)
-        if isinstance(boilerplate := manifest.get("boilerplate"), dict):
+        boilerplate = manifest.get("boilerplate")
+        if isinstance(boilerplate, dict):
             # Frequent lines in the manifest may identify the document, so delete them.
             manifest["boilerplate"] = {**boilerplate, "most_frequent": []}
         manifest |= {

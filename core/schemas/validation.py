@@ -83,7 +83,8 @@ def _odd_resolution(table: pa.Table) -> pa.ChunkedArray:
 
 
 def _no_first_day(table: pa.Table) -> pa.ChunkedArray:
-    source, month = table["source"], table["month"]
+    source = table["source"]
+    month = table["month"]
     is_later = pc.not_equal(pc.day(month), 1)
     is_between = pc.and_(is_later, pc.not_equal(pc.day(month), 16))
     is_no_monday = pc.not_equal(pc.day_of_week(month), 0)
@@ -227,8 +228,10 @@ def _is_akin(found: pa.DataType, wanted: pa.DataType) -> bool:
     """Return True if a cast keeps the kind of data; Arrow would even cast texts to numbers."""
     if pa.types.is_dictionary(found):
         found = found.value_type
-    number, binary = {"integer", "floating", "decimal"}, {"binary", "large_binary"}
-    text, day = {"string", "large_string", "string_view"}, {"date", "timestamp"}
+    number = {"integer", "floating", "decimal"}
+    binary = {"binary", "large_binary"}
+    text = {"string", "large_string", "string_view"}
+    day = {"date", "timestamp"}
     for kinds, sources in ((number, number), (text, text | binary), ({"date"}, day | text)):
         if _is_of(wanted, kinds):
             return _is_of(found, sources)

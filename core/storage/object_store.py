@@ -267,7 +267,8 @@ class ObjectStore:
 
     def _uploads(self) -> Iterator[tuple[str, str, dt.datetime]]:
         """Yield (key, id, start time) of each unfinished multipart upload below the store's URL."""
-        prefix, page = self.base.partition("/")[2], dict[str, str]()
+        prefix = self.base.partition("/")[2]
+        page = dict[str, str]()
         while True:
             response = self.fs.call_s3(
                 "list_multipart_uploads", Bucket=self._bucket, Prefix=prefix, **page

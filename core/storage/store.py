@@ -83,7 +83,8 @@ class Store:
             self._remote = ObjectStore(self.root, options)
         except (ValueError, ImportError) as error:
             raise StorageError(f"{root} cannot be a data root: {error}") from error
-        self._fs, self._base = self._remote.fs, self._remote.base
+        self._fs = self._remote.fs
+        self._base = self._remote.base
 
     def url(self, path: str) -> str:
         """Return the full URL of a path, for messages and for readers such as DuckDB."""
@@ -105,14 +106,16 @@ class Store:
 
     def exists(self, path: str) -> bool:
         """Return True if the file or folder exists."""
-        key, remote = self._key(path), self._remote
+        key = self._key(path)
+        remote = self._remote
         look = self._fs.exists if remote is None else remote.exists
         return bool(self._do(f"look for {self.url(path)}", lambda: look(key)))
 
     def list(self, pattern: str) -> list[str]:
         """Return the paths that match a glob pattern, sorted."""
         self._key(pattern)  # raises an error for patterns outside the root
-        remote, base = self._remote, self._base.rstrip("/") + "/"
+        remote = self._remote
+        base = self._base.rstrip("/") + "/"
 
         def find() -> set[str]:
             if remote is not None:
@@ -125,7 +128,8 @@ class Store:
 
     def list_stamped(self, pattern: str) -> dict[str, Stamp]:
         """Return the paths that match a glob pattern, each with the stamp of its file."""
-        key, base = self._key(pattern), self._base.rstrip("/") + "/"
+        key = self._key(pattern)
+        base = self._base.rstrip("/") + "/"
         whole = glob.escape(self._base) + key.removeprefix(self._base)
         doing = f"list {self.url(pattern)}"
         found = self._do(doing, lambda: self._fs.glob(whole, detail=True))
@@ -138,7 +142,9 @@ class Store:
 
     def open(self, path: str) -> IO[bytes]:
         """Open a file for reading and seeking; all reads return the same version of the file."""
-        key, doing, remote = self._key(path), f"read {self.url(path)}", self._remote
+        key = self._key(path)
+        doing = f"read {self.url(path)}"
+        remote = self._remote
         if remote is None:
             return self._do(doing, lambda: self._fs.open(key, "rb"))
         return self._do(doing, lambda: remote.open(key, doing))
@@ -208,7 +214,8 @@ class Store:
         Of several concurrent callers, one succeeds. On an object store, the put is conditional. On
         a local disk, all callers must hold the lock of the folder (``alone``).
         """
-        key, remote = self._key(path), self._remote
+        key = self._key(path)
+        remote = self._remote
         if remote is not None:
             return self._do(f"write {self.url(path)}", remote.creation(key, data))
         if self.exists(path):
@@ -218,7 +225,8 @@ class Store:
 
     def move(self, path: str, to: str) -> None:
         """Move a file; replace an existing file at the new path."""
-        source, target = self._key(path), self._key(to)
+        source = self._key(path)
+        target = self._key(to)
         if self._remote is not None:
             self._do(f"write {self.url(to)}", lambda: self._fs.cp_file(source, target))
             self.delete(path)
@@ -252,7 +260,8 @@ class Store:
         Raises:
             DiskFull: the disk is full; the temporary file is deleted, and the old file stays.
         """
-        key, folder = self._key(path), self._staging(path)
+        key = self._key(path)
+        folder = self._staging(path)
         with explain_disk_errors(self.url(path), folder):
             folder.mkdir(parents=True, exist_ok=True)
             if self._remote is None:
@@ -290,7 +299,8 @@ class Store:
             is_leftover = file.name.startswith(prefix_of(name))
             if is_leftover or file.stat().st_mtime < day_ago.timestamp():
                 file.unlink(missing_ok=True)
-        remote, key = self._remote, self._key(path)
+        remote = self._remote
+        key = self._key(path)
         self._do(f"clear uploads to {self.url('')}", lambda: remote.abort_uploads(key, day_ago))
 
 

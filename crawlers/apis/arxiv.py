@@ -120,7 +120,9 @@ def list_changed(month: Period, categories: Sequence[str], fetcher: Fetcher) -> 
     """
     wanted = re.compile("|".join(map(fnmatch.translate, categories)))
     found: list[Entry | Drop] = []
-    changed, newest, is_last = Month.of(month.start), Month.last_complete() + 1, False
+    changed = Month.of(month.start)
+    newest = Month.last_complete() + 1
+    is_last = False
     while not is_last:
         pages = _list_changes(changed, fetcher)
         is_last = pages[0].answered_at < changed.end or changed >= newest
@@ -167,7 +169,8 @@ def _list_changes(changed: Month, fetcher: Fetcher) -> list[_Page]:
 
 def _is_whole(pages: Sequence[_Page]) -> bool:
     """Return False if the list broke off, or if its pages are of different times."""
-    first, last = pages[0], pages[-1]
+    first = pages[0]
+    last = pages[-1]
     is_ended = last.error is None or (len(pages) == 1 and last.error == "noRecordsMatch")
     return is_ended and all(page.retrieved_at - first.retrieved_at < MAX_LIST_AGE for page in pages)
 
@@ -214,7 +217,8 @@ def _read_page(fetched: Fetched) -> _Page:
 
 
 def _read_record(record: Any) -> Entry | Drop:
-    header, raw = record.find("oai:header", _NAMESPACES), record.find(_RAW, _NAMESPACES)
+    header = record.find("oai:header", _NAMESPACES)
+    raw = record.find(_RAW, _NAMESPACES)
     identifier = record.findtext("oai:header/oai:identifier", "", _NAMESPACES).strip()
     name = identifier.removeprefix("oai:arXiv.org:")
     if header is not None and header.get("status") == "deleted":
@@ -223,7 +227,8 @@ def _read_record(record: Any) -> Entry | Drop:
         return _drop(name, "parse_error", "expected a record with arXivRaw metadata")
     versions = raw.findall("raw:version", _NAMESPACES)
     dates = {node.get("version"): _of_raw(node, "date") for node in versions}
-    paper, published = _of_raw(raw, "id"), _read_date(dates.get("v1", ""))
+    paper = _of_raw(raw, "id")
+    published = _read_date(dates.get("v1", ""))
     categories = tuple(_of_raw(raw, "categories").split())
     if _ID.fullmatch(paper) is None or published is None or not categories:
         given = f"{paper!r:.100}, {dates.get('v1')!r:.100} and {len(categories)} categories"
@@ -312,7 +317,8 @@ def find_papers(month: Period, categories: Sequence[str], fetcher: Fetcher) -> l
         entries = [_read_entry(node) for node in feed.findall("atom:entry", _NAMESPACES)]
         _require_some_readable(entries)
         found += entries
-        if (total := _total(feed)) > MAX_PAPERS:
+        total = _total(feed)
+        if total > MAX_PAPERS:
             raise SourceChanged(f"arXiv: expected at most {MAX_PAPERS} papers, got {total}")
     return sorted(found, key=_by_date)
 
@@ -363,10 +369,12 @@ def _is_error(node: Any) -> bool:
 
 
 def _read_entry(node: Any) -> Entry | Drop:
-    address, title = _text(node, "id"), _text(node, "title")
+    address = _text(node, "id")
+    title = _text(node, "title")
     if _is_error(node):
         raise SourceChanged(f"arXiv: the query API refuses: {_text(node, 'summary')[:200]!r}")
-    match, published = _ADDRESS.fullmatch(address), read_time(_text(node, "published"))
+    match = _ADDRESS.fullmatch(address)
+    published = read_time(_text(node, "published"))
     if match is None or published is None:
         what = f"expected an entry with an address and a date, got {address!r:.100}"
         detail = f"{what}, titled {title!r:.100}: {_text(node, 'summary'):.200}"

@@ -147,7 +147,8 @@ def _name(element: Element) -> str:
 
 
 def _read_date(text: str) -> dt.datetime | None:
-    if found := read_time(text, dt.UTC):
+    found = read_time(text, dt.UTC)
+    if found:
         return found
     try:
         return email.utils.parsedate_to_datetime(text).astimezone(dt.UTC)

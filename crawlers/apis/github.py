@@ -161,7 +161,8 @@ class GitHubApi:
             raise _unexpected(where, "an id of 40 hexadecimal digits", entry.sha)
         fetched = self._get(f"/repos/{name}/git/blobs/{entry.sha}")
         body = fetched.json()
-        if (encoding := take(where, body, "encoding", str)) != "base64":
+        encoding = take(where, body, "encoding", str)
+        if encoding != "base64":
             raise ItemUnavailable("parse_error", f"{where}: encoded as {encoding!r}")
         try:
             packed = "".join(take(where, body, "content", str).split())
@@ -267,7 +268,8 @@ def read_repository(row: Any) -> Repository:
 def read_moment(where: str, row: Any, key: str) -> dt.datetime:
     """Parse a time such as 2024-04-01T01:02:03Z; raise SourceChanged if it is malformed."""
     value = take(where, row, key, str)
-    if (moment := read_time(value)) is None:
+    moment = read_time(value)
+    if moment is None:
         raise _unexpected(where, "a moment with its zone", value)
     return moment
 

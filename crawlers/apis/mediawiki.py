@@ -92,7 +92,8 @@ class MediaWiki:
     """
 
     def __init__(self, fetcher: Fetcher, edition: Edition | None = None) -> None:
-        self._fetcher, self.edition = fetcher, edition or Edition()
+        self._fetcher = fetcher
+        self.edition = edition or Edition()
 
     def query(self, **params: str | int) -> Iterator[Piece]:
         """Yield each response to a query; request the next with ``continue`` until the list ends.

@@ -106,7 +106,8 @@ class StackExchange:
 def _read_rules(status: int, fetched: Fetched) -> float | None:
     """Return the pause in s that a response asks for, or None; raise an error if it refuses us."""
     answer = Fields.of(SITE, decode(fetched))  # without fields for a proxy's error page
-    if refusal := _refusal(answer):
+    refusal = _refusal(answer)
+    if refusal:
         raise refusal
     backoff = answer.integer("backoff", 1)
     return None if backoff is None else float(min(backoff, 10**6))

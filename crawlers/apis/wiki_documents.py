@@ -64,7 +64,9 @@ class Sample:
     """A sample of pages within the crawl's limits of documents and bytes."""
 
     def __init__(self, context: CrawlContext) -> None:
-        self._context, self._quota, self._num_kept = context, context.quota(), 0
+        self._context = context
+        self._quota = context.quota()
+        self._num_kept = 0
 
     @property
     def is_full(self) -> bool:
@@ -148,7 +150,8 @@ def _month_end_revision(
     native_id = wiki.edition.native_id(page_id)
     if page is None or page.get("missing"):
         return Drop(native_id, "deleted")
-    if (namespace := take(page, "ns", int)) != 0:
+    namespace = take(page, "ns", int)
+    if namespace != 0:
         detail = f"moved out of the articles, to namespace {namespace}"
         return Drop(native_id, "withdrawn", detail)
     if "disambiguation" in take(page, "pageprops", dict, default={}):

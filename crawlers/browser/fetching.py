@@ -188,7 +188,8 @@ class Browser:
     """
 
     def __init__(self, settings: Settings, fetcher: Fetcher, limits: Limits | None = None) -> None:
-        self.fetcher, self.limits = fetcher, limits or Limits()
+        self.fetcher = fetcher
+        self.limits = limits or Limits()
         self._settings = settings
         self._stack = contextlib.ExitStack()
         self._playwright: Playwright | None = None
@@ -230,7 +231,8 @@ class Browser:
 
     def kill(self) -> None:
         """Kill the browser if it runs; ``new_context`` can start another browser."""
-        process, self._process = self._process, None
+        process = self._process
+        self._process = None
         if process is not None:
             process.end()
 
@@ -260,7 +262,9 @@ class Browser:
     @contextlib.contextmanager
     def timing(self) -> Iterator[Clock]:
         """Start the page's clock; in the ``with`` block, kill a browser that exceeds ``page_s``."""
-        clock, is_over, self._hangs = self.clock, threading.Event(), False
+        clock = self.clock
+        is_over = threading.Event()
+        self._hangs = False
         clock.start()
 
         def watch() -> None:
@@ -290,7 +294,8 @@ class Clock:
 
     def start(self) -> None:
         """Reset the clock to zero for a new page."""
-        self._began, self._waited_ms = time.monotonic(), self._fetcher.stats["wait_ms"]
+        self._began = time.monotonic()
+        self._waited_ms = self._fetcher.stats["wait_ms"]
 
     @property
     def elapsed_s(self) -> float:
@@ -301,7 +306,8 @@ class Clock:
     @contextlib.contextmanager
     def fetching(self) -> Iterator[None]:
         """Mark the ``with`` block as a request, during which the page does not count as hung."""
-        before, self.is_fetching = self.is_fetching, True
+        before = self.is_fetching
+        self.is_fetching = True
         try:
             yield
         finally:

@@ -27,14 +27,17 @@ import time
 from pathlib import Path
 
 _POLL_S = 0.2
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
 _PROFILE = "--user-data-dir="
 _is_told_to_end = False
 
 
 def main() -> int:
     """Run Chromium until it ends, or until the guard must kill it; return the exit code."""
-    folder, max_bytes, command = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+    folder = Path(sys.argv[1])
+    max_bytes = int(sys.argv[2])
+    command = sys.argv[3:]
     prctl = ctypes.CDLL(None).prctl
     prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)  # the kernel sends SIGTERM if the driver ends
@@ -59,13 +62,15 @@ def _end(_number: int, _frame: object) -> None:
 def _watch(child: int, folder: Path, max_bytes: int) -> int:
     with (folder / "lock").open("a") as lock:
         while not _is_told_to_end:
-            if (code := _reap(child)) is not None:
+            code = _reap(child)
+            if code is not None:
                 return code
             if _is_free(lock.fileno()):
                 _kill_all()
                 shutil.rmtree(folder, ignore_errors=True)
                 return 1
-            if (num_bytes := sum(map(_private_bytes, _descendants()))) > max_bytes:
+            num_bytes = sum(map(_private_bytes, _descendants()))
+            if num_bytes > max_bytes:
                 (folder / "memory").write_text(str(num_bytes))
                 return 1
             time.sleep(_POLL_S)
@@ -100,7 +105,8 @@ def _descendants() -> list[int]:
             # In /proc/PID/stat, the process name is in brackets, and may itself contain brackets.
             fields = path.read_text(errors="replace").rpartition(")")[2].split()
             parents.setdefault(int(fields[1]), []).append(int(path.parent.name))
-    found, left = [], [os.getpid()]
+    found = []
+    left = [os.getpid()]
     while left:
         children = parents.get(left.pop(), [])
         found += children

@@ -73,7 +73,10 @@ class Watch:
     """Looks at one page for what stands between the reader and the text."""
 
     def __init__(self, page: Page, url: str, ready: str, left_ms: Callable[[], float]) -> None:
-        self._page, self._url, self._ready, self._left_ms = page, url, ready, left_ms
+        self._page = page
+        self._url = url
+        self._ready = ready
+        self._left_ms = left_ms
         self._num_logins = 0
         self.num_closed = 0  # walls that were closed
 
@@ -125,12 +128,15 @@ def scroll_list(page: Page, scroll: Scroll, clock: Clock, num_asked: Callable[[]
         if num_items >= scroll.max_items:
             break
         page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
-        began, num_before, asked = clock.elapsed_s, num_items, num_asked()
+        began = clock.elapsed_s
+        num_before = num_items
+        asked = num_asked()
         while num_items == num_before and clock.elapsed_s - began < _QUIET_S:
             page.wait_for_timeout(_PAUSE_MS)
             num_items = page.locator(scroll.items).count()
             if num_asked() != asked:
-                began, asked = clock.elapsed_s, num_asked()
+                began = clock.elapsed_s
+                asked = num_asked()
         if num_items == num_before:
             break
     return num_items

@@ -53,7 +53,9 @@ class PageRequests:
     """Handler of one page's requests. Waits of the fetcher do not count as loading time."""
 
     def __init__(self, fetcher: Fetcher, cookies: Cookies, clock: Clock) -> None:
-        self._fetcher, self._cookies, self._clock = fetcher, cookies, clock
+        self._fetcher = fetcher
+        self._cookies = cookies
+        self._clock = clock
         self._not_before: dt.datetime | None = None
         self._interruption: BaseException | None = None
         self.page: Page | None = None  # only requests of this page are answered
@@ -108,7 +110,8 @@ class PageRequests:
     def _answer(self, request: Request) -> dict[str, Any] | None:
         if self.page is None or not self._is_of_page(request):
             return None
-        kind, url = request.resource_type, urldefrag(request.url).url
+        kind = request.resource_type
+        url = urldefrag(request.url).url
         if kind == "document":
             return self._answer_document(request, url)
         if kind not in _ANSWERED or not self._may_ask(url) or request.method != "GET":
@@ -188,7 +191,8 @@ class Session:
     """Reader of a source's pages, one page at a time. Several sessions may share a browser."""
 
     def __init__(self, browser: Browser, login: LogIn | None = None) -> None:
-        self._browser, self._login = browser, login
+        self._browser = browser
+        self._login = login
         self._fetcher = browser.fetcher
         self._context: BrowserContext | None = None
         self._cookies = _Jar()
@@ -375,5 +379,6 @@ class _Jar:
         return header
 
     def learn(self, response: requests.Response) -> None:
-        request, answer = response.request, response.raw
+        request = response.request
+        answer = response.raw
         extract_cookies_to_jar(self._jar, request, answer)  # type: ignore[no-untyped-call]

@@ -57,7 +57,8 @@ def find_reasons_to_hold(
 
 
 def _rows(info: SourceInfo, crawled: Crawled) -> Iterator[str]:
-    found, declared = crawled.num_documents, f"{info.name} declares"
+    found = crawled.num_documents
+    declared = f"{info.name} declares"
     is_whole = crawled.manifest.get("limit") is None
     if is_whole and info.min_documents is not None and found < info.min_documents:
         yield f"{found:,} documents, and {declared} at least {info.min_documents:,} a month"
@@ -67,7 +68,8 @@ def _rows(info: SourceInfo, crawled: Crawled) -> Iterator[str]:
 
 def _shares(manifest: Mapping[str, Any]) -> Iterator[str]:
     dropped = {why: n for why, n in manifest["dropped"].items() if why not in _NO_FAULTS}
-    num_dropped, num_failed = sum(dropped.values()), sum(manifest["failed"].values())
+    num_dropped = sum(dropped.values())
+    num_failed = sum(manifest["failed"].values())
     for what, num, counts, most in (
         ("dropped", num_dropped, dropped, MAX_DROPPED),
         ("failed", num_failed, manifest["failed"], MAX_FAILED),
@@ -126,7 +128,8 @@ def _defects(before: Sequence[Seal], crawled: Crawled) -> Iterator[str]:
     for name in DETECTORS:
         for unit, least in MIN_RISE.items():
             rates = [each[name][unit] for each in earlier]
-            rate, usual = found[name][unit], median(rates)
+            rate = found[name][unit]
+            usual = median(rates)
             is_frequent = rate > max(DRIFT_FACTOR * usual, *rates) and rate >= usual + least
             if is_frequent and found[name]["texts"] >= MIN_DEFECTIVE[unit]:
                 yield (

@@ -65,13 +65,16 @@ def crawl_partition(  # noqa: PLR0913 - every option of the command line
         Nothing is sealed; cached responses are kept. SourceError: the site failed or has changed;
         nothing is sealed.
     """
-    crawler, partition = load_crawler(source), Partition(source, month)
+    crawler = load_crawler(source)
+    partition = Partition(source, month)
     require_complete(month)
-    seal, is_again = read_seal(store, partition), replace or reparse
+    seal = read_seal(store, partition)
+    is_again = replace or reparse
     if seal is not None and not seal.is_partial and not is_again:
         return seal
     begun = None if is_again else seal
-    if lack := crawler.INFO.lacks(month):
+    lack = crawler.INFO.lacks(month)
+    if lack:
         if begun is not None:
             return begun
         raise UsageError(f"{source} {month}: {lack}")
@@ -106,8 +109,12 @@ class _Crawl:
         begun: Seal | None,
         permission: Permission | None,
     ) -> None:
-        self._crawler, self._month, self._context, self._begun = crawler, month, context, begun
-        self._store, self._forgotten = store, list_tombstones(store)
+        self._crawler = crawler
+        self._month = month
+        self._context = context
+        self._begun = begun
+        self._store = store
+        self._forgotten = list_tombstones(store)
         self._partition = Partition(crawler.INFO.name, month)
         self._ledger = manifest.Ledger(self._partition)
         self._hygiene: Hygiene | MediaHygiene = (
@@ -150,13 +157,15 @@ class _Crawl:
         found = self._hygiene.finish()
         described = self._describe(found.manifest)
         self._require_gain(is_partial=described["status"] == "partial")
-        info, crawled = self._crawler.INFO, Crawled(self._ledger.kept, self._num_bytes, described)
+        info = self._crawler.INFO
+        crawled = Crawled(self._ledger.kept, self._num_bytes, described)
         reasons = find_reasons_to_hold(self._store, self._partition, info, crawled)
         files = {**found.files, manifest.DROPPED_FILE: self._ledger.dropped_items()}
         return Description(described, files, reasons)
 
     def _describe(self, hygiene: Mapping[str, object]) -> dict[str, object]:
-        context, fetcher = self._context, self._context.fetcher
+        context = self._context
+        fetcher = self._context.fetcher
         change = self._crawler.INFO.regime_of(self._month)
         is_text = self._crawler.INFO.content == "text"
         return {
@@ -184,7 +193,8 @@ class _Crawl:
         return {"min_chars": MIN_CHARS, "max_document_bytes": max_bytes}
 
     def _require_gain(self, is_partial: bool) -> None:
-        begun, kept = self._begun, self._ledger.kept
+        begun = self._begun
+        kept = self._ledger.kept
         if begun and is_partial and kept <= begun.num_documents:
             raise SourceUnavailable(f"{kept} documents were found, {begun.num_documents} before")
 
@@ -203,7 +213,8 @@ class _Crawl:
             self._ledger.ended_early = str(error)
 
     def _examine(self, item: Item) -> manifest.Outcome:
-        source, version_id = self._partition.source, getattr(item, "version_id", None)
+        source = self._partition.source
+        version_id = getattr(item, "version_id", None)
         file = item.cluster_id if isinstance(item, Medium) else None
         for name in filter(None, (item.native_id, file)):
             if is_forgotten(self._forgotten, source, name, version_id):
@@ -222,7 +233,8 @@ class _Crawl:
             self._num_rows += 1
             return row
         max_bytes = self._context.settings.max_document_bytes
-        if refusal := refuse_length(row["text"], max_bytes, MIN_CHARS):
+        refusal = refuse_length(row["text"], max_bytes, MIN_CHARS)
+        if refusal:
             return Drop(item.native_id, *refusal)
         self._num_rows += 1
         return row

@@ -37,7 +37,8 @@ class Ledger:
         self.requested = 0
         self.kept = 0
         self._counts: Counter[tuple[str, str]] = Counter()  # by outcome and reason
-        self._lines, self._num_bytes = bytearray(), 0
+        self._lines = bytearray()
+        self._num_bytes = 0
         self._packed: list[bytes] = []
         self.ended_early: str | None = None
 
@@ -66,7 +67,8 @@ class Ledger:
     def begin_with(self, other: Ledger) -> None:
         """Count the items that another ledger has passed over; this one must be new."""
         self.requested, self._counts = other.requested, other._counts.copy()
-        self._lines, self._num_bytes = other._lines.copy(), other._num_bytes
+        self._lines = other._lines.copy()
+        self._num_bytes = other._num_bytes
         self._packed = other._packed.copy()
 
     def _pack(self) -> None:
@@ -105,14 +107,18 @@ class Ledger:
 
     def counts(self) -> str:
         """Return the item counts as text for messages."""
-        dropped, failed, repeated = self.count(Drop), self.count(Failure), self.num_repeated
+        dropped = self.count(Drop)
+        failed = self.count(Failure)
+        repeated = self.num_repeated
         counts = f"{self.requested} requested, {self.kept} kept, dropped: {dropped or 'none'}"
         counts += f", failed: {failed}" if failed else ""
         return counts + (f", {repeated} repeated" if repeated else "")
 
     def describe(self) -> dict[str, object]:
         """Return the item counts for the manifest; raise TidemarkError if they do not add up."""
-        dropped, failed, repeated = self.count(Drop), self.count(Failure), self.num_repeated
+        dropped = self.count(Drop)
+        failed = self.count(Failure)
+        repeated = self.num_repeated
         others = sum(dropped.values()) + sum(failed.values()) + repeated
         if self.requested != self.kept + others:
             raise TidemarkError(f"{self._whose}: items were lost in the crawl ({self.counts()})")

@@ -80,7 +80,8 @@ def record(
         TokenRefused: the source needs a token that the settings lack; nothing is requested.
     """
     fetcher = _open(source, month, store, settings)
-    info, languages = load(source).INFO, settings.languages.get(source, ())
+    info = load(source).INFO
+    languages = settings.languages.get(source, ())
     sites = {key: fetcher.base_url(key) for key in info.all_sites(languages)}
     recorder = _Recorder(folder, fetcher, settings)
     recorder.begin({"source": source, "month": str(month), "limit": limit, "sites": sites})
@@ -102,7 +103,8 @@ def _open(source: str, month: Period, store: Store, settings: Settings) -> Fetch
     """Return a fetcher without a cache, after the checks of a crawl."""
     info = load(source).INFO
     require_complete(month)
-    if lack := info.lacks(month):
+    lack = info.lacks(month)
+    if lack:
         raise UsageError(f"{source} {month}: {lack}")
     if isinstance(info, QuestionSourceInfo) and info.in_browser:
         raise UsageError(f"{source} is read in a browser, and its pages are not recorded")
@@ -125,7 +127,8 @@ def fetch_items(
     source: str, month: Period, settings: Settings, fetcher: Fetcher, limit: int
 ) -> Iterator[Item | Found]:
     """Yield the items of a small crawl; of questions, the first ``limit`` and what precedes."""
-    crawler, languages = load(source), settings.languages.get(source, ())
+    crawler = load(source)
+    languages = settings.languages.get(source, ())
     if not isinstance(crawler.INFO, QuestionSourceInfo):
         context = CrawlContext(settings, fetcher, limit=limit, languages=languages)
         yield from cast(Crawler, crawler).fetch_month(month, context)
@@ -183,7 +186,8 @@ def compare_live(folder: Path, store: Store, settings: Settings) -> list[Differe
     response, and MalformedInput.
     """
     index, answers = read_recording(folder)
-    source, month = index["source"], index["month"]
+    source = index["source"]
+    month = index["month"]
     fetcher = _open(source, month, store, settings)
     found: list[Answer] = []
 
@@ -198,13 +202,15 @@ def compare_live(folder: Path, store: Store, settings: Settings) -> list[Differe
             pass
     if not found:
         raise SourceChanged(f"{source}: the crawl of {month} got no response but robots.txt")
-    status, live = found[0].status, found[0].fetched
+    status = found[0].status
+    live = found[0].fetched
     kind = f"{source} {urlsplit(live.url).path}"
     alike = _alike(answers, live)
     if status != 200 or not alike:
         what = f"answers {status}" if status != 200 else f"is not in the recording {folder}"
         raise SourceChanged(f"{kind} {what}; make a new recording")
-    recorded, true = Shape(), Shape()
+    recorded = Shape()
+    true = Shape()
     for each in alike:
         recorded.add(each)
     true.add(live)
@@ -229,7 +235,8 @@ def _spell(counts: Counter[str]) -> str:
 
 class _Recorder:
     def __init__(self, folder: Path, fetcher: Fetcher, settings: Settings) -> None:
-        self._folder, self._hide_tokens = folder, fetcher.hide
+        self._folder = folder
+        self._hide_tokens = fetcher.hide
         self._numbers = itertools.count(1)
         contact = settings.operator_contact or ""
         forms = {contact, quote(contact), quote(contact, safe=""), quote_plus(contact)}
@@ -255,7 +262,8 @@ class _Recorder:
 
     def note(self, answer: Answer, is_download: bool) -> None:
         """Store a response; fetchers call this from several threads."""
-        fetched, number = answer.fetched, next(self._numbers)
+        fetched = answer.fetched
+        number = next(self._numbers)
         headers = {
             name: self.hide(value)
             for name, value in fetched.headers.items()

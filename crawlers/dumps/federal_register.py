@@ -40,7 +40,9 @@ INFO = SourceInfo(
     monthly_bytes=6_000_000,
     whole_months="its files are of whole months",
 )
-MAX_ZIP_BYTES, MAX_XML_BYTES = 96_000_000, 512_000_000  # a month has some 12 MB, unpacked 60 MB
+# a month has some 12 MB, unpacked 60 MB
+MAX_ZIP_BYTES = 96_000_000
+MAX_XML_BYTES = 512_000_000
 KINDS = ("RULE", "PRORULE", "NOTICE", "PRESDOCU")
 
 _FAULTS = (
@@ -94,7 +96,8 @@ def _is_damaged(fetched: Fetched) -> bool:
 def _issues(data: bytes) -> Iterator[tuple[str, bytes]]:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for name in sorted({*archive.namelist()}):
-            if found := _ISSUE.fullmatch(name):
+            found = _ISSUE.fullmatch(name)
+            if found:
                 yield found[1], archive.read(name)
 
 
@@ -112,7 +115,8 @@ def _read(
 ) -> Document | Drop:
     title = _line(element.find(".//SUBJECT")) or _line(element.find(".//HD"))
     text = "\n\n".join(filter(None, map(_line, element.iter(*_BLOCKS))))
-    if (number := _NUMBER.search(_line(element.find(".//FRDOC")))) is None:
+    number = _NUMBER.search(_line(element.find(".//FRDOC")))
+    if number is None:
         return Drop(place, "parse_error", f"no number: {title[:80]}")
     if not text:
         return Drop(number[1], "empty", "no heading and no paragraph")

@@ -66,12 +66,15 @@ class Git:
     """
 
     def __init__(self, scratch: Path, base_url: str, user_agent: str, interval_s: float) -> None:
-        binary, scheme = shutil.which("git"), urlsplit(base_url).scheme
+        binary = shutil.which("git")
+        scheme = urlsplit(base_url).scheme
         if binary is None:
             raise UsageError("git is not on the PATH; install it (Debian: apt-get install git)")
         if scheme not in ("http", "https"):
             raise UsageError(f"{base_url!r} is no base URL for git; expected http:// or https://")
-        self.base_url, self._binary, self._scheme = base_url.rstrip("/"), binary, scheme
+        self.base_url = base_url.rstrip("/")
+        self._binary = binary
+        self._scheme = scheme
         self.interval_s = interval_s
         self.root = scratch / re.sub(r"[^A-Za-z0-9.-]+", "_", self.base_url.partition("//")[2])
         self._config = {**_CONFIG, "http.userAgent": user_agent}
@@ -163,11 +166,13 @@ class Git:
             time.sleep(max(0.0, min(interval_s, last.stat().st_mtime + interval_s - time.time())))
         last.touch()
         # By the clock of this machine: a network file system has another.
-        os.utime(last, (now := time.time(), now))
+        now = time.time()
+        os.utime(last, (now, now))
 
     def _transfer_once(self, command: list[str], folder: Path, stdin: bytes) -> str | None:
         """Run git once; return None on success, else the end of git's output."""
-        deadline, feed = time.monotonic() + _TRANSFER_TIMEOUT_S, cast(bytes | None, stdin)
+        deadline = time.monotonic() + _TRANSFER_TIMEOUT_S
+        feed = cast(bytes | None, stdin)
         with subprocess.Popen(
             command, env=self.environment(self._scheme), start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,

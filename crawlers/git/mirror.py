@@ -83,8 +83,10 @@ class Mirror:
     """A bare clone without file contents, and queries on it; see ``open_mirror``."""
 
     def __init__(self, git: Git, folder: Path) -> None:
-        self._git, self._folder = git, folder
-        self._fetched, self._refused = folder / WHOLE, Path(f"{folder}.refused")
+        self._git = git
+        self._folder = folder
+        self._fetched = folder / WHOLE
+        self._refused = Path(f"{folder}.refused")
 
     def is_fresh(self, until: dt.datetime) -> bool:
         """Return True if the mirror was fetched at ``until`` or later.
@@ -278,7 +280,8 @@ class BlobReader:
 
     def __init__(self, folder: Path, process: subprocess.Popen[bytes]) -> None:
         self._folder = folder
-        self._feed, self._output = cast(IO[bytes], process.stdin), cast(IO[bytes], process.stdout)
+        self._feed = cast(IO[bytes], process.stdin)
+        self._output = cast(IO[bytes], process.stdout)
 
     def read(self, oid: str) -> bytes | None:
         """Return a blob's bytes, or None if it is larger than MAX_BLOB_BYTES.
@@ -291,7 +294,8 @@ class BlobReader:
         if len(header) != 3 or header[1] != b"blob":
             raise damaged(self._folder, f"no contents for {oid}")
         # Git adds a newline after the contents.
-        left, is_small = int(header[2]) + 1, int(header[2]) <= MAX_BLOB_BYTES
+        left = int(header[2]) + 1
+        is_small = int(header[2]) <= MAX_BLOB_BYTES
         if is_small:
             return self._output.read(left)[:-1]
         while left > 0:

@@ -123,7 +123,8 @@ class Boilerplate:
 def _line_keys(text: str) -> set[int]:
     keys: set[int] = set()
     for line in text.split("\n"):
-        if key := _line_key(line):
+        key = _line_key(line)
+        if key:
             keys.add(key)
         if len(keys) == _SAMPLE_LINES:
             break

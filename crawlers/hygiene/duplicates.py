@@ -64,7 +64,8 @@ def drop_duplicates(texts: MonthTexts, hits: Mapping[int, Hit]) -> None:
         is_old[firsts[place]] |= row in hits
     for place, first in enumerate(firsts.tolist()):
         row = int(rows[place])
-        if hit := hits.get(row):
+        hit = hits.get(row)
+        if hit:
             texts.drops[row] = _as_drop(hit)
         elif is_old[first]:
             texts.drops[row] = ("near_dup", "its cluster reaches into an earlier month")
@@ -90,16 +91,19 @@ class Block:
 
     def hits(self, batch: SketchBatch) -> Iterator[Hit]:
         """Yield the duplicates of this block's texts in a batch of another month."""
-        ids, native_ids = batch.document_ids, batch.native_ids
+        ids = batch.document_ids
+        native_ids = batch.native_ids
         for theirs, place in self._same_text(batch.digests):
             row = int(self._rows[self._order[place]])
             yield Hit(row, batch.month, ids[theirs], native_ids[theirs], 1.0, is_exact=True)
         for signed, place, alike in self._index.similar_to(batch.signatures):
-            theirs, row = int(batch.signed[signed]), int(self._signed[place])
+            theirs = int(batch.signed[signed])
+            row = int(self._signed[place])
             yield Hit(row, batch.month, ids[theirs], native_ids[theirs], alike, is_exact=False)
 
     def _same_text(self, digests: Digests) -> Iterator[tuple[int, int]]:
-        known, wanted = _prefixes(self._digests), _prefixes(digests)
+        known = _prefixes(self._digests)
+        wanted = _prefixes(digests)
         firsts = np.searchsorted(known, wanted, "left")
         lasts = np.searchsorted(known, wanted, "right")
         for theirs in np.flatnonzero(lasts > firsts).tolist():
@@ -231,7 +235,8 @@ class _FormerVersions:
             return {}
         found = {}
         for place, theirs in enumerate(batch.signed.tolist()):
-            if (row := self._rows.get(batch.native_ids[theirs])) is not None:
+            row = self._rows.get(batch.native_ids[theirs])
+            if row is not None:
                 both = batch.signatures[[place]], self._signatures[[row]]
                 found[row] = float(similarity(*both)[0])
         return found

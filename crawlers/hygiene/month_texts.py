@@ -87,7 +87,8 @@ class Spool:
             return
         with explain_disk_errors(self._path):
             self._writer.write_batch(pa.RecordBatch.from_pylist(self._batch, schema=self._schema))
-        self._batch, self._num_chars = [], 0
+        self._batch = []
+        self._num_chars = 0
 
     def batches(self) -> Iterator[list[Row]]:
         """Yield all rows in batches; raise StorageError if the file is damaged."""

@@ -46,9 +46,12 @@ class Hygiene:
     def __init__(
         self, partition: Partition, info: SourceInfo, store: Store, settings: Settings
     ) -> None:
-        self._partition, self._info = partition, info
-        self._store, self._settings = store, settings
-        self._texts, self._sample = MonthTexts(), sketches.GramSample()
+        self._partition = partition
+        self._info = info
+        self._store = store
+        self._settings = settings
+        self._texts = MonthTexts()
+        self._sample = sketches.GramSample()
         self._boilerplate = Boilerplate({})
         self._num_cut = 0
         self._defects = DefectCounts()
@@ -83,7 +86,8 @@ class Hygiene:
         return not (_is_code(row) or self._info.keeps_versions)
 
     def _count_lines(self, spool: Spool, lines: LineSample) -> None:
-        if (counts := lines.count_candidates()) is None:
+        counts = lines.count_candidates()
+        if counts is None:
             return
         for batch in spool.batches():
             for row in filter(self._has_boilerplate, batch):
@@ -145,7 +149,8 @@ class Hygiene:
                 self._texts.language_scores[number] = score
             if why:
                 return grams, ("wrong_language", why)
-            if why := low_quality(text, tokens, grams):
+            why = low_quality(text, tokens, grams)
+            if why:
                 return grams, ("low_quality", why)
         self._sample.add(number, ngrams(tokens.hashes, sketches.SEEN_GRAM))
         return grams, None
@@ -167,7 +172,8 @@ class Hygiene:
         number = 0
         for batch in spool.batches():
             for row in batch:
-                if drop := self._texts.drops.get(number):
+                drop = self._texts.drops.get(number)
+                if drop:
                     yield Drop(row["native_id"], *drop)
                 else:
                     self._cut(row)

@@ -82,7 +82,8 @@ class _LanguageModel:
         self._rows = np.asarray(identifier.tk_row, dtype=np.int64) * 256
         self._features = np.asarray(identifier.tk_output, dtype=np.int32)  # by state; -1: none
         self._weights = identifier.nb_ptc.astype(np.float32)  # exact: they are of 16 bits
-        self._priors, labels = identifier.nb_pc, identifier.nb_classes
+        self._priors = identifier.nb_pc
+        labels = identifier.nb_classes
         # Scripts of a language are classes with the same label, whose probabilities are added.
         self._labels = list(dict.fromkeys(labels))
         self._columns = [labels.index(label) for label in self._labels]
@@ -161,12 +162,15 @@ def low_quality(text: str, tokens: Tokens, grams: Hashes) -> str | None:
 
 
 def _fault(text: str, tokens: Tokens, grams: Hashes) -> str | None:
-    if (share := tokens.num_letters / max(tokens.num_visible, 1)) < MIN_LETTERS:
+    share = tokens.num_letters / max(tokens.num_visible, 1)
+    if share < MIN_LETTERS:
         return f"{share:.2f} of it are letters, at least {MIN_LETTERS} are needed"
     lengths = [len(line) for line in text.split("\n") if line.strip()]
-    if (longest := max(lengths, default=0)) > MAX_LINE_CHARS:
+    longest = max(lengths, default=0)
+    if longest > MAX_LINE_CHARS:
         return f"a line of {longest} characters"
-    if (mean := sum(lengths) / max(len(lengths), 1)) < MIN_MEAN_LINE_CHARS:
+    mean = sum(lengths) / max(len(lengths), 1)
+    if mean < MIN_MEAN_LINE_CHARS:
         return f"{mean:.1f} characters a line"
     if len(grams) >= MIN_GRAMS:
         repeated = 1 - len(distinct(grams)) / len(grams)

@@ -46,7 +46,8 @@ _PHONE = re.compile(
     r")(?![\w-]|\.\d)",
     re.IGNORECASE,
 )
-_MIN_PHONE_DIGITS, _MAX_PHONE_DIGITS = 7, 15
+_MIN_PHONE_DIGITS = 7
+_MAX_PHONE_DIGITS = 15
 _MIN_UNPARTED = 10  # minimum digits of an international number without separators
 
 _KEY_BLOCK = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-----")
@@ -81,7 +82,8 @@ def redact(text: str) -> tuple[str, dict[str, int]]:
 
 
 def _redact_key_blocks(text: str, counts: Counter[str]) -> str:
-    kept, position = [], 0
+    kept = []
+    position = 0
     while begin := _KEY_BLOCK.search(text, position):
         end = _KEY_END.search(text, begin.end())
         kept += [text[position : begin.start()], _placeholder("secret", counts)]

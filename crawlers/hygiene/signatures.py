@@ -75,7 +75,8 @@ def clusters(signatures: Signatures) -> Rows:
             at = np.flatnonzero(keys[distance:] == keys[:-distance])
             if not len(at):
                 break
-            left, right = order[at], order[at + distance]
+            left = order[at]
+            right = order[at + distance]
             is_new = roots[left] != roots[right]
             for one, other, _ in _verified(signatures, signatures, left[is_new], right[is_new]):
                 links.join(one, other)
@@ -121,7 +122,8 @@ class Index:
 
     def __init__(self, signatures: Signatures) -> None:
         self._signatures = signatures
-        self._orders, self._keys = [], []
+        self._orders = []
+        self._keys = []
         for band in range(NUM_BANDS):
             keys = band_keys(signatures, band)
             order = np.argsort(keys, kind="stable").astype(np.int32)

@@ -65,7 +65,8 @@ class GramSample:
             self.bound //= 2
             rows, values = self.all()
             is_kept = values < np.uint64(self.bound)
-            self._rows, self._grams = [rows[is_kept]], [values[is_kept]]
+            self._rows = [rows[is_kept]]
+            self._grams = [values[is_kept]]
             self._size = len(self._grams[0])
 
     def all(self) -> tuple[npt.NDArray[np.int32], Hashes]:

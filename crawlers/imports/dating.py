@@ -22,7 +22,9 @@ _IN_NAME = re.compile(
     r"(?:[-_.]?(?:0[1-9]|[12]\d|3[01])(?:\d{6})?)?(?!\d)"
     r"|(?<!\d)(?P<short>\d\d)(?P<short_month>0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?!\d)"
 )
-_FIRST_S, _END_S = 10**9, 10**10  # seconds since 1970, from 2001 on; or milliseconds
+# seconds since 1970, from 2001 on; or milliseconds
+_FIRST_S = 10**9
+_END_S = 10**10
 
 
 class Dated(NamedTuple):
@@ -125,7 +127,8 @@ def month_of_name(name: str) -> Month | Drop:
     ``2024-05``. The week of a crawl in ``CC-MAIN-2024-10`` is no month.
     """
     for part in reversed(name.split("/")):
-        if months := sorted(set(_months_in_name(part))):
+        months = sorted(set(_months_in_name(part)))
+        if months:
             if len(months) == 1:
                 return months[0]
             why = f"{name}: the name spans {months[0]} to {months[-1]}; say --month"

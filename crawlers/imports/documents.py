@@ -55,7 +55,8 @@ class ImportOptions:
 def by_field(row: Row, columns: Mapping[str, str], options: ImportOptions) -> Row | Drop:
     """Return a row of a table with its values by field; or a drop if it has no text."""
     values = {name: row.values.get(column) for name, column in columns.items()}
-    if (text := columns["text"]) not in row.values:
+    text = columns["text"]
+    if text not in row.values:
         why = no_text_column(text, row.values)
         return Drop(row.place, "parse_error", f"{row.place}: {why}"[:500])
     if not isinstance(values["text"] or "", str):

@@ -30,8 +30,10 @@ from crawlers.imports.tables import (
 from crawlers.text.cleaning import too_long
 
 TEXT = "text"  # column of a list of strings
-_OPENING, _COMMA = re.compile(r"\s*\[\s*"), re.compile(r"\s*,\s*")
-_END, _EMPTY = re.compile(r"\s*\]\s*"), re.compile(r"\s*\[\s*\]\s*")
+_OPENING = re.compile(r"\s*\[\s*")
+_COMMA = re.compile(r"\s*,\s*")
+_END = re.compile(r"\s*\]\s*")
+_EMPTY = re.compile(r"\s*\[\s*\]\s*")
 
 
 @functools.cache
@@ -45,13 +47,15 @@ def _refuse_constant(name: str) -> None:
 
 def read_json_lines(file: DataFile, columns: Collection[str]) -> Rows:
     """Yield the objects (or strings) of the lines; blank lines are ignored."""
-    limit, offset = longest(file), 0
+    limit = longest(file)
+    offset = 0
     with opened(file) as (stream, faults):
         for number in itertools.count(1):
             line = stream.readline(limit)
             if not line:
                 break
-            start, offset = offset, offset + len(line)
+            start = offset
+            offset = offset + len(line)
             if len(line) == limit and not line.endswith(b"\n"):
                 offset += _skip_line(stream)
                 detail = f"{file.name}: line {number}: {too_long(offset - start, file.max_bytes)}"
@@ -101,16 +105,23 @@ def _row(file: DataFile, value: object, number: int, where: str) -> Row | Drop:
 
 def read_json_list(file: DataFile, columns: Collection[str]) -> Rows:
     """Yield the strings or objects of a JSON list; nothing can be read after a damaged entry."""
-    decode, limit = _decoder(file.is_strict).raw_decode, longest(file)
+    decode = _decoder(file.is_strict).raw_decode
+    limit = longest(file)
     if file.is_strict and (why := _first_bad_byte(file)):
         yield file.damaged("file", why)
         return
     with opened(file) as (stream, faults):
         reader = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
-        text, number, mark, is_end, fault = "", 0, _OPENING, False, ""
+        text = ""
+        number = 0
+        mark = _OPENING
+        is_end = False
+        fault = ""
         while not is_end and len(text) < limit:
             block = reader.read(max(CHUNK, len(text)))  # doubles for an entry that is longer
-            text, position, is_end = text + block, 0, not block
+            text = text + block
+            position = 0
+            is_end = not block
             while start := _start_of_entry(text, position, mark):
                 try:
                     value, end = decode(text, start)
@@ -120,7 +131,10 @@ def read_json_list(file: DataFile, columns: Collection[str]) -> Rows:
                 if end == len(text) and not is_end:
                     break  # a number may go on
                 yield _row(file, value, number, f"record {number}")
-                position, number, mark, fault = end, number + 1, _COMMA, ""
+                position = end
+                number = number + 1
+                mark = _COMMA
+                fault = ""
             text = text[position:]
         if not (_END if number else _EMPTY).fullmatch(text):
             yield file.damaged(number, _fault_of_list(text, number, fault))
@@ -128,7 +142,8 @@ def read_json_list(file: DataFile, columns: Collection[str]) -> Rows:
 
 
 def _first_bad_byte(file: DataFile) -> str | None:
-    decoder, offset = codecs.getincrementaldecoder("utf-8")(), 0
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    offset = 0
     with opened(file) as (stream, _):
         while True:
             block = stream.read(CHUNK)

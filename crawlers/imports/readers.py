@@ -96,7 +96,8 @@ def find_files(paths: Sequence[Path], options: ImportOptions) -> list[DataFile]:
     except OSError as error:
         raise UsageError(f"{error.filename} cannot be read: {error}") from error
     counts = Counter(file.name for file in found)
-    if twice := [name for name, count in counts.items() if count > 1]:
+    twice = [name for name, count in counts.items() if count > 1]
+    if twice:
         raise UsageError(f"two files are called {twice[0]}; import their common folder instead")
     if options.format == "html":
         found = [each for each in found if suffix_of(each.path) in _PAGES]

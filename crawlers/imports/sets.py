@@ -54,7 +54,8 @@ def import_set(paths: Sequence[Path], source: str, store: Store, options: Import
     read; EmptyPartition, with counts and the first reason, if no row has a text and a month. Raise
     MalformedInput for damage, if ``options.is_strict``.
     """
-    if odd := sorted({*options.columns} - {*FIELDS}):
+    odd = sorted({*options.columns} - {*FIELDS})
+    if odd:
         raise UnknownName("field", odd[0], [*FIELDS])
     require_target(Partition(source, options.dating.month), "text", store)
     files = find_files(paths, options)
@@ -96,13 +97,17 @@ class _Months:
     def __init__(
         self, stack: ExitStack, source: str, options: ImportOptions, files: Sequence[DataFile]
     ) -> None:
-        self._stack, self._source, self._options = stack, source, options
+        self._stack = stack
+        self._source = source
+        self._options = options
         self._files = files
         self.pipe = _Pipe(self.place) if options.is_strict and not options.clean else None
         self._columns = {name: options.columns.get(name, name) for name in FIELDS}
         self._months: dict[Period | None, _MonthRows] = {}
         named = {*options.columns.values(), *options.dating.columns} - {self._columns["text"]}
-        self._missing, self._has_tables = named, False  # columns that no row of a table has so far
+        # columns that no row of a table has so far
+        self._missing = named
+        self._has_tables = False
         self._unplaced = manifest.Ledger(source)  # drops that have no month
         self._first = ""  # the detail of the first of them
         self._num_pending = 0
@@ -124,7 +129,8 @@ class _Months:
         for row in read_rows(file, self._options.format, columns):
             found = row
             if not isinstance(found, Drop) and found.origin == "table":
-                self._missing, self._has_tables = self._missing - found.values.keys(), True
+                self._missing = self._missing - found.values.keys()
+                self._has_tables = True
                 found = by_field(found, self._columns, self._options)
             if isinstance(found, Drop):
                 self._drop(found)
@@ -229,8 +235,11 @@ class _Sealing:
     def __init__(
         self, partition: Partition, rows: _MonthRows, options: ImportOptions, store: Store
     ) -> None:
-        self._partition, self._rows, self._options = partition, rows, options
-        self._store, self._forgotten = store, list_tombstones(store)
+        self._partition = partition
+        self._rows = rows
+        self._options = options
+        self._store = store
+        self._forgotten = list_tombstones(store)
         self._ids: dict[str, str] = {}  # place of the first row of each repeated id
         self._texts: dict[int, str] = {}  # likewise of repeated texts
 
@@ -277,13 +286,15 @@ class _Sealing:
     def _examine(self, row: dict[str, Any] | Drop) -> dict[str, Any] | Drop:
         if isinstance(row, Drop):
             return row
-        native_id, place = row["native_id"], row.pop("attribution")
+        native_id = row["native_id"]
+        place = row.pop("attribution")
         if is_forgotten(self._forgotten, self._partition.source, native_id, None):
             return Drop(item_key(self._partition.source, native_id), "forgotten")
         if self._rows.lines is not None:
             row["text"] = self._rows.lines.cut(row["text"])
         options = self._options
-        if refusal := refuse_length(row["text"], options.max_document_bytes, options.min_chars):
+        refusal = refuse_length(row["text"], options.max_document_bytes, options.min_chars)
+        if refusal:
             reason, detail = refusal
             return Drop(native_id, reason, f"{place}: {detail}")
         if self._rows.texts is not None and row["text"] in self._rows.texts:

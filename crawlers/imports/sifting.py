@@ -31,7 +31,8 @@ from crawlers.hygiene.tokens import ngrams, tokens_of
 Keys = npt.NDArray[np.uint64]
 _NUM_BUCKETS = 16  # files of hashes; one at a time is sorted in memory
 _BUFFER = 2**16  # hashes of a bucket before they are written
-_DIGIT, _NOT_WORD = re.compile(r"\d"), re.compile(r"[\W_]+")
+_DIGIT = re.compile(r"\d")
+_NOT_WORD = re.compile(r"[\W_]+")
 
 
 def key_of(text: str) -> int:
@@ -75,7 +76,8 @@ class Paragraphs:
     def add(self, text: str) -> None:
         """Count the lines of a text."""
         for line in text.split("\n"):
-            if key := _line_key(line):
+            key = _line_key(line)
+            if key:
                 bucket = key % _NUM_BUCKETS
                 self._buffers[bucket].append(key)
                 if len(self._buffers[bucket]) >= _BUFFER:

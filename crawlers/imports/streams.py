@@ -40,14 +40,17 @@ class _Unpacked(io.RawIOBase):
     """A stream of the bytes that an iterator yields; closing it closes the packed file."""
 
     def __init__(self, file: IO[bytes], blocks: Iterator[bytes]) -> None:
-        self._file, self._blocks, self._rest = file, blocks, b""
+        self._file = file
+        self._blocks = blocks
+        self._rest = b""
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         while not self._rest:
-            if (block := next(self._blocks, None)) is None:
+            block = next(self._blocks, None)
+            if block is None:
                 return 0
             self._rest = block
         size = min(len(buffer), len(self._rest))
@@ -68,7 +71,8 @@ def _gunzip(file: IO[bytes], faults: list[str]) -> Iterator[bytes]:
 
 def _member(file: IO[bytes], start: int, faults: list[str]) -> Generator[bytes, None, int | None]:
     """Yield a member's bytes; return the offset of the next member, or None at the end."""
-    engine, position = zlib.decompressobj(wbits=31), start
+    engine = zlib.decompressobj(wbits=31)
+    position = start
     while block := file.read(_BLOCK):
         if position == start and not block.strip(b"\0"):  # padding after the last member
             start = position = position + len(block)
@@ -92,7 +96,9 @@ def _member(file: IO[bytes], start: int, faults: list[str]) -> Generator[bytes, 
 
 def _until_error(engine: Any, block: bytes) -> tuple[bytes, int]:
     """Return the bytes that can be unpacked, and the number of packed bytes before the damage."""
-    found, start, size = [], 0, len(block)
+    found = []
+    start = 0
+    size = len(block)
     while size:
         before = engine.copy()
         try:
@@ -108,15 +114,20 @@ def _next_member(file: IO[bytes], start: int) -> int | None:
     tail = b""
     while block := file.read(_BLOCK):
         window = tail + block
-        if (place := window.find(_MEMBER)) >= 0:
+        place = window.find(_MEMBER)
+        if place >= 0:
             return start - len(tail) + place
-        start, tail = start + len(block), window[-len(_MEMBER) + 1 :]
+        start = start + len(block)
+        tail = window[-len(_MEMBER) + 1 :]
     return None
 
 
 def _unzstd(file: IO[bytes], faults: list[str]) -> Iterator[bytes]:
     unpacker = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW)
-    engine, position, block, is_begun = unpacker.decompressobj(), 0, b"", False
+    engine = unpacker.decompressobj()
+    position = 0
+    block = b""
+    is_begun = False
     unpacked = 0
     while block := block or file.read(_ZSTD_BLOCK):
         try:
@@ -125,7 +136,8 @@ def _unzstd(file: IO[bytes], faults: list[str]) -> Iterator[bytes]:
             faults.append(f"bytes {position} and later of the packed file are damaged: {error}")
             return
         yield data
-        position, is_begun = position + len(block), True
+        position = position + len(block)
+        is_begun = True
         unpacked += len(data)
         if unpacked > FREE_BYTES + MOST_TIMES * position:
             faults.append(f"its first {position} bytes stand for {unpacked}, so it is no text")
@@ -134,6 +146,7 @@ def _unzstd(file: IO[bytes], faults: list[str]) -> Iterator[bytes]:
         if engine.eof:
             block = engine.unused_data
             position -= len(block)
-            engine, is_begun = unpacker.decompressobj(), False
+            engine = unpacker.decompressobj()
+            is_begun = False
     if is_begun:
         faults.append(f"the packed file was cut after byte {position}")

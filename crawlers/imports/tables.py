@@ -102,7 +102,8 @@ def read_parquet(file: DataFile, columns: Collection[str]) -> Rows:
     """
     try:
         with pq.ParquetFile(file.path, buffer_size=CHUNK, pre_buffer=False) as table:
-            if fault := _fault_of(table.schema_arrow, *columns):
+            fault = _fault_of(table.schema_arrow, *columns)
+            if fault:
                 yield Drop(f"{file.name}:file", "parse_error", f"{file.name}: {fault}")
                 return
             known = [name for name in columns if name in table.schema_arrow.names]
@@ -128,7 +129,8 @@ def _num_bytes(table: pq.ParquetFile, group: int, names: list[str]) -> int:
 def _fault_of(schema: pa.Schema, text: str, *others: str) -> str | None:
     if text not in schema.names:
         return no_text_column(text, schema.names)
-    if twice := [name for name in (text, *others) if schema.names.count(name) > 1]:
+    twice = [name for name in (text, *others) if schema.names.count(name) > 1]
+    if twice:
         return f"two columns are called `{twice[0]}`"
     kind = schema.field(text).type
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
@@ -202,7 +204,9 @@ class _Lines:
     """Lines of a stream, which can be given back; ``taken`` are those of the last iteration."""
 
     def __init__(self, stream: io.BufferedReader, file: DataFile) -> None:
-        self._stream, self._limit, self._max_chars = stream, longest(file), file.max_bytes
+        self._stream = stream
+        self._limit = longest(file)
+        self._max_chars = file.max_bytes
         self._waiting: deque[str] = deque()
         self.taken: list[str] = []
         self.size = 0  # characters of ``taken``
@@ -219,7 +223,8 @@ class _Lines:
         """
         line, is_open = self.taken[-1], sum(line.count('"') for line in self.taken) % 2
         while line and (is_open or not line.endswith("\n")):
-            is_begin, line = line.endswith("\n"), self._read()
+            is_begin = line.endswith("\n")
+            line = self._read()
             marks = line.replace('""', "").count('"')
             if is_begin and marks and marks % 2 == 0:
                 self.give_back([line])
@@ -233,9 +238,11 @@ class _Lines:
         return line
 
     def __iter__(self) -> Iterator[str]:
-        self.taken, self.size = [], 0
+        self.taken = []
+        self.size = 0
         while self.size <= self._max_chars and len(self.taken) < _MAX_CSV_LINES:
-            if not (line := self._read()):
+            line = self._read()
+            if not line:
                 return
             self.taken.append(line)
             self.size += len(line)

@@ -44,8 +44,10 @@ class Import:
         rules: Mapping[str, object],
         passed_over: manifest.Ledger | None = None,
     ) -> None:
-        self._name, self._partition = name, partition
-        self._outcomes, self._rules = outcomes, rules
+        self._name = name
+        self._partition = partition
+        self._outcomes = outcomes
+        self._rules = rules
         self._ledger = manifest.Ledger(partition)
         if passed_over is not None:
             self._ledger.begin_with(passed_over)

@@ -54,10 +54,12 @@ def strict(path: Path, partition: Partition, options: ImportOptions) -> ImportOp
 
 def options_for_pages(source: str, replace: bool = False) -> ImportOptions:
     """Return the options for pages of a site, by what its crawler states, if there is one."""
-    licence, elements = UNKNOWN, ARTICLE
+    licence = UNKNOWN
+    elements = ARTICLE
     if source in list_all_sources():
         crawler = load_crawler(source)
-        licence, elements = crawler.INFO.licence, getattr(crawler, "ELEMENTS", ARTICLE)
+        licence = crawler.INFO.licence
+        elements = getattr(crawler, "ELEMENTS", ARTICLE)
     return ImportOptions(
         format="html", clean=True, sift=False, licence=licence, elements=elements, replace=replace
     )

@@ -82,7 +82,8 @@ def list_question_sources() -> list[str]:
 
 def load_question_crawler(source: str) -> QuestionCrawler:
     """Import the crawler of a source of questions; raise UnknownName if there is no such source."""
-    if source not in (known := list_question_sources()):
+    known = list_question_sources()
+    if source not in known:
         raise UnknownName("source of questions", source, known)
     return cast(QuestionCrawler, importlib.import_module(f"crawlers.questions.{source}"))
 
@@ -94,7 +95,8 @@ def month_of(
     if resolved_at is None:
         context.passed_over["no_date"] += 1
         return None
-    if (month := Month.of(resolved_at)) not in months:
+    month = Month.of(resolved_at)
+    if month not in months:
         context.passed_over["other_month"] += 1
         return None
     return month

@@ -45,7 +45,8 @@ def tidy(question: Question) -> Question | Drop:
             for forecast in question.crowd_forecast
         ),
     )
-    if refusal := _refuse(tidied):
+    refusal = _refuse(tidied)
+    if refusal:
         return Drop(question.question_id, *refusal)
     return tidied
 
@@ -102,7 +103,8 @@ def _text(text: str | None) -> str | None:
 
 
 def _refuse(question: Question) -> tuple[DropReason, str] | None:
-    options, texts = question.options, (question.background, question.resolution_criteria)
+    options = question.options
+    texts = (question.background, question.resolution_criteria)
     if not question.title or not all(options):
         return "empty", "the title or an option is empty"
     if not 2 <= len(options) <= MAX_OPTIONS or len(set(options)) < len(options):
@@ -112,7 +114,8 @@ def _refuse(question: Question) -> tuple[DropReason, str] | None:
     if max(len(text or "") for text in texts) > MAX_TEXT_CHARS:
         return "too_long", f"a text of more than {MAX_TEXT_CHARS} characters"
     for place in ("title", "background", "resolution_criteria"):
-        if told := _told(getattr(question, place) or ""):
+        told = _told(getattr(question, place) or "")
+        if told:
             return "tells_outcome", f"the {place} says {told!r}"
     if question.resolved_at is not None and question.opened_at > question.resolved_at:
         return "parse_error", f"opened {question.opened_at}, after it was resolved"
@@ -147,7 +150,8 @@ def crawl_questions(
         EmptyPartition: the site's list has no questions; nothing is sealed.
         SourceError: the site failed before any question, or has changed; nothing is sealed.
     """
-    crawler, asked = load_question_crawler(source), sorted(set(months))
+    crawler = load_question_crawler(source)
+    asked = sorted(set(months))
     info = crawler.INFO
     formers = {month: read_question_seal(store, source, month) for month in asked}
     wanted = [
@@ -179,7 +183,8 @@ def _require_months(
     for month in asked:
         require_complete(month)
     for month in wanted:
-        if lack := info.lacks(month):
+        lack = info.lacks(month)
+        if lack:
             raise UsageError(f"{info.name} {month}: {lack}")
 
 
@@ -202,7 +207,9 @@ class _Walk:
         context: QuestionContext,
         permission: Permission | None,
     ) -> None:
-        self._crawler, self._context, self._permission = crawler, context, permission
+        self._crawler = crawler
+        self._context = context
+        self._permission = permission
         self.source = crawler.INFO.name
         self.ledgers = {
             month: manifest.Ledger(f"questions of {self.source} {month}") for month in months
@@ -213,7 +220,8 @@ class _Walk:
 
     def run(self) -> None:
         """Read the list; if the site fails, stop and keep the items read so far."""
-        started_at, fetcher = manifest.now(), self._context.fetcher
+        started_at = manifest.now()
+        fetcher = self._context.fetcher
         try:
             for month, found in self._crawler.fetch_questions(list(self.ledgers), self._context):
                 self._note(month, found)
@@ -240,7 +248,8 @@ class _Walk:
         }
         if self._permission is not None:
             self._describe["permission"] = self._permission.describe()
-        if rule := self._crawler.INFO.sample:
+        rule = self._crawler.INFO.sample
+        if rule:
             self._describe["sample"] = {"rule": rule, "seed": self._context.seed}
 
     def _note(self, month: Month, found: Found) -> None:
@@ -271,7 +280,8 @@ def _seal(
     seals = dict(formers)
     for month, ledger in walk.ledgers.items():
         describe = walk.describe(month)
-        if reason := _reason_to_keep(formers[month], describe, replace):
+        reason = _reason_to_keep(formers[month], describe, replace)
+        if reason:
             _log.warning("questions of %s %s: %s (%s)", walk.source, month, reason, ledger.counts())
             continue
         folder = f"questions/source={path_part(walk.source)}/month={month}"
@@ -288,7 +298,8 @@ def _reason_to_keep(
     former: QuestionSeal | None, describe: Mapping[str, object], replace: bool
 ) -> str | None:
     """Return why this crawl does not seal a month (and keeps a former seal); None to seal it."""
-    is_partial, kept = describe["status"] == "partial", int(str(describe["kept"]))
+    is_partial = describe["status"] == "partial"
+    kept = int(str(describe["kept"]))
     if former is None:
         return "nothing of it came, so it is not sealed" if is_partial and not kept else None
     if is_partial and (not former.is_partial or kept <= former.num_questions):

@@ -56,7 +56,8 @@ def import_questions(
             f"{source!r} cannot be the name of imported questions: it is empty, or that of a "
             "crawler; say --source NAME, such as freshbench"
         )
-    started_at, files = manifest.now(), list(read_files(path))
+    started_at = manifest.now()
+    files = list(read_files(path))
     published = _read(path, files, source)
     months = _by_month(published)
     if not months:
@@ -75,15 +76,13 @@ def import_questions(
         "left_out": dict(_reasons(published)),
     }
     unused = {**_reasons(published), **published.passed_over}
-    firsts: dict[str, str] = {
-        each.reason: f" (such as {each.native_id!r:.80}: {each.detail:.80})"
-        for each in reversed(published.others)
-        if isinstance(each, Drop)
-    }
-    if counts := ", ".join(f"{n} {why}{firsts.get(why, '')}" for why, n in unused.items() if n):
+    firsts = _first_of_each_reason(published)
+    counts = ", ".join(f"{n} {why}{firsts.get(why, '')}" for why, n in unused.items() if n)
+    if counts:
         _log.warning("%s: questions that are not imported: %s", path, counts)
     is_there = {month: _is_sealed(store, source, month, each) for month, each in months.items()}
-    if not replace and (clash := [month for month, same in is_there.items() if same is False]):
+    clash = [month for month, same in is_there.items() if same is False]
+    if clash and not replace:
         raise PartitionSealed(
             f"questions of {source} are sealed in {', '.join(map(str, clash))}, and those of "
             f"{path} differ; nothing was imported: use --replace, or another --source"
@@ -109,6 +108,14 @@ def _read(path: Path, files: Sequence[File], source: str) -> Published:
             "of the two kinds alone"
         )
     return into
+
+
+def _first_of_each_reason(published: Published) -> dict[str, str]:
+    return {
+        each.reason: f" (such as {each.native_id!r:.80}: {each.detail:.80})"
+        for each in reversed(published.others)
+        if isinstance(each, Drop)
+    }
 
 
 def _by_month(published: Published) -> dict[Month, list[Question]]:

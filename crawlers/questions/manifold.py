@@ -113,7 +113,8 @@ def _id_of(market: Fields) -> str:
 
 def _read(row: Fields, resolved_at: dt.datetime, fetcher: Fetcher) -> Found:
     """Return the question of a market in the list, or a drop; fetch its record only if needed."""
-    name, title = _id_of(row), row.text("question")
+    name = _id_of(row)
+    title = row.text("question")
     bettors = row.number("uniqueBettorCount")
     if title is None:
         return Drop(name, "parse_error", "no text in question")
@@ -125,7 +126,8 @@ def _read(row: Fields, resolved_at: dt.datetime, fetcher: Fetcher) -> Found:
     if isinstance(record, Drop | Failure):
         return record
     topics = record.texts("groupSlugs")
-    if private := [topic for topic in topics if topic.startswith(_PRIVATE_TOPICS)]:
+    private = [topic for topic in topics if topic.startswith(_PRIVATE_TOPICS)]
+    if private:
         return Drop(name, "low_quality", f"a topic is {private[0]}")
     if bettors is None and (record.number("uniqueBettorCount") or 0) < MIN_BETTORS:
         return Drop(name, "low_quality", f"fewer than {MIN_BETTORS} bet on it, or nobody knows")
@@ -201,7 +203,8 @@ def _choices(name: str, market: Fields, opened_at: dt.datetime) -> Choices | Dro
         if added_at is not None and added_at > opened_at + MAX_ANSWER_AGE:
             return Drop(name, "edited_later", f"an answer was added {added_at}")
     answers = sorted(answers, key=lambda each: each.number("index") or 0)
-    ids, resolution = [each.text("id") for each in answers], market.text("resolution")
+    ids = [each.text("id") for each in answers]
+    resolution = market.text("resolution")
     answer = ids.index(resolution) if resolution and resolution in ids else None
     options = tuple(each.text("text") or "" for each in answers)
     return options, answer, [each.number("probability") for each in answers]

@@ -105,7 +105,9 @@ def _list_posts(listing: Listing) -> Iterator[Fields]:
     for statuses, types in _LISTS:
         many = [("statuses", each) for each in statuses]
         many += [("forecast_type", each) for each in types]
-        path, offset, is_full = f"{PATH}?{urlencode(many)}", 0, True
+        path = f"{PATH}?{urlencode(many)}"
+        offset = 0
+        is_full = True
         passed: set[str | None] = set()
         while True:
             # There are always resolved posts, so an empty first page of them is a failure.
@@ -122,7 +124,8 @@ def _list_posts(listing: Listing) -> Iterator[Fields]:
             if not posts and is_full:
                 _require_end(listing, path, offset)
             passed |= names
-            offset, is_full = offset + len(posts), len(posts) >= _limit_of(page)
+            offset = offset + len(posts)
+            is_full = len(posts) >= _limit_of(page)
             if not posts or (not is_full and page.values.get("next") is None):
                 break
 
@@ -177,7 +180,8 @@ def _examine(
     name: str, row: Fields, post: Fields, months: Sequence[Month], context: QuestionContext
 ) -> tuple[Month, Found] | None:
     """Return a question with its month; None if it belongs to none of them, which is counted."""
-    kind, answer = row.text("type"), row.text("resolution")
+    kind = row.text("type")
+    answer = row.text("resolution")
     has_question = not post.values.keys().isdisjoint({"question", _GROUPS})
     is_withheld = answer is None and has_question and _is_resolved(row, post)
     if is_withheld and (kind is None or kind in _CHOICES):
@@ -208,7 +212,8 @@ def _read(name: str, row: Fields, post: Fields) -> Question | Drop:
     opened_at = row.time("open_time") or post.time("open_time")
     if title is None or opened_at is None:
         return Drop(name, "no_date" if title else "parse_error", "no open_time, or no title")
-    is_binary, answer = row.text("type") == "binary", row.text("resolution")
+    is_binary = row.text("type") == "binary"
+    answer = row.text("resolution")
     options = YES_NO if is_binary else row.texts("options")
     names = ("yes", "no") if is_binary else options
     if len(row.rows("options_history") or []) > 1:
@@ -241,7 +246,9 @@ def _read(name: str, row: Fields, post: Fields) -> Question | Drop:
 
 def _title(row: Fields, post: Fields) -> str | None:
     """Return a title; for a question of a group, such as ``2027``, add the group's title."""
-    own, whole, label = row.text("title"), post.text("title"), row.text("label")
+    own = row.text("title")
+    whole = post.text("title")
+    label = row.text("label")
     if not post.inner(_GROUPS).values or not whole:
         return own or whole
     if own and len(own) > len(whole):
@@ -262,7 +269,8 @@ def _tags(post: Fields) -> tuple[str, ...]:
 
 def _crowd(row: Fields, options: tuple[str, ...]) -> tuple[CrowdForecast, ...]:
     latest = row.inner("aggregations").inner("recency_weighted").inner("latest")
-    given_at, values = latest.epoch("start_time"), latest.numbers("centers")
+    given_at = latest.epoch("start_time")
+    values = latest.numbers("centers")
     if row.text("type") == "binary" and len(values) == 1 and values[0] is not None:
         values.append(1 - values[0])
     ends = [row.time(name) for name in ("actual_close_time", "actual_resolve_time")]

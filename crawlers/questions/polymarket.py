@@ -42,7 +42,8 @@ SITE = "polymarket"
 PAGE_SIZE = 100
 MIN_VOLUME_USD = 1_000
 SAMPLED_FROM = Month("2025-10")  # by their ids, earlier months have few enough markets to read all
-NUM_BANDS, NUM_DRAWN = 640, 20
+NUM_BANDS = 640
+NUM_DRAWN = 20
 MAX_PAGES = 400  # maximum per month, divided equally among its bands
 INFO = QuestionSourceInfo(
     name=SITE,
@@ -62,7 +63,8 @@ INFO = QuestionSourceInfo(
 UNORDERED = dt.timedelta(days=1)  # maximum deviation of the list from the order of closing times
 LONGEST_VOTE = dt.timedelta(days=7)  # time from closing to the end of the vote; nearly always zero
 # Markets of 2020 to 2022 may lack a start. Their lists are cut by the scheduled end instead.
-_DATED_FROM, _LONGEST_WAIT = Month("2023-01"), dt.timedelta(days=365)
+_DATED_FROM = Month("2023-01")
+_LONGEST_WAIT = dt.timedelta(days=365)
 _ID = re.compile(r"[\w-]{1,100}", re.ASCII)
 _SLUG = re.compile(r"[\w-]{1,300}", re.ASCII)
 _SPORTS = {"sports", "esports", "games"}  # slugs of tags; older markets have a category instead
@@ -109,13 +111,15 @@ def _edge(band: int) -> float | None:
 def _list_markets(
     listing: Listing, month: Month, band: Band, max_pages: int
 ) -> Iterator[Fields | Drop]:
-    params, name = _params(month, band), f"{month}: volumes {band[0]} to {band[1]}"
+    params = _params(month, band)
+    name = f"{month}: volumes {band[0]} to {band[1]}"
     last: dt.datetime | None = None
     for _ in range(max_pages):
         may_be_empty = month >= SAMPLED_FROM and "after_cursor" not in params
         is_busy = functools.partial(_is_busy, may_be_empty=may_be_empty)
         answer = listing.page("/markets/keyset", params, is_busy)
-        page, times = Fields.of(f"{SITE}: {answer.url}", decode(answer)), []
+        page = Fields.of(f"{SITE}: {answer.url}", decode(answer))
+        times = []
         if not page.rows("markets"):
             yield Drop(name, "sample_cap", "this band of volume has no market")
         for row in page.rows("markets") or []:
@@ -177,7 +181,8 @@ def _is_undecided(row: Fields) -> bool:
 
 def _series_of(row: Fields) -> str | None:
     """Return the kind of series that a market is left out for, or None."""
-    events, tags = row.rows("events") or [], row.rows("tags") or []
+    events = row.rows("events") or []
+    tags = row.rows("tags") or []
     slugs = [row.text("slug"), *(tag.text("slug") for tag in tags)]
     series = [*slugs, *(event.text("seriesSlug") for event in events)]
     if _inner(row, "outcomes").texts("list") == ("Up", "Down"):
@@ -190,11 +195,14 @@ def _series_of(row: Fields) -> str | None:
 
 
 def _read(row: Fields) -> Question | Drop:
-    name, title = str(_id_of(row)), row.text("question")
-    if series := _series_of(row):
+    name = str(_id_of(row))
+    title = row.text("question")
+    series = _series_of(row)
+    if series:
         return Drop(name, "low_quality", f"{series}, which is left out")
     listed = _inner(row, "outcomes")
-    outcomes, found = listed.texts("list"), _inner(row, "outcomePrices").numbers("list")
+    outcomes = listed.texts("list")
+    found = _inner(row, "outcomePrices").numbers("list")
     prices = [price for price in found if price is not None]
     counts = {len(outcomes), len(listed.rows("list") or []), len(found), len(prices)}
     if title is None or len(outcomes) < 2 or len(counts) > 1:

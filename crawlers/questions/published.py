@@ -223,7 +223,8 @@ def _add(
     if entry.get("resolution_dates", "N/A") != "N/A":
         into.passed_over["dataset"] += 1
         return
-    if not (outcomes := resolutions.get(_key(entry, where))):
+    outcomes = resolutions.get(_key(entry, where))
+    if not outcomes:
         into.passed_over["open"] += 1
         return
     found = _forecastbench_question(entry, outcomes, source, where)

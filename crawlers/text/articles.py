@@ -65,7 +65,8 @@ def post_to_text(markup: str) -> str:
             end = markup.find("-->", position)
             position = len(markup) if end < 0 else end + 3
             continue
-        name, is_closing = found["name"].lower(), bool(found["closing"])
+        name = found["name"].lower()
+        is_closing = bool(found["closing"])
         if _KIND.get(name) == "hidden" and not is_closing:
             # An unclosed element hides all text after it, as in a browser.
             closing = re.compile(rf"</{name}(?=[\s/>])[^<>]*>", re.I).search(markup, position)

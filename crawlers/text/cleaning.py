@@ -116,7 +116,8 @@ def _what_remains(tag: re.Match[str]) -> str:
 
 def _cut(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> str:
     """Remove the text from each opening match to its closing match; keep unclosed openings."""
-    kept, position = [], 0
+    kept = []
+    position = 0
     while (start := opening.search(text, position)) and (end := closing.search(text, start.end())):
         kept.append(text[position : start.start()])
         position = end.end()

@@ -76,11 +76,13 @@ def changed_ratio(old: str, new: str) -> Ratio:
     files, lines are matched regardless of their order. This can only find more matches, so the
     ratio is then a lower bound.
     """
-    before, after = old.splitlines(), new.splitlines()
+    before = old.splitlines()
+    after = new.splitlines()
     total = len(before) + len(after)
     if total == 0:
         return Ratio(0.0, is_lower_bound=False)
-    counts, other_counts = Counter(before), Counter(after)
+    counts = Counter(before)
+    other_counts = Counter(after)
     is_large = sum(n * other_counts[line] for line, n in counts.items()) > _MAX_COMPARISONS
     if is_large:
         matching = (counts & other_counts).total()
@@ -115,7 +117,8 @@ def read_source(path: str, content: bytes | None) -> str:
     if content is None:
         raise ItemUnavailable("too_large", "larger than a source file that people write")
     text = decode_text(content)
-    if why := _why_not_written(path, text):
+    why = _why_not_written(path, text)
+    if why:
         raise ItemUnavailable("generated_code", why)
     return text
 
@@ -131,7 +134,8 @@ def decode_text(content: bytes) -> str:
 
 
 def _why_not_written(path: str, text: str) -> str | None:
-    if vendored := _VENDORED.intersection(PurePosixPath(path).parts[:-1]):
+    vendored = _VENDORED.intersection(PurePosixPath(path).parts[:-1])
+    if vendored:
         return f"vendored: lies in {min(vendored)}/"
     if ".min." in PurePosixPath(path).name:
         return "minified: its name says so"
@@ -238,8 +242,10 @@ class _Reader:
             self._kept.append(line.rstrip())
 
     def _end_paragraph(self) -> None:
-        text, lines = "\n".join(self._paragraph), set(self._paragraph)
-        self._paragraph, self._num_chars = [], 0
+        text = "\n".join(self._paragraph)
+        lines = set(self._paragraph)
+        self._paragraph = []
+        self._num_chars = 0
         plain = self._plain(text) if len(text) <= _MAX_PATTERN_CHARS else text
         # A line is left out if its links and pictures were all that it had.
         kept = [line for line in plain.split("\n") if line in lines or re.search(r"\w", line)]
@@ -288,7 +294,8 @@ class _MarkdownReader(_Reader):
 
     def _plain(self, text: str) -> str:
         """Return text without images and link targets; text in backticks stays unchanged."""
-        pieces, position = [], 0
+        pieces = []
+        position = 0
         for code in _INLINE_CODE.finditer(text):
             if text.count("[", 0, code.start()) > text.count("]", 0, code.start()):
                 continue  # in a link's brackets, where the text must not be split
@@ -316,7 +323,8 @@ class _RstReader(_Reader):
         self._names: set[str] = set()
         self._replacements: dict[str, str] = {}
         for line in lines:
-            if target := _RST_TARGET.match(line):
+            target = _RST_TARGET.match(line)
+            if target:
                 self._names.add(target[1].lower())
             elif (new := _RST_REPLACEMENT.match(line)) and len(new[2] or "") <= _MAX_REPLACEMENT:
                 self._replacements[new[1].lower()] = new[2] or ""

@@ -97,14 +97,16 @@ def _stated(root: Any) -> dict[str, str]:
     stated: dict[str, str] = {}
     for node in _json_nodes(root):
         for name, key in _JSON.items():
-            if isinstance(value := node.get(key), str):
+            value = node.get(key)
+            if isinstance(value, str):
                 stated.setdefault(name, value)
     metas = {
         str(each.get("property") or each.get("name") or each.get("itemprop")): each.get("content")
         for each in root.iter("meta")
     }
     for name, keys in _META.items():
-        if value := next((metas[key] for key in keys if metas.get(key)), None):
+        value = next((metas[key] for key in keys if metas.get(key)), None)
+        if value:
             stated.setdefault(name, value)
     for name, places in _PLACES.items():
         for value in root.xpath(places)[:1]:

@@ -15,8 +15,13 @@ from collections.abc import Iterator
 
 # Marks are noncharacters of Unicode; ``strip_marks`` removes them from the page first.
 GONE = "\ufdd0"  # nothing was to be seen here
-_INLINE, _UNKNOWN, _END = "\ufdd1", "\ufdd2", "\ufdd3"  # _INLINE or _UNKNOWN, a text, and _END
-_PIPE, _EQUALS = "\ufdd4", "\ufdd5"  # signs that separate no arguments of a template
+# _INLINE or _UNKNOWN, a text, and _END
+_INLINE = "\ufdd1"
+_UNKNOWN = "\ufdd2"
+_END = "\ufdd3"
+# signs that separate no arguments of a template
+_PIPE = "\ufdd4"
+_EQUALS = "\ufdd5"
 HOLE = "\ufdd6"  # words were here, and they are lost
 _MARK = re.compile("[\ufdd0-\ufdd6]")
 _GAP = re.compile("([\ufdd1\ufdd2])([^\ufdd1-\ufdd3]*)\ufdd3")
@@ -85,10 +90,12 @@ def _filled_alone(gap: re.Match[str]) -> str:
 
 
 def _filled(line: str) -> Iterator[str]:
-    before, end = "", 0
+    before = ""
+    end = 0
     for gap in _GAP.finditer(line):
         yield (text := line[end : gap.start()])
-        before, end = (before + text)[-_CONTEXT:], gap.end()
+        before = (before + text)[-_CONTEXT:]
+        end = gap.end()
         after = strip_marks(_GAP.sub("", line[end : end + _CONTEXT]))
         is_shown = (gap[1] == _INLINE and gap[2]) or _is_word_missing(strip_marks(before), after)
         shown = (gap[2] or HOLE) if is_shown else GONE
@@ -127,7 +134,8 @@ def _rest_of_aside(aside: re.Match[str]) -> str:
 
 
 def _without_holes(line: str) -> str:
-    kept, start = [], 0
+    kept = []
+    start = 0
     for stop in _STOP.finditer(line):
         last_word = line[max(start, stop.end() - 20) : stop.end()].split(" ")[-2:][0]
         if not _ABBREVIATION.fullmatch(last_word):

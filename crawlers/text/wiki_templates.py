@@ -126,7 +126,9 @@ _MONTHS = (
 _AMOUNTS = {"k": " thousand", "l": " lakh", "m": " million", "c": " crore", "b": " billion"}
 _NO_SOUNDS = ("lang", "local", "pron", "also", "uk", "us", "audio", "ipa")
 _MAX_DIGITS = 15  # of a number; int() takes quadratic time
-_MAX_NAME, _MAX_GUESS = 100, 200  # characters
+# characters
+_MAX_NAME = 100
+_MAX_GUESS = 200
 _NAMED = re.compile(r"\s*([a-zA-Z][\w -]{0,40}|[1-9])\s*=")
 _SLOT = re.compile(r"\{([^{}]+)\}")
 _PART = re.compile(r"<([^<>]*)>")
@@ -159,7 +161,8 @@ def render(inner: str, shown: frozenset[str]) -> str:
     call = _call(inner)
     if call.name in shown:
         return protect(call.get("-1"))
-    if make := _maker(call.name[:_MAX_NAME]):
+    make = _maker(call.name[:_MAX_NAME])
+    if make:
         return protect(make(call))
     # A date of its own has a tag that asks for a cleanup.
     return GONE if "date" in call.named else unknown(_guess(inner.strip(), call))
@@ -167,7 +170,8 @@ def render(inner: str, shown: frozenset[str]) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _maker(name: str) -> Callable[[Call], str] | None:
-    if (pattern := _BY_NAME.get(name)) is not None:
+    pattern = _BY_NAME.get(name)
+    if pattern is not None:
         return functools.partial(_filled, pattern)
     return next((make for names, make in _MADE if names.fullmatch(name)), None)
 
@@ -177,7 +181,8 @@ def _call(inner: str) -> Call:
     unnamed: list[str] = []
     named: dict[str, str] = {}
     for argument in arguments:
-        if found := _NAMED.match(argument):
+        found = _NAMED.match(argument)
+        if found:
             named[found[1].strip().lower()] = argument[found.end() :].strip()
         else:
             unnamed.append(argument.strip())
@@ -213,7 +218,8 @@ def _guess(inner: str, call: Call) -> str:
 
 def _convert(call: Call) -> str:
     """Return a measure as it was given, with its unit: ``{{convert|3|to|5|km|mi}}``."""
-    values, place = call.unnamed, 1
+    values = call.unnamed
+    place = 1
     amount = _grouped(call.get("1"))
     while place + 1 < len(values) and values[place] in _BETWEEN:
         amount += _BETWEEN[values[place]] + _grouped(values[place + 1])
@@ -290,10 +296,12 @@ def _coordinates(call: Call) -> str:
     if len(values) == 2:  # decimal degrees, negative in the south and west
         poles = ("S" if values[0][0] in "-−" else "N", "W" if values[1][0] in "-−" else "E")
         values = [values[0].strip("-−"), poles[0], values[1].strip("-−"), poles[1]]
-    text, signs = "", iter("°′″")
+    text = ""
+    signs = iter("°′″")
     for value in values:
         if value.isalpha():
-            text, signs = f"{text}{value} ", iter("°′″")
+            text = f"{text}{value} "
+            signs = iter("°′″")
         else:
             text += value + next(signs, "")
     return inline(text)
@@ -341,7 +349,8 @@ def _function(call: Call) -> str:
     name, _, value = call.name.partition(":")
     if name == "formatnum":
         return _grouped(value)
-    if found := _SUM.fullmatch(call.name):
+    found = _SUM.fullmatch(call.name)
+    if found:
         return str(int(found[1]) + int(found[2] + found[3]))
     return unknown()
 

@@ -149,7 +149,8 @@ class _Scanner:
     """
 
     def __init__(self, source: str, shown_templates: frozenset[str]) -> None:
-        self.source, self.shown_templates = source, shown_templates
+        self.source = source
+        self.shown_templates = shown_templates
         self.last_end = {end[1].lower(): end.start() for end in _END_TAG.finditer(source)}
         self.out: list[str] = []
         self.open: list[tuple[str, int]] = []  # kinds of open marks, with their index in ``out``
@@ -201,7 +202,8 @@ class _Scanner:
         while self.open[-1][0] != kind:
             self.out[self._pop()] = GONE
         place = self._pop()
-        opening, inner = self.out[place], "".join(self.out[place + 1 :])
+        opening = self.out[place]
+        inner = "".join(self.out[place + 1 :])
         del self.out[place:]
         if kind == "[[":
             self.out.append(_link_text(inner))
@@ -273,7 +275,8 @@ def _without_quotes(line: str) -> str:
     if "''" not in line:
         return line
     parts = _QUOTES.split(line)
-    texts, sizes = parts[::2], [len(mark) for mark in parts[1::2]]
+    texts = parts[::2]
+    sizes = [len(mark) for mark in parts[1::2]]
     is_italic = is_bold = False
     apostrophes = []
     for place, size in enumerate(sizes):

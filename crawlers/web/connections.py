@@ -94,7 +94,8 @@ _deadline: contextvars.ContextVar[Deadline | None] = contextvars.ContextVar(
 
 def note_progress() -> None:
     """Restart the time limit of this thread's transfer (``in_time``)."""
-    if deadline := _deadline.get():
+    deadline = _deadline.get()
+    if deadline:
         deadline.renew()
 
 
@@ -117,12 +118,14 @@ class _Guard:
                 f"{self.host} leads to {peer}, which is no address of the public internet; if it "
                 "is meant, name it in a setting: TIDEMARK_SITES__<KEY>"
             )
-        if deadline := _deadline.get():
+        deadline = _deadline.get()
+        if deadline:
             deadline.watch(connected)
         return connected
 
     def getresponse(self) -> urllib3.HTTPResponse:
-        if (deadline := _deadline.get()) and self.sock:
+        deadline = _deadline.get()
+        if deadline and self.sock:
             deadline.watch(self.sock)  # a reused socket is not watched yet
         return super().getresponse()  # type: ignore[misc, no-any-return]
 
@@ -275,14 +278,16 @@ def read_wire(raw: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
 
 def _gunzip(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """Decompress gzip data in small steps; it may have several members (RFC 1952, 2.2)."""
-    unpacker, num_members = None, 0
+    unpacker = None
+    num_members = 0
     for chunk in chunks:
         has_more = True
         while has_more:
             if unpacker is None:
                 if num_members and not chunk.startswith(b"\x1f"):
                     return  # padding after the last member is ignored
-                unpacker, num_members = zlib.decompressobj(wbits=31), num_members + 1
+                unpacker = zlib.decompressobj(wbits=31)
+                num_members = num_members + 1
             block = unpacker.decompress(chunk, _BLOCK)
             yield block
             chunk = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail

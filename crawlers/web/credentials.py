@@ -113,7 +113,9 @@ class _HideTokens(logging.Filter):
         text = record.getMessage()
         shown = hide_known(text)
         if shown != text:
-            record.msg, record.args, record.exc_info = shown, (), None
+            record.msg = shown
+            record.args = ()
+            record.exc_info = None
         return True
 
 

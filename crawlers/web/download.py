@@ -25,7 +25,8 @@ class Download:
     """
 
     def __init__(self, sink: Callable[[bytes], None], max_bytes: int) -> None:
-        self._sink, self._max_bytes = sink, max_bytes
+        self._sink = sink
+        self._max_bytes = max_bytes
         self._num_bytes = 0  # bytes that ``sink`` has received
         self._num_noted = 0
         self._version: tuple[object, ...] = (None, None, None)  # what is known of the file

@@ -48,7 +48,9 @@ class Robots:
         cache: RawCache | None,
         is_exempt: Callable[[str], bool],
     ) -> None:
-        self._read, self._cache, self._is_exempt = read, cache, is_exempt
+        self._read = read
+        self._cache = cache
+        self._is_exempt = is_exempt
         self._known: dict[str, tuple[dt.datetime, protego.Protego]] = {}
         self._lock = threading.Lock()
 
@@ -160,11 +162,13 @@ class Exchange:
     ) -> None:
         hosts = [_host_of_site(key, url) for key, url in sites.items()]
         self._hosts = {*hosts, *(host.lower() for host in conduct.redirect_hosts)}
-        self._site_hosts, self._exempt_paths = frozenset(hosts), tuple(conduct.robots_exempt_paths)
+        self._site_hosts = frozenset(hosts)
+        self._exempt_paths = tuple(conduct.robots_exempt_paths)
         self._shared_pace = hosts[0] if conduct.shares_pace and hosts else None
         if isinstance(conduct.shares_pace, str):
             self._shared_pace = conduct.shares_pace
-        self._declared_s, self._given_s = conduct.request_interval_s, settings.request_interval_s
+        self._declared_s = conduct.request_interval_s
+        self._given_s = settings.request_interval_s
         self._pace = pacing.Pace(settings.scratch / "pace", conduct.turnstile)
         self._robots = Robots(self._read_robots, cache, self._is_exempt)
         self._tokens = tokens
@@ -315,14 +319,17 @@ class Exchange:
         merged.update(ask.download.headers if ask.download else {})
         if ask.cookies is None:
             return self._sender.send(hop.sent_url, merged)
-        if cookie := ask.cookies.header_for(hop.sent_url):
+        cookie = ask.cookies.header_for(hop.sent_url)
+        if cookie:
             merged["Cookie"] = cookie
         response = self._sender.send(hop.sent_url, merged, ask.form)
         ask.cookies.learn(response)
         return response
 
     def _read(self, response: requests.Response, url: str, ask: Ask) -> Answer:
-        redirect, status, body = self._sender.redirect_of(response), response.status_code, b""
+        redirect = self._sender.redirect_of(response)
+        status = response.status_code
+        body = b""
         try:
             headers = read_headers(response, url)
             if ask.download:

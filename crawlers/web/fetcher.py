@@ -85,7 +85,8 @@ class Fetcher:
             request_interval_s, redirect_hosts, robots_exempt_paths, shares_pace, turnstile
         )
         self._exchange = Exchange(settings, self._sites, conduct, self._tokens, self._cache)
-        self.user_agent, self.stats = self._exchange.user_agent, self._exchange.stats
+        self.user_agent = self._exchange.user_agent
+        self.stats = self._exchange.stats
         self._rules: dict[str, ApiRules] = {}
         self._answered: list[str] = []  # requests of this run whose responses are cached
         self._last: str | None = None  # the latest request, or None if it failed

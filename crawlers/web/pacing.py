@@ -41,7 +41,8 @@ class TryAgain(SourceUnavailable):
 
     def __init__(self, message: str, pause_s: float | None = None, reason: str = "network") -> None:
         super().__init__(message)
-        self.pause_s, self.reason = pause_s, reason
+        self.pause_s = pause_s
+        self.reason = reason
 
 
 @dataclass
@@ -62,7 +63,8 @@ class _Record:
     def shift_to(self, now: float) -> None:
         """Shift the times if the clock was set back since the record was written."""
         back_s = max(0.0, self.written - now)
-        self.started, self.ready = self.started - back_s, self.ready - back_s
+        self.started = self.started - back_s
+        self.ready = self.ready - back_s
 
 
 class Pace:
@@ -78,7 +80,8 @@ class Pace:
     """
 
     def __init__(self, folder: Path, turnstile: Turnstile | None = None) -> None:
-        self._folder, self._turnstile = folder, turnstile
+        self._folder = folder
+        self._turnstile = turnstile
 
     @contextlib.contextmanager
     def turn(self, host: str, interval_s: float) -> Iterator[float]:
@@ -263,7 +266,8 @@ def require_ok(status: int, url: str, rules: ApiRules | None = None) -> None:
     """Raise an error if the status is not 200."""
     if status == 200:
         return
-    if reason := {**_DROP_REASONS, **(rules.drops if rules else {})}.get(status):
+    reason = {**_DROP_REASONS, **(rules.drops if rules else {})}.get(status)
+    if reason:
         raise ItemUnavailable(reason, f"{url} answered {status}")
     if status == 401:
         raise TokenRefused(

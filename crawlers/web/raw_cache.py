@@ -152,7 +152,8 @@ def _host_of(path: Path) -> str | None:
         with path.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as reader:
             head = b""
             while b"\n" not in head:
-                if not (block := reader.read(2**16)):
+                block = reader.read(2**16)
+                if not block:
                     return None
                 head += block
         return urlsplit(str(load_json(head.partition(b"\n")[0])["url"])).netloc.lower()

@@ -112,7 +112,8 @@ def _compare(kind: str, expected: Shape, true: Shape) -> Iterator[Difference]:
 def _headers(fetched: Fetched) -> Iterator[Place]:
     yield Place("answer", "answer", None)
     for name in HEADERS:
-        if value := fetched.headers.get(name):
+        value = fetched.headers.get(name)
+        if value:
             kind = value.partition(";")[0].strip() if name == "content-type" else "text"
             yield Place(f"header {name}", kind, "answer")
 

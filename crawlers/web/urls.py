@@ -46,7 +46,8 @@ def place_of_url(url: str) -> tuple[str, int] | None:
 
 def host_of_url(url: str) -> str | None:
     """Return ``name``, or ``name:port`` for a non-default port; None for an invalid web address."""
-    if (place := place_of_url(url)) is None:
+    place = place_of_url(url)
+    if place is None:
         return None
     host, port = place
     return host if port == _DEFAULT_PORTS[urlsplit(url).scheme] else f"{host}:{port}"
@@ -112,7 +113,8 @@ def is_public(address: str) -> bool:
         return False
     if isinstance(found, ipaddress.IPv6Address):
         is_nat64 = found in _NAT64
-        if inner := ipaddress.IPv4Address(found.packed[-4:]) if is_nat64 else found.ipv4_mapped:
+        inner = ipaddress.IPv4Address(found.packed[-4:]) if is_nat64 else found.ipv4_mapped
+        if inner:
             return is_public(str(inner))
         if found not in _GLOBAL_UNICAST:
             return False

@@ -14,7 +14,8 @@ _MAX_DIGITS = 20  # characters of a 64-bit integer; Python refuses to parse very
 _MAX_INTEGER = 2**63  # larger ones fit into no column
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 # All times are between these, so that adding days or changing the time zone cannot overflow.
-_FIRST, _END = dt.datetime(1700, 1, 1, tzinfo=dt.UTC), dt.datetime(2200, 1, 1, tzinfo=dt.UTC)
+_FIRST = dt.datetime(1700, 1, 1, tzinfo=dt.UTC)
+_END = dt.datetime(2200, 1, 1, tzinfo=dt.UTC)
 
 
 def load_json(data: bytes | str) -> Any:

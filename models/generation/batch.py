@@ -69,11 +69,13 @@ class StopText:
     """
 
     def __init__(self, pattern: re.Pattern[str], decode: Decode, prompt: str = "") -> None:
-        self._pattern, self._decode = pattern, decode
+        self._pattern = pattern
+        self._decode = decode
         self._prompt = prompt
         self._text = ""  # text of the tokens before ``_end``
         # Tokens are decoded from ``_begin`` on, because a token's text may depend on earlier ones.
-        self._begin, self._end = 0, 0
+        self._begin = 0
+        self._end = 0
 
     def ended(self, tokens: Sequence[int]) -> str | None:
         """Return the text up to the end of the first match, or None if there is no match."""
@@ -83,7 +85,8 @@ class StopText:
         found = self._pattern.search(text, max(0, len(text) - len(new) - _LONGEST_MATCH))
         if not new.endswith(_BROKEN) or len(tokens) - self._end >= _HELD_BACK:
             self._text = text
-            self._begin, self._end = self._end, len(tokens)
+            self._begin = self._end
+            self._end = len(tokens)
         if found is None:
             return None
         whole = self._decode(tokens)
@@ -223,7 +226,8 @@ class Batch:
         rows: Sequence[Row],
         decoding: Decoding,
     ) -> None:
-        self._decode, self._ends = decode, frozenset(ends)
+        self._decode = decode
+        self._ends = frozenset(ends)
         self._rows = list(rows)
         for row in self._rows:
             row.tokens = []

@@ -29,7 +29,8 @@ from models.weights.files import MODEL_FAILURES
 from models.weights.loading import carried_state, embedding_rows
 from models.weights.products import quick_products
 
-_PROBE_PROMPTS, _PROBE_STEPS = (9, 23, 16), 4
+_PROBE_PROMPTS = (9, 23, 16)
+_PROBE_STEPS = 4
 # Types of rotary embeddings that scale all rows' positions by the longest row of the batch.
 _SCALED_BY_LONGEST = {"dynamic", "longrope"}
 
@@ -66,7 +67,8 @@ class RowModel:
         If ``longest`` exceeds the model's attention window for the first time, run a test.
         """
         if self.is_batched and self._window is not None and longest > self._window:
-            window, self._window = self._window, None
+            window = self._window
+            self._window = None
             self.is_batched = self._is_exact((9, window + 7))
         return self.is_batched
 
@@ -115,7 +117,8 @@ class RowModel:
         self, whole: Sequence[Tokens], lengths: Sequence[int], expected: Sequence[Floats]
     ) -> float:
         """Return the error (RMS of the logits) of a padded row whose padding is not masked."""
-        short, longest = int(np.argmin(lengths)), max(map(len, whole))
+        short = int(np.argmin(lengths))
+        longest = max(map(len, whole))
         row = whole[short]
         padded = np.concatenate([np.full(longest - len(row), row[0]), row])
         return rms(self._alone(padded, longest - _PROBE_STEPS) - expected[short])
@@ -144,7 +147,8 @@ class Rows:
             ids[row, width - len(tokens) :] = tokens
             mask[row, : width - len(tokens)] = 0
         self._is_padded = bool((mask == 0).any())
-        self._mask, self._width = owner.send(mask), width
+        self._mask = owner.send(mask)
+        self._width = width
         self._lengths = owner.send(np.array([len(tokens) for tokens in prompts]))
         self._ids = owner.send(ids)
         self.logits = self._run(self._ids)
@@ -165,7 +169,8 @@ class Rows:
     def keep(self, places: Sequence[int]) -> None:
         """Keep only the rows at the given places, in this order."""
         chosen = torch.tensor(list(places), device=self._ids.device)
-        self._ids, self._mask = self._ids[chosen], self._mask[chosen]
+        self._ids = self._ids[chosen]
+        self._mask = self._mask[chosen]
         self._lengths = self._lengths[chosen]
         self.logits = self.logits[chosen]
         for state in self._carried.values():
@@ -212,7 +217,8 @@ class GrowingLayer(DynamicLayer):  # type: ignore[no-untyped-call]
     def __init__(self, layer: Any) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.lazy_initialization(layer.keys, layer.values)
-        self.keys, self.values = layer.keys, layer.values
+        self.keys = layer.keys
+        self.values = layer.values
         # Keys and values with reserved space, (rows, heads, tokens and reserve, size of a head).
         self._stored: list[torch.Tensor] = [layer.keys, layer.values]
 
@@ -227,7 +233,8 @@ class GrowingLayer(DynamicLayer):  # type: ignore[no-untyped-call]
                 self._stored[place] = _enlarged(self._stored[place][:, :, :length], end)
             self._stored[place][:, :, length:end] = states
         keys, values = (each[:, :, :end] for each in self._stored)
-        self.keys, self.values = keys, values
+        self.keys = keys
+        self.values = values
         return keys, values
 
     def reorder_cache(self, beam_idx: torch.Tensor) -> None:
@@ -235,7 +242,8 @@ class GrowingLayer(DynamicLayer):  # type: ignore[no-untyped-call]
         chosen = beam_idx.to(self._stored[0].device)
         length = self.get_seq_length()
         keys, values = (each[:, :, :length].index_select(0, chosen) for each in self._stored)
-        self.keys, self.values = keys, values
+        self.keys = keys
+        self.values = values
         self._stored = [keys, values]
 
 

@@ -42,8 +42,10 @@ _log = logging.getLogger(__name__)
 
 _VERSION = "1"  # increase if a change here, or in a module used here, changes texts
 # Maximum number of prompt tokens in a batch, padding included, and of rows.
-_CPU_TOKENS, _GPU_TOKENS = 8192, 32_768
-_CPU_ROWS, _GPU_ROWS = 32, 256
+_CPU_TOKENS = 8192
+_GPU_TOKENS = 32_768
+_CPU_ROWS = 32
+_GPU_ROWS = 256
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,8 @@ def load_generator(entry: ModelEntry, settings: Settings) -> LocalGenerator:
 def generator_of(scorer: CausalLM, settings: Settings) -> LocalGenerator:
     """Return a loaded model as a generator of texts."""
     assert isinstance(scorer.identity, CausalLMIdentity)  # noqa: S101
-    engine, files = scorer.engine, scorer.identity.files
+    engine = scorer.engine
+    files = scorer.identity.files
     assert isinstance(engine, Forward | GuardedEngine)  # noqa: S101
     is_cpu = files.device.type == "cpu"
     return LocalGenerator(
@@ -172,12 +175,16 @@ class LocalGenerator:
         budget: int,
         most_rows: int,
     ) -> None:
-        self._identity, self._rows = identity, rows
-        self.name, self.revision = identity.name, identity.revision
-        self._text_model, self._decode = text_model, decode
+        self._identity = identity
+        self._rows = rows
+        self.name = identity.name
+        self.revision = identity.revision
+        self._text_model = text_model
+        self._decode = decode
         vocabulary = rows.vocabulary
         self._ends = [each for each in identity.ends if each < vocabulary]
-        self.budget, self._most_rows = budget, most_rows
+        self.budget = budget
+        self._most_rows = most_rows
 
     def generation_id(self, decoding: Decoding) -> str:
         """Implement ``Generator.generation_id``."""

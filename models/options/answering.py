@@ -147,7 +147,8 @@ def _blocks(
         held += len(prompts) + 1  # + 1: a question without prompts takes memory, too
         if held >= _BLOCK_PROMPTS:
             yield block
-            block, held = [], 0
+            block = []
+            held = 0
     if block:
         yield block
 

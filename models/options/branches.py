@@ -29,7 +29,8 @@ from models.scoring.scorer import Engine, Losses, Tokens
 from models.weights.files import MODEL_FAILURES
 from models.weights.loading import carried_state
 
-_PROBE_PREFIXES, _PROBE_BRANCHES = (23, 9), (6, 1, 4)
+_PROBE_PREFIXES = (23, 9)
+_PROBE_BRANCHES = (6, 1, 4)
 
 
 _KEYS = 4096  # maximum number of positions in a batch's caches; each row has its own copy
@@ -191,7 +192,8 @@ def _lay_out(trees: Sequence[Tree]) -> _Rows:
         targets.append(_padded(np.array([[each[0] for each in tree.branches]]), most))
         for number, tokens in enumerate(tree.branches, start=1):
             end = length + len(tokens) - 1
-            ids[row, length:end], branch[row, length:end] = tokens[:-1], number
+            ids[row, length:end] = tokens[:-1]
+            branch[row, length:end] = number
             positions[row, length:end] = len(tree.prefix) + np.arange(end - length)
             scored.append(begin + np.arange(length, end))
             targets.append(_padded(tokens[1:, None], most))

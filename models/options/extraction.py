@@ -152,9 +152,11 @@ def extract_choice(response: str, options: Sequence[str]) -> int | None:
     if not text:
         return None
     shown = [_folded(_plain(option)) for option in options]
-    if alone := _patterns(len(options))[2].fullmatch(text):
+    alone = _patterns(len(options))[2].fullmatch(text)
+    if alone:
         return LETTERS.index(alone["letter"].upper())
-    if (same := _equal(text, shown)) is not None:
+    same = _equal(text, shown)
+    if same is not None:
         return same
     stated, is_clear = _last_stated(text, shown)
     if stated is not None or not is_clear:
@@ -228,7 +230,9 @@ def _patterns(count: int) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[
 
 def _last_stated(text: str, shown: Sequence[str]) -> tuple[int | None, bool]:
     """Return the last stated option or None, and False if the statement has several letters."""
-    choice, is_clear, count = None, True, len(shown)
+    choice = None
+    is_clear = True
+    count = len(shown)
     for found in _patterns(count)[0].finditer(text):
         name = found.lastgroup or ""
         if not _is_meant(text, found, found.start(name if name == "l3" else 0)):
@@ -271,7 +275,8 @@ def _option_at(text: str, start: int, shown: Sequence[str]) -> int:
 
 def _leading(text: str, shown: Sequence[str]) -> int | None:
     """Return the option whose letter begins the text, unless lines begin with different letters."""
-    pattern, letters = _patterns(len(shown))[1], LETTERS[: len(shown)]
+    pattern = _patterns(len(shown))[1]
+    letters = LETTERS[: len(shown)]
     first = pattern.match(text)
     if first is None or len({found["letter"].upper() for found in pattern.finditer(text)}) > 1:
         return None

@@ -98,7 +98,8 @@ def get_answer_protocol(name: str) -> AnswerProtocol:
 
     ``generate-seed-N`` rotates the options by another seed.
     """
-    if seeded := re.fullmatch(r"generate-seed-(\d{1,9})", name, re.ASCII):
+    seeded = re.fullmatch(r"generate-seed-(\d{1,9})", name, re.ASCII)
+    if seeded:
         return AnswerProtocol("generate", seed=int(seeded[1]))
     known = {protocol.name: protocol for protocol in list_answer_protocols()}
     if name not in known:

@@ -190,7 +190,8 @@ def _spell_byte_level(token: str) -> bytes:
 
 
 def _spell_marked(token: str) -> bytes:
-    if match := _BYTE_TOKEN.fullmatch(token):
+    match = _BYTE_TOKEN.fullmatch(token)
+    if match:
         return bytes([int(match[1], 16)])
     return token.replace(_SPACE_MARK, " ").encode()
 

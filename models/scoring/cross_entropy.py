@@ -12,7 +12,8 @@ from torch.nn import functional
 from models.weights.products import quick_products
 
 # Size of a tile of logits. From 512 to 2,048 rows and 1,024 to 8,192 columns, speeds hardly differ.
-_CPU_ROWS, _CPU_COLUMNS = 512, 2048
+_CPU_ROWS = 512
+_CPU_COLUMNS = 2048
 _GPU_BYTES = 2**29  # maximum size of float32 logits at one time; enough rows for full speed
 _GPU_ROWS = 128  # the number of rows is a multiple of this, for fast matrix products
 

@@ -128,7 +128,8 @@ class Forward:
         scored = np.concatenate(
             [np.arange(end - length, end) for end, length in zip(ends, lengths, strict=True)]
         )
-        places, wanted_ids = self.send(scored), self.send(np.concatenate(targets))
+        places = self.send(scored)
+        wanted_ids = self.send(np.concatenate(targets))
         hidden = self.hidden(self.send(ids)).flatten(0, 1)  # (rows * width, hidden size)
         states = hidden if len(scored) == len(hidden) else hidden[places]
         return states, wanted_ids, np.cumsum(lengths)[:-1]
@@ -176,7 +177,8 @@ class Forward:
                 return self._fused(chosen, weight, bias, targets)
             if alphabet is not None:
                 targets = places_in(alphabet, len(weight))[targets]
-                weight, bias = weight[alphabet], None if bias is None else bias[alphabet]
+                weight = weight[alphabet]
+                bias = None if bias is None else bias[alphabet]
             return linear_cross_entropy(chosen, weight, bias, targets)
         rows = row_slice(chosen.device, self.vocabulary)
         return torch.cat(

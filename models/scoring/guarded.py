@@ -72,7 +72,8 @@ class GuardedEngine:
         )  # fmt: skip
         from_parent.close()
         to_parent.close()
-        self._receive, self._send = from_worker, to_worker
+        self._receive = from_worker
+        self._send = to_worker
         weakref.finalize(self, _end, self._process, home, from_worker, to_worker)
         self.guard = str(self.ask(_spec(files, home.name))[0].get("guard"))
         facts, _ = self.ask({"do": "load"})

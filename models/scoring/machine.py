@@ -22,7 +22,8 @@ if TYPE_CHECKING:  # torch takes seconds to import, and compressors do not need 
 _MATRIX = {"cuda": 8192, "cpu": 512}  # rows of the square matrices of ``matmul_rate``
 _PRODUCTS = 7  # the first two warm up
 _CPU_FACTS = Path("/proc/cpuinfo")
-_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+_STATUS = Path("/proc/self/status")
+_CLEAR = Path("/proc/self/clear_refs")
 _RAPL = Path("/sys/class/powercap")
 
 
@@ -129,7 +130,8 @@ def metered(on_cuda: bool) -> Iterator[Cost]:
     cost = Cost()
     read_energy = _cuda_joules if on_cuda else _processor_joules
     (_reset_cuda_peak if on_cuda else _reset_resident_peak)()
-    joules, began = read_energy(), time.perf_counter()
+    joules = read_energy()
+    began = time.perf_counter()
     yield cost
     cost.seconds = time.perf_counter() - began
     used = read_energy()
@@ -145,7 +147,8 @@ def _reset_resident_peak() -> None:
 
 def _resident_peak() -> int:
     with contextlib.suppress(OSError):
-        if found := re.search(r"^VmHWM:\s+(\d+) kB$", _STATUS.read_text(), re.MULTILINE):
+        found = re.search(r"^VmHWM:\s+(\d+) kB$", _STATUS.read_text(), re.MULTILINE)
+        if found:
             return 1024 * int(found[1])
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 

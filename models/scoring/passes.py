@@ -223,7 +223,8 @@ class DocumentRun(Run):
                 TokenLosses(document_id, index, tokens, window.first, own)
                 for index, (window, own) in enumerate(zip(plan, scored, strict=True))
             ]
-        chunks, covered = [], 0
+        chunks = []
+        covered = 0
         for window, own in zip(plan, scored, strict=True):
             chunks.append(
                 measured(
@@ -263,7 +264,8 @@ class _Member:
     def row(self, nats: float, num_scored: int, covered: tuple[int, int]) -> Row:
         """Return the document's next row; ``covered``: bounds of its tokens in the stream."""
         begin, end = (min(max(at, self.begin), self.end) - self.begin for at in covered)
-        chars, sizes = self.tokens.chars, self.tokens.bytes
+        chars = self.tokens.chars
+        sizes = self.tokens.bytes
         self.num_chunks += 1
         chunk = measured(
             nats, num_scored, int(chars[end] - chars[begin]), int(sizes[end] - sizes[begin])
@@ -322,7 +324,8 @@ class StreamRun(Run):
         for document, tokens in zip(
             block.documents, block.tokens[Tokenization.of(self.protocol)], strict=True
         ):
-            if reason := self._refuse(tokens):
+            reason = self._refuse(tokens)
+            if reason:
                 rows.append(Row(document, 0, unmeasured(document, reason)))
             elif tokens is not None:
                 self._members.append(_Member(document, tokens, end))
@@ -369,9 +372,8 @@ class StreamRun(Run):
 
     def _last_rows(self) -> list[Row]:
         num_prefix = len(self.prefix)
-        windows = finish_stream(
-            self.protocol, self.context, self._last, self._num_tokens, num_prefix
-        )
+        num_tokens = self._num_tokens
+        windows = finish_stream(self.protocol, self.context, self._last, num_tokens, num_prefix)
         rows = self._held + [row for _, own in self._score(windows) for row in own]
         if self.protocol.layout == "pieces" and num_prefix:
             # Like llm-compressive, subtract the size of the BOS of the dropped last piece.
@@ -383,11 +385,14 @@ class StreamRun(Run):
 
 def _shortened(rows: Sequence[Row], text: str) -> list[Row]:
     """Reduce the rows' characters and bytes by those of ``text``, from the last row backwards."""
-    num_chars, num_bytes = len(text), len(text.encode())
+    num_chars = len(text)
+    num_bytes = len(text.encode())
     shorter = []
     for row in reversed(rows):
-        chars, size = min(num_chars, row.chunk.num_chars), min(num_bytes, row.chunk.num_bytes)
-        num_chars, num_bytes = num_chars - chars, num_bytes - size
+        chars = min(num_chars, row.chunk.num_chars)
+        size = min(num_bytes, row.chunk.num_bytes)
+        num_chars -= chars
+        num_bytes -= size
         chunk = row.chunk._replace(
             num_chars=row.chunk.num_chars - chars, num_bytes=row.chunk.num_bytes - size
         )

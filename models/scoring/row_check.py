@@ -29,7 +29,8 @@ _LOW_PRECISION = 2e-2  # for dtypes of 16 bits or fewer, and for servers, whose 
 
 # Maximum error of rows that are run together, as a share of their size, and of the error without a
 # mask. The second pair is for 16-bit dtypes, whose rounding alone may reach a tenth of that error.
-_SHARES, _SHARES_OF_HALVES = (1e-4, 0.05), (5e-2, 0.25)
+_SHARES = (1e-4, 0.05)
+_SHARES_OF_HALVES = (5e-2, 0.25)
 
 
 def is_rounding(error: float, size: float, leak: float, dtype: torch.dtype) -> bool:
@@ -85,7 +86,8 @@ def _losses(engine: Engine, windows: list[Tokens]) -> list[Losses]:
 
 def _difference(expected: Losses, found: Losses) -> float:
     """Return the difference of mean losses; not-finite losses are equal if all are not finite."""
-    a, b = float(np.mean(expected)), float(np.mean(found))
+    a = float(np.mean(expected))
+    b = float(np.mean(found))
     if not (np.isfinite(a) and np.isfinite(b)):
         return 0.0 if np.isfinite(a) == np.isfinite(b) else np.inf
     return abs(a - b) / max(1.0, abs(a))

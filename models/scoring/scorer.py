@@ -87,7 +87,8 @@ def iterate_blocks(
     for document in documents:
         if block and size + len(document.content) > block_size:
             yield block
-            block, size = [], 0
+            block = []
+            size = 0
         block.append(document)
         size += len(document.content)
     if block:
@@ -147,7 +148,9 @@ def tokens_table(cell: Cell, losses: Sequence[TokenLosses]) -> pa.Table:
 
 def _chunk_table(cell: Cell, chunk: TokenLosses) -> pa.Table:
     nats, moments = chunk.scored
-    num, month, ends = len(nats), cell.partition.month, chunk.tokens.bytes
+    num = len(nats)
+    month = cell.partition.month
+    ends = chunk.tokens.bytes
     own = slice(chunk.first, chunk.first + num)
     values = [
         cell.model, cell.revision, cell.partition.source, month.first_day if month else None,

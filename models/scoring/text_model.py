@@ -109,7 +109,8 @@ def _just(token: int | None) -> tuple[int, ...]:
 
 def text_model_of(tokenizer: PreTrainedTokenizerFast) -> TextModel:
     """Return a Hugging Face tokenizer as a TextModel."""
-    bos, eos = tokenizer.bos_token_id, tokenizer.eos_token_id
+    bos = tokenizer.bos_token_id
+    eos = tokenizer.eos_token_id
     accountant = Accountant(tokenizer.backend_tokenizer)  # disables padding; must come first
     with explained():
         encoded = tokenizer.backend_tokenizer.encode(tokenizer.bos_token or "").ids

@@ -38,7 +38,9 @@ from models.scoring.windows import Batches, check_prefix
 from models.weights.checkpoint import CheckpointFiles, open_checkpoint
 from models.weights.loading import load_weights
 
-_CPU_TOKENS, _GPU_TOKENS = 1024, 16_384  # default maximum tokens of one pass
+# default maximum tokens of one pass
+_CPU_TOKENS = 1024
+_GPU_TOKENS = 16_384
 LIBRARIES: Sequence[str] = ("torch", "transformers", "tokenizers")
 _VERSION = "2"  # increase if a change here, or in a module used here, changes losses
 
@@ -228,7 +230,8 @@ class CausalLM(TokenScorer):
         files = identity.files
         versions = library_versions(*LIBRARIES)
         engine: Engine
-        num_active, rate = None, None
+        num_active = None
+        rate = None
         try:
             if is_trusted:
                 engine = guarded = GuardedEngine(files)

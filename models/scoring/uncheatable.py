@@ -132,7 +132,8 @@ def choose_start(
         except NotMeasurable as error:
             reasons.add(str(error))
             continue
-        nats, size = pc.sum(losses["nll_nats"]).as_py(), pc.sum(losses["num_bytes"]).as_py()
+        nats = pc.sum(losses["nll_nats"]).as_py()
+        size = pc.sum(losses["num_bytes"]).as_py()
         figures.append(StartFigure(protocol.name, (nats or 0.0) / math.log(2) / max(size or 0, 1)))
     if not figures:
         raise NotMeasurable("; ".join(sorted(reasons)))

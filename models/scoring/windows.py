@@ -286,7 +286,8 @@ class Batches:
     def _run_batch(
         self, batch: Sequence[Job], alphabet: Tokens | None, with_moments: bool
     ) -> _Outcome:
-        inputs, targets = [job.inputs for job in batch], [job.targets for job in batch]
+        inputs = [job.inputs for job in batch]
+        targets = [job.targets for job in batch]
         key = _digest([*inputs, *targets, *([] if alphabet is None else [alphabet])])
         if key not in self._done:
             began = time.perf_counter()
@@ -323,7 +324,8 @@ class Batches:
 
 def _charged(scored: Scored, unread: float) -> Scored:
     """Put the loss of a token without a token before it in front; it has no moments."""
-    nats, moments = np.concatenate([[unread], scored.nats]), scored.moments
+    nats = np.concatenate([[unread], scored.nats])
+    moments = scored.moments
     return Scored(nats, None if moments is None else np.vstack([[np.nan] * 2, moments]))
 
 

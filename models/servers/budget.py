@@ -78,7 +78,8 @@ class Budget:
     """
 
     def __init__(self, max_tokens: int | None = None, max_dollars: float | None = None) -> None:
-        self.max_tokens, self.max_dollars = max_tokens, max_dollars
+        self.max_tokens = max_tokens
+        self.max_dollars = max_dollars
         self.spent = Cost()
         self._in_flight: list[Cost] = []
         self._changed = threading.Condition()
@@ -208,7 +209,8 @@ class AnswerCache:
 
     def __init__(self, store: Store, entry: ModelEntry) -> None:
         self.store = store
-        self.address, self.served_name = entry.location.rstrip("/"), entry.served_name or ""
+        self.address = entry.location.rstrip("/")
+        self.served_name = entry.served_name or ""
         digest = hashlib.sha256(json.dumps([self.address, self.served_name]).encode()).hexdigest()
         self.digest = digest[:16]
         self.folder = f"{FOLDER}/{path_part(self.served_name[:60])}-{self.digest}"

@@ -70,7 +70,8 @@ class Lost(Exception):
         self, reason: str, answer: dict[str, Any] | None = None, pause_s: float | None = None
     ) -> None:
         super().__init__(reason)
-        self.answer, self.pause_s = answer or {}, pause_s
+        self.answer = answer or {}
+        self.pause_s = pause_s
 
 
 class Streamed(Lost):
@@ -105,7 +106,8 @@ class ApiClient:
     ) -> None:
         self.address = f"{base.rstrip('/')}/chat/completions"
         _require_key(key, key_setting)
-        self._key, self._key_setting = key, key_setting
+        self._key = key
+        self._key_setting = key_setting
         self._session = open_session(key, num_at_once)
 
     def ask(self, body: dict[str, Any], request_id: str) -> dict[str, Any]:
@@ -329,7 +331,8 @@ def usage_of(answer: dict[str, Any]) -> tuple[int, int] | None:
     usage = answer.get("usage")
     if not isinstance(usage, dict):
         return None
-    taken, made = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    taken = usage.get("prompt_tokens")
+    made = usage.get("completion_tokens")
     if type(taken) is not int or type(made) is not int:
         return None
     is_sane = min(taken, made) >= 0 and max(taken, made) <= _MOST_TOKENS

@@ -39,9 +39,13 @@ class CompletionGenerator:
         text_model: TextModel,
         at_once: int,
     ) -> None:
-        self._client, self._served_name = client, served_name
-        self._identity, self._text_model, self._at_once = identity, text_model, at_once
-        self.name, self.revision = identity.name, identity.revision
+        self._client = client
+        self._served_name = served_name
+        self._identity = identity
+        self._text_model = text_model
+        self._at_once = at_once
+        self.name = identity.name
+        self.revision = identity.revision
         probe = self._write(GenerationRequest("", "The tide", 0), Decoding(1))
         if probe.finish == "error":
             raise NotMeasurable(
@@ -104,5 +108,6 @@ def read_text(answer: object, key: str, prompt: str, stop: str | None) -> Genera
     made = usage.get("completion_tokens") if isinstance(usage, dict) else None
     num_tokens = made if type(made) is int else None
     if stop and (end := end_of_match(re.compile(stop), text, prompt)) is not None:
-        text, finish = text[:end], "stop"
+        text = text[:end]
+        finish = "stop"
     return Generation(key, text, finish, num_tokens)

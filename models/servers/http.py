@@ -39,7 +39,8 @@ class TryAgain(Exception):
 
     def __init__(self, reason: str, pause_s: float | None = None, is_busy: bool = False) -> None:
         super().__init__(reason)
-        self.pause_s, self.is_busy = pause_s, is_busy
+        self.pause_s = pause_s
+        self.is_busy = is_busy
 
 
 class RemoteClient:
@@ -65,7 +66,8 @@ class RemoteClient:
         failure: TryAgain | None = None
         for number in range(_MAX_TRIES):
             if failure is not None:
-                usual_s, asked_s = _PAUSE_S * 2 ** (number - 1), failure.pause_s
+                usual_s = _PAUSE_S * 2 ** (number - 1)
+                asked_s = failure.pause_s
                 time.sleep(min(usual_s if asked_s is None else asked_s, _MAX_PAUSE_S))
             try:
                 with self._turns:

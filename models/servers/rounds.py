@@ -63,7 +63,10 @@ class Asker:
     def __init__(
         self, entry: ModelEntry, client: ApiClient, cache: AnswerCache, budget: Budget
     ) -> None:
-        self._entry, self._client, self._cache, self._budget = entry, client, cache, budget
+        self._entry = entry
+        self._client = client
+        self._cache = cache
+        self._budget = budget
         self._left_out: frozenset[str] = frozenset()  # names of unsupported parameters
         self._template_tokens = _TEMPLATE_TOKENS
         self._most_output = 0
@@ -132,7 +135,8 @@ class Asker:
         num_refused: int,
         ended: threading.Event,
     ) -> Received:
-        most, paid = self._most(body), Cost()
+        most = self._most(body)
+        paid = Cost()
         self._budget.reserve(most)
         try:
             if ended.is_set():
@@ -251,7 +255,8 @@ class ApiRounds:
     ) -> None:
         self.name = entry.name
         self.cache = cache
-        self._asker, self._num_at_once = asker, num_at_once
+        self._asker = asker
+        self._num_at_once = num_at_once
 
     def ask(self, bodies: Mapping[str, Body]) -> Iterator[tuple[str, Outcome]]:
         """Yield the outcome of each request by its key, in any order, as soon as it is known.
@@ -265,7 +270,8 @@ class ApiRounds:
                 received responses are stored.
             StorageError: responses cannot be stored; no more requests are sent.
         """
-        keys, given_up = list(bodies), list[str]()
+        keys = list(bodies)
+        given_up = list[str]()
         for start in range(0, len(keys), _ROUND):
             round_ = _Round()
             some = {key: bodies[key] for key in keys[start : start + _ROUND]}

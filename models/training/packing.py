@@ -18,8 +18,10 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from core.corpus.partition import Seal, read_documents
 from core.storage.store import Store, replace_durably
 
-START, END = "<|start|>", "<|end|>"
-START_ID, END_ID = 0, 1
+START = "<|start|>"
+END = "<|end|>"
+START_ID = 0
+END_ID = 1
 IGNORED = -100  # target of padding, which torch's cross_entropy ignores
 _POOL_BATCHES = 16  # number of batches whose windows are sorted by length together
 
@@ -82,7 +84,8 @@ def pack_corpus(
     Raise StorageError if a partition is damaged.
     """
     vocabulary = folder / "tokenizer.json"
-    packed, ends = folder / "tokens.uint32", folder / "ends.int64"
+    packed = folder / "tokens.uint32"
+    ends = folder / "ends.int64"
     if not vocabulary.is_file():
         tokenizer = _train_tokenizer(_texts(store, seals), vocabulary_size)
         write_durably(vocabulary, tokenizer.to_str().encode())
@@ -122,7 +125,8 @@ def _train_tokenizer(texts: Iterator[str], vocabulary_size: int) -> Tokenizer:
 
 def _pack(tokenizer: Tokenizer, batches: Iterator[list[str]], path: Path) -> list[int]:
     """Write the tokens of all documents as uint32; return the index of each document's end."""
-    ends, position = [], 0
+    ends = []
+    position = 0
     temporary = path.with_name(f".tmp-{path.name}")
     try:
         with temporary.open("wb") as file:

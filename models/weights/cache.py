@@ -185,7 +185,8 @@ def _download(blob: _Blob, location: str) -> None:
             expected_size=blob.size or None,
             displayed_filename=blob.file.name,
         )
-    if what := _difference(blob):
+    what = _difference(blob)
+    if what:
         blob.part.unlink()
         raise ModelLoadError(
             f"{location}: {blob.file.name} came with another {what} than the hub has for it; it "
@@ -263,7 +264,8 @@ def _make_room(location: str, num_new_bytes: int, settings: Settings) -> None:
     The download must leave ``model_free_bytes`` on the disk and keep to ``model_cache_bytes``.
     Nothing is evicted if all models that may be evicted are not enough.
     """
-    folder, models = Path(constants.HF_HUB_CACHE), list_cached()
+    folder = Path(constants.HF_HUB_CACHE)
+    models = list_cached()
     taken = sum(model.num_bytes for model in models)
     budget = settings.model_cache_bytes
     over = taken + num_new_bytes - budget if budget is not None else 0
@@ -273,7 +275,8 @@ def _make_room(location: str, num_new_bytes: int, settings: Settings) -> None:
         return
     limit = f"TIDEMARK_MODEL_CACHE_BYTES is {budget}" if over == lacking else "the disk is full"
     with ExitStack() as stack:
-        chosen, freed = [], 0
+        chosen = []
+        freed = 0
         for model in models:  # the least recently used first
             if freed < lacking and model.location != location and _lock(model.location, stack):
                 chosen.append(model)
@@ -283,7 +286,8 @@ def _make_room(location: str, num_new_bytes: int, settings: Settings) -> None:
                 size = readable_size(evict(model.location))
                 _log.warning("%s: removed from the model cache, %s freed", model.location, size)
             return
-    names, freed = [], 0
+    names = []
+    freed = 0
     for model in models:
         if freed < lacking and model.location != location:
             names.append(model.location)
@@ -364,7 +368,8 @@ def _size_of(path: Path) -> int:
 
 def readable_size(num_bytes: int) -> str:
     """Return a size in readable units, such as 1.5 GiB."""
-    size, units = float(num_bytes), ["B", "KiB", "MiB", "GiB"]
+    size = float(num_bytes)
+    units = ["B", "KiB", "MiB", "GiB"]
     while size >= 1024 and len(units) > 1:
         size /= 1024
         units.pop(0)

@@ -262,7 +262,8 @@ def load_tokenizer(folder: Path, location: str) -> PreTrainedTokenizerFast:
             f"{location}: {type(tokenizer).__name__} has no fast version, which is needed to "
             "account for each token's text"
         )
-    if not 0 <= (largest := max(tokenizer.get_vocab().values(), default=-1)) < _MOST_IDS:
+    largest = max(tokenizer.get_vocab().values(), default=-1)
+    if not 0 <= largest < _MOST_IDS:
         raise ModelLoadError(
             f"{location}: the tokenizer has no vocabulary, or token ids up to {largest:,}; "
             f"expected ids below {_MOST_IDS:,}, so its files are missing or broken"

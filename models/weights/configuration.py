@@ -118,7 +118,8 @@ def _config_of_mamba(record: Record, location: str) -> PreTrainedConfig:
     is_second = layer.pop("layer", "Mamba1") == "Mamba2"
     _refuse_other_mambas(record, layer, location)
     unit = record.get("pad_vocab_size_multiple", 8)
-    hidden, expand = record["d_model"], layer.get("expand", 2)
+    hidden = record["d_model"]
+    expand = layer.get("expand", 2)
     rank = layer.get("dt_rank", "auto")
     fields = {
         "hidden_size": hidden,
@@ -140,7 +141,8 @@ def _refuse_other_mambas(record: Record, layer: Record, location: str) -> None:
     """Raise NotMeasurable for a Mamba with parts that transformers' classes do not have."""
     usual = {"rms_norm": True, "attn_layer_idx": [], "d_intermediate": 0, "ngroups": 1}
     for name, value in usual.items():
-        if (found := (record | layer).get(name)) not in (None, value):
+        found = (record | layer).get(name)
+        if found not in (None, value):
             raise NotMeasurable(
                 f"{location}: is a Mamba in the format of mamba_ssm with {name} = {found}, which "
                 f"transformers does not run (only {value}); use another checkpoint of the model"

@@ -22,12 +22,22 @@ from typing import Any
 from core.errors import ModelLoadError
 
 # Rights of Landlock (include/uapi/linux/landlock.h), and the versions that added some of them.
-_EXECUTE, _WRITE, _READ, _LIST = 1 << 0, 1 << 1, 1 << 2, 1 << 3
-_REFER, _TRUNCATE, _IOCTL = 1 << 13, 1 << 14, 1 << 15
+_EXECUTE = 1 << 0
+_WRITE = 1 << 1
+_READ = 1 << 2
+_LIST = 1 << 3
+_REFER = 1 << 13
+_TRUNCATE = 1 << 14
+_IOCTL = 1 << 15
 _FILE_RIGHTS = _EXECUTE | _WRITE | _READ | _TRUNCATE | _IOCTL  # all others are of folders
 _ADDED = {2: _REFER, 3: _TRUNCATE, 5: _IOCTL}
-_TCP, _SCOPES = 0b11, 0b11  # bind, connect; abstract sockets, signals
-_CREATE, _ADD, _RESTRICT = 444, 445, 446  # system calls, the same on all architectures
+# bind, connect; abstract sockets, signals
+_TCP = 0b11
+_SCOPES = 0b11
+# system calls, the same on all architectures
+_CREATE = 444
+_ADD = 445
+_RESTRICT = 446
 
 # System calls that are refused, by number on x86-64 and on AArch64 (None: it has no such call).
 _REFUSED: dict[str, tuple[int, int | None]] = {
@@ -56,12 +66,23 @@ _IGNORED: dict[str, tuple[int, int | None]] = {
 }  # fmt: skip
 _ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 _X32 = 0x40000000  # numbers from here on are a second table of calls on x86-64
-_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06  # BPF instructions
-_ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000  # plus the number of the error
+# BPF instructions
+_LOAD = 0x20
+_EQUAL = 0x15
+_AT_LEAST = 0x35
+_RETURN = 0x06
+# plus the number of the error
+_ALLOW = 0x7FFF0000
+_KILL = 0x80000000
+_ERROR = 0x00050000
 _LEAST_VERSION = 3  # of Landlock; earlier ones do not limit truncation (Linux 6.2)
 
-_NEW_USER, _NEW_NETWORK, _NEW_MESSAGES = 0x10000000, 0x40000000, 0x08000000
-_SET_SECCOMP, _SET_NO_NEW_PRIVILEGES, _FILTER = 22, 38, 2
+_NEW_USER = 0x10000000
+_NEW_NETWORK = 0x40000000
+_NEW_MESSAGES = 0x08000000
+_SET_SECCOMP = 22
+_SET_NO_NEW_PRIVILEGES = 38
+_FILTER = 2
 _CAPABILITIES_VERSION = 0x20080522
 
 _READABLE = (

@@ -119,7 +119,8 @@ def _read_weights(files: CheckpointFiles, placement: str | None) -> PreTrainedMo
 
 def require_rows(files: CheckpointFiles, rows: int) -> None:
     """Raise ModelLoadError if the tokenizer has ids that an embedding of ``rows`` rows lacks."""
-    if (largest := max(files.tokenizer.get_vocab().values(), default=-1)) >= rows:
+    largest = max(files.tokenizer.get_vocab().values(), default=-1)
+    if largest >= rows:
         raise ModelLoadError(
             f"{files.location}: the tokenizer has token ids up to {largest} and the embedding "
             f"{rows} rows; tokenizer and weights are not of the same model"
@@ -162,13 +163,15 @@ def require_plausible(
 
 def require_complete(loading: Mapping[str, Any], location: str) -> None:
     """Raise ModelLoadError, naming the first tensor, if tensors are missing or of another shape."""
-    if mismatched := sorted(loading["mismatched_keys"]):
+    mismatched = sorted(loading["mismatched_keys"])
+    if mismatched:
         name, found, expected = mismatched[0]
         raise ModelLoadError(
             f"{location}: the weights do not fit config.json in {len(mismatched)} tensors, the "
             f"first is {name}: it has shape {tuple(found)}, expected {tuple(expected)}"
         )
-    if missing := sorted(loading["missing_keys"]):
+    missing = sorted(loading["missing_keys"])
+    if missing:
         raise ModelLoadError(
             f"{location}: {len(missing)} tensors are missing from the weights, the first is "
             f"{missing[0]}; the model would be scored with random numbers in their place"
@@ -303,7 +306,8 @@ def merge_adapter(model: PreTrainedModel, folder: Path, location: str) -> PreTra
             f"{location}: the adapter cannot be put on {model.config.name_or_path} "
             f"({first_line(error)}); check that it was made for that model"
         ) from error
-    if wrong := sorted({*report.unexpected_keys, *report.missing_keys}):
+    wrong = sorted({*report.unexpected_keys, *report.missing_keys})
+    if wrong:
         raise ModelLoadError(
             f"{location}: {len(wrong)} of the adapter's tensors have no place in "
             f"{model.config.name_or_path} or are missing from the file, the first is {wrong[0]}; "

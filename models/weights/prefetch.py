@@ -44,7 +44,8 @@ def _prepare(entry: ModelEntry, settings: Settings) -> None:
 def _folders(entry: ModelEntry, settings: Settings) -> list[Path]:
     if not is_on_hub(entry):
         return [Path(entry.location).expanduser()]
-    if cached := find_cached(entry.location, entry.revision, entry.is_trusted):
+    cached = find_cached(entry.location, entry.revision, entry.is_trusted)
+    if cached:
         return [cached]
     fetched = fetch_with_base(entry.location, entry.revision, settings, entry.is_trusted)
     return [each.folder for _, each in fetched]

@@ -52,7 +52,8 @@ def _growth(step: object) -> float:
         return math.prod(map(_growth, step))
     if not isinstance(step, dict):
         return 1.0
-    own, kind = 1.0, step.get("type")
+    own = 1.0
+    kind = step.get("type")
     if kind == "Replace":
         replaced = step["pattern"].get("String")  # a regular expression may match no character
         own = max(1.0, len(step["content"]) / len(replaced) if replaced else len(step["content"]))

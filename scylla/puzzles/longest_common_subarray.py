@@ -55,7 +55,8 @@ def _longest_blocks(rows: Rows) -> list[Answer]:
         for place, other in enumerate(second):
             lengths.append(above[place] + 1 if number == other else 0)
         if max(lengths) > longest:
-            longest, blocks = max(lengths), set()
+            longest = max(lengths)
+            blocks = set()
         if longest in lengths:
             blocks.add(first[end - longest : end])
         above = lengths

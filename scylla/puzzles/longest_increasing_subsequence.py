@@ -49,7 +49,8 @@ class LongestIncreasingSubsequence(ListPuzzle):
                 ends.append(number)
                 places.append(place)
             else:
-                ends[length], places[length] = number, place
+                ends[length] = number
+                places[length] = place
         taken = []
         last: int | None = places[-1]
         while last is not None:

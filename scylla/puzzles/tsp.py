@@ -121,7 +121,8 @@ def find_shortest_tours(rows: Rows) -> ShortestTours:
     endless = len(rows) * max(map(max, rows)) + 1
     kind: type = np.int64 if 2 * endless < 2**63 else object
     distances: Array = np.array(rows, dtype=kind)
-    between, home = distances[1:, 1:], distances[1:, 0]
+    between = distances[1:, 1:]
+    home = distances[1:, 0]
     # Shortest paths from city 0 through a set of cities; index: set (bit mask), last city.
     lengths: Array = np.full((1 << num_others, num_others), endless, dtype=kind)
     counts: Array = np.zeros((1 << num_others, num_others), dtype=np.int64)

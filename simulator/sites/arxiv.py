@@ -101,12 +101,14 @@ class Site(_Papers):
         """Respond to /api/query and /src."""
         if request.path == "/api/query":
             return Response(200, {"Content-Type": _ATOM}, self._query(request).encode())
-        if match := _SOURCE_PATH.fullmatch(request.path):
+        match = _SOURCE_PATH.fullmatch(request.path)
+        if match:
             return self._source(match[1], match[2])
         return as_html("Not found", 404)
 
     def _query(self, request: Request) -> str:
-        start, size = request.arg("start", "0"), request.arg("max_results", "10")
+        start = request.arg("start", "0")
+        size = request.arg("max_results", "10")
         if not start.isdecimal() or not size.isdecimal() or int(size) > MAX_RESULTS:
             return _error_feed("start and max_results must be non-negative integers")
         query = request.arg("search_query")
@@ -128,10 +130,10 @@ class Site(_Papers):
         num_new = self.count_moved(is_first=first == 0)  # new papers, which shift all others
         first -= num_new
         page = found[max(first, 0) : first + int(size)]
-        total = len(found) + num_new
-        is_bare, is_odd = take_quirk(self, "missing_fields"), take_quirk(self, "extra_fields")
+        is_bare = take_quirk(self, "missing_fields")
+        is_odd = take_quirk(self, "extra_fields")
         entries = "".join(_entry(paper, is_bare, is_odd) for paper in page)
-        return _feed(query, total, int(start), int(size), entries)
+        return _feed(query, len(found) + num_new, int(start), int(size), entries)
 
     def _source(self, paper_id: str, version: str | None) -> Response:
         """Return a source package: gzip of a tar, gzip of one file, or a PDF."""
@@ -175,13 +177,13 @@ class OaiSite(_Papers):
         return self.world.last.end + dt.timedelta(days=45)
 
     def _list(self, given: dict[str, str]) -> str:
-        token, asked = given.get("resumptionToken"), given
-        if token is not None:
-            asked = dict(parse_qsl(unquote(token)))
+        token = given.get("resumptionToken")
+        asked = given if token is None else dict(parse_qsl(unquote(token)))
         skip = asked.get("skip", "0")
         if token is not None and (len(given) > 2 or not skip.isdecimal() or "skip" not in asked):
             return _error("badResumptionToken")
-        first, last = asked.get("from", _EARLIEST), asked.get("until", str(self.now.date()))
+        first = asked.get("from", _EARLIEST)
+        last = asked.get("until", str(self.now.date()))
         is_legal = asked.get("metadataPrefix") == "arXivRaw" and asked.get("verb") == "ListRecords"
         if not is_legal or not all(map(_DAY.fullmatch, (first, last))) or first < _EARLIEST:
             return _error("badArgument")
@@ -190,7 +192,8 @@ class OaiSite(_Papers):
         found = found[max(int(skip) - self.count_moved(token is None), 0) :]
         if not found or take_quirk(self, "empty_page"):
             return _error("noRecordsMatch")
-        is_bare, is_odd = take_quirk(self, "missing_fields"), take_quirk(self, "extra_fields")
+        is_bare = take_quirk(self, "missing_fields")
+        is_odd = take_quirk(self, "extra_fields")
         page = sorted(found[:OAI_PAGE_SIZE], key=lambda paper: (paper.datestamp, paper.id))
         records = "".join(_record(paper, is_bare, is_odd) for paper in page)
         rest = "<resumptionToken/>" if token is not None else ""
@@ -213,13 +216,14 @@ def _papers(world: World, month: Month) -> list[Paper]:
     papers = []
     for number in range(count + 3):
         kind = {count: "pdf", count + 1: "withdrawn", LONE_FILE_NUMBER: "gzip"}.get(number, "tar")
+        categories = ("cs.CL", "cs.AI") if number % 3 else ("cs.LG", "cs.CL")
         paper = Paper(
             id=f"{month.start:%y%m}.{number + 1:05d}",
             number=number,
             story=world.story(month, "arxiv", number),
             published=(month.start + number * step).replace(microsecond=0),
             kind=kind,
-            categories=_categories(number, is_other=number == count + 2),
+            categories=("stat.ML",) if number == count + 2 else categories,
         )
         if number == count - 1:
             # The paper submitted in the last second has an id of the next month.
@@ -227,12 +231,6 @@ def _papers(world: World, month: Month) -> list[Paper]:
             paper = replace(paper, id=f"{month.end:%y%m}.09000", published=last_second)
         papers.append(paper)
     return papers
-
-
-def _categories(number: int, is_other: bool) -> tuple[str, ...]:
-    if is_other:
-        return ("stat.ML",)
-    return ("cs.CL", "cs.AI") if number % 3 else ("cs.LG", "cs.CL")
 
 
 def _feed(query: str, total: int, start: int, size: int, entries: str) -> str:
@@ -280,11 +278,12 @@ def _entry(paper: Paper, is_bare: bool = False, is_odd: bool = False) -> str:
 
 def _sets(paper: Paper) -> list[str]:
     """Return a paper's OAI sets: ``cs:cs:CL`` for cs.CL, ``physics:hep-th`` for hep-th."""
-    archives = ((name, name.split(".")[0]) for name in paper.categories)
-    return [
-        f"{'physics' if archive in _PHYSICS else archive}:{name.replace('.', ':')}"
-        for name, archive in archives
-    ]
+    sets = []
+    for name in paper.categories:
+        archive = name.split(".")[0]
+        group = "physics" if archive in _PHYSICS else archive
+        sets.append(f"{group}:{name.replace('.', ':')}")
+    return sets
 
 
 def _error(code: str) -> str:

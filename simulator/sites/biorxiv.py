@@ -38,7 +38,10 @@ class Site(WorldSite):
         asked = _PATH.fullmatch(request.path)
         if asked is None:
             return Response(404)
-        server, first, last, cursor = asked[1], asked[2], asked[3], int(asked[4])
+        server = asked[1]
+        first = asked[2]
+        last = asked[3]
+        cursor = int(asked[4])
         if take_quirk(self, "error_as_200"):
             return as_json({"error": "database is unavailable"}, 200, {"Retry-After": "0"})
         num_moved = self.count_moved(is_first=cursor == 0)

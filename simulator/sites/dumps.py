@@ -30,7 +30,8 @@ class FederalRegister(NewsSite):
 
     keys: tuple[str, ...] = ("govinfo",)
     robots: str | None = "User-agent: *\nDisallow: /search/\nDisallow: /app/search/*\n"
-    stories, oddities = "federal_register", ODDITIES
+    stories = "federal_register"
+    oddities = ODDITIES
 
     def respond(self, request: Request) -> Response:
         """Respond with the file of a month."""
@@ -90,7 +91,8 @@ def number_of(article: Article) -> str:
 
 def _block(block: tuple[str, str]) -> str:
     """Return a block with an element in a line of its own, and the mark of a page."""
-    tag, text = ("HD" if block[0] == "h2" else "P"), escape(block[1])
+    tag = "HD" if block[0] == "h2" else "P"
+    text = escape(block[1])
     first, _, rest = text.partition(" ")
     return f'<{tag}>\n  <E T="03">{first}</E>\n  <PRTPAGE P="9834"/> {rest}\n</{tag}>\n'
 
@@ -99,11 +101,13 @@ class ScpTales(NewsSite):
     """The static files of the SCP Data API."""
 
     keys: tuple[str, ...] = ("scp_data",)
-    stories, oddities = "scp_tales", TALE_ODDITIES
+    stories = "scp_tales"
+    oddities = TALE_ODDITIES
 
     def respond(self, request: Request) -> Response:
         """Respond with the file of a year."""
-        if (asked := _TALES.fullmatch(request.path)) is None:
+        asked = _TALES.fullmatch(request.path)
+        if asked is None:
             return Response(404)
         if take_quirk(self, "error_as_200") or take_quirk(self, "empty_page"):
             return as_json({}, 200, {"Retry-After": "0"})

@@ -29,7 +29,8 @@ class Site(NewsSite):
     """The archive."""
 
     keys: tuple[str, ...] = ("edgar",)
-    stories, oddities = "edgar", ODDITIES
+    stories = "edgar"
+    oddities = ODDITIES
     robots: str | None = (
         "User-agent: *\nAllow: /core/*.css$\nDisallow: /core/\nDisallow: /search/\n\n#SEC\n"
         "Allow: /Archives/edgar/data\nDisallow: /cgi-bin\nDisallow: /Archives/edgar/vprr/bin\n"
@@ -43,7 +44,8 @@ class Site(NewsSite):
         """Respond with an index or a filing."""
         if "(" not in request.headers.get("user-agent", ""):
             return Response(403, {}, b"Undeclared Automated Tool")
-        if asked := _INDEX.fullmatch(request.path):
+        asked = _INDEX.fullmatch(request.path)
+        if asked:
             return self._index(int(asked[1]), int(asked[2]))
         asked = _FILE.fullmatch(request.path)
         article = self._by_accession.get(asked[1]) if asked else None
@@ -67,7 +69,8 @@ class Site(NewsSite):
 
 def _lines(article: Article) -> Iterator[str]:
     form = "8-K/A" if article.oddity == "amended" else "8-K"
-    name, day = company_of(article), f"{article.published:%Y-%m-%d}"
+    name = company_of(article)
+    day = f"{article.published:%Y-%m-%d}"
     for cik in (1_000_000, 1_000_001) if article.oddity == "twice" else (1_000_000,):
         number = cik + article.number
         yield f"{number}|{name}|{form}|{day}|edgar/data/{number}/{accession_of(article)}.txt"
@@ -90,7 +93,8 @@ def _text(body: str) -> Response:
 
 
 def _submission(article: Article) -> str:
-    name, day = accession_of(article), f"{article.published:%Y%m%d}"
+    name = accession_of(article)
+    day = f"{article.published:%Y%m%d}"
     form = "<p>Item 2.02. Results of Operations and Financial Condition.</p>"
     documents = [("8-K", "form8k.htm", f"<html><body>{form}</body></html>"), *_exhibits(article)]
     parts = [

@@ -20,7 +20,8 @@ ODDITIES = ("edited", "undated", "gone", "elsewhere")
 class _FeedSite(NewsSite):
     oddities = ODDITIES
     index = ""  # path of an index of sitemaps, if the site has one
-    listing, root = "/list.xml", "urlset"
+    listing = "/list.xml"
+    root = "urlset"
     element = ("<article>", "</article>")
 
     @functools.cached_property
@@ -71,15 +72,18 @@ class _FeedSite(NewsSite):
 class Sitemap(_FeedSite):
     """A site with an index of sitemaps."""
 
-    keys, stories = ("bbc",), "bbc"
+    keys = ("bbc",)
+    stories = "bbc"
     index = "/sitemaps/https-index-com-news.xml"
 
 
 class Rss(_FeedSite):
     """A site with an RSS feed."""
 
-    keys, stories = ("yahoo_finance",), "yahoo_finance"
-    listing, root = "/news/rssindex", "rss"
+    keys = ("yahoo_finance",)
+    stories = "yahoo_finance"
+    listing = "/news/rssindex"
+    root = "rss"
     element = ('<div class="caas-body">', "</div>")
 
     def entry(self, url: str, article: Article) -> str:
@@ -91,8 +95,10 @@ class Rss(_FeedSite):
 class Atom(_FeedSite):
     """A site with an Atom feed."""
 
-    keys, stories = ("ao3",), "ao3"
-    listing, root = "/tags/12/feed.atom", "feed"
+    keys = ("ao3",)
+    stories = "ao3"
+    listing = "/tags/12/feed.atom"
+    root = "feed"
     element = ('<div id="chapters"><div class="userstuff"><h3 id="work">Text</h3>', "</div></div>")
 
     def entry(self, url: str, article: Article) -> str:

@@ -57,7 +57,8 @@ Disallow: /*since=*
 Disallow: /*until=*
 """
 _PERIODS = {"daily": "today", "weekly": "this week", "monthly": "this month"}
-_DAY, _SECOND = dt.timedelta(days=1), dt.timedelta(seconds=1)
+_DAY = dt.timedelta(days=1)
+_SECOND = dt.timedelta(seconds=1)
 
 
 class Site(WorldSite):
@@ -79,7 +80,8 @@ class Site(WorldSite):
             return self._list(request)
         owner, repository, rest = [*request.path[1:].split("/", 2), "", ""][:3]
         name = f"{owner}/{repository.removesuffix('.git')}"
-        if new_name := self.renamed.get(name):
+        new_name = self.renamed.get(name)
+        if new_name:
             base = f"http://{request.headers['host']}/{new_name}.git/{rest}"
             return Response(301, {"Location": f"{base}?{request.raw_query}"})
         if name not in REPOSITORIES:
@@ -87,7 +89,8 @@ class Site(WorldSite):
             return Response(401, challenge, b"Repository not found.")
         with self._lock:
             self._folder = self._folder or Path(tempfile.mkdtemp(prefix="tidemark-github-"))
-            if not (folder := self._folder / name).exists():
+            folder = self._folder / name
+            if not folder.exists():
                 _make_repository(folder, _history(self.world, name))
         return run_backend(self._folder, dataclasses.replace(request, path=f"/{name}/{rest}"))
 
@@ -203,7 +206,8 @@ def _month(world: World, name: str, month: Month) -> Iterator[bytes]:
 def _old_text(world: World, name: str, month: Month) -> list[bytes]:
     """Return two changes without new text: edit one file of ``month`` a little, rename another."""
     text = world.module(month, "github", _number(name, 2))
-    old, new = _path(month, 0), f"src/old/{_path(month, 0).rpartition('/')[2]}"
+    old = _path(month, 0)
+    new = f"src/old/{_path(month, 0).rpartition('/')[2]}"
     return [_file(_path(month, 2), text + "# checked\n"), f"R {old} {new}\n".encode()]
 
 

@@ -74,7 +74,8 @@ class Site(WorldSite):
 
     def respond(self, request: Request) -> Response:
         """Respond to a request of the API within the rate limits, or of codeload."""
-        if match := re.fullmatch("/([^/]+/[^/]+)/legacy.tar.gz/([0-9a-f]{40})", request.path):
+        match = re.fullmatch("/([^/]+/[^/]+)/legacy.tar.gz/([0-9a-f]{40})", request.path)
+        if match:
             return self._codeload(*match.groups())
         sent = request.headers.get("authorization", "")
         if sent and sent != f"Bearer {TOKEN}":
@@ -94,7 +95,8 @@ class Site(WorldSite):
         with self._lock:
             ends_at, used = self._used.get((resource, has_token), (0.0, 0))
             if time.time() >= ends_at:
-                ends_at, used = time.time() + window_s, 0
+                ends_at = time.time() + window_s
+                used = 0
             is_over = used >= limit
             self.num_refused += is_over
             used += not is_over
@@ -110,9 +112,11 @@ class Site(WorldSite):
         if match and match[1] in self.renamed:
             return self._moved(self.repositories[self.renamed[match[1]]], match[2], request)
         repository = self.repositories.get(match[1]) if match else None
-        if by_id := re.fullmatch("/repositories/([0-9]+)/(.+)", request.path):
+        by_id = re.fullmatch("/repositories/([0-9]+)/(.+)", request.path)
+        if by_id:
             found = (each for each in self.repositories.values() if str(each.id) == by_id[1])
-            match, repository = by_id, next(found, None)
+            match = by_id
+            repository = next(found, None)
         if match is None or repository is None or repository.is_gone:
             return _not_found()
         if not repository.commits:
@@ -229,7 +233,8 @@ def _commits(repository: Repository, request: Request) -> Response:
     rows = [
         _commit_row(commit) for commit in repository.commits if as_utc(commit.committed_at) <= until
     ]
-    page, per_page = int(request.arg("page", "1")), int(request.arg("per_page", "30"))
+    page = int(request.arg("page", "1"))
+    per_page = int(request.arg("per_page", "30"))
     return as_json(rows[(page - 1) * per_page : page * per_page])
 
 

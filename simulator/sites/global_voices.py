@@ -59,12 +59,14 @@ class Site(WorldSite):
         return Response(404)
 
     def _list(self, request: Request) -> Response:
-        if complaint := _complaint(request):
+        complaint = _complaint(request)
+        if complaint:
             return _error(400, "rest_invalid_param", f"Invalid parameter(s): {complaint}")
         if take_quirk(self, "error_as_200"):
             answer = {"code": "wp_die", "message": "Error establishing a database connection"}
             return as_json(answer, 200, {"Retry-After": "0"})
-        number, size = int(request.arg("page", "1")), int(request.arg("per_page", "10"))
+        number = int(request.arg("page", "1"))
+        size = int(request.arg("per_page", "10"))
         num_moved = self.count_moved(is_first=number == 1)
         found = [post for post in self._posts.items() if _is_within(post[1], request)]
         total = len(found) + num_moved
@@ -93,7 +95,8 @@ class Site(WorldSite):
 
 
 def _complaint(request: Request) -> str:
-    per_page, number = integer(request, "per_page", 10), integer(request, "page", 1)
+    per_page = integer(request, "per_page", 10)
+    number = integer(request, "page", 1)
     if per_page is None or not 1 <= per_page <= MAX_PER_PAGE:
         return "per_page"
     if not number:
@@ -119,7 +122,8 @@ def _describe(number: int, article: Article, language: str) -> Json:
     saved = article.changed
     if saved <= article.published:
         saved = article.published - dt.timedelta(hours=5)  # saved early, for scheduled publication
-    is_undated, is_protected = article.oddity == "undated", article.oddity == "protected"
+    is_undated = article.oddity == "undated"
+    is_protected = article.oddity == "protected"
     host = "globalvoices.org" if language == "en" else f"{language}.globalvoices.org"
     return {
         "id": number, "date": _local_stamp(article.published),
@@ -141,7 +145,8 @@ def _content(article: Article) -> str:
         return '<p><a href="https://example.org/">A blog</a> looks back.</p>'
     parts = [f"<{tag}>{html.escape(text)}</{tag}>" for tag, text in article.blocks]
     parts = [part.replace("h2>", "h3>") for part in parts]
-    if note := {"partner": _PARTNER, "sister": _SISTER}.get(article.oddity):
+    note = {"partner": _PARTNER, "sister": _SISTER}.get(article.oddity)
+    if note:
         parts.insert(0, f"<p><em>{note}</em></p>")
     parts.insert(1, (
         '<div id="attachment_9" class="wp-caption aligncenter"><img src="/wp-content/1.jpg" alt="">'

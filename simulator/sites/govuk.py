@@ -38,7 +38,8 @@ class Site(NewsSite):
     """The search API, the content API and the pages."""
 
     keys: tuple[str, ...] = ("govuk",)
-    stories, oddities = "govuk", ODDITIES
+    stories = "govuk"
+    oddities = ODDITIES
     robots: str | None = (
         "User-agent: *\nDisallow: /*/print$\n# Don't allow indexing of site search\n"
         "Disallow: /search/all*\nSitemap: https://www.gov.uk/sitemap.xml\n\n"
@@ -58,11 +59,13 @@ class Site(NewsSite):
         return Response(404)
 
     def _search(self, request: Request) -> Response:
-        if errors := list(_complaints(request)):
+        errors = list(_complaints(request))
+        if errors:
             return as_json({"error": ". ".join(errors)}, 422)
         if take_quirk(self, "error_as_200"):
             return as_json({"error": "search is unavailable"}, 200, {"Retry-After": "0"})
-        count, start = integer(request, "count", 10), integer(request, "start", 0)
+        count = integer(request, "count", 10)
+        start = integer(request, "start", 0)
         assert count is not None and start is not None  # noqa: S101 - checked above
         num_moved = self.count_moved(is_first=start == 0)
         found = [article for article in self.newsroom.articles if _matches(article, request)]
@@ -113,7 +116,8 @@ class Site(NewsSite):
         return as_json(item)
 
     def _find(self, path: str) -> tuple[Article | None, str]:
-        if article := self._by_path.get(path):
+        article = self._by_path.get(path)
+        if article:
             return article, "cy" if article.oddity == "welsh" else "en"
         found = self._by_path.get(path.removesuffix("-renamed").removesuffix(".cy"))
         has_other = found and found.oddity in {"renamed", "translated"}

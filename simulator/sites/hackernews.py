@@ -52,7 +52,8 @@ class Site(WorldSite):
         """Respond to a search or to a request for an item."""
         if request.path == "/api/v1/search_by_date":
             return self._search(request)
-        if match := _ITEM.fullmatch(request.path):
+        match = _ITEM.fullmatch(request.path)
+        if match:
             story = self.stories.get(int(match[1]))
             if story is None or story.is_gone:
                 return as_json({"status": 404, "error": "Not Found"}, 404)
@@ -60,7 +61,8 @@ class Site(WorldSite):
         return Response(404)
 
     def _search(self, request: Request) -> Response:
-        size, page = request.arg("hitsPerPage", "20"), request.arg("page", "0")
+        size = request.arg("hitsPerPage", "20")
+        page = request.arg("page", "0")
         if not size.isdecimal() or not page.isdecimal():
             return as_json({"message": "invalid hitsPerPage", "status": 400}, 400)
         filters = [part for part in request.arg("numericFilters").split(",") if part]
@@ -76,16 +78,22 @@ class Site(WorldSite):
         hits_per_page = min(int(size), 1_000)
         start = int(page) * hits_per_page
         hits = found[:MAX_HITS][start : start + hits_per_page]
-        total, pages = len(found), -(-min(len(found), MAX_HITS) // max(hits_per_page, 1))
+        total = len(found)
+        pages = -(-min(len(found), MAX_HITS) // max(hits_per_page, 1))
         if start >= MAX_HITS:
-            hits, total, pages = [], 0, 0
+            hits = []
+            total = 0
+            pages = 0
         if hits and take_quirk(self, "empty_page"):
             hits = []
         if hits and hits[-1] == found[-1]:
             before = self._before(found[-1])
             if before and take_quirk(self, "moving_items"):
-                hits, total = [*hits, before], total + 1  # adds a story before the requested time
-        is_bare, is_odd = take_quirk(self, "missing_fields"), take_quirk(self, "extra_fields")
+                # adds a story before the requested time
+                hits = [*hits, before]
+                total = total + 1
+        is_bare = take_quirk(self, "missing_fields")
+        is_odd = take_quirk(self, "extra_fields")
         return as_json({
             "hits": [_hit(story, is_bare, is_odd) for story in hits],
             "nbHits": total, "nbPages": pages, "page": int(page), "hitsPerPage": hits_per_page,
@@ -124,7 +132,8 @@ class Site(WorldSite):
                 created_at = month.end - dt.timedelta(seconds=1)
             world_story = self.world.story(month, "hackernews", number)
             identity = int(f"{month.start:%y%m}{number:05d}00")
-            body, text = None, ""
+            body = None
+            text = ""
             if number % 3 == 0 and number < count:
                 body, text = _compose(world_story, number)
             comments: tuple[Post, ...] = ()

@@ -89,11 +89,14 @@ class Site:
     def respond(self, request: Request) -> Response:
         """Respond with a model's metadata, its list of files, or one file."""
         path = unquote(request.path)
-        if asked := _STORED.fullmatch(path):
+        asked = _STORED.fullmatch(path)
+        if asked:
             return self._stored(asked["sha256"], request)
-        if asked := _API.fullmatch(path):
+        asked = _API.fullmatch(path)
+        if asked:
             return self._record(asked["name"], asked["kind"], asked["at"] or "main", request)
-        if asked := _FILE.fullmatch(path):
+        asked = _FILE.fullmatch(path)
+        if asked:
             return self._file(asked["name"], asked["at"], asked["path"], request)
         return Response(404)
 

@@ -54,7 +54,8 @@ class Site(WorldSite):
         return as_json({"message": "Contract not found"}, 404)
 
     def _list(self, request: Request) -> Response:
-        limit, before = request.arg("limit", "500"), request.arg("before")
+        limit = request.arg("limit", "500")
+        before = request.arg("before")
         if not limit.isdecimal() or not 0 < int(limit) <= MAX_LIMIT:
             return as_json({"message": "Error validating request."}, 400)
         names = list(self.markets)
@@ -70,7 +71,8 @@ class Site(WorldSite):
             found.insert(0, before)
         if found and take_quirk(self, "empty_page"):
             found = []
-        is_bare, is_odd = take_quirk(self, "missing_fields"), take_quirk(self, "extra_fields")
+        is_bare = take_quirk(self, "missing_fields")
+        is_odd = take_quirk(self, "extra_fields")
         rows = [_row(self.markets[name], is_bare, is_odd) for name in found]
         return as_json(rows)
 

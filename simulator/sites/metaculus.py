@@ -65,7 +65,8 @@ class Site(WorldSite):
         page = found[start : start + limit]
         if take_quirk(self, "empty_page"):
             page = []
-        is_bare, is_odd = take_quirk(self, "missing_fields"), take_quirk(self, "extra_fields")
+        is_bare = take_quirk(self, "missing_fields")
+        is_odd = take_quirk(self, "extra_fields")
         has_texts = request.arg("include_descriptions") == "true"
         link = f"https://www.metaculus.com/api/posts/?limit={limit}&offset="
         rows = [self._row(post, has_texts, is_bare, is_odd) for post in page]
@@ -138,7 +139,8 @@ def _group(asked: list[SimulatedQuestion]) -> dict[str, Any]:
 
 
 def _frame(asked: list[SimulatedQuestion]) -> dict[str, Any]:
-    first, is_resolved = asked[0], all(each.resolved for each in asked)
+    first = asked[0]
+    is_resolved = all(each.resolved for each in asked)
     opened = min(each.opened for each in asked)
     category, tag = first.tags
     return {

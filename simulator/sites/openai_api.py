@@ -121,7 +121,8 @@ class Site:
         request_id = request.headers.get("idempotency-key", "")
         self.ids.append(request_id)
         own = [self.refusals[text] for text in self.refusals if text in prompt]
-        if (refused := own[0] if own else self._refuse(body, prompt, mishap)) is not None:
+        refused = own[0] if own else self._refuse(body, prompt, mishap)
+        if refused is not None:
             return refused
         if not (self.replays and request_id in self._known):
             self._known[request_id] = self._answer(body, prompt, mishap)
@@ -154,14 +155,17 @@ class Site:
         return None
 
     def _answer(self, body: dict[str, Any], prompt: str, mishap: Mishap | None) -> bytes:
-        text, finish = self.write(prompt, int(body.get("seed") or 0)), "stop"
+        text = self.write(prompt, int(body.get("seed") or 0))
+        finish = "stop"
         message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
         if mishap == "refusal":
             message |= {"content": None, "refusal": "I'm sorry, I can't help with that."}
         elif mishap == "filtered":
-            message["content"], finish = "", "content_filter"
+            message["content"] = ""
+            finish = "content_filter"
         elif mishap == "cut":
-            message["content"], finish = "Let me think about A", "length"
+            message["content"] = "Let me think about A"
+            finish = "length"
         elif mishap == "silent":
             message["content"] = ""
         bill = Bill(prompt, _num_tokens(prompt) + 7, _num_tokens(text) + self.num_thought)

@@ -52,7 +52,8 @@ class Site(WorldSite):
         return as_json({"type": "not found error", "error": "not found"}, 404)
 
     def _list(self, request: Request) -> Response:
-        limit, cursor = request.arg("limit", "20"), request.arg("after_cursor")
+        limit = request.arg("limit", "20")
+        cursor = request.arg("after_cursor")
         if not limit.isdecimal() or not 0 < int(limit) <= MAX_LIMIT or "offset" in request.query:
             return as_json({"type": "validation error", "error": "limit or offset"}, 422)
         if take_quirk(self, "error_as_200"):
@@ -71,7 +72,8 @@ class Site(WorldSite):
         if take_quirk(self, "empty_page"):
             answer["markets"] = []
         has_tags = request.arg("include_tag") == "true"
-        is_bare, is_odd = take_quirk(self, "missing_fields"), take_quirk(self, "extra_fields")
+        is_bare = take_quirk(self, "missing_fields")
+        is_odd = take_quirk(self, "extra_fields")
         rows = [_row(market, has_tags, is_bare, is_odd) for market in answer["markets"]]
         return as_json({**answer, "markets": rows})
 
@@ -79,7 +81,8 @@ class Site(WorldSite):
         is_closed = request.arg("closed", "false") == "true"
         least = float(request.arg("volume_num_min", "0"))
         most = float(request.arg("volume_num_max", "inf"))
-        started, ended = request.arg("start_date_max", "999"), request.arg("end_date_max", "9")
+        started = request.arg("start_date_max", "999")
+        ended = request.arg("end_date_max", "9")
         found = [
             market
             for market in self.markets
@@ -103,7 +106,8 @@ def _place(cursor: str, found: list[dict[str, Any]]) -> int | None:
 
 
 def _market(question: SimulatedQuestion) -> dict[str, Any]:
-    count, slug = len(question.options), f"market-{question.id}"
+    count = len(question.options)
+    slug = f"market-{question.id}"
     prices = [f"{share:.3f}" for share in question.crowd]
     if question.is_void:
         prices = [f"{1 / count:.4f}"] * count

@@ -97,7 +97,8 @@ class Site(WorldSite):
             return _error(502, "throttle_violation", "Violation of backoff parameter")
         if left is not None:
             self.quota[has_key] = left = left - 1
-        if error := _bad_parameter(request, has_key):
+        error = _bad_parameter(request, has_key)
+        if error:
             return error
         found = self._find(request)
         if found is None:
@@ -114,7 +115,8 @@ class Site(WorldSite):
 
     def _find(self, request: Request) -> list[Post] | None:
         site = request.arg("site")
-        if match := _ANSWERS.fullmatch(request.path):
+        match = _ANSWERS.fullmatch(request.path)
+        if match:
             wanted = {int(number) for number in match[1].split(";")}
             found = [
                 answer
@@ -136,13 +138,16 @@ class Site(WorldSite):
         return sorted(found, key=lambda post: (post.created_at, post.id), reverse=is_descending)
 
     def _cut(self, found: list[Post], request: Request) -> dict[str, Any]:
-        size, page = int(request.arg("pagesize", "30")), int(request.arg("page", "1"))
-        start, has_more = (page - 1) * size, page * size < len(found)
+        size = int(request.arg("pagesize", "30"))
+        page = int(request.arg("page", "1"))
+        start = (page - 1) * size
+        has_more = page * size < len(found)
         if has_more and take_quirk(self, "empty_page"):
             return {"items": [], "has_more": True}
         if page > 1 and take_quirk(self, "moving_items"):
             start -= 1
-        is_bare, is_odd = take_quirk(self, "missing_fields"), take_quirk(self, "extra_fields")
+        is_bare = take_quirk(self, "missing_fields")
+        is_odd = take_quirk(self, "extra_fields")
         with_body = request.arg("filter") == "withbody"
         items = [self._row(post, with_body, is_bare) for post in found[start : page * size]]
         if is_odd:
@@ -200,7 +205,8 @@ class Site(WorldSite):
         return asked
 
     def _answers(self, question: Post) -> list[Post]:
-        month, number = Month.of(question.created_at), question.id // 10 % 10_000
+        month = Month.of(question.created_at)
+        number = question.id // 10 % 10_000
         room = month.end - question.created_at
         posts = []
         for index in range(number % 4):

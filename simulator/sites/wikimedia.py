@@ -90,7 +90,8 @@ class NewsWiki(Wiki):
         return month.start + {0: 0, 1: days - 1}.get(number, drawn) * _DAY
 
     def _make(self, page_id: int, month: Month, number: int) -> Page:
-        story, day = self.world.story(month, "wikinews", number), self._day(page_id)
+        story = self.world.story(month, "wikinews", number)
+        day = self._day(page_id)
         oddity = self._oddity_of(number)
         whole = news_article(story, self.world, day)
         draft = whole.replace("{{publish}}", "{{develop}}")
@@ -148,7 +149,8 @@ class Dumps(LimitedSite):
 
     def answer(self, request: Request) -> Response:
         """Respond with the links of a folder, or the content of a file from the asked byte on."""
-        snapshot, wikis = self._snapshot, self._wikis
+        snapshot = self._snapshot
+        wikis = self._wikis
         if request.path == FOLDER:
             return _listing([f"{self.world.last - 1}/", f"{snapshot}/", "readme.html"])
         if request.path == f"{FOLDER}{snapshot}/":

@@ -29,7 +29,8 @@ def choose_branches(text: str) -> str:
     """
     switches: _Switches = {"true": True, "false": False}
     choices: list[bool | None] = []  # by open condition: its branch is typeset; None: unknown
-    kept, position = [], 0
+    kept = []
+    position = 0
     for found in _TOKEN.finditer(text):
         is_kept = False not in choices
         if is_kept:
@@ -54,12 +55,14 @@ def choose_branches(text: str) -> str:
 
 def _set_switch(switches: _Switches, found: re.Match[str], *, is_certain: bool) -> bool:
     """Set the switch that a macro sets; return False if it sets none."""
-    if name := found["new"]:
+    name = found["new"]
+    if name:
         value = False
     elif name := found["alias"]:
         value = found["target"] == "true"
     elif (setting := _SETTING.fullmatch(found["macro"] or "")) and setting[1] in switches:
-        name, value = setting[1], setting[2] == "true"
+        name = setting[1]
+        value = setting[2] == "true"
     else:
         return False
     switches[name] = value if is_certain else None

@@ -46,14 +46,17 @@ def expand_terms(source: str) -> str:
 def _take_definitions(source: str) -> tuple[dict[str, tuple[str, str]], str]:
     """Return the short and the long form of each key, and the source without definitions."""
     terms: dict[str, tuple[str, str]] = {}
-    rest, position, ends = [], 0, match_braces(source)
+    rest = []
+    position = 0
+    ends = match_braces(source)
     for found in _DEFINITION.finditer(source):
         end = ends.get(found.end())
         if found.start() < position or end is None:
             continue
         body = source[found.end() + 1 : end - 1]
         if found["kind"] in {"newacronym", "newabbreviation"}:
-            end, short = ends.get(end, end), body
+            end = ends.get(end, end)
+            short = body
             body = source[found.end() + len(short) + 3 : end - 1]
         elif found["kind"] in {"newglossaryentry", "DeclareAcronym"}:
             fields = {name: value or plain for name, value, plain in _FIELD.findall(body)}

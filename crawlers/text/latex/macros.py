@@ -60,7 +60,8 @@ _TOKEN = re.compile(r"\\[A-Za-z@]+|\\.|[^\s{}\\]", re.DOTALL)
 
 def match_braces(text: str) -> dict[int, int]:
     """Return the index after the closing brace by the index of each opening brace that has one."""
-    ends, opened = {}, []
+    ends = {}
+    opened = []
     for brace in _BRACE.finditer(text):
         if brace[0] == "{":
             opened.append(brace.start())
@@ -113,7 +114,9 @@ def find_words(styles: Iterable[str]) -> str:
 
 def _take_definitions(text: str) -> tuple[dict[str, _Macro], str]:
     macros: dict[str, _Macro] = {}
-    rest, position, ends = [], 0, match_braces(text)
+    rest = []
+    position = 0
+    ends = match_braces(text)
     for found in _DEFINITION.finditer(text):
         end = found.end() if found["alias"] else ends.get(found.end())
         if found.start() < position or end is None or end - found.end() > _MAX_BODY:
@@ -151,7 +154,10 @@ def _arguments(definition: re.Match[str]) -> tuple[int, str | None]:
 
 
 def _expand_once(text: str, macros: Mapping[str, _Macro], use: re.Pattern[str]) -> str:
-    pieces, position, ends, room = [], 0, match_braces(text), MAX_CHARACTERS
+    pieces = []
+    position = 0
+    ends = match_braces(text)
+    room = MAX_CHARACTERS
     for found in use.finditer(text):
         if found.start() < position:  # in an argument; the next round expands it
             continue

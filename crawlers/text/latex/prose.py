@@ -123,7 +123,9 @@ def cut_body(text: str) -> tuple[str, bool]:
 
 def drop_floats(text: str) -> str:
     """Replace figures, tables, algorithms and drawings, nested ones included, by GONE."""
-    kept, position, depth = [], 0, 0
+    kept = []
+    position = 0
+    depth = 0
     for match in _FLOAT.finditer(text):
         if match[1] == "begin":
             if depth == 0:
@@ -139,7 +141,9 @@ def drop_floats(text: str) -> str:
 
 def drop_silent_macros(text: str) -> str:
     """Replace footnotes, captions, authors, lengths and the like, with arguments, by GONE."""
-    kept, position, ends = [], 0, match_braces(text)
+    kept = []
+    position = 0
+    ends = match_braces(text)
     for match in _SILENT_MACRO.finditer(text):
         if match.start() < position:  # the match is inside removed text
             continue

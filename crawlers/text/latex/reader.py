@@ -107,7 +107,8 @@ class LatexReader:
         """End the worker if one runs; return how it ended, as text for an error message."""
         if self._process is None:
             return "was not running"
-        process, self._process = self._process, None
+        process = self._process
+        self._process = None
         process.kill()
         assert process.stdin is not None and process.stdout is not None  # noqa: S101 (for mypy)
         with contextlib.suppress(BrokenPipeError):  # the worker may not have read its input
@@ -239,7 +240,8 @@ def read_latex(files: Mapping[str, str]) -> Paper:
 
 def main() -> None:
     """Run the worker: read one JSON line per paper from stdin, and answer with one JSON line."""
-    time_limit_s, memory_bytes = float(sys.argv[1]), int(sys.argv[2])
+    time_limit_s = float(sys.argv[1])
+    memory_bytes = int(sys.argv[2])
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     for line in sys.stdin.buffer:

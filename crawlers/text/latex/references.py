@@ -97,7 +97,8 @@ class Bibliography:
             label = re.sub(
                 r"[{}]|\\(?:citenamefont|natexlab|bibnamefont)\s*", "", item["label"] or ""
             )
-            if work := _AUTHORS_AND_YEAR.match(label):
+            work = _AUTHORS_AND_YEAR.match(label)
+            if work:
                 self._works[key] = (work["authors"].strip(), work["year"])
 
     def cite(self, keys: list[str], macro: str) -> str:
@@ -116,7 +117,9 @@ class Bibliography:
 
 def resolve_citations(source: str, bibliography: Bibliography) -> str:
     """Replace citations by names or numbers where a sentence needs them, else by GONE."""
-    pieces, position, was_noun = [], 0, False
+    pieces = []
+    position = 0
+    was_noun = False
     for found in _CITATION.finditer(source):
         macro = found["macro"].lower()
         keys = [
@@ -135,7 +138,8 @@ def resolve_citations(source: str, bibliography: Bibliography) -> str:
             is_noun = _is_noun(source, max(position, found.start() - _CONTEXT), found)
         text = bibliography.cite(keys, macro)
         pieces += [source[position : found.start()], f"{{{text}}}" if is_noun else GONE]
-        position, was_noun = found.end(), is_noun
+        position = found.end()
+        was_noun = is_noun
     return "".join([*pieces, source[position:]])
 
 
@@ -196,7 +200,8 @@ def number_labels(source: str) -> dict[str, Mark]:
 class _Counters:
     def __init__(self, source: str) -> None:
         self.marks: dict[str, Mark] = {}
-        self._source, self._ends = source, match_braces(source)
+        self._source = source
+        self._ends = match_braces(source)
         self._counts: Counter[str] = Counter()
         self._parents = dict(_PARENTS)
         self._environments = dict(_COUNTERS)
@@ -212,7 +217,9 @@ class _Counters:
             self._environments[name] = (found["title"].strip() or name, shared[1])
             if found["within"]:
                 self._parents[name] = found["within"]
-        self._is_appendix, self._depth = False, 0  # depth of numbered lists
+        # depth of numbered lists
+        self._is_appendix = False
+        self._depth = 0
         self._current = Mark("", "")
         # Environments, with what was current before each and at its beginning.
         self._open: list[tuple[str, Mark, Mark]] = []
@@ -257,7 +264,8 @@ class _Counters:
 
     def _word(self, word: str) -> None:
         if word == "appendix":
-            self._is_appendix, self._counts[self._top] = True, 0
+            self._is_appendix = True
+            self._counts[self._top] = 0
         elif word == "listingnumber":
             self._step("Listing", "listing")
         elif word == "subfloat":

@@ -18,7 +18,8 @@ GONE = "\ue000"  # stands for a removed citation, footnote or label
 HOLE = "\ue001"  # stands for a reference whose number is unknown
 PRIVATE = re.compile("[\ue000\ue001\U000f0000-\U000fffff]")  # characters that sources must not have
 _PLACE = re.compile("[\U000f0000-\U000ffffd]")
-_FIRST, _LAST = 0xF0000, 0xFFFFD
+_FIRST = 0xF0000
+_LAST = 0xFFFFD
 
 
 class Shield:
@@ -82,7 +83,9 @@ def shield_code(files: Mapping[str, str], shield: Shield) -> dict[str, str]:
 class _Scanner:
     def __init__(self, texts: Iterable[str], shield: Shield) -> None:
         self._shield = shield
-        self._code, self._ignored, bars = {*_CODE}, {*_IGNORED}, ""
+        self._code = {*_CODE}
+        self._ignored = {*_IGNORED}
+        bars = ""
         inline = {*_INLINE}
         for found in (found for text in texts for found in _DEFINITIONS.finditer(text)):
             bars += re.escape(found["bar"] or "")
@@ -103,7 +106,8 @@ class _Scanner:
         )
 
     def scan(self, text: str) -> Iterator[str]:
-        position, unclosed = 0, set[str]()
+        position = 0
+        unclosed = set[str]()
         while found := self._token.search(text, position):
             yield text[position : found.start()]
             position = found.end()
@@ -136,7 +140,8 @@ class _Scanner:
             inner = _MACRO_IN_ALLTT.sub(lambda match: match[1] or "", inner)
         elif name not in _PLAIN:
             end = _end_of_options(inner)
-            if found := _LABEL.search(inner, 0, end):
+            found = _LABEL.search(inner, 0, end)
+            if found:
                 label = rf"\listingnumber\label{{{found[1]}}}"
             inner = inner[end:]
         code = "\n".join(line.rstrip() for line in inner.strip("\n").split("\n"))
@@ -156,7 +161,8 @@ class _Scanner:
 
 def _end_of_options(text: str) -> int:
     """Return the index after the options and arguments at the beginning of an environment."""
-    depth, end = 0, len(text) - len(text.lstrip(" \t"))
+    depth = 0
+    end = len(text) - len(text.lstrip(" \t"))
     for sign in _DELIMITER.finditer(text, end, end + _MAX_OPTIONS):
         if depth == 0 and (sign.start() != end or sign[0] not in "[{"):
             break
@@ -186,7 +192,9 @@ def shield_formulas(text: str, shield: Shield) -> str:
 
     Dollar signs and beginnings of formulas that have no end are removed.
     """
-    kept, position, ends = [], 0, match_braces(text)
+    kept = []
+    position = 0
+    ends = match_braces(text)
     unclosed: set[str] = set()
     while found := _FORMULA.search(text, position):
         kept.append(text[position : found.start()])
@@ -211,7 +219,8 @@ def _find_formula(
     if found["ensured"]:
         group_end = ends.get(start)
         return (start + 1, group_end - 1, group_end) if group_end else None
-    if mark := found["dollars"]:
+    mark = found["dollars"]
+    if mark:
         inner = _IN_DOLLARS.match(text, start)
         is_closed = inner and text.startswith(mark, inner.end())
         return (start, inner.end(), inner.end() + len(mark)) if inner and is_closed else None

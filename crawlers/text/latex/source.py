@@ -83,7 +83,8 @@ def choose_root(files: Mapping[str, str]) -> str:
     then files with a title or an abstract. Then the usual names are preferred, then the most
     inputs, then the longest file. Raise ItemUnavailable (``no_tex``) if there is none.
     """
-    if declared := next((name for name in _declared_roots(files) if name in files), None):
+    declared = next((name for name in _declared_roots(files) if name in files), None)
+    if declared:
         return declared
     with_class = [name for name, text in files.items() if _CLASS.search(text)]
     parts = {name: [files[name], *_inputs(files, name)] for name in with_class}
@@ -134,7 +135,8 @@ def join_files(files: Mapping[str, str]) -> str:
 
     Raise ItemUnavailable with the reason ``no_tex``, or ``too_large`` (more than MAX_CHARACTERS).
     """
-    root, budget = choose_root(files), MAX_CHARACTERS
+    root = choose_root(files)
+    budget = MAX_CHARACTERS
     has_body = _BEGIN_DOCUMENT.search(files[root]) is not None
 
     def expand(name: str, stack: tuple[str, ...]) -> str:

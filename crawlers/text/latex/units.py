@@ -40,7 +40,9 @@ ARGUMENTS = {  # macros of siunitx, with their arguments in pylatexenc's notatio
 def to_units(source: str) -> str:
     r"""Return the symbols of a unit, such as ``km/h`` for ``\kilo\metre\per\hour``."""
     units: list[str] = []
-    sign, prefix, power = "", "", ""
+    sign = ""
+    prefix = ""
+    power = ""
     for word in _WORD.finditer(source):
         name = word["macro"] or word["text"] or ""
         if name == "per" or word["bar"]:
@@ -57,7 +59,9 @@ def to_units(source: str) -> str:
         elif name != "tothe":
             symbol = _UNITS.get(name, name) if word["macro"] else name
             units.append((sign or (" " if units else "")) + prefix + symbol + power)
-            sign, prefix, power = "", "", ""
+            sign = ""
+            prefix = ""
+            power = ""
     return "".join(units)
 
 
