@@ -34,7 +34,7 @@ def clean_command(
         ),
     ] = None,
 ) -> None:
-    """Print what cleaning makes of a text: what a crawl would store, and models would score.
+    """Print what cleaning makes of a text, as models would score it.
 
     A text may be wikitext of Wikipedia or Wikinews (English), a LaTeX source, a README, an
     article's HTML, or source code. Rules that need a whole month are not applied, such as hygiene.

@@ -1,4 +1,4 @@
-"""Commands `tidemark corpus` and `compare-texts`, about sealed text and its differences."""
+"""Commands `tidemark corpus`, about sealed text and its differences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.markup import escape
 from typer import Argument, Option
 
 from cli.terminal.console import err, out, print_table, progress_bars
-from cli.terminal.options import FirstMonth, LastMonth, Sources, settings_of, window
+from cli.terminal.options import FirstMonth, GivenMonth, LastMonth, Sources, settings_of, window
 from core import progress
 from core.errors import UsageError
 from core.month import Period
@@ -91,8 +91,9 @@ def text_command(
 def diff_command(
     context: typer.Context,
     source: SourceArgument,
-    month: FirstMonth = None,
-    to: LastMonth = None,
+    month: GivenMonth = None,
+    first: FirstMonth = None,
+    last: LastMonth = None,
     versions: Annotated[
         bool, Option("--versions", help="Compare each version with the previous version.")
     ] = False,
@@ -100,11 +101,11 @@ def diff_command(
     """Print how much the text of each month differs from the previous and the first month.
 
     The difference is 1 - similarity, as in appendix B of Li et al. 2024. This command only prints
-    differences; `tidemark compare-texts` stores them. --versions compares versions of a month.
+    differences; `tidemark corpus compare` stores them. --versions compares versions of a month.
     """
     settings = settings_of(context)
     store = Store(settings.home)
-    months = window(month, to)
+    months = window(month, first, last)
     with progress_bars():
         if versions:
             rows = diff_versions(store, source, months)
@@ -181,16 +182,18 @@ def _item(text: str) -> tuple[str, str]:
 def compare_texts_command(
     context: typer.Context,
     source: Sources = None,
-    month: FirstMonth = None,
-    to: LastMonth = None,
+    month: GivenMonth = None,
+    first: FirstMonth = None,
+    last: LastMonth = None,
     against: Annotated[
         Literal["first", "previous"] | None,
         Option(help="Compare only with this month. Default: with both."),
     ] = None,
 ) -> None:
-    """Compare the text of each sealed month with the previous and the first month of the source.
+    """Compare the text of months with earlier ones, and publish.
 
-    View text_difference shows the stored differences. Stored comparisons are not repeated.
+    Each sealed month is compared with the previous and the first month of its source. View
+    text_difference shows the stored differences. Stored comparisons are not repeated.
     """
     from core.corpus.difference import Against
     from warehouse.land.text_comparisons import compare_texts, plan_comparisons
@@ -200,7 +203,7 @@ def compare_texts_command(
     plan = plan_comparisons(
         Store(settings.home),
         source,
-        window(month, to),
+        window(month, first, last),
         [Against(against)] if against else list(Against),
         settings.corpus_as_of,
     )

@@ -215,7 +215,10 @@ def _server(_: Settings) -> Finding:
 
 
 def doctor_command(context: typer.Context) -> None:
-    """Check programs, disk, variables, data root, contact, models, warehouse and Prefect server."""
+    """Check the requirements of a run, and say how to repair faults.
+
+    Checked are programs, disk, variables, data root, contact, models, warehouse and Prefect server.
+    """
     findings = examine(settings_of(context))
     rows = [
         (f.what, "ok" if f.is_well else "PROBLEM", f.detail, "" if f.is_well else f.mend)

@@ -12,6 +12,7 @@ from typer import Argument, Option
 from cli.terminal.console import do_each, err, fail_with, out, progress_bars
 from cli.terminal.options import (
     FirstMonth,
+    GivenMonth,
     LastMonth,
     ModelNames,
     Sources,
@@ -35,8 +36,9 @@ forecast_app = typer.Typer(
 def forecast_crawl(
     context: typer.Context,
     source: Sources = None,
-    month: FirstMonth = None,
-    to: LastMonth = None,
+    month: GivenMonth = None,
+    first: FirstMonth = None,
+    last: LastMonth = None,
     replace: Annotated[
         bool, Option("--replace", help="Crawl again, and replace questions that differ.")
     ] = False,
@@ -50,7 +52,7 @@ def forecast_crawl(
     from instruments.planning import plan_question_crawl
     from tasks.questions import add_tokens, crawl
 
-    months = month_window(month, to) or [Month.last_complete()]
+    months = month_window(month, first, last) or [Month.last_complete()]
     plan, left_out = plan_question_crawl(source, months, settings, add_tokens)
     for why in left_out:
         err.print(f"left out: {why}", soft_wrap=True)
@@ -93,8 +95,9 @@ def forecast_answer(
     context: typer.Context,
     model: ModelNames = None,
     source: Sources = None,
-    month: FirstMonth = None,
-    to: LastMonth = None,
+    month: GivenMonth = None,
+    first: FirstMonth = None,
+    last: LastMonth = None,
     protocol: Annotated[
         list[str] | None,
         Option(
@@ -113,7 +116,7 @@ def forecast_answer(
     settings = settings_for_tasks(context)
     from instruments.forecasts import answer_and_land, answering_models, spent_by
 
-    months = month_window(month, to)
+    months = month_window(month, first, last)
     models = model or answering_models(settings)
     if not models:
         raise UsageError(

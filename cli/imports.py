@@ -38,7 +38,6 @@ Columns = Annotated[
     list[str] | None,
     Option(
         "--column",
-        "--field",
         metavar="FIELD=COLUMN",
         help="Column of a field, such as text=content. Fields: text, id, title, url, date, "
         "licence, language, category. Default: the column of the field's name.",
@@ -87,12 +86,12 @@ def import_set_command(
     regime: Regime = None,
     replace: Replace = False,
 ) -> None:
-    """Import a published data set; each of its months becomes a sealed partition.
+    """Import a published data set of many files and months.
 
-    Files: Parquet, JSON lines, JSON lists, CSV, TSV, WARC, WET, also packed by gzip or zstd; EPUB
-    and text files. Without an option for months, each row has the month of its `date`. Rows that
-    are damaged, or have no date, are counted with their places; good rows are kept. See
-    "Ready-made sets" in docs/sources.md.
+    Each of its months becomes a sealed partition. Files: Parquet, JSON lines, JSON lists, CSV, TSV,
+    WARC, WET, also packed by gzip or zstd; EPUB and text files. Without an option for months, each
+    row has the month of its `date`. Rows that are damaged, or have no date, are counted with their
+    places; good rows are kept. See "Ready-made sets" in docs/sources.md.
     """
     from crawlers.imports.dating import Dating, one_of
     from crawlers.imports.documents import ImportOptions
@@ -120,7 +119,7 @@ def import_texts_command(
     clean: Clean = False,
     min_chars: MinChars = 100,
     regime: Regime = None,
-    field: Columns = None,
+    column: Columns = None,
     replace: Replace = False,
 ) -> None:
     """Import your own texts as one sealed partition.
@@ -134,7 +133,7 @@ def import_texts_command(
 
     chosen = ImportOptions(
         format=format, clean=clean, min_chars=min_chars, regime=regime, replace=replace,
-        columns=read_columns(field),
+        columns=read_columns(column),
     )  # fmt: skip
     partition = _partition(source, month, undated)
     _import(context, [path], source, strict(path, partition, chosen))
@@ -146,11 +145,12 @@ def import_html_command(
     source: SourceName,
     replace: Replace = False,
 ) -> None:
-    """Import web pages that you saved; each month of their dates becomes a sealed partition.
+    """Import web pages that you saved.
 
-    A page states its date and title in JSON-LD or meta elements, and its text in <article> or
-    <main>. Texts are cleaned, and repeated ones dropped. Nothing is requested, so no permission is
-    needed; whether you may use the pages is between you and the site.
+    Each month of their dates becomes a sealed partition. A page states its date and title in
+    JSON-LD or meta elements, and its text in <article> or <main>. Texts are cleaned, and repeated
+    ones dropped. Nothing is requested, so no permission is needed; whether you may use the pages is
+    between you and the site.
     """
     from crawlers.imports.texts import options_for_pages
 
@@ -165,11 +165,12 @@ def import_media_command(
     undated: Undated = False,
     replace: Replace = False,
 ) -> None:
-    """Import your own images or recordings as one sealed partition, to be scored as bytes.
+    """Import your own images or recordings, to be scored as bytes.
 
-    Images (PNG, JPEG, WebP, GIF) become greyscale patches of 64 rows and 128 columns, up to 16 per
-    image. Recordings (WAV, FLAC, Ogg, MP3) become 16 kHz mono PCM in pieces of 4 s. Each patch or
-    piece is a document. Files that are damaged, too small or of another format are dropped.
+    They become one sealed partition. Images (PNG, JPEG, WebP, GIF) become greyscale patches of 64
+    rows and 128 columns, up to 16 per image. Recordings (WAV, FLAC, Ogg, MP3) become 16 kHz mono
+    PCM in pieces of 4 s. Each patch or piece is a document. Files that are damaged, too small or of
+    another format are dropped.
     """
     from crawlers.imports.media import import_media
 

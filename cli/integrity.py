@@ -1,4 +1,4 @@
-"""Commands `check`, `release`, `reproduce`, `compress`, `decompress` and `verify-losses`."""
+"""Commands `check`, `release`, `compress` and `decompress`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typer import Argument, Option
 from cli.terminal.console import fail_with, out, print_table, progress_bars
 from cli.terminal.options import (
     FirstMonth,
+    GivenMonth,
     LastMonth,
     ModelNames,
     Sources,
@@ -30,27 +31,62 @@ if TYPE_CHECKING:  # importing torch takes seconds
     from warehouse.read.check import Finding
 
 
+check_app = typer.Typer(invoke_without_command=True)
+_QUICK = "sound, as far as quick checks tell; --deep reads everything"
+
+
+@check_app.callback()
 def check_command(
     context: typer.Context,
     deep: Annotated[
         bool, Option("--deep", help="Also read every chunk, and all files of corpus/ and losses/.")
     ] = False,
 ) -> None:
-    """Check the integrity of the published snapshot and list faults, without changing anything.
+    """Check the published snapshot, or what a command below names.
 
-    The exit code is 1 if there is a fault.
+    Faults are listed, and nothing is changed. The exit code is 1 if there is a fault.
     """
+    if context.invoked_subcommand is not None:
+        if deep:
+            raise UsageError(f"give --deep after `check`, without {context.invoked_subcommand}")
+        return
     from warehouse.read.check import check_home
     from warehouse.read.query import local_snapshot
 
     settings = settings_of(context)
     with local_snapshot(settings) as path, progress_bars():
         findings = list(check_home(path, Store(settings.home), deep))
+    _report(findings, "sound" if deep else _QUICK)
+
+
+@check_app.command("warehouse")
+def check_warehouse_command(context: typer.Context) -> None:
+    """Check every row of the published snapshot, without reading other files."""
+    from warehouse.read.check import check_database
+    from warehouse.read.query import local_snapshot
+
+    with local_snapshot(settings_of(context)) as path, progress_bars():
+        findings = list(check_database(path, is_deep=True))
+    _report(findings, "sound")
+
+
+@check_app.command("corpus")
+def check_corpus_command(context: typer.Context) -> None:
+    """Check that sealed files are as sealed, and removed documents are gone."""
+    from warehouse.read.check import check_corpus
+
+    settings = settings_of(context)
+    with progress_bars():
+        findings = list(check_corpus(Store(settings.home)))
+    _report(findings, "sound")
+
+
+def _report(findings: list[Finding], praise: str) -> None:
     for finding in findings:
         _print_finding(finding)
     if findings:
         raise typer.Exit(1)
-    out.print("sound" if deep else "sound, as far as quick checks tell; --deep reads everything")
+    out.print(praise)
 
 
 def _print_finding(finding: Finding) -> None:
@@ -72,7 +108,7 @@ def release_command(
         Path | None, Option(help="A new folder. Default: releases/YYYY-MM of the data root.")
     ] = None,
 ) -> None:
-    """Copy the published snapshot, up to a month, as a release that can be cited and verified.
+    """Copy the snapshot, up to a month, as a citable release.
 
     All checks of `tidemark check --deep` run first. A release is never overwritten.
     """
@@ -103,10 +139,10 @@ def reproduce_command(
         Option("--model", "-m", help="Present name or folder of the model, if it has moved."),
     ] = None,
 ) -> None:
-    """Score one cell again, and compare the losses with the landed losses, changing nothing.
+    """Score one cell again, and compare the losses with those landed.
 
-    Text and model must be unchanged. The exit code is 1 if the loss of the cell, or of a chunk,
-    differs by more than 1e-6 of the cell's loss.
+    Nothing is changed. Text and model must be unchanged. The exit code is 1 if the loss of the
+    cell, or of a chunk, differs by more than 1e-6 of the cell's loss.
     """
     settings = settings_for_tasks(context)
     from instruments.reproduction import reproduce
@@ -197,11 +233,12 @@ def verify_losses_command(
     context: typer.Context,
     model: ModelNames = None,
     source: Sources = None,
-    month: FirstMonth = None,
-    to: LastMonth = None,
+    month: GivenMonth = None,
+    first: FirstMonth = None,
+    last: LastMonth = None,
     sample: Annotated[int, Option(min=1, help="Number of chunks per model.")] = 16,
 ) -> None:
-    """Compress a sample of scored chunks and check that the sizes agree with the losses.
+    """Compress a sample of chunks; compare sizes with losses.
 
     Each chunk is also decompressed. All calls take the same sample, of the default protocol.
     """
@@ -215,7 +252,7 @@ def verify_losses_command(
     failures = []
     for name in names:
         with progress_bars():
-            failures += _verify(name, source, window(month, to), sample, settings)
+            failures += _verify(name, source, window(month, first, last), sample, settings)
     fail_with(failures)
 
 

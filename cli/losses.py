@@ -11,6 +11,7 @@ from typer import Argument, Option
 from cli.terminal.console import err, fail_with, out, print_table, progress_bars
 from cli.terminal.options import (
     FirstMonth,
+    GivenMonth,
     LastMonth,
     ModelNames,
     RetryFailed,
@@ -34,8 +35,9 @@ def score_command(
     context: typer.Context,
     model: ModelNames = None,
     source: Sources = None,
-    month: FirstMonth = None,
-    to: LastMonth = None,
+    month: GivenMonth = None,
+    first: FirstMonth = None,
+    last: LastMonth = None,
     protocol: Annotated[
         list[str] | None,
         Option(
@@ -50,7 +52,7 @@ def score_command(
     stride: Annotated[int | None, Option(min=1, help="Tokens between window starts.")] = None,
     retry_failed: RetryFailed = False,
 ) -> None:
-    """Score sealed partitions, land the losses and publish the warehouse.
+    """Score sealed partitions, land the losses and publish.
 
     Without --source or --month, everything that is sealed is scored. Finished cells are skipped.
     """
@@ -61,7 +63,7 @@ def score_command(
 
     names = protocol or [settings.protocol]
     chosen = dict.fromkeys(get_protocol(name, context_tokens, stride).name for name in names)
-    months = window(month, to)
+    months = window(month, first, last)
     if months:
         require_complete(months[-1])
     warn_of_inaccessible(model, settings)
@@ -93,7 +95,7 @@ def land_command(
         bool, Option("--replace", help="Replace losses of chunks that are already landed.")
     ] = False,
 ) -> None:
-    """Land losses that were computed elsewhere, and publish the warehouse.
+    """Land losses that were computed elsewhere, and publish.
 
     Each file lands completely or not at all. Rows that have landed already are skipped. (Losses
     that tidemark has scored are landed by `tidemark score`.)
@@ -107,7 +109,7 @@ def land_command(
 
 
 def canary_command(context: typer.Context) -> None:
-    """Score a frozen model on frozen texts, and record how its loss has drifted.
+    """Score a frozen model on frozen texts, and record the drift.
 
     Run this after upgrades; a monthly run includes it. If the drift is above 1e-6, the exit code is
     1. View suspect_cells then lists cells scored on this device since the last good canary run.
@@ -199,7 +201,7 @@ def land_published_command(
     ] = False,
     replace: Replace = False,
 ) -> None:
-    """Land published monthly compression rates, and publish the warehouse.
+    """Land published monthly compression rates, and publish.
 
     Columns: model, source, month (YYYY-MM or a date), compression_rate. The rate is compressed size
     / raw size, such as 0.078. Optional columns: num_bytes, is_text (false: images or recordings),
@@ -237,7 +239,7 @@ def land_answers_command(
     ] = False,
     replace: Replace = False,
 ) -> None:
-    """Land answers of models to forecasting questions, and publish the warehouse.
+    """Land answers to forecasting questions, and publish.
 
     Columns: model, release_date, question_id, opened, closed (YYYY-MM-DD), num_options, is_correct.
     Optional columns: source, resolved, probabilities ([0.7, 0.3], one per option), tags (a|b). Also
@@ -267,7 +269,7 @@ def land_answers_command(
 
 
 def load_benchmarks_command(context: typer.Context, path: Table, replace: Replace = False) -> None:
-    """Load scores of models on benchmarks, and publish the warehouse.
+    """Land scores of models on benchmarks, and publish.
 
     Columns: model (as in monthly_loss), benchmark, score. Optional columns: reference, as_of
     (YYYY-MM or a date), ability (such as coding). The file is loaded completely or not at all.

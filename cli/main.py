@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from typer import Option
@@ -27,48 +26,47 @@ from cli import (
     status,
     worker,
 )
+from cli.former import respell
+from cli.registry import Commands, add_commands, list_tables
 from cli.terminal.console import err, escape_log, out
 from core.errors import TidemarkError, UsageError
 
+import_app = typer.Typer(no_args_is_help=True, help="Import files as sealed partitions.")
+land_app = typer.Typer(no_args_is_help=True, help="Land results that were computed elsewhere.")
 
-def version_command() -> None:
-    """Print the version of tidemark."""
-    from importlib.metadata import version
-
-    out.print(version("tidemark"))
-
-
-_PANELS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
+_COMMANDS: Commands = {
     "Start": {
         "demo": run.demo_command,
         "doctor": doctor.doctor_command,
-        "version": version_command,
     },
     "Collect text": {
         "crawl": sources.crawl_command,
-        "record": sources.record_command,
-        "import-html": imports.import_html_command,
-        "import-texts": imports.import_texts_command,
-        "import-set": imports.import_set_command,
-        "import-media": imports.import_media_command,
-        "compare-texts": corpus.compare_texts_command,
+        "import": import_app,
+        "import texts": imports.import_texts_command,
+        "import set": imports.import_set_command,
+        "import html": imports.import_html_command,
+        "import media": imports.import_media_command,
         "clean": clean.clean_command,
         "simulate": operations.simulate_command,
         "sources": sources.sources_app,
+        "sources record": sources.record_command,
         "corpus": corpus.corpus_app,
+        "corpus compare": corpus.compare_texts_command,
     },
     "Score models": {
         "run": run.run_command,
         "backfill": run.backfill_command,
         "score": losses.score_command,
-        "land": losses.land_command,
+        "land": land_app,
+        "land losses": losses.land_command,
+        "land rates": losses.land_published_command,
+        "land answers": losses.land_answers_command,
+        "land benchmarks": losses.load_benchmarks_command,
+        "land ratings": scylla.land_ratings_command,
         "models": models.models_app,
         "protocols": losses.protocols_app,
     },
     "Other instruments": {
-        "land-published": losses.land_published_command,
-        "land-answers": losses.land_answers_command,
-        "load-benchmarks": losses.load_benchmarks_command,
         "compress": integrity.compress_command,
         "decompress": integrity.decompress_command,
         "forecast": forecast.forecast_app,
@@ -90,15 +88,13 @@ _PANELS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "take-over": operations.take_over_command,
     },
     "Trust": {
-        "check": integrity.check_command,
-        "canary": losses.canary_command,
+        "check": integrity.check_app,
+        "check losses": integrity.verify_losses_command,
+        "check numerics": losses.canary_command,
+        "check cell": integrity.reproduce_command,
         "release": integrity.release_command,
-        "reproduce": integrity.reproduce_command,
-        "verify-losses": integrity.verify_losses_command,
     },
 }
-# `tidemark shell` passes the arguments after -- to the DuckDB client.
-_CONTEXTS: dict[str, dict[str, Any]] = {"shell": {"allow_extra_args": True}}
 
 app = typer.Typer(
     help="How well do language models predict text that was written after they were trained?",
@@ -108,6 +104,14 @@ app = typer.Typer(
 )
 
 
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        from importlib.metadata import version
+
+        out.print(version("tidemark"))
+        raise typer.Exit
+
+
 @app.callback(invoke_without_command=False)
 def options(
     context: typer.Context,
@@ -115,29 +119,30 @@ def options(
         str | None,
         Option(help="Data root, instead of TIDEMARK_HOME: a folder or s3://…", metavar="ROOT"),
     ] = None,
+    version: Annotated[
+        bool,
+        Option("--version", help="Print the version.", callback=_print_version, is_eager=True),
+    ] = False,
 ) -> None:
     """Read the settings once, and pass them to the command through its context."""
-    if context.invoked_subcommand == "version":
-        return
     from core.settings import load_settings
 
     context.obj = load_settings(home=home)
 
 
-for _panel, _commands in _PANELS.items():
-    for _name, _command in _commands.items():
-        if isinstance(_command, typer.Typer):
-            app.add_typer(_command, name=_name, rich_help_panel=_panel)
-        else:
-            _add = app.command(_name, rich_help_panel=_panel, context_settings=_CONTEXTS.get(_name))
-            _add(_command)
+add_commands(app, _COMMANDS)
+for _table in list_tables():
+    add_commands(app, _table)
 
 
 def main() -> None:
     """Run the command line; print an error of tidemark as one line, and exit with its code."""
     escape_log()
+    line = respell(sys.argv[1:])
+    for note in line.notes:
+        err.print(note, soft_wrap=True)
     try:
-        app()
+        app(args=line.arguments)
     except TidemarkError as error:
         err.print(f"error: {error}", soft_wrap=True)
         sys.exit(2 if isinstance(error, UsageError) else 1)

@@ -38,7 +38,9 @@ def deploy_command(
         bool, Option("--no-alarms", help="Remove alarms; TIDEMARK_NOTIFY_URL must not be set.")
     ] = False,
 ) -> None:
-    """Create the pools, limits, deployments and automations of tidemark on a Prefect server.
+    """Create what tidemark needs on a Prefect server, or change it.
+
+    These are pools, limits, deployments and automations.
 
     PREFECT_API_URL is the address of the server. A repeated deployment changes only what differs.
     Alarms are sent to TIDEMARK_NOTIFY_URL. Without this setting, existing alarms are kept.
@@ -101,7 +103,7 @@ def serve_command(
         ),
     ] = None,
 ) -> None:
-    """Serve the report page and warehouse.duckdb, read-only, until Ctrl-C.
+    """Serve the site and the snapshot, read-only, until Ctrl-C.
 
     The server has no passwords and no TLS: put a reverse proxy before it, see docs/operate.md.
     Requests for other names are refused, because a foreign page may name this machine as it likes.
@@ -120,7 +122,7 @@ def metrics_command(
         str, Option(help="Address to listen on; 0.0.0.0: all.", metavar="ADDRESS")
     ] = "127.0.0.1",
 ) -> None:
-    """Serve metrics of the data root for Prometheus, read-only, until Ctrl-C.
+    """Serve metrics of the data root for Prometheus, until Ctrl-C.
 
     The metrics (partitions, cells, claims, runs, age of the snapshot) are computed from files of
     the data root. docs/operate.md lists all metrics, with alerts.
@@ -165,7 +167,7 @@ def simulate_command(
         ),
     ] = 8600,
 ) -> None:
-    """Serve the simulated sites on loopback until Ctrl-C; faults can be added by URL.
+    """Serve the simulated sites on loopback until Ctrl-C.
 
     `curl -X POST 'http://127.0.0.1:8600/faults?site=arxiv&fault=403&times=3'` adds a fault, and
     `POST /faults/clear` removes all faults. Default: the last twelve complete months.
@@ -186,7 +188,7 @@ def simulate_command(
 
 
 def take_over_command(context: typer.Context) -> None:
-    """Make this machine the only writer of the warehouse, in place of the former writer.
+    """Make this machine the only writer of the warehouse.
 
     Use this if the scratch folder of the former writer is lost. The new database begins as a copy
     of the published snapshot. The next `tidemark score` or `run` lands the missing cells.

@@ -182,7 +182,7 @@ def report_command(
         ),
     ] = False,
 ) -> None:
-    """Write the report's pages, and the files of their figures, from the published warehouse."""
+    """Write the site: pages, and the files of their figures."""
     settings = settings_of(context)
     if figures is not None:
         from reports.site.papers import write_figures
@@ -207,9 +207,10 @@ def xray_command(
     with_min_k: Annotated[bool, Option("--min-k", help="Run the models for Min-K%++.")] = False,
     output: Annotated[Path, Option("--out", help="Folder to write to.")] = Path("tidemark-xray"),
 ) -> None:
-    """Compare two models on documents, token by token: a Parquet table, and a page per document.
+    """Compare two models on chosen documents, token by token.
 
-    Tokens are aligned where both tokenizers have a boundary. Columns: docs/xray.md.
+    A Parquet table and a page per document are written. Tokens are aligned where both tokenizers
+    have a boundary. Columns: docs/xray.md.
     """
     settings = settings_of(context)
     from instruments.xray import write_xrays

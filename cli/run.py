@@ -47,7 +47,7 @@ def demo_command(
         str | None, Option(help="Folder of the demo. Default: tidemark-demo.", metavar="ROOT")
     ] = None,
 ) -> None:
-    """Run all steps on a simulated web, without network, GPU or configuration.
+    """Run all steps on a simulated web, offline.
 
     Four simulated sources are crawled over loopback HTTP. Three small models are trained up to a
     known month each, one of them before the first. The models and three compressors are scored on
@@ -132,7 +132,10 @@ def backfill_command(
     ] = False,
     retry_failed: RetryFailed = False,
 ) -> None:
-    """Do the monthly run for a range of months; finished work is skipped."""
+    """Do the monthly run for a range of months.
+
+    Finished work is skipped.
+    """
     from instruments.planning import check_request
 
     months = list(month_range(parse_period(first), parse_period(last)))

@@ -124,11 +124,10 @@ def scylla_show(
         print_scores(settings, model)
 
 
-@scylla_app.command("load-ratings")
-def scylla_load_ratings(
+def land_ratings_command(
     context: typer.Context, path: RatingsFile, replace: Replace = False
 ) -> None:
-    """Load people's ratings of the difficulty of puzzles, and publish the warehouse.
+    """Land people's ratings of the difficulty of puzzles, and publish.
 
     Columns: puzzle, complexity (as in scylla_tokens, such as O(N)), rating (higher is more
     difficult). Optional columns: num_raters, reference. The file is loaded completely or not at

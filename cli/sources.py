@@ -15,6 +15,7 @@ from typer import Argument, Option
 from cli.terminal.console import do_each, err, fail_with, out, print_table
 from cli.terminal.options import (
     FirstMonth,
+    GivenMonth,
     LastMonth,
     Sources,
     settings_for_tasks,
@@ -36,8 +37,9 @@ sources_app = typer.Typer(no_args_is_help=True, help="The sources of text.")
 def crawl_command(
     context: typer.Context,
     source: Sources = None,
-    month: FirstMonth = None,
-    to: LastMonth = None,
+    month: GivenMonth = None,
+    first: FirstMonth = None,
+    last: LastMonth = None,
     limit: Annotated[
         int | None, Option(min=1, help="Sample about this many documents per month.")
     ] = None,
@@ -62,7 +64,7 @@ def crawl_command(
         raise UsageError("--replace requests pages again, --reparse does not; give one of them")
     settings = settings_of(context)
     refused = find_refused(source, settings)
-    months = window(month, to) or [last_period(source)]
+    months = window(month, first, last) or [last_period(source)]
     partitions, lacks = plan_crawl(source, months, refused)
     for lack in [*refused.values(), *lacks]:
         err.print(f"left out: {lack}", soft_wrap=True)
@@ -93,10 +95,11 @@ def record_command(
     folder: Annotated[Path, Option("--out", help="New or empty folder.", metavar="FOLDER")],
     limit: Annotated[int, Option(min=1, help="Ask for about this many documents.")] = 3,
 ) -> None:
-    """Record the responses of a source's sites to a small crawl, as files for a bug report.
+    """Record the responses of a source's sites, for a bug report.
 
-    Tokens, cookies, secret parameters and TIDEMARK_CONTACT are left out. Nothing is sealed. If the
-    crawl fails, the recording shows how. README.txt in the folder says what it holds.
+    A small crawl asks for them. Tokens, cookies, secret parameters and TIDEMARK_CONTACT are left
+    out. Nothing is sealed. If the crawl fails, the recording shows how. README.txt in the folder
+    says what it holds.
     """
     from crawlers.crawling.recording import record
 
@@ -171,7 +174,7 @@ def check_command(
         raise UsageError("the check asks the real sites; if that is meant, add --live")
     folders = sorted(path.parent for path in recordings.glob(f"**/{INDEX_FILE}"))
     if not folders:
-        raise UsageError(f"{recordings} has no recording; make one with `tidemark record`")
+        raise UsageError(f"{recordings} has no recording; make one with `tidemark sources record`")
     settings = settings_of(context)
     failures = []
 

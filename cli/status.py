@@ -13,7 +13,7 @@ import typer
 from typer import Option
 
 from cli.terminal.console import age, out, print_table
-from cli.terminal.options import FirstMonth, LastMonth, settings_of, window
+from cli.terminal.options import FirstMonth, GivenMonth, LastMonth, settings_of, window
 from core.month import Period
 from core.progress import duration
 
@@ -28,20 +28,22 @@ _LEGEND = "# sealed   p partial   h held back   > being crawled   . missing   - 
 
 def status_command(
     context: typer.Context,
-    month: FirstMonth = None,
-    to: LastMonth = None,
+    month: GivenMonth = None,
+    first: FirstMonth = None,
+    last: LastMonth = None,
     as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show finished, running, failed and missing work, and an estimate of the time left.
+    """Show finished, running, failed and missing work.
 
-    The state is read from files of the data root. A configured Prefect server is asked for its
-    runs and workers. Without --month, the months of the newest run are shown, or all sealed months
-    if there is no run. The exit code is 0 even if work is missing.
+    An estimate of the time left is printed, too. The state is read from files of the data root. A
+    configured Prefect server is asked for its runs and workers. Without --month, the months of the
+    newest run are shown, or all sealed months if there is no run. The exit code is 0 even if work
+    is missing.
     """
     from cli.server import ask_server
     from instruments.status import find_status
 
-    status = find_status(settings_of(context), window(month, to))
+    status = find_status(settings_of(context), window(month, first, last))
     server = ask_server()
     if as_json:
         out.print(json.dumps(_plain(status, server), indent=2, default=str), soft_wrap=True)

@@ -81,10 +81,11 @@ def worker_command(
         bool, Option("--dry-run", help="Print the workers that would be started, and end.")
     ] = False,
 ) -> None:
-    """Start one worker of pool `gpu` a GPU, and one of pool `gpu-all` that owns all of them.
+    """Start one worker a GPU, and one that owns all GPUs.
 
-    No two workers compute on a GPU at once. A worker that ends is started again. Ctrl-C or SIGTERM
-    ends all of them. Models go to the pools by their size: see docs/operate.md.
+    The pools are `gpu` and `gpu-all`. No two workers compute on a GPU at once. A worker that ends
+    is started again. Ctrl-C or SIGTERM ends all of them. Models go to the pools by their size: see
+    docs/operate.md.
     """
     import socket
 

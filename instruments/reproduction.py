@@ -1,4 +1,4 @@
-"""`tidemark reproduce`: score one cell again, and compare the new with the landed losses."""
+"""`tidemark check cell`: score one cell again, and compare the new with the landed losses."""
 
 from __future__ import annotations
 

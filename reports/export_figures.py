@@ -123,5 +123,5 @@ class _Counter:
 def _of_another_version(view: str) -> WarehouseError:
     return WarehouseError(
         f"the published snapshot has not the view {view} that this tidemark knows; publish it "
-        "again: run `tidemark score` or `tidemark land`"
+        "again: run `tidemark score` or `tidemark land losses`"
     )

@@ -101,7 +101,7 @@ def insert_bare(home: Path, path: Path) -> int:
 
 
 def land(home: Path, path: Path) -> int:
-    """Land a file as ``tidemark land`` does; return the size of the database in bytes."""
+    """Land a file as ``tidemark land losses`` does; return the size of the database in bytes."""
     settings = Settings(home=str(home))
     with open_warehouse(settings) as warehouse:
         warehouse.land_file(path)

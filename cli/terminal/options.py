@@ -32,12 +32,15 @@ ModelNames = Annotated[
         metavar="NAME|FOLDER",
     ),
 ]
+GivenMonth = Annotated[
+    str | None,
+    Option("--month", help="One month; several: --from and --to.", metavar="YYYY-MM"),
+]
 FirstMonth = Annotated[
     str | None,
     Option(
-        "--month",
-        help="Month, or first month if --to is given. Of sources by half-month or week: 2024-03a, "
-        "2024-W10.",
+        "--from",
+        help="First month, with --to. Of sources by half-month or week: 2024-03a, 2024-W10.",
         metavar="YYYY-MM",
     ),
 ]
@@ -86,23 +89,31 @@ def nothing_kept(settings: Settings) -> Iterator[None]:
         yield
 
 
-def window(month: str | None, to: str | None) -> list[Period] | None:
-    """Return the months from ``--month`` to ``--to``, or None if neither option is given.
+def window(
+    month: str | None, first: str | None = None, last: str | None = None
+) -> list[Period] | None:
+    """Return the month of ``--month``, or those from ``--from`` to ``--to``; None if none is given.
 
     The months may be half-months or weeks instead, such as 2024-03a and 2024-W10.
 
-    Raises UsageError for a malformed month, an empty range, or ``--to`` alone.
+    Raises UsageError for a malformed month, an empty range, or options that do not go together.
     """
-    if month is None:
-        if to is not None:
-            raise UsageError("--to needs --month")
+    if month is not None:
+        if first is not None or last is not None:
+            raise UsageError("--month is one month: give it alone, or --from and --to")
+        return [*month_range(parse_period(month), parse_period(month))]
+    if first is None and last is None:
         return None
-    return list(month_range(parse_period(month), parse_period(month if to is None else to)))
+    if first is None:
+        raise UsageError("--to needs --from; one month is --month")
+    if last is None:
+        raise UsageError("--from needs --to; one month is --month")
+    return list(month_range(parse_period(first), parse_period(last)))
 
 
-def month_window(month: str | None, to: str | None) -> list[Month] | None:
+def month_window(month: str | None, first: str | None, last: str | None) -> list[Month] | None:
     """Return what ``window`` does, of calendar months only."""
-    periods = window(month, to)
+    periods = window(month, first, last)
     return None if periods is None else [Month(str(period)) for period in periods]
 
 

@@ -169,7 +169,7 @@ def read_recording(folder: Path) -> tuple[dict[str, Any], list[tuple[int, Fetche
     except (OSError, ValueError, KeyError, TypeError, AttributeError, UsageError) as error:
         raise MalformedInput(
             f"{path} is not of a recording ({type(error).__name__}: {error}); make one with "
-            "`tidemark record`"
+            "`tidemark sources record`"
         ) from error
     return index, answers
 

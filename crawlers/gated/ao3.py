@@ -21,7 +21,7 @@ INFO = SourceInfo(
     permission=(
         "the works belong to their authors, and the archive's terms forbid commercial scraping and "
         "its operators ask not to collect works for training; scp_tales is open and stands in for "
-        "it; `tidemark import-html` reads pages that you saved"
+        "it; `tidemark import html` reads pages that you saved"
     ),
 )
 FANDOM_FEED = "/tags/12/feed.atom"

@@ -1,7 +1,7 @@
 """Quora: questions and answers, read from pages that a user saved; never crawled.
 
 The site has no public interface, and no page of it has been recorded here. So a crawl is refused
-with or without a permission. ``tidemark import-html`` reads saved pages.
+with or without a permission. ``tidemark import html`` reads saved pages.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ INFO = SourceInfo(
     sites={"quora": "https://www.quora.com"},
     permission=(
         "Quora's terms forbid scraping, and it has no public interface; "
-        "stackexchange is open and stands in for it; `tidemark import-html` reads pages that you "
+        "stackexchange is open and stands in for it; `tidemark import html` reads pages that you "
         "saved"
     ),
 )

@@ -44,7 +44,7 @@ _DATA_SUFFIXES = {".json", ".jsonl", ".ndjson", ".parquet"}
 _ADVICE = {
     ".pdf": "PDF; make a text file of it first: pdftotext -layout FILE.pdf FILE.txt",
     ".zip": "a zip archive; unpack it first, and import the folder",
-    ".html": "a page; import pages with `tidemark import-html`",
+    ".html": "a page; import pages with `tidemark import html`",
 }
 
 

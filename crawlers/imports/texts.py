@@ -47,7 +47,7 @@ def strict(path: Path, partition: Partition, options: ImportOptions) -> ImportOp
     """Return the options by which one file or folder of texts becomes one partition."""
     format_ = find_format(path, options.format)
     if options.columns and format_ == "folder":
-        raise UsageError(f"{path} is a folder, which has no fields to name; omit --field")
+        raise UsageError(f"{path} is a folder, which has no fields to name; omit --column")
     dating = Dating(partition.month, is_undated=partition.month is None)
     return dataclasses.replace(options, format=format_, dating=dating, is_strict=True, sift=False)
 

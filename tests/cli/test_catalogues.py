@@ -101,7 +101,7 @@ def test_a_run_says_at_once_which_models_it_will_not_get_and_scores_the_others(
     hub.site.add("someone/gated", tiny_model, gated=True)
     file = tmp_path / "texts.json"
     file.write_text(json.dumps(["a text of some length, " * 5]))
-    assert at_hub("import-texts", file, "--source", "book", "--undated").code == 0
+    assert at_hub("import", "texts", file, "--source", "book", "--undated").code == 0
     score = ("score", "-m", NAME, "-m", "someone/gated", "-m", "control:zstd")
     ran = at_hub(*score).expect(1, out="2 cells landed\n")
     warned, failed = [line for line in ran.err.splitlines() if "someone/gated" in line]
@@ -119,7 +119,7 @@ def test_an_edited_fact_reaches_the_views_at_once(
         return list(json.loads(tidemark("sql", sql, "--format=json").out))
 
     tidemark("models", "add", "mine", NAME).expect(0)
-    tidemark("land", losses_file("mine")).expect(0)
+    tidemark("land", "losses", losses_file("mine")).expect(0)
     assert ask("from train_test_gap") == []
     edit = ("models", "edit", "mine", "--cutoff")
     facts = ("--parameters", "9000", "--family", "ours", "--role", "thermometer")

@@ -22,7 +22,7 @@ def _import(tidemark: Tidemark, folder: Path, month: str, *texts: str) -> None:
     file = folder / "texts.jsonl"
     lines = [json.dumps({"id": f"t{i}", "text": f"{text} " * 60}) for i, text in enumerate(texts)]
     file.write_text("\n".join(lines))
-    ran = tidemark("import-texts", str(file), "--source", "notes", "--month", month, "--replace")
+    ran = tidemark("import", "texts", str(file), "--source", "notes", "--month", month, "--replace")
     assert ran.code == 0
 
 
@@ -71,7 +71,7 @@ def test_months_are_compared_with_the_one_before_and_the_first(
 ) -> None:
     for number, month in enumerate(("2024-01", "2024-02", "2024-03")):
         _import(tidemark, tmp_path, month, "sand and tide", f"wind and wave {'x' * number}")
-    ran = tidemark("corpus", "diff", "notes", "--month", "2024-02", "--to", "2024-03").expect(0)
+    ran = tidemark("corpus", "diff", "notes", "--from", "2024-02", "--to", "2024-03").expect(0)
     rows = [_words(line).split() for line in ran.out.splitlines() if "articles" in line]
     assert [row[:2] for row in rows] == [
         ["2024-02", "2024-01"], ["2024-03", "2024-01"], ["2024-03", "2024-02"],
@@ -114,9 +114,9 @@ def test_a_document_is_forgotten_and_stays_out(
 
 @pytest.mark.long
 def test_monitored_pages_are_compared_one_by_one(tidemark: Tidemark, sites: Web) -> None:
-    window = ("--month", "2024-01", "--to", "2024-03")
+    window = ("--from", "2024-01", "--to", "2024-03")
     assert tidemark("crawl", "-s", "wikipedia_monitored", *window).code == 0
-    tidemark("compare-texts").expect(0, out="3 of 3 comparisons made, 0 were landed already\n")
+    tidemark("corpus", "compare").expect(0, out="3 of 3 comparisons made, 0 were landed already\n")
     query = (
         "select month, method, difference_from_previous as previous, "
         "difference_from_first as first from text_difference order by month"
@@ -129,7 +129,7 @@ def test_monitored_pages_are_compared_one_by_one(tidemark: Tidemark, sites: Web)
     # The simulated pages change every month, and keep a part of their text.
     assert all(0 < float(row[name]) < 0.8 for row in rows for name in ("previous", "first"))
     assert rows[0]["first"] == rows[0]["previous"]
-    again = tidemark("compare-texts", "--against", "first", "--source", "wikipedia_monitored")
+    again = tidemark("corpus", "compare", "--against", "first", "--source", "wikipedia_monitored")
     assert again.out == "0 of 2 comparisons made, 2 were landed already\n"
 
 
@@ -143,7 +143,7 @@ def test_a_landed_document_leads_to_its_text(tidemark: Tidemark, tmp_path: Path)
     }
     texts = [{"id": f"t{i}", "text": f"sand and tide {i} " * 30, **fields} for i in range(2)]
     file.write_text("\n".join(map(json.dumps, texts)))
-    tidemark("import-texts", str(file), "--source", "notes", "--undated").expect(0)
+    tidemark("import", "texts", str(file), "--source", "notes", "--undated").expect(0)
     tidemark("score", "--model", "control:zstd").expect(0)
     listed = "select document_id, title, url, event_date, native_id from documents order by ALL"
     found = json.loads(tidemark("sql", listed, "--format", "json").expect(0).out)

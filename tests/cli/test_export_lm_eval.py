@@ -52,7 +52,7 @@ def sealed(tidemark: Tidemark, tmp_path: Path) -> str:
     del records[3]["licence"]
     file.write_text("\n".join(json.dumps(record) for record in records))
     file = file.rename(file.with_suffix(".jsonl"))
-    ran = tidemark("import-texts", file, "--source", source, "--month", "2024-02",
+    ran = tidemark("import", "texts", file, "--source", source, "--month", "2024-02",
                    "--min-chars", "1")  # fmt: skip
     assert ran.code == 0, ran.err
     return source

@@ -22,7 +22,7 @@ def test_a_month_that_cannot_be_sealed_stops_no_other(
     tidemark: Tidemark, home: Path, tmp_path: Path
 ) -> None:
     path = _write(tmp_path / "a.jsonl", [A, {**B, "date": "2024-06-01"}])
-    command = ("import-set", path, "--source", "news")
+    command = ("import", "set", path, "--source", "news")
     assert tidemark(*command).out.splitlines() == [
         "news 2024-05: 1 document", "news 2024-06: 1 document",
     ]  # fmt: skip
@@ -48,6 +48,6 @@ def test_requests_that_cannot_be_meant(
     options: str, says: str, tidemark: Tidemark, tmp_path: Path
 ) -> None:
     path = _write(tmp_path / "a.jsonl", [A, B, C])
-    ran = tidemark("import-set", path, "--source", "news", *options.split())
+    ran = tidemark("import", "set", path, "--source", "news", *options.split())
     assert ran.code in (1, 2)
     assert re.search(says, ran.err)

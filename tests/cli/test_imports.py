@@ -35,12 +35,12 @@ def recording(tmp_path: Path) -> Path:
 
 
 def test_media_of_ones_own(tidemark: Tidemark, home: Path, gallery: Path, recording: Path) -> None:
-    ran = tidemark("import-media", gallery, "--source", "photos", "--month", "2024-05")
+    ran = tidemark("import", "media", gallery, "--source", "photos", "--month", "2024-05")
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.splitlines() == [
         "photos 2024-05: 4 documents", "dropped: 1 too_small, 1 unknown_format",
     ]  # fmt: skip
-    ran = tidemark("import-media", recording, "--source", "talks", "--undated")
+    ran = tidemark("import", "media", recording, "--source", "talks", "--undated")
     assert (ran.code, ran.out) == (0, "talks undated: 2 documents\n")
     seals = {seal.partition.source: seal for seal in list_sealed(Store(str(home)))}
     assert (seals["photos"].content, seals["photos"].partition.month) == ("image", Month("2024-05"))
@@ -49,7 +49,7 @@ def test_media_of_ones_own(tidemark: Tidemark, home: Path, gallery: Path, record
 
 
 def test_other_media_need_replace(tidemark: Tidemark, gallery: Path) -> None:
-    command = ("import-media", gallery, "--source", "photos", "--undated")
+    command = ("import", "media", gallery, "--source", "photos", "--undated")
     assert tidemark(*command).out == tidemark(*command).out  # the same again
     (gallery / "b.jpg").unlink()
     tidemark(*command).expect(1, "use --replace")
@@ -63,11 +63,10 @@ def test_texts_and_media_are_scored_landed_and_shown(
     texts = tmp_path / "texts.json"
     texts.write_text(json.dumps([f"{i}: sand and tide, " * 20 for i in range(3)]))
     for month in ("2024-01", "2024-02"):
-        for command, path, source in (
-            ("import-texts", texts, "notes"), ("import-media", gallery, "photos"),
-            ("import-media", recording, "talks"),
+        for kind, path, source in (
+            ("texts", texts, "notes"), ("media", gallery, "photos"), ("media", recording, "talks"),
         ):  # fmt: skip
-            assert tidemark(command, path, "--source", source, "--month", month).code == 0
+            assert tidemark("import", kind, path, "--source", source, "--month", month).code == 0
     tidemark("score", "-m", "control:zstd").expect(0, out="6 cells landed\n")
     assert tidemark("report").code == 0
 

@@ -53,7 +53,7 @@ def imported_by(home: Path, *arguments: str) -> set[str]:
     ("arguments", "allowed"),
     [
         (["--help"], TERMINAL),
-        (["version"], PARAMETERS),
+        (["--version"], PARAMETERS),
         (["sql", "--help"], SETTINGS),
         (["corpus", "show", "--help"], SETTINGS),
     ],

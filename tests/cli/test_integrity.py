@@ -92,9 +92,9 @@ def test_a_model_of_other_weights_is_refused(
         ("compress IN OUT -m nobody", "unknown model 'nobody'"),
         ("compress IN OUT -m control:zstd", "of kind control"),
         ("decompress none OUT", "none cannot be read"),
-        ("verify-losses -m nobody", "unknown model 'nobody'"),
-        ("verify-losses -m MODEL", "run `tidemark score --model /"),
-        ("verify-losses -m MODEL --month 2024-13", "is not a month"),
+        ("check losses -m nobody", "unknown model 'nobody'"),
+        ("check losses -m MODEL", "run `tidemark score --model /"),
+        ("check losses -m MODEL --month 2024-13", "is not a month"),
     ],
 )
 def test_a_wrong_request_exits_with_2_and_does_nothing(
@@ -122,21 +122,21 @@ def scored(tidemark: Tidemark, tiny_model: Path, home: Path, tmp_path: Path) -> 
         folder.mkdir()
         for number in range(3):
             (folder / f"{number}.txt").write_text(f"{word} {number}: {TEXT}", encoding="utf-8")
-        assert tidemark("import-texts", folder, "--source", "news", "--month", month).code == 0
+        assert tidemark("import", "texts", folder, "--source", "news", "--month", month).code == 0
     tidemark("score", "--model", tiny_model, "--model", "control:zstd").expect(0)
     [path] = home.glob("losses/model=tiny/source=news/month=2024-02/default-*.parquet")
     return path
 
 
 def test_landed_losses_are_code_lengths(tidemark: Tidemark, tiny_model, scored: Path) -> None:
-    ran = tidemark("verify-losses", "-m", tiny_model, "-m", "control:zstd", "--sample", "9")
+    ran = tidemark("check", "losses", "-m", tiny_model, "-m", "control:zstd", "--sample", "9")
     assert ran.code == 0, ran.err
     assert ran.out.count(" ok ") == 9
     assert "news 2024-01" in ran.out and "news 2024-02" in ran.out
     assert "control:zstd: skipped, its loss is a code length already" in ran.out
-    again = tidemark("verify-losses", "-m", tiny_model, "--sample", "9")
+    again = tidemark("check", "losses", "-m", tiny_model, "--sample", "9")
     assert again.out.splitlines()[:-1] == ran.out.splitlines()[: len(again.out.splitlines()) - 1]
-    ran = tidemark("verify-losses", "-m", tiny_model, "-s", "news", "--month", "2024-01")
+    ran = tidemark("check", "losses", "-m", tiny_model, "-s", "news", "--month", "2024-01")
     assert ran.code == 0 and "2024-02" not in ran.out
 
 
@@ -148,7 +148,7 @@ def test_losses_that_are_no_code_lengths_are_told(
     for factor in (0.7, 1.6):
         wrong = pc.multiply(losses["nll_nats"], pa.scalar(factor))
         pq.write_table(losses.set_column(place, losses.schema.field(place), wrong), scored)
-        ran = tidemark("verify-losses", "-m", tiny_model, "--month", "2024-02", "--sample", "4")
+        ran = tidemark("check", "losses", "-m", tiny_model, "--month", "2024-02", "--sample", "4")
         assert ran.code == 1
         assert ran.err.count("failed: tiny, chunk news 2024-02") == 4
         assert "one of the two passes is wrong" in ran.err
@@ -159,7 +159,14 @@ def test_a_partition_that_was_sealed_anew_is_told(
 ) -> None:
     (tmp_path / "2024-02" / "9.txt").write_text(TEXT + "one more", encoding="utf-8")
     tidemark(
-        "import-texts", tmp_path / "2024-02", "--source", "news", "--month", "2024-02", "--replace"
+        "import",
+        "texts",
+        tmp_path / "2024-02",
+        "--source",
+        "news",
+        "--month",
+        "2024-02",
+        "--replace",
     ).expect(0)
-    ran = tidemark("verify-losses", "-m", tiny_model, "--month", "2024-02")
+    ran = tidemark("check", "losses", "-m", tiny_model, "--month", "2024-02")
     assert ran.code == 2 and "nothing is scored with tiny" in ran.err

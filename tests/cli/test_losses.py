@@ -14,7 +14,7 @@ RATES = "model,source,month,compression_rate\n"
 def test_rates(tidemark: Tidemark, home: Path, tmp_path: Path) -> None:
     path = tmp_path / "rates.csv"
     path.write_text(RATES + "gpt2,arxiv,2017-01,0.125\ngpt2,arxiv,2024-01,0.25\n")
-    ran = tidemark("land-published", path, "--reference", "A paper")
+    ran = tidemark("land", "rates", path, "--reference", "A paper")
     assert (ran.code, ran.out, ran.err) == (0, "2 rates landed\n", "")
     # The catalogue's cutoff splits the rows, and its category groups them.
     ran = tidemark("sql", "select protocol, bits_per_byte_gap from train_test_gap", "--format=json")
@@ -22,7 +22,7 @@ def test_rates(tidemark: Tidemark, home: Path, tmp_path: Path) -> None:
     ran = tidemark("sql", "select source, category from sources", "--format=json")
     assert json.loads(ran.out) == [{"source": "arxiv", "category": "science"}]
     before = tidemark("sql", "from internal.published_rates order by all").out
-    tidemark("land-published", path).expect(0, out="0 rates landed, 2 were landed already\n")
+    tidemark("land", "rates", path).expect(0, out="0 rates landed, 2 were landed already\n")
     assert tidemark("sql", "from internal.published_rates order by all").out == before
 
 
@@ -30,14 +30,14 @@ def test_rates(tidemark: Tidemark, home: Path, tmp_path: Path) -> None:
 def test_a_mix_up_of_units_changes_nothing(tidemark: Tidemark, home: Path, tmp_path: Path) -> None:
     path = tmp_path / "rates.csv"
     path.write_text(RATES + "a,wiki,2024-01,7.825\n")
-    ran = tidemark("land-published", path)
+    ran = tidemark("land", "rates", path)
     assert (ran.code, ran.out) == (1, "")
     assert "row 1: compression_rate is '7.825'" in ran.err and "--percent" in ran.err
     assert not (home / "warehouse.duckdb").exists()
-    assert tidemark("land-published", path, "--percent").out == "1 rates landed\n"
+    assert tidemark("land", "rates", path, "--percent").out == "1 rates landed\n"
     path.write_text(RATES + "a,wiki,2024-01,8\n")
-    tidemark("land-published", path, "--percent").expect(1, "--replace")
-    assert tidemark("land-published", path, "--percent", "--replace").out == "1 rates landed\n"
+    tidemark("land", "rates", path, "--percent").expect(1, "--replace")
+    assert tidemark("land", "rates", path, "--percent", "--replace").out == "1 rates landed\n"
 
 
 @pytest.mark.long
@@ -45,10 +45,10 @@ def test_scores(tidemark: Tidemark, tmp_path: Path) -> None:
     scores, rates = tmp_path / "scores.csv", tmp_path / "rates.csv"
     rates.write_text(RATES + "a,w,2024-01,0.1\nb,w,2024-01,0.2\nc,w,2024-01,0.3\n")
     scores.write_text("model,benchmark,score,shots\na,mmlu,60,5\nb,mmlu,50,5\nc,mmlu,40,5\n")
-    assert tidemark("land-published", rates).code == 0
-    ran = tidemark("load-benchmarks", scores)
+    assert tidemark("land", "rates", rates).code == 0
+    ran = tidemark("land", "benchmarks", scores)
     assert (ran.code, ran.out) == (0, "3 scores loaded\nignored columns: shots\n")
-    assert tidemark("load-benchmarks", scores).out.startswith("0 scores loaded, 3 were loaded")
+    assert tidemark("land", "benchmarks", scores).out.startswith("0 scores loaded, 3 were loaded")
     query = "select num_models, spearman from benchmark_correlation where scope = 'source'"
     ran = tidemark("sql", query, "--format=json")
     assert json.loads(ran.out) == [{"num_models": 3, "spearman": -1.0}]
@@ -59,12 +59,12 @@ def test_a_bad_file_changes_nothing_and_good_neighbours_land(
     tidemark: Tidemark, losses_file: Callable[..., Path], dump: Any, tmp_path: Path, home: Path
 ) -> None:
     good = [losses_file("good"), losses_file("fine")]
-    assert tidemark("land", *good, at=tmp_path / "only-good").code == 0
+    assert tidemark("land", "losses", *good, at=tmp_path / "only-good").code == 0
     bad = losses_file("bad", broken=41)
     text = tmp_path / "text.parquet"
     text.write_text("model,nll_nats\n")
     missing = tmp_path / "missing.parquet"
-    ran = tidemark("land", good[0], bad, text, missing, tmp_path, good[1])
+    ran = tidemark("land", "losses", good[0], bad, text, missing, tmp_path, good[1])
     assert ran.code == 1
     assert ran.out == "2 of 6 files landed\n"
     failures = ran.err.splitlines()
@@ -79,7 +79,7 @@ def test_a_bad_file_changes_nothing_and_good_neighbours_land(
 def test_only_bad_files_publish_nothing(
     tidemark: Tidemark, losses_file: Callable[..., Path], home: Path
 ) -> None:
-    tidemark("land", losses_file("bad", broken=0)).expect(1, out="0 of 1 file landed\n")
+    tidemark("land", "losses", losses_file("bad", broken=0)).expect(1, out="0 of 1 file landed\n")
     assert not (home / "warehouse.duckdb").exists()
 
 
@@ -88,12 +88,14 @@ def test_other_losses_need_replace(
     tidemark: Tidemark, losses_file: Callable[..., Path], dump: Any
 ) -> None:
     file = losses_file("foreign")
-    assert tidemark("land", file, file).out == "2 of 2 files landed\n"
+    assert tidemark("land", "losses", file, file).out == "2 of 2 files landed\n"
     before = dump()
     losses_file("foreign", nll_nats=3.0)
-    tidemark("land", file).expect(1, "disagrees with what is landed: model=foreign", "--replace")
+    tidemark("land", "losses", file).expect(
+        1, "disagrees with what is landed: model=foreign", "--replace"
+    )
     assert dump() == before
-    assert tidemark("land", file, "--replace").code == 0
+    assert tidemark("land", "losses", file, "--replace").code == 0
     assert dump() != before
 
 

@@ -27,9 +27,11 @@ TIDEMARK = Path(sys.executable).parent / "tidemark"
         ("crawl --month 2024-13", "'2024-13' is not a month; expected YYYY-MM"),
         ("crawl --month 01/2024", "expected YYYY-MM"),
         ("crawl --month 2999-01", "2999-01 is not over yet; the latest complete month"),
-        ("crawl --month 2024-01 --to 2999-01", "2999-01 is not over yet"),
-        ("crawl --month 2024-02 --to 2024-01", "ends (2024-01) before it begins (2024-02)"),
-        ("crawl --to 2024-01", "--to needs --month"),
+        ("crawl --from 2024-01 --to 2999-01", "2999-01 is not over yet"),
+        ("crawl --from 2024-02 --to 2024-01", "ends (2024-01) before it begins (2024-02)"),
+        ("crawl --to 2024-01", "--to needs --from"),
+        ("crawl --from 2024-01", "--from needs --to"),
+        ("crawl --month 2024-01 --from 2024-01", "--month is one month"),
         ("score -m nope", "unknown model 'nope'; `tidemark models list` shows"),
         ("score -m control:nope", "unknown model 'control:nope'; known: control:"),
         ("score -m control:zstd -m nope", "unknown model 'nope'"),
@@ -39,20 +41,20 @@ TIDEMARK = Path(sys.executable).parent / "tidemark"
         ("score -m control:zstd", "nothing is sealed of any source"),
         ("score -m control:zstd -s nope", "nothing is sealed of nope"),
         ("score -m control:zstd --month 2024-01", "for 2024-01 under"),
-        ("score --month 2024-02 --to 2024-01", "before it begins"),
-        ("score --month 2024-01 --to 2999-01", "2999-01 is not over yet"),
+        ("score --from 2024-02 --to 2024-01", "before it begins"),
+        ("score --from 2024-01 --to 2999-01", "2999-01 is not over yet"),
         ("run --month 2999-01", "2999-01 is not over yet"),
         ("run --month 2024-01 -s nope", "unknown source 'nope'"),
         ("run --month 2024-01 -m nope", "unknown model 'nope'"),
         ("backfill --from 2024-02 --to 2024-01", "before it begins"),
         ("backfill --from 2024-01 --to 2999-01", "2999-01 is not over yet"),
-        ("import-texts nothing.json --source x --month 2024-01", "there is no file or folder"),
-        ("import-texts . --source x", "say either --month YYYY-MM or --undated"),
-        ("import-media nothing.png --source x --undated", "there is no file or folder"),
-        ("import-media . --source x", "say either --month YYYY-MM or --undated"),
-        ("crawl --month 2024-01 --to=", "expected YYYY-MM"),
-        ("import-texts . --source x --month 2024-01 --undated", "say either --month"),
-        ("import-texts . --source x --month 2999-01", "2999-01 is not over yet"),
+        ("import texts nothing.json --source x --month 2024-01", "there is no file or folder"),
+        ("import texts . --source x", "say either --month YYYY-MM or --undated"),
+        ("import media nothing.png --source x --undated", "there is no file or folder"),
+        ("import media . --source x", "say either --month YYYY-MM or --undated"),
+        ("crawl --from 2024-01 --to=", "expected YYYY-MM"),
+        ("import texts . --source x --month 2024-01 --undated", "say either --month"),
+        ("import texts . --source x --month 2999-01", "2999-01 is not over yet"),
         ("sql values(1)", "nothing is published at"),
         ("sql", "give one statement"),
         ("sql x --file y", "give one statement"),
@@ -61,8 +63,8 @@ TIDEMARK = Path(sys.executable).parent / "tidemark"
         ("export lm-eval -s news --month 2024-01", "news 2024-01 is not sealed"),
         ("export lm-eval -s news --month soon", "'soon' is not a month"),
         ("report", "nothing is published at"),
-        ("compare-texts -s nope", "nothing of nope is sealed"),
-        ("compare-texts --to 2024-01", "--to needs --month"),
+        ("corpus compare -s nope", "nothing of nope is sealed"),
+        ("corpus compare --to 2024-01", "--to needs --from"),
         ("corpus forget", "say which documents"),
         ("corpus forget --again 00000000000000000000000000000000", "say which documents"),
         ("corpus forget x1", "is no document id"),
@@ -92,9 +94,10 @@ def test_a_wrong_request_exits_with_2_and_does_nothing(
     [
         "nope", "crawl --limit 0", "crawl --limit many", "score --context 1", "score --stride 0",
         "sql x --format xml", "export", "export figures --format json",
-        "export lm-eval --month 2024-01", "land", "backfill --from 2024-01",
-        "import-texts x --month 2024-01", "import-texts x --source s --undated --format xml",
-        "compare-texts --against last", "import-media x --undated", "models", "models train x",
+        "export lm-eval --month 2024-01", "land", "land losses", "backfill --from 2024-01",
+        "import", "import texts x --month 2024-01",
+        "import texts x --source s --undated --format xml",
+        "corpus compare --against last", "import media x --undated", "models", "models train x",
         "--nope",
     ],
 )  # fmt: skip
@@ -117,6 +120,20 @@ def test_help_groups_the_commands_by_what_a_person_wants(tidemark: Tidemark) -> 
     assert titles == ["Options", *panels, "Trust"]
 
 
+def test_help_of_all_fits_two_screens(process: Tidemark, environment: dict[str, str]) -> None:
+    environment["COLUMNS"] = "80"
+    lines = process("--help").expect(0, out=None).out.splitlines()
+    assert len(lines) <= 2 * 40
+    assert max(map(len, lines)) <= 80
+    folded = [line for line in lines if re.match(r"│ {9,}\S", line)]
+    assert all(line in _options_of(lines) for line in folded), "a command needs a second line"
+
+
+def _options_of(lines: list[str]) -> list[str]:
+    end = next(index for index, line in enumerate(lines) if line.startswith("╰"))
+    return lines[:end]
+
+
 @pytest.mark.parametrize("command", ["", *commands()])
 def test_help_tells_more_than_the_name(tidemark: Tidemark, command: str) -> None:
     ran = tidemark(*command.split(), "--help").expect(0)
@@ -125,7 +142,7 @@ def test_help_tells_more_than_the_name(tidemark: Tidemark, command: str) -> None
 
 
 def test_listings(tidemark: Tidemark, home: Path) -> None:
-    assert tidemark("version").out.strip()[0].isdigit()
+    assert tidemark("--version").out.strip()[0].isdigit()
     assert "needs permission" in tidemark("sources", "list").out
     table = tidemark("sources", "list", COLUMNS="100").out.splitlines()
     assert max(map(len, table)) <= 100
@@ -174,7 +191,7 @@ def test_names_of_strangers_are_no_markup(tidemark: Tidemark) -> None:
 
 @pytest.mark.long
 def test_crawl_score_sql_and_report(tidemark: Tidemark, home: Path, sites: Web) -> None:
-    crawl = ("crawl", "-s", "wikipedia_new", "-s", "arxiv", "--month", "2024-01", "--to", "2024-02")
+    crawl = ("crawl", "-s", "wikipedia_new", "-s", "arxiv", "--from", "2024-01", "--to", "2024-02")
     ran = tidemark(*crawl).expect(0)
     assert ran.out.splitlines() == [
         f"{source} {month}: 4 documents"
@@ -220,7 +237,7 @@ def test_one_source_that_fails_does_not_stop_the_others(
 def test_import_of_texts_of_ones_own(tidemark: Tidemark, home: Path, tmp_path: Path) -> None:
     file = tmp_path / "texts.json"
     file.write_text(json.dumps(["a text of some length, " * 5, "", "short", "another one. " * 9]))
-    command = ("import-texts", file, "--source", "notes", "--month", "2024-05")
+    command = ("import", "texts", file, "--source", "notes", "--month", "2024-05")
     ran = tidemark(*command)
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.splitlines() == ["notes 2024-05: 2 documents", "dropped: 1 empty, 1 too_short"]
@@ -235,7 +252,7 @@ def test_import_of_texts_of_ones_own(tidemark: Tidemark, home: Path, tmp_path: P
 def test_undated_texts_are_scored_too(tidemark: Tidemark, tmp_path: Path) -> None:
     file = tmp_path / "texts.json"
     file.write_text(json.dumps(["a text of some length, " * 5]))
-    assert tidemark("import-texts", file, "--source", "book", "--undated").code == 0
+    assert tidemark("import", "texts", file, "--source", "book", "--undated").code == 0
     assert tidemark("score", "-m", "control:zstd").out == "1 cell landed\n"
     ran = tidemark("sql", "select source, month from internal.landed_cells", "--format", "json")
     assert json.loads(ran.out) == [{"source": "book", "month": None}]
@@ -243,7 +260,7 @@ def test_undated_texts_are_scored_too(tidemark: Tidemark, tmp_path: Path) -> Non
 
 @pytest.fixture
 def published(tidemark: Tidemark, losses_file: Callable[..., Path], home: Path) -> Path:
-    assert tidemark("land", losses_file("foreign", num_rows=12)).code == 0
+    assert tidemark("land", "losses", losses_file("foreign", num_rows=12)).code == 0
     return home / "warehouse.duckdb"
 
 
@@ -332,7 +349,9 @@ def test_streams_and_exit_codes_of_a_process(
     wrong = process("sql", "from nowhere")
     assert (wrong.code, wrong.raw) == (2, b"")
     assert wrong.err.startswith("error: the warehouse refused the query: ")
-    failed = process("land", tmp_path / "missing.parquet").expect(1, out="0 of 1 file landed\n")
+    failed = process("land", "losses", tmp_path / "missing.parquet").expect(
+        1, out="0 of 1 file landed\n"
+    )
     assert failed.err.startswith("failed: ")
 
 

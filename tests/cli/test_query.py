@@ -221,7 +221,7 @@ def test_the_real_client_reads_and_cannot_write(
     if found is None:
         pytest.skip("no DuckDB client here: pip install duckdb-cli")
     root = tmp_path / home
-    assert tidemark("land", losses_file("foreign"), at=root).code == 0
+    assert tidemark("land", "losses", losses_file("foreign"), at=root).code == 0
     before = (root / "warehouse.duckdb").read_bytes()
     environment = {"PATH": str(Path(found).parent), "HOME": str(tmp_path)}
     command = [TIDEMARK, "--home", str(root), "shell", "--", "-csv", "-c"]

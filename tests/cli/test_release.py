@@ -36,7 +36,7 @@ def scored(tidemark: Tidemark, home: Path, tmp_path: Path) -> Path:
         texts = [f"{name} {number}: sand and tide, " * 20 for number in range(3)]
         (folder / f"{name}.json").write_text(json.dumps(texts))
         when = ["--undated"] if name == "undated" else ["--month", name]
-        tidemark("import-texts", folder / f"{name}.json", "--source", "news", *when).expect(0)
+        tidemark("import", "texts", folder / f"{name}.json", "--source", "news", *when).expect(0)
     assert tidemark("score", "-m", "control:zstd", "-s", "news").code == 0
     assert tidemark("score", "-m", "control:gzip", "-s", "news", "--month", "2024-02").code == 0
     return folder
@@ -200,7 +200,7 @@ def test_a_release_goes_to_an_object_store(
         texts = tmp_path / "texts.json"
         texts.write_text(json.dumps(["sand and tide, " * 20, "tide and sand, " * 20]))
         at: dict[str, Any] = {"home": "s3://releases-bucket/root", "work_dir": tmp_path / "work"}
-        imported = ("import-texts", texts, "--source", "news", "--month", "2024-01")
+        imported = ("import", "texts", texts, "--source", "news", "--month", "2024-01")
         assert tidemark(*imported, **at).code == 0
         tidemark("score", "-m", "control:zstd", "-s", "news", **at).expect(0)
         tidemark("check", "--deep", **at).expect(0, out="sound\n")
@@ -215,4 +215,4 @@ def test_a_release_goes_to_an_object_store(
         assert {name: store.sha256(f"releases/2024-01/{name}") for name in sums} == sums
         assert tidemark("release", "2024-01", **at).code == 2
         cell = "control:zstd/news/2024-01/default"
-        tidemark("reproduce", cell, "--release", "2024-01", **at).expect(0)
+        tidemark("check", "cell", cell, "--release", "2024-01", **at).expect(0)

@@ -13,7 +13,7 @@ def test_a_recording_is_made_in_an_empty_folder_alone(
     tidemark: Callable[..., Any], tmp_path: Path
 ) -> None:
     folder = tmp_path / "made"
-    record = ("record", "hackernews", "2024-02", "--out", str(folder))
+    record = ("sources", "record", "hackernews", "2024-02", "--out", str(folder))
     ran = tidemark(*record, "--limit", "1").expect(0)
     exchanges = list(folder.glob("[0-9]*.json"))
     assert f"made: {len(exchanges)} exchanges (" in ran.out
@@ -27,7 +27,7 @@ def test_the_check_fails_if_a_field_is_missing(
     tidemark: Callable[..., Any], sites: Web, tmp_path: Path
 ) -> None:
     folder = tmp_path / "recordings" / "polymarket"
-    tidemark("record", "polymarket", "2024-02", "--out", str(folder)).expect(0)
+    tidemark("sources", "record", "polymarket", "2024-02", "--out", str(folder)).expect(0)
     check = ("sources", "check", "--recordings", str(folder.parent))
     assert tidemark(*check).code == 2
     assert "as recorded" in tidemark(*check, "--live").expect(0).out

@@ -114,7 +114,7 @@ class Incoming:
         if row := self._statements.first("find_published", {"protocol": PUBLISHED}):
             raise SchemaMismatch(
                 f"{where}: protocol {PUBLISHED!r} is kept for rates that others have published "
-                f"(`tidemark land-published`); give these losses another: {show(row)}"
+                f"(`tidemark land rates`); give these losses another: {show(row)}"
             )
         if row := self._statements.first("find_mixed_revisions"):
             raise SchemaMismatch(f"{where}: a cell has two revisions of its model: {show(row)}")

@@ -230,6 +230,18 @@ def check_root(connection: duckdb.DuckDBPyConnection, store: Store) -> Iterator[
         yield from check(root)
 
 
+def check_corpus(store: Store) -> Iterator[Finding]:
+    """Check the files of sealed partitions, and that removed documents are gone.
+
+    Raises:
+        StorageError: the data root cannot be listed.
+    """
+    with duckdb.connect() as connection:
+        root = _Root(store, connection, [])
+        yield from _check_partitions(root)
+        yield from _check_forgotten(root)
+
+
 def _check_partitions(root: _Root) -> Iterator[Finding]:
     rows: Rows = []
     folders = ("corpus/source=*/month=*", "corpus/source=*/month=*/version=*")

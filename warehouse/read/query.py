@@ -161,7 +161,7 @@ def local_snapshot(settings: Settings) -> Iterator[Path]:
     if not store.exists(SNAPSHOT):
         raise UsageError(
             f"nothing is published at {store.url(SNAPSHOT)} yet; "
-            "run `tidemark demo`, `tidemark score` or `tidemark land` first"
+            "run `tidemark demo`, `tidemark score` or `tidemark land losses` first"
         )
     if settings.is_local:
         yield Path(settings.home) / SNAPSHOT

@@ -72,7 +72,7 @@ def test_without_a_permission_in_force_not_even_a_name_is_looked_up(
     with pytest.raises(AccessRefused, match="none is recorded" if not until else "ended") as caught:
         crawl_partition(source, MONTH, store, settings)
     stand_ins = {name for name in list_sources() if name in str(caught.value)}
-    assert stand_ins or "import-html" in str(caught.value)
+    assert stand_ins or "import html" in str(caught.value)
     assert deaf == []
 
 

@@ -365,7 +365,7 @@ def test_images_land_without_characters(settings: Settings, store: Store, ask: A
 
 
 def test_own_losses_cannot_pass_for_published_rates(land: Any, dump: Any, settings: Any) -> None:
-    with pytest.raises(SchemaMismatch, match=r"'published'.*land-published.*org/model"):
+    with pytest.raises(SchemaMismatch, match=r"'published'.*land rates.*org/model"):
         land({}, {"document_id": "d1", "protocol": "published"})
     assert dump(settings)["chunk_losses"] == []
 

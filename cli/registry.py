@@ -1,0 +1,67 @@
+"""Commands of extras and of other projects' packages.
+
+An extra has its commands in ``extras/<name>/commands.py``, and a package of another project names
+such a module as an entry point of the group ``tidemark.commands``. The module has a table
+``COMMANDS``: functions or groups, by panel of the help and name. A name of two words, such as
+``check losses``, adds a command to a group.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from typing import Any
+
+import typer
+
+Commands = Mapping[str, Mapping[str, Callable[..., None] | typer.Typer]]
+# `tidemark shell` passes the arguments after -- to the DuckDB client.
+_CONTEXTS: dict[str, dict[str, Any]] = {"shell": {"allow_extra_args": True}}
+
+
+def add_commands(app: typer.Typer, panels: Commands) -> None:
+    """Add the commands of a table to the command line."""
+    for panel, commands in panels.items():
+        for name, command in commands.items():
+            group, _, verb = name.rpartition(" ")
+            parent = _find_group(app, group) if group else app
+            shown_in = None if group else panel
+            if isinstance(command, typer.Typer):
+                parent.add_typer(command, name=verb, rich_help_panel=shown_in)
+            else:
+                context = _CONTEXTS.get(name)
+                add = parent.command(verb, rich_help_panel=shown_in, context_settings=context)
+                add(command)
+
+
+def _find_group(app: typer.Typer, name: str) -> typer.Typer:
+    for group in app.registered_groups:
+        if group.name == name and group.typer_instance is not None:
+            return group.typer_instance
+    raise KeyError(f"no group of commands {name!r}")
+
+
+def list_tables() -> Iterator[Commands]:
+    """Yield the tables of commands of extras that are there, then those of other packages."""
+    for name in _list_extras():
+        module = f"extras.{name}.commands"
+        if find_spec(module) is not None:
+            yield importlib.import_module(module).COMMANDS
+    for point in entry_points(group="tidemark.commands"):
+        yield point.load().COMMANDS
+
+
+def _list_extras() -> Iterator[str]:
+    if not _is_package("extras"):
+        return
+    for name in importlib.import_module("extras").REGISTERED:
+        if _is_package(f"extras.{name}"):
+            yield name
+
+
+def _is_package(name: str) -> bool:
+    # A deleted package may leave a folder without code, which has no origin.
+    spec = find_spec(name)
+    return spec is not None and spec.origin is not None
