@@ -20,6 +20,7 @@ from cli import (
     losses,
     models,
     operations,
+    publish,
     query,
     run,
     scylla,
@@ -87,6 +88,7 @@ _PANELS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "worker": worker.worker_command,
         "serve": operations.serve_command,
         "metrics": operations.metrics_command,
+        "publish": publish.publish_command,
         "take-over": operations.take_over_command,
     },
     "Trust": {
