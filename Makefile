@@ -5,7 +5,6 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-LAKE_VENV := .venv-ducklake
 SBOM_VENV := .venv-sbom
 LOCK_VENV := .venv-lock
 # Python compiles what it imports, which is a small part of what is installed.
@@ -54,7 +53,7 @@ verify-statistics: $(VENV)/.installed-dev ## Check by simulation that 95 % inter
 # Threads of OpenBLAS that wait for each other spin, and starve the other workers.
 WORKERS := $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 8)))
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
-IN_ORDER := tests/crawlers/test_every_source.py tests/warehouse/test_views.py tests/flows tests/warehouse tests
+IN_ORDER := tests/crawlers/test_every_source.py tests/warehouse/test_views.py tests/flows tests/warehouse tests extras
 NOT_FAST := server or process or torch or matrix or slow or long
 
 .PHONY: test
@@ -63,26 +62,19 @@ test: $(VENV)/.installed-dev chromium servers ## Install what tests need and run
 
 .PHONY: test-fast
 test-fast: $(VENV)/.installed-dev ## Run the quick tests; list those that took more than a second
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not ($(NOT_FAST))" --list-above 1 tests
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not ($(NOT_FAST))" --list-above 1 tests extras
 
 .PHONY: test-all
-test-all: $(VENV)/.installed-dev chromium servers ## Run every test, before a release
+test-all: $(VENV)/.installed-dev chromium servers lake ## Run every test, before a release
 	@$(PYTEST) $(IN_ORDER)
-	@$(MAKE) --no-print-directory test-ducklake
 
-# DuckDB's extensions are packaged for one version of it, which is not the default one.
-$(LAKE_VENV)/.installed: constraints.txt deployments/ducklake-requirements.txt
-	@echo "Installing what the lake's tests need into $(LAKE_VENV) (about half a GB) …"
-	@test -x $(LAKE_VENV)/bin/python || $(PYTHON) -m venv $(LAKE_VENV)
-	@$(LAKE_VENV)/bin/pip install --no-compile --quiet --disable-pip-version-check \
-	  -c <(grep -v '^duckdb==' constraints.txt) -r deployments/ducklake-requirements.txt
-	@touch $@
+.PHONY: lake
+lake: $(VENV)/.installed-dev ## Put a DuckDB client and its extensions for a lake into .venv
+	@$(PIP_INSTALL) --no-deps -r extras/lake/requirements.txt
 
 .PHONY: test-ducklake
-test-ducklake: $(LAKE_VENV)/.installed ## Test several writers of one lake: PostgreSQL, S3, DuckLake
-	@deployments/install-postgresql.sh
-	@PYTHONPATH=. $(LAKE_VENV)/bin/python -m pytest --confcutdir tests/warehouse \
-	  tests/warehouse/database/test_lake.py
+test-ducklake: lake servers ## Test copies of the snapshot: Parquet, DuckLake, PostgreSQL, S3
+	@$(BIN)/python -m pytest extras/lake/tests
 
 .PHONY: chromium
 chromium: $(VENV)/.installed-dev

@@ -19,6 +19,7 @@ from cli import (
     losses,
     models,
     operations,
+    publish,
     query,
     run,
     scylla,
@@ -85,6 +86,7 @@ _COMMANDS: Commands = {
         "worker": worker.worker_command,
         "serve": operations.serve_command,
         "metrics": operations.metrics_command,
+        "publish": publish.publish_command,
         "take-over": operations.take_over_command,
     },
     "Trust": {

@@ -72,7 +72,7 @@ def forget(settings: Settings, keys: Collection[str], why: str) -> Forgotten:
     forget_losses(store, partitions, ids)
     forget_pages(store, ids)
     forget_in_warehouse(settings, stones)
-    publish(settings)
+    publish(settings, may_shrink=True)
     releases = forget_in_releases(settings, stones, partitions)
     folders = {each.seal.folder for each in found}
     return Forgotten(tuple(sorted(ids)), len(folders), num_fetched, tuple(releases))

@@ -26,13 +26,17 @@ from warehouse.database.writer import (
 )
 from warehouse.estimates.estimate import estimate
 from warehouse.read.check import check_database
+from warehouse.read.shrinking import require_no_shrinking
 
 
-def publish(settings: Settings) -> str:
+def publish(settings: Settings, may_shrink: bool = False) -> str:
     """Publish the landed rows and return the snapshot's URL or path.
 
+    With ``may_shrink``, the new snapshot may lack more than half of the former one.
+
     Raises:
-        CheckFailed: a check fails on the new snapshot; the former snapshot stays.
+        CheckFailed: a check fails on the new snapshot, or it lacks more than half of the losses,
+            models or months of the former snapshot; the former snapshot stays.
         DiskFull: there is no space for a second copy; the former snapshot stays.
     """
     store = Store(settings.home, settings.scratch)
@@ -43,6 +47,8 @@ def publish(settings: Settings) -> str:
                 _copy_file(settings, staged.path)
             else:
                 _copy_lake(settings, staged.path)
+            if not may_shrink:
+                require_no_shrinking(settings, staged.path)
             write_estimates(settings, staged.path)
             check_snapshot(staged.path)
     return store.url(SNAPSHOT)

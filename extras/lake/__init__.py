@@ -1,0 +1,1 @@
+"""Copies of the snapshot for readers on other machines and other engines: Parquet, DuckLake."""

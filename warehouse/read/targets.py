@@ -1,0 +1,126 @@
+"""Copies of the published snapshot for readers on other machines and other engines.
+
+A target is written ``KIND:PLACE``, such as ``parquet:/srv/tidemark``. Extras supply the kinds: the
+module ``publications`` of an extra has a mapping ``KINDS`` from the kind to a function.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from core.errors import UsageError
+from core.settings import Settings
+from core.storage.store import explain_disk_errors, sha256_of_file
+from warehouse.database.schema import SNAPSHOT
+from warehouse.database.statements import OFFLINE, explain_database_errors
+from warehouse.read.query import local_snapshot
+
+_COPIED_VIEWS = ("main", "papers")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A published snapshot as a local file that nothing replaces."""
+
+    path: Path
+    digest: str  # SHA-256 of the file
+    home: str  # the data root that it was published from
+    scratch: Path  # a folder for temporary files
+
+
+# A function copies a snapshot to a place. It returns False if the place has this copy already.
+Copy = Callable[[Snapshot, str], bool]
+
+
+def find_kinds() -> dict[str, Copy]:
+    """Return the functions of all extras that copy a snapshot, by kind."""
+    kinds: dict[str, Copy] = {}
+    if importlib.util.find_spec("extras") is None:
+        return kinds
+    for name in importlib.import_module("extras").REGISTERED:
+        package = f"extras.{name}"
+        if importlib.util.find_spec(package) is None:
+            continue
+        if importlib.util.find_spec(f"{package}.publications") is None:
+            continue
+        found: Mapping[str, Copy] = importlib.import_module(f"{package}.publications").KINDS
+        kinds.update(found)
+    return kinds
+
+
+def copy_snapshot(settings: Settings, target: str) -> bool:
+    """Copy the published snapshot to a target; return False if it was there already.
+
+    A reader of the target sees the former copy or the new copy, also if this process is killed.
+
+    Raises:
+        UsageError: no extra knows the kind; nothing is published; the place holds something that
+            is no copy of this data root.
+        WarehouseError: the copy failed; the former copy stays.
+    """
+    copy, place = find_target(target)
+    with _frozen_snapshot(settings) as snapshot:
+        return copy(snapshot, place)
+
+
+def find_target(target: str) -> tuple[Copy, str]:
+    """Return the function and the place of a target.
+
+    Raises:
+        UsageError: the target has no place, or no extra knows its kind.
+    """
+    kind, _, place = target.partition(":")
+    kinds = find_kinds()
+    if kind not in kinds or not place:
+        known = ", ".join(f"{name}:…" for name in sorted(kinds))
+        raise UsageError(f"cannot publish to {kind}:…; expected one of: {known or 'none'}")
+    return kinds[kind], place
+
+
+@contextlib.contextmanager
+def _frozen_snapshot(settings: Settings) -> Iterator[Snapshot]:
+    """Yield the snapshot under a second name, so that a later publication does not replace it."""
+    with local_snapshot(settings) as published, explain_disk_errors(str(settings.scratch)):
+        settings.scratch.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="publish-", dir=settings.scratch) as folder:
+            path = Path(folder) / SNAPSHOT
+            try:
+                os.link(published, path)
+            except OSError:  # another file system, or one without links
+                shutil.copyfile(published, path)
+            yield Snapshot(path, sha256_of_file(path), settings.home, Path(folder))
+
+
+@contextlib.contextmanager
+def opened_to_copy(snapshot: Snapshot) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Yield a connection with the snapshot as its current database; it may write other files."""
+    config = {**OFFLINE, "temp_directory": str(snapshot.scratch / "duckdb-temporary")}
+    with contextlib.closing(duckdb.connect(config=config)) as connection:
+        with explain_database_errors(f"open {snapshot.path}"):
+            path = str(snapshot.path).replace("'", "''")
+            connection.execute(f"attach '{path}' as snapshot (read_only)")
+            connection.execute("use snapshot")
+        yield connection
+
+
+def list_copied(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
+    """Return schema and name of the tables and views that a copy has, sorted.
+
+    A copy has the rows of views, not their SQL. It lacks table macros, which need arguments.
+    """
+    schemas = ", ".join(f"'{schema}'" for schema in _COPIED_VIEWS)
+    found = connection.execute(
+        "select table_schema, table_name from information_schema.tables "  # noqa: S608 - constants
+        f"where table_catalog = 'snapshot' and table_schema in ({schemas}) order by all"
+    )
+    return [(str(schema), str(name)) for schema, name in found.fetchall()]
