@@ -54,7 +54,7 @@ verify-statistics: $(VENV)/.installed-dev ## Check by simulation that 95 % inter
 # Threads of OpenBLAS that wait for each other spin, and starve the other workers.
 WORKERS := $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 8)))
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
-IN_ORDER := tests/crawlers/test_every_source.py tests/warehouse/test_views.py tests/flows tests/warehouse tests
+IN_ORDER := tests/crawlers/test_every_source.py tests/warehouse/test_views.py tests/flows tests/warehouse tests extras
 NOT_FAST := server or process or torch or matrix or slow or long
 
 .PHONY: test

@@ -2,15 +2,15 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
+from tests.extras.browser_questions.browser.conftest import PAGES, Pages, chromiums, leftovers
 
 from core.settings import Settings
-from crawlers.browser import obstacles
-from crawlers.browser.fetching import Browser, Limits
-from crawlers.browser.obstacles import Scroll
-from crawlers.browser.session import Session
 from crawlers.web.fetcher import Fetcher
+from extras.browser_questions.browser import obstacles
+from extras.browser_questions.browser.fetching import Browser, Limits
+from extras.browser_questions.browser.obstacles import Scroll
+from extras.browser_questions.browser.session import Session
 from simulator.server import Response, Web
-from tests.crawlers.browser.conftest import PAGES, Pages, chromiums, leftovers
 from tests.crawlers.conftest import refused
 
 Read = Callable[..., bytes]
