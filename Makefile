@@ -62,8 +62,8 @@ test: $(VENV)/.installed-dev chromium servers ## Install what tests need and run
 	@$(PYTEST) -m "not (matrix or slow)" $(IN_ORDER)
 
 .PHONY: test-fast
-test-fast: $(VENV)/.installed-dev ## Run the tests that take less than a second each
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not ($(NOT_FAST))" --fast-limit 1 tests
+test-fast: $(VENV)/.installed-dev ## Run the quick tests; list those that took more than a second
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not ($(NOT_FAST))" --list-above 1 tests
 
 .PHONY: test-all
 test-all: $(VENV)/.installed-dev chromium servers ## Run every test, before a release
@@ -94,11 +94,12 @@ servers:
 	@deployments/install-postgresql.sh
 
 .PHONY: check
-check: $(VENV)/.installed-dev ## Lint, format, types, import rules, SQL, spelling, Dockerfile
+check: $(VENV)/.installed-dev ## Lint, format, types, import rules, limits, words, SQL, spelling, Dockerfile
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python -m tools.house
 	@$(BIN)/sqlfluff lint warehouse reports tests --disable-progress-bar
 	@$(BIN)/codespell
 	@$(BIN)/hadolint Dockerfile
@@ -112,6 +113,10 @@ format: $(VENV)/.installed-dev ## Format Python and SQL
 .PHONY: bench
 bench: $(VENV)/.installed-dev ## Measure crawling, scoring and the warehouse; prints ratios
 	@$(BIN)/python -m benchmarks
+
+.PHONY: figures
+figures: $(VENV)/.installed-dev ## Write sizes and coupling into docs/architecture.md again
+	@$(BIN)/python -m tools.figures --write
 
 .PHONY: handbook
 handbook: $(VENV)/.installed ## Write docs/warehouse.md again, after a change of tables or views

@@ -13,6 +13,7 @@ from cli.terminal.options import (
     FirstMonth,
     LastMonth,
     ModelNames,
+    RetryFailed,
     Sources,
     settings_for_tasks,
     settings_of,
@@ -47,6 +48,7 @@ def score_command(
         int | None, Option("--context", min=2, help="Window length in tokens.")
     ] = None,
     stride: Annotated[int | None, Option(min=1, help="Tokens between window starts.")] = None,
+    retry_failed: RetryFailed = False,
 ) -> None:
     """Score sealed partitions, land the losses and publish the warehouse.
 
@@ -65,7 +67,12 @@ def score_command(
     warn_of_inaccessible(model, settings)
     with progress_bars():
         landed, failures = score_and_land(
-            settings, model or list(chosen_models(settings)), source, months, list(chosen)
+            settings,
+            model or list(chosen_models(settings)),
+            source,
+            months,
+            list(chosen),
+            retry_failed,
         )
     out.print(f"{counted(landed, 'cell')} landed")
     fail_with(failures)

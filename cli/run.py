@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,27 +12,26 @@ from typer import Option
 
 from cli.losses import warn_of_inaccessible
 from cli.query import print_paths
-from cli.terminal.console import fail_with, out, print_table, progress_bars, visible
+from cli.terminal.console import err, fail_with, out, print_table, progress_bars, visible
 from cli.terminal.options import (
     ModelNames,
+    RetryFailed,
     Sources,
     nothing_kept,
     settings_for_tasks,
     settings_of,
     window,
 )
-from core.errors import OrchestrationError, TidemarkError
 from core.month import month_range
 from core.periods import parse_period
 
 if TYPE_CHECKING:
     from core.settings import Settings
-    from flows.run import RunSummary
+    from instruments.crawling import CrawlMonth
     from instruments.planning import Request
+    from instruments.runs import RunSummary
     from reports.summary import GapRow
 
-# Of a new database of Prefect's embedded server, which waits for minutes if it has less.
-ROOM_BYTES = 8 * 2**20
 _FIGURES = ("before", "after", "gap", "95 % interval", "TBI\na year", "est.\ncutoff", "cutoff")
 _NOTE = (
     "A model's own line is the mean over its sources. TBI: slope in bits per byte a year.\n"
@@ -64,15 +58,15 @@ def demo_command(
     from core.settings import load_settings
 
     context.obj = load_settings(home="tidemark-demo" if given is None else given)
-    settings = settings_for_tasks(context, needs_server=True)
+    settings = settings_for_tasks(context)
     from flows.demo import run_demo
 
-    with _running_flows(settings):
+    with progress_bars():
         summary = run_demo(settings, seed)
     if summary.report:
         print_gaps(settings)
         print_paths(settings, summary.report)
-    fail_with([str(hole) for hole in summary.holes])
+    fail_with(summary.holes)
 
 
 def run_command(
@@ -82,61 +76,43 @@ def run_command(
     ] = None,
     source: Sources = None,
     model: ModelNames = None,
+    retry_failed: RetryFailed = False,
 ) -> None:
     """Do a monthly run: crawl, score, land, publish and report."""
     from instruments.planning import check_request, last_period
 
-    # Check before Prefect starts, as Prefect takes seconds and would print a traceback.
     months = window(month, None) or [last_period(source)]
-    check_request(months, source, model, settings_of(context))
-    warn_of_inaccessible(model, settings_of(context))
-    settings = settings_for_tasks(context, needs_server=True)
-    from flows.monthly import monthly
-    from tasks.prefect.storage_keys import using
-
-    with _running_flows(settings), using(settings):
-        summary = monthly(month=month, sources=source, models=model)
-    _print_summary(summary)
-    fail_with([str(hole) for hole in summary.holes])
+    request = check_request(months, source, model, settings_of(context))
+    _run(context, request, model, retry_failed)
 
 
-@contextmanager
-def _running_flows(settings: Settings) -> Iterator[None]:
-    """Show progress of flows that run in this process; convert errors of Prefect's server.
-
-    Raises:
-        DiskFull: there is no space for the database of Prefect's embedded server.
-        TidemarkError: what ended a flow, also if the server failed when it was told so.
-        OrchestrationError: the server failed.
-    """
-    import httpx
-
+def _run(
+    context: typer.Context, request: Request, models: list[str] | None, retry_failed: bool
+) -> None:
     from core.environment import prefect_server
-    from core.storage.store import explain_disk_errors
+
+    for why in request.left_out:
+        err.print(f"left out: {why}", soft_wrap=True)
+    warn_of_inaccessible(models, settings_of(context))
+    settings = settings_for_tasks(context, needs_server=prefect_server() is not None)
+    from instruments.runs import run
+
+    with progress_bars():
+        summary = run(request, settings, _crawl_month(), retry_failed)
+    _print_summary(summary)
+    fail_with(summary.holes)
+
+
+def _crawl_month() -> CrawlMonth:
+    """Return the function that crawls a month: with the limits and tokens of the server, if any."""
+    from core.environment import prefect_server
+    from instruments.crawling import crawl_claimed
 
     if prefect_server() is None:
-        scratch = settings.scratch
-        with explain_disk_errors(str(scratch)), tempfile.TemporaryFile(dir=scratch) as room:
-            os.posix_fallocate(room.fileno(), 0, ROOM_BYTES)
-    log = logging.getLogger("prefect.flow_runs")
-    log.addFilter(_has_no_traceback)
-    try:
-        with progress_bars():
-            yield
-    except httpx.HTTPError as error:
-        cause: BaseException | None = error
-        while cause and not isinstance(cause, TidemarkError):
-            cause = cause.__context__
-        raise cause or OrchestrationError(
-            f"the Prefect server failed ({type(error).__name__}): {str(error).splitlines()[0]}; "
-            f"see that {settings.scratch} has space, then run the same command again"
-        ) from None
-    finally:
-        log.removeFilter(_has_no_traceback)
+        return crawl_claimed
+    from tasks.crawling import crawl_patiently
 
-
-def _has_no_traceback(record: logging.LogRecord) -> bool:
-    return record.exc_info is None  # the error reaches the command line, which shows it
+    return crawl_patiently
 
 
 def _print_summary(summary: RunSummary) -> None:
@@ -154,6 +130,7 @@ def backfill_command(
     dry_run: Annotated[
         bool, Option("--dry-run", help="Print the plan and an estimate of its time; do nothing.")
     ] = False,
+    retry_failed: RetryFailed = False,
 ) -> None:
     """Do the monthly run for a range of months; finished work is skipped."""
     from instruments.planning import check_request
@@ -164,15 +141,7 @@ def backfill_command(
         with nothing_kept(settings_of(context)):
             _print_plan(request, settings_of(context))
         return
-    warn_of_inaccessible(model, settings_of(context))
-    settings = settings_for_tasks(context, needs_server=True)
-    from flows.backfill import backfill as backfill_flow
-    from tasks.prefect.storage_keys import using
-
-    with _running_flows(settings), using(settings):
-        summary = backfill_flow(first=first, last=last, sources=source, models=model)
-    _print_summary(summary)
-    fail_with([str(hole) for hole in summary.holes])
+    _run(context, request, model, retry_failed)
 
 
 def _print_plan(request: Request, settings: Settings) -> None:

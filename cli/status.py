@@ -51,7 +51,7 @@ def status_command(
     if status.models:
         columns = ["model", "done", "published", "running", "to score", "time left", "failed"]
         print_table("cells", columns, map(_model_row, status.models))
-    for line in [*_runs(status.runs), *_server(server)]:
+    for line in [*_failures(status.models), *_runs(status.runs), *_server(server)]:
         out.print(line, soft_wrap=True)
 
 
@@ -116,6 +116,14 @@ def _model_row(model: ModelState) -> Sequence[object]:
     )  # fmt: skip
 
 
+def _failures(models: Sequence[ModelState]) -> Iterator[str]:
+    failed = [failure for model in models for failure in model.failed]
+    for failure in failed[:_MAX_HOLES]:
+        yield f"failed: {failure}"
+    if len(failed) > _MAX_HOLES:
+        yield f"… {len(failed) - _MAX_HOLES} more failed cells; --json shows all"
+
+
 def _runs(runs: Sequence[RunState]) -> Iterator[str]:
     for run in runs:
         end = f", ended {age(run.ended_at)} ago" if run.ended_at else ""
@@ -161,7 +169,10 @@ def _plain(status: Status, server: ServerStatus | None) -> dict[str, Any]:
             for source, states in status.partitions.items()
         },
         "counts": dict(status.counts),
-        "models": [{**vars(model), "num_pending": model.num_pending} for model in status.models],
+        "models": [
+            {**vars(model), "num_pending": model.num_pending, "num_failed": model.num_failed}
+            for model in status.models
+        ],
         "runs": [dataclasses.asdict(run) for run in status.runs],
         "published_at": status.published_at,
         "seconds_to_crawl": status.crawl_s,

@@ -13,6 +13,7 @@ from prefect.events.actions import (
     ChangeFlowRunState,
     RunDeployment,
     SendNotification,
+    UnknownAction,
 )
 from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
 from prefect.events.schemas.events import ResourceSpecification
@@ -65,7 +66,7 @@ def _silence_after(event: str, silence: dt.timedelta, related: _Match) -> EventT
     return _absence({event}, {_HEARTBEAT, "prefect.flow-run.*"}, silence, _FLOW_RUNS, related)
 
 
-def _crash(name: str, message: str) -> list[ActionTypes]:
+def _crash(name: str, message: str) -> list[ActionTypes | UnknownAction]:
     """Return the action that gives a run the state ``name``; one that has ended keeps its own."""
     state = StateType.CRASHED
     return [ChangeFlowRunState(state=state, name=name, message=message, force=False)]
@@ -197,7 +198,7 @@ def _workers(block: UUID) -> AutomationCore:
     )
 
 
-def _notification(block: UUID, subject: str, body: str) -> list[ActionTypes]:
+def _notification(block: UUID, subject: str, body: str) -> list[ActionTypes | UnknownAction]:
     return [SendNotification(block_document_id=block, subject=subject, body=body)]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from prefect import flow
 
+from core import progress
 from core.corpus.partition import Partition, Seal, read_seal
 from core.errors import TidemarkError
 from core.month import Period, month_range
@@ -14,6 +15,7 @@ from core.run_record import Outcome, RunRecord
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.crawling.manifest import lack_of
+from instruments.crawling import crawl_source
 from instruments.planning import plan_crawl
 from instruments.run_options import NO_OPTIONS, PeriodName, RunOptions
 from instruments.runner import Failure
@@ -57,19 +59,26 @@ def crawl(
 
 
 def crawl_in_order(source: str, months: list[Period], settings: Settings) -> Outcome:
-    """Crawl months one by one, since each month is compared with the earlier sealed months."""
+    """Crawl months one by one, as tasks; see ``crawl_source``."""
     months = [month for _, month in plan_crawl([source], months)[0]]
-    calls = [
-        (f"crawl {source} {month}", {"source": source, "month": month, "settings": settings})
-        for month in months
-    ]
     results = []
     with stop_with_flow():
-        work = fan_out(crawl_month, calls, step=f"crawl {source}", in_flight=1)
+        work = crawl_source(source, months, settings, crawl_as_task)
         for month, result in zip(months, work, strict=True):
             tell(source, month, result)
             results.append(result)
+            num_failed = sum(isinstance(each, Failure) for each in results)
+            num_done = len(results) - num_failed
+            progress.report(f"crawl {source}", num_done, len(months), num_failed)
     return crawled(results)
+
+
+def crawl_as_task(source: str, month: Period, settings: Settings) -> Seal | Failure:
+    """Crawl and seal one month as a task run."""
+    given = {"source": source, "month": month, "settings": settings}
+    result: Seal | Failure
+    [result] = fan_out(crawl_month, [(f"crawl {source} {month}", given)], step=None)
+    return result
 
 
 def find_sealed(source: str, months: list[Period], store: Store) -> Outcome | None:

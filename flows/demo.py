@@ -4,31 +4,26 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from functools import partial
+from typing import Literal
 
-from prefect import flow
-
-from core.errors import UsageError
+from core.errors import TidemarkError, UsageError
 from core.month import Month, month_range
 from core.settings import Settings
 from core.storage.store import Store
-from flows.forecast import crawl_questions_of
-from flows.instrument import InstrumentSummary, run_model
-from flows.run import RunSummary, crawl_months, report_on, score_models
-from instruments.forecasts import plan_answers
+from instruments.crawling import crawl_all, crawl_question_sources
+from instruments.driver import land, work
+from instruments.forecasts import answer_request, begin_spending
 from instruments.landing import land_shipped_rates
 from instruments.planning import Request
-from instruments.puzzles import plan_puzzles
+from instruments.puzzles import puzzle_request
+from instruments.runner import failure_of
+from instruments.runs import RunSummary, finish, score
+from instruments.training import train
 from models.catalogue import add_model
 from models.training import Recipe
 from reports.site.build import INDEX
 from simulator.server import serve
 from simulator.world import World
-from tasks.cells import answer_month, solve_puzzle
-from tasks.landing import publish_warehouse
-from tasks.models import train_model
-from tasks.prefect.fan_out import fan_out
-from tasks.prefect.storage_keys import using, worker_settings
 from warehouse.database.schema import SNAPSHOT
 
 WEB_FIRST = Month("2022-11")  # models train on the months before FIRST, too
@@ -67,8 +62,7 @@ def run_demo(settings: Settings, seed: int) -> RunSummary:
     store.write_bytes(_MARK, _mark(seed, is_complete=False))
     with serve(World(seed, WEB_FIRST, LAST, STORIES)) as web:
         embedded = settings.model_copy(update={**_EMBEDDED, "sites": web.urls})
-        with using(embedded):
-            summary = demo(seed)
+        summary = demo(embedded, seed)
     if not summary.holes:
         store.write_bytes(_MARK, _mark(seed, is_complete=True))
     return summary
@@ -94,42 +88,49 @@ def _is_complete(store: Store, seed: int) -> bool:
     return found["is_complete"] and store.exists(SNAPSHOT) and store.exists(INDEX)
 
 
-@flow(name="demo")
-def demo(seed: int) -> RunSummary:
+def demo(settings: Settings, seed: int) -> RunSummary:
     """Crawl, train reference models with known cutoffs, then score and write the report."""
-    settings = worker_settings()
     cutoffs = {"reference-2022-12": FIRST - 1, **CUTOFFS}  # the first is the thermometer
-    months = tuple(month_range(FIRST, LAST))
-    request = Request(months=months, sources=SOURCES, models=(*cutoffs, *CONTROLS))
-    summary = RunSummary()
-    crawl_months(summary, replace(request, months=tuple(month_range(WEB_FIRST, LAST))), settings)
-    shared = {"sources": list(SOURCES), "settings": settings}
-    calls = [
-        (f"train {name}", {"recipe": Recipe(name, cutoff, seed, epochs=1), **shared})
-        for name, cutoff in cutoffs.items()
-    ]
-    results = fan_out(train_model, calls, step="reference models", in_flight=1)
-    for entry in summary.keep_holes(results):
-        role = "model" if entry.name in CUTOFFS else "thermometer"
-        released = (cutoffs[entry.name] + 1).first_day
-        add_model(replace(entry, role=role, released=released), settings, replace=True)
-    score_models(summary, request, settings)
+    request = Request(
+        months=tuple(month_range(FIRST, LAST)), sources=SOURCES, models=(*cutoffs, *CONTROLS)
+    )
+    crawled = crawl_all(replace(request, months=tuple(month_range(WEB_FIRST, LAST))), settings)
+    summary = RunSummary(
+        partitions=crawled.num_sealed, partial=crawled.partial, holes=crawled.holes
+    )
+    for name, cutoff in cutoffs.items():
+        train_reference(name, cutoff, settings, seed, summary)
+    scored = score(request, settings)
+    land(scored, settings)
     land_shipped_rates(settings)
     ask_models(summary, settings)
-    report_on(summary, settings)
+    finish(summary, scored, settings)
     return summary
 
 
+def train_reference(
+    name: str, cutoff: Month, settings: Settings, seed: int, summary: RunSummary
+) -> None:
+    """Train a reference model, and add it to the catalogue; a failure becomes a hole."""
+    try:
+        entry = train(Recipe(name, cutoff, seed, epochs=1), list(SOURCES), settings)
+    except TidemarkError as error:
+        summary.holes.append(str(failure_of(f"train {name}", error)))
+        return
+    role: Literal["model", "thermometer"] = "model" if name in CUTOFFS else "thermometer"
+    released = (cutoff + 1).first_day
+    add_model(replace(entry, role=role, released=released), settings, replace=True)
+
+
 def ask_models(summary: RunSummary, settings: Settings) -> None:
-    """Put some questions and puzzles to models, and publish all; failures become holes."""
-    asked = InstrumentSummary()
-    crawl_questions_of(QUESTION_SOURCES, list(QUESTION_MONTHS), settings, asked)
-    for model in CUTOFFS:
-        answers = partial(plan_answers, model, None, QUESTION_SOURCES, QUESTION_MONTHS, settings)
-        run_model("answer", model, answers, answer_month, settings, asked)
-    for model in SOLVERS:
-        solutions = partial(plan_puzzles, model, PUZZLES, settings)
-        run_model("solve", model, solutions, solve_puzzle, settings, asked)
-    calls = [("publish", {"settings": settings})]
-    asked.keep_holes(fan_out(publish_warehouse, calls, step="publish"))
-    summary.holes += asked.holes
+    """Put some questions and puzzles to models, and land the answers; failures become holes."""
+    summary.holes += crawl_question_sources(QUESTION_SOURCES, QUESTION_MONTHS, settings)
+    begin_spending(settings)
+    questions = answer_request(
+        CUTOFFS, (None,), QUESTION_SOURCES, QUESTION_MONTHS, settings, ends_on=()
+    )
+    puzzles = puzzle_request(SOLVERS, PUZZLES, settings, ends_on=())
+    for verb, request in (("answer", questions), ("solve", puzzles)):
+        done = work(request, settings)
+        land(done, settings)
+        summary.holes += [f"{verb} {failure}" for failure in done.failures]

@@ -15,7 +15,7 @@ from typing import Any
 from prefect import Task
 from prefect.runtime import flow_run
 
-from core.errors import TidemarkError
+from core.errors import TidemarkError, UsageError
 from core.progress import counted
 from core.run_record import Outcome, RunRecord, RunRequest, Stage
 from core.settings import Settings
@@ -23,7 +23,8 @@ from core.storage.store import Store
 from flows.dispatch import Coordinator, records_of
 from flows.gpus import take_gpus
 from instruments.assignment import pool_to_ask
-from instruments.runner import Failure, Plan, plan_or_failure, run
+from instruments.driver import run_plan
+from instruments.runner import Failure, Plan, failure_of
 from instruments.stopping import stop_with_flow
 from tasks.landing import land_plan, publications_due, publish_warehouse
 from tasks.prefect.fan_out import as_tasks, fan_out
@@ -71,13 +72,16 @@ def run_model(
     The task ``work`` computes one cell. Failures, also of ``make_plan``, become holes (missing
     work) of ``summary``. The text of each hole begins with ``verb``.
     """
-    plan = plan_or_failure(model, make_plan)
-    if isinstance(plan, Failure):
-        summary.holes.append(f"{verb} {model}: {plan.why}")
+    try:
+        plan = make_plan()
+    except UsageError:
+        raise
+    except TidemarkError as error:
+        summary.holes.append(f"{verb} {model}: {failure_of(model, error).why}")
         return
     with stop_with_flow():
         take_gpus(plan, settings)
-        done = run(plan, settings, as_tasks(work))
+        done = run_plan(plan, settings, as_tasks(work))
     summary.items += done.num_items
     summary.holes += [f"{verb} {failure}" for failure in done.failures]
     for remark in done.remarks:

@@ -8,8 +8,9 @@ from prefect_ray.context import remote_options
 from core.errors import OrchestrationError
 from core.month import Period
 from core.settings import Settings
+from instruments.driver import run_plan
 from instruments.losses import ScoringPlan
-from instruments.runner import Failure, run
+from instruments.runner import Failure
 from models.catalogue import find_model
 from tasks.cells import score_cells
 from tasks.prefect.fan_out import as_tasks, fan_out
@@ -18,7 +19,11 @@ from tasks.prefect.server import settle_task_runs
 
 
 def score_on_ray(
-    model: str, sources: list[str] | None, months: list[Period] | None, settings: Settings
+    model: str,
+    sources: list[str] | None,
+    months: list[Period] | None,
+    settings: Settings,
+    run: str | None = None,
 ) -> tuple[ScoringPlan, list[Failure]]:
     """Plan and score on the cluster, in a separate flow run; return the plan and the failures.
 
@@ -35,12 +40,16 @@ def score_on_ray(
             settings = settings.model_copy(update={"in_flight": in_flight})
         window = None if months is None else list(map(str, months))
         with remote_options(**share.options):
-            return score_on_nodes(model, sources, window, settings)
+            return score_on_nodes(model, sources, window, settings, run)
 
 
 @flow(name="score on Ray", flow_run_name="score {model} on Ray", task_runner=ClusterTaskRunner())
 def score_on_nodes(
-    model: str, sources: list[str] | None, months: list[str] | None, settings: Settings
+    model: str,
+    sources: list[str] | None,
+    months: list[str] | None,
+    settings: Settings,
+    run: str | None = None,
 ) -> tuple[ScoringPlan, list[Failure]]:
     """Plan on one node, and score on all nodes; call this inside ``connected``."""
     given = {"model": model, "sources": sources, "months": months, "settings": settings}
@@ -49,6 +58,6 @@ def score_on_nodes(
         if isinstance(planned, Failure):
             raise OrchestrationError(planned.why)
         plan, settings = planned
-        return plan, run(plan, settings, as_tasks(score_cells)).failures
+        return plan, run_plan(plan, settings, as_tasks(score_cells), run).failures
     finally:
         settle_task_runs()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from uuid import UUID
 
 from prefect.client.orchestration import get_client
@@ -13,7 +13,6 @@ from core import progress
 from core.corpus.partition import Seal
 from core.errors import OrchestrationError
 from core.month import Month, Period
-from core.progress import counted
 from core.run_record import RunRecord, RunRequest, RunResult
 from core.settings import Settings
 from core.storage.store import Store
@@ -21,6 +20,7 @@ from flows.crawl import crawled, tell
 from flows.dispatch import ATTEMPTS, Coordinator, records_of
 from flows.instrument import Holes
 from flows.score import check_numerics, score
+from instruments import runs
 from instruments.models import expect_model
 from instruments.planning import Request, last_period
 from instruments.run_options import NO_OPTIONS, RunOptions
@@ -34,24 +34,8 @@ from tasks.reporting import write_report
 
 
 @dataclass
-class RunSummary(Holes):
-    """The result of a run. A run with holes is partial; the next run does the missing work.
-
-    A partial partition is not a hole: its available items are sealed and scored, and the next
-    run requests the missing items.
-    """
-
-    partitions: int = 0
-    cells: int = 0
-    report: str = ""
-    partial: list[str] = field(default_factory=list)  # partitions that lack items, with reasons
-
-    def __str__(self) -> str:
-        state = f"partial, {counted(len(self.holes), 'hole')}" if self.holes else "complete"
-        partitions = counted(self.partitions, "partition")
-        if self.partial:
-            partitions += f" ({len(self.partial)} of them partial)"
-        return f"{state}: {partitions}, {counted(self.cells, 'cell')}, report {self.report}"
+class RunSummary(runs.RunSummary, Holes):
+    """The result of a run, whose failed steps become holes."""
 
 
 def month_due() -> Month:

@@ -19,11 +19,11 @@ from core.settings import Settings
 from core.storage.store import Store
 from flows.gpus import take_gpus
 from flows.instrument import Holes
+from instruments.driver import run_plan
 from instruments.landing import leave
 from instruments.losses import ScoringPlan, load_model, plan_scoring
 from instruments.run_options import NO_OPTIONS, PeriodName, RunOptions
 from instruments.runner import Failure
-from instruments.runner import run as run_plan
 from instruments.stopping import stop_with_flow
 from models.catalogue import find_model
 from tasks.cells import score_cells
@@ -109,7 +109,7 @@ def help_to_score(model: str, record: RunRecord, settings: Settings) -> ScoreOut
     if model in record.missing("score") and not settings.ray_address:
         try:
             plan, failed = score_here(
-                model, list(request.sources), request.window(), settings, helps=True
+                model, list(request.sources), request.window(), settings, record.run, waits=False
             )
             outcome.done = len(plan.pending) - len(failed)
         except TidemarkError as error:
@@ -131,7 +131,7 @@ def score_model(
     outcome = ScoreOutcome()
     score_cells = score_on_cluster if settings.ray_address else score_here
     try:
-        plan, failed = score_cells(model, sources, months, settings)
+        plan, failed = score_cells(model, sources, months, settings, run)
     except TidemarkError as error:
         outcome.holes.append(f"score {model}: {error}")
         return outcome
@@ -160,18 +160,23 @@ def score_here(
     sources: list[str] | None,
     months: list[Period] | None,
     settings: Settings,
-    helps: bool = False,
+    run: str | None = None,
+    waits: bool = True,
 ) -> tuple[ScoringPlan, list[Failure]]:
-    """Plan and score in this process; return the plan and the failed cells."""
+    """Plan and score in this process, for a run; return the plan and the failed cells."""
     plan = plan_scoring(model, [settings.protocol], sources, months, settings)
     with stop_with_flow():
         take_gpus(plan, settings)
         load_model(plan, settings)
-        return plan, run_plan(plan, settings, as_tasks(score_cells), helps).failures
+        return plan, run_plan(plan, settings, as_tasks(score_cells), run, waits).failures
 
 
 def score_on_cluster(
-    model: str, sources: list[str] | None, months: list[Period] | None, settings: Settings
+    model: str,
+    sources: list[str] | None,
+    months: list[Period] | None,
+    settings: Settings,
+    run: str | None = None,
 ) -> tuple[ScoringPlan, list[Failure]]:
     """Plan and score like ``score_here``, but on the nodes of the configured Ray cluster.
 
@@ -185,7 +190,7 @@ def score_on_cluster(
             f"TIDEMARK_RAY_ADDRESS is {settings.ray_address}, but Ray is not installed here "
             f"({error}): install tidemark[ray], or unset it to score in this process"
         ) from error
-    return score_on_ray(model, sources, months, settings)
+    return score_on_ray(model, sources, months, settings, run)
 
 
 def check_numerics(models: Sequence[str], settings: Settings) -> list[str]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
+from typing import Any
 
 from core.cells.answers import Answer, AnswerCell, NoAnswer, find_answers, write_answers
 from core.corpus.questions import QuestionSeal, list_questions, read_questions
@@ -16,9 +16,10 @@ from core.month import Month
 from core.settings import Settings
 from core.storage.claims import do_claimed
 from core.storage.store import Store
+from instruments.driver import WorkRequest, work_and_land
 from instruments.landing import Slot, land_texts
 from instruments.models import held
-from instruments.runner import Done, Plan, plan_or_failure, run_and_land
+from instruments.runner import Done, Plan
 from instruments.stopping import go_on, is_written
 from models.backends import identify, load_answerer
 from models.catalogue import CONTROLS, ModelEntry, find_model
@@ -50,6 +51,10 @@ class AnsweringPlan(Plan[AskedCell]):
     def in_flight(self, settings: Settings) -> int:
         """Return 1: the model answers one cell at a time, but the cell's questions concurrently."""
         return 1
+
+    def files_of(self, cell: AskedCell) -> AnswerCell:
+        """Return the key of the cell's files."""
+        return cell.cell
 
     def is_done(self, cell: AskedCell, store: Store) -> bool:
         """Return True if all questions of a cell have answers."""
@@ -212,9 +217,36 @@ def answer_and_land(
         UsageError: a name is unknown, or no questions of these sources and months are sealed.
     """
     begin_spending(settings)
-    plans = [  # plan all models first, so that a wrong request costs nothing
-        plan_or_failure(model, partial(plan_answers, model, protocol, sources, months, settings))
-        for model, protocol in product(models, protocols)
-    ]
-    summary = run_and_land(plans, settings)
+    for model in models:  # a wrong name must cost nothing
+        find_model(model, settings)
+    for protocol in protocols:
+        if protocol is not None:
+            get_answer_protocol(protocol)
+    request = answer_request(models, protocols, sources, months, settings)
+    summary = work_and_land(request, settings)
     return summary.num_items, summary.num_landed, list(map(str, summary.failures))
+
+
+def answer_request(
+    models: Iterable[str],
+    protocols: Sequence[str | None],
+    sources: Sequence[str] | None,
+    months: Sequence[Month] | None,
+    settings: Settings,
+    **choices: Any,
+) -> WorkRequest:
+    """Return the request to answer sealed questions; ``choices`` are further fields of it.
+
+    Under several protocols, a model is named once a protocol.
+    """
+    asked = {
+        f"{model} {protocol or ''}".strip(): (model, protocol)
+        for model in models
+        for protocol in protocols
+    }
+
+    def plan(name: str) -> AnsweringPlan:
+        model, protocol = asked[name]
+        return plan_answers(model, protocol, sources, months, settings)
+
+    return WorkRequest(models=tuple(asked), plan=plan, root=AnswerCell.ROOT, **choices)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
+from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -23,11 +24,12 @@ from core.settings import Settings
 from core.storage.claims import do_claimed
 from core.storage.store import Store
 from instruments.canary import check_canary, is_canary_due
+from instruments.driver import WorkRequest, work_and_land
 from instruments.landing import Slot, land_losses
-from instruments.models import held, scorer_of
+from instruments.models import expect_model, held, scorer_of
 from instruments.planning import require_sealed, select_sealed
 from instruments.retries import retrying
-from instruments.runner import Done, Failure, Plan, plan_or_failure, run_and_land
+from instruments.runner import Done, Failure, Plan
 from instruments.stopping import go_on, is_written
 from models.backends import identify
 from models.catalogue import ModelEntry, find_model
@@ -75,6 +77,16 @@ class ScoringPlan(Plan[Cell]):
         """Score cells of one partition; retry after transient errors. See ``score_group``."""
         score = partial(score_group, cells, self.entry, settings, wait)
         return retrying(str(cells[0]), score)
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """The reasons why some protocols cannot be used."""
+        return self.refused
+
+    def prepare(self, settings: Settings) -> list[Failure]:
+        """Load the model; check the canary if it has not run on this device."""
+        load_model(self, settings)
+        return _find_drift(self, settings)
 
     def land(self, settings: Settings, slot: Slot = nullcontext) -> int:
         """Land the cells that have losses; return the number of newly landed cells."""
@@ -286,6 +298,7 @@ def score_and_land(
     sources: list[str] | None,
     months: list[Period] | None,
     protocols: list[str],
+    retry_failed: bool = False,
 ) -> tuple[int, list[str]]:
     """Score the cells that lack losses, land the cells and publish.
 
@@ -297,29 +310,34 @@ def score_and_land(
     for model in models:
         find_model(model, settings)  # raises an error for an unknown name before hours of scoring
     require_sealed(Store(settings.home), sources, months, settings.corpus_as_of)
-
-    def plan(model: str) -> ScoringPlan:
-        planned = plan_scoring(model, protocols, sources, months, settings)
-        load_model(planned, settings)
-        return planned
-
-    def plans() -> Iterator[ScoringPlan | Failure]:
-        for model, following in zip(models, [*models[1:], None], strict=True):
-            if following:
-                held.expect(find_model(following, settings), settings)
-            planned = plan_or_failure(model, partial(plan, model))
-            if isinstance(planned, ScoringPlan):
-                yield from (Failure(model, why) for why in planned.refused)
-                yield from _find_drift(planned, settings)
-            yield planned
-
-    summary = run_and_land(plans(), settings)
+    request = scoring_request(
+        models, sources, months, protocols, settings, retry_failed=retry_failed
+    )
+    summary = work_and_land(request, settings)
     return summary.num_landed, list(map(str, summary.failures))
+
+
+def scoring_request(
+    models: Sequence[str],
+    sources: list[str] | None,
+    months: list[Period] | None,
+    protocols: Sequence[str],
+    settings: Settings,
+    **choices: Any,
+) -> WorkRequest:
+    """Return the request to score sealed partitions; ``choices`` are further fields of it."""
+    return WorkRequest(
+        models=tuple(models),
+        plan=lambda model: plan_scoring(model, protocols, sources, months, settings),
+        root=Cell.ROOT,
+        expect=lambda model: expect_model(model, settings),
+        **choices,
+    )
 
 
 def _find_drift(plan: ScoringPlan, settings: Settings) -> list[Failure]:
     backend = plan.entry.backend
-    if not plan.pending or backend.is_control or backend.is_server or not is_canary_due(settings):
+    if backend.is_control or backend.is_server or not is_canary_due(settings):
         return []
     run = check_canary(settings)
     return [] if run.is_well else [Failure("canary", str(run))]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from core.cells.puzzles import (
     PuzzleAnswer,
@@ -22,10 +22,11 @@ from core.progress import counted
 from core.settings import Settings
 from core.storage.claims import do_claimed
 from core.storage.store import Store, path_part
+from instruments.driver import Summary, WorkRequest, work_and_land
 from instruments.landing import Slot, land_texts
 from instruments.models import Load, generation_ids, generator_of, held
 from instruments.puzzle_asking import Writer, ask, find_items, list_decodings, measure
-from instruments.runner import Done, Plan, Summary, plan_or_failure, run_and_land
+from instruments.runner import Done, Plan
 from instruments.stopping import go_on
 from models.catalogue import ModelEntry, find_model
 from models.generation import Generator
@@ -214,10 +215,23 @@ def solve_and_land(
         UsageError: a name is unknown.
     """
     held.begin(settings)
-    plans = [  # plan all models first, so that a wrong request costs nothing
-        plan_or_failure(model, partial(plan_puzzles, model, puzzles, settings)) for model in models
-    ]
-    return run_and_land(plans, settings)
+    for model in models:  # a wrong name must cost nothing
+        _entry_of(model, settings)
+    for puzzle in puzzles or ():
+        load_puzzle(puzzle)
+    return work_and_land(puzzle_request(models, puzzles, settings), settings)
+
+
+def puzzle_request(
+    models: Iterable[str], puzzles: Sequence[str] | None, settings: Settings, **choices: Any
+) -> WorkRequest:
+    """Return the request to solve puzzles (None: all); ``choices`` are further fields of it."""
+    return WorkRequest(
+        models=tuple(models),
+        plan=lambda model: plan_puzzles(model, puzzles, settings),
+        root=PuzzleCell.ROOT,
+        **choices,
+    )
 
 
 def solve(cell: PuzzleCell, generator: Generator, settings: Settings, store: Store) -> PuzzleRecord:

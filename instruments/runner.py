@@ -1,27 +1,24 @@
-"""The loop shared by all instruments: claim cells, compute and write them, land, publish.
+"""The contract of an instrument: plans of cells, and the results of computing them.
 
 An instrument is a module that makes plans. A plan lists the pending cells of one model. The plan
 also defines how to compute and write a group of cells, and how to land cells. An executor runs the
-groups: in this process, as Prefect tasks, or on a Ray cluster.
+groups: in this process, as Prefect tasks, or on a Ray cluster. ``driver`` decides what runs when.
 """
 
 from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from core import progress
-from core.errors import TidemarkError, UsageError
+from core.cells import BaseCell
+from core.errors import NotMeasurable, TidemarkError
 from core.settings import Settings
-from core.storage.claims import sweep
 from core.storage.store import Store
-from instruments.landing import Slot, publish_alone
-from instruments.retries import retrying
+from instruments.landing import Slot
 from models.catalogue import ModelEntry
 
 _log = logging.getLogger(__name__)
@@ -35,6 +32,8 @@ class Failure:
     what: str  # name of the cell or step
     why: str
     is_fatal: bool = False  # True if the model's other cells were skipped
+    error: str = field(default="", compare=False)  # name of the error's class
+    may_pass: bool = field(default=True, compare=False)  # False if every attempt would fail so
 
     def __str__(self) -> str:
         return f"{self.what}: {self.why}"
@@ -77,6 +76,21 @@ class Plan(ABC, Generic[_Cell]):
         """The number of cells that were complete before the run."""
         return len(self.cells) - len(self.pending)
 
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """The reasons why parts of the request cannot be done with this model."""
+        return ()
+
+    def files_of(self, cell: _Cell) -> BaseCell:
+        """Return the key of a cell, which determines the paths of its files."""
+        if not isinstance(cell, BaseCell):
+            raise TypeError(f"{type(self).__name__} must say which files {cell!r} has")
+        return cell
+
+    def prepare(self, settings: Settings) -> list[Failure]:
+        """Load the model, so that a broken one fails once; return warnings about this machine."""
+        return []
+
     @abstractmethod
     def in_flight(self, settings: Settings) -> int:
         """Return the number of groups that an executor should run concurrently."""
@@ -97,35 +111,33 @@ class Plan(ABC, Generic[_Cell]):
         """Land the written cells while holding lock ``slot``; return the number of landed cells."""
 
 
-class Execute(Protocol):
-    """A function that runs groups of a plan and yields the result of each group, in order.
+Ended = tuple[tuple[Any, ...], Done | Failure]  # a group of cells, and its result
 
-    The function may stop after a fatal failure.
+
+class Execute(Protocol):
+    """A function that runs groups of a plan, and yields each group with its result.
+
+    The function takes a group only when it can begin it. It may stop after a fatal failure.
     """
 
     def __call__(
-        self, plan: Plan[Any], groups: Sequence[tuple[Any, ...]], settings: Settings, wait: bool
-    ) -> Iterable[Done | Failure]:
+        self, plan: Plan[Any], groups: Iterable[tuple[Any, ...]], settings: Settings, wait: bool
+    ) -> Iterator[Ended]:
         """Run the groups and yield their results."""
 
 
-@dataclass
-class Summary:
-    """The numbers of items and cells of a run, and its failures."""
-
-    num_items: int = 0  # number of answered questions or puzzle items
-    num_landed: int = 0  # number of landed cells
-    num_cells: int = 0  # number of complete cells
-    remarks: list[Failure] = field(default_factory=list)  # cells without items, with reasons
-    failures: list[Failure] = field(default_factory=list)  # failed work, which the next run repeats
-
-    def add(self, other: Summary) -> None:
-        """Add the numbers and failures of another run."""
-        self.num_items += other.num_items
-        self.num_landed += other.num_landed
-        self.num_cells += other.num_cells
-        self.remarks += other.remarks
-        self.failures += other.failures
+def in_process(
+    plan: Plan[Any], groups: Iterable[tuple[Any, ...]], settings: Settings, wait: bool
+) -> Iterator[Ended]:
+    """Run groups one after the other in this process; the default ``Execute`` function."""
+    for cells in groups:
+        try:
+            result: Done | Failure = plan.attempt(cells, settings, wait)
+        except Exception as error:  # noqa: BLE001, continue with other groups after any error
+            result = failure_of(str(cells[0]), error, isinstance(error, plan.fatal))
+        yield cells, result
+        if isinstance(result, Failure) and result.is_fatal:
+            return
 
 
 def failure_of(what: str, error: BaseException, is_fatal: bool = False) -> Failure:
@@ -138,103 +150,11 @@ def failure_of(what: str, error: BaseException, is_fatal: bool = False) -> Failu
     """
     if not isinstance(error, Exception):
         raise error
+    kind = type(error).__name__
     if isinstance(error, TidemarkError):
         why = str(error).removeprefix(f"{what}: ").removeprefix(f"{what.partition(' ')[2]}: ")
-        return Failure(what, why, is_fatal)
-    _log.error("%s failed", what, exc_info=error)
-    return Failure(what, f"{type(error).__name__}: {error}; this is a bug, see the log", is_fatal)
-
-
-def in_process(
-    plan: Plan[Any], groups: Sequence[tuple[Any, ...]], settings: Settings, wait: bool
-) -> Iterator[Done | Failure]:
-    """Run groups one after the other in this process; the default ``Execute`` function."""
-    num_failed = 0
-    for number, cells in enumerate(groups, start=1):
-        try:
-            result: Done | Failure = plan.attempt(cells, settings, wait)
-        except Exception as error:  # noqa: BLE001, continue with other groups after any error
-            result = failure_of(str(cells[0]), error, isinstance(error, plan.fatal))
-        num_failed += isinstance(result, Failure)
-        progress.report(plan.step, number - num_failed, len(groups), num_failed)
-        yield result
-        if isinstance(result, Failure) and result.is_fatal:
-            return
-
-
-def run(
-    plan: Plan[Any], settings: Settings, execute: Execute = in_process, helps: bool = False
-) -> Summary:
-    """Compute the pending cells of a plan; collect failures and continue with other cells.
-
-    Cells that other processes claim (are computing) come last, since most are done by then. If
-    ``helps``, leave these cells: the process that is helped waits for all cells.
-    """
-    summary, groups, store = Summary(num_cells=plan.num_done), plan.groups, Store(settings.home)
-    if groups:
-        sweep(store)
-    for wait in (False,) if helps else (False, True):
-        claimed = []
-        for cells, result in zip(groups, execute(plan, groups, settings, wait), strict=False):
-            if isinstance(result, Failure):
-                summary.failures.append(result)
-                if result.is_fatal:
-                    return summary
-            else:
-                _count(summary, cells, result)
-                claimed.append(result.claimed)
-        groups = []
-        for cells in claimed:
-            unfinished = tuple(cell for cell in cells if not plan.is_done(cell, store))
-            summary.num_cells += len(cells) - len(unfinished)
-            groups += [unfinished] if unfinished else []
-    return summary
-
-
-def _count(summary: Summary, cells: tuple[Any, ...], done: Done) -> None:
-    summary.num_cells += len(cells) - len(done.claimed)
-    summary.num_items += done.num_items
-    if done.lack:
-        summary.failures.append(Failure(str(cells[0]), done.lack))
-    if done.remark:
-        summary.remarks.append(Failure(str(cells[0]), done.remark))
-
-
-_Plan = TypeVar("_Plan", bound=Plan[Any])
-
-
-def plan_or_failure(model: str, make: Callable[[], _Plan]) -> _Plan | Failure:
-    """Return a model's plan, or a Failure if the model cannot be planned.
-
-    Raises:
-        UsageError: the request is wrong.
-    """
-    try:
-        return make()
-    except UsageError:
-        raise
-    except TidemarkError as error:
-        return failure_of(model, error)
-
-
-def run_and_land(plans: Iterable[Plan[Any] | Failure], settings: Settings) -> Summary:
-    """Run plans in this process, land the cells of each, and publish once.
-
-    If a model fails, the cells finished before the failure still land.
-
-    Raises:
-        TidemarkError: the snapshot cannot be published.
-    """
-    summary = Summary()
-    for plan in plans:
-        if isinstance(plan, Failure):
-            summary.failures.append(plan)
-            continue
-        summary.add(run(plan, settings))
-        try:
-            land = partial(plan.land, settings)
-            summary.num_landed += retrying(f"land {plan.entry.name}", land)
-        except TidemarkError as error:
-            summary.failures.append(Failure(f"land {plan.entry.name}", str(error)))
-    publish_alone(settings)
-    return summary
+    else:
+        _log.error("%s failed", what, exc_info=error)
+        why = f"{kind}: {error}; this is a bug, see the log"
+    may_pass = not isinstance(error, NotMeasurable)
+    return Failure(what, why, is_fatal, error=kind, may_pass=may_pass)

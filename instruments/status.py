@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import PurePosixPath
 
+from core.cells.failures import read_failures
 from core.cells.record import median_seconds
 from core.corpus.partition import Partition, partition_of, read_manifest
 from core.errors import TidemarkError
 from core.month import Month, Period, month_range
 from core.periods import kind_of
-from core.run_record import Outcome, RunRecord, list_runs
+from core.run_record import RunRecord, list_runs
 from core.settings import Settings
 from core.storage.claims import list_claimed
 from core.storage.store import Store, name_of_part, path_part
@@ -66,8 +67,13 @@ class ModelState:
     num_done: int  # cells with losses
     num_published: int  # cells in the published snapshot
     running: list[str]  # cells that processes are scoring
-    num_failed: int  # number of failed cells of the latest run
+    failed: list[str]  # failed cells, with reasons; the model itself, if it could not be used
     pending_s: float | None = None  # time to score the pending cells one by one; None if unknown
+
+    @property
+    def num_failed(self) -> int:
+        """The number of failed cells."""
+        return len(self.failed)
 
     @property
     def num_pending(self) -> int:
@@ -211,9 +217,10 @@ def _models(
     protocol = newest.request().protocol if newest else settings.protocol
     scored = _list_cells(store, protocol)
     asked = newest.request().models if newest else ()
-    names = dict.fromkeys([*(_name_of(each, settings) for each in asked), *sorted(scored)])
+    failed = _failed(store)
+    asked_names = [_name_of(each, settings) for each in asked]
+    names = dict.fromkeys([*asked_names, *sorted({*scored, *failed})])
     published, claimed = _published(settings, protocol), _claimed(store)
-    outcomes = _failures(newest, settings)
     states = []
     for name in names:
         cells = scored.get(name, {})
@@ -223,8 +230,14 @@ def _models(
             if digest in (paths := cells.get(partition, {}))
         }
         num_published = len(published.get(name, set()) & set(corpus.digests.items()))
-        running, num_failed = claimed.get(name, []), outcomes.get(name, 0)
-        state = ModelState(name, len(corpus.digests), len(done), num_published, running, num_failed)
+        state = ModelState(
+            model=name,
+            num_sealed=len(corpus.digests),
+            num_done=len(done),
+            num_published=num_published,
+            running=claimed.get(name, []),
+            failed=failed.get(name, []),
+        )
         state.pending_s = _seconds_of(store, state.num_pending, done)
         states.append(state)
     return states
@@ -263,9 +276,13 @@ def _claimed(store: Store) -> dict[str, list[str]]:
     return {model: sorted(cells) for model, cells in found.items()}
 
 
-def _failures(newest: RunRecord | None, settings: Settings) -> dict[str, int]:
-    outcomes: dict[str, Outcome] = newest.outcomes("score") if newest else {}
-    return {_name_of(model, settings): len(each.holes) for model, each in outcomes.items()}
+def _failed(store: Store) -> dict[str, list[str]]:
+    """Return the failed cells of each model, with reasons; see ``core.cells.failures``."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for stem, failure in read_failures(store, "losses").items():
+        model = name_of_part(stem.split("/")[1].removeprefix("model="))
+        found[model].append(str(failure))
+    return found
 
 
 def _name_of(asked: str, settings: Settings) -> str:

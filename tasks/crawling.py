@@ -16,6 +16,7 @@ from core.storage.claims import do_claimed
 from core.storage.store import Store
 from crawlers.crawling.crawl import crawl_partition
 from crawlers.registry import load_crawler
+from instruments.retries import retrying
 from instruments.stopping import never_done
 from tasks.prefect.observe import observe, show_seal
 from tasks.prefect.retries import OF_CRAWLS
@@ -51,3 +52,9 @@ def crawl(source: str, month: Period, store: Store, settings: Settings, **choice
         is_done=never_done,
     ).results
     return seal
+
+
+def crawl_patiently(source: str, month: Period, settings: Settings) -> Seal:
+    """Crawl and seal a month outside of a flow; retry after transient errors."""
+    store = Store(settings.home, settings.scratch)
+    return retrying(f"crawl {source} {month}", lambda: crawl(source, month, store, settings))

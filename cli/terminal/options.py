@@ -41,6 +41,13 @@ FirstMonth = Annotated[
         metavar="YYYY-MM",
     ),
 ]
+RetryFailed = Annotated[
+    bool,
+    Option(
+        "--retry-failed",
+        help="Try again also what failed for a lasting reason, such as a window that is too long.",
+    ),
+]
 LastMonth = Annotated[str | None, Option("--to", help="Last month, inclusive.", metavar="YYYY-MM")]
 
 

@@ -26,6 +26,7 @@ import random
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -42,6 +43,7 @@ BEAT_S = 15.0
 DEAD_AFTER_S = 90.0
 LOOK_S = 1.0
 _READ_TRIES = 5
+_PRESENCE = "work/"  # first part of the names of claims that only tell of a process
 _log = logging.getLogger(__name__)
 _Tool = TypeVar("_Tool")
 _Result = TypeVar("_Result")
@@ -220,6 +222,36 @@ def sweep(store: Store) -> int:
     for path in gone:
         store.delete(path)
     return len(gone)
+
+
+def is_claimed(store: Store, name: str) -> bool:
+    """Return True if a process holds a claim of this name, even if that process is dead."""
+    return bool(store.list(f"{FOLDER}/{_key(name)}.*.json"))
+
+
+@contextlib.contextmanager
+def present(store: Store, subject: str) -> Iterator[None]:
+    """Let other processes count this process among those that work on a subject."""
+    with Claims(store).hold([f"{_PRESENCE}{subject}/{uuid.uuid4().hex}"]):
+        yield
+
+
+def count_present(store: Store) -> Counter[str]:
+    """Return the number of processes that work on each subject; see ``present``.
+
+    A process counts if it renewed its claim at most ``DEAD_AFTER_S`` before the newest claim was
+    written. Both times are those of the store, so that no two clocks are compared.
+    """
+    stamps = store.list_stamped(f"{FOLDER}/*.json")
+    newest = max((stamp.modified_at for stamp in stamps.values()), default=0.0)
+    found: Counter[str] = Counter()
+    for path, holder in _holders(store):
+        stamp = stamps.get(path)
+        if not holder.name.startswith(_PRESENCE) or holder.is_gone or stamp is None:
+            continue
+        if newest - stamp.modified_at <= DEAD_AFTER_S:
+            found[holder.name.removeprefix(_PRESENCE).rpartition("/")[0]] += 1
+    return found
 
 
 def list_claimed(store: Store) -> list[str]:

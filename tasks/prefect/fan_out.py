@@ -17,7 +17,7 @@ from prefect.futures import PrefectFuture
 from core import progress
 from core.environment import prefect_server
 from core.settings import Settings
-from instruments.runner import Done, Execute, Failure, Plan, failure_of
+from instruments.runner import Ended, Execute, Failure, Plan, failure_of
 from tasks.prefect.observe import observe
 from tasks.prefect.server import note_end
 
@@ -65,25 +65,42 @@ def fan_out(
     Raises:
         BaseException: the run was interrupted or cancelled.
     """
-    observe()
-    ended: SimpleQueue[tuple[int, PrefectFuture[Any]]] = SimpleQueue()
     early: dict[int, Any] = {}  # results that wait for the end of an earlier call
-    num_submitted = num_yielded = num_failed = 0
-    for num_ended in range(len(calls)):
-        while num_submitted < min(len(calls), num_ended + in_flight):
-            if prefect_server() is not None:
-                _pace.wait()
-            future = work.submit(**calls[num_submitted][1])
-            future.add_done_callback(partial(_note, ended, num_submitted))
-            num_submitted += 1
-        number, future = ended.get()
-        early[number] = _result(calls[number][0], work, future)
-        num_failed += isinstance(early[number], Failure)
+    num_yielded = num_failed = 0
+    for num_ended, (number, result) in enumerate(_stream(work, calls, in_flight), start=1):
+        early[number] = result
+        num_failed += isinstance(result, Failure)
         if step:
-            progress.report(step, num_ended + 1 - num_failed, len(calls), num_failed)
+            progress.report(step, num_ended - num_failed, len(calls), num_failed)
         while num_yielded in early:
             yield early.pop(num_yielded)
             num_yielded += 1
+
+
+def _stream(
+    work: Task[..., Any], calls: Iterable[tuple[str, Mapping[str, Any]]], in_flight: int
+) -> Iterator[tuple[int, Any]]:
+    """Yield the number and the result of each call, as they end; take a call when it can begin."""
+    observe()
+    ended: SimpleQueue[tuple[int, PrefectFuture[Any]]] = SimpleQueue()
+    names: dict[int, str] = {}  # of the running calls
+    waiting = enumerate(calls)
+    is_open = True
+    while is_open or names:
+        while is_open and len(names) < in_flight:
+            call = next(waiting, None)
+            if call is None:
+                is_open = False
+                break
+            number, (name, given) = call
+            if prefect_server() is not None:
+                _pace.wait()
+            names[number] = name
+            future = work.submit(**given)
+            future.add_done_callback(partial(_note, ended, number))
+        if names:
+            number, future = ended.get()
+            yield number, _result(names.pop(number), work, future)
 
 
 def _note(
@@ -105,10 +122,17 @@ def as_tasks(work: Task[..., Any]) -> Execute:
     """Return a function that runs each group of cells of a plan as a run of task ``work``."""
 
     def execute(
-        plan: Plan[Any], groups: Sequence[tuple[Any, ...]], settings: Settings, wait: bool
-    ) -> Iterable[Done | Failure]:
-        shared = {"entry": plan.entry, "settings": settings, "wait": wait}
-        calls = [(str(cells[0]), {"cells": cells, **shared}) for cells in groups]
-        return fan_out(work, calls, step=plan.step, in_flight=plan.in_flight(settings))
+        plan: Plan[Any], groups: Iterable[tuple[Any, ...]], settings: Settings, wait: bool
+    ) -> Iterator[Ended]:
+        taken: list[tuple[Any, ...]] = []
+
+        def calls() -> Iterator[tuple[str, dict[str, Any]]]:
+            for cells in groups:
+                taken.append(cells)
+                given = {"cells": cells, "entry": plan.entry, "settings": settings, "wait": wait}
+                yield str(cells[0]), given
+
+        for number, result in _stream(work, calls(), plan.in_flight(settings)):
+            yield taken[number], result
 
     return execute

@@ -4,14 +4,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from pydantic import SecretStr
 
 from cli import doctor
 from cli.doctor import Finding, examine
-from cli.run import _running_flows
-from core.errors import DiskFull, OrchestrationError, StorageError
 from core.settings import Settings
 
 
@@ -150,19 +147,6 @@ def test_runs_explain_a_wrong_address_and_errors_of_the_server(
         monkeypatch.setenv("PREFECT_API_URL", address)
         for command in (("run", "--month", "2024-01", "-s", "arxiv"), ("deploy", "--dry-run")):
             assert "hush" not in tidemark(*command).expect(code, says).err
-    monkeypatch.delenv("PREFECT_API_URL")
-    settings.scratch.mkdir(parents=True, exist_ok=True)
-    says = "server failed .* run the same command again"
-    with pytest.raises(OrchestrationError, match=says), _running_flows(settings):
-        raise httpx.ConnectError("refused")
-    with pytest.raises(DiskFull, match="none left"), _running_flows(settings):
-        try:
-            raise DiskFull("none left")
-        finally:
-            raise httpx.ReadError("while Prefect stored that")
-    monkeypatch.setattr("cli.run.ROOM_BYTES", 2**60)
-    with pytest.raises(StorageError, match="no space|cannot write"), _running_flows(settings):
-        pytest.fail("Prefect's server would wait for minutes")
 
 
 def test_the_command_fails_where_something_is_not_well(

@@ -3,7 +3,14 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.orchestration.makespan import MAX_RATIO, Simulation, bound, draw_month
+from benchmarks.orchestration.makespan import (
+    MAX_DRAIN_RATIO,
+    MAX_RATIO,
+    Simulation,
+    bound,
+    drain,
+    draw_month,
+)
 from core.gpus import Fleet, Gpu, Host
 from core.month import Month
 from core.settings import Settings
@@ -18,8 +25,8 @@ from instruments.assignment import (
     plan_starts,
     pool_of,
 )
+from instruments.driver import run_plan
 from instruments.losses import plan_scoring
-from instruments.runner import run
 from models.catalogue import ModelEntry, add_model
 from tests.seals import Sealer
 from tests.warehouse.cells import RECORD
@@ -152,9 +159,9 @@ def test_two_runs_of_a_model_share_its_cells_and_the_helper_does_not_wait(
     assert plan() == ["2024-02", "2024-03", "2024-01"], "the largest first"
     planned = plan_scoring("control:zstd", ["default"], None, None, settings)
     with Claims(store).hold([planned.pending[0].path]):  # as another run does
-        assert run(planned, settings, helps=True).num_cells == 2
+        assert run_plan(planned, settings, waits=False).num_cells == 2
     assert plan() == ["2024-02"]
-    assert run(planned, settings).num_cells == 3
+    assert run_plan(planned, settings).num_cells == 3
     assert plan() == []
 
 
@@ -162,3 +169,4 @@ def test_two_runs_of_a_model_share_its_cells_and_the_helper_does_not_wait(
 def test_a_month_on_eight_gpus_takes_hardly_longer_than_it_must(num_whole: int) -> None:
     months = [draw_month(seed, num_whole, is_first=False) for seed in range(3)]
     assert all(Simulation(month).makespan() <= MAX_RATIO * bound(month) for month in months)
+    assert all(drain(month) <= MAX_DRAIN_RATIO * bound(month) for month in months)

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
+from core.cells.failures import CellFailure, note_failure
 from core.corpus.partition import Partition, Seal
 from core.month import Month
 from core.run_record import Outcome, RunRecord, RunRequest
 from core.settings import Settings
-from core.storage.store import Store
+from core.storage.store import Store, path_part
 from crawlers.imports.texts import ImportOptions, import_texts
 from instruments.losses import plan_scoring, write_losses
 from tests.commands import Ran
@@ -67,7 +68,13 @@ def half_done(store: Store, settings: Settings, tmp_path: Path) -> RunRecord:
     former.finish("")
     record = begin(store, "newest", ("control:zstd", "control:gzip"))
     record.settle("crawl", "arxiv", Outcome(done=2, holes=("crawl arxiv 2024-03: held back",)))
-    record.settle("score", "control:gzip", Outcome(done=0, holes=("score x: no memory",) * 2))
+    for name in ("model", "source=arxiv/month=2024-01/x"):
+        failure = CellFailure(
+            run="1", cell="x", reason="no memory", error="ModelError", may_pass=True, attempts=1,
+            failed_at=dt.datetime(2024, 4, 1, tzinfo=dt.UTC),
+        )  # fmt: skip
+        note_failure(store, f"losses/model={path_part('control:gzip')}/{name}", failure)
+    record.settle("score", "control:gzip", Outcome(done=0))
     return record
 
 
@@ -100,7 +107,8 @@ def test_files_tell_what_is_done_running_failed_and_missing(
     assert (newest["run"], newest["state"], newest["missing"]) == (
         "newest", "unfinished", ["score control:zstd"],
     )  # fmt: skip
-    assert len(newest["holes"]) == 3 and former["state"] == "complete"
+    assert gzip["failed"] == ["x: no memory"] * 2
+    assert len(newest["holes"]) == 1 and former["state"] == "complete"
     assert found["server"] is None
 
 
@@ -126,6 +134,7 @@ def test_people_can_read_it_at_100_columns(tidemark: Tidemark, half_done: RunRec
     assert ran.code == 0
     assert "arxiv  #ph.." in ran.out and "1 held, 2 missing, 1 partial, 1 sealed" in ran.out
     assert "hole: crawl arxiv 2024-03: held back" in ran.out
+    assert ran.out.count("failed: x: no memory") == 2
     assert "not ended: score control:zstd" in ran.out
     lines = [line for line in ran.out.splitlines() if not line.startswith("data root: ")]
     assert max(map(len, lines)) <= 100

@@ -14,7 +14,14 @@ from typing import Any
 import psutil
 import pytest
 from playwright.sync_api import sync_playwright
-from tests.extras.browser_questions.browser.conftest import (
+
+from core.errors import AccessRefused, ItemFailed, SourceUnavailable, TokenRefused, UsageError
+from core.settings import Settings
+from crawlers.web.fetcher import Fetcher
+from extras.browser_questions.browser.fetching import Browser, Limits, find_chromium
+from extras.browser_questions.browser.session import Session
+from extras.browser_questions.simulator import gjo
+from extras.browser_questions.tests.browser.conftest import (
     KEY,
     LIST,
     PAGES,
@@ -25,13 +32,6 @@ from tests.extras.browser_questions.browser.conftest import (
     leftovers,
     login,
 )
-
-from core.errors import AccessRefused, ItemFailed, SourceUnavailable, TokenRefused, UsageError
-from core.settings import Settings
-from crawlers.web.fetcher import Fetcher
-from extras.browser_questions.browser.fetching import Browser, Limits, find_chromium
-from extras.browser_questions.browser.session import Session
-from extras.browser_questions.simulator import gjo
 from simulator.server import Response, Web
 from tests.crawlers.conftest import refused
 

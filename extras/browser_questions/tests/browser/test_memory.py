@@ -6,9 +6,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.extras.browser_questions.browser.conftest import Pages, leftovers
 
 from core.settings import Settings
+from extras.browser_questions.tests.browser.conftest import Pages, leftovers
 from simulator.server import Web
 
 ROOT = Path(__file__).resolve().parents[3]

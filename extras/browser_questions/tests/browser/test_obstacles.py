@@ -2,7 +2,6 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
-from tests.extras.browser_questions.browser.conftest import PAGES, Pages, chromiums, leftovers
 
 from core.settings import Settings
 from crawlers.web.fetcher import Fetcher
@@ -10,6 +9,7 @@ from extras.browser_questions.browser import obstacles
 from extras.browser_questions.browser.fetching import Browser, Limits
 from extras.browser_questions.browser.obstacles import Scroll
 from extras.browser_questions.browser.session import Session
+from extras.browser_questions.tests.browser.conftest import PAGES, Pages, chromiums, leftovers
 from simulator.server import Response, Web
 from tests.crawlers.conftest import refused
 

@@ -3,14 +3,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from simulator.server import Fault, Web
 
 Tidemark = Callable[..., Any]
-
-
-pytestmark = pytest.mark.usefixtures("prefect_api")
 
 
 def cells(tidemark: Tidemark) -> list[str]:

@@ -1,25 +1,29 @@
 """No test depends on the clock, on chance, or on equality of floats; a heuristic check."""
 
+from __future__ import annotations
+
 import ast
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import pytest
+from tools.files import list_files, read, room_of
 
-ROOT = Path(__file__).resolve().parent
 CLOCKS = {"monotonic", "perf_counter", "time", "monotonic_ns", "perf_counter_ns", "time_ns"}
 DURATION = re.compile(r"(?:elapsed|duration|took|waited|seconds)(?:_s)?$|_took$|^wall_s$")
 FLOAT_NAME = re.compile(r"(?:^|_)(?:nll|nats|bits|loss|perplexity|log_probability)$")
 CHANCE = re.compile(r"^(?:random|shuffle|choice|choices|sample|randint|randrange|uniform|gauss)$")
-# The faults of these files are known and not looked for yet.
-EXCLUDED: tuple[str, ...] = ("models/weights/test_hub.py",)
 # Figures whose last bits differ between machines.
 FIGURES = {"losses", "logits", "scores"}
 # Figures here are whole numbers of bytes or bits times ln 2, or those of a toy engine.
 EXACT = {"test_batches.py", "test_compressors.py", "test_fake.py"}
+_GIVES_UP = "the code has a time limit of its own, far below the one asserted; to be rewritten"
 # "file::function": reason.
 ALLOWED = {
+    "models/weights/test_hub.py::test_a_hub_out_of_reach_is_no_problem_for_what_is_cached": (
+        _GIVES_UP
+    ),
+    "models/weights/test_hub.py::test_a_hub_that_does_not_answer_is_given_up": _GIVES_UP,
     "core/storage/test_claims.py::test_who_was_suspended_notices_that_its_claim_is_lost": (
         "waits for what must not happen; a slow machine cannot make it happen"
     ),
@@ -33,10 +37,12 @@ Fault = tuple[int, str]
 
 
 def called(node: ast.AST) -> str:
+    """Return the name of the function that a call calls; empty for other nodes."""
     return ast.unparse(node.func) if isinstance(node, ast.Call) else ""
 
 
 def durations_in(function: ast.AST) -> set[str]:
+    """Return the names of a function that hold a measured duration."""
     return {
         target.id
         for node in ast.walk(function)
@@ -66,6 +72,7 @@ def asserted_durations(function: ast.AST) -> Iterator[Fault]:
 
 
 def is_limited(test: ast.Compare, names: set[str]) -> bool:
+    """Return True if a comparison has a duration below an upper limit."""
     sides = [test.left, *test.comparators]
     for left, operator, right in zip(sides, test.ops, sides[1:], strict=False):
         upper = left if isinstance(operator, (ast.Lt, ast.LtE)) else right
@@ -89,19 +96,23 @@ def slept_assertions(function: ast.AST) -> Iterator[Fault]:
 
 
 def chances(function: ast.AST) -> Iterator[Fault]:
+    """Find numbers drawn without a seed."""
     source = ast.unparse(function)
     for node in ast.walk(function):
+        if not isinstance(node, ast.Call):
+            continue
         name = called(node)
         head, _, last = name.rpartition(".")
         is_draw = head in {"random", "np.random"} and CHANCE.match(last)
         if is_draw and "random.seed(" not in source:
             yield node.lineno, f"draws from `{name}` without a seed"
-        is_seeded = isinstance(node, ast.Call) and (node.args or node.keywords)
+        is_seeded = node.args or node.keywords
         if last in {"Random", "default_rng"} and not is_seeded:
             yield node.lineno, f"`{name}()` has no seed"
 
 
 def equal_floats(function: ast.AST) -> Iterator[Fault]:
+    """Find computed floats that are compared by ``==``."""
     for node in ast.walk(function):
         if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], ast.Eq):
             continue
@@ -123,7 +134,8 @@ def is_exact(node: ast.AST) -> bool:
     return called(node) in {"len", "set", "int", "float"}
 
 
-def is_computed_float(node: ast.AST) -> bool:
+def is_computed_float(node: ast.expr) -> bool:
+    """Return True for sums and logarithms, and for names of figures that are computed."""
     name = called(node)
     if name.startswith("math.") and name.split(".")[1] in {"log", "log2", "exp", "sqrt", "fsum"}:
         return True
@@ -133,6 +145,7 @@ def is_computed_float(node: ast.AST) -> bool:
 
 
 def names_of(node: ast.expr) -> Iterator[str]:
+    """Yield the names by which an expression reaches its value."""
     if isinstance(node, ast.Attribute):
         yield node.attr
         if node.attr in ("tolist", "sum", "item"):
@@ -158,57 +171,41 @@ RULES: tuple[Callable[[ast.AST], Iterator[Fault]], ...] = (
 )
 
 
-def faults_of(source: str, where: str) -> Iterator[str]:
+def faults() -> list[str]:
+    """Return the faults of all tests, and exceptions that nothing needs."""
+    found = []
+    functions = set()
+    for file in list_files():
+        if "tests" in file.parts:
+            where = name_of(file)
+            found += source_faults(where, read(file))
+            functions |= {f"{where}::{node.name}" for node in functions_of(read(file))}
+    unneeded = ALLOWED.keys() - functions
+    return found + [f"tools/reliable_tests.py: there is no test {name}" for name in unneeded]
+
+
+def name_of(file: Path) -> str:
+    """Return the path of a test below the folder of tests at the top, or its whole path."""
+    is_at_top = room_of(file) == "tests"
+    return str(file.relative_to("tests") if is_at_top else file)
+
+
+def functions_of(source: str) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Yield all functions of a module."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            if f"{where}::{node.name}" in ALLOWED:
+            yield node
+
+
+def source_faults(where: str, source: str) -> list[str]:
+    """Return the faults of one module; ``where`` is its name for messages and exceptions."""
+    found = set()
+    for function in functions_of(source):
+        if f"{where}::{function.name}" in ALLOWED:
+            continue
+        for rule in RULES:
+            if rule is equal_floats and Path(where).name in EXACT:
                 continue
-            exact = (equal_floats,) if Path(where).name in EXACT else ()
-            for rule in set(RULES).difference(exact):
-                for line, fault in rule(node):
-                    yield f"{where}:{line}: {node.name}: {fault}"
-
-
-def faults_of_files(folders: tuple[str, ...] | None = None) -> list[str]:
-    found = []
-    for path in sorted(ROOT.rglob("*.py")):
-        where = path.relative_to(ROOT)
-        if str(where).startswith(folders or EXCLUDED) == bool(folders):
-            found += list(faults_of(path.read_text(encoding="utf-8"), str(where)))
-    return sorted({*found})
-
-
-@pytest.mark.long
-def test_tests_do_not_depend_on_clock_chance_or_float_equality() -> None:
-    assert "\n".join(faults_of_files()) == ""
-
-
-def test_every_exception_is_needed() -> None:
-    for each in ALLOWED:
-        file, function = each.split("::")
-        assert f"def {function}(" in (ROOT / file).read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("line", "is_fault"),
-    [
-        ("assert time.monotonic() - began < 3", True),
-        ("took = time.monotonic() - began\n    assert took < 3", True),
-        ("assert 0.5 <= time.monotonic() - began", False),
-        ("time.sleep(0.5)\n    assert done", True),
-        ("x = random.random()", True),
-        ("x = random.Random().random()", True),
-        ("x = random.Random(7).random()", False),
-        ("assert sum(nats) == loss", True),
-        ("assert sum(nats) == pytest.approx(loss)", False),
-        ("assert math.log(x) == y", True),
-        ("assert sum(counts) == num", False),
-        ("assert scores[1] == scores[5]", True),
-    ],
-)
-def test_faults_are_found(line: str, is_fault: bool) -> None:
-    assert bool(list(faults_of(f"def test():\n    {line}\n", "x.py"))) == is_fault
-
-
-if __name__ == "__main__":
-    print("\n".join(faults_of_files(EXCLUDED)))  # noqa: T201
+            for line, fault in rule(function):
+                found.add(f"{where}:{line}: {function.name}: {fault}")
+    return sorted(found)

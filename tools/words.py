@@ -1,19 +1,16 @@
 """Docstrings, comments and messages are plain technical English; a heuristic check."""
 
+from __future__ import annotations
+
 import ast
 import io
 import re
 import tokenize
 from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
+from tools.files import ROOT, is_product, list_files, read, room_of
 
-ROOT = Path(__file__).resolve().parents[1]
-ROOMS = (
-    "benchmarks", "cli", "core", "crawlers", "deployments", "flows", "instruments", "models",
-    "reports", "scylla", "simulator", "tasks", "warehouse",
-)  # fmt: skip
+ALSO = ("benchmarks", "tools")  # rooms that are no product
 MAX_WORDS = 25  # of a sentence; docs/testing.md asks for 20
 # A relative clause in place of a verb ("Whether it …") or a noun ("What it …").
 RELATIVE = re.compile(r"(?:Whether|What|Which|Who|Whose|How|When|Where|Why)\b")
@@ -26,6 +23,7 @@ METAPHORS = re.compile(
 
 
 def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield line and text of each docstring."""
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             text = ast.get_docstring(node)
@@ -34,12 +32,14 @@ def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def comments(source: str) -> Iterator[tuple[int, str]]:
+    """Yield line and text of each comment."""
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string
 
 
 def messages(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield line and text of the parts of messages: of errors that are raised, and of logs."""
     for node in ast.walk(tree):
         call = node.exc if isinstance(node, ast.Raise) else node
         if not isinstance(call, ast.Call):
@@ -58,38 +58,38 @@ def sentences(text: str) -> Iterator[str]:
             yield from re.split(r"(?<=[.;:])\s+", paragraph)
 
 
-def faults_of(path: Path) -> list[str]:
-    source = path.read_text(encoding="utf-8")
-    where = path.relative_to(ROOT)
+def faults() -> list[str]:
+    """Return the faults of all rooms but the tests, and of the pages."""
     found = []
-    for line, text in docstrings(ast.parse(source)):
+    for file in list_files():
+        if is_product(file) or room_of(file) in ALSO:
+            found += source_faults(str(file), read(file))
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        found += page_faults(str(page.relative_to(ROOT)), page.read_text(encoding="utf-8"))
+    return found
+
+
+def source_faults(where: str, source: str) -> list[str]:
+    """Return the faults of one module; ``where`` is its name for messages."""
+    tree = ast.parse(source)
+    found = []
+    for line, text in docstrings(tree):
         first = text.partition("\n")[0]
         if RELATIVE.match(first):
             found.append(f"{where}:{line}: begin with a verb or a noun: {first!r}")
-        found += [
-            f"{where}:{line}: {len(each.split())} words in a sentence: {each[:60]!r}"
-            for each in sentences(text)
-            if len(each.split()) > MAX_WORDS
-        ]
-        found += [f"{where}:{line}: {word.group(0)!r}" for word in METAPHORS.finditer(text)]
-    for line, text in [*comments(source), *messages(ast.parse(source))]:
+        for sentence in sentences(text):
+            num_words = len(sentence.split())
+            if num_words > MAX_WORDS:
+                found.append(f"{where}:{line}: {num_words} words in a sentence: {sentence[:60]!r}")
+    for line, text in [*docstrings(tree), *comments(source), *messages(tree)]:
         found += [f"{where}:{line}: {word.group(0)!r}" for word in METAPHORS.finditer(text)]
     return found
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("room", ROOMS)
-def test_words_are_plain(room: str) -> None:
-    faults = [fault for path in sorted((ROOT / room).rglob("*.py")) for fault in faults_of(path)]
-    assert not faults, "\n".join(faults)
-
-
-def test_pages_have_no_metaphors() -> None:
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-    faults = [
-        f"{page.relative_to(ROOT)}:{number}: {word.group(0)!r}"
-        for page in pages
-        for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1)
+def page_faults(where: str, text: str) -> list[str]:
+    """Return the metaphors of a page."""
+    return [
+        f"{where}:{number}: {word.group(0)!r}"
+        for number, line in enumerate(text.splitlines(), start=1)
         for word in METAPHORS.finditer(line)
     ]
-    assert not faults, "\n".join(faults)

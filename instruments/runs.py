@@ -1,0 +1,98 @@
+"""Whole runs in one process: crawl, score, land, publish, report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from core.errors import TidemarkError
+from core.progress import counted
+from core.settings import Settings
+from instruments.canary import check_canary
+from instruments.crawling import CrawlMonth, crawl_all, crawl_claimed
+from instruments.driver import Summary, land, work
+from instruments.landing import publish_alone
+from instruments.losses import scoring_request
+from instruments.planning import Request
+from instruments.runner import Failure, failure_of
+from models.catalogue import find_model
+from reports.site.build import find_current_site, write_site
+from warehouse.read.publish import is_current
+
+
+@dataclass
+class RunSummary:
+    """The result of a run. A run with holes is partial; the next run does the missing work.
+
+    A partial partition is not a hole: its available items are sealed and scored, and the next
+    run requests the missing items.
+    """
+
+    partitions: int = 0
+    cells: int = 0
+    report: str = ""
+    partial: list[str] = field(default_factory=list)  # partitions that lack items, with reasons
+    holes: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        state = f"partial, {counted(len(self.holes), 'hole')}" if self.holes else "complete"
+        partitions = counted(self.partitions, "partition")
+        if self.partial:
+            partitions += f" ({len(self.partial)} of them partial)"
+        return f"{state}: {partitions}, {counted(self.cells, 'cell')}, report {self.report}"
+
+
+def run(
+    request: Request,
+    settings: Settings,
+    crawl: CrawlMonth = crawl_claimed,
+    retry_failed: bool = False,
+) -> RunSummary:
+    """Crawl, score, land, publish and report; what fails becomes a hole of the summary."""
+    crawled = crawl_all(request, settings, crawl)
+    scored = score(request, settings, retry_failed)
+    summary = RunSummary(
+        partitions=crawled.num_sealed, partial=crawled.partial, holes=list(crawled.holes)
+    )
+    finish(summary, scored, settings)
+    return summary
+
+
+def score(request: Request, settings: Settings, retry_failed: bool = False) -> Summary:
+    """Score what is sealed with each model of a request; check the canary afterwards."""
+    sources, months = list(request.sources), list(request.months)
+    asked = scoring_request(
+        request.models, sources, months, [settings.protocol], settings,
+        retry_failed=retry_failed, ends_on=(),
+    )  # fmt: skip
+    summary = work(asked, settings)
+    summary.failures += check_numerics(summary.computed, settings)
+    return summary
+
+
+def check_numerics(models: list[str], settings: Settings) -> list[Failure]:
+    """Check the canary if a model other than compressors has computed cells."""
+    if all(find_model(model, settings).backend.is_control for model in models):
+        return []
+    try:
+        record = check_canary(settings)
+    except TidemarkError as error:
+        return [failure_of("canary", error)]
+    return [] if record.is_well else [Failure("canary", str(record))]
+
+
+def finish(summary: RunSummary, done: Summary, settings: Settings) -> None:
+    """Land the cells, publish what is new, and write the site; failures become holes."""
+    land(done, settings)
+    summary.cells += done.num_landed
+    summary.holes += [_hole(each) for each in done.failures]
+    try:
+        if not is_current(settings):
+            publish_alone(settings)
+        summary.report = find_current_site(settings) or write_site(settings)
+    except TidemarkError as error:
+        summary.holes.append(f"report: {error}")
+
+
+def _hole(failure: Failure) -> str:
+    is_step = failure.what.partition(" ")[0] in ("canary", "land")
+    return str(failure) if is_step else f"score {failure}"

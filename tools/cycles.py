@@ -1,0 +1,95 @@
+"""Import cycles between folders: of two folders, at most one imports the other, also indirectly.
+
+Imports inside functions and for types alone count as well, since a reader follows them, too.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Set
+from pathlib import Path
+
+from tools.files import is_product, list_files, read
+
+# Cycles that are known. A cycle may lose folders, and none may be added.
+KNOWN = (
+    {"cli", "cli/terminal"},
+    {"core", "core/storage"},
+    {"crawlers", "crawlers/apis", "crawlers/dumps", "crawlers/gated", "crawlers/text"},
+    {"crawlers/crawling", "crawlers/hygiene", "crawlers/imports", "crawlers/questions"},
+    {
+        "models", "models/generation", "models/options", "models/scoring", "models/servers",
+        "models/weights",
+    },
+    {"reports", "reports/site", "reports/site/pages"},
+    {"scylla", "scylla/puzzles"},
+    {"simulator", "simulator/sites"},
+    {"warehouse/database", "warehouse/land"},
+)  # fmt: skip
+Graph = dict[str, set[str]]
+
+
+def faults() -> list[str]:
+    """Return a fault for each group of folders that import each other and is in no known one."""
+    files = [file for file in list_files() if is_product(file)]
+    return [
+        f"{', '.join(sorted(group))}: these folders import each other: move what both need"
+        for group in cycles_of(graph_of(files))
+        if not any(group <= known for known in KNOWN)
+    ]
+
+
+def graph_of(files: list[Path]) -> Graph:
+    """Return the folders that each folder imports."""
+    modules = {".".join(file.with_suffix("").parts): str(file.parent) for file in files}
+    graph: Graph = defaultdict(set)
+    for file in files:
+        folder = str(file.parent)
+        for name in imports_of(ast.parse(read(file))):
+            target = folder_of(name, modules)
+            if target and target != folder:
+                graph[folder].add(target)
+    return graph
+
+
+def imports_of(tree: ast.Module) -> Iterator[str]:
+    """Yield the full names of all that a module imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def folder_of(name: str, modules: Mapping[str, str]) -> str | None:
+    """Return the folder of the module that a name stands for or is in; None for other packages."""
+    while name:
+        for module in (name, f"{name}.__init__"):
+            if module in modules:
+                return modules[module]
+        name = name.rpartition(".")[0]
+    return None
+
+
+def cycles_of(graph: Mapping[str, Set[str]]) -> list[frozenset[str]]:
+    """Return the groups of nodes that reach each other."""
+    reached = {node: reached_from(node, graph) for node in graph}
+    groups = []
+    for node in sorted(graph):
+        group = {other for other in reached[node] if node in reached.get(other, ())}
+        if len(group) > 1 and frozenset(group) not in groups:
+            groups.append(frozenset(group))
+    return groups
+
+
+def reached_from(start: str, graph: Mapping[str, Set[str]]) -> set[str]:
+    """Return all nodes that are reached from a node by one step or more."""
+    reached: set[str] = set()
+    waiting = [start]
+    while waiting:
+        for target in graph.get(waiting.pop(), ()):
+            if target not in reached:
+                reached.add(target)
+                waiting.append(target)
+    return reached
