@@ -31,6 +31,7 @@ COPY simulator simulator
 COPY reports reports
 COPY tasks tasks
 COPY instruments instruments
+COPY extras extras
 COPY flows flows
 COPY cli cli
 COPY deployments deployments

@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
-import crawlers
 from benchmarks.measure import Report, largest_resident_size, report_alone, run_alone, say
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
+from crawlers import registry
 from crawlers.contract import CrawlContext, Document
 from crawlers.crawling.crawl import crawl_partition
 
@@ -78,7 +78,8 @@ def clean_month(home: Path, megabytes: int) -> dict[str, object]:
     folder = home / "crawlers"
     folder.mkdir()
     (folder / "bench_prose.py").write_text(_CRAWLER)
-    crawlers.__path__.append(str(folder))
+    sys.path.append(str(folder))
+    registry.OPEN += ("bench_prose",)
     settings = Settings(home=str(home), monthly_bytes={"bench_prose": megabytes * 100_000})
     store = Store(settings.home)
     crawl_partition("bench_prose", MONTH - 1, store, settings)

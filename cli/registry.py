@@ -8,13 +8,12 @@ such a module as an entry point of the group ``tidemark.commands``. The module h
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator, Mapping
-from importlib.metadata import entry_points
-from importlib.util import find_spec
 from typing import Any
 
 import typer
+
+from core.plugins import import_parts, list_entry_points
 
 Commands = Mapping[str, Mapping[str, Callable[..., None] | typer.Typer]]
 # `tidemark shell` passes the arguments after -- to the DuckDB client.
@@ -45,23 +44,7 @@ def _find_group(app: typer.Typer, name: str) -> typer.Typer:
 
 def list_tables() -> Iterator[Commands]:
     """Yield the tables of commands of extras that are there, then those of other packages."""
-    for name in _list_extras():
-        module = f"extras.{name}.commands"
-        if find_spec(module) is not None:
-            yield importlib.import_module(module).COMMANDS
-    for point in entry_points(group="tidemark.commands"):
+    for module in import_parts("commands"):
+        yield module.COMMANDS
+    for point in list_entry_points("commands"):
         yield point.load().COMMANDS
-
-
-def _list_extras() -> Iterator[str]:
-    if not _is_package("extras"):
-        return
-    for name in importlib.import_module("extras").REGISTERED:
-        if _is_package(f"extras.{name}"):
-            yield name
-
-
-def _is_package(name: str) -> bool:
-    # A deleted package may leave a folder without code, which has no origin.
-    spec = find_spec(name)
-    return spec is not None and spec.origin is not None

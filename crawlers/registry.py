@@ -1,45 +1,89 @@
-"""The registry of sources: modules with ``INFO`` of this folder, ``dumps/`` and ``gated/``."""
+"""The registry of sources: modules with ``INFO`` and ``fetch_month``.
+
+A source of the kernel is a line of ``OPEN`` or ``QUESTIONS``. An extra states the same tuples, and
+``GATED``, in its module ``sources``. A package of another project states its open sources in the
+group ``tidemark.sources`` of its entry points, as ``name = "module"``. The name of a source is the
+last part of its module's name.
+"""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
-from types import ModuleType
 from typing import Any, cast
 
-import crawlers
-import crawlers.dumps
-import crawlers.gated
 from core.errors import UnknownName, UsageError
 from core.month import Month, Period
 from core.periods import split_source
+from core.plugins import import_parts, list_entry_points
 from crawlers.contract import CrawlContext, Crawler, Item, SourceInfo
 
-_OPEN = (crawlers, crawlers.dumps)
-
-
-def list_modules(package: ModuleType, kind: type[SourceInfo]) -> list[str]:
-    """Return names of modules with an ``INFO`` of class ``kind``, without importing the modules."""
-    mark = f"\nINFO = {kind.__name__}("
-    files = [path for folder in package.__path__ for path in Path(folder).glob("*.py")]
-    return sorted(path.stem for path in files if mark in path.read_text(encoding="utf-8"))
+OPEN: tuple[str, ...] = (
+    "crawlers.arxiv",
+    "crawlers.biorxiv",
+    "crawlers.commons_audio",
+    "crawlers.commons_images",
+    "crawlers.edgar",
+    "crawlers.dumps.federal_register",
+    "crawlers.github_new",
+    "crawlers.github_projects",
+    "crawlers.github_trending",
+    "crawlers.global_voices",
+    "crawlers.govuk",
+    "crawlers.hackernews",
+    "crawlers.dumps.scp_tales",
+    "crawlers.stackexchange",
+    "crawlers.wikinews",
+    "crawlers.wikipedia_changes",
+    "crawlers.wikipedia_monitored",
+    "crawlers.wikipedia_new",
+)
+QUESTIONS: tuple[str, ...] = (
+    "crawlers.questions.manifold",
+    "crawlers.questions.metaculus",
+    "crawlers.questions.polymarket",
+)
 
 
 def list_sources() -> list[str]:
-    """Return the names of the open sources: modules that have ``INFO`` here and in ``dumps``."""
-    return sorted(each for package in _OPEN for each in list_modules(package, SourceInfo))
+    """Return the names of the open sources."""
+    return sorted(_open_modules())
 
 
 def list_gated_sources() -> list[str]:
     """Return the names of the sources that need a permission; default runs leave them out."""
-    return list_modules(crawlers.gated, SourceInfo)
+    return sorted(_gated_modules())
 
 
 def list_all_sources() -> list[str]:
     """Return the names of all sources, open and gated."""
     return sorted([*list_sources(), *list_gated_sources()])
+
+
+def question_modules() -> dict[str, str]:
+    """Return the modules of the sources of questions, by name of the source."""
+    return _by_name(QUESTIONS) | _of_extras("QUESTIONS")
+
+
+def _open_modules() -> dict[str, str]:
+    strangers = {point.name: point.value for point in list_entry_points("sources")}
+    return strangers | _by_name(OPEN) | _of_extras("OPEN")
+
+
+def _gated_modules() -> dict[str, str]:
+    return _of_extras("GATED")
+
+
+def _of_extras(kind: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for part in import_parts("sources"):
+        found |= _by_name(getattr(part, kind, ()))
+    return found
+
+
+def _by_name(modules: tuple[str, ...]) -> dict[str, str]:
+    return {module.rpartition(".")[2]: module for module in modules}
 
 
 def load_crawler(source: str) -> Crawler:
@@ -50,11 +94,10 @@ def load_crawler(source: str) -> Crawler:
     """
     by_month, kind = split_source(source)
     name, is_subset, subset = by_month.partition(":")
-    if name not in (known := list_all_sources()):
-        raise UnknownName("source", source, known)
-    packages = (*_OPEN, crawlers.gated)
-    package = next(each for each in packages if name in list_modules(each, SourceInfo))
-    crawler = cast(Crawler, importlib.import_module(f"{package.__name__}.{name}"))
+    modules = _open_modules() | _gated_modules()
+    if name not in modules:
+        raise UnknownName("source", source, sorted(modules))
+    crawler = cast(Crawler, importlib.import_module(modules[name]))
     if is_subset:
         crawler = _subset_crawler(crawler, subset)
     return crawler if kind is Month else _DerivedCrawler(crawler.INFO.by(kind), crawler, {})

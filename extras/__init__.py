@@ -1,7 +1,17 @@
-"""Extras: folders that can be deleted without a change to any other code.
+"""Extras: parts of tidemark that can be deleted, a folder each.
 
-An extra may import any room. No room imports an extra: rooms find the extras by ``REGISTERED``.
-A name whose folder is missing is skipped.
+An extra may import any room. No room imports an extra: the registries find it by ``core.plugins``.
+A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may have:
+
+    sources.py     ``OPEN``, ``GATED``, ``QUESTIONS``: names of modules of crawlers
+    backends.py    ``BACKENDS``: descriptions of kinds of models
+    commands.py    ``COMMANDS``: functions of the command line, by panel and name
+    puzzles.py     ``MODULES``: names of modules of puzzles
+    simulator/     ``SITES`` in its ``__init__``: names of modules of simulated sites
+    views/         views of the warehouse
+    entries/       entries of the catalogue of models
+    tests/         its tests
+    README.md      its page
 """
 
-REGISTERED = ("lake",)
+REGISTERED = ("browser_questions", "lake", "permission_sources", "rwkv")

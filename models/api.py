@@ -15,7 +15,6 @@ from core.corpus.questions import Question
 from core.errors import NotMeasurable, UsageError
 from core.settings import Settings
 from core.storage.store import Store
-from models.backends import Backend
 from models.catalogue import ModelEntry
 from models.generation import Decoding, Generation, GenerationRequest
 from models.options.extraction import VERSION as EXTRACTION_VERSION
@@ -227,26 +226,3 @@ def _generation(name: str, outcome: Outcome) -> Generation:
     usage = usage_of(outcome.answer)
     num_tokens = None if usage is None else usage[1]
     return Generation(name, text, "length" if finish == "length" else "stop", num_tokens)
-
-
-BACKEND = Backend(
-    kind="api",
-    is_listed=True,
-    is_server=True,
-    is_paid=True,
-    fields=(
-        "served_name",
-        "api_key",
-        "max_output_tokens",
-        "dollars_per_million_input_tokens",
-        "dollars_per_million_output_tokens",
-    ),
-    needs=("served_name",),
-    cannot={
-        "score": "an API writes answers and gives no likelihoods of text: it can be asked "
-        "forecasting questions (`tidemark forecast`) and cannot be scored; for a server that "
-        "returns prompt_logprobs, use kind remote"
-    },
-    load_answerer=load_api_answerer,
-    load_generator=load_api_generator,
-)

@@ -33,10 +33,12 @@ from pydantic.dataclasses import dataclass
 
 from core.errors import MalformedInput, UnknownName, UsageError
 from core.month import Month
+from core.plugins import list_folders
 from core.settings import MAX_NAME_BYTES, Settings
 from core.storage.store import Store
-from models.backends import Backend, find_backend, list_backends
+from models.backends import find_backend, list_backends
 from models.choice import with_trust
+from models.kinds import Backend
 from models.yaml_list import parse_yaml_list, read_yaml, shown
 
 CONTROLS = tuple(
@@ -200,7 +202,9 @@ def list_models(settings: Settings) -> list[ModelEntry]:
 @cache
 def list_shipped() -> tuple[ModelEntry, ...]:
     """Return the entries that come with tidemark; they never change."""
-    data = b"\n".join(path.read_bytes() for path in sorted(_SHIPPED.glob("*.yaml")))
+    folders = (_SHIPPED, *list_folders("entries"))
+    files = [path for folder in folders for path in sorted(folder.glob("*.yaml"))]
+    data = b"\n".join(path.read_bytes() for path in files)
     return tuple(parse_catalogue(data, str(_SHIPPED)))
 
 
@@ -228,9 +232,10 @@ def _find(name_or_folder: str, settings: Settings) -> ModelEntry:
     folder = Path(name_or_folder).expanduser() if is_below_home else Path(name_or_folder)
     if name_or_folder and folder.is_dir():
         return entry_of_folder(folder)
-    if folder.suffix == ".pth" and folder.is_file():
+    kind = _kind_of_suffix(folder.suffix)
+    if kind and folder.is_file():
         file = folder.resolve()
-        return ModelEntry(name=file.stem.strip(), kind="rwkv", location=str(file))
+        return ModelEntry(name=file.stem.strip(), kind=kind, location=str(file))
     if _HUB_ID.fullmatch(name_or_folder):
         return ModelEntry(name=name_or_folder, location=name_or_folder)
     hint = f"`tidemark models list` shows all {len(entries)}; a folder must exist"
@@ -297,15 +302,28 @@ def entry_of_folder(folder: Path) -> ModelEntry:
 def kind_of(location: str) -> str:
     """Return the kind of the model at a location, judged by its name and its files.
 
-    A folder with a ``.pth`` file is an RWKV checkpoint, unless it has a config.json.
+    A file with the suffix of a backend, and a folder with such a file, are of its kind. A folder
+    with a config.json is a causal language model.
     """
     if location.startswith(("http://", "https://")):
         return "remote"
     path = Path(location).expanduser()
-    has_checkpoint = path.is_dir() and any(path.glob("*.pth"))
-    if path.suffix == ".pth" or (has_checkpoint and not (path / "config.json").exists()):
-        return "rwkv"
+    kind = _kind_of_suffix(path.suffix)
+    if kind:
+        return kind
+    if path.is_dir() and not (path / "config.json").exists():
+        for backend in list_backends():
+            if backend.suffix and any(path.glob(f"*{backend.suffix}")):
+                return backend.kind
     return "causal_lm"
+
+
+def _kind_of_suffix(suffix: str) -> str | None:
+    """Return the kind of models whose files have this suffix, such as ``.pth``."""
+    for backend in list_backends():
+        if suffix and backend.suffix == suffix:
+            return backend.kind
+    return None
 
 
 def parse_catalogue(data: bytes, where: str) -> list[ModelEntry]:

@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from core.errors import NotMeasurable
 from core.settings import Settings
-from models.backends import Backend
 from models.catalogue import ModelEntry
 from models.compression_methods import ByteCounter, Encoder, Form, Method, load_method
 from models.scoring.machine import describe_cpu, library_versions
@@ -263,15 +262,3 @@ def _form(document: ScoredDocument) -> Form:
 def load_compressor(entry: ModelEntry, settings: Settings) -> Compressor:
     """Return the compressor of an entry; errors are those of ``Compressor``."""
     return Compressor(entry.name)
-
-
-BACKEND = Backend(
-    kind="control",
-    is_control=True,
-    cannot={
-        "answer": "a compressor has no answers; name a language model",
-        "write": "a compressor writes no text; name a language model",
-    },
-    identify=load_compressor,
-    load=load_compressor,
-)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from core.settings import Settings
-from models.backends import Backend
 from models.catalogue import ModelEntry
 from models.scoring.protocol import ScoringProtocol
 from models.scoring.scorer import (
@@ -89,6 +88,3 @@ class FakeScorer(Scoring):
 def load_fake(entry: ModelEntry, settings: Settings) -> FakeScorer:
     """Return a scorer with the name and the context of an entry."""
     return FakeScorer(entry.name, context=entry.context)
-
-
-BACKEND = Backend(kind="fake", identify=load_fake, load=load_fake)

@@ -25,10 +25,9 @@ from transformers import PreTrainedTokenizerFast
 
 from core.errors import ModelError, ModelLoadError, NotMeasurable
 from core.settings import Settings
-from models.backends import Backend
 from models.catalogue import ModelEntry
 from models.generation.local import GenerationIdentity, takes_questions, template_digest
-from models.options.answering import load_answerer
+from models.kinds import REMOTE
 from models.scoring.machine import library_versions
 from models.scoring.scorer import Losses, ScorerFacts, Tokens
 from models.scoring.text_model import TextModel, text_model_of
@@ -113,7 +112,7 @@ def load_remote_generator(entry: ModelEntry, settings: Settings) -> CompletionGe
     identity = _identity_of_texts(entry.name, model)
     text_model = text_model_of(model.tokenizer)
     return CompletionGenerator(
-        model.client, model.served_name, identity, text_model, BACKEND.answers_together
+        model.client, model.served_name, identity, text_model, REMOTE.answers_together
     )
 
 
@@ -133,7 +132,7 @@ def open_remote(entry: ModelEntry, settings: Settings) -> RemoteModel:
         ModelError: the server cannot be reached, or has another API.
         UsageError: the API key has characters that an HTTP header cannot have.
     """
-    client = RemoteClient(entry.location, settings.remote_api_key, BACKEND.answers_together)
+    client = RemoteClient(entry.location, settings.remote_api_key, REMOTE.answers_together)
     record = _served(client, entry.served_name)
     length = record.get("max_model_len")
     context = entry.context
@@ -218,7 +217,7 @@ class RemoteEngine:
             [*given.tolist(), int(wanted[-1])]
             for given, wanted in zip(inputs, targets, strict=True)
         ]
-        with ThreadPoolExecutor(BACKEND.answers_together) as pool:  # map raises the first error
+        with ThreadPoolExecutor(REMOTE.answers_together) as pool:  # map raises the first error
             nats = list(pool.map(self._prompt_losses, prompts))
         return [own[-len(wanted) :] for own, wanted in zip(nats, targets, strict=True)]
 
@@ -316,18 +315,3 @@ def _compare_tokenizers(model: RemoteModel, ids: list[int]) -> None:
             f"{model.where}: the server makes other tokens of {_PROBE[:20]!r} … than the entry's "
             f"tokenizer ({str(theirs[:8])} and {ids[:8]}); set tokenizer to the served model's"
         )
-
-
-BACKEND = Backend(
-    kind="remote",
-    is_listed=True,
-    is_server=True,
-    answers_together=8,
-    fields=("served_name", "tokenizer"),
-    needs=("tokenizer",),
-    identify=identify_remote,
-    load=load_remote,
-    load_answerer=load_answerer,
-    load_generator=load_remote_generator,
-    identify_texts=identify_remote_texts,
-)

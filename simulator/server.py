@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Literal, Protocol, cast
 from urllib.parse import parse_qs, urlsplit
 
 import simulator.sites
+from core.plugins import import_parts
 from simulator.faults import Fault, FaultKind, Traffic, pack_zeros
 from simulator.world import World
 
@@ -172,9 +173,13 @@ def serve(world: World, host: str = "127.0.0.1", first_port: int = 0) -> Iterato
 
 
 def site_kinds() -> Iterator[Callable[[World], Site]]:
-    """Yield the classes of all sites of ``simulator/sites``."""
-    for found in pkgutil.iter_modules(simulator.sites.__path__):
-        module = importlib.import_module(f"simulator.sites.{found.name}")
+    """Yield the classes of all sites of ``simulator/sites`` and of extras."""
+    found = pkgutil.iter_modules(simulator.sites.__path__)
+    names = [f"simulator.sites.{each.name}" for each in found]
+    for part in import_parts("simulator"):
+        names.extend(part.SITES)
+    for name in names:
+        module = importlib.import_module(name)
         yield from getattr(module, "SITE_KINDS", None) or [module.Site]
 
 

@@ -14,8 +14,8 @@ SERVER = {
     "tests.warehouse.conftest.postgresql",
 }  # fmt: skip
 PROCESS = {
-    "subprocess", "multiprocessing", "playwright", "ray", "tests.forks", "crawlers.browser",
-    "crawlers.git", "crawlers.text.latex.reader.LatexReader",
+    "subprocess", "multiprocessing", "playwright", "ray", "tests.forks",
+    "extras.browser_questions.browser", "crawlers.git", "crawlers.text.latex.reader.LatexReader",
 }  # fmt: skip
 TORCH = {"torch", "transformers", "tokenizers", "peft", "rwkv", "lm_eval"}
 MARKS = {"server": SERVER, "process": PROCESS, "torch": TORCH}

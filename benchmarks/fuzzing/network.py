@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import gzip
-import json
 import random
 import re
 from collections import Counter
@@ -20,7 +19,6 @@ from crawlers.web.connections import too_large
 from crawlers.web.exchange import Ask
 from crawlers.web.fetcher import Fetched
 from simulator.server import Request, Response, Site, site_kinds
-from simulator.sites import gjo
 from simulator.world import World
 
 AGENT = "tidemark/0.1 (+https://example.org; crawler@example.org)"
@@ -32,24 +30,6 @@ _BUSY = {429, 500, 502, 503, 504}
 
 class Unbounded(BaseException):
     """A run takes too much time, or too many requests; no crawler may catch it."""
-
-
-class RenderedPages(gjo.Site):
-    """Good Judgment Open as a browser shows it: the list's rows are in the page."""
-
-    def respond(self, request: Request) -> Response:
-        """Respond with the list as its script would have filled it."""
-        if request.path != "/leaderboards/questions":
-            return super().respond(request)
-        listed = json.loads(self._list(request).body)
-        rows = [
-            f'<div class="row row-table-row"><div><a href="{row["href"]}">{row["name"]}</a></div>'
-            "</div>"
-            for row in listed["rows"]
-        ]
-        more = f'<a rel="next" href="{listed["next"]}">next</a>' if listed["next"] else ""
-        page = f"<!doctype html><html><body>{''.join(rows)}{more}</body></html>"
-        return Response(200, {"Content-Type": "text/html"}, page.encode())
 
 
 class Sites:
@@ -64,7 +44,8 @@ class Sites:
         self._by_host: dict[str, Site] = {}
         self._known: dict[tuple[str, str], Response] = {}
         for kind in site_kinds():
-            site = (RenderedPages if kind is gjo.Site else kind)(world)
+            # A site whose pages need scripts has a form that shows them without a browser.
+            site = getattr(kind, "without_browser", kind)(world)
             for key in site.keys:
                 host = f"127.0.0.1:{len(self.urls) + 1}"
                 self.urls[key], self._by_host[host] = f"http://{host}", site

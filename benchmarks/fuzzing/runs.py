@@ -50,7 +50,7 @@ from crawlers.questions.crawl import tidy
 from crawlers.registry import list_all_sources, load_crawler
 from crawlers.text.latex.reader import LatexReader
 from crawlers.web.fetcher import Fetcher
-from simulator.sites import gjo, metaculus
+from simulator.sites import metaculus
 
 MONTH = Month("2024-03")
 # For another month, or for a month that counts as recent, a source reads other lists.
@@ -59,7 +59,7 @@ RECENT = {"github_trending": {"RECENT_DAYS": 100_000}}
 MAX_ID = 1_000  # characters of an item's id
 MAX_SECONDS = 20  # of processor time of a run
 MAX_BYTES = 2**30  # that a run may add to the memory of the process
-_TOKENS = {"metaculus": metaculus.TOKEN, "good_judgment_open": f"{gjo.USER}:{gjo.PASSWORD}"}
+_TOKENS = {"metaculus": metaculus.TOKEN, "good_judgment_open": "user:password"}
 # Folder of recordings, where it has not the name of the source.
 _RECORDED = {"wikipedia_changes": "wikipedia", "wikipedia_new": "wikipedia", "github_new": "github"}
 

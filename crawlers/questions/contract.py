@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, cast
 
-import crawlers.questions
 from core.corpus.questions import CrowdForecast, Question
 from core.errors import UnknownName
 from core.month import Month
 from crawlers.contract import CrawlContext, Drop, Failure, Repeat, SourceInfo
-from crawlers.registry import list_modules
+from crawlers.registry import question_modules
 from crawlers.web.fetcher import Fetched, Fetcher, get_list
 
 # Reasons to skip a list entry that belongs to none of the requested months.
@@ -76,16 +75,16 @@ def know_all_from(months: Sequence[Month]) -> dt.datetime:
 
 
 def list_question_sources() -> list[str]:
-    """Return the names of all question sources: the modules of this package with ``INFO``."""
-    return list_modules(crawlers.questions, QuestionSourceInfo)
+    """Return the names of all question sources."""
+    return sorted(question_modules())
 
 
 def load_question_crawler(source: str) -> QuestionCrawler:
     """Import the crawler of a source of questions; raise UnknownName if there is no such source."""
-    known = list_question_sources()
-    if source not in known:
-        raise UnknownName("source of questions", source, known)
-    return cast(QuestionCrawler, importlib.import_module(f"crawlers.questions.{source}"))
+    modules = question_modules()
+    if source not in modules:
+        raise UnknownName("source of questions", source, sorted(modules))
+    return cast(QuestionCrawler, importlib.import_module(modules[source]))
 
 
 def month_of(

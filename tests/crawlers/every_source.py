@@ -24,7 +24,7 @@ from crawlers.crawling import crawl as crawl_module
 from crawlers.crawling.crawl import crawl_partition
 from crawlers.questions.contract import list_question_sources, load_question_crawler
 from crawlers.questions.crawl import crawl_questions
-from crawlers.registry import list_sources, load_crawler
+from crawlers.registry import list_gated_sources, list_sources, load_crawler
 from simulator.server import Request, Response, Web, running, serve
 from simulator.world import World
 from tests.crawlers.questions import scene as questions
@@ -42,7 +42,8 @@ def list_scenes() -> list[str]:
         for source in list_question_sources()
         if not load_question_crawler(source).INFO.in_browser
     )
-    return [*list_sources(), *(f"questions.{source}" for source in asked), *GATED]
+    permitted = [source for source in GATED if source in list_gated_sources()]
+    return [*list_sources(), *(f"questions.{source}" for source in asked), *permitted]
 
 
 class Trap:

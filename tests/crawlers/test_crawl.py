@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 import zstandard
 
-import crawlers
 from core.corpus.partition import (
     Partition,
     Seal,
@@ -35,6 +34,7 @@ from core.errors import (
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
+from crawlers import registry
 from crawlers.contract import DROP_REASONS, Repeat
 from crawlers.crawling.crawl import crawl_partition
 from crawlers.crawling.manifest import lack_of
@@ -119,9 +119,10 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ToySite]:
     folder = tmp_path / "more_crawlers"
     folder.mkdir()
     (folder / "toy.py").write_text(CRAWLER)
-    monkeypatch.setattr(crawlers, "__path__", [*crawlers.__path__, str(folder)])
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setattr(registry, "OPEN", (*registry.OPEN, "toy"))
     yield ToySite()
-    sys.modules.pop("crawlers.toy", None)
+    sys.modules.pop("toy", None)
 
 
 @pytest.fixture
@@ -302,15 +303,15 @@ def test_a_crawl_that_was_stopped_goes_on_from_the_cache(
 
 _KILLED = """
 import os, sys
-import crawlers
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers import contract
+from crawlers import contract, registry
 from crawlers.crawling.crawl import crawl_partition
 
 folder, home, url, pages = sys.argv[1:]
-crawlers.__path__.append(folder)
+sys.path.append(folder)
+registry.OPEN += ("toy",)
 left = int(pages)
 
 class Killing(contract.Fetcher):

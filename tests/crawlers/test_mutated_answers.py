@@ -18,14 +18,14 @@ from core.settings import Settings
 from crawlers import github_new, github_trending, global_voices
 from crawlers.contract import CrawlContext, Document
 from crawlers.crawling import crawl as crawl_module
-from crawlers.questions import good_judgment_open, metaculus, polymarket
+from crawlers.questions import metaculus, polymarket
 from crawlers.questions.contract import QuestionContext
 from crawlers.questions.crawl import tidy
 from crawlers.web.fetcher import Fetched, Fetcher
 from crawlers.web.pacing import ApiRules, require_ok
 from crawlers.web.urls import normalise
 from simulator.server import Request, Site
-from simulator.sites import github, github_api, gjo
+from simulator.sites import github, github_api
 from simulator.sites import global_voices as global_voices_site
 from simulator.sites import metaculus as metaculus_site
 from simulator.sites import polymarket as polymarket_site
@@ -115,7 +115,6 @@ TOKENS = {"metaculus": metaculus_site.TOKEN, "github_api": github_api.TOKEN}
 SOURCES: dict[str, tuple[Any, Any]] = {
     "metaculus": (metaculus, lambda: {"metaculus": metaculus_site.Site(WORLD)}),
     "polymarket": (polymarket, lambda: {"polymarket": polymarket_site.Site(WORLD)}),
-    "good_judgment_open": (good_judgment_open, lambda: {"good_judgment_open": gjo.Site(WORLD)}),
     "global_voices": (global_voices, lambda: {"global_voices": global_voices_site.Site(WORLD)}),
     "github_new": (github_new, lambda: dict.fromkeys(github_new.INFO.sites, api())),
     "github_trending": (

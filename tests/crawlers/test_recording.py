@@ -146,8 +146,6 @@ def test_what_may_not_be_recorded_is_refused_before_a_request(
     asked = len(web.requests)
     with pytest.raises(UsageError, match="not empty"):
         recorded("hackernews", tmp_path, own)
-    with pytest.raises(UsageError, match="browser"):
-        recorded("good_judgment_open", tmp_path / "new", own)
     gated = dataclasses.replace(hackernews.INFO, permission="ask first")
     monkeypatch.setattr(hackernews, "INFO", gated)
     with pytest.raises(AccessRefused, match="ask first"):

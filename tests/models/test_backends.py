@@ -1,15 +1,18 @@
+import importlib
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-import models
 from core.errors import MalformedInput, ModelLoadError, NotMeasurable, UnknownName
+from core.plugins import list_entry_points
 from core.settings import Settings
-from models.backends import find_backend, identify, list_backends, load_generator, load_scorer
+from models.backends import _by_kind, find_backend, identify, load_generator, load_scorer
 from models.catalogue import ModelEntry, find_model, parse_catalogue
+from models.kinds import BACKENDS, Backend
 from models.scoring.protocols import get_protocol
 from models.scoring.scorer import Tally
 from models.servers.budget import Budget
@@ -57,11 +60,9 @@ def test_compressors_are_loaded_without_torch() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-TOY = '''
-"""Half a nat a byte."""
-
-from models.backends import Backend
+TOY = """
 from models.fake import FakeScorer
+from models.kinds import Backend
 
 
 def load_toy(entry, settings):
@@ -73,20 +74,35 @@ BACKEND = Backend(
     is_listed=True,
     fields=("served_name",),
     cannot={"write": "a toy writes nothing"},
-    identify=load_toy,
-    load=load_toy,
+    identify="toy_backend:load_toy",
+    load="toy_backend:load_toy",
 )
-'''
+"""
 
 
 @pytest.fixture
-def with_toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def with_toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Install a package with an entry point, as pip does."""
     (tmp_path / "toy_backend.py").write_text(TOY)
-    monkeypatch.setattr(models, "__path__", [*models.__path__, str(tmp_path)])
+    facts = tmp_path / "toy_backend-1.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-backend\nVersion: 1\n")
+    (facts / "entry_points.txt").write_text("[tidemark.backends]\ntoy = toy_backend:BACKEND\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    forget_backends()
+    yield
+    sys.modules.pop("toy_backend", None)
+    monkeypatch.undo()
+    forget_backends()
+
+
+def forget_backends() -> None:
+    list_entry_points.cache_clear()
+    _by_kind.cache_clear()
 
 
 @pytest.mark.usefixtures("with_toy")
-def test_one_file_is_a_backend() -> None:
+def test_a_package_of_another_project_adds_a_backend() -> None:
     (entry,) = parse_catalogue(b"- {name: small, kind: toy, location: here}", "mine.yaml")
     settings = Settings()
     batch = pa.record_batch(
@@ -112,14 +128,14 @@ def test_its_fields_are_checked_as_it_states_them() -> None:
 def test_without_its_file_it_is_unknown() -> None:
     with pytest.raises(ValueError, match="no backend of kind 'toy'; expected api, causal_lm"):
         find_backend("toy")
-    with pytest.raises(MalformedInput, match="kinds api, causal_lm, reference, remote, rwkv"):
+    with pytest.raises(MalformedInput, match="kinds api, causal_lm, reference, remote"):
         parse_catalogue(b"- {name: small, kind: toy, location: here}", "mine.yaml")
 
 
-def test_abilities_are_those_that_each_file_states() -> None:
+def test_abilities_of_the_kernel() -> None:
     found = {
         each.kind: (bool(each.load), each.answers, bool(each.load_generator), each.codes)
-        for each in list_backends()
+        for each in BACKENDS
     }
     assert found == {
         "api": (False, True, True, False),
@@ -128,5 +144,12 @@ def test_abilities_are_those_that_each_file_states() -> None:
         "fake": (True, False, False, False),
         "reference": (True, True, True, True),
         "remote": (True, True, True, False),
-        "rwkv": (True, True, True, False),
     }
+
+
+@pytest.mark.parametrize("backend", BACKENDS, ids=lambda each: each.kind)
+def test_each_function_that_a_backend_names_is_there(backend: Backend) -> None:
+    for name in vars(backend).values():
+        if isinstance(name, str) and ":" in name:
+            module, _, function = name.partition(":")
+            assert callable(getattr(importlib.import_module(module), function))

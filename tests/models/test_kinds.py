@@ -38,7 +38,6 @@ from tests.models.conftest import (
     save_model,
 )
 from tests.models.scoring.test_guarded import OWN_MODEL, own_model, trusted
-from tests.models.test_rwkv import write_checkpoint
 
 TEXT = "The tide leaves a mark on the sand, and the next tide washes it away. "
 SIZES = {"vocab_size": 400, "hidden_size": 32, "num_hidden_layers": 2}
@@ -84,17 +83,12 @@ def mamba_ssm(folder: Path) -> ModelEntry:
     return entry_of_folder(folder)
 
 
-def rwkv(folder: Path) -> ModelEntry:
-    pytest.importorskip("rwkv", reason="the extra tidemark[rwkv] is not installed")
-    return ModelEntry(name="tiny", kind="rwkv", location=str(write_checkpoint(folder, "7")))
-
-
 @pytest.mark.parametrize(
     "make",
     [
         pytest.param(own_code, marks=pytest.mark.slow),
         pytest.param(pickled, marks=pytest.mark.slow),
-        falcon_h1, qwen3_5, mamba_ssm, rwkv,
+        falcon_h1, qwen3_5, mamba_ssm,
     ],
 )  # fmt: skip
 def test_a_model_goes_through_all_instruments(
@@ -106,6 +100,10 @@ def test_a_model_goes_through_all_instruments(
     if make in (own_code, pickled):
         request.getfixturevalue("confinement")
     entry = make(tmp_path / "model")
+    go_through_all_instruments(entry, settings)
+
+
+def go_through_all_instruments(entry: ModelEntry, settings: Settings) -> None:
     scorer = load_scorer(entry, settings)
     assert isinstance(scorer, TokenScorer)
     found = nats(scorer, record_batch(1, text=pa.array([TEXT * 3], pa.large_string())))

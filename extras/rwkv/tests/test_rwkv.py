@@ -16,16 +16,17 @@ from transformers import RwkvConfig, RwkvForCausalLM
 
 from core.errors import ModelLoadError, UsageError
 from core.settings import Settings
+from extras.rwkv.engine import RwkvEngine, RwkvFiles, load_rwkv_generator, open_rwkv
+from extras.rwkv.tokenizer import WorldTokenizer, package_folder, parse_world
 from models.backends import identify, load_scorer
 from models.catalogue import ModelEntry, find_model
 from models.generation import Decoding, GenerationRequest
 from models.options.scoring import OptionScorer, TextPrompt
-from models.rwkv import RwkvEngine, RwkvFiles, load_rwkv_generator, open_rwkv
-from models.rwkv_tokenizer import WorldTokenizer, package_folder, parse_world
 from models.scoring.protocols import get_protocol
 from models.scoring.scorer import DeviceFull, Engine, Losses
 from models.scoring.token_scorer import TokenScorer
 from tests.models.conftest import BatchOf, record_batch
+from tests.models.test_kinds import go_through_all_instruments
 
 pytest.importorskip("rwkv", reason="the extra tidemark[rwkv] is not installed")
 
@@ -609,3 +610,8 @@ def test_options_have_the_likelihood_of_a_stepwise_pass(checkpoint: Path) -> Non
         nats = stepwise(engine, whole.ids)[len(before) - 1 :]
         assert score.num_tokens == len(nats)
         assert score.log_probability == pytest.approx(-nats.sum(), rel=1e-5)
+
+
+def test_a_checkpoint_goes_through_all_instruments(tmp_path: Path, settings: Settings) -> None:
+    file = write_checkpoint(tmp_path / "model", "7")
+    go_through_all_instruments(ModelEntry("tiny", "rwkv", str(file)), settings)

@@ -8,8 +8,8 @@ import psutil
 import pytest
 
 from core.settings import Settings
+from extras.browser_questions.tests.browser.conftest import Pages, leftovers
 from simulator.server import Web
-from tests.crawlers.browser.conftest import Pages, leftovers
 
 ROOT = Path(__file__).resolve().parents[3]
 NUM_PAGES = 30
@@ -17,8 +17,8 @@ MAX_BYTES = 700_000_000
 CRAWL = """
 import sys
 from core.settings import Settings
-from crawlers.browser.fetching import Browser
-from crawlers.browser.session import Session
+from extras.browser_questions.browser.fetching import Browser
+from extras.browser_questions.browser.session import Session
 from crawlers.web.fetcher import Fetcher
 settings = Settings.model_validate_json(sys.argv[1])
 fetcher = Fetcher(settings, {"pages": settings.sites["pages"]}, 0.0)

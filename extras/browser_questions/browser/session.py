@@ -30,10 +30,10 @@ from core.errors import (
     SourceUnavailable,
     TokenRefused,
 )
-from crawlers.browser.fetching import Browser, Clock
-from crawlers.browser.obstacles import Scroll, Watch, scroll_list
 from crawlers.web.connections import Cookies
 from crawlers.web.fetcher import DEFAULT_MAX_BYTES, Fetched, Fetcher
+from extras.browser_questions.browser.fetching import Browser, Clock
+from extras.browser_questions.browser.obstacles import Scroll, Watch, scroll_list
 
 _ANSWERED = {"script", "stylesheet", "xhr", "fetch"}  # other resource types (image, …) are refused
 # The browser's values of these headers are not sent; the fetcher sets its own where needed.

@@ -5,10 +5,10 @@ import pytest
 from core.corpus.partition import read_documents
 from core.errors import EmptyPartition, UsageError
 from core.storage.store import Store
-from crawlers.gated import ao3, bbc
 from crawlers.imports.sets import import_set
 from crawlers.imports.texts import options_for_pages
 from crawlers.text.pages import read_page
+from extras.permission_sources import ao3, bbc
 
 PROSE = "The council met on Monday and agreed on the budget of the town for the coming year. " * 3
 

@@ -13,15 +13,15 @@ from core.corpus.questions import Question, QuestionSeal, read_questions
 from core.errors import AccessRefused, SourceChanged, SourceUnavailable, TokenRefused, UsageError
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers.browser.fetching import Limits, find_chromium
 from crawlers.contract import Drop
-from crawlers.questions import good_judgment_open
 from crawlers.questions.contract import list_question_sources
 from crawlers.questions.crawl import crawl_questions
 from crawlers.web.fetcher import Fetched
+from extras.browser_questions import good_judgment_open
+from extras.browser_questions.browser.fetching import Limits, find_chromium
+from extras.browser_questions.simulator import gjo
 from simulator.forecasts import SimulatedQuestion
 from simulator.server import Fault, Web
-from simulator.sites import gjo
 from simulator.world import World
 from tests.crawlers.questions.scene import FEBRUARY, MARCH
 

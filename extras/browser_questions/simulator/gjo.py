@@ -84,6 +84,11 @@ class Site(WorldSite):
         self.public_pages = 1_000
         self.seen: Counter[str] = Counter()  # number of unwanted requests, by path
 
+    @classmethod
+    def without_browser(cls, world: World) -> Site:
+        """Return the site as a browser shows it, for crawls without a browser."""
+        return RenderedPages(world)
+
     @functools.cached_property
     def questions(self) -> list[SimulatedQuestion]:
         """The resolved questions, sorted by closing time, the latest first."""
@@ -230,3 +235,21 @@ def _question_page(question: SimulatedQuestion, lacks_description: bool) -> str:
   <th>Final Crowd Forecast</th></tr></thead>
 <tbody>{rows}</tbody></table>
 """
+
+
+class RenderedPages(Site):
+    """Good Judgment Open as a browser shows it: the list's rows are in the page."""
+
+    def respond(self, request: Request) -> Response:
+        """Respond with the list as its script would have filled it."""
+        if request.path != "/leaderboards/questions":
+            return super().respond(request)
+        listed = json.loads(self._list(request).body)
+        rows = [
+            f'<div class="row row-table-row"><div><a href="{row["href"]}">{row["name"]}</a></div>'
+            "</div>"
+            for row in listed["rows"]
+        ]
+        more = f'<a rel="next" href="{listed["next"]}">next</a>' if listed["next"] else ""
+        page = f"<!doctype html><html><body>{''.join(rows)}{more}</body></html>"
+        return Response(200, {"Content-Type": "text/html"}, page.encode())

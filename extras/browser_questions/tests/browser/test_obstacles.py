@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from core.settings import Settings
-from crawlers.browser import obstacles
-from crawlers.browser.fetching import Browser, Limits
-from crawlers.browser.obstacles import Scroll
-from crawlers.browser.session import Session
 from crawlers.web.fetcher import Fetcher
+from extras.browser_questions.browser import obstacles
+from extras.browser_questions.browser.fetching import Browser, Limits
+from extras.browser_questions.browser.obstacles import Scroll
+from extras.browser_questions.browser.session import Session
+from extras.browser_questions.tests.browser.conftest import PAGES, Pages, chromiums, leftovers
 from simulator.server import Response, Web
-from tests.crawlers.browser.conftest import PAGES, Pages, chromiums, leftovers
 from tests.crawlers.conftest import refused
 
 Read = Callable[..., bytes]

@@ -17,12 +17,11 @@ from playwright.sync_api import sync_playwright
 
 from core.errors import AccessRefused, ItemFailed, SourceUnavailable, TokenRefused, UsageError
 from core.settings import Settings
-from crawlers.browser.fetching import Browser, Limits, find_chromium
-from crawlers.browser.session import Session
 from crawlers.web.fetcher import Fetcher
-from simulator.server import Response, Web
-from simulator.sites import gjo
-from tests.crawlers.browser.conftest import (
+from extras.browser_questions.browser.fetching import Browser, Limits, find_chromium
+from extras.browser_questions.browser.session import Session
+from extras.browser_questions.simulator import gjo
+from extras.browser_questions.tests.browser.conftest import (
     KEY,
     LIST,
     PAGES,
@@ -33,6 +32,7 @@ from tests.crawlers.browser.conftest import (
     leftovers,
     login,
 )
+from simulator.server import Response, Web
 from tests.crawlers.conftest import refused
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -319,8 +319,8 @@ CRAWL = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 from core.settings import Settings
-from crawlers.browser.fetching import Browser, Limits
-from crawlers.browser.session import Session
+from extras.browser_questions.browser.fetching import Browser, Limits
+from extras.browser_questions.browser.session import Session
 from crawlers.web.fetcher import Fetcher
 home, url = sys.argv[1:]
 settings = Settings(home=home, sites={"good_judgment_open": url}, request_interval_s=0)

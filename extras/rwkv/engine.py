@@ -30,11 +30,9 @@ import torch
 from core.environment import set_rwkv_environment
 from core.errors import ModelLoadError, UsageError
 from core.settings import Settings
-from models.backends import Backend
+from extras.rwkv.tokenizer import RwkvTokenizer, open_tokenizer, package_folder
 from models.catalogue import ModelEntry
 from models.generation.local import GenerationIdentity, LocalGenerator
-from models.options.answering import load_answerer
-from models.rwkv_tokenizer import RwkvTokenizer, open_tokenizer, package_folder
 from models.scoring.cross_entropy import cross_entropy
 from models.scoring.forward import or_device_full
 from models.scoring.machine import describe_device, library_versions, name_of_dtype
@@ -346,15 +344,3 @@ def _digest(*paths: Path) -> str:
     except OSError as error:
         raise ModelLoadError(f"{path}: cannot be read ({error})") from error
     return digest.hexdigest()[:16]
-
-
-BACKEND = Backend(
-    kind="rwkv",
-    on_device=True,
-    is_listed=True,
-    identify=identify_rwkv,
-    load=load_rwkv,
-    load_answerer=load_answerer,
-    load_generator=load_rwkv_generator,
-    identify_texts=identify_rwkv_texts,
-)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from playwright.sync_api import Page
 
 from core.errors import ItemUnavailable
-from crawlers.browser.fetching import Clock
+from extras.browser_questions.browser.fetching import Clock
 
 _PAUSE_MS = 100.0
 _MAX_LOOKS = 20  # maximum looks at a wall, ``_PAUSE_MS`` apart, until it counts as one that stays

@@ -30,8 +30,6 @@ from core.errors import (
     TokenRefused,
 )
 from core.month import Month
-from crawlers.browser.fetching import Browser, Limits
-from crawlers.browser.session import LogIn, Session
 from crawlers.contract import Drop, Failure, Repeat, missing_item
 from crawlers.questions.contract import (
     Found,
@@ -42,6 +40,8 @@ from crawlers.questions.contract import (
 )
 from crawlers.web.fetcher import Fetched, read_time
 from crawlers.web.urls import follow
+from extras.browser_questions.browser.fetching import Browser, Limits
+from extras.browser_questions.browser.session import LogIn, Session
 
 SITE = "good_judgment_open"
 INFO = QuestionSourceInfo(

@@ -12,11 +12,11 @@ from pydantic import SecretStr
 from core.errors import UsageError
 from core.month import Month
 from core.settings import Settings
-from crawlers.browser.fetching import PREFIX, Limits, find_chromium
-from crawlers.browser.session import LogIn
 from crawlers.web.fetcher import Fetcher
+from extras.browser_questions.browser.fetching import PREFIX, Limits, find_chromium
+from extras.browser_questions.browser.session import LogIn
+from extras.browser_questions.simulator import gjo
 from simulator.server import Request, Response, Web, serve_sites
-from simulator.sites import gjo
 from simulator.world import World
 
 KEY, PAGES = "good_judgment_open", "pages"

@@ -17,10 +17,10 @@ from core.settings import Settings
 from core.storage.store import Store
 from crawlers.contract import CrawlContext, Document
 from crawlers.crawling.crawl import crawl_partition
-from crawlers.gated import reddit
 from crawlers.registry import list_gated_sources, list_sources, load_crawler
 from crawlers.web import pacing
 from crawlers.web.fetcher import Fetcher
+from extras.permission_sources import reddit
 from instruments.planning import plan_crawl
 from simulator.server import Fault, Web, serve
 from simulator.world import World

@@ -1,0 +1,1 @@
+"""Sources of forecasting questions that are read in a browser: Good Judgment Open."""

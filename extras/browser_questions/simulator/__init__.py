@@ -1,0 +1,3 @@
+"""The simulated Good Judgment Open."""
+
+SITES = ("extras.browser_questions.simulator.gjo",)

@@ -1,0 +1,1 @@
+"""RWKV checkpoints (``.pth``), run by the package rwkv."""

@@ -1,0 +1,65 @@
+"""Packages of other projects, installed by pip, add sources and backends."""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from core.month import Month
+from simulator.server import serve_sites
+from simulator.world import World
+from tests.crawlers.toy.site import Site
+from tests.forks import ROOT
+
+MONTH = Month("2024-03")
+ENTRY_POINTS = """[tidemark.sources]
+toy = letters_of_a_town
+"""
+TOY = ROOT / "tests" / "crawlers" / "toy" / "crawler.py"
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build a wheel of one crawler, and install it with pip, without network."""
+    folder = tmp_path_factory.mktemp("stranger")
+    wheel = folder / "letters_of_a_town-1-py3-none-any.whl"
+    facts = "letters_of_a_town-1.dist-info"
+    files = {
+        "letters_of_a_town.py": TOY.read_text(encoding="utf-8"),
+        f"{facts}/METADATA": "Metadata-Version: 2.1\nName: letters-of-a-town\nVersion: 1\n",
+        f"{facts}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{facts}/entry_points.txt": ENTRY_POINTS,
+    }
+    listed = "".join(f"{name},,\n" for name in [*files, f"{facts}/RECORD"])
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name, text in {**files, f"{facts}/RECORD": listed}.items():
+            archive.writestr(name, text)
+    install = [sys.executable, "-m", "pip", "install", "--no-index", "--no-deps", "--quiet"]
+    target = folder / "packages"
+    subprocess.run([*install, "--target", str(target), str(wheel)], check=True)
+    return target
+
+
+def tidemark(installed: Path, home: Path, *arguments: str, **more: str) -> str:
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(home),
+        "PYTHONPATH": f"{installed}:{ROOT}",
+        "TIDEMARK_HOME": str(home / "data"),
+        **more,
+    }
+    command = [sys.executable, "-c", "from cli.main import main; main()", *arguments]
+    done = subprocess.run(
+        command, cwd=home, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_source_installed_by_pip_is_crawled(installed: Path, tmp_path: Path) -> None:
+    with serve_sites([Site(World(3, MONTH - 1, MONTH))]) as web:
+        sites = {"TIDEMARK_SITES__TOY": web.urls["toy"], "TIDEMARK_REQUEST_INTERVAL_S": "0"}
+        asked = ("crawl", "--source", "toy", "--month", str(MONTH), "--limit", "4")
+        assert "toy 2024-03: 4 documents" in tidemark(installed, tmp_path, *asked, **sites)
