@@ -139,7 +139,8 @@ def _examine(row: _Row, month: Period) -> Item:
     if abstract is None or title is None:
         return Drop(native_id, "parse_error", "no text in title or abstract")
     try:
-        text, title = articles.to_text(abstract), articles.to_line(title)
+        text = articles.to_text(abstract)
+        title = articles.to_line(title)
     except ItemUnavailable as error:
         return missing_item(native_id, error)
     server = {"biorxiv": "bioRxiv", "medrxiv": "medRxiv"}[row.server]

@@ -85,7 +85,8 @@ def _list_filings(month: Month, fetcher: Fetcher) -> Iterator[_Filing | Drop]:
     if not any(line.startswith(HEADING) for line in lines):
         raise SourceChanged(f"{page.url} has no line {HEADING!r}; see whether the index changed")
     for line in lines:  # a filing of several companies has a line for each
-        if f"|{FORM}|" in line and (filing := _read_line(line, month)):
+        filing = _read_line(line, month) if f"|{FORM}|" in line else None
+        if filing:
             yield filing
 
 

@@ -76,7 +76,9 @@ def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
             for outcome in _visit_all(git, month, context, stack):
                 if not isinstance(outcome, _Visit):
                     yield outcome
-                elif (first := visits.setdefault(outcome.work.head.oid, outcome)) is not outcome:
+                    continue
+                first = visits.setdefault(outcome.work.head.oid, outcome)
+                if first is not outcome:
                     yield Repeat(outcome.project, f"another name of {first.project}")
         except SourceUnavailable as error:
             gone = error

@@ -131,13 +131,15 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
 
 def _fetch_list(fetcher: Fetcher) -> tuple[str, Rows]:
     """Return the list's name (``monthly`` or ``daily``) and the ``owner/name`` of each row."""
+    period = "monthly"
     try:
-        period, page = "monthly", fetcher.get("github", PAGE, {"since": "monthly"})
+        page = fetcher.get("github", PAGE, {"since": "monthly"})
     except ItemUnavailable as error:
         if error.reason != "robots":
             raise SourceChanged(f"the list of trending repositories is gone: {error}") from error
+        period = "daily"
         try:
-            period, page = "daily", fetcher.get("github", PAGE)
+            page = fetcher.get("github", PAGE)
         except ItemUnavailable as closed:
             raise SourceChanged(f"the list of trending repositories is gone: {closed}") from closed
     links = read_links(page.body.decode("utf-8", "replace"))
@@ -257,7 +259,8 @@ def read_stars(packed: bytes) -> Iterator[Star]:
                     raise ItemUnavailable(
                         "too_large", f"unpacks to over {MAX_UNPACKED_BYTES} bytes"
                     )
-                if _MARK in line and (star := _starred(line)):
+                star = _starred(line) if _MARK in line else None
+                if star:
                     yield star
     except (OSError, EOFError, zlib.error) as error:
         raise ItemUnavailable("bad_archive", f"damaged gzip: {error}") from error
@@ -271,7 +274,10 @@ def _starred(line: bytes) -> Star | None:
     if not isinstance(event, dict) or event.get("type") != "WatchEvent":
         return None
     repository = event.get("repo")
-    if not isinstance(repository, dict) or not isinstance(name := repository.get("name"), str):
+    if not isinstance(repository, dict):
+        return None
+    name = repository.get("name")
+    if not isinstance(name, str):
         return None
     number = repository.get("id")
     return Star(number if type(number) is int else name, name)

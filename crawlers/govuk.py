@@ -227,6 +227,7 @@ def _document(page: _Page, title: str, text: str) -> Document:
     names = [row.text("title") for row in page.links("organisations")]
     organisations = [name for name in names if name]
     known = {name: page.fields.text(name) for name in _EXTRA}
+    kind = page.fields.text("document_type")
     return Document(
         native_id=page.path,
         version_id=changed.isoformat(),
@@ -240,7 +241,7 @@ def _document(page: _Page, title: str, text: str) -> Document:
         licence=INFO.licence,
         attribution=clean(f"{', '.join(organisations) or 'GOV.UK'}. {ATTRIBUTION}."),
         cluster_id=f"page:{page.path}",
-        category=kind if (kind := page.fields.text("document_type")) in DOCUMENT_TYPES else None,
+        category=kind if kind in DOCUMENT_TYPES else None,
         language=page.locale,
         extra={"organisations": organisations, **{k: v for k, v in known.items() if v}},
     )

@@ -200,7 +200,8 @@ def _read_comments(children: Sequence[Fields], month: Period) -> list[Comment]:
         created_at = child.epoch("created_at_i")
         if _is_gone(child) or number is None or created_at is None:
             continue
-        if created_at < month.end and (text := _text(child, "text")):
+        text = _text(child, "text") if created_at < month.end else None
+        if text:
             found[number] = (created_at, number, text)
     return sorted(found.values())
 

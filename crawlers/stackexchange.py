@@ -179,7 +179,8 @@ def _read_post(row: Fields, id_field: str) -> Post | None:
     if number is None or created_at is None or body is None:
         return None
     licence = _LICENCE.fullmatch(row.text("content_license") or "")
-    version = licence[1] if licence else "4.0" if created_at >= _LICENCE_4_SINCE else "3.0"
+    by_date = "4.0" if created_at >= _LICENCE_4_SINCE else "3.0"
+    version = licence[1] if licence else by_date
     return Post(
         id=number,
         text=post_to_text(body),

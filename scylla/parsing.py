@@ -114,7 +114,8 @@ _ANY_RUN = re.compile(r"(?<![\w.,])[-+]?\d++(?: ?, ?[-+]?\d++)++", re.ASCII)
 def parse_answer(text: str, shape: AnswerShape, strict: bool) -> Answer | None:
     """Return the numbers of a text's answer (one for shape "number"), or None, in linear time."""
     own = before_next_question(text)
-    if own != text and (answer := parse_answer(own, shape, strict=True)) is not None:
+    answer = None if own == text else parse_answer(own, shape, strict=True)
+    if answer is not None:
         return answer
     plain = _JOINED.sub(", ", plain_text(text))
     read = _read_number if shape == "number" else _read_list

@@ -69,11 +69,12 @@ class Site:
         if not 1 <= times <= MAX_TIMES:
             raise UsageError(f"times is {times}; expected 1 to {MAX_TIMES}")
         limit_s = request.arg("limit_s")
+        quirk = request.arg("quirk")
         if limit_s:
             self._web.limits[site.keys[0]] = float(limit_s)
         elif request.arg("limits") == "real" and isinstance(site, LimitedSite):
             limit_wikimedia(self._web, Limits())
-        elif quirk := request.arg("quirk"):
+        elif quirk:
             names = {name: name for name in get_args(QuirkName)}
             site.quirks[names[_choose("quirk", quirk, names)]] = times
         else:

@@ -201,7 +201,8 @@ class _Query:
                 redirects.append({"from": title, "to": target})
             pages.append(_page_row(page) if page else {"ns": 0, "title": title, "missing": True})
             language = self.args.get("lllang", "")
-            if page and (name := self.wiki.title_in(language, page.title)):
+            name = self.wiki.title_in(language, page.title) if page else None
+            if name:
                 pages[-1]["langlinks"] = [{"lang": language, "title": name}]
         query = {"normalized": normalized, "redirects": redirects, "pages": pages}
         return {"batchcomplete": True, "query": {key: rows for key, rows in query.items() if rows}}

@@ -255,7 +255,8 @@ def tarball(repository: Repository, commit: Commit) -> bytes:
             if mode == _SUBMODULE:
                 info.type = tarfile.DIRTYPE
             elif mode == _LINK:
-                info.type, info.linkname = tarfile.SYMTYPE, data.decode()
+                info.type = tarfile.SYMTYPE
+                info.linkname = data.decode()
             else:
                 info.size = len(data)
             archive.addfile(info, io.BytesIO(data) if info.size else None)

@@ -34,7 +34,8 @@ def find_document(store: Store, document_id: str) -> StoredDocument:
     for partition, paths in list_manifests(store).items():
         for _, path in sorted(paths.items(), reverse=True):
             seal = read_manifest(store, partition, path)
-            if seal.is_text and (found := _read(store, seal, document_id)):
+            found = _read(store, seal, document_id) if seal.is_text else None
+            if found is not None:
                 return found
     raise UsageError(
         f"no sealed text under {store.root} has the id {document_id!r}; ids are in column "

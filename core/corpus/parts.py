@@ -132,7 +132,8 @@ def find_damage(store: Store, seal: Seal) -> Iterator[tuple[str, str]]:
     for path, file in zip(seal.parts, files, strict=True):
         try:
             expected = file.get("sha256")  # early manifests have none
-            if expected and (found := store.sha256(path)) != expected:
+            found = store.sha256(path) if expected else expected
+            if found != expected:
                 yield path, f"has SHA-256 {found}, and the manifest says {expected}"
             for document_id, stated, is_intact in _documents(store, path, seal):
                 digest.update(f"{document_id} {stated}\n".encode())

@@ -133,7 +133,8 @@ def _require_partition(table: pa.Table, partition: Partition) -> pa.Table:
     """Return the table if all rows belong to the partition; raise SchemaMismatch if not."""
     month = partition.month.first_day if partition.month else None
     for name, expected in (("source", partition.source), ("month", month)):
-        if table.num_rows and (found := table[name].unique().to_pylist()) != [expected]:
+        found = table[name].unique().to_pylist()
+        if found and found != [expected]:
             raise SchemaMismatch(f"{partition}: {name} must be {expected} in all rows: {found}")
     return table
 

@@ -66,7 +66,8 @@ class Ledger:
 
     def begin_with(self, other: Ledger) -> None:
         """Count the items that another ledger has passed over; this one must be new."""
-        self.requested, self._counts = other.requested, other._counts.copy()
+        self.requested = other.requested
+        self._counts = other._counts.copy()
         self._lines = other._lines.copy()
         self._num_bytes = other._num_bytes
         self._packed = other._packed.copy()

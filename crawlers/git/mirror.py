@@ -213,9 +213,10 @@ class Mirror:
         ends: dict[str, tuple[str, str]] = {}  # path -> object id at ``before`` and at ``head``
         tokens = iter(output.split(b"\0"))
         for token in tokens:
+            meta = token.strip()
             if token.startswith(b"\x01"):
                 commit = _parse_commit(token[1:].decode())
-            elif meta := token.strip():
+            elif meta:
                 change = _parse_change(meta, next(tokens))
                 if _SUBMODULE in meta[:14]:  # the object id is a commit of another repository
                     continue

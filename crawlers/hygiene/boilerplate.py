@@ -76,7 +76,10 @@ class LineCounts:
             return
         found: set[int] = set()
         for line in text.split("\n"):
-            if len(line) >= MIN_LINE_CHARS and (key := _line_key(line)) in self._candidates:
+            if len(line) < MIN_LINE_CHARS:
+                continue
+            key = _line_key(line)
+            if key in self._candidates:
                 found.add(key)
                 self._shown.setdefault(key, line.strip()[:_LISTED_CHARS])
         self._counts.update(found)

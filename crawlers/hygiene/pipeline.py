@@ -109,7 +109,8 @@ class Hygiene:
                 self._texts.redactions[number] = redactions
             ranks = languages.get(id(row))
             grams, drop = (_NO_GRAMS, _GONE) if is_gone else self._examine(number, row, ranks)
-            if drop is None and redactions and (num_chars := len(row["text"])) < MIN_CHARS:
+            num_chars = len(row["text"])
+            if drop is None and redactions and num_chars < MIN_CHARS:
                 drop = ("too_short", f"{num_chars} characters, redacted")
             gram_sets.append(grams)
             if drop:

@@ -72,7 +72,8 @@ class GramSample:
     def all(self) -> tuple[npt.NDArray[np.int32], Hashes]:
         """Return the row and hash of each sampled n-gram, ordered by row, then by hash."""
         self._gather()
-        self._rows, self._grams = [np.concatenate(self._rows)], [np.concatenate(self._grams)]
+        self._rows = [np.concatenate(self._rows)]
+        self._grams = [np.concatenate(self._grams)]
         return self._rows[0], self._grams[0]
 
     def _gather(self) -> None:

@@ -140,8 +140,12 @@ def _kinds(is_code: bool) -> _Bytes:
     table = np.full(0x110000, _LETTER, dtype=np.uint8)
     for point in range(0x80):
         char = chr(point)
-        kind = _LETTER if char.isalpha() else _DIGIT if char.isdigit() else _SIGN
-        table[point] = _SPACE if char.isspace() or not char.isprintable() else kind
+        if char.isspace() or not char.isprintable():
+            table[point] = _SPACE
+        elif char.isalpha():
+            table[point] = _LETTER
+        else:
+            table[point] = _DIGIT if char.isdigit() else _SIGN
     for ranges, kind in (
         (_SIGNS, _SIGN), (_SPACES, _SPACE), (_DIGITS, _DIGIT), (_UNSPACED, _ALONE),
     ):  # fmt: skip

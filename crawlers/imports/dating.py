@@ -71,13 +71,12 @@ class Dating:
         if isinstance(self.of_name, Drop):
             return Drop(row.place, "no_date", self.of_name.detail)
         moment = moment_of(row.values.get("date"))
-        month: Period | None
+        month: Period | None = self.month or self.of_name
+        why = ""
         if self.month_column:
             month = _month_in(row.values.get(self.month_column))
             why = f"{self.month_column} is {row.values.get(self.month_column)!r}"
-        elif month := (self.month or self.of_name):
-            why = ""
-        else:
+        elif month is None:
             month = _month_in(row.values.get("date"))
             why = f"the date is {row.values.get('date')!r}"
         if month is None:
@@ -89,7 +88,8 @@ class Dating:
 
 
 def _month_in(value: object) -> Month | None:
-    if isinstance(value, str) and (found := _YEAR_MONTH.fullmatch(value.strip())):
+    found = _YEAR_MONTH.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found:
         return Month(found[1])
     moment = moment_of(value)
     return None if moment is None else Month.of(moment)

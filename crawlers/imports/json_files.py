@@ -107,7 +107,8 @@ def read_json_list(file: DataFile, columns: Collection[str]) -> Rows:
     """Yield the strings or objects of a JSON list; nothing can be read after a damaged entry."""
     decode = _decoder(file.is_strict).raw_decode
     limit = longest(file)
-    if file.is_strict and (why := _first_bad_byte(file)):
+    why = _first_bad_byte(file) if file.is_strict else None
+    if why:
         yield file.damaged("file", why)
         return
     with opened(file) as (stream, faults):

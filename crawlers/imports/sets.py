@@ -28,10 +28,11 @@ from core.storage.store import Store
 from crawlers.contract import Drop
 from crawlers.crawling import manifest
 from crawlers.hygiene.month_texts import Spool
+from crawlers.imports.dating import Dating
 from crawlers.imports.documents import COLUMNS, FIELDS, ImportOptions, by_field, document_of
 from crawlers.imports.readers import ARCHIVES, find_files, read_rows, suffix_of
 from crawlers.imports.sifting import Paragraphs, Repeats, judge, key_of
-from crawlers.imports.tables import DataFile
+from crawlers.imports.tables import DataFile, Row
 from crawlers.imports.target import Import, require_target
 from crawlers.text.cleaning import refuse_length
 
@@ -132,21 +133,28 @@ class _Months:
                 self._missing = self._missing - found.values.keys()
                 self._has_tables = True
                 found = by_field(found, self._columns, self._options)
-            if isinstance(found, Drop):
-                self._drop(found)
-            elif isinstance(dated := dating.month_of(found), Drop):
-                self._drop(dated)
-            elif isinstance(document := document_of(found, dated, self._options), Drop):
-                self._drop(document)
-            else:
-                rows = self._month_rows(dated.month, found.place)
-                if found.origin == "web" and rows.has_page(document["url"]):
-                    why = f"{found.place}: the address came before in {dated.month}"
-                    self._drop(Drop(found.place, "exact_dup", why))
-                    continue
-                rows.add(found.values.get("id") is not None, document)
-                self._limit_pending(len(document["text"]))
+            self._take(found, dating)
             yield
+
+    def _take(self, row: Row | Drop, dating: Dating) -> None:
+        if isinstance(row, Drop):
+            self._drop(row)
+            return
+        dated = dating.month_of(row)
+        if isinstance(dated, Drop):
+            self._drop(dated)
+            return
+        document = document_of(row, dated, self._options)
+        if isinstance(document, Drop):
+            self._drop(document)
+            return
+        rows = self._month_rows(dated.month, row.place)
+        if row.origin == "web" and rows.has_page(document["url"]):
+            why = f"{row.place}: the address came before in {dated.month}"
+            self._drop(Drop(row.place, "exact_dup", why))
+            return
+        rows.add(row.values.get("id") is not None, document)
+        self._limit_pending(len(document["text"]))
 
     def _drop(self, drop: Drop) -> None:
         if self._options.is_strict and drop.reason in ("damaged", "parse_error"):
@@ -208,8 +216,11 @@ class _MonthRows:
 
     def has_page(self, url: str | None) -> bool:
         """Return True if a page of this address came before; else remember the address."""
-        if not url or (key := hash(url)) in self._pages:
-            return bool(url)
+        if not url:
+            return False
+        key = hash(url)
+        if key in self._pages:
+            return True
         self._pages.add(key)
         return False
 

@@ -58,7 +58,8 @@ class Repeats:
     def end(self) -> bool:
         """Find the repeated texts, after the last text; return True if there are any."""
         found = _repeated(np.frombuffer(self._keys, dtype=np.uint64))
-        self._repeated, self._keys = frozenset(found.tolist()), array("Q")
+        self._repeated = frozenset(found.tolist())
+        self._keys = array("Q")
         return bool(self._repeated)
 
     def __contains__(self, text: str) -> bool:
@@ -137,7 +138,6 @@ def judge(rows: Sequence[dict[str, Any]], wanted: str | None) -> Iterator[Verdic
         tokens = tokens_of(row["text"], is_code=False)
         if why:
             yield "wrong_language", why
-        elif fault := low_quality(row["text"], tokens, ngrams(tokens.hashes, SHINGLE)):
-            yield "low_quality", fault
-        else:
-            yield None
+            continue
+        fault = low_quality(row["text"], tokens, ngrams(tokens.hashes, SHINGLE))
+        yield ("low_quality", fault) if fault else None

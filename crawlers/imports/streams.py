@@ -54,7 +54,8 @@ class _Unpacked(io.RawIOBase):
                 return 0
             self._rest = block
         size = min(len(buffer), len(self._rest))
-        buffer[:size], self._rest = self._rest[:size], self._rest[size:]
+        buffer[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
         return size
 
     def close(self) -> None:
@@ -105,7 +106,8 @@ def _until_error(engine: Any, block: bytes) -> tuple[bytes, int]:
             found.append(engine.decompress(block[start : start + size]))
             start += size
         except zlib.error:
-            engine, size = before, size // 2
+            engine = before
+            size //= 2
     return b"".join(found), start
 
 

@@ -221,7 +221,8 @@ class _Lines:
 
         A line with whole quotations is not of it: the mark before was not closed.
         """
-        line, is_open = self.taken[-1], sum(line.count('"') for line in self.taken) % 2
+        line = self.taken[-1]
+        is_open = sum(each.count('"') for each in self.taken) % 2
         while line and (is_open or not line.endswith("\n")):
             is_begin = line.endswith("\n")
             line = self._read()

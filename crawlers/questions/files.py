@@ -125,7 +125,9 @@ def _by_month(published: Published) -> dict[Month, list[Question]]:
         if isinstance(tidied, Drop) or tidied.resolved_at is None:
             undated = Drop(question.question_id, "no_date", "no date of resolution")
             published.others.append(tidied if isinstance(tidied, Drop) else undated)
-        elif (month := Month.of(tidied.resolved_at)) > Month.last_complete():
+            continue
+        month = Month.of(tidied.resolved_at)
+        if month > Month.last_complete():
             published.passed_over["month_not_over"] += 1
         else:
             months.setdefault(month, []).append(tidied)

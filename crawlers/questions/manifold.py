@@ -75,8 +75,10 @@ def fetch_questions(
             context.passed_over["open"] += 1
         elif row.text("outcomeType") not in {"BINARY", "MULTIPLE_CHOICE"}:
             context.passed_over["not_a_choice"] += 1
-        elif (month := month_of(resolved_at, months, context)) and resolved_at:
-            yield month, _read(row, resolved_at, context.fetcher)
+        else:
+            month = month_of(resolved_at, months, context)
+            if month and resolved_at:
+                yield month, _read(row, resolved_at, context.fetcher)
 
 
 def _list_markets(listing: Listing) -> Iterator[Fields]:

@@ -82,13 +82,14 @@ def fetch_questions(
     for post in _list_posts(listing):
         for row in _questions_of(post):
             name = _id_of(row) or f"post {_id_of(post)}"
+            month = seen.get(name)
             if name not in seen:
                 found = _examine(name, row, post, months, context)
                 seen[name] = found[0] if found else None
                 if found:
                     num_withheld += getattr(found[1], "reason", "") == "permission"
                     yield found
-            elif month := seen[name]:
+            elif month:
                 yield month, Repeat(name, "listed before")
     if num_withheld:
         _log.warning("%s withholds %d questions from the token's account", SITE, num_withheld)
@@ -193,8 +194,9 @@ def _examine(
         context.passed_over["not_a_choice"] += 1
     elif answer is None:
         context.passed_over["open"] += 1
-    elif month := month_of(_set_at(row), months, context):
-        return month, _read(name, row, post)
+    else:
+        month = month_of(_set_at(row), months, context)
+        return (month, _read(name, row, post)) if month else None
     return None
 
 

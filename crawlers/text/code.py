@@ -309,12 +309,12 @@ class _MarkdownReader(_Reader):
 
     def _shorten(self, text: str) -> str:
         """Replace links of one pair of brackets by their words, and remove such images."""
-        return _SHORT_LINK.sub(
-            lambda link: (
-                link[0] if link[2].lower() not in self._names else "" if link[1] else link[2]
-            ),
-            text,
-        )
+        return _SHORT_LINK.sub(self._words_of, text)
+
+    def _words_of(self, link: re.Match[str]) -> str:
+        if link[2].lower() not in self._names:
+            return link[0]
+        return "" if link[1] else link[2]
 
 
 class _RstReader(_Reader):
@@ -324,9 +324,10 @@ class _RstReader(_Reader):
         self._replacements: dict[str, str] = {}
         for line in lines:
             target = _RST_TARGET.match(line)
+            new = _RST_REPLACEMENT.match(line)
             if target:
                 self._names.add(target[1].lower())
-            elif (new := _RST_REPLACEMENT.match(line)) and len(new[2] or "") <= _MAX_REPLACEMENT:
+            elif new and len(new[2] or "") <= _MAX_REPLACEMENT:
                 self._replacements[new[1].lower()] = new[2] or ""
         self._is_cut = False  # in a removed directive or comment, and in its indented lines
         self._is_code = False

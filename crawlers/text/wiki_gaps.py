@@ -93,7 +93,8 @@ def _filled(line: str) -> Iterator[str]:
     before = ""
     end = 0
     for gap in _GAP.finditer(line):
-        yield (text := line[end : gap.start()])
+        text = line[end : gap.start()]
+        yield text
         before = (before + text)[-_CONTEXT:]
         end = gap.end()
         after = strip_marks(_GAP.sub("", line[end : end + _CONTEXT]))

@@ -238,8 +238,9 @@ def _convert(call: Call) -> str:
         if call.get("sp") == "us":
             words = words.replace("metre", "meter")
     words = words.replace(" ", "-") if is_adjective else words
-    is_close = words.startswith("/") or not words
-    return amount + ("" if is_close else "-" if is_adjective else " ") + words
+    if words.startswith("/") or not words:
+        return amount + words
+    return amount + ("-" if is_adjective else " ") + words
 
 
 def _grouped(number: str) -> str:

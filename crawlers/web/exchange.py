@@ -198,8 +198,9 @@ class Exchange:
         """Return the response to a request, after retries; raise the errors of ``Fetcher.get``."""
         try:
             answer = self._persist(ask)
-            status, found, known = answer.status, answer.fetched, ask.known
-            if status == 304 and known and known.validators and known.url == found.url:
+            found = answer.fetched
+            known = ask.known
+            if answer.status == 304 and known and known.validators and known.url == found.url:
                 self.count(**{"304": 1})
                 found = known.renewed(found)
             else:

@@ -80,7 +80,9 @@ class RawCache:
             data = zstandard.ZstdDecompressor().decompress(packed)
             head, _, body = data.partition(b"\n")
             entry = load_json(head)
-            url, headers, moment = entry["url"], entry["headers"], read_time(entry["retrieved_at"])
+            url = entry["url"]
+            headers = entry["headers"]
+            moment = read_time(entry["retrieved_at"])
         except (OSError, zstandard.ZstdError, ValueError, LookupError, TypeError):
             return None
         if not isinstance(url, str) or not isinstance(headers, dict) or moment is None:

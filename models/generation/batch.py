@@ -277,7 +277,8 @@ class Batch:
         if token in self._ends:
             return self._finished(row, "stop")
         row.tokens.append(token)
-        if row.stop is not None and (text := row.stop.ended(row.tokens)) is not None:
+        text = None if row.stop is None else row.stop.ended(row.tokens)
+        if text is not None:
             return Generation(row.request.key, text, "stop", len(row.tokens))
         return self._finished(row, "length") if len(row.tokens) >= row.limit else None
 

@@ -183,9 +183,11 @@ def _lay_out(trees: Sequence[Tree]) -> _Rows:
     most = max(len(tree.branches) for tree in trees)
     for row, tree in enumerate(trees):
         length = len(tree.prefix)
-        ids[row, :length], positions[row, :length] = tree.prefix, np.arange(length)
+        ids[row, :length] = tree.prefix
+        positions[row, :length] = np.arange(length)
         # Padding may see the prefix; no other token sees the padding.
-        ids[row, length:], positions[row, length:] = tree.prefix[-1], length - 1
+        ids[row, length:] = tree.prefix[-1]
+        positions[row, length:] = length - 1
         branch[row, length:] = len(tree.branches) + 1
         begin = row * shape[1]
         scored.append(np.array([begin + length - 1]))

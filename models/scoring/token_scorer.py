@@ -243,7 +243,8 @@ class CausalLM(TokenScorer):
                 fast = fast_for(files.device, model.num_parameters(), files.context)
                 engine = forward = Forward(model, fast if is_fast else None)
                 versions |= forward.means if is_fast else {}
-                num_active, rate = active_parameters(model), matmul_rate(files.device, files.dtype)
+                num_active = active_parameters(model)
+                rate = matmul_rate(files.device, files.dtype)
         except ModelError as error:
             raise type(error)(f"{identity.name}: {error}") from error
         usual = _CPU_TOKENS if files.device.type == "cpu" else _GPU_TOKENS

@@ -107,7 +107,8 @@ def read_text(answer: object, key: str, prompt: str, stop: str | None) -> Genera
     usage = fields.get("usage")
     made = usage.get("completion_tokens") if isinstance(usage, dict) else None
     num_tokens = made if type(made) is int else None
-    if stop and (end := end_of_match(re.compile(stop), text, prompt)) is not None:
+    end = end_of_match(re.compile(stop), text, prompt) if stop else None
+    if end is not None:
         text = text[:end]
         finish = "stop"
     return Generation(key, text, finish, num_tokens)

@@ -114,7 +114,8 @@ class Asker:
                 raise GivenUp(str(failure)) from None
             except TryAgain as failure:
                 if failure.is_busy and self._num_served != served_before:
-                    num_refused, served_before = 0, self._num_served
+                    num_refused = 0
+                    served_before = self._num_served
                 num_refused += 1
                 if num_refused >= _MAX_REFUSED:
                     self._has_failed = True

@@ -217,10 +217,9 @@ def _attention(config: PreTrainedConfig) -> str:
 def choose_device(settings: Settings) -> tuple[torch.device, torch.dtype]:
     """Return device and dtype of the settings; raise UsageError if one is not available."""
     has_cuda = torch.cuda.is_available()
+    best = "cuda" if has_cuda else "cpu"
     try:
-        device = torch.device(
-            ("cuda" if has_cuda else "cpu") if settings.device == "auto" else settings.device
-        )
+        device = torch.device(best if settings.device == "auto" else settings.device)
     except RuntimeError as error:
         raise UsageError(
             f"TIDEMARK_DEVICE={settings.device!r} is no torch device; use auto, cpu or cuda"

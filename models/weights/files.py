@@ -262,7 +262,8 @@ def read_base(folder: Path, location: str) -> tuple[str, str | None]:
     refuse_endless(path, folder)
     try:
         config = json.loads(path.read_bytes())
-        base, revision = config["base_model_name_or_path"], config.get("revision")
+        base = config["base_model_name_or_path"]
+        revision = config.get("revision")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ModelLoadError(
             f"{location}: holds an adapter, but {ADAPTER_CONFIG} does not say for which model "

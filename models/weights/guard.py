@@ -131,7 +131,7 @@ def _limit_files(library: Any, readable: Iterable[Path], writable: Path) -> int:
     for since, right in _ADDED.items():
         everything |= right if version >= since else 0
     limits = [everything, _TCP if version >= 4 else 0, _SCOPES if version >= 6 else 0]
-    size = 8 * (3 if version >= 6 else 2 if version >= 4 else 1)
+    size = 8 * (1 + (version >= 4) + (version >= 6))  # bytes of the limits that it knows
     rules = library.syscall(_CREATE, (ctypes.c_uint64 * 3)(*limits), size, 0)
     _require(rules, "Landlock")
     devices = [Path(name) for name in _DEVICES] + sorted(Path("/dev").glob("nvidia*"))

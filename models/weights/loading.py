@@ -183,13 +183,9 @@ def _require_counts(config: PreTrainedConfig, num_tensors: int, location: str) -
     for key, value in config.get_text_config().to_dict().items():
         if isinstance(value, bool) or not isinstance(value, int | float):
             continue
-        limit = (
-            num_tensors
-            if re.search("layer|block", key)
-            else _MOST_EXPERTS
-            if "expert" in key
-            else math.inf
-        )
+        limit: float = _MOST_EXPERTS if "expert" in key else math.inf
+        if re.search("layer|block", key):
+            limit = num_tensors
         if value > limit and key.startswith(("n", "num", "encoder", "decoder")):
             raise ModelLoadError(
                 f"{location}: config.json states {key} = {value:,}, and there are {num_tensors:,} "

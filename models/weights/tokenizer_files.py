@@ -84,11 +84,13 @@ def refuse_fatal_tokenizer(folder: Path, location: str) -> None:
     there is no prefix, the library aborts, and the error cannot be caught.
     """
     path = folder / "tokenizer.json"
-    if not path.is_file() or not _HAS_PREFIX.search(content := path.read_bytes()):
+    content = path.read_bytes() if path.is_file() else b""
+    if not _HAS_PREFIX.search(content):
         return
     try:
         model = json.loads(content)["model"]
-        prefix, merges = model["continuing_subword_prefix"], model.get("merges", [])
+        prefix = model["continuing_subword_prefix"]
+        merges = model.get("merges", [])
         seconds = [(merge.split(" ") if isinstance(merge, str) else merge)[1] for merge in merges]
         is_well = model.get("type") == "WordPiece" or all(s.startswith(prefix) for s in seconds)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):

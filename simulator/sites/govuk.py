@@ -121,7 +121,9 @@ class Site(NewsSite):
             return article, "cy" if article.oddity == "welsh" else "en"
         found = self._by_path.get(path.removesuffix("-renamed").removesuffix(".cy"))
         has_other = found and found.oddity in {"renamed", "translated"}
-        return (found, "cy" if path.endswith(".cy") else "en") if has_other else (None, "en")
+        if not has_other:
+            return None, "en"
+        return found, "cy" if path.endswith(".cy") else "en"
 
 
 def _complaints(request: Request) -> Iterator[str]:

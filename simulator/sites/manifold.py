@@ -49,7 +49,8 @@ class Site(WorldSite):
         if request.path == "/v0/markets":
             return self._list(request)
         kind, _, name = request.path.removeprefix("/").rpartition("/")
-        if kind == "v0/market" and (market := self.markets.get(name)):
+        market = self.markets.get(name) if kind == "v0/market" else None
+        if market:
             return self._record(market)
         return as_json({"message": "Contract not found"}, 404)
 

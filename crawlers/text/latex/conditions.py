@@ -55,12 +55,13 @@ def choose_branches(text: str) -> str:
 
 def _set_switch(switches: _Switches, found: re.Match[str], *, is_certain: bool) -> bool:
     """Set the switch that a macro sets; return False if it sets none."""
-    name = found["new"]
-    if name:
+    name = found["new"] or found["alias"]
+    setting = _SETTING.fullmatch(found["macro"] or "")
+    if found["new"]:
         value = False
-    elif name := found["alias"]:
+    elif name:
         value = found["target"] == "true"
-    elif (setting := _SETTING.fullmatch(found["macro"] or "")) and setting[1] in switches:
+    elif setting and setting[1] in switches:
         name = setting[1]
         value = setting[2] == "true"
     else:

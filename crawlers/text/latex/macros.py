@@ -204,9 +204,11 @@ def _read_arguments(
         elif start in ends:
             arguments.append(text[start + 1 : ends[start] - 1])
             position = ends[start]
-        elif token := _TOKEN.match(text, start):
-            arguments.append(token[0])
-            position = token.end()
+        else:
+            token = _TOKEN.match(text, start)
+            if token:
+                arguments.append(token[0])
+                position = token.end()
     return arguments, position
 
 

@@ -149,9 +149,11 @@ class _Scanner:
         return f"\n\n{label}{kept}\n\n"
 
     def _inline(self, name: str, text: str, position: int) -> tuple[str, int]:
-        if name not in {"verb", "spverb"} and (options := _OPTION.match(text, position)):
+        options = None if name in {"verb", "spverb"} else _OPTION.match(text, position)
+        if options:
             position = options.end()
-        if name in {"mint", "mintinline"} and (language := _GROUP.match(text, position)):
+        language = _GROUP.match(text, position) if name in {"mint", "mintinline"} else None
+        if language:
             position = language.end()
         piece = _PIECE.match(text, position)
         if piece is None:
@@ -201,7 +203,9 @@ def shield_formulas(text: str, shield: Shield) -> str:
         position = found.end()
         if found.lastgroup is None:
             kept.append(found[0])
-        elif span := _find_formula(found, text, ends, unclosed):
+            continue
+        span = _find_formula(found, text, ends, unclosed)
+        if span:
             source = _ENSURED.sub(r"\1 ", text[slice(*span[:2])])
             source = " ".join(_NOT_IN_FORMULA.sub("", source).split())
             place = shield.keep(f"${source}$") if source else ""

@@ -45,13 +45,14 @@ def to_units(source: str) -> str:
     power = ""
     for word in _WORD.finditer(source):
         name = word["macro"] or word["text"] or ""
+        exponent = word["power"] or word["group"] or _POWERS.get(name)
         if name == "per" or word["bar"]:
             sign = "/"
         elif name in _PREFIXES and word["macro"]:
             prefix += _PREFIXES[name]
         elif name in {"square", "cubic"}:
             power = {"square": "²", "cubic": "³"}[name]
-        elif exponent := word["power"] or word["group"] or _POWERS.get(name):
+        elif exponent:
             units = [
                 *units[:-1],
                 *(unit + exponent.translate(_SUPERSCRIPTS) for unit in units[-1:]),
