@@ -12,6 +12,7 @@ CHECKS = (
     "tools.walks",
     "tools.words",
     "tools.reliable_tests",
+    "tools.density_lint",
 )
 
 

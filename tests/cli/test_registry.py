@@ -11,6 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from cli import registry
+from core import plugins
 
 TABLE = """
 def greet_command() -> None:
@@ -19,6 +20,16 @@ def greet_command() -> None:
 
 COMMANDS = {"Other instruments": {"greet": greet_command, "check greetings": greet_command}}
 """
+
+
+@pytest.fixture(autouse=True)
+def _no_cache() -> Iterator[None]:
+    """Search for extras anew in each test."""
+    for find in (plugins.import_parts, plugins.list_entry_points):
+        find.cache_clear()
+    yield
+    for find in (plugins.import_parts, plugins.list_entry_points):
+        find.cache_clear()
 
 
 @pytest.fixture
@@ -63,7 +74,7 @@ def test_an_extra_without_commands_adds_none(packages: Path) -> None:
 
 
 def test_without_extras_nothing_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "find_spec", lambda name: None)
+    monkeypatch.setattr(plugins, "find_spec", lambda name: None)
     assert list(registry.list_tables()) == []
 
 
@@ -72,7 +83,7 @@ def test_commands_of_another_package_are_there(
 ) -> None:
     point = EntryPoint("greeter", "extras.greeter.commands", "tidemark.commands")
     (packages / "__init__.py").write_text("REGISTERED = ()")
-    monkeypatch.setattr(registry, "entry_points", lambda group: [point])
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [point])
     assert CliRunner().invoke(command_line(), ["greet"]).output == "hello\n"
 
 
