@@ -30,7 +30,7 @@ from scipy import signal  # type: ignore[import-untyped]
 from benchmarks.losses import losses_table
 from core.month import Month
 from core.settings import Settings
-from warehouse.database.schema import read_sql
+from warehouse.database.schema import read_statement
 from warehouse.database.writer import connected
 from warehouse.estimates.cutoffs import ramp
 from warehouse.land.losses import open_warehouse
@@ -162,7 +162,7 @@ def land(names: Sequence[str], num_worlds: int, seed: int, settings: Settings) -
         warehouse.upsert_models(models)
     with connected(settings) as connection:
         for row in _partitions(names):
-            connection.execute(read_sql("land/sql", "insert_partition"), _PARTITION | row)
+            connection.execute(read_statement("insert_partition"), _PARTITION | row)
     publish(settings)
 
 

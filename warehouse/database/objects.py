@@ -29,6 +29,7 @@ from warehouse.database.schema import (
     qualify,
     read_header,
     read_sql,
+    read_statement,
     read_version,
 )
 from warehouse.database.statements import Statements
@@ -67,7 +68,7 @@ def create_objects(connection: duckdb.DuckDBPyConnection) -> None:
         _derive_cells(connection)
     if version < 5:
         for statement in ("read_landed", "number_cells", "group_documents", "insert_cell_kinds"):
-            connection.execute(read_sql("land/sql", statement))
+            connection.execute(read_statement(statement))
     refresh_published_figures(connection)
     refresh_tag_groups(connection)
     connection.execute(
@@ -104,13 +105,13 @@ def _derive_cells(connection: duckdb.DuckDBPyConnection) -> None:
     """Compute sums and bootstrap replicates per cell, which schema version 1 lacks."""
     connection.register("provenance", NO_PROVENANCE)
     for statement in ("read_landed", "number_cells", "group_documents"):
-        connection.execute(read_sql("land/sql", statement))
+        connection.execute(read_statement(statement))
     connection.execute(read_sql("migrations", "2_touched"))
     for statement in (
         "group_clusters", "insert_cells", "empty_cell_replicates", "seed_clusters",
         "insert_replicates",
     ):  # fmt: skip
-        connection.execute(read_sql("land/sql", statement))
+        connection.execute(read_statement(statement))
     connection.unregister("provenance")
     connection.execute("drop table former_cells")
 
@@ -161,7 +162,7 @@ def refresh_published_figures(connection: duckdb.DuckDBPyConnection) -> None:
     ]
     with Statements(connection).given(figures_to_load=pa.concat_tables(files)):
         for step in ("stage", "drop", "insert"):
-            connection.execute(read_sql("land/sql", f"{step}_published_figures"))
+            connection.execute(read_statement(f"{step}_published_figures"))
     connection.execute("drop table staged_published_figures")
 
 
@@ -169,4 +170,4 @@ def refresh_tag_groups(connection: duckdb.DuckDBPyConnection) -> None:
     """Update table ``tag_groups`` from ``reference/``; write only changed rows."""
     with Statements(connection).given(tags_to_load=pa_csv.read_csv(_TAG_GROUPS)):
         for step in ("drop", "insert"):
-            connection.execute(read_sql("land/sql", f"{step}_tag_groups"))
+            connection.execute(read_statement(f"{step}_tag_groups"))

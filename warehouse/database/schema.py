@@ -2,7 +2,7 @@
 
 ``tables/<schema>/<table>.sql``, ``macros/<macro>.sql`` and ``views/<mart>/<view>.sql`` create one
 object each; files of ``views/`` may create a table macro. Schema ``main`` is for analysts; schema
-``internal`` holds bookkeeping tables and intermediate views. ``land/sql/<subject>/`` and
+``internal`` holds bookkeeping tables and intermediate views. ``land/*.sql`` and
 ``checks/`` hold statements that Python runs with bound parameters. Files of ``migrations/`` change
 tables of former versions.
 """
@@ -33,6 +33,8 @@ ESTIMATES = (
 )
 SNAPSHOT = "warehouse.duckdb"  # path of the published snapshot under the data root
 _ROOM = Path(__file__).parents[1]
+_HEADING = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+_SECTION = re.compile(r"^-{10} ", re.MULTILINE)
 _RELATION = re.compile(r"\b(?:from|join)\s+(?:(?:internal|main)\.)?(\w+)")
 _INTERNAL = re.compile(r"create or replace (?:view|macro) internal\.")
 
@@ -104,12 +106,32 @@ def _read_yaml(file: Path) -> Any:
 
 @functools.cache
 def read_sql(folder: str, name: str) -> str:
-    """Return the text of one statement, e.g. ``read_sql("land/sql", "insert_losses")``.
+    """Return the text of a file with one statement, e.g. ``read_sql("macros", "day_of")``.
 
     Each name is unique within ``folder`` and its subfolders.
     """
     [file] = (_ROOM / folder).rglob(f"{name}.sql")
     return file.read_text(encoding="utf-8")
+
+
+def read_statement(name: str) -> str:
+    """Return a statement of ``land/*.sql`` by the name in its heading, ``-- name: <name>``.
+
+    Each name is unique in all files. The comment of a statement belongs to it.
+    """
+    return _read_statements()[name]
+
+
+@functools.cache
+def _read_statements() -> dict[str, str]:
+    statements: dict[str, str] = {}
+    for file in sorted((_ROOM / "land").glob("*.sql")):
+        _, *pieces = _HEADING.split(file.read_text(encoding="utf-8"))
+        for name, text in zip(pieces[::2], pieces[1::2], strict=True):
+            if name in statements:
+                raise ValueError(f"{file}: the name {name} comes a second time; choose another")
+            statements[name] = _SECTION.split(text)[0].rstrip() + "\n"
+    return statements
 
 
 def read_header(folder: str, name: str) -> str:

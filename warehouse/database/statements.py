@@ -1,17 +1,17 @@
-"""Execution of the statements in ``land/sql/``, and conversion of DuckDB's errors."""
+"""Execution of the statements in ``land/*.sql``, and conversion of DuckDB's errors."""
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 from core.errors import DiskFull, WarehouseError
-from warehouse.database.schema import qualify, read_sql
+from warehouse.database.schema import qualify, read_statement
 
 Config = dict[str, str | bool | int | float | list[str]]
 # By default, DuckDB downloads an extension that a statement needs.
@@ -47,7 +47,7 @@ def without_passwords(text: str) -> str:
 
 
 class Statements:
-    """Methods that run the statements of ``land/sql/``, by name, on one connection."""
+    """Methods that run the statements of ``land/*.sql``, by name, on one connection."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.connection = connection
@@ -62,20 +62,44 @@ class Statements:
             DiskFull: no space is left on the disk.
         """
         with explain_database_errors(f"run {statement}"):
-            return self.connection.execute(read_sql("land/sql", statement), parameters).fetchall()
+            return self.connection.execute(read_statement(statement), parameters).fetchall()
 
     def rows(
         self, statement: str, parameters: Mapping[str, object] | None = None
     ) -> list[dict[str, Any]]:
         """Run a statement and return its rows as mappings from column name to value."""
         with explain_database_errors(f"run {statement}"):
-            return rows_of(self.connection.execute(read_sql("land/sql", statement), parameters))
+            return rows_of(self.connection.execute(read_statement(statement), parameters))
 
     def first(
         self, statement: str, parameters: Mapping[str, object] | None = None
     ) -> dict[str, Any] | None:
         """Run a statement and return its first row as a mapping, or None without rows."""
         return next(iter(self.rows(statement, parameters)), None)
+
+    def upsert(self, table: str, rows: str, key: Sequence[str]) -> int:
+        """Write rows to a table, in place of those with the same key; return their number.
+
+        Args:
+            table: name of the table; its columns that ``rows`` lacks become NULL in new rows.
+            rows: name of a temporary table or of given data, with one row per key.
+            key: the names of the columns that tell rows of the table from each other.
+
+        Raises:
+            WarehouseError: the statement failed.
+        """
+        columns = self.connection.table(rows).columns
+        match = " and ".join(f"landed.{name} = given.{name}" for name in key)
+        changed = ", ".join(f"{name} = given.{name}" for name in columns if name not in key)
+        values = ", ".join(f"given.{name}" for name in columns)
+        statement = (
+            f"merge into {qualify(table)} as landed using {rows} as given on {match} "  # noqa: S608
+            f"when matched then update set {changed} "
+            f"when not matched then insert ({', '.join(columns)}) values ({values})"
+        )
+        with explain_database_errors(f"write rows of {table}"):
+            [(num_rows,)] = self.connection.execute(statement).fetchall()
+        return int(num_rows)
 
     def columns(self, table: str) -> pa.Schema:
         """Return the names and Arrow types of a table's columns."""

@@ -2,8 +2,8 @@
 
 A file is read as text, and SQL statements check the values. All rows of a file land, or none. A row
 that equals the landed row with the same key is skipped. A row that differs from it is refused,
-unless the caller asks for replacement. The statements of a target table are
-``land/sql/{stage,judge,find_conflicting,change,delete,insert}_<target>.sql``.
+unless the caller asks for replacement. The statements of a target are
+``{stage,judge,find_conflicting,change}_<target>`` of ``land/*.sql``.
 """
 
 from __future__ import annotations
@@ -19,6 +19,15 @@ from core.settings import Settings
 from warehouse.database.statements import Statements
 from warehouse.database.writer import connected, locked
 from warehouse.land.text_table import TextTable
+
+# The table of each target, and its key.
+_TABLES = {
+    "published_rates": ("published_rates", ("model", "source", "month")),
+    "benchmark_scores": ("benchmark_scores", ("model", "benchmark")),
+    "human_difficulty": ("human_difficulty", ("puzzle", "complexity")),
+    "imported_questions": ("forecast_questions", ("source", "question_id")),
+    "imported_answers": ("forecast_answers", ("model", "source", "question_id", "protocol")),
+}
 
 
 @dataclass(frozen=True)
@@ -40,7 +49,7 @@ class StagedRows:
         self._path = path
 
     def refuse_first(self, statement: str) -> None:
-        """Refuse the file if a statement of ``land/sql/`` returns a faulty row.
+        """Refuse the file if a statement of ``land/*.sql`` returns a faulty row.
 
         Raises:
             SchemaMismatch: states row, column, content, and expected content.
@@ -75,11 +84,10 @@ class StagedRows:
             )
 
     def put(self, target: str) -> int:
-        """Write the staged rows to table ``target``; return the number of new and changed rows."""
+        """Write the staged rows of ``target``; return the number of new and changed rows."""
         self.statements.run(f"change_{target}")
-        self.statements.run(f"delete_{target}")
-        [(num_changed,)] = self.statements.run(f"insert_{target}")
-        return int(num_changed)
+        table, key = _TABLES[target]
+        return self.statements.upsert(table, f"changed_{target}", key)
 
 
 @contextmanager

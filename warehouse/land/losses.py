@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -26,6 +27,7 @@ from warehouse.database.lake import NAMES, WAREHOUSE, Turns, partition_turn
 from warehouse.database.statements import Statements
 from warehouse.database.writer import commit, connected, locked, turns_of
 from warehouse.land.cells import (
+    DIMENSIONS,
     DOCUMENT_COLUMNS,
     NO_PROVENANCE,
     ScoredCell,
@@ -273,7 +275,10 @@ class Warehouse:
             SchemaMismatch: a column is missing or of another type.
         """
         table = canary_table(row, self._statements.columns("canary_runs"))
-        self._land_rows(table, "insert_canary_runs", "record a run of the canary", "canary_runs")
+        given = self._statements.given(rows_to_land=table)
+        with self._turns.take(["canary_runs"], [WAREHOUSE]), given:
+            insert = partial(self._statements.run, "insert_canary_runs")
+            commit(self._connection, "record a run of the canary", insert)
 
     def _upsert(self, dimension: str, rows: Sequence[Mapping[str, object]]) -> None:
         if rows:
@@ -282,12 +287,11 @@ class Warehouse:
             # A write changes the file, and the snapshot would count as outdated.
             if not self._connection.from_arrow(table).except_(known).limit(1).fetchall():
                 return
-            self._land_rows(table, f"upsert_{dimension}", f"land {dimension}", NAMES)
-
-    def _land_rows(self, table: pa.Table, statement: str, what: str, turn: str) -> None:
-        given = self._statements.given(rows_to_land=table)
-        with self._turns.take([turn], [WAREHOUSE]), given:
-            commit(self._connection, what, lambda: self._statements.run(statement))
+            key = [DIMENSIONS[dimension]]
+            given = self._statements.given(rows_to_land=table)
+            with self._turns.take([NAMES], [WAREHOUSE]), given:
+                upsert = partial(self._statements.upsert, dimension, "rows_to_land", key)
+                commit(self._connection, f"land {dimension}", upsert)
 
     @contextlib.contextmanager
     def _turn_for_incoming(self) -> Iterator[None]:

@@ -2,7 +2,7 @@
 -- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: it lands
 --   existing losses without scoring. Also land imported files again.
 
--- As land/sql/cells/group_documents.sql: a sum of powers of two differs from their bitwise OR if
+-- As group_documents in land/losses.sql: a sum of powers of two differs from their bitwise OR if
 -- and only if a power is duplicate. Documents are compared by hash first, then by id.
 with cells as materialized (
     select

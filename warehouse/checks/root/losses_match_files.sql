@@ -22,7 +22,7 @@ with landed as (
     group by scored.number
 ),
 
--- As in land/sql/losses/read_given.sql: NaN and NULL both mean that a chunk was not measured.
+-- As in read_given in land/losses.sql: NaN and NULL both mean that a chunk was not measured.
 rows_of_files as (
     select
         * replace (

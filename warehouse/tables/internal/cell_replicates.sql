@@ -2,7 +2,7 @@
 -- Grain: one row per model, source, month, protocol, replicate (1 to 200).
 --   Cells with a single cluster have no rows.
 -- Units: nats and UTF-8 bytes, each document weighted by its cluster's Poisson(1) weight.
--- Computed from chunk_losses and documents only; see land/sql/cells/insert_replicates.sql.
+-- Computed from chunk_losses and documents only; see insert_replicates in land/losses.sql.
 create table if not exists internal.cell_replicates (
     model varchar not null,
     source varchar not null,

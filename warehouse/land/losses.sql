@@ -1,0 +1,778 @@
+-- Landing of losses: cells that tidemark scored, and imported files.
+-- In: losses_to_land, Arrow data or a Parquet file of schema LOSSES; provenance, digests per cell.
+-- Out: chunk_losses has each row once; internal.landed_cells has a row per cell, with its sums;
+-- cell_kinds, cell_replicates, cell_costs, cell_milestones and tokenizers agree with them.
+-- Statements stand in the order in which they run.
+
+---------- Stage and check what comes in
+
+-- name: create_staged
+-- The staging table for losses that cannot be read in place; columns as chunk_losses.
+-- Columns are listed, and the statement runs outside a transaction: in DuckDB 2.0.0 a table created
+-- from an empty result still looks empty after the same transaction has filled it (2026-11-20).
+create or replace temp table staged (
+    model varchar,
+    revision varchar,
+    source varchar,
+    month date,
+    document_id varchar,
+    chunk_index integer,
+    protocol varchar,
+    nll_nats double,
+    num_tokens bigint,
+    num_chars bigint,
+    num_bytes bigint,
+    reason varchar
+);
+
+-- name: read_given
+-- Define incoming losses as the given data, read in place. NaN becomes NULL ("not measured").
+-- Input: losses_to_land, data of schema LOSSES.
+create or replace temp view incoming as
+select
+    model,
+    revision,
+    source,
+    month,
+    document_id,
+    chunk_index,
+    protocol,
+    case when not isnan(nll_nats) then nll_nats end as nll_nats,
+    num_tokens,
+    num_chars,
+    num_bytes,
+    case when nll_nats is null or isnan(nll_nats) then reason end as reason
+from losses_to_land;
+
+-- name: stage_incoming
+-- Copy the incoming losses to the staging table, to change them before landing.
+insert into staged
+select * from incoming;
+
+-- name: read_staged
+-- Define incoming losses as the staged losses.
+create or replace temp view incoming as
+select *
+from staged;
+
+-- name: count_broken
+-- The number of rows that violate schema LOSSES (core/schemas reports the row and the rule).
+select count(*) as num_rows
+from losses_to_land
+where
+    model is null or model = ''
+    or revision is null
+    or source is null or source = ''
+    or document_id is null or document_id = ''
+    or protocol is null or protocol = ''
+    or strlen(model) > 4096
+    or strlen(revision) > 4096
+    or strlen(source) > 4096
+    or strlen(document_id) > 4096
+    or strlen(protocol) > 4096
+    or day(month) <> 1 or year(month) not between 1 and 9999
+    or chunk_index is null or chunk_index < 0
+    or coalesce(num_tokens not between 0 and 1099511627775, true)
+    or coalesce(num_chars not between 0 and 1099511627775, true)
+    or coalesce(num_bytes not between 0 and 1099511627775, true)
+    or (not isnan(nll_nats) and not (nll_nats >= 0 and nll_nats < 70368744177664))
+    or ((nll_nats is null or isnan(nll_nats)) and coalesce(reason, '') = '');
+
+-- name: number_cells
+-- The incoming cells with numbers: grouping by a number is cheaper than by four names and a date.
+-- A cell with losses of two model revisions has two numbers; a later statement refuses the cell.
+create or replace temp table incoming_cells as
+with cells as (
+    select distinct
+        model,
+        revision,
+        source,
+        month,
+        protocol
+    from incoming
+)
+
+select
+    model,
+    revision,
+    source,
+    month,
+    protocol,
+    cast(row_number() over (order by model, source, month, protocol, revision) as integer) as cell
+from cells;
+
+-- name: group_documents
+-- Sums over the incoming chunks of each document.
+-- may_have_twins: true if a chunk may be duplicate. For the first 62 chunks of a document, a sum of
+-- powers of two decides exactly. For longer documents, find_duplicate decides.
+create or replace temp table incoming_documents as
+select
+    cells.cell,
+    i.document_id,
+    count(*) as num_chunks,
+    count(i.nll_nats) as num_measured,
+    count(*) filter (where i.nll_nats is null and i.reason = 'non_finite') as num_not_finite,
+    sum(i.nll_nats) as nll_nats,
+    sum(i.num_tokens) filter (where i.nll_nats is not null) as num_tokens,
+    sum(i.num_chars) filter (where i.nll_nats is not null) as num_chars,
+    sum(i.num_bytes) filter (where i.nll_nats is not null) as num_bytes,
+    count(*) > bit_count(bit_or(cast(1 as bigint) << (i.chunk_index % 62))) as may_have_twins
+from incoming as i
+inner join incoming_cells as cells
+    on
+        i.model = cells.model
+        and i.revision = cells.revision
+        and i.source = cells.source
+        and i.month is not distinct from cells.month
+        and i.protocol = cells.protocol
+group by cells.cell, i.document_id;
+
+-- name: count_incoming
+-- The number of incoming rows, and the number of documents that may have duplicate chunks.
+select
+    coalesce(sum(num_chunks), 0) as num_rows,
+    count(*) filter (where may_have_twins) as num_documents_with_twins
+from incoming_documents;
+
+-- name: count_incoming_cells
+-- The number of incoming cells.
+select count(*) as num_cells
+from incoming_cells;
+
+-- name: find_duplicate
+-- The first duplicate chunk, searched only in documents that may have one.
+with suspects as (
+    select
+        cells.*,
+        d.document_id
+    from incoming_documents as d
+    inner join incoming_cells as cells on d.cell = cells.cell
+    where d.may_have_twins
+)
+
+select
+    i.model,
+    i.source,
+    i.month,
+    i.protocol,
+    i.document_id,
+    i.chunk_index,
+    count(*) as num_rows
+from incoming as i
+semi join suspects as s
+    on
+        i.model = s.model
+        and i.source = s.source
+        and i.month is not distinct from s.month
+        and i.protocol = s.protocol
+        and i.document_id = s.document_id
+group by i.model, i.source, i.month, i.protocol, i.document_id, i.chunk_index
+having count(*) > 1
+order by i.model, i.source, i.month, i.protocol, i.document_id, i.chunk_index
+limit 1;
+
+-- name: find_published
+-- The first incoming cell of the protocol for published rates, which is not a scoring protocol.
+select
+    model,
+    source,
+    month
+from incoming_cells
+where protocol = $protocol
+order by cell
+limit 1;
+
+-- name: find_mixed_revisions
+-- The first incoming cell with losses of several revisions of its model.
+select
+    model,
+    source,
+    month,
+    protocol,
+    min(revision) as revision,
+    max(revision) as other_revision
+from incoming_cells
+group by model, source, month, protocol
+having min(revision) <> max(revision)
+order by model, source, month, protocol
+limit 1;
+
+---------- Compare it with what has landed
+
+-- name: find_touched
+-- The landed cells that incoming rows belong to.
+create or replace temp table touched as
+select landed.*
+from internal.landed_cells as landed
+semi join incoming_cells as cells
+    on
+        landed.model = cells.model
+        and landed.source = cells.source
+        and landed.month is not distinct from cells.month
+        and landed.protocol = cells.protocol;
+
+-- name: count_touched
+-- The number of landed cells that incoming rows belong to.
+select count(*) as num_cells
+from touched;
+
+-- name: drop_landed_rows
+-- Delete staged rows that equal their landed rows.
+delete from staged as i
+using chunk_losses as landed
+where
+    i.model = landed.model
+    and i.revision = landed.revision
+    and i.source = landed.source
+    and i.month is not distinct from landed.month
+    and i.protocol = landed.protocol
+    and i.document_id = landed.document_id
+    and i.chunk_index = landed.chunk_index
+    and i.nll_nats is not distinct from landed.nll_nats
+    and i.num_tokens = landed.num_tokens
+    and i.num_chars = landed.num_chars
+    and i.num_bytes = landed.num_bytes
+    and i.reason is not distinct from landed.reason;
+
+-- name: find_conflict
+-- The first staged row that conflicts with landed rows: its chunk has landed with other losses, or
+-- its cell with another revision of the model.
+with clashes as (
+    select
+        i.model,
+        i.source,
+        i.month,
+        i.protocol,
+        i.document_id,
+        i.chunk_index,
+        i.revision,
+        t.revision as landed_revision,
+        i.nll_nats,
+        landed.nll_nats as landed_nll_nats
+    from staged as i
+    inner join touched as t
+        on
+            i.model = t.model
+            and i.source = t.source
+            and i.month is not distinct from t.month
+            and i.protocol = t.protocol
+    left join chunk_losses as landed
+        on
+            i.model = landed.model
+            and i.source = landed.source
+            and i.month is not distinct from landed.month
+            and i.protocol = landed.protocol
+            and i.document_id = landed.document_id
+            and i.chunk_index = landed.chunk_index
+    where i.revision <> t.revision or landed.document_id is not null
+)
+
+select *
+from clashes
+order by model, source, month, protocol, document_id, chunk_index
+limit 1;
+
+-- name: merge_landed_rows
+-- Stage the landed rows of touched cells to keep: same revision, and not superseded.
+insert into staged
+with staged_cells as (
+    select
+        model,
+        source,
+        month,
+        protocol,
+        any_value(revision) as revision
+    from staged
+    group by model, source, month, protocol
+)
+
+select landed.*
+from chunk_losses as landed
+semi join staged_cells as cells
+    on
+        landed.model = cells.model
+        and landed.source = cells.source
+        and landed.month is not distinct from cells.month
+        and landed.protocol = cells.protocol
+        and landed.revision = cells.revision
+anti join staged as i
+    on
+        landed.model = i.model
+        and landed.source = i.source
+        and landed.month is not distinct from i.month
+        and landed.protocol = i.protocol
+        and landed.document_id = i.document_id
+        and landed.chunk_index = i.chunk_index;
+
+-- name: list_incoming_models
+-- The models and partitions of the incoming cells.
+select distinct
+    model,
+    source,
+    month
+from incoming_cells;
+
+-- name: count_unnamed
+-- The number of incoming cells whose model, source or protocol has no row in its dimension.
+select count(*) as num_cells
+from incoming_cells as cells
+left join models as m on cells.model = m.model
+left join sources as s on cells.source = s.source
+left join protocols as p on cells.protocol = p.protocol
+where m.model is null or s.source is null or p.protocol is null;
+
+---------- Replace the rows of the touched cells, and their sums
+
+-- name: empty_chunk_losses
+-- Delete the rows of the touched cells, before they are inserted again.
+delete from chunk_losses as landed
+using touched as t
+where
+    landed.model = t.model
+    and landed.source = t.source
+    and landed.month is not distinct from t.month
+    and landed.protocol = t.protocol;
+
+-- name: insert_losses
+-- Land the staged rows.
+insert into chunk_losses
+select * from incoming;
+
+-- name: group_clusters
+-- Sums over the measured chunks of each cluster of incoming documents (the unit of resampling).
+-- Documents without a cluster are not grouped again: most have none, and grouping is expensive.
+create or replace temp table incoming_clusters as
+with clustered as (
+    select
+        cells.cell,
+        d.document_id,
+        d.cluster_id
+    from documents as d
+    inner join incoming_cells as cells
+        on d.source = cells.source and d.month is not distinct from cells.month
+    where d.cluster_id is not null
+)
+
+select
+    i.cell,
+    i.document_id as cluster_id,
+    i.nll_nats,
+    cast(i.num_bytes as double) as num_bytes
+from incoming_documents as i
+anti join clustered as d on i.cell = d.cell and i.document_id = d.document_id
+where i.num_measured > 0
+union all
+select
+    i.cell,
+    d.cluster_id,
+    sum_exactly(i.nll_nats) as nll_nats,
+    cast(sum(i.num_bytes) as double) as num_bytes
+from incoming_documents as i
+inner join clustered as d on i.cell = d.cell and i.document_id = d.document_id
+where i.num_measured > 0
+group by i.cell, d.cluster_id;
+
+-- name: empty_landed_cells
+-- Delete the rows of the touched cells, before they are inserted again.
+delete from internal.landed_cells as landed
+using touched as t
+where
+    landed.model = t.model
+    and landed.source = t.source
+    and landed.month is not distinct from t.month
+    and landed.protocol = t.protocol;
+
+-- name: insert_cells
+-- Insert the incoming cells. A cell that imported rows of the same revision extend or replace keeps
+-- its provenance: a user's rows stay until the cell is scored differently.
+-- The standard error is the jackknife's over clusters, for a ratio of sums: each cluster's residual
+-- is divided by (1 - its share of the bytes). With log-normal lengths, few clusters carry most of
+-- the error; Satterthwaite's degrees of freedom account for their number.
+-- Both are rounded, so that the last digits do not depend on the number of threads.
+-- Input: provenance, Arrow data with one row per cell scored here; imported losses have none.
+insert into internal.landed_cells
+with sums as materialized (
+    select
+        cell,
+        count(*) as num_documents,
+        cast(sum(num_chunks) as bigint) as num_chunks,
+        cast(sum(num_chunks - num_measured) as bigint) as num_unmeasured,
+        cast(sum(num_not_finite) as bigint) as num_not_finite,
+        sum_exactly(nll_nats) as nll_nats,
+        cast(sum(num_tokens) as bigint) as num_tokens,
+        cast(sum(num_chars) as bigint) as num_chars,
+        cast(sum(num_bytes) as bigint) as num_bytes,
+        coalesce(
+            bit_xor(cast('0x' || substr(md5(document_id || ' ' || num_bytes), 1, 15) as bigint)), 0
+        ) as fingerprint
+    from incoming_documents
+    group by cell
+),
+
+-- In bits; NULL if one cluster has all bytes.
+residuals as (
+    select
+        k.cell,
+        (k.nll_nats - k.num_bytes * s.nll_nats / nullif(s.num_bytes, 0)) / ln(2)
+        / nullif(1 - k.num_bytes / nullif(s.num_bytes, 0), 0) as residual
+    from incoming_clusters as k
+    inner join sums as s on k.cell = s.cell
+),
+
+squares as (
+    select
+        cell,
+        count(*) as num_clusters,
+        count(residual) = count(*) as has_error,
+        fsum(residual * residual) as sum_2,
+        fsum(residual * residual * residual * residual) as sum_4
+    from residuals
+    group by cell
+)
+
+select
+    c.model,
+    c.revision,
+    c.source,
+    c.month,
+    c.protocol,
+    coalesce(p.partition_digest, case when t.revision = c.revision then t.partition_digest end)
+        as partition_digest,
+    coalesce(
+        p.partition_version,
+        case when t.revision = c.revision then t.partition_version end
+    ) as partition_version,
+    coalesce(p.scoring, case when t.revision = c.revision then t.scoring end) as scoring,
+    s.num_documents,
+    s.num_chunks,
+    s.num_unmeasured,
+    s.num_not_finite,
+    s.nll_nats,
+    s.num_tokens,
+    s.num_chars,
+    s.num_bytes,
+    coalesce(q.num_clusters, 0) as num_clusters,
+    case
+        when q.has_error
+            then
+                round_digits(
+                    sqrt(q.sum_2 * (q.num_clusters - 1) / q.num_clusters) / s.num_bytes
+                )
+    end as standard_error,
+    case
+        when q.has_error
+            then
+                least(
+                    q.num_clusters - 1,
+                    coalesce(round_digits(q.sum_2 * q.sum_2 / nullif(q.sum_4, 0)), 'inf')
+                )
+    end as degrees_of_freedom,
+    s.fingerprint
+from incoming_cells as c
+inner join sums as s on c.cell = s.cell
+left join squares as q on c.cell = q.cell
+left join provenance as p
+    on
+        c.model = p.model
+        and c.source = p.source
+        and c.month is not distinct from p.month
+        and c.protocol = p.protocol
+left join touched as t
+    on
+        c.model = t.model
+        and c.source = t.source
+        and c.month is not distinct from t.month
+        and c.protocol = t.protocol;
+
+-- name: empty_cell_kinds
+-- Delete the rows of the touched cells, before they are inserted again.
+delete from internal.cell_kinds as landed
+using touched as t
+where
+    landed.model = t.model
+    and landed.source = t.source
+    and landed.month is not distinct from t.month
+    and landed.protocol = t.protocol;
+
+-- name: insert_cell_kinds
+-- Sums of the incoming cells by kind of document. Documents that have not landed are of no kind.
+-- Errors are computed and rounded as in insert_cells; a cluster in two kinds counts in each.
+insert into internal.cell_kinds
+with clusters as materialized (
+    select
+        i.cell,
+        kind_of(d.category, d.language) as kind,
+        coalesce(d.cluster_id, i.document_id) as cluster_id,
+        count(*) as num_documents,
+        sum_exactly(i.nll_nats) as nll_nats,
+        cast(sum(i.num_bytes) as double) as num_bytes
+    from incoming_documents as i
+    inner join incoming_cells as c on i.cell = c.cell
+    inner join documents as d
+        on
+            c.source = d.source
+            and c.month is not distinct from d.month
+            and i.document_id = d.document_id
+    where i.num_measured > 0
+    group by all
+),
+
+sums as materialized (
+    select
+        cell,
+        kind,
+        count(*) as num_clusters,
+        sum(num_documents) as num_documents,
+        sum_exactly(nll_nats) as nll_nats,
+        sum(num_bytes) as num_bytes
+    from clusters
+    group by cell, kind
+),
+
+residuals as (
+    select
+        k.cell,
+        k.kind,
+        (k.nll_nats - k.num_bytes * s.nll_nats / nullif(s.num_bytes, 0)) / ln(2)
+        / nullif(1 - k.num_bytes / nullif(s.num_bytes, 0), 0) as residual
+    from clusters as k
+    inner join sums as s on k.cell = s.cell and k.kind = s.kind
+),
+
+squares as (
+    select
+        cell,
+        kind,
+        count(residual) = count(*) as has_error,
+        fsum(residual * residual) as sum_2,
+        fsum(residual * residual * residual * residual) as sum_4
+    from residuals
+    group by cell, kind
+)
+
+select
+    c.model,
+    c.source,
+    c.month,
+    c.protocol,
+    s.kind,
+    cast(s.num_documents as bigint) as num_documents,
+    s.nll_nats,
+    cast(s.num_bytes as bigint) as num_bytes,
+    case
+        when q.has_error
+            then round_digits(sqrt(q.sum_2 * (s.num_clusters - 1) / s.num_clusters) / s.num_bytes)
+    end as standard_error,
+    case
+        when q.has_error
+            then
+                least(
+                    s.num_clusters - 1,
+                    coalesce(round_digits(q.sum_2 * q.sum_2 / nullif(q.sum_4, 0)), 'inf')
+                )
+    end as degrees_of_freedom
+from sums as s
+inner join incoming_cells as c on s.cell = c.cell
+inner join squares as q on s.cell = q.cell and s.kind = q.kind;
+
+-- name: empty_cell_replicates
+-- Delete the rows of the touched cells, before they are inserted again.
+delete from internal.cell_replicates as landed
+using touched as t
+where
+    landed.model = t.model
+    and landed.source = t.source
+    and landed.month is not distinct from t.month
+    and landed.protocol = t.protocol;
+
+-- name: seed_clusters
+-- The incoming clusters with the seeds of their weights, which are the same in every cell.
+-- A separate table, because DuckDB then knows its size and plans the 200 draws better (a seventh of
+-- the processor time of a single statement).
+-- A cell with a single cluster is left out: all its replicates would be equal, which would show a
+-- false certainty.
+create or replace temp table incoming_seeds as
+with seeds as materialized (
+    select
+        cluster_id,
+        cast('0x' || substr(md5(cluster_id), 1, 8) as bigint) % 2147483647 as seed
+    from incoming_clusters
+    group by cluster_id
+),
+
+several as (
+    select cell
+    from incoming_clusters
+    group by cell
+    having count(*) > 1
+)
+
+select
+    k.cell,
+    seeds.seed,
+    round(k.nll_nats * 65536) as nll,
+    k.num_bytes
+from incoming_clusters as k
+semi join several on k.cell = several.cell
+inner join seeds on k.cluster_id = seeds.cluster_id
+order by k.cell;
+
+-- name: insert_replicates
+-- Bootstrap replicates of the incoming cells' sums: 200 times, each cluster of documents is drawn
+-- Poisson(1) times. A cluster has the same weight in every cell, so differences are paired.
+-- Source: Poisson bootstrap, Chamandy et al. 2012, "Estimating Uncertainty for Massive Data
+-- Streams"; the weight is the Poisson(1) quantile of u / (2^31 - 1), u as in replicate_constants.
+-- Sums are of integers (nats in 1/65536), so that the result does not depend on the order.
+insert into internal.cell_replicates
+with draws as (
+    select
+        seeded.cell,
+        r.replicate,
+        seeded.nll,
+        seeded.num_bytes,
+        (r.multiplier * seeded.seed + r.increment) % 2147483647 as u
+    from incoming_seeds as seeded
+    cross join internal.replicate_constants as r
+),
+
+weighted as (
+    select
+        cell,
+        replicate,
+        nll,
+        num_bytes,
+        case
+            when u < 790015084 then 0
+            when u < 1580030168 then 1
+            when u < 1975037710 then 2
+            when u < 2106706891 then 3
+            when u < 2139624186 then 4
+            when u < 2146207645 then 5
+            when u < 2147304888 then 6
+            else 7
+        end as weight
+    from draws
+),
+
+sums as (
+    select
+        cell,
+        replicate,
+        sum(weight * nll) / 65536 as nll_nats,
+        sum(weight * num_bytes) as num_bytes
+    from weighted
+    group by cell, replicate
+)
+
+select
+    cells.model,
+    cells.source,
+    cells.month,
+    cells.protocol,
+    sums.replicate,
+    sums.nll_nats,
+    sums.num_bytes
+from sums
+inner join incoming_cells as cells on sums.cell = cells.cell
+order by cells.cell, sums.replicate;
+
+-- name: drop_stray_tokenizers
+-- Delete the tokenizers of revisions without landed cells.
+delete from tokenizers as t
+where not exists (
+    select 1
+    from internal.landed_cells as cells
+    where cells.model = t.model and cells.revision = t.revision
+);
+
+-- name: empty_cell_costs
+-- Delete the scoring records of the touched cells, whose losses will be replaced.
+delete from cell_costs as landed
+using touched as t
+where
+    landed.model = t.model
+    and landed.source = t.source
+    and landed.month is not distinct from t.month
+    and landed.protocol = t.protocol;
+
+-- name: empty_cell_milestones
+-- Delete the scoring records of the touched cells, whose losses will be replaced.
+delete from cell_milestones as landed
+using touched as t
+where
+    landed.model = t.model
+    and landed.source = t.source
+    and landed.month is not distinct from t.month
+    and landed.protocol = t.protocol;
+
+-- name: insert_cell_costs
+-- Insert the scoring costs of cells.
+-- Input: record_to_land, Arrow data with the columns of the table.
+insert into cell_costs by name
+select * from record_to_land;
+
+-- name: insert_cell_milestones
+-- Insert the milestones of cells.
+-- Input: record_to_land, Arrow data with the columns of the table.
+insert into cell_milestones by name
+select * from record_to_land;
+
+-- name: insert_tokenizers
+-- Insert the tokenizer of scored cells if it differs from the landed one: in a lake, an unneeded
+-- delete would conflict with other writers.
+-- Input: record_to_land, Arrow data with the columns of the table.
+delete from tokenizers as landed
+using record_to_land as given
+where
+    landed.model = given.model
+    and landed.revision = given.revision
+    and (
+        landed.vocabulary_size <> given.vocabulary_size
+        or landed.start_token is distinct from given.start_token
+        or landed.has_byte_tokens <> given.has_byte_tokens
+    );
+
+insert into tokenizers by name
+select distinct given.*
+from record_to_land as given
+anti join tokenizers as landed
+    on given.model = landed.model and given.revision = landed.revision;
+
+---------- Read what has landed
+
+-- name: list_landed_cells
+-- The landed cells of one model: one row per cell, with the digests of the inputs of its losses.
+select
+    cells.source,
+    cells.month,
+    cells.protocol,
+    cells.revision,
+    cells.partition_digest,
+    cells.scoring,
+    costs.scored_at
+from internal.landed_cells as cells
+left join cell_costs as costs
+    on
+        cells.model = costs.model
+        and cells.source = costs.source
+        and cells.month is not distinct from costs.month
+        and cells.protocol = costs.protocol
+where cells.model = $model;
+
+-- name: read_landed
+-- Define incoming losses as all landed losses, to compute their sums.
+create or replace temp view incoming as
+select *
+from chunk_losses;
+
+-- name: insert_canary_runs
+-- Insert runs of the canary; skip runs that are recorded already.
+-- Input: rows_to_land, Arrow data with the columns of the table.
+insert into canary_runs by name
+select given.*
+from rows_to_land as given
+anti join canary_runs as recorded
+    on
+        given.run_at = recorded.run_at
+        and given.device = recorded.device
+        and given.dtype = recorded.dtype;

@@ -1,3 +1,0 @@
--- Land the changed answers.
-insert into forecast_answers by name
-select * from changed_imported_answers;

@@ -1,3 +1,0 @@
--- Land the changed rates.
-insert into internal.published_rates by name
-select * from changed_published_rates;

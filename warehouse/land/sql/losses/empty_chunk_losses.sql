@@ -1,8 +1,0 @@
--- Delete the rows of the touched cells, before they are inserted again.
-delete from chunk_losses as landed
-using touched as t
-where
-    landed.model = t.model
-    and landed.source = t.source
-    and landed.month is not distinct from t.month
-    and landed.protocol = t.protocol;

@@ -1,3 +1,0 @@
--- Land the staged rows.
-insert into chunk_losses
-select * from incoming;

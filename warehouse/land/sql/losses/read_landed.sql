@@ -1,4 +1,0 @@
--- Define incoming losses as all landed losses, to compute their sums.
-create or replace temp view incoming as
-select *
-from chunk_losses;

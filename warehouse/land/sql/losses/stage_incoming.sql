@@ -1,3 +1,0 @@
--- Copy the incoming losses to the staging table, to change them before landing.
-insert into staged
-select * from incoming;

@@ -1,3 +1,0 @@
--- Delete the rows that a cell replaces. Parameters: model, puzzle, protocol.
-delete from internal.scylla_steps
-where model = $model and puzzle = $puzzle and protocol = $protocol;

@@ -1,2 +1,0 @@
--- The landed cells of answers to puzzles, each with its record.
-from internal.scylla_cells;
