@@ -2,7 +2,7 @@
 
 Any number of processes on any machines may work at the same time. Claims divide the cells among
 them, so that they need no coordinator. A process takes the model with the most work left per
-process on it, loads the model once, and computes the cells that nobody else has begun. Then it
+process on it. It loads the model once, and computes the cells that nobody else has begun. Then it
 takes the next model. At the end it waits for the cells of others, and does those of processes that
 died.
 """
@@ -77,7 +77,7 @@ class WorkRequest:
 
 @dataclass
 class Summary:
-    """What a process did: numbers of items and cells, plans, and failures."""
+    """The work that a process did: numbers of items and cells, plans, and failures."""
 
     num_items: int = 0  # number of answered questions or puzzle items
     num_landed: int = 0  # number of landed cells

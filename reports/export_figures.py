@@ -14,7 +14,7 @@ from core.errors import WarehouseError
 from core.settings import Settings
 from core.storage.store import sha256_of_file
 from reports.export_files import csv_parts, exporting, write_manifest, write_parquet
-from warehouse.database.schema import ViewDescription, describe_view, is_macro, list_views
+from warehouse.database.schema import ViewDescription, describe_view, is_macro, list_views, qualify
 from warehouse.read.query import local_snapshot, opened, read_rows
 
 _KIND = "figures"
@@ -78,7 +78,7 @@ def _export(
     connection: duckdb.DuckDBPyConnection, name: str, description: ViewDescription, path: Path
 ) -> dict[str, Any]:
     try:
-        view = connection.table(name)
+        view = connection.table(qualify(name))
     except duckdb.Error as error:
         raise _of_another_version(name) from error
     if view.columns != list(description.columns):

@@ -12,7 +12,7 @@ from crawlers.registry import list_sources
 from models.catalogue import CONTROLS
 from models.scoring.protocols import list_protocols
 from tests.losses import loss_row, publish_rows
-from warehouse.database.schema import describe_view, list_views
+from warehouse.database.schema import describe_view, list_views, public_name
 from warehouse.read.handbook import write_handbook
 from warehouse.read.query import query
 
@@ -66,7 +66,7 @@ def test_every_view_for_analysts_is_in_their_guide() -> None:
     page = text_of("analysts.md")
     views = [view for view, file in list_views().items() if not describe_view(file).is_internal]
     assert views
-    assert [view for view in views if f"`{view}" not in page] == []
+    assert [view for view in views if f"`{public_name(view)}" not in page] == []
 
 
 def test_every_protocol_is_in_the_docs() -> None:

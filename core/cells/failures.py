@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 class CellFailure(BaseModel):
-    """Why a cell failed, and how often it was tried."""
+    """The reason of a failed cell, and the number of attempts."""
 
     model_config = ConfigDict(frozen=True)
 

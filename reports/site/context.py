@@ -198,7 +198,7 @@ class Site:
         return f"sources/{slug(name)}.html" if name in self.sources else None
 
 
-_READ = re.compile(r"\b(?:from|join)\s+\(*(?:(?:internal|main)\.)?(\w+)", re.IGNORECASE)
+_READ = re.compile(r"\b(?:from|join)\s+\(*(?:(?:internal|main|papers)\.)?(\w+)", re.IGNORECASE)
 # Views that take long, and that are read several times.
 _SHARED = (
     "compared_cells", "decay_cells", "model_difference", "replicate_scales", "slope_cells",
@@ -251,7 +251,7 @@ class Shared:
     def prepared(self, sql: str) -> str:
         """Return a query that reads the copies, which are made if they are missing."""
         copies = [name for name in dict.fromkeys(_READ.findall(sql)) if self._copied(name)]
-        return re.sub(rf"\b(?:internal|main)\.({'|'.join(copies) or '$'})\b", r"\1", sql)
+        return re.sub(rf"\b(?:internal|main|papers)\.({'|'.join(copies) or '$'})\b", r"\1", sql)
 
     def _copied(self, name: str) -> bool:
         """Return True if a view is, or reads, a view that is computed once."""

@@ -194,7 +194,7 @@ def test_an_imported_set_is_answered_too(
     [row] = rows(tidemark, "from internal.judged_answers")
     assert (row["source"], row["protocol"]) == ("freshbench", "letter-rotated")
     assert row["crowd_brier"] == pytest.approx(0.08)
-    [row] = rows(tidemark, "from forecast_by_group")
+    [row] = rows(tidemark, "from papers.forecast_by_group")
     assert row["question_group"] == "Economic and Business Items"
     path.write_text("[{]")
     tidemark("forecast", "import", path, "--source", "other").expect(1, "gjo.json")

@@ -19,11 +19,14 @@ from core.errors import WarehouseError
 from warehouse.database.lake import is_lake, quoted
 from warehouse.database.schema import (
     SCHEMA_VERSION,
+    SCHEMAS,
+    alias_of,
     describe_columns,
     describe_view,
     digest_definitions,
     is_macro,
     list_macros,
+    list_old_names,
     list_tables,
     list_views,
     qualify,
@@ -80,7 +83,8 @@ def create_objects(connection: duckdb.DuckDBPyConnection) -> None:
 def _create_tables(connection: duckdb.DuckDBPyConnection, version: int) -> None:
     for step in range(version + 1, 4):
         connection.execute(read_sql("migrations", str(step)))
-    connection.execute("create schema if not exists internal")
+    for schema in SCHEMAS[1:]:
+        connection.execute(f"create schema if not exists {schema}")
     for table in list_tables():
         connection.execute(read_sql("tables", table))
     if version < 4:
@@ -99,6 +103,8 @@ def _create_macros_and_views(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(read_sql("macros", macro))
     for view, file in list_views().items():
         connection.execute(read_sql(f"views/{file.parent.name}", view))
+    for view in list_old_names():
+        connection.execute(alias_of(view))
 
 
 def _derive_cells(connection: duckdb.DuckDBPyConnection) -> None:

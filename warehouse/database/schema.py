@@ -2,9 +2,10 @@
 
 ``tables/<schema>/<table>.sql``, ``macros/<macro>.sql`` and ``views/<mart>/<view>.sql`` create one
 object each; files of ``views/`` may create a table macro. Schema ``main`` is for analysts; schema
-``internal`` holds bookkeeping tables and intermediate views. ``land/*.sql`` and
-``checks/`` hold statements that Python runs with bound parameters. Files of ``migrations/`` change
-tables of former versions.
+``papers`` holds views that reproduce a table of a paper; schema ``internal`` holds bookkeeping
+tables and intermediate views; schema ``old`` holds aliases of views under their former names.
+``land/*.sql`` and ``checks/`` hold statements that Python runs with bound parameters.
+Files of ``migrations/`` change tables of former versions.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     import duckdb
 
 SCHEMA_VERSION = 5
-SCHEMAS = ("main", "internal")
+SCHEMAS = ("main", "papers", "internal", "old")
 # Tables with rows in snapshots only.
 ESTIMATES = (
     "cutoff_estimates",
@@ -35,8 +36,8 @@ SNAPSHOT = "warehouse.duckdb"  # path of the published snapshot under the data r
 _ROOM = Path(__file__).parents[1]
 _HEADING = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 _SECTION = re.compile(r"^-{10} ", re.MULTILINE)
-_RELATION = re.compile(r"\b(?:from|join)\s+(?:(?:internal|main)\.)?(\w+)")
-_INTERNAL = re.compile(r"create or replace (?:view|macro) internal\.")
+_RELATION = re.compile(r"\b(?:from|join)\s+(?:(?:internal|main|papers)\.)?(\w+)")
+_CREATED = re.compile(r"create or replace (?:view|macro) (?:(\w+)\.)?\w+(\([^)]*\))?")
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,14 @@ class ViewDescription:
     grain: tuple[str, ...]  # columns that identify a row
     reads: frozenset[str]  # tables, views and table macros in the view's SQL
     columns: dict[str, dict[str, Any]]  # description, unit and tests by name
-    is_internal: bool  # True for a view of schema ``internal``
+    schema: str  # main, papers or internal
+    readers: tuple[str, ...]  # files of the repository that query the view
+    parameters: str  # of a table macro, such as ``(split_on)``; empty for a view
+
+    @property
+    def is_internal(self) -> bool:
+        """True for a view of schema ``internal``, which analysts do not read."""
+        return self.schema == "internal"
 
 
 @functools.cache
@@ -61,12 +69,17 @@ def describe_view(file: Path) -> ViewDescription:
     fields = _read_yaml(file.with_suffix(".yml"))
     text = file.read_text(encoding="utf-8")
     code = "\n".join(line.partition("--")[0] for line in text.splitlines())
+    created = _CREATED.search(code)
+    if created is None:
+        raise ValueError(f"{file}: expected `create or replace view` or `create or replace macro`")
     return ViewDescription(
         description=fields["description"],
         grain=tuple(fields["grain"]),
         reads=frozenset(_RELATION.findall(code)) & _relations(),
         columns=_facts_of_columns(file),
-        is_internal=_INTERNAL.search(code) is not None,
+        schema=created[1] or "main",
+        readers=tuple(fields.get("readers", ())),
+        parameters=created[2] or "",
     )
 
 
@@ -152,8 +165,27 @@ def qualify(name: str) -> str:
     tables = list_tables()
     if name in tables:
         return f"{tables[name]}.{name}"
-    is_internal = describe_view(list_views()[name]).is_internal
-    return f"{SCHEMAS[is_internal]}.{name}"
+    return f"{describe_view(list_views()[name]).schema}.{name}"
+
+
+def public_name(view: str) -> str:
+    """Return the name by which analysts ask for a view: without a schema for ``main``."""
+    return qualify(view).removeprefix("main.")
+
+
+@functools.cache
+def list_old_names() -> tuple[str, ...]:
+    """Return the views of which schema ``old`` has an alias: they were in ``main`` once."""
+    return tuple(_read_yaml(_ROOM / "views" / "old.yml"))
+
+
+def alias_of(view: str) -> str:
+    """Return the statement that creates the alias of a view in schema ``old``."""
+    described = describe_view(list_views()[view])
+    if not is_macro(list_views()[view]):
+        return f"create view old.{view} as from {qualify(view)}"
+    call = f"{qualify(view)}{described.parameters}"
+    return f"create macro old.{view}{described.parameters} as table from {call}"
 
 
 def find_schema(connection: duckdb.DuckDBPyConnection, table: str) -> str | None:

@@ -109,7 +109,7 @@ select
         when token_nats is not null and len(token_nats) = 0
             then ['token_nats', '[]', 'one number a token, or NULL with a reason']
         when list_min(token_nats) < 0 or not isfinite(list_sum(token_nats))
-            then ['token_nats', token_nats::varchar, 'finite numbers of 0 or more']
+            then ['token_nats', cast(token_nats as varchar), 'finite numbers of 0 or more']
     end as problem
 from numbered;
 
@@ -161,7 +161,9 @@ select
     answers.protocol,
     answers.split,
     answers.item,
-    regexp_extract(answers.input, '\$k\$ = ([0-9]{1,9})$', 1)::integer as steps
+    cast(
+        regexp_extract(answers.input, '\$k\$ = ([0-9]{1,9})$', 1) as integer
+    ) as steps
 from puzzle_answers_to_land as answers
 inner join puzzle_to_land as cells
     on answers.puzzle = cells.puzzle
@@ -201,8 +203,8 @@ select
     protocol,
     split,
     item,
-    $level::integer as level,
-    $complexity::varchar as complexity,
+    cast($level as integer) as level,
+    cast($complexity as varchar) as complexity,
     token_nats,
     prompt_nats,
     prompt_tokens,

@@ -19,8 +19,10 @@ from warehouse.database.schema import (
     describe_columns,
     describe_view,
     list_macros,
+    list_old_names,
     list_tables,
     list_views,
+    public_name,
     qualify,
     read_header,
 )
@@ -30,7 +32,10 @@ _HEAD = """# Tables and views of the warehouse
 Made by `make handbook` from the files that the objects are made from; the same texts are comments
 in the database (`from duckdb_columns()`). What to ask of them: [analysts.md](analysts.md).
 Formulas: [metrics.md](metrics.md). Names that end in `_at` are table macros with a parameter.
+Schema `papers` holds views that reproduce a table of a paper.
 """
+_FORMER = """These views were in schema `main`. Schema `old` has an alias of each until the next
+release. `tidemark sql` finds an alias by its bare name, too."""
 
 
 def write_handbook() -> str:
@@ -42,6 +47,8 @@ def write_handbook() -> str:
     lines += [
         f"- `{qualify(name)}`: {described.description}" for name, (_, described) in internal.items()
     ]
+    lines += ["", "## Former names", "", _FORMER, ""]
+    lines += [f"- `old.{name}`: `{public_name(name)}`" for name in sorted(list_old_names())]
     lines += ["", "## Tables", ""]
     for table in list_tables():
         lines += [
@@ -61,8 +68,10 @@ def _list_public(views: Mapping[str, tuple[Path, ViewDescription]]) -> Iterator[
     for mart, members in groupby(by_mart, key=lambda item: item[1][0].parent.name):
         yield f"## Views: {mart}\n"
         for name, (_, described) in members:
-            yield f"### `{name}`\n"
+            yield f"### `{public_name(name)}`\n"
             yield f"{described.description} One row per {', '.join(described.grain)}.\n"
+            if described.readers:
+                yield f"Read by {', '.join(f'`{file}`' for file in described.readers)}.\n"
             yield from _list_columns(described.columns)
             yield ""
 

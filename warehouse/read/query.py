@@ -22,9 +22,11 @@ _LOCKED_DOWN: Config = {**OFFLINE, "python_enable_replacements": False}
 # An instance of its own for every connection. With ``duckdb.connect(path)``, a process has one
 # instance a path: its second connection would read a snapshot that has been replaced since, and
 # would fail if its configuration were another one.
+# A former name finds its alias in schema ``old``, which a bare name reads after ``main``.
 _ATTACH = """
     attach '{path}' as warehouse (read_only);
     use warehouse;
+    set search_path = 'warehouse.main,warehouse.old';
     detach memory;
     set enable_external_access = false;
     set lock_configuration = true

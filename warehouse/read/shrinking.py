@@ -1,6 +1,6 @@
 """Comparison of a new snapshot with the published one, which it would replace.
 
-A warehouse that was lost or made anew has few rows. Published, it would replace the only other copy
+A warehouse that was lost and created again has few rows. Published, it would replace the only other copy
 of the rows that are missing in it.
 """
 
@@ -23,7 +23,7 @@ _SHOWN = 5  # the number of missing models or months in a message
 
 @dataclass(frozen=True)
 class Extent:
-    """What a snapshot has."""
+    """The numbers of rows, and the names, that a snapshot has."""
 
     num_losses: int  # rows of chunk_losses
     models: frozenset[str]

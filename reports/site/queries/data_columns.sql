@@ -1,12 +1,12 @@
 -- Columns of public views and tables; the two ends of an interval are one entry.
 with described as (
     select
-        table_name as name,
+        if(schema_name = 'main', table_name, schema_name || '.' || table_name) as name,
         column_name,
         column_index,
         coalesce(comment, data_type) as meaning
     from duckdb_columns()
-    where schema_name = 'main' and not internal and database_name = current_database()
+    where schema_name in ('main', 'papers') and not internal and database_name = current_database()
 ),
 
 compared as (

@@ -4,12 +4,12 @@
 -- comment: what it has
 -- sql: statement that creates it
 select
-    view_name as name,
+    if(schema_name = 'main', view_name, schema_name || '.' || view_name) as name,
     'view' as kind,
     comment,
     sql
 from duckdb_views()
-where schema_name = 'main' and not internal and not temporary
+where schema_name in ('main', 'papers') and not internal and not temporary
 union all
 select
     table_name as name,

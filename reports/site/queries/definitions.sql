@@ -4,11 +4,11 @@ select
     'view ' || view_name || ' as ' as head,
     sql[position(' AS ' in sql) + 4:] as body
 from duckdb_views()
-where not internal and not temporary
+where not internal and not temporary and schema_name <> 'old'
 union all
 select
     function_name as name,
     format('macro {}({}) as table ', function_name, array_to_string(parameters, ', ')) as head,
     macro_definition as body
 from duckdb_functions()
-where function_type = 'table_macro' and not internal
+where function_type = 'table_macro' and not internal and schema_name <> 'old'

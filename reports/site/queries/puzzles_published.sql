@@ -10,7 +10,7 @@ with printed as (
         published_critical_level as critical_level,
         level,
         published_score as score
-    from scylla_published
+    from papers.scylla_published
 )
 
 select

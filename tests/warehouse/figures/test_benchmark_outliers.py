@@ -45,7 +45,8 @@ def outliers_of(
     )
     database.execute(read_sql("views/benchmarks", "benchmark_outliers"))
     return database.sql(
-        "select * from benchmark_outliers where protocol = benchmark order by benchmark, model"
+        "select * from papers.benchmark_outliers where protocol = benchmark "
+        "order by benchmark, model"
     ).pl()
 
 

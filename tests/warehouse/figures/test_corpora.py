@@ -49,7 +49,7 @@ def test_undated_pairs_are_those_of_a_month(both: Settings) -> None:
     """One character is one byte here, so both views speak of the same figures."""
     ends = "difference, difference_low_documents, difference_high_documents"
     keys = "model, other_model, source"
-    undated = query(both, f"select {keys}, {ends} from corpus_difference order by {keys}")
+    undated = query(both, f"select {keys}, {ends} from papers.corpus_difference order by {keys}")
     dated = query(both, f"select {keys}, {ends} from model_difference order by {keys}")
     assert undated.num_rows == 18
     for one, other in zip(undated.to_pylist(), dated.to_pylist(), strict=True):
@@ -69,7 +69,7 @@ def test_undated_ranks_are_those_of_a_month(both: Settings) -> None:
         both,
         """select model, rank, rank_low_documents, rank_high_documents,
             bits_per_char as figure, bits_per_char_low_documents as low
-        from corpus_rank where source is null order by model""",
+        from papers.corpus_rank where source is null order by model""",
     ).to_pylist()
     dated = query(
         both,
@@ -85,7 +85,7 @@ def test_undated_ranks_are_those_of_a_month(both: Settings) -> None:
 def test_ranks_settle_with_the_size_of_a_corpus(both: Settings) -> None:
     rows = query(
         both,
-        """select source, is_undated, share, correlation, same_first from corpus_size
+        """select source, is_undated, share, correlation, same_first from papers.corpus_size
         where against is null order by all""",
     ).to_pylist()
     assert len(rows) == 2 * 2 * 3  # a sixteenth of 30 documents is too few

@@ -48,7 +48,7 @@ def test_published_answers_give_the_printed_figures(settings: Settings, tmp_path
             assert f"{fit['intercept']:.2f}" == row["intercept"]
             printed = "Symmetrical" if fit["bias_class"] == "Balanced" else fit["bias_class"]
             assert printed == row["bias_category"]
-    scores = _by(query(settings, "from forecast_recency").to_pylist(), "model")
+    scores = _by(query(settings, "from papers.forecast_recency").to_pylist(), "model")
     with (PUBLISHED / "gjo_table14.csv").open(encoding="utf-8") as stream:
         for row in csv.DictReader(stream):
             score = scores[_own_name(row["model"], scores)]["recency_score"]
@@ -125,7 +125,7 @@ def test_who_knows_all_until_a_day_is_nostalgic(worlds: Worlds) -> None:
     [fit] = worlds.ask("from forecast_tbi where model = 'nostalgic'")
     assert fit["bias_class"] == "Nostalgia"
     assert fit["tbi_x1000_high"] < 0
-    [peak] = worlds.ask("from forecast_peak where model = 'nostalgic'")
+    [peak] = worlds.ask("from papers.forecast_peak where model = 'nostalgic'")
     assert peak["peak_accuracy"] == 1
     assert peak["peak"] == dt.date(2020, 7, 1), "the last whole quarter before the day"
     rows = worlds.ask("from forecast_bias_test where model = 'nostalgic'")
@@ -156,10 +156,10 @@ def test_intervals_hold_the_truth(worlds: Worlds) -> None:
     held = [r["accuracy_low"] <= r["expected_accuracy"] <= r["accuracy_high"] for r in rows]
     assert sum(held) >= 88
     truth = _weighted(worlds, 1 / worlds.options)
-    rows = worlds.ask("from forecast_recency where model like 'guesser%'")
+    rows = worlds.ask("from papers.forecast_recency where model like 'guesser%'")
     ends = [(r["weighted_accuracy_low"], r["weighted_accuracy_high"]) for r in rows]
     assert sum(low <= truth <= high for low, high in ends) >= 88
-    rows = worlds.ask("from forecast_change_after_release where model = 'even'")
+    rows = worlds.ask("from papers.forecast_change_after_release where model = 'even'")
     assert all(row["change_mean_pct_low"] <= 0 <= row["change_mean_pct_high"] for row in rows)
 
 
@@ -211,4 +211,4 @@ def test_the_interval_of_a_score_is_students(worlds: Worlds, p_correct: list[flo
 
 def test_another_variance_is_refused(worlds: Worlds) -> None:
     with pytest.raises(duckdb.Error, match="variance must be null or observed"):
-        worlds.ask("from forecast_tbi_at('nul')")
+        worlds.ask("from internal.forecast_tbi_at('nul')")

@@ -493,7 +493,7 @@ def test_a_differing_document_costs_itself(settings: Settings) -> None:
     assert found["adjusted_gap"].to_pylist() == pytest.approx([0, 0, 0], abs=1e-9)
     assert found["num_documents"].to_pylist() == [72, 71, 72]
     assert found["compressor_adjusted_gap"].to_pylist() == pytest.approx([0, 0, 0], abs=1e-9)
-    gaps = query(settings, "from control_adjusted_gap_at(cast(null as date))").to_pylist()
+    gaps = query(settings, "from internal.control_adjusted_gap_at(cast(null as date))").to_pylist()
     assert {row["num_months_left_out"] for row in gaps if row["source"] == "news"} == {0}
     [row] = query(
         settings, "from control_adjusted_gap where source = 'far' and model = 'm4'"

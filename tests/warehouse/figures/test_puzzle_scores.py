@@ -98,8 +98,8 @@ def test_a_refusal_is_wrong_and_an_error_is_not_scored(write: Any, ask: Any) -> 
     cells += write("fails", [(0.75, 0.5)], (1,), "error")
     [rows, paper] = ask(
         cells,
-        "from scylla_accuracy where rules = 'strict' order by model, split",
-        "from scylla_paper_scores where level = 1 order by model",
+        "from papers.scylla_accuracy where rules = 'strict' order by model, split",
+        "from papers.scylla_paper_scores where level = 1 order by model",
     )
     assert [(r["accuracy"], r["parse_rate"], r["num_items"], r["num_errors"]) for r in rows] == [
         (0.5, 0.5, 64, 0), (0, 0, 64, 0),

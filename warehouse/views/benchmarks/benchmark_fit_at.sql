@@ -9,7 +9,7 @@
 --   constant. The models are taken as drawn from such models: a family counts as independent.
 -- Source: Huang et al. 2024, arXiv 2404.09937; Li et al. 2024, arXiv 2402.00861, Table 4;
 --   docs/metrics.md (Time).
-create or replace macro benchmark_fit_at(split_on) as table
+create or replace macro papers.benchmark_fit_at(split_on) as table
     with figures as (
         select
             model,

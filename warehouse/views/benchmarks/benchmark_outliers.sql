@@ -14,7 +14,7 @@
 --   shows that a score is unusual, and not why.
 -- Units: bits per byte; scores in the benchmark's own unit.
 -- Source: Huang et al. 2024, arXiv 2404.09937, section 4; docs/metrics.md (Time).
-create or replace view benchmark_outliers as
+create or replace view papers.benchmark_outliers as
 with pairs as (
     select
         f.protocol,

@@ -10,13 +10,13 @@
 --   better compression goes with the other. Intervals of 95 % are Fisher's; models count as
 --   independent. NULL where reason says why.
 -- Source: docs/metrics.md (Time); Fisher 1921.
-create or replace view instrument_correlation as
+create or replace view papers.instrument_correlation as
 with known as (
     select
         model,
         size_class(parameters) as class_of_size,
         coalesce(cutoff, date_trunc('month', released)) as last_seen
-    from models
+    from main.models
 ),
 
 cells as materialized (
@@ -60,7 +60,7 @@ figures as materialized (
         null as rules,
         model,
         test_accuracy - expected_test_accuracy as value
-    from forecast_accuracy
+    from main.forecast_accuracy
     union all
     select
         'generalisation' as instrument,
@@ -70,7 +70,7 @@ figures as materialized (
         rules,
         model,
         score as value
-    from scylla_scores
+    from main.scylla_scores
     where level is null
 ),
 

@@ -6,7 +6,7 @@
 --   fraction. Ranks are among the models with both figures: 1 is the lowest rate, and the highest
 --   score.
 -- Source: Li et al. 2024, arXiv 2402.00861, Table 4; docs/metrics.md (Time).
-create or replace macro scored_rates_at(split_on) as table
+create or replace macro papers.scored_rates_at(split_on) as table
     with rates as (
         select
             model,

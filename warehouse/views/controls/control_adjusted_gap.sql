@@ -30,7 +30,7 @@ select
 from internal.panel_tests as t
 inner join internal.panel_effects as e
     on t.model = e.model and t.source = e.source and t.protocol = e.protocol
-left join control_adjusted_gap_at(cast(null as date)) as c
+left join internal.control_adjusted_gap_at(cast(null as date)) as c
     on
         t.model = c.model
         and t.source = c.source

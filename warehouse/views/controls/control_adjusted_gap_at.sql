@@ -10,7 +10,7 @@
 --   standard_error (200 replicates, paired by cluster). degrees_of_freedom follow from the
 --   effective number of clusters. NULL if a month has a single cluster.
 -- Source: docs/metrics.md (Control-adjusted figures).
-create or replace macro control_adjusted_gap_at(split_on) as table
+create or replace macro internal.control_adjusted_gap_at(split_on) as table
     with gaps as (
         select
             model,

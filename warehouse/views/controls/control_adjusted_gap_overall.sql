@@ -31,6 +31,6 @@ select
 from internal.panel_tests as t
 inner join internal.panel_effects as e
     on t.model = e.model and t.protocol = e.protocol and e.source is null
-left join control_adjusted_gap_overall_at(cast(null as date)) as c
+left join internal.control_adjusted_gap_overall_at(cast(null as date)) as c
     on t.model = c.model and t.protocol = c.protocol and c.is_default_control
 where t.effect = 'gap' and t.source is null;

@@ -6,7 +6,7 @@
 --   sqrt(sum of squares) / number of sources. *_low and *_high are t_975(degrees_of_freedom)
 --   standard errors away; NULL if a source has no interval.
 -- Source: docs/metrics.md (Control-adjusted figures).
-create or replace macro control_adjusted_gap_overall_at(split_on) as table
+create or replace macro internal.control_adjusted_gap_overall_at(split_on) as table
     with means as (
         select
             model,
@@ -26,7 +26,7 @@ create or replace macro control_adjusted_gap_overall_at(split_on) as table
             end as standard_error,
             power(sum(power(standard_error, 2)), 2)
             / nullif(sum(power(standard_error, 4) / degrees_of_freedom), 0) as degrees_of_freedom
-        from control_adjusted_gap_at(split_on)
+        from internal.control_adjusted_gap_at(split_on)
         where is_text and adjusted_gap is not null
         group by model, protocol, control
     )

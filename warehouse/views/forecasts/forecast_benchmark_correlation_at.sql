@@ -8,7 +8,7 @@
 --   spearman_smoothed: mean over the period, the one before and the one after, for pictures.
 --   question_group `all`: all questions.
 -- Source: Zhu et al. 2024, section 4.4 and appendix H.
-create or replace macro forecast_benchmark_correlation_at(num_months) as table
+create or replace macro papers.forecast_benchmark_correlation_at(num_months) as table
     with answers as (
         select
             model,

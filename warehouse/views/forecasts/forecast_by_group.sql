@@ -3,7 +3,7 @@
 -- Units: shares, 0 to 1; *_low and *_high bound a 95 % interval (Wilson's); adjusted_score as in
 --   forecast_accuracy_monthly; test_* as in forecast_accuracy.
 -- Source: Zhu et al. 2024, section 4.4 and appendix G.
-create or replace view forecast_by_group as
+create or replace view papers.forecast_by_group as
 with counted as (
     select
         model,

@@ -54,7 +54,7 @@ binned as (
             }
             order by bin
         ) as bins
-    from main.forecast_reliability
+    from internal.forecast_reliability
     group by model, source, protocol
 )
 

@@ -8,7 +8,7 @@
 --   on the numbers of options.
 -- Source: Zhu et al. 2024, Table 9; docs/metrics.md (Forecasts).
 -- Further columns: internal.forecast_change_after_release_details.
-create or replace view forecast_change_after_release as
+create or replace view papers.forecast_change_after_release as
 select
     model,
     source,

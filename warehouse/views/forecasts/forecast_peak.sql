@@ -2,6 +2,6 @@
 -- Grain: one row per model, source, protocol.
 -- Units and columns: as forecast_peak_at, with periods of three months.
 -- Source: Zhu et al. 2024, section 4.2.
-create or replace view forecast_peak as
+create or replace view papers.forecast_peak as
 select *
-from forecast_peak_at(3);
+from papers.forecast_peak_at(3);

@@ -8,7 +8,7 @@
 --   Models without an answer have no row.
 -- Source: Zhu et al. 2024, section 4.2 (3 months), Tables 8 and 15 (6); docs/metrics.md
 --   (Forecasts).
-create or replace macro forecast_peak_at(num_months) as table
+create or replace macro papers.forecast_peak_at(num_months) as table
     with periods as (
         select
             model,

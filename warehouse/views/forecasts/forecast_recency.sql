@@ -6,7 +6,7 @@
 --   quarter of source and protocol). *_low and *_high: 95 % interval; answers of a quarter count as
 --   independent draws, with two right and two wrong answers added (Agresti and Coull).
 -- Source: Zhu et al. 2024, appendix E and Table 14; docs/metrics.md (Forecasts).
-create or replace view forecast_recency as
+create or replace view papers.forecast_recency as
 with quarters as (
     select
         model,

@@ -4,7 +4,7 @@
 --   accuracy_low and accuracy_high: Wilson's 95 % interval. Answers without a probability of the
 --   chosen option are left out.
 -- Source: Murphy 1973, "A New Vector Partition of the Probability Score".
-create or replace view forecast_reliability as
+create or replace view internal.forecast_reliability as
 with binned as (
     select
         *,

@@ -4,4 +4,4 @@
 -- Source: docs/metrics.md (Forecasts).
 create or replace view forecast_tbi as
 select *
-from forecast_tbi_at('null');
+from internal.forecast_tbi_at('null');

@@ -9,7 +9,7 @@
 --   rule ignores chance; forecast_bias_test does not. No answers: none of a model's texts has one;
 --   then all figures are NULL.
 -- Source: Zhu et al. 2024, section 4.2 and Table 7; docs/metrics.md (Forecasts).
-create or replace macro forecast_tbi_at(variance) as table
+create or replace macro internal.forecast_tbi_at(variance) as table
     with fitted as (
         select
             model,

@@ -8,7 +8,7 @@
 --   corpus.
 -- Source: docs/metrics.md (Likelihood); Huang et al. 2024, arXiv 2404.09937 (the average column).
 -- Further columns: internal.corpus_loss_details.
-create or replace view corpus_loss as
+create or replace view papers.corpus_loss as
 select
     model,
     source,

@@ -6,7 +6,7 @@
 -- *_low and *_high bound a 95 % interval for other documents of the month; NULL for a kind with one
 --   cluster, and for a genre.
 -- Source: Zhu et al. 2024, Tables 6 and 10; docs/metrics.md (Standardised to a fixed mix).
-create or replace macro monthly_loss_by_kind_at(source_name) as table
+create or replace macro papers.monthly_loss_by_kind_at(source_name) as table
     with kinds as (
         select
             *,

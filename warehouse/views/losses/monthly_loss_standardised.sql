@@ -54,7 +54,7 @@ weighted as (
             and r.source = k.source
             and r.protocol = k.protocol
             and r.month = k.month
-    left join source_mix as m on k.source = m.source and k.kind = m.kind
+    left join internal.source_mix as m on k.source = m.source and k.kind = m.kind
 ),
 
 figures as (

@@ -4,7 +4,7 @@
 --   for all models and months, and change when a month lands.
 -- Units: weight is a share; num_bytes is UTF-8 text.
 -- Source: reads documents; docs/metrics.md (Standardised to a fixed mix).
-create or replace view source_mix as
+create or replace view internal.source_mix as
 with counts as (
     select
         source,
@@ -18,7 +18,7 @@ with counts as (
             language,
             sum(num_bytes) as num_bytes,
             count(*) as num_documents
-        from documents
+        from main.documents
         where month is not null
         group by source, category, language
     ) as grouped

@@ -6,7 +6,7 @@
 -- No other view reads smoothed figures: neighbouring ones share months, so that they have no
 --   interval. Zhu et al. state no window for their smoothed Figures 2 to 4.
 -- Source: Zhu et al. 2024, Figures 2 to 4; docs/metrics.md (Time).
-create or replace macro smoothed_curves_at(num_months) as table
+create or replace macro papers.smoothed_curves_at(num_months) as table
     with wide as (
         select
             model,

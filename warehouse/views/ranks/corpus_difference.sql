@@ -6,7 +6,7 @@
 --   of no difference; p_value_adjusted is Holm's over the pairs of a protocol on one corpus, or on
 --   the mean. They are NULL where reason says why.
 -- Source: Huang et al. 2024, arXiv 2404.09937; Holm 1979; docs/metrics.md (Pairs).
-create or replace view corpus_difference as
+create or replace view papers.corpus_difference as
 with figures as materialized (
     select * from internal.corpus_figures
 ),

@@ -5,7 +5,7 @@
 --   *_documents: 95 % intervals for other documents like these; NULL with a single cluster. A rank
 --   interval excludes models that are surely better or worse (one-sided 5 %, Bonferroni).
 -- Source: Huang et al. 2024, arXiv 2404.09937; docs/metrics.md (Ranks).
-create or replace view corpus_rank as
+create or replace view papers.corpus_rank as
 with figures as materialized (
     select
         *,
@@ -20,7 +20,7 @@ pairs as (
         protocol,
         p_value,
         unnest([difference, -difference]) as difference
-    from corpus_difference
+    from papers.corpus_difference
 ),
 
 sure as (

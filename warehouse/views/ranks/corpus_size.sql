@@ -11,7 +11,7 @@
 --   documents, not of other models. Only three models and more, and sources without a single
 --   cluster; months are those of the most common set (commonest_months).
 -- Source: Huang et al. 2024, arXiv 2404.09937 (size of the corpus); docs/metrics.md (Power).
-create or replace view corpus_size as
+create or replace view papers.corpus_size as
 with replicates as materialized (
     select
         c.protocol,

@@ -4,7 +4,7 @@
 -- Units and columns: as generalization_robustness_at.
 -- Source: Li et al. 2024, Figure 2b; docs/metrics.md (Ranks).
 -- generalization_robustness_at has further columns.
-create or replace view generalization_robustness as
+create or replace view papers.generalization_robustness as
 select
     model,
     source,
@@ -22,4 +22,4 @@ select
     size_band,
     split_date,
     split_basis
-from generalization_robustness_at(cast(null as date));
+from papers.generalization_robustness_at(cast(null as date));

@@ -10,11 +10,11 @@
 --   models have the same months, but each model divides the months differently.
 -- Source: Li et al. 2024, Figure 2b, and Table 3 (ranks at most 7B and above); docs/metrics.md
 --   (Ranks).
-create or replace macro generalization_robustness_at(split_on) as table
+create or replace macro papers.generalization_robustness_at(split_on) as table
     with gaps as (
-        select * from train_test_gap_at(split_on)
+        select * from main.train_test_gap_at(split_on)
         union all by name
-        select * from train_test_gap_overall_at(split_on)
+        select * from main.train_test_gap_overall_at(split_on)
     ),
 
     planes as (
@@ -27,7 +27,7 @@ create or replace macro generalization_robustness_at(split_on) as table
             end as size_band,
             g.expected_next is not null and c.model is not null as is_compared
         from gaps as g
-        left join models as m on g.model = m.model
+        left join main.models as m on g.model = m.model
         left join internal.commonest_months as c
             on
                 g.model = c.model

@@ -9,7 +9,7 @@
 --   monthly_rank, which ranks within one source. rank_in_class is among ranked models of a
 --   size_class. rank_change is NULL if the month before has other sources.
 -- Source: Uncheatable Eval, rankings over time; docs/metrics.md (Ranks, Intervals).
-create or replace macro monthly_rank_at(left_out) as table
+create or replace macro papers.monthly_rank_at(left_out) as table
     with figures as (
         select
             c.protocol,
@@ -20,7 +20,7 @@ create or replace macro monthly_rank_at(left_out) as table
             count(*) as num_sources,
             count(c.standard_error) = count(*) as has_interval
         from internal.comparable_cells_at(left_out) as c
-        left join models as m on c.model = m.model
+        left join main.models as m on c.model = m.model
         group by c.protocol, c.model, c.month
     ),
 

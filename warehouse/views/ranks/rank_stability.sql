@@ -5,7 +5,7 @@
 --   Pearson's correlation of ranks, with mean ranks for ties; kendall is tau-b. Both are NULL below
 --   3 models, or if all models of a month are equal.
 -- Source: Uncheatable Eval (rankings are stable from month to month); docs/metrics.md (Ranks).
-create or replace view rank_stability as
+create or replace view papers.rank_stability as
 with models as materialized (
     select
         protocol,

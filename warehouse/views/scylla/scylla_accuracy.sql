@@ -5,7 +5,7 @@
 --   items from which an answer was read. A cell with too few inputs has rows without items.
 -- Source: Wilson 1927; docs/metrics.md (Puzzles).
 -- Further columns: internal.scylla_accuracy_details.
-create or replace view scylla_accuracy as
+create or replace view papers.scylla_accuracy as
 select
     model,
     puzzle,

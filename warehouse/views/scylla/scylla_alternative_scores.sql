@@ -7,7 +7,7 @@
 --   and 97.5 % percentiles of the bootstrap over items. That of information lies above 0 even for
 --   equal true accuracies. NULL: see reason; the paper's code writes 1 for a ratio to 0.
 -- Source: Qi et al. 2024, code (measure_id_ood_gap); docs/metrics.md (Puzzles).
-create or replace view scylla_alternative_scores as
+create or replace view papers.scylla_alternative_scores as
 with spread as (
     select
         model,

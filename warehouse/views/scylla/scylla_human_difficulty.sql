@@ -5,7 +5,7 @@
 --   rules, with mean ranks for ties: negative if the model finds difficult what people do. It is
 --   equal in these rows. NULL: see reason.
 -- Source: `tidemark scylla load-ratings`; docs/metrics.md (Puzzles).
-create or replace view scylla_human_difficulty as
+create or replace view papers.scylla_human_difficulty as
 with rated as (
     select
         scores.*,

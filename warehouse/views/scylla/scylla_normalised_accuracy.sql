@@ -8,7 +8,7 @@
 --   normalised_accuracy = accuracy / memorisation. Its interval is that of a ratio of means
 --   (linearised), normal, 95 %; NULL for fewer than 2 items. Items with an error are left out.
 -- Source: Qi et al. 2024, code (7_normalize_acc.py); docs/metrics.md (Puzzles).
-create or replace view scylla_normalised_accuracy as
+create or replace view papers.scylla_normalised_accuracy as
 with answers as (
     select
         model,

@@ -5,7 +5,7 @@
 --   the largest gap, without a test; the lowest level on a tie. score and critical_level: the
 --   corrected figures under the strict rules.
 -- Source: Qi et al. 2024 and its released code; docs/metrics.md (Puzzles).
-create or replace view scylla_paper_scores as
+create or replace view papers.scylla_paper_scores as
 with counted as (
     select
         model,
@@ -74,7 +74,7 @@ left join levels as p
         and s.protocol = p.protocol
         and s.ood_split = p.ood_split
         and s.level = p.level
-left join scylla_critical_complexity as ours
+left join main.scylla_critical_complexity as ours
     on
         s.model = ours.model
         and s.protocol = ours.protocol

@@ -5,14 +5,14 @@
 --   NULL if tidemark has not asked the model. The paper's runs cannot be repeated: versions of
 --   models, prompts and judging differ.
 -- Source: Qi et al. 2024, Table 2.
-create or replace view scylla_published as
+create or replace view papers.scylla_published as
 with printed as (
     select
         model as published_model,
         cast(right(row_key, 1) as integer) as level,
         value as published_score,
         regexp_replace(lower(model), '[^a-z0-9]', '', 'g') as name
-    from published_figures
+    from main.published_figures
     where
         reference = 'Qi et al. 2024, arXiv 2410.01769'
         and printed_table = 'Table 2'
@@ -24,7 +24,7 @@ critical as (
     select
         model as published_model,
         cast(value as integer) as published_critical_level
-    from published_figures
+    from main.published_figures
     where
         reference = 'Qi et al. 2024, arXiv 2410.01769'
         and printed_table = 'Table 2'
@@ -36,7 +36,7 @@ ours as (
     select
         *,
         regexp_replace(lower(regexp_extract(model, '[^/]*$')), '[^a-z0-9]', '', 'g') as name
-    from scylla_paper_scores
+    from papers.scylla_paper_scores
     where ood_split = 'ood'
 )
 

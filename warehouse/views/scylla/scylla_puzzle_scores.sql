@@ -7,7 +7,7 @@
 -- Source: Qi et al. 2024; Agresti and Min 2005, "Simple improved confidence intervals for comparing
 --   matched proportions"; docs/metrics.md (Puzzles).
 -- Further columns: internal.scylla_puzzle_scores_details.
-create or replace view scylla_puzzle_scores as
+create or replace view internal.scylla_puzzle_scores as
 select
     model,
     puzzle,

@@ -7,7 +7,7 @@
 --   a critical level; other models are left out, see reason. trend_reason says why there is no
 --   trend.
 -- Source: Qi et al. 2024; docs/metrics.md (Puzzles).
-create or replace view scylla_size_trend as
+create or replace view papers.scylla_size_trend as
 with sized as (
     select
         critical.*,
@@ -18,8 +18,8 @@ with sized as (
             when coalesce(models.parameters, 0) <= 0 then 'number of weights not known'
         end as reason,
         log10(case when models.parameters > 0 then models.parameters end) as size
-    from scylla_critical_complexity as critical
-    left join models on critical.model = models.model
+    from main.scylla_critical_complexity as critical
+    left join main.models on critical.model = models.model
 ),
 
 ranked as (

@@ -3,7 +3,7 @@
 -- Units: accuracy is a share; accuracy_low to _high is Wilson's 95 % interval. Items with an error
 --   are not scored. accuracy is NULL if all items have errors.
 -- Source: docs/metrics.md (Puzzles).
-create or replace view scylla_step_accuracy as
+create or replace view papers.scylla_step_accuracy as
 select
     judged.model,
     judged.puzzle,

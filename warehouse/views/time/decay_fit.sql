@@ -10,7 +10,7 @@
 --   mean squared error for a left-out month. Both are in the square of the figure's unit, also for
 --   logarithmic fits; NULL with fewer than three months. best_by_*: True for the least of the four.
 -- Source: Zhu et al. (FreshBench), appendix E; docs/metrics.md (Time).
-create or replace view decay_fit as
+create or replace view papers.decay_fit as
 with centred as (
     select
         *,

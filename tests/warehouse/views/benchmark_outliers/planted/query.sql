@@ -12,6 +12,6 @@ select
     round(p_value, 4) as p_value,
     round(q_value, 4) as q_value,
     reason
-from benchmark_outliers
+from papers.benchmark_outliers
 where figure = 'bits_per_byte' and model_kind = 'all'
 order by benchmark, model;

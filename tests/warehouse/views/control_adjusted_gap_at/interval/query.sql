@@ -5,4 +5,4 @@ select
     round(adjusted_gap_low, 6) + 0 as low,
     round(adjusted_gap_high, 6) + 0 as high,
     degrees_of_freedom > 1 as has_freedom
-from control_adjusted_gap_at(date '2024-03-01');
+from internal.control_adjusted_gap_at(date '2024-03-01');

@@ -1,1 +1,1 @@
-from control_adjusted_gap_overall_at(date '2024-03-01');
+from internal.control_adjusted_gap_overall_at(date '2024-03-01');

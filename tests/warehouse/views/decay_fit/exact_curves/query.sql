@@ -5,7 +5,7 @@ select
     round(rate, 9) as rate,
     round(residual_variance, 9) as residual_variance,
     round(leave_one_out_error, 9) as leave_one_out_error
-from decay_fit
+from papers.decay_fit
 where
     fit = case
         when model in ('power', 'logarithmic') then model

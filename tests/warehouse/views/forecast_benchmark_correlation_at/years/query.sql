@@ -1,1 +1,1 @@
-from forecast_benchmark_correlation_at(12)
+from papers.forecast_benchmark_correlation_at(12)

@@ -1,1 +1,1 @@
-from forecast_peak_at(6)
+from papers.forecast_peak_at(6)

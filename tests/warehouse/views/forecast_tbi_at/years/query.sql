@@ -1,1 +1,1 @@
-from forecast_tbi_at('observed')
+from internal.forecast_tbi_at('observed')

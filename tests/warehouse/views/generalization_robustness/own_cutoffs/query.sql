@@ -1,2 +1,2 @@
 -- The columns that only the macro has, too.
-from generalization_robustness_at(cast(null as date))
+from papers.generalization_robustness_at(cast(null as date))

@@ -1,1 +1,1 @@
-from generalization_robustness_at(date '2024-02-01')
+from papers.generalization_robustness_at(date '2024-02-01')

@@ -1,2 +1,2 @@
 select * replace (round(bits_per_byte_low, 5) as bits_per_byte_low)
-from monthly_loss_by_kind_at('papers');
+from papers.monthly_loss_by_kind_at('papers');

@@ -1,2 +1,2 @@
-from monthly_rank_at(['wiki', 'not there'])
+from papers.monthly_rank_at(['wiki', 'not there'])
 where protocol = 'default'

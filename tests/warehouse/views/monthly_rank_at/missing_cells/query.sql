@@ -1,1 +1,1 @@
-from monthly_rank_at([])
+from papers.monthly_rank_at([])

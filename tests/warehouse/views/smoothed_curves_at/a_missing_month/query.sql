@@ -1,1 +1,1 @@
-from smoothed_curves_at(3);
+from papers.smoothed_curves_at(3);

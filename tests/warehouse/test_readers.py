@@ -1,0 +1,58 @@
+"""Who reads the public views: each view of ``main`` names a file that queries it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from warehouse.database.schema import (
+    describe_view,
+    list_old_names,
+    list_views,
+    public_name,
+    qualify,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+DESCRIBED = {name: describe_view(file) for name, file in list_views().items()}
+PUBLIC = sorted(name for name, described in DESCRIBED.items() if not described.is_internal)
+
+
+def code_of(file: Path) -> str:
+    lines = file.read_text(encoding="utf-8").splitlines()
+    mark = "--" if file.suffix == ".sql" else "\0"
+    return "\n".join(line.partition(mark)[0] for line in lines)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_named_reader_queries_the_view(name: str) -> None:
+    query = re.compile(rf"\b(?:from|join)\s+\(*(?:main\.)?{re.escape(public_name(name))}\b")
+    for reader in DESCRIBED[name].readers:
+        assert query.search(code_of(ROOT / reader)), f"{reader} does not query {name}"
+
+
+def test_each_view_of_main_has_a_reader() -> None:
+    main = [name for name in PUBLIC if DESCRIBED[name].schema == "main"]
+    assert [name for name in main if not DESCRIBED[name].readers] == []
+
+
+def test_each_view_of_papers_has_a_reader_or_serves_a_row_of_the_papers() -> None:
+    page = (ROOT / "docs" / "coverage-of-the-papers.md").read_text(encoding="utf-8")
+    papers = [name for name in PUBLIC if DESCRIBED[name].schema == "papers"]
+    idle = [name for name in papers if not DESCRIBED[name].readers]
+    assert [name for name in idle if f"papers.{name}_at(" not in page] == []
+
+
+def test_views_of_main_read_no_view_of_papers() -> None:
+    """Views of papers may be deleted without the figures of ``main``."""
+    reached = {name for name in PUBLIC if DESCRIBED[name].schema == "main"}
+    pending = list(reached)
+    while pending:
+        for read in DESCRIBED[pending.pop()].reads & DESCRIBED.keys() - reached:
+            reached.add(read)
+            pending.append(read)
+    assert sorted(name for name in reached if DESCRIBED[name].schema == "papers") == []
+
+
+def test_no_former_name_is_in_main() -> None:
+    assert [name for name in list_old_names() if qualify(name).startswith("main.")] == []
