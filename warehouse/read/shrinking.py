@@ -1,7 +1,7 @@
 """Comparison of a new snapshot with the published one, which it would replace.
 
-A warehouse that was lost and created again has few rows. Published, it would replace the only other copy
-of the rows that are missing in it.
+A warehouse that was lost and created again has few rows. Published, it would replace the only other
+copy of the rows that are missing in it.
 """
 
 from __future__ import annotations
