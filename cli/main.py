@@ -87,6 +87,7 @@ _COMMANDS: Commands = {
         "serve": operations.serve_command,
         "metrics": operations.metrics_command,
         "publish": publish.publish_command,
+        "rebuild": publish.rebuild_command,
         "take-over": operations.take_over_command,
     },
     "Trust": {

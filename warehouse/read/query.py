@@ -22,12 +22,18 @@ _LOCKED_DOWN: Config = {**OFFLINE, "python_enable_replacements": False}
 # An instance of its own for every connection. With ``duckdb.connect(path)``, a process has one
 # instance a path: its second connection would read a snapshot that has been replaced since, and
 # would fail if its configuration were another one.
-# A former name finds its alias in schema ``old``, which a bare name reads after ``main``.
 _ATTACH = """
     attach '{path}' as warehouse (read_only);
     use warehouse;
-    set search_path = 'warehouse.main,warehouse.old';
     detach memory;
+"""
+# A former name finds its alias in schema ``old``, which a bare name reads after ``main``.
+# Snapshots of former versions have no such schema.
+_FIND_FORMER_NAMES = (
+    "from duckdb_schemas() where database_name = 'warehouse' and schema_name = 'old'"
+)
+_READ_FORMER_NAMES = "set search_path = 'warehouse.main,warehouse.old'"
+_LOCK = """
     set enable_external_access = false;
     set lock_configuration = true
 """
@@ -61,6 +67,9 @@ def _connect(path: Path, config: Mapping[str, int | str]) -> duckdb.DuckDBPyConn
     connection = duckdb.connect(config={**_LOCKED_DOWN, **config})
     try:
         connection.execute(_ATTACH.format(path=str(path).replace("'", "''")))
+        if connection.execute(_FIND_FORMER_NAMES).fetchall():
+            connection.execute(_READ_FORMER_NAMES)
+        connection.execute(_LOCK)
     except duckdb.Error:
         connection.close()
         raise

@@ -1,6 +1,7 @@
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from core.errors import UsageError
@@ -69,3 +70,11 @@ def test_anything_but_reading_is_refused(published: Settings, tmp_path: Path, sq
     with pytest.raises(UsageError):
         query(published, sql.replace("FOLDER", str(tmp_path)))
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_snapshot_of_a_former_version_is_read(settings: Settings) -> None:
+    snapshot = Path(settings.home) / SNAPSHOT
+    snapshot.parent.mkdir()
+    with duckdb.connect(str(snapshot)) as made:  # it has no schema for former names
+        made.execute("create table models as select 'm' as model")
+    assert query(settings, "from models").to_pylist() == [{"model": "m"}]

@@ -49,6 +49,7 @@ def test_more_than_half_missing_is_refused_and_named(
     assert "12 of 12 losses; 3 of 3 models (m0, m1, m2); 4 of 4 months (2024-01, 2024-02" in str(
         caught.value
     )
+    assert "tidemark rebuild" in str(caught.value)
     assert "tidemark publish --shrink" in str(caught.value)
 
 

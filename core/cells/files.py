@@ -1,0 +1,177 @@
+"""The cells that the files of a data root hold, without the models that computed them.
+
+A file's name has the first characters of its digests. The whole digest of a text or of questions is
+that of the sealed version, and the whole revision is a column of the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from core.cells.answers import AnswerCell
+from core.cells.losses import Cell
+from core.cells.puzzles import PuzzleCell
+from core.cells.record import read_cell_record
+from core.corpus.partition import Partition, Seal, list_versions, partition_of
+from core.corpus.questions import QuestionSeal, list_questions
+from core.errors import TidemarkError
+from core.storage.store import Store, name_of_part, path_part
+
+_HASH = re.compile(r".*-(?P<hash>[0-9a-f]+)$")
+
+
+@dataclass
+class FoundCells:
+    """The newest cell of each key, and the files that could not be understood, with the reason."""
+
+    losses: list[Cell] = field(default_factory=list)
+    answers: list[tuple[AnswerCell, QuestionSeal]] = field(default_factory=list)
+    puzzles: list[PuzzleCell] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def models(self) -> list[str]:
+        """The names of the models, sorted."""
+        names = {cell.model for cell in self.losses} | {cell.model for cell in self.puzzles}
+        return sorted(names | {cell.model for cell, _ in self.answers})
+
+
+def find_cells(store: Store) -> FoundCells:
+    """Return the cells of a data root; of several cells of one key, the one computed last."""
+    found = FoundCells()
+    found.losses = _find_losses(store, found.problems)
+    found.answers = _find_answers(store, found.problems)
+    revisions: dict[str, set[str]] = {}
+    for cell in [*found.losses, *(cell for cell, _ in found.answers)]:
+        revisions.setdefault(cell.model, set()).add(cell.revision)
+    found.puzzles = _find_puzzles(store, revisions, found.problems)
+    return found
+
+
+def _find_losses(store: Store, problems: list[str]) -> list[Cell]:
+    versions: dict[Partition, list[Seal]] = {}
+
+    def read(path: str) -> Cell | None:
+        model, *folders = path.split("/")[1:4]
+        partition = partition_of("/".join(["corpus", *folders]))
+        if partition not in versions:
+            versions[partition] = list_versions(store, partition)
+        row = _first_row(store, path, ["revision", "protocol"])
+        if row is None:
+            return None
+        for seal in reversed(versions[partition]):
+            cell = Cell(
+                _value(model), row["revision"], partition, seal.digest, row["protocol"],
+                _last_part(path), seal.version,
+            )  # fmt: skip
+            if cell.path == path:
+                return cell
+        raise _Unknown(f"its text, {partition}, is not sealed here in this version")
+
+    cells = _each(store, "losses/model=*/source=*/month=*/*.parquet", read, problems)
+    newest: dict[tuple[object, ...], tuple[str, Cell]] = {}
+    for cell in cells:
+        key = (cell.model, cell.partition, cell.protocol)
+        record = read_cell_record(store, cell)
+        scored_at = record.scored_at.isoformat() if record else ""
+        if key not in newest or newest[key][0] < scored_at:
+            newest[key] = (scored_at, cell)
+    return [cell for _, cell in newest.values()]
+
+
+def _find_answers(store: Store, problems: list[str]) -> list[tuple[AnswerCell, QuestionSeal]]:
+    seals = {(seal.source, str(seal.month)): seal for seal in list_questions(store)}
+
+    def read(path: str) -> tuple[AnswerCell, QuestionSeal] | None:
+        model, source, month = map(_value, path.split("/")[1:4])
+        seal = seals.get((source, month))
+        row = _first_row(store, path, ["revision", "protocol"])
+        if row is None:
+            return None
+        if seal is None:
+            raise _Unknown(f"the questions of {source} {month} are not sealed here")
+        stem, _, missing = path.removesuffix(".parquet").partition("-lacks-")
+        cell = AnswerCell(
+            model, row["revision"], source, seal.month, seal.digest, row["protocol"],
+            _last_part(f"{stem}.parquet"), missing,
+        )  # fmt: skip
+        return (cell, seal) if cell.path == path else None  # answers to former questions
+
+    stamps = store.list_stamped("answers/model=*/source=*/month=*/*.parquet")
+    found = _each(store, "answers/model=*/source=*/month=*/*.parquet", read, problems)
+    newest: dict[tuple[object, ...], tuple[AnswerCell, QuestionSeal]] = {}
+    for cell, seal in sorted(found, key=lambda each: stamps[each[0].path].modified_at):
+        newest[cell.model, cell.source, cell.month, cell.protocol] = (cell, seal)
+    return list(newest.values())
+
+
+def _find_puzzles(
+    store: Store, revisions: dict[str, set[str]], problems: list[str]
+) -> list[PuzzleCell]:
+    def read(path: str) -> PuzzleCell:
+        model, puzzle = map(_value, path.split("/")[1:3])
+        answers = path.removesuffix(".json") + ".parquet"
+        row = None
+        if store.exists(answers):
+            row = _first_row(store, answers, ["revision", "protocol"])
+        known = {row["revision"]} if row else revisions.get(model, set())
+        for revision in known:
+            ending = f"-{path_part(revision[:12])}-{_last_part(answers)}.json"
+            if path.endswith(ending):
+                protocol = path.rpartition("/")[2].removesuffix(ending)
+                name = name_of_part(protocol)
+                return PuzzleCell(model, revision, puzzle, name, _last_part(answers))
+        raise _Unknown("it has no answers, and no other file names the model's revision")
+
+    pattern = "puzzles/model=*/puzzle=*/*.json"
+    stamps = store.list_stamped(pattern)
+    newest: dict[tuple[str, str, str], PuzzleCell] = {}
+    found = _each(store, pattern, read, problems)
+    for cell in sorted(found, key=lambda each: stamps[each.record_path].modified_at):
+        newest[cell.model, cell.puzzle, cell.protocol] = cell
+    return list(newest.values())
+
+
+class _Unknown(TidemarkError):
+    """The key of a file cannot be found."""
+
+
+def _each(
+    store: Store, pattern: str, read: Callable[[str], Any], problems: list[str]
+) -> Iterator[Any]:
+    """Yield what ``read`` returns of each file; add a problem for each file that it refuses."""
+    for path in store.list(pattern):
+        try:
+            cell = read(path)
+        except (TidemarkError, pa.ArrowInvalid, OSError) as error:
+            problems.append(f"{path}: {error}")
+            continue
+        if cell is not None:
+            yield cell
+
+
+def _first_row(store: Store, path: str, columns: list[str]) -> dict[str, Any] | None:
+    """Return some columns of the first row of a Parquet file; None if it has no rows."""
+    with store.open(path) as stream, pq.ParquetFile(stream) as file:
+        for batch in file.iter_batches(1, columns=columns):
+            rows: list[dict[str, Any]] = batch.to_pylist()
+            return rows[0]
+    return None
+
+
+def _value(part: str) -> str:
+    return name_of_part(part.partition("=")[2])
+
+
+def _last_part(path: str) -> str:
+    """Return the hash at the end of a file's name."""
+    found = _HASH.fullmatch(path.removesuffix(".parquet"))
+    if found is None:
+        raise _Unknown("its name does not end with a hash")
+    return found["hash"]

@@ -1,0 +1,255 @@
+"""Rebuilding of the warehouse from the cells in the data root.
+
+    <scratch>/rebuild/writer.duckdb    the new database, which replaces the old one when complete
+
+Rows that came from files of other people are in no cell. They are copied from the old database, or
+from the published snapshot if the database is lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import duckdb
+
+from core import progress
+from core.cells.files import FoundCells, find_cells
+from core.errors import TidemarkError, WarehouseError
+from core.settings import Settings
+from core.storage.store import Store, explain_disk_errors, replace_durably
+from instruments.landing import land_losses, land_texts
+from models.catalogue import ModelEntry, list_models
+from warehouse.database.lock import FILE as WRITER_FILE
+from warehouse.database.lock import require_writer
+from warehouse.database.schema import SNAPSHOT, qualify
+from warehouse.database.statements import explain_database_errors
+from warehouse.database.writer import (
+    connect_file,
+    connected,
+    locked,
+    transaction,
+    write_journal,
+    writer_path,
+)
+from warehouse.land.answers import land_answer_cells
+from warehouse.land.losses import open_warehouse
+from warehouse.land.puzzles import land_puzzle_cells
+
+FOLDER = "rebuild"
+# Tables whose rows are in no cell of the data root, or not all of them.
+_CARRIED = (
+    "benchmark_scores", "canary_runs", "forgotten_documents", "human_difficulty",
+    "published_rates", "text_comparisons",
+)  # fmt: skip
+_BYTES_PER_LOSS = 100  # of the database, with sums and replicates
+_LOSSES_PER_S = 100_000
+
+
+@dataclass(frozen=True)
+class RebuildPlan:
+    """What a rebuild would land, and the space and time that it needs."""
+
+    cells: FoundCells
+    num_file_bytes: int  # size of the files of losses
+    num_free_bytes: int  # free space on the disk of the scratch folder
+
+    @property
+    def num_losses(self) -> int:
+        """An estimate of the number of losses; one takes about 24 bytes of a file."""
+        return self.num_file_bytes // 24
+
+    @property
+    def num_bytes(self) -> int:
+        """An estimate of the size of the new database."""
+        return self.num_losses * _BYTES_PER_LOSS
+
+    @property
+    def seconds(self) -> float:
+        """An estimate of the duration."""
+        cells = self.cells
+        num_cells = len(cells.losses) + len(cells.answers) + len(cells.puzzles)
+        return self.num_losses / _LOSSES_PER_S + num_cells * 0.05
+
+
+@dataclass(frozen=True)
+class Rebuilt:
+    """The result of a rebuild."""
+
+    num_cells: int  # number of landed cells
+    problems: tuple[str, ...]  # what could not be landed, and why
+    is_replaced: bool  # True if the new database has replaced the old one
+
+
+def plan_rebuild(settings: Settings) -> RebuildPlan:
+    """List the cells of the data root, and estimate space and time."""
+    store = Store(settings.home)
+    stamps = store.list_stamped("losses/model=*/source=*/month=*/*.parquet")
+    folder = settings.scratch
+    with explain_disk_errors(str(folder)):
+        folder.mkdir(parents=True, exist_ok=True)
+        num_free = shutil.disk_usage(folder).free
+    num_bytes = sum(stamp.num_bytes for stamp in stamps.values())
+    return RebuildPlan(find_cells(store), num_bytes, num_free)
+
+
+def rebuild(settings: Settings, plan: RebuildPlan, may_lack: bool = False) -> Rebuilt:
+    """Land all cells of the data root in a new database, and replace the old one.
+
+    Other writers wait meanwhile. If something cannot be landed, the old database stays, unless
+    ``may_lack``. Publish afterwards. After a kill, repeat the call: it begins again.
+
+    Raises:
+        DiskFull: there is no space for a second database; the old one stays.
+        WarehouseError: the old database, or the snapshot in its place, cannot be read.
+    """
+    new = settings.model_copy(update={"work_dir": settings.scratch / FOLDER})
+    with locked(settings):
+        shutil.rmtree(new.scratch, ignore_errors=True)  # left by a killed rebuild
+        _begin(settings, new)
+        problems = list(plan.cells.problems)
+        _carry(settings, new)  # first, because cells replace rows of their keys
+        num_cells = _land_all(new, plan.cells, problems)
+        with connected(new) as connection:
+            write_journal(connection)
+        is_replaced = may_lack or not problems
+        if is_replaced:
+            writer_path(settings).with_name("writer.duckdb.wal").unlink(missing_ok=True)
+            replace_durably(writer_path(new), writer_path(settings))
+        shutil.rmtree(new.scratch, ignore_errors=True)
+    return Rebuilt(num_cells, tuple(problems), is_replaced)
+
+
+def _begin(settings: Settings, new: Settings) -> None:
+    """Create an empty database that this machine may write."""
+    require_writer(settings)
+    new.scratch.mkdir(parents=True)
+    named = settings.scratch / WRITER_FILE
+    if named.exists():
+        shutil.copyfile(named, new.scratch / WRITER_FILE)
+    connect_file(writer_path(new), new).close()
+
+
+def _land_all(new: Settings, cells: FoundCells, problems: list[str]) -> int:
+    entries = {entry.name: entry for entry in list_models(new)}
+    num_landed = 0
+    for number, model in enumerate(cells.models, start=1):
+        entry = entries.get(model)
+        has_losses = any(cell.model == model for cell in cells.losses)
+        if entry is None and has_losses:
+            problems.append(
+                f"{model} is not in the catalogue: add it with `tidemark models add`, then run "
+                "the same command again"
+            )
+        try:
+            if entry is None:
+                num_landed += _land_texts(new, model, cells)
+            else:
+                num_landed += _land_model(new, entry, cells)
+        except TidemarkError as error:
+            problems.append(f"{model}: {error}")
+        progress.report("rebuild", number, len(cells.models), len(problems))
+    return num_landed
+
+
+def _land_model(new: Settings, entry: ModelEntry, cells: FoundCells) -> int:
+    losses = tuple(cell for cell in cells.losses if cell.model == entry.name)
+    num_landed = len(land_losses(entry, losses, new)) if losses else 0
+    answers = [each for each in cells.answers if each[0].model == entry.name]
+    puzzles = [cell for cell in cells.puzzles if cell.model == entry.name]
+    revisions = [cell.revision for cell, _ in answers] + [cell.revision for cell in puzzles]
+    land = partial(_land_texts, new, entry.name, cells)
+    return num_landed + land_texts(entry, revisions, land, new)
+
+
+def _land_texts(new: Settings, model: str, cells: FoundCells) -> int:
+    answers = [each for each in cells.answers if each[0].model == model]
+    puzzles = [cell for cell in cells.puzzles if cell.model == model]
+    return land_answer_cells(new, answers) + land_puzzle_cells(new, puzzles)
+
+
+def _carry(settings: Settings, new: Settings) -> None:
+    """Copy the rows that are in no cell from the old database."""
+    with _copy_of_old(settings, new) as old:
+        if old is None:
+            return
+        imported = new.scratch / "imported.parquet"
+        with connected(new) as connection, explain_database_errors(f"read {old}"):
+            connection.execute(f"attach '{str(old).replace(chr(39), chr(39) * 2)}' as former")
+            with transaction(connection, "copy rows of the old warehouse"):
+                _copy_rows(connection)
+            num_losses = _write_imported(connection, imported)
+            connection.execute("detach former")
+        if num_losses:
+            with open_warehouse(new) as warehouse:
+                warehouse.land_file(imported)
+
+
+@contextlib.contextmanager
+def _copy_of_old(settings: Settings, new: Settings) -> Iterator[Path | None]:
+    """Yield a migrated copy of the old database or of the snapshot, or None if there is neither."""
+    copy = new.scratch / "former.duckdb"
+    store = Store(settings.home)
+    if writer_path(settings).exists():
+        shutil.copyfile(writer_path(settings), copy)
+        if _can_be_opened(copy, new):
+            yield copy
+            return
+    if not store.exists(SNAPSHOT):
+        yield None
+        return
+    store.fetch(SNAPSHOT, copy)
+    connect_file(copy, new).close()
+    yield copy
+
+
+def _can_be_opened(path: Path, settings: Settings) -> bool:
+    try:
+        connect_file(path, settings).close()
+    except WarehouseError:  # damaged
+        return False
+    return True
+
+
+def _copy_rows(connection: duckdb.DuckDBPyConnection) -> None:
+    for table in map(qualify, _CARRIED):
+        connection.execute(
+            f"insert into {table} by name (from former.{table} except all from {table})"
+        )
+    for table, key in (("models", "model"), ("sources", "source"), ("protocols", "protocol")):
+        connection.execute(
+            f"insert into {table} by name from former.main.{table} "  # noqa: S608 - constant names
+            f"where {key} not in (select {key} from {table})"
+        )
+    connection.execute(
+        "insert into forecast_answers by name from former.main.forecast_answers "
+        "where answer_cell is null"
+    )
+    connection.execute(
+        "insert into forecast_questions by name from former.main.forecast_questions as theirs "
+        "where not exists (from forecast_questions as ours "
+        "where ours.source = theirs.source and ours.question_id = theirs.question_id)"
+    )
+
+
+def _write_imported(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
+    """Write the losses that others computed to a file; return their number."""
+    target = str(path).replace("'", "''")
+    [(num_losses,)] = connection.execute(
+        f"""copy (
+            select losses.* from former.main.chunk_losses as losses
+            semi join (
+                from former.internal.landed_cells
+                where partition_digest is null or scoring is null
+            ) as imported
+                on losses.model = imported.model
+                and losses.source = imported.source
+                and losses.month is not distinct from imported.month
+                and losses.protocol = imported.protocol
+        ) to '{target}' (format parquet)"""  # noqa: S608 - a path of ours
+    ).fetchall()
+    return int(num_losses)
