@@ -50,7 +50,8 @@ def _by_kind() -> dict[str, Backend]:
 
 def identify(entry: ModelEntry, settings: Settings) -> Identity:
     """Return the Identity of an entry without loading weights; errors as in ``load_scorer``."""
-    return _call(entry, "score", entry.backend.identify, settings)
+    identity: Identity = _call(entry, "score", entry.backend.identify, settings)
+    return identity
 
 
 def load_scorer(entry: ModelEntry, settings: Settings) -> Scorer:
@@ -64,7 +65,8 @@ def load_scorer(entry: ModelEntry, settings: Settings) -> Scorer:
         UnknownName: there is no compressor of this name.
         UsageError: the machine lacks the device, or torch does not support the dtype.
     """
-    return _call(entry, "score", entry.backend.load, settings)
+    scorer: Scorer = _call(entry, "score", entry.backend.load, settings)
+    return scorer
 
 
 def load_answerer(entry: ModelEntry, settings: Settings, budget: Budget) -> Answerer:
@@ -75,13 +77,15 @@ def load_answerer(entry: ModelEntry, settings: Settings, budget: Budget) -> Answ
         UsageError: the API key is missing, or the budget is in dollars but the entry has no prices.
     """
     more = [budget] if entry.backend.is_paid else []
-    return _call(entry, "answer", entry.backend.load_answerer, settings, *more)
+    answerer: Answerer = _call(entry, "answer", entry.backend.load_answerer, settings, *more)
+    return answerer
 
 
 def load_generator(entry: ModelEntry, settings: Settings, budget: Budget) -> Generator:
     """Load the text generator of an entry; errors are those of ``load_answerer``."""
     more = [budget] if entry.backend.is_paid else []
-    return _call(entry, "write", entry.backend.load_generator, settings, *more)
+    generator: Generator = _call(entry, "write", entry.backend.load_generator, settings, *more)
+    return generator
 
 
 def identify_texts(entry: ModelEntry, settings: Settings) -> Any:
