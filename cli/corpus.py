@@ -153,7 +153,7 @@ def forget_command(
     Later crawls and imports drop these documents, too. If this command is killed, run it again.
     """
     from core.corpus.tombstones import item_key
-    from instruments.takedown import forget
+    from instruments.maintenance.takedown import forget
 
     items = [_item(each) for each in native_id or []]
     if again == bool(documents or items):

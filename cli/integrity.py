@@ -26,7 +26,7 @@ from core.storage.store import Store
 
 if TYPE_CHECKING:  # importing torch takes seconds
     from core.settings import Settings
-    from instruments.reproduction import Reproduction
+    from instruments.maintenance.reproduction import Reproduction
     from models.codec import Compressed
     from warehouse.read.check import Finding
 
@@ -145,7 +145,7 @@ def reproduce_command(
     cell, or of a chunk, differs by more than 1e-6 of the cell's loss.
     """
     settings = settings_for_tasks(context)
-    from instruments.reproduction import reproduce
+    from instruments.maintenance.reproduction import reproduce
 
     found = reproduce(settings, cell, release, model)
     _print_comparison(cell, found)

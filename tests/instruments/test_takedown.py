@@ -24,7 +24,7 @@ from core.storage.store import Store
 from crawlers.crawling.takedown import Origin, forget_fetched
 from crawlers.web.raw_cache import Fetched, RawCache
 from instruments.losses import score_and_land
-from instruments.takedown import forget
+from instruments.maintenance.takedown import forget
 from tests.forks import Forks, forking
 from warehouse.read.check import check_home
 from warehouse.read.query import query
@@ -289,7 +289,7 @@ core.storage.store.replace_durably = replace
 Store.delete = counted(Store.delete)
 import warehouse.takedown.documents
 warehouse.takedown.documents.replace_durably = replace
-from instruments.takedown import forget
+from instruments.maintenance.takedown import forget
 
 def work(job):
     global changes_left

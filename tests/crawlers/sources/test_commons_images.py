@@ -15,7 +15,7 @@ from crawlers.apis import commons
 from crawlers.apis.commons import read_licence
 from crawlers.contract import Failure, Item, Medium
 from crawlers.crawling.crawl import crawl_partition
-from instruments.takedown import forget
+from instruments.maintenance.takedown import forget
 from simulator.server import Fault, Web
 from simulator.sites import commons as simulated
 from simulator.sites.commons import PICTURE_ODDITIES, Upload, Uploads

@@ -52,7 +52,7 @@ _LOSSES_PER_S = 100_000
 
 @dataclass(frozen=True)
 class RebuildPlan:
-    """What a rebuild would land, and the space and time that it needs."""
+    """The work of a rebuild: cells to land, and the space and time that it needs."""
 
     cells: FoundCells
     num_file_bytes: int  # size of the files of losses

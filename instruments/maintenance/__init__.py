@@ -1,0 +1,1 @@
+"""Work on a data root beside measuring: rebuilding, reproducing and taking down."""
