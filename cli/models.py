@@ -238,7 +238,7 @@ def models_add(
     replace: Annotated[bool, Option("--replace", help="Replace the entry of this name.")] = False,
 ) -> None:
     """Add a model to your own catalogue (catalogue.yaml under the data root)."""
-    from models.catalogue import kind_of
+    from models.backends import kind_of
 
     facts = {
         "released": released, "parameters": parameters, "family": family, "role": role,

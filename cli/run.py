@@ -148,7 +148,7 @@ def backfill_command(
 
 
 def _print_plan(request: Request, settings: Settings) -> None:
-    from instruments.run_plan import plan_run
+    from instruments.running.run_plan import plan_run
 
     plan = plan_run(request, settings)
     for table in plan.tables():

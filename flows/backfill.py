@@ -14,8 +14,8 @@ from core.periods import parse_period
 from flows.dispatch import cancel_run
 from flows.run import RunSummary, run_months
 from instruments.planning import check_request
-from instruments.run_options import NO_OPTIONS, FlowRunId, PeriodName, RunOptions
-from instruments.run_plan import PlanTable, RunPlan, plan_run
+from instruments.running.run_options import NO_OPTIONS, FlowRunId, PeriodName, RunOptions
+from instruments.running.run_plan import PlanTable, RunPlan, plan_run
 from tasks.prefect.artifacts import plain, plain_cell
 from tasks.prefect.storage_keys import worker_settings
 from tasks.prefect.tracing import traced

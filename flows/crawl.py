@@ -17,9 +17,9 @@ from core.storage.store import Store
 from crawlers.crawling.manifest import lack_of
 from instruments.crawling import crawl_source
 from instruments.planning import plan_crawl
-from instruments.run_options import NO_OPTIONS, PeriodName, RunOptions
 from instruments.runner import Failure
-from instruments.stopping import stop_with_flow
+from instruments.running.run_options import NO_OPTIONS, PeriodName, RunOptions
+from instruments.running.stopping import stop_with_flow
 from tasks.crawling import crawl_month
 from tasks.prefect.events import tell_given_up
 from tasks.prefect.fan_out import fan_out

@@ -23,13 +23,13 @@ from flows.instrument import (
 from flows.run import month_due
 from instruments.forecasts import answering_models, begin_spending, plan_answers
 from instruments.planning import plan_question_crawl
-from instruments.run_options import (
+from instruments.running.run_options import (
     NO_ANSWER_OPTIONS,
     AnswerOptions,
     AnswerProtocolName,
     MonthName,
 )
-from instruments.stopping import stop_with_flow
+from instruments.running.stopping import stop_with_flow
 from tasks.cells import answer_month
 from tasks.prefect.fan_out import fan_out
 from tasks.prefect.server import ended, run_log

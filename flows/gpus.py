@@ -31,7 +31,7 @@ from instruments.assignment import (
     pool_to_ask,
 )
 from instruments.runner import Plan
-from instruments.stopping import rest
+from instruments.running.stopping import rest
 from tasks.prefect.server import is_deployed
 
 MAX_RUNS = 32  # of a model; they end early if something is wrong

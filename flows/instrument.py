@@ -25,7 +25,7 @@ from flows.gpus import take_gpus
 from instruments.assignment import pool_to_ask
 from instruments.driver import run_plan
 from instruments.runner import Failure, Plan, failure_of
-from instruments.stopping import stop_with_flow
+from instruments.running.stopping import stop_with_flow
 from tasks.landing import land_plan, publications_due, publish_warehouse
 from tasks.prefect.fan_out import as_tasks, fan_out
 from tasks.prefect.server import is_deployed, run_log

@@ -9,7 +9,7 @@ from core.periods import parse_period
 from flows.dispatch import cancel_run
 from flows.run import RunSummary, period_due, run_months
 from instruments.planning import check_request
-from instruments.run_options import NO_OPTIONS, FlowRunId, PeriodName, RunOptions
+from instruments.running.run_options import NO_OPTIONS, FlowRunId, PeriodName, RunOptions
 from tasks.prefect.storage_keys import worker_settings
 from tasks.prefect.tracing import traced
 

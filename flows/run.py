@@ -23,8 +23,8 @@ from flows.score import check_numerics, score
 from instruments import runs
 from instruments.models import expect_model
 from instruments.planning import Request, last_period
-from instruments.run_options import NO_OPTIONS, RunOptions
 from instruments.runner import Failure
+from instruments.running.run_options import NO_OPTIONS, RunOptions
 from tasks.crawling import crawl_month
 from tasks.prefect.fan_out import fan_out
 from tasks.prefect.server import ended, is_deployed, run_log, wait_for_server

@@ -22,9 +22,9 @@ from flows.instrument import Holes
 from instruments.driver import run_plan
 from instruments.landing import leave
 from instruments.losses import ScoringPlan, load_model, plan_scoring
-from instruments.run_options import NO_OPTIONS, PeriodName, RunOptions
 from instruments.runner import Failure
-from instruments.stopping import stop_with_flow
+from instruments.running.run_options import NO_OPTIONS, PeriodName, RunOptions
+from instruments.running.stopping import stop_with_flow
 from models.catalogue import find_model
 from tasks.cells import score_cells
 from tasks.landing import land_cells, publications_due, publish_warehouse

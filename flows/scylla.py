@@ -19,7 +19,7 @@ from flows.instrument import (
 )
 from instruments.forecasts import answering_models, begin_spending
 from instruments.puzzles import plan_puzzles
-from instruments.run_options import NO_PUZZLE_OPTIONS, PuzzleOptions
+from instruments.running.run_options import NO_PUZZLE_OPTIONS, PuzzleOptions
 from tasks.cells import solve_puzzle
 from tasks.prefect.server import ended, run_log
 from tasks.prefect.storage_keys import worker_settings

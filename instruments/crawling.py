@@ -23,9 +23,9 @@ from crawlers.crawling.manifest import lack_of
 from crawlers.questions.crawl import crawl_questions
 from crawlers.web.pacing import CircuitOpen
 from instruments.planning import Request
-from instruments.retries import retrying
 from instruments.runner import Failure, failure_of
-from instruments.stopping import go_on, never_done, stop_with_flow
+from instruments.running.retries import retrying
+from instruments.running.stopping import go_on, never_done, stop_with_flow
 
 CrawlMonth = Callable[[str, Period, Settings], Seal | Failure]
 # Names of the errors after which the other months of a source are not tried.

@@ -32,9 +32,9 @@ from core.settings import Settings
 from core.storage.claims import Claims, count_present, is_claimed, present, sweep
 from core.storage.store import Store
 from instruments.landing import publish_alone
-from instruments.retries import retrying
 from instruments.runner import Done, Execute, Failure, Plan, failure_of, in_process
-from instruments.stopping import go_on
+from instruments.running.retries import retrying
+from instruments.running.stopping import go_on
 
 _log = logging.getLogger(__name__)
 Group = tuple[Any, ...]  # cells that are computed together

@@ -20,7 +20,7 @@ from instruments.driver import WorkRequest, work_and_land
 from instruments.landing import Slot, land_texts
 from instruments.models import held
 from instruments.runner import Done, Plan
-from instruments.stopping import go_on, is_written
+from instruments.running.stopping import go_on, is_written
 from models.backends import identify, load_answerer
 from models.catalogue import CONTROLS, ModelEntry, find_model
 from models.choice import chosen_models

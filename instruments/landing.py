@@ -29,7 +29,7 @@ from core.settings import Settings
 from core.storage.store import Store, path_part
 from crawlers.registry import is_source, load_crawler
 from instruments.canary import land_canary_runs
-from instruments.retries import retrying
+from instruments.running.retries import retrying
 from models.catalogue import ModelEntry, add_model, list_models, make_entry
 from models.scoring.protocols import get_protocol
 from warehouse.database.schema import SNAPSHOT

@@ -28,9 +28,9 @@ from instruments.driver import WorkRequest, work_and_land
 from instruments.landing import Slot, land_losses
 from instruments.models import expect_model, held, scorer_of
 from instruments.planning import require_sealed, select_sealed
-from instruments.retries import retrying
 from instruments.runner import Done, Failure, Plan
-from instruments.stopping import go_on, is_written
+from instruments.running.retries import retrying
+from instruments.running.stopping import go_on, is_written
 from models.backends import identify
 from models.catalogue import ModelEntry, find_model
 from models.scoring.machine import Cost, metered

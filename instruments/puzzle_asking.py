@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from core.cells.puzzles import PuzzleAnswer, PuzzleCell, PuzzleLikelihood, Split
 from core.errors import ModelError, NotMeasurable
 from core.settings import Settings
-from instruments.stopping import go_on
+from instruments.running.stopping import go_on
 from models.generation import Decoding, Generation, GenerationRequest, Generator
 from scylla.demonstrations import render_answer
 from scylla.journal import Journal, Kept, entry_key

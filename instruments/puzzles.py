@@ -27,7 +27,7 @@ from instruments.landing import Slot, land_texts
 from instruments.models import Load, generation_ids, generator_of, held
 from instruments.puzzle_asking import Writer, ask, find_items, list_decodings, measure
 from instruments.runner import Done, Plan
-from instruments.stopping import go_on
+from instruments.running.stopping import go_on
 from models.catalogue import ModelEntry, find_model
 from models.generation import Generator
 from scylla.demonstrations import draw_other_puzzles

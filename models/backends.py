@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.errors import NotMeasurable
@@ -50,7 +51,8 @@ def _by_kind() -> dict[str, Backend]:
 
 def identify(entry: ModelEntry, settings: Settings) -> Identity:
     """Return the Identity of an entry without loading weights; errors as in ``load_scorer``."""
-    return _call(entry, "score", entry.backend.identify, settings)
+    identity: Identity = _call(entry, "score", entry.backend.identify, settings)
+    return identity
 
 
 def load_scorer(entry: ModelEntry, settings: Settings) -> Scorer:
@@ -64,7 +66,8 @@ def load_scorer(entry: ModelEntry, settings: Settings) -> Scorer:
         UnknownName: there is no compressor of this name.
         UsageError: the machine lacks the device, or torch does not support the dtype.
     """
-    return _call(entry, "score", entry.backend.load, settings)
+    scorer: Scorer = _call(entry, "score", entry.backend.load, settings)
+    return scorer
 
 
 def load_answerer(entry: ModelEntry, settings: Settings, budget: Budget) -> Answerer:
@@ -75,13 +78,15 @@ def load_answerer(entry: ModelEntry, settings: Settings, budget: Budget) -> Answ
         UsageError: the API key is missing, or the budget is in dollars but the entry has no prices.
     """
     more = [budget] if entry.backend.is_paid else []
-    return _call(entry, "answer", entry.backend.load_answerer, settings, *more)
+    answerer: Answerer = _call(entry, "answer", entry.backend.load_answerer, settings, *more)
+    return answerer
 
 
 def load_generator(entry: ModelEntry, settings: Settings, budget: Budget) -> Generator:
     """Load the text generator of an entry; errors are those of ``load_answerer``."""
     more = [budget] if entry.backend.is_paid else []
-    return _call(entry, "write", entry.backend.load_generator, settings, *more)
+    generator: Generator = _call(entry, "write", entry.backend.load_generator, settings, *more)
+    return generator
 
 
 def identify_texts(entry: ModelEntry, settings: Settings) -> Any:
@@ -99,3 +104,30 @@ def _call(
     module, _, function = name.partition(":")
     called = getattr(importlib.import_module(module), function)
     return called(entry, settings_for(entry, settings), *more)
+
+
+def kind_of(location: str) -> str:
+    """Return the kind of the model at a location, judged by its name and its files.
+
+    A file with the suffix of a backend, and a folder with such a file, are of its kind. A folder
+    with a config.json is a causal language model.
+    """
+    if location.startswith(("http://", "https://")):
+        return "remote"
+    path = Path(location).expanduser()
+    kind = kind_of_suffix(path.suffix)
+    if kind:
+        return kind
+    if path.is_dir() and not (path / "config.json").exists():
+        for backend in list_backends():
+            if backend.suffix and any(path.glob(f"*{backend.suffix}")):
+                return backend.kind
+    return "causal_lm"
+
+
+def kind_of_suffix(suffix: str) -> str | None:
+    """Return the kind of models whose files have this suffix, such as ``.pth``."""
+    for backend in list_backends():
+        if suffix and backend.suffix == suffix:
+            return backend.kind
+    return None

@@ -36,7 +36,7 @@ from core.month import Month
 from core.plugins import list_folders
 from core.settings import MAX_NAME_BYTES, Settings
 from core.storage.store import Store
-from models.backends import find_backend, list_backends
+from models.backends import find_backend, kind_of, kind_of_suffix, list_backends
 from models.choice import with_trust
 from models.kinds import Backend
 from models.yaml_list import parse_yaml_list, read_yaml, shown
@@ -232,7 +232,7 @@ def _find(name_or_folder: str, settings: Settings) -> ModelEntry:
     folder = Path(name_or_folder).expanduser() if is_below_home else Path(name_or_folder)
     if name_or_folder and folder.is_dir():
         return entry_of_folder(folder)
-    kind = _kind_of_suffix(folder.suffix)
+    kind = kind_of_suffix(folder.suffix)
     if kind and folder.is_file():
         file = folder.resolve()
         return ModelEntry(name=file.stem.strip(), kind=kind, location=str(file))
@@ -297,33 +297,6 @@ def entry_of_folder(folder: Path) -> ModelEntry:
             f"{path} is not a file that tidemark wrote for a reference model ({error!r}); "
             "delete the folder and train the model again"
         ) from error
-
-
-def kind_of(location: str) -> str:
-    """Return the kind of the model at a location, judged by its name and its files.
-
-    A file with the suffix of a backend, and a folder with such a file, are of its kind. A folder
-    with a config.json is a causal language model.
-    """
-    if location.startswith(("http://", "https://")):
-        return "remote"
-    path = Path(location).expanduser()
-    kind = _kind_of_suffix(path.suffix)
-    if kind:
-        return kind
-    if path.is_dir() and not (path / "config.json").exists():
-        for backend in list_backends():
-            if backend.suffix and any(path.glob(f"*{backend.suffix}")):
-                return backend.kind
-    return "causal_lm"
-
-
-def _kind_of_suffix(suffix: str) -> str | None:
-    """Return the kind of models whose files have this suffix, such as ``.pth``."""
-    for backend in list_backends():
-        if suffix and backend.suffix == suffix:
-            return backend.kind
-    return None
 
 
 def parse_catalogue(data: bytes, where: str) -> list[ModelEntry]:

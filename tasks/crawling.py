@@ -16,8 +16,8 @@ from core.storage.claims import do_claimed
 from core.storage.store import Store
 from crawlers.crawling.crawl import crawl_partition
 from crawlers.registry import load_crawler
-from instruments.retries import retrying
-from instruments.stopping import never_done
+from instruments.running.retries import retrying
+from instruments.running.stopping import never_done
 from tasks.prefect.observe import observe, show_seal
 from tasks.prefect.retries import OF_CRAWLS
 from tasks.prefect.sites import take_slot, with_tokens

@@ -15,7 +15,7 @@ from core.storage.claims import do_claimed
 from core.storage.store import Store
 from crawlers.questions.contract import load_question_crawler
 from crawlers.questions.crawl import crawl_questions
-from instruments.stopping import never_done
+from instruments.running.stopping import never_done
 from tasks.prefect.observe import observe
 from tasks.prefect.retries import OF_CRAWLS
 from tasks.prefect.sites import take_slot, with_tokens

@@ -1,4 +1,4 @@
-"""Retries of task runs by Prefect, whose pages show them; see ``instruments/retries.py``."""
+"""Retries of task runs by Prefect, shown on its pages: see ``instruments/running/retries.py``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from prefect.cache_policies import NO_CACHE
 
 from core.errors import SourceUnavailable, StorageError
-from instruments.retries import PAUSES, pauses_of
+from instruments.running.retries import PAUSES, pauses_of
 
 
 async def may_pass(_task: Any, run: Any, state: Any) -> bool:

@@ -19,7 +19,7 @@ from core.environment import prefect_server
 from core.errors import SourceUnavailable
 from core.settings import Settings
 from crawlers.web.pacing import LOCK_WAIT_S
-from instruments.stopping import go_on
+from instruments.running.stopping import go_on
 from tasks.prefect.server import is_deployed, slot, wait_for_server
 from tasks.prefect.storage_keys import load_secret
 

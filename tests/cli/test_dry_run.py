@@ -13,7 +13,7 @@ from core.settings import Settings
 from core.storage.store import Store
 from flows.backfill import backfill
 from instruments.planning import check_request
-from instruments.run_plan import RunPlan, plan_run, spans
+from instruments.running.run_plan import RunPlan, plan_run, spans
 from simulator.server import Web
 from tasks.prefect.storage_keys import using
 from tests.commands import Ran

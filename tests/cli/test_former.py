@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from cli.former import COMMANDS, OPTIONS, respell
 from cli.main import app
+from cli.terminal.former import COMMANDS, OPTIONS, respell
 from tests.test_docs import commands
 
 Tidemark = Callable[..., Any]

@@ -19,7 +19,7 @@ from flows.crawl import crawl
 from flows.monthly import monthly
 from flows.report import report
 from flows.score import ScoreOutcome, score
-from instruments.run_options import RunOptions
+from instruments.running.run_options import RunOptions
 from simulator.server import Fault, Web, serve
 from simulator.world import World
 from tasks.prefect.storage_keys import using

@@ -11,7 +11,7 @@ from core.storage.store import Store
 from instruments.crawling import crawl_all, crawl_source
 from instruments.planning import Request
 from instruments.runner import Failure
-from instruments.stopping import Stopped, go_on, stop_with_flow
+from instruments.running.stopping import Stopped, go_on, stop_with_flow
 
 MONTHS = (Month("2024-01"), Month("2024-02"), Month("2024-03"))
 REQUEST = Request(months=MONTHS, sources=("govuk", "arxiv"), models=())

@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from core.settings import Settings
 from instruments.puzzles import plan_puzzles
-from instruments.run_options import PuzzleOptions
+from instruments.running.run_options import PuzzleOptions
 
 
 def protocol_of(settings: Settings) -> str:

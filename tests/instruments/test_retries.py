@@ -21,7 +21,7 @@ from core.errors import (
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.web.pacing import CircuitOpen
-from instruments.retries import PAUSES, pauses_of, retrying
+from instruments.running.retries import PAUSES, pauses_of, retrying
 from models.weights.hub import explain_failures
 from warehouse.database.writer import connected
 

@@ -12,7 +12,7 @@ from core.settings import Settings
 from core.storage.store import Store
 from instruments.losses import plan_scoring, write_losses
 from instruments.planning import Request, check_request
-from instruments.run_plan import RunPlan, plan_run
+from instruments.running.run_plan import RunPlan, plan_run
 from tests.seals import Sealer
 from tests.warehouse.cells import RECORD
 

@@ -16,8 +16,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 import models.servers.http
 from core.errors import ModelError, ModelLoadError, NotMeasurable, UsageError
 from core.settings import Settings
-from models.backends import identify, identify_texts, load_generator, load_scorer
-from models.catalogue import ModelEntry, kind_of
+from models.backends import identify, identify_texts, kind_of, load_generator, load_scorer
+from models.catalogue import ModelEntry
 from models.generation import Decoding, Generation, GenerationRequest
 from models.options.answering import load_answerer
 from models.options.protocols import get_answer_protocol

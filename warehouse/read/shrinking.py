@@ -1,7 +1,7 @@
 """Comparison of a new snapshot with the published one, which it would replace.
 
-A warehouse that was lost and created again has few rows. Published, it would replace the only
-other copy of the rows that are missing in it.
+A warehouse that was lost and created again has few rows. Published, it would replace the only other
+copy of the rows that are missing in it.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def require_no_shrinking(settings: Settings, new: Path) -> None:
     if lacks:
         raise CheckFailed(
             f"not published: the new snapshot would lack {'; '.join(lacks)}. The former snapshot "
-            "stays. If the rows are lost by accident, run `tidemark rebuild`, which lands the "
-            "cells of the data root again; if this is wanted, run `tidemark publish --shrink`"
+            "stays. If the rows are lost by accident, run `tidemark score` with all models, which "
+            "lands their cells again; if this is wanted, run `tidemark publish --shrink`"
         )
 
 

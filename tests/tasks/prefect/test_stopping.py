@@ -8,7 +8,7 @@ from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 
 from core.storage.store import Store
-from instruments.stopping import Stopped, go_on, is_written, rest, stop_with_flow
+from instruments.running.stopping import Stopped, go_on, is_written, rest, stop_with_flow
 from tasks.prefect.fan_out import fan_out
 
 pytestmark = pytest.mark.usefixtures("prefect_api")

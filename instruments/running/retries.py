@@ -25,7 +25,7 @@ from core.errors import (
     WarehouseError,
 )
 from crawlers.web.pacing import CircuitOpen
-from instruments.stopping import rest
+from instruments.running.stopping import rest
 
 # Pauses in seconds before each further attempt, by class of error. The most specific class applies.
 PAUSES: dict[type[TidemarkError], tuple[float, ...]] = {

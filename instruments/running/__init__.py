@@ -1,0 +1,1 @@
+"""Options and plan of a run, retries of its steps, and its end by a signal."""
