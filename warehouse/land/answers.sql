@@ -1,5 +1,5 @@
 -- Landing of answers to forecasting questions.
--- In: answers_to_land and questions_to_land, a cell of tidemark's; or rows_to_land, texts of a file.
+-- In: answers_to_land and questions_to_land, a cell; or rows_to_land, texts of a file.
 -- Out: forecast_answers has one row per model, source, question and protocol; the model has a name.
 
 ---------- Cells

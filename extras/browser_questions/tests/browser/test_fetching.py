@@ -34,8 +34,7 @@ from extras.browser_questions.tests.browser.conftest import (
 )
 from simulator.server import Response, Web
 from tests.crawlers.conftest import refused
-
-ROOT = Path(__file__).resolve().parents[3]
+from tests.forks import ROOT
 
 
 def test_a_page_that_a_script_fills_in_is_read_by_who_is_logged_in(

@@ -10,8 +10,8 @@ import pytest
 from core.settings import Settings
 from extras.browser_questions.tests.browser.conftest import Pages, leftovers
 from simulator.server import Web
+from tests.forks import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 NUM_PAGES = 30
 MAX_BYTES = 700_000_000
 CRAWL = """
