@@ -25,7 +25,7 @@ NOT_CLEAN = (
     "deployments", "extras", "flows", "instruments", "models/backends.py", "models/codec",
     "models/generation/confined.py", "models/rwkv.py", "models/rwkv_tokenizer.py",
     "models/scoring/min_k.py", "reports", "scylla/variants.py", "simulator/sites/commons.py",
-    "simulator/sites/gjo.py", "tasks", "warehouse",
+    "simulator/sites/gjo.py", "tasks",
 )  # fmt: skip
 # Public classes and functions of one name in several modules. The number may fall, not rise.
 MOST_SHARED_NAMES = 97
