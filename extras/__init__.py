@@ -6,9 +6,8 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
     sources.py     ``OPEN``, ``GATED``, ``QUESTIONS``: names of modules of crawlers
     backends.py    ``BACKENDS``: descriptions of kinds of models
     commands.py    ``COMMANDS``: functions of the command line, by panel and name
-    puzzles.py     ``MODULES``: names of modules of puzzles
+    publications.py  ``KINDS``: functions that copy the snapshot, by kind of the target
     simulator/     ``SITES`` in its ``__init__``: names of modules of simulated sites
-    views/         views of the warehouse
     entries/       entries of the catalogue of models
     tests/         its tests
     README.md      its page
