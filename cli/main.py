@@ -68,8 +68,6 @@ _COMMANDS: Commands = {
         "protocols": losses.protocols_app,
     },
     "Other instruments": {
-        "compress": integrity.compress_command,
-        "decompress": integrity.decompress_command,
         "forecast": forecast.forecast_app,
         "scylla": scylla.scylla_app,
     },
@@ -92,7 +90,6 @@ _COMMANDS: Commands = {
     },
     "Trust": {
         "check": integrity.check_app,
-        "check losses": integrity.verify_losses_command,
         "check numerics": losses.canary_command,
         "check cell": integrity.reproduce_command,
         "release": integrity.release_command,

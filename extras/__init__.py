@@ -13,4 +13,4 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
     README.md      its page
 """
 
-REGISTERED = ("browser_questions", "lake", "permission_sources", "rwkv")
+REGISTERED = ("browser_questions", "codec", "lake", "permission_sources", "rwkv")

@@ -22,7 +22,7 @@ NOT_CLEAN = (
     "crawlers/commons_audio.py", "crawlers/commons_images.py", "crawlers/gated",
     "crawlers/imports/books.py", "crawlers/imports/media.py", "crawlers/imports/warc.py",
     "crawlers/media", "crawlers/questions/good_judgment_open.py", "crawlers/registry.py",
-    "deployments", "extras", "flows", "instruments", "models/backends.py", "models/codec",
+    "deployments", "extras", "flows", "instruments", "models/backends.py",
     "models/generation/confined.py", "models/rwkv.py", "models/rwkv_tokenizer.py",
     "models/scoring/min_k.py", "reports", "scylla/variants.py", "simulator/sites/commons.py",
     "simulator/sites/gjo.py", "tasks", "warehouse",

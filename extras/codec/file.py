@@ -31,7 +31,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from core.errors import MalformedInput, ModelLoadError, NotReproducible
-from models.codec.stepwise import StepwiseModel, probe_digest
+from extras.codec.stepwise import StepwiseModel, probe_digest
 from models.scoring.machine import describe_device, library_versions, name_of_dtype
 from models.scoring.protocols import get_protocol
 from models.weights.checkpoint import CheckpointFiles

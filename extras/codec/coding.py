@@ -25,8 +25,7 @@ import torch
 from core import progress
 from core.errors import ModelLoadError, NotMeasurable, NotReproducible, UsageError
 from core.settings import Settings
-from models.catalogue import ModelEntry, find_model, list_models
-from models.codec.file import (
+from extras.codec.file import (
     PROTOCOL,
     CodedFile,
     Header,
@@ -42,7 +41,7 @@ from models.codec.file import (
     torch_threads,
     unpack,
 )
-from models.codec.stepwise import (
+from extras.codec.stepwise import (
     Advance,
     CodedChunk,
     First,
@@ -51,6 +50,7 @@ from models.codec.stepwise import (
     encode_chunks,
     probe_digest,
 )
+from models.catalogue import ModelEntry, find_model, list_models
 from models.scoring.accounting import Accountant, explained, token_bytes
 from models.scoring.machine import name_of_dtype
 from models.scoring.protocols import get_protocol

@@ -20,7 +20,7 @@ from transformers import (
 )
 
 from core.errors import ModelLoadError, NotMeasurable
-from models.codec.stepwise import StepwiseModel, decode_chunks, encode_chunks, probe_digest
+from extras.codec.stepwise import StepwiseModel, decode_chunks, encode_chunks, probe_digest
 from tests.models.conftest import random_model
 
 VOCABULARY = 300

@@ -23,9 +23,9 @@ from core.corpus.partition import Seal, find_version, read_texts
 from core.errors import NotMeasurable, StorageError
 from core.settings import Settings
 from core.storage.store import Store
+from extras.codec.coding import Cutter, load_stepwise, open_files, rows_of_group
+from extras.codec.stepwise import CodedChunk, StepwiseModel, decode_chunks, encode_chunks
 from models.catalogue import ModelEntry
-from models.codec import Cutter, load_stepwise, open_files, rows_of_group
-from models.codec.stepwise import CodedChunk, StepwiseModel, decode_chunks, encode_chunks
 from models.scoring.scorer import Tokens
 
 _TOLERANCE = 1e-3

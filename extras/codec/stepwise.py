@@ -21,7 +21,7 @@ import torch
 from transformers import PreTrainedModel
 
 from core.errors import ModelLoadError, NotMeasurable
-from models.codec.arithmetic import ArithmeticDecoder, ArithmeticEncoder, Frequencies, Parts
+from extras.codec.arithmetic import ArithmeticDecoder, ArithmeticEncoder, Frequencies, Parts
 from models.scoring.forward import is_close
 from models.scoring.scorer import Tokens
 from models.weights.files import MODEL_FAILURES

@@ -24,10 +24,10 @@ from core.errors import (
     UsageError,
 )
 from core.settings import Settings
+from extras.codec.coding import Compressed, decompress
+from extras.codec.coding import compress as compressed
+from extras.codec.file import pack, unpack
 from models.catalogue import ModelEntry, entry_of_folder
-from models.codec import Compressed, decompress
-from models.codec import compress as compressed
-from models.codec.file import pack, unpack
 from models.scoring.protocols import get_protocol
 from models.scoring.token_scorer import CausalLM
 from tests.models.conftest import SENTENCES, byte_level_bpe, llama_config
@@ -324,7 +324,7 @@ def test_another_process_with_other_threads_restores_it(llama_folder, settings, 
         "import sys, torch\n"
         "torch.set_num_threads(1)\n"
         "from core.settings import Settings\n"
-        "from models.codec import decompress\n"
+        "from extras.codec.coding import decompress\n"
         "data = open(sys.argv[1], 'rb').read()\n"
         "sys.stdout.buffer.write(decompress(data, Settings(home=sys.argv[2])))\n"
     )

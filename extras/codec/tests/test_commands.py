@@ -9,6 +9,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from tests.commands import *  # noqa: F403
+
 Tidemark = Callable[..., Any]
 TEXT = "The tide leaves a mark on the sand. Ещё раз: 早い者勝ち 🙂\r\n\0" * 12
 

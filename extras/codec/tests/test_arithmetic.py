@@ -8,7 +8,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from core.errors import UsageError
-from models.codec.arithmetic import MAX_TOTAL, ArithmeticDecoder, ArithmeticEncoder, Frequencies
+from extras.codec.arithmetic import MAX_TOTAL, ArithmeticDecoder, ArithmeticEncoder, Frequencies
 
 few = hypothesis_settings(max_examples=150, deadline=None)
 
