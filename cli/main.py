@@ -76,7 +76,6 @@ _COMMANDS: Commands = {
         "shell": query.shell_command,
         "report": query.report_command,
         "export": query.export_app,
-        "xray": query.xray_command,
     },
     "Operate": {
         "status": status.status_command,

@@ -9,8 +9,11 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
     publications.py  ``KINDS``: functions that copy the snapshot, by kind of the target
     simulator/     ``SITES`` in its ``__init__``: names of modules of simulated sites
     entries/       entries of the catalogue of models
+    pages.py       pages of the site, as modules of ``reports/site/pages``, and ``link_of_source``
+    templates/     templates of its pages
+    assets/        further files of the site
     tests/         its tests
     README.md      its page
 """
 
-REGISTERED = ("browser_questions", "codec", "lake", "permission_sources", "rwkv")
+REGISTERED = ("browser_questions", "codec", "lake", "permission_sources", "rwkv", "xray")

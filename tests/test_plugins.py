@@ -24,7 +24,7 @@ two_bits = two_bits:BACKEND
 TOY = ROOT / "tests" / "crawlers" / "toy" / "crawler.py"
 PAGE = (ROOT / "docs" / "add-a-backend.md").read_text(encoding="utf-8")
 [BACKEND] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-[ENTRY] = re.findall(r"```yaml\n(# catalogue.yaml under.*?\n.*kind: two_bits.*?)```", PAGE)
+[ENTRY] = re.findall(r"```yaml\n(# catalogue.yaml under.*?\n.*kind: two_bits.*\n)```", PAGE)
 
 
 @pytest.fixture(scope="module")

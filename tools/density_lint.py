@@ -24,7 +24,7 @@ NOT_CLEAN = (
     "crawlers/media", "crawlers/questions/good_judgment_open.py", "crawlers/registry.py",
     "deployments", "extras", "flows", "instruments", "models/backends.py",
     "models/generation/confined.py", "models/rwkv.py", "models/rwkv_tokenizer.py",
-    "models/scoring/min_k.py", "reports", "scylla/variants.py", "simulator/sites/commons.py",
+    "reports", "scylla/variants.py", "simulator/sites/commons.py",
     "simulator/sites/gjo.py", "tasks", "warehouse",
 )  # fmt: skip
 # Public classes and functions of one name in several modules. The number may fall, not rise.

@@ -10,7 +10,14 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
 
 from core.schemas.tables import TOKEN_LOSSES
-from reports.xray import Side, common_boundaries, fields_of, segments_of, sum_segments, write_page
+from extras.xray.rendering import (
+    Side,
+    common_boundaries,
+    fields_of,
+    segments_of,
+    sum_segments,
+    write_page,
+)
 from tests.reports.site.test_browser import browser as browser  # the fixture
 
 HOSTILE = "</div><script>alert(1)</script> \u202e\x1b\r\n"

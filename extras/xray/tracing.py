@@ -19,16 +19,16 @@ from core.periods import parse_period
 from core.schemas.tables import TOKEN_LOSSES
 from core.settings import Settings
 from core.storage.store import Store, writing_file
+from extras.xray import rendering
+from extras.xray.min_k import SHARES, min_k, min_k_plus
 from instruments.losses import KEYS
 from instruments.models import held, scorer_of
 from models.backends import identify
 from models.catalogue import ModelEntry, find_model
-from models.scoring.min_k import SHARES, min_k, min_k_plus
 from models.scoring.protocol import ScoringProtocol
 from models.scoring.protocols import get_protocol
 from models.scoring.scorer import tokens_table
 from models.scoring.token_scorer import TokenScorer
-from reports import xray
 
 TABLE = "tokens.parquet"
 
@@ -59,9 +59,9 @@ def write_xrays(
             )
     store = Store(settings.home)
     partitions = _sealed(store, documents, settings)
-    facts: dict[str, xray.Facts] = {}
+    facts: dict[str, rendering.Facts] = {}
     for seal, ids in partitions:
-        facts |= xray.read_facts(store, seal, ids)
+        facts |= rendering.read_facts(store, seal, ids)
         for name in ids - facts.keys():
             hint = f"`tidemark sql` lists document_id of {seal.partition} in table documents"
             raise UnknownName("document", name, [], hint)
@@ -74,8 +74,8 @@ def write_xrays(
     found, parts = [], []
     for name, row in facts.items():
         compared = _aligned([each.filter(pc.equal(each["document_id"], name)) for each in tables])
-        fields = xray.fields_of(row, compared, list(map(_scores, compared)))
-        _write(folder / f"{name}.html", xray.write_page(fields))
+        fields = rendering.fields_of(row, compared, list(map(_scores, compared)))
+        _write(folder / f"{name}.html", rendering.write_page(fields))
         parts += compared
         shown = {key: str(value) for key, value in row.items() if value and key != "text"}
         models, is_open = fields["models"], fields["is_open"]
@@ -144,9 +144,9 @@ def _aligned(tables: Sequence[pa.Table]) -> list[pa.Table]:
     """Return the token losses of two models on a document with ``segment_index``."""
     if not all(table.num_rows for table in tables):
         raise NotMeasurable("a document has no scored tokens under this protocol")
-    sides = list(map(xray.Side.of, tables))
-    boundaries = xray.common_boundaries(sides)
-    indices = [xray.segments_of(side, boundaries) for side in sides]
+    sides = list(map(rendering.Side.of, tables))
+    boundaries = rendering.common_boundaries(sides)
+    indices = [rendering.segments_of(side, boundaries) for side in sides]
     columns = [pa.array(each, pa.int32(), mask=each < 0) for each in indices]
     last = len(TOKEN_LOSSES) - 1
     return [

@@ -148,8 +148,8 @@ def _visible(raw: bytes) -> str:
 
 def write_page(fields: Mapping[str, Any]) -> bytes:
     """Return one HTML file with style and script inside, which requests nothing."""
-    style = _asset("site.css") + _asset("xray.css")
-    script = _asset("xray.js")
+    style = _asset("reports.site", "site.css") + _asset("extras.xray", "xray.css")
+    script = _asset("extras.xray", "xray.js")
     template = environment().get_template("xray_alone.html.j2")
     policy = f"default-src 'none'; style-src {_hashed(style)}; script-src {_hashed(script)}"
     # Markup disables escaping: the two assets are files of this package.
@@ -161,5 +161,5 @@ def _hashed(text: str) -> str:
     return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _asset(name: str) -> str:
-    return files("reports.site").joinpath("assets", name).read_text(encoding="utf-8")
+def _asset(package: str, name: str) -> str:
+    return files(package).joinpath("assets", name).read_text(encoding="utf-8")

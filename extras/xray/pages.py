@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 from core.cells.tokens import ROOT, is_open, read_tokens
 from core.corpus.partition import list_versions, partition_of
 from core.storage.store import name_of_part, path_part
+from extras.xray.rendering import fields_of, read_facts
 from reports.site.context import Site
-from reports.site.figure import Page, slug
-from reports.xray import fields_of, read_facts
+from reports.site.figure import Link, Page, slug
 
 ORDER, NAVIGATION = 12, None
 PATHS = ("xray/*",)
@@ -25,9 +25,12 @@ def make_pages(site: Site) -> Iterator[Page]:
             yield from _pages(site, source, kept)
 
 
-def index_of(site: Site, source: str) -> str | None:
-    """Return the address of a source's list of X-rays; None if two models have no kept losses."""
-    return f"xray/{slug(source)}/index.html" if _newest(site, source) else None
+def link_of_source(site: Site, source: str) -> Link | None:
+    """Return the link to a source's list of X-rays; None if two models have no kept losses."""
+    if not _newest(site, source):
+        return None
+    about = "openly licensed documents, token by token, under two models"
+    return Link(f"xray/{slug(source)}/index.html", "X-rays", about)
 
 
 def _newest(site: Site, source: str) -> dict[str, str]:

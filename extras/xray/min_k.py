@@ -9,24 +9,10 @@ distribution at this token. Higher scores speak for training on the text.
 from __future__ import annotations
 
 import numpy as np
-import torch
-from torch.nn import functional
 
 from models.scoring.scorer import Losses
 
 SHARES = (0.1, 0.2, 0.3)  # values of k; the papers' main tables have 0.2
-
-
-def log_moments(logits: torch.Tensor) -> torch.Tensor:
-    """Return mean and variance of ln p under p = softmax(logits) of each row, (n, 2) float64.
-
-    The variance is the mean square of differences, since a difference of means would lose digits.
-    """
-    logs = functional.log_softmax(logits, -1, dtype=torch.float64)
-    weights = logs.exp()
-    logs = torch.where(weights == 0, 0.0, logs)  # 0 ln 0 counts as 0
-    mean = (weights * logs).sum(-1, keepdim=True)
-    return torch.cat([mean, (weights * (logs - mean).square()).sum(-1, keepdim=True)], -1)
 
 
 def min_k(nats: Losses, share: float) -> float | None:

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from core.settings import Settings
-from models.scoring.min_k import log_moments, min_k, min_k_plus
+from models.scoring.moments import log_moments
 from models.scoring.protocols import get_protocol
 from models.scoring.token_scorer import CausalLM
 from tests.models.conftest import SENTENCES, BatchOf, Plain
@@ -29,24 +29,6 @@ def test_a_small_variance_keeps_its_digits_at_a_large_mean() -> None:
     share = 1 / 2**18
     expected = 1e-12 * share * (1 - share)
     assert float(log_moments(logits)[0, 1]) == pytest.approx(expected, rel=1e-3)
-
-
-def test_min_k_is_the_mean_of_the_least_likely_tokens() -> None:
-    nats = np.array([1.0, 5.0, 2.0, 4.0, 3.0, 0.5, 0.1, 0.2, 0.3, 0.4])
-    assert min_k(nats, 0.2) == pytest.approx(-4.5)
-    assert min_k(nats, 0.29) == pytest.approx(-4.5)  # rounded down
-    assert min_k(nats[:3], 0.2) == pytest.approx(-5.0)  # at least one token
-    assert min_k(np.array([np.nan, 2.0]), 1.0) == pytest.approx(-2.0)
-    assert min_k(nats[:0], 0.2) is None
-
-
-def test_min_k_plus_standardises_each_token() -> None:
-    nats = np.array([1.0, 3.0, 2.0, 7.0])
-    moments = np.array([[-2.0, 4.0], [-2.0, 0.25], [np.nan, np.nan], [-7.0, 0.0]])
-    # (-1 + 2) / 2 = 0.5 and (-3 + 2) / 0.5 = -2; the others have no spread.
-    assert min_k_plus(nats, moments, 0.5) == pytest.approx(-2.0)
-    assert min_k_plus(nats, moments, 1.0) == pytest.approx(-0.75)
-    assert min_k_plus(nats[2:], moments[2:], 0.5) is None
 
 
 @pytest.mark.parametrize("folder", ["llama_folder", "opt_folder", "startless_folder"])
