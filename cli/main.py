@@ -46,7 +46,6 @@ _COMMANDS: Commands = {
         "import texts": imports.import_texts_command,
         "import set": imports.import_set_command,
         "import html": imports.import_html_command,
-        "import media": imports.import_media_command,
         "clean": clean.clean_command,
         "simulate": operations.simulate_command,
         "sources": sources.sources_app,

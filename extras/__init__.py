@@ -16,4 +16,4 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
     README.md      its page
 """
 
-REGISTERED = ("browser_questions", "codec", "lake", "permission_sources", "rwkv", "xray")
+REGISTERED = ("browser_questions", "codec", "lake", "media", "permission_sources", "rwkv", "xray")

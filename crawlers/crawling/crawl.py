@@ -31,7 +31,7 @@ from crawlers.contract import (
 from crawlers.crawling import manifest
 from crawlers.crawling.checks import Crawled, find_reasons_to_hold
 from crawlers.hygiene.pipeline import Hygiene, MediaHygiene
-from crawlers.media.pieces import PIECES, media_columns
+from crawlers.pieces import PIECES, media_columns
 from crawlers.registry import load_crawler
 from crawlers.text.cleaning import MIN_CHARS, clean, normalise, refuse_length
 from crawlers.web.fetcher import Fetcher

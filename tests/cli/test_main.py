@@ -50,8 +50,6 @@ TIDEMARK = Path(sys.executable).parent / "tidemark"
         ("backfill --from 2024-01 --to 2999-01", "2999-01 is not over yet"),
         ("import texts nothing.json --source x --month 2024-01", "there is no file or folder"),
         ("import texts . --source x", "say either --month YYYY-MM or --undated"),
-        ("import media nothing.png --source x --undated", "there is no file or folder"),
-        ("import media . --source x", "say either --month YYYY-MM or --undated"),
         ("crawl --from 2024-01 --to=", "expected YYYY-MM"),
         ("import texts . --source x --month 2024-01 --undated", "say either --month"),
         ("import texts . --source x --month 2999-01", "2999-01 is not over yet"),
@@ -97,7 +95,7 @@ def test_a_wrong_request_exits_with_2_and_does_nothing(
         "export lm-eval --month 2024-01", "land", "land losses", "backfill --from 2024-01",
         "import", "import texts x --month 2024-01",
         "import texts x --source s --undated --format xml",
-        "corpus compare --against last", "import media x --undated", "models", "models train x",
+        "corpus compare --against last", "models", "models train x",
         "--nope",
     ],
 )  # fmt: skip

@@ -11,6 +11,7 @@ from PIL import Image
 from core.corpus.partition import list_sealed
 from core.month import Month
 from core.storage.store import Store
+from tests.commands import *  # noqa: F403
 from tests.flows.support.apis import rows
 
 Tidemark = Callable[..., Any]
@@ -86,3 +87,15 @@ def test_texts_and_media_are_scored_landed_and_shown(
     for row in rows(tidemark, "from coverage"):
         assert row["num_documents"] == row["num_documents_of_partitions"]
         assert (row["num_months"], row["num_unmeasured"]) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("nothing.png --source x --undated", "there is no file or folder"),
+        (". --source x", "say either --month YYYY-MM or --undated"),
+        ("x --undated", "--source"),
+    ],
+)
+def test_a_wrong_request_exits_with_2(tidemark: Tidemark, command: str, says: str) -> None:
+    tidemark("import", "media", *command.split()).expect(2, says)

@@ -5,8 +5,8 @@ import pytest
 
 from core.month import Month
 from crawlers.contract import Medium
-from crawlers.media.recordings import read_segments
-from simulator.sites import commons as simulated
+from extras.media.recordings import read_segments
+from extras.media.simulator import commons as simulated
 from simulator.world import World
 from tests.crawlers.conftest import Crawl, reasons_of
 
@@ -31,7 +31,7 @@ def test_the_segments_are_those_of_an_import(crawl: Crawl, tmp_path: Path) -> No
 def test_at_most_four_segments_of_a_recording_are_kept(
     crawl: Crawl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("crawlers.media.recordings.SEGMENT_S", 1)
+    monkeypatch.setattr("extras.media.recordings.SEGMENT_S", 1)
     kept = Counter(item.cluster_id for item in crawl() if isinstance(item, Medium))
     assert set(kept.values()) == {4}
 

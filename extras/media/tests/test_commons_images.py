@@ -11,14 +11,14 @@ from core.corpus.tombstones import item_key
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers.apis import commons
-from crawlers.apis.commons import read_licence
 from crawlers.contract import Failure, Item, Medium
 from crawlers.crawling.crawl import crawl_partition
+from extras.media import commons
+from extras.media.commons import read_licence
+from extras.media.simulator import commons as simulated
+from extras.media.simulator.commons import PICTURE_ODDITIES, Upload, Uploads
 from instruments.maintenance.takedown import forget
 from simulator.server import Fault, Web
-from simulator.sites import commons as simulated
-from simulator.sites.commons import PICTURE_ODDITIES, Upload, Uploads
 from simulator.world import World
 from tests.crawlers.conftest import Crawl, count_drops, reasons_of
 

@@ -20,8 +20,8 @@ from core.errors import MalformedInput, PartitionSealed, UsageError
 from core.month import Month
 from core.schemas.tables import MEDIA
 from core.storage.store import Store
-from crawlers.imports.media import import_media
 from crawlers.imports.texts import ImportOptions, import_texts
+from extras.media.importing import import_media
 
 JUNE = Partition("gallery", Month("2024-06"))
 

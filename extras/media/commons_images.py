@@ -1,6 +1,6 @@
 """Images that were uploaded to Wikimedia Commons, as greyscale patches of 64 rows and 128 columns.
 
-``crawlers/apis/commons.py`` says which files are of a month. Up to four patches of an image are
+``commons.py`` says which files are of a month. Up to four patches of an image are
 kept, drawn by the seed from its grid. Plain patches (standard deviation below 2) are dropped.
 JPEG, PNG, WebP and GIF are taken; drawings (SVG), TIFF, PDF and films are not.
 """
@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from core.month import Month
-from crawlers.apis import commons, mediawiki
-from crawlers.apis.commons import Choice, File
+from crawlers.apis import mediawiki
 from crawlers.contract import CrawlContext, DropReason, Item, SourceInfo
-from crawlers.media.images import MAX_PIXELS, draw_patches
-from crawlers.media.pieces import HEIGHT, WIDTH
+from crawlers.pieces import HEIGHT, WIDTH
+from extras.media import commons
+from extras.media.commons import Choice, File
+from extras.media.images import MAX_PIXELS, draw_patches
 
 INFO = SourceInfo(
     name="commons_images",

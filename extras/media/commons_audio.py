@@ -1,6 +1,6 @@
 """Recordings that were uploaded to Wikimedia Commons, as segments of 4 s of 16 kHz mono PCM.
 
-``crawlers/apis/commons.py`` says which files are of a month. Up to four segments of a recording are
+``commons.py`` says which files are of a month. Up to four segments of a recording are
 kept, drawn by the seed. Silent segments are dropped. Recordings below 4 s are not taken: most of
 them are single words of Lingua Libre, which would be nearly the whole month.
 """
@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from core.month import Month
-from crawlers.apis import commons, mediawiki
-from crawlers.apis.commons import Choice, File
+from crawlers.apis import mediawiki
 from crawlers.contract import CrawlContext, DropReason, Item, SourceInfo
-from crawlers.media.recordings import MAX_S, SEGMENT_S, draw_segments
+from extras.media import commons
+from extras.media.commons import Choice, File
+from extras.media.recordings import MAX_S, SEGMENT_S, draw_segments
 
 INFO = SourceInfo(
     name="commons_audio",

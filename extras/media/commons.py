@@ -31,7 +31,7 @@ from crawlers.apis import mediawiki
 from crawlers.apis.fields import Fields, show
 from crawlers.apis.mediawiki import Edition, MediaWiki
 from crawlers.contract import CrawlContext, Drop, DropReason, Item, Medium, Repeat, missing_item
-from crawlers.media.pieces import HEAD_BYTES, MediaKind, Piece, is_flat, kind_of
+from crawlers.pieces import HEAD_BYTES, MediaKind, Piece, is_flat, kind_of
 from crawlers.web.fetcher import Fetched
 
 SITE, FILES = "commons", "commons_files"

@@ -23,8 +23,7 @@ from crawlers.contract import Drop, DropReason
 from crawlers.imports.documents import ImportOptions
 from crawlers.imports.readers import find_files
 from crawlers.imports.target import Import, require_target
-from crawlers.media.images import MAX_PATCHES, read_patches
-from crawlers.media.pieces import (
+from crawlers.pieces import (
     HEAD_BYTES,
     HEIGHT,
     SAMPLE_RATE,
@@ -34,7 +33,8 @@ from crawlers.media.pieces import (
     kind_of,
     media_columns,
 )
-from crawlers.media.recordings import SEGMENT_S, read_segments
+from extras.media.images import MAX_PATCHES, read_patches
+from extras.media.recordings import SEGMENT_S, read_segments
 
 
 def import_media(

@@ -16,7 +16,7 @@ import soxr
 
 from core.errors import ItemUnavailable
 from core.storage.store import explain_disk_errors
-from crawlers.media.pieces import SAMPLE_BYTES, SAMPLE_RATE, Piece
+from crawlers.pieces import SAMPLE_BYTES, SAMPLE_RATE, Piece
 
 # The default protocol scores windows of 2,047 bytes, which is 64 ms of sound. A segment of 4 s has
 # about sixty windows (128 kB), as many bytes as a long article.

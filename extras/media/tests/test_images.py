@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 
 from core.errors import ItemUnavailable
-from crawlers.media.images import MAX_PATCHES, read_patches
-from crawlers.media.pieces import HEIGHT, WIDTH, Piece
+from crawlers.pieces import HEIGHT, WIDTH, Piece
+from extras.media.images import MAX_PATCHES, read_patches
 from tests.crawlers.conftest import refused
 
 

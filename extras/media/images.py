@@ -14,7 +14,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from core.errors import ItemUnavailable
-from crawlers.media.pieces import HEIGHT, WIDTH, Piece
+from crawlers.pieces import HEIGHT, WIDTH, Piece
 
 MAX_PATCHES = 16  # maximum patches of one image; more would add little new data
 MAX_PIXELS = 2**26  # maximum per image (600 MB decoded); cameras have 50 million pixels (2026)

@@ -8,9 +8,9 @@ import pytest
 import soundfile
 
 from core.errors import ItemUnavailable
-from crawlers.media import recordings
-from crawlers.media.pieces import SAMPLE_RATE
-from crawlers.media.recordings import read_segments
+from crawlers.pieces import SAMPLE_RATE
+from extras.media import recordings
+from extras.media.recordings import read_segments
 
 Samples = npt.NDArray[Any]
 
