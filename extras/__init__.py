@@ -3,17 +3,28 @@
 An extra may import any room. No room imports an extra: the registries find it by ``core.plugins``.
 A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may have:
 
-    sources.py     ``OPEN``, ``GATED``, ``QUESTIONS``: names of modules of crawlers
-    backends.py    ``BACKENDS``: descriptions of kinds of models
-    commands.py    ``COMMANDS``: functions of the command line, by panel and name
-    publications.py  ``KINDS``: functions that copy the snapshot, by kind of the target
-    simulator/     ``SITES`` in its ``__init__``: names of modules of simulated sites
-    entries/       entries of the catalogue of models
-    pages.py       pages of the site, as modules of ``reports/site/pages``, and ``link_of_source``
-    templates/     templates of its pages
-    assets/        further files of the site
-    tests/         its tests
-    README.md      its page
+    sources.py       ``OPEN``, ``GATED``, ``QUESTIONS``: names of modules of crawlers
+    backends.py      ``BACKENDS``: descriptions of kinds of models
+    commands.py      ``COMMANDS``: functions of the command line, by panel and name
+    publications.py  ``KINDS``: functions that copy the snapshot, by kind of target
+    readers.py       ``READERS``: readers of files that are imported, by suffix; ``ARCHIVES``: those
+                     suffixes whose texts may not be passed on
+    pages.py         pages of the site, as modules of ``reports/site/pages``, and ``link_of_source``
+    simulator/       ``SITES`` in its ``__init__``: names of modules of simulated sites
+    entries/         entries of the catalogue of models
+    templates/       templates of its pages
+    assets/          further files of the site
+    tests/           its tests
+    README.md        its page
 """
 
-REGISTERED = ("browser_questions", "codec", "lake", "media", "permission_sources", "rwkv", "xray")
+REGISTERED = (
+    "browser_questions",
+    "codec",
+    "lake",
+    "media",
+    "permission_sources",
+    "rwkv",
+    "web_archives",
+    "xray",
+)

@@ -19,7 +19,6 @@ ROOMS = (
 # Folders and files that are not clean yet; entries are removed, and none is added.
 NOT_CLEAN = (
     "cli", "core/run_record.py", "core/storage/claims.py", "crawlers/gated",
-    "crawlers/imports/books.py", "crawlers/imports/warc.py",
     "crawlers/questions/good_judgment_open.py", "crawlers/registry.py",
     "deployments", "extras", "flows", "instruments", "models/backends.py",
     "models/generation/confined.py", "models/rwkv.py", "models/rwkv_tokenizer.py",

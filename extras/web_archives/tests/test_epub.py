@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from crawlers.contract import Drop
-from crawlers.imports.books import read_epub
 from crawlers.imports.dating import Dating
 from crawlers.imports.documents import ImportOptions
 from crawlers.imports.tables import DataFile
+from extras.web_archives.epub import read_epub
 from tests.crawlers.imports.test_sets import Imports, imports, long, write
 
 __all__ = ["imports"]

@@ -17,7 +17,7 @@ from core.storage.store import Store
 from crawlers.imports.dating import Dating
 from crawlers.imports.documents import ImportOptions
 from crawlers.imports.tables import DataFile, Row
-from crawlers.imports.warc import read_archive
+from extras.web_archives.warc import read_archive
 from reports.export_lm_eval import export_lm_eval
 from tests.crawlers.imports.test_sets import BY_DATE, Imports, imports, write
 

@@ -1,4 +1,4 @@
-"""Books, plain texts and saved pages: the chapters of EPUB files, text files, HTML files."""
+"""Books: the chapters of EPUB files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import posixpath
 import zipfile
 import zlib
 from collections.abc import Collection, Iterator
-from typing import Any, cast
+from typing import Any
 from urllib.parse import unquote
 from xml.etree.ElementTree import ParseError
 
@@ -14,11 +14,10 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
 from core.errors import ItemUnavailable
-from crawlers.contract import Drop, DropReason
-from crawlers.imports.tables import DataFile, Row, Rows, not_utf8
+from crawlers.contract import Drop
+from crawlers.imports.tables import DataFile, Row, Rows
 from crawlers.text import articles
-from crawlers.text.cleaning import clean, too_long
-from crawlers.text.pages import MAX_CHARS, decode_page, read_page
+from crawlers.text.cleaning import clean
 
 _MAX_PART = 32 * 2**20  # unpacked bytes of a part; more is a bomb or a scan
 _MAX_BOOK = 2**28  # of all chapters together; a bomb may name one part many times
@@ -29,33 +28,6 @@ _FAULTS = (
     zipfile.BadZipFile, zlib.error, EOFError, KeyError, ParseError, DefusedXmlException, ValueError,
     NotImplementedError, RuntimeError,
 )  # fmt: skip
-
-
-def read_text(file: DataFile, columns: Collection[str]) -> Rows:
-    """Yield a text file as one row; its title is its name. A strict import changes no character."""
-    if (size := file.path.stat().st_size) > file.max_bytes:
-        yield Drop(file.name, "too_long", f"{file.name}: {too_long(size, file.max_bytes)}")
-        return
-    codec, title = ("utf-8", file.name) if file.is_strict else ("utf-8-sig", file.path.stem)
-    try:
-        text = file.path.read_bytes().decode(codec)
-    except UnicodeDecodeError as error:
-        yield file.damaged("file", not_utf8(error))
-        return
-    yield Row(file.name, {"text": text, "title": title}, "book")
-
-
-def read_html(file: DataFile, columns: Collection[str]) -> Rows:
-    """Yield a page that a user saved as one row: what it states, and the text of its elements."""
-    try:
-        with file.path.open("rb") as stream:
-            html = decode_page(stream.read(4 * MAX_CHARS + 1))
-        page = read_page(html, file.elements)
-    except ItemUnavailable as error:
-        yield Drop(file.name, cast(DropReason, error.reason), f"{file.name}: {error}")
-        return
-    values = {"text": page.text, "title": page.title, "url": page.url, "date": page.published}
-    yield Row(file.name, values, "book")
 
 
 def read_epub(file: DataFile, columns: Collection[str]) -> Rows:
