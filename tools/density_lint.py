@@ -21,7 +21,7 @@ NOT_CLEAN = (
     "cli", "core/run_record.py", "core/storage/claims.py", "crawlers/gated",
     "crawlers/questions/good_judgment_open.py", "crawlers/registry.py",
     "deployments", "extras", "flows", "instruments", "models/backends.py",
-    "models/generation/confined.py", "models/rwkv.py", "models/rwkv_tokenizer.py",
+    "models/rwkv.py", "models/rwkv_tokenizer.py",
     "reports", "scylla/variants.py",
     "simulator/sites/gjo.py", "tasks", "warehouse",
 )  # fmt: skip

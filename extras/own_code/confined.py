@@ -1,6 +1,6 @@
-"""The confined process of a model that brings code; ``models.scoring.guarded`` starts it.
+"""The confined process of a model that brings code; ``extras.own_code.engines`` starts it.
 
-    python -m models.generation.confined <number of the pipe to read> <number of the pipe to write>
+    python -m extras.own_code.confined <number of the pipe to read> <number of the pipe to write>
 
 The process confines itself before it reads any file of the model. It then answers requests until
 the pipe is closed. Libraries with threads are imported after that, because Landlock does not hold
@@ -18,8 +18,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import core.errors  # noqa: F401 - found now, because the folder of the packages cannot be listed later
-from models.weights.guard import confine
+# Found now, because the folder of the packages cannot be listed later.
+import core.errors  # noqa: F401
+import models  # noqa: F401
+from extras.own_code.guard import confine
 
 if TYPE_CHECKING:
     from models.generation.cached_rows import RowModel, Rows

@@ -1,4 +1,4 @@
-"""Models in a confined process: the trusted side of ``models.generation.confined``.
+"""Models in a confined process: the trusted side of ``confined.py``.
 
 The process runs code of the model, so nothing that it sends is unpickled or run. Both sides write
 messages of bytes to a pipe. A request is a JSON object and the token ids (int64). A reply is a JSON
@@ -26,6 +26,7 @@ import numpy as np
 import torch
 
 import core
+import extras
 import models
 from core.environment import confined_environment
 from core.errors import ModelError, ModelLoadError, NotMeasurable
@@ -34,7 +35,7 @@ from models.scoring.scorer import DeviceFull, Losses, Tokens
 from models.weights.checkpoint import CheckpointFiles
 from models.weights.loading import require_rows
 
-WORKER = "models.generation.confined"  # the module that the process runs
+WORKER = "extras.own_code.confined"  # the module that the process runs
 _REPLY_BYTES = 2**16
 _MESSAGE_CHARS = 500
 _END_S = 5.0  # for the exit code of a process whose pipe is closed
@@ -155,12 +156,17 @@ class GuardedRows:
         self.logits = self.logits[list(places)]
 
 
+def start_confined(files: CheckpointFiles) -> GuardedEngine:
+    """Start a confined process with the model of a checkpoint; errors as in ``GuardedEngine``."""
+    return GuardedEngine(files)
+
+
 def _spec(files: CheckpointFiles, home: str) -> dict[str, Any]:
     """Return the facts that the process needs to confine itself and to load its model."""
     folders = [each.resolve() for each in (files.folder, files.adapter) if each is not None]
     # The files of the hub's cache are links to other folders.
     linked = [path.resolve() for folder in folders for path in folder.iterdir() if path.is_file()]
-    packages = [*core.__path__, *models.__path__, sys.prefix, sys.base_prefix]
+    packages = [*core.__path__, *extras.__path__, *models.__path__, sys.prefix, sys.base_prefix]
     libraries = [each for each in sys.path if each.endswith("-packages")]
     return {
         "location": files.location, "folders": list(map(str, folders)), "device": str(files.device),
