@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from core.errors import WarehouseError
-from warehouse.database.lake import is_lake, quoted
 from warehouse.database.schema import (
+    MATERIALISED,
     SCHEMA_VERSION,
     SCHEMAS,
     alias_of,
@@ -35,7 +35,7 @@ from warehouse.database.schema import (
     read_statement,
     read_version,
 )
-from warehouse.database.statements import Statements
+from warehouse.database.statements import Statements, quoted
 from warehouse.land.cells import NO_PROVENANCE
 
 _FOLDER = Path(__file__).parents[1] / "reference"
@@ -65,8 +65,7 @@ def create_objects(connection: duckdb.DuckDBPyConnection) -> None:
         )
     _create_tables(connection, version)
     _create_macros_and_views(connection)
-    if not is_lake(connection):  # a lake would keep all former versions of comments
-        connection.execute(comment_script())
+    connection.execute(comment_script())
     if version == 1:
         _derive_cells(connection)
     if version < 5:
@@ -97,6 +96,7 @@ def _create_tables(connection: duckdb.DuckDBPyConnection, version: int) -> None:
 
 
 def _create_macros_and_views(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute(f"drop schema if exists {MATERIALISED} cascade")  # of a snapshot
     for statement in connection.execute(read_sql("migrations", "list_views_and_macros")).fetchall():
         connection.execute(statement[0])
     for macro in list_macros():
@@ -136,12 +136,18 @@ def _comments() -> Iterator[str]:
         yield from _on_columns(table, describe_columns()[table])
     for macro in list_macros():
         yield comment_on("macro", macro, text=read_header("macros", macro))
-    for view, file in list_views().items():
-        described = describe_view(file)
-        text = f"{described.description} One row per {', '.join(described.grain)}."
-        yield comment_on("macro table" if is_macro(file) else "view", qualify(view), text=text)
-        if not is_macro(file):
-            yield from _on_columns(view, described.columns)
+    for view in list_views():
+        yield from comments_of_view(view)
+
+
+def comments_of_view(view: str) -> Iterator[str]:
+    """Yield the statements that set the comments of a view or table macro and of its columns."""
+    file = list_views()[view]
+    described = describe_view(file)
+    text = f"{described.description} One row per {', '.join(described.grain)}."
+    yield comment_on("macro table" if is_macro(file) else "view", qualify(view), text=text)
+    if not is_macro(file):
+        yield from _on_columns(view, described.columns)
 
 
 def _on_columns(name: str, columns: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
