@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer import Option
+from typer.core import TyperGroup
 
 from cli import (
     clean,
@@ -94,7 +95,22 @@ _COMMANDS: Commands = {
     },
 }
 
+
+class _ByPanel(TyperGroup):
+    """The commands in the order of the panels of ``_COMMANDS``; panels of extras come last."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        panels = list(_COMMANDS)
+
+        def place(name: str) -> int:
+            panel = getattr(self.commands[name], "rich_help_panel", None)
+            return panels.index(panel) if panel in panels else len(panels)
+
+        return sorted(super().list_commands(ctx), key=place)
+
+
 app = typer.Typer(
+    cls=_ByPanel,
     help="How well do language models predict text that was written after they were trained?",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -232,7 +232,7 @@ def _refuse_lake() -> None:
         raise UsageError(
             "TIDEMARK_WAREHOUSE is set, but landing no longer writes a lake: a lake is a copy of "
             "the published snapshot. Unset the variable, run `tidemark rebuild` once, and "
-            "`tidemark publish --to ducklake:…` after each run (see docs/lake.md)"
+            "`tidemark publish --to ducklake:…` after each run (see extras/lake/README.md)"
         )
 
 

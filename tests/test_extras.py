@@ -11,6 +11,7 @@ import pytest
 
 from cli.registry import Commands
 from core.plugins import import_parts, list_extras
+from extras import REGISTERED
 from tests.forks import run_process
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -68,9 +69,25 @@ def test_an_extra_has_a_page_and_tests(name: str) -> None:
 
 
 def test_no_page_links_to_an_extra() -> None:
-    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-    links = re.compile(r"\]\([./]*extras/")
+    pages = [ROOT / "README.md", ROOT / "extras" / "README.md", *(ROOT / "docs").rglob("*.md")]
+    links = re.compile(r"\]\([./]*extras/\w+/")
     assert [page.name for page in pages if links.search(page.read_text(encoding="utf-8"))] == []
+
+
+def test_links_of_an_extras_page_lead_somewhere() -> None:
+    broken = []
+    for page in (ROOT / "extras").rglob("*.md"):
+        for link in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+            if "://" not in link and not (page.parent / link).exists():
+                broken.append(f"{page}: {link}")
+    assert broken == []
+
+
+def test_each_extra_is_in_the_list() -> None:
+    listed = re.findall(
+        r"^\| `(\w+)` \|", (ROOT / "extras" / "README.md").read_text(), re.MULTILINE
+    )
+    assert listed == list(REGISTERED)
 
 
 def test_nothing_outside_an_extra_imports_it() -> None:
