@@ -153,9 +153,9 @@ def tell_given_up(partition: Partition, why: str) -> None:
     _tell_of(partition, "given-up", why=why)
 
 
-def tell_landed(model: str, cells: int, holes: int) -> None:
-    """Send the event that cells of a model have landed, with numbers of cells and of holes."""
-    facts = {"model": model, "cells": cells, "holes": holes}
+def tell_landed(model: str, cells: int) -> None:
+    """Send the event that cells of a model have landed, with their number."""
+    facts = {"model": model, "cells": cells}
     _send([_event("tidemark.model.landed", f"tidemark.model.{model}", facts)])
 
 

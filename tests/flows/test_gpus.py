@@ -6,16 +6,16 @@ from pathlib import Path
 
 import psutil
 import pytest
+from core.run_record import Outcome, RunRecord
+from flows.dispatch import Coordinator
 from prefect import flow
 
 from core.cells.losses import list_losses
 from core.cells.record import CellRecord
 from core.corpus.partition import Seal
-from core.run_record import Outcome, RunRecord
 from core.settings import Settings
 from core.storage.store import Store
 from deployments.deploy import deploy
-from flows.dispatch import Coordinator
 from models.catalogue import ModelEntry, add_model
 from tests.commands import TIDEMARK
 from tests.flows.support.deployed import api, begin_run, parts_of, until

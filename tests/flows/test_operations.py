@@ -17,17 +17,17 @@ from typing import Any
 import psutil
 import pytest
 import torch
+from core.run_record import RunRecord
+from flows.dispatch import records_of
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import FlowRun
 from prefect.states import Cancelling, Crashed
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 from core.month import Month
-from core.run_record import RunRecord
 from core.settings import Settings
 from core.storage.store import Store
 from deployments.automations import zombies
-from flows.dispatch import records_of
 from simulator.server import Fault, Web, serve
 from simulator.world import World
 from tasks.prefect.tracing import name_of_run

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flows.score import score, score_on_cluster
 
 from core.corpus.partition import Partition
 from core.errors import OrchestrationError, UsageError
@@ -14,7 +15,6 @@ from core.month import Month
 from core.settings import Settings, load_settings
 from core.storage.store import Store
 from crawlers.imports.texts import ImportOptions, import_texts
-from flows.score import score, score_on_cluster
 from models.catalogue import find_model
 from tasks.prefect.ray_cluster import share_of
 from tasks.prefect.storage_keys import using

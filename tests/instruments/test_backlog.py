@@ -1,32 +1,19 @@
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from benchmarks.orchestration.makespan import (
-    MAX_DRAIN_RATIO,
-    MAX_RATIO,
-    Simulation,
-    bound,
-    drain,
-    draw_month,
-)
+from benchmarks.orchestration.makespan import MAX_RATIO, bound, drain, draw_month
+from core.cells.failures import CellFailure, note_failure, stem_of_model
+from core.corpus.partition import Partition
 from core.gpus import Fleet, Gpu, Host
 from core.month import Month
 from core.settings import Settings
 from core.storage.claims import Claims
 from core.storage.store import Store
-from instruments.assignment import (
-    Start,
-    Work,
-    choose_helped,
-    estimate_work,
-    may_start,
-    plan_starts,
-    pool_of,
-)
-from instruments.driver import run_plan
+from instruments.backlog import Backlogs, holes_of, list_left
+from instruments.driver import Backlog, run_plan
 from instruments.losses import plan_scoring
+from instruments.pools import pool_of
 from models.catalogue import ModelEntry, add_model
 from tests.seals import Sealer
 from tests.warehouse.cells import RECORD
@@ -67,14 +54,8 @@ def test_compressors_and_servers_need_no_gpu(settings: Settings) -> None:
     huge = {"name": "served", "revision": "1", "parameters": 10**12}
     add_model(ModelEntry(**huge, **served), settings)
     assert pool_of("served", fleet_of(80, 80), settings) == "gpu"
+    assert pool_of("served", fleet_of(80, 80), settings, is_asked=True) == "api"
     assert pool_of("control:xz", fleet_of(80, 80), settings) == "gpu"
-
-
-def test_models_behind_servers_wait_for_no_gpu() -> None:
-    api = Work("api", "api", 1, 1.0)
-    missing = ["big", "slow", "api"]
-    assert may_start([BIG, SLOW, api], missing, set()) == ["big", "api"]
-    assert may_start([BIG, SLOW, api], missing, {"big"}) == missing
 
 
 def test_the_parameters_of_a_folder_are_those_of_its_files(
@@ -89,38 +70,6 @@ def test_the_parameters_of_a_folder_are_those_of_its_files(
         assert pool_of(str(tiny_model), fleet, settings) == pool
 
 
-BIG, SLOW = Work("big", "gpu-all", 2, 10.0), Work("slow", "gpu", 12, 100.0)
-QUICK, TINY = Work("quick", "gpu", 12, 20.0), Work("tiny", "gpu", 12, 1.0)
-WORKS = [TINY, QUICK, BIG, SLOW]
-
-
-def test_large_models_start_first_and_slow_ones_several_times() -> None:
-    starts = plan_starts(WORKS, 8)  # a GPU's share is 15.1 s, so a run does at most 7.6 s
-    assert starts[:3] == [Start("big"), Start("slow"), Start("slow", 2)]
-    assert [start.model for start in starts].count("slow") == 12  # it has only 12 cells
-    assert [start.model for start in starts].count("quick") == 2
-    assert starts.index(Start("quick")) > starts.index(Start("slow", 4))
-    assert starts[-1] == Start("tiny")
-    assert plan_starts(WORKS, 0) == [Start(name) for name in ("big", "slow", "quick", "tiny")]
-
-
-def test_single_gpus_are_used_once_a_model_of_all_has_begun() -> None:
-    names = [work.model for work in WORKS]
-    assert may_start(WORKS, names, set()) == ["big"]
-    assert may_start(WORKS, names, {"big"}) == names
-    assert may_start(WORKS, ["tiny", "slow"], set()) == ["tiny", "slow"]
-
-
-def test_a_free_gpu_helps_the_model_with_the_longest_run() -> None:
-    running = [replace(work, num_runs=1) for work in WORKS]
-    assert choose_helped(running, 3) == ["slow", "slow", "slow"]
-    assert choose_helped(running, 5)[-1] == "quick"  # five runs of slow take 20 s each
-    assert choose_helped(running, 0) == choose_helped(WORKS, 3) == []
-    last = Work("slow", "gpu", 1, 9.0, num_runs=1)  # its cell is under way
-    assert choose_helped([last], 3) == []
-    assert choose_helped([replace(BIG, num_runs=1)], 3) == []
-
-
 def test_work_is_estimated_by_bytes_and_by_cells_of_before(
     settings: Settings, store: Store, seal: Sealer
 ) -> None:
@@ -128,21 +77,63 @@ def test_work_is_estimated_by_bytes_and_by_cells_of_before(
     for name, billions in (("known", 1), ("new", 3)):
         add_model(ModelEntry(name=name, location=f"a/{name}", parameters=billions), settings)
 
-    def works() -> list[Work]:
-        return estimate_work(["known", "new", "gone"], ["notes"], MONTHS, fleet_of(80), settings)
+    def backlogs() -> dict[str, Backlog]:
+        return Backlogs(["notes"], MONTHS, "run", settings)(["known", "new", "gone"])
 
-    assert [work.num_left for work in works()] == [2, 2, 0]
+    assert [len(each.keys) for each in backlogs().values()] == [2, 2, 2]
     first = seal("notes", "2024-01", num=9)
     path = f"losses/model=known/{first.partition.path.removeprefix('corpus/')}"
-    path += f"/default-abc-{first.digest[:12]}-x"
+    path += f"/default-a-bc-{first.digest[:12]}-x"  # a revision may have hyphens
     record = RECORD.model_copy(update={"seconds": 50.0, "num_tokens_read": 100})
     store.write_bytes(f"{path}.json", record.to_json())
     store.write_bytes(f"{path}.parquet", b"")
-    known, new, gone = works()
-    assert known.num_left == 1
-    assert known.seconds == pytest.approx(0.5 * sizes[2] / 4)
-    assert new.seconds == pytest.approx(3 * 0.5 * (sizes[1] + sizes[2]) / 4)
-    assert (gone.num_left, gone.seconds) == (0, 0.0)
+    found = backlogs()
+    assert len(found["known"].keys) == 1
+    assert found["known"].seconds == pytest.approx(0.5 * sizes[2] / 4)
+    assert found["new"].seconds == pytest.approx(3 * 0.5 * (sizes[1] + sizes[2]) / 4)
+
+
+def test_cells_that_failed_in_this_run_or_for_good_are_not_pending(
+    settings: Settings, store: Store, seal: Sealer
+) -> None:
+    seals = [seal("notes", f"2024-0{num}") for num in (1, 2, 3)]
+    facts = {"cell": "c", "error": "ModelError", "attempts": 1, "failed_at": RECORD.scored_at}
+    for sealed, run, may_pass in zip(
+        seals, ("now", "before", "before"), (True, True, False), strict=True
+    ):
+        folder = sealed.partition.path.removeprefix("corpus/")
+        stem = f"losses/model=control%3Agzip/{folder}/default-r-{sealed.digest[:12]}-x"
+        record = CellFailure(run=run, reason="why", may_pass=may_pass, **facts)
+        note_failure(store, stem, record)
+    models = ["control:gzip", "control:xz"]
+    left = list_left(models, None, None, "now", settings)
+    assert [seal.partition for seal in left["control:gzip"].pending.values()] == [
+        Partition("notes", Month("2024-02"))
+    ]
+    assert len(left["control:gzip"].failed) == 2
+    assert len(left["control:xz"].pending) == 3
+    holes = holes_of(left)
+    assert holes[:2] == ["score c: why"] * 2
+    assert holes[2] == "score control:gzip on notes 2024-02: no process has done it"
+
+    broken = CellFailure(run="now", reason="no file", may_pass=True, **facts)
+    note_failure(store, stem_of_model("losses", "control:xz"), broken)
+    left = list_left(models, None, None, "now", settings)
+    assert (left["control:xz"].pending, left["control:xz"].failed) == ({}, [broken])
+    assert len(list_left(models, None, None, "later", settings)["control:xz"].pending) == 3
+
+
+def test_claimed_cells_are_pending_and_not_free(
+    settings: Settings, store: Store, seal: Sealer
+) -> None:
+    for month in ("2024-01", "2024-02"):
+        seal("notes", month)
+    plan = plan_scoring("control:gzip", ["default"], None, None, settings)
+    with Claims(store).hold([plan.pending[0].path]):
+        [left] = list_left(["control:gzip"], None, None, "run", settings).values()
+        assert (len(left.pending), len(left.claimed)) == (2, 1)
+        [backlog] = Backlogs(None, None, "run", settings)(["control:gzip"]).values()
+        assert len(backlog.keys) == 1
 
 
 def test_two_runs_of_a_model_share_its_cells_and_the_helper_does_not_wait(
@@ -168,5 +159,4 @@ def test_two_runs_of_a_model_share_its_cells_and_the_helper_does_not_wait(
 @pytest.mark.parametrize("num_whole", [0, 2])
 def test_a_month_on_eight_gpus_takes_hardly_longer_than_it_must(num_whole: int) -> None:
     months = [draw_month(seed, num_whole, is_first=False) for seed in range(3)]
-    assert all(Simulation(month).makespan() <= MAX_RATIO * bound(month) for month in months)
-    assert all(drain(month) <= MAX_DRAIN_RATIO * bound(month) for month in months)
+    assert all(drain(month) <= MAX_RATIO * bound(month) for month in months)
