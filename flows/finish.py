@@ -12,14 +12,12 @@ from core.errors import TidemarkError
 from core.settings import Settings
 from core.storage.store import Store
 from instruments.runner import Failure
-from instruments.runs import RunSummary
-from instruments.written import Written, find_unlanded, land_facts
-from reports.site.build import find_current_site
+from instruments.runs import RunSummary, find_site, is_published
+from instruments.written import Unlanded, find_unlanded, land_facts
 from tasks.landing import land_answers, land_cells, publish_warehouse
 from tasks.prefect.artifacts import show_scoring
 from tasks.prefect.fan_out import fan_out
 from tasks.reporting import write_report
-from warehouse.read.publish import is_current
 
 
 def finish(
@@ -34,7 +32,7 @@ def finish(
     What fails becomes a hole of ``summary``. ``models`` are those of the run, which may be missing
     in the catalogue.
     """
-    written = Written()
+    written = Unlanded()
     try:
         if has_losses:
             written = _land_losses(summary, models, settings)
@@ -42,15 +40,15 @@ def finish(
             _land_answers(summary, settings)
     except TidemarkError as error:
         summary.holes.append(f"land: {error}")
-    if not is_current(settings):
+    if not is_published(settings):
         _do(summary, publish_warehouse, "publish", settings=settings)
     for entry, cells in written.cells:
         show_scoring(entry, cells, settings)
-    site = find_current_site(settings)
+    site = find_site(settings)
     summary.report = site or _do(summary, write_report, "report", settings=settings) or ""
 
 
-def _land_losses(summary: RunSummary, models: Sequence[str], settings: Settings) -> Written:
+def _land_losses(summary: RunSummary, models: Sequence[str], settings: Settings) -> Unlanded:
     written = find_unlanded(models, settings)
     summary.holes += [f"land {problem}" for problem in written.problems]
     for entry, cells in written.cells:

@@ -11,24 +11,22 @@ from prefect import Task, flow
 from prefect.runtime import flow_run
 
 from core.errors import OrchestrationError
-from core.gpus import FOLDER, hold_gpus, read_fleet, usable_gpus
+from core.gpus import FOLDER, hold_gpus, usable_gpus
 from core.month import Month, Period, month_range
 from core.periods import parse_period
 from core.progress import counted
 from core.settings import Settings
-from core.storage.store import Store
 from instruments import driver
 from instruments.backlog import Backlogs
 from instruments.driver import Summary, WorkRequest
-from instruments.forecasts import answer_request, answering_models, begin_spending
+from instruments.forecasts import answer_request, begin_spending
 from instruments.losses import scoring_request
-from instruments.pools import Pool, pool_of
+from instruments.pools import Pool, list_models_of
 from instruments.puzzles import puzzle_request
 from instruments.runner import Plan
 from instruments.running.run_options import NO_WORK_OPTIONS, PeriodName, WorkOptions
 from instruments.running.stopping import rest, stop_with_flow
 from instruments.runs import check_numerics
-from models.choice import chosen_models
 from tasks.cells import answer_month, score_cells, solve_puzzle
 from tasks.prefect.cancelling import ends_if_cancelled
 from tasks.prefect.fan_out import as_tasks
@@ -82,7 +80,7 @@ def work(  # noqa: PLR0913 - fields of the form of the deployment
     """
     settings = options.applied_to(worker_settings())
     months = list(month_range(parse_period(first), parse_period(last or first))) if first else None
-    names = models or list_models_of(pool, verb, settings)
+    names = models or list_models_of(pool, settings, is_asked=verb != "score")
     run = run or name_of_run("work", flow_run.id)
     request = make_request(verb, names, sources, months, puzzles, protocol, run, settings)
     with ends_if_cancelled(), stop_with_flow():
@@ -92,13 +90,6 @@ def work(  # noqa: PLR0913 - fields of the form of the deployment
         run_log().warning("%s", remark)
     computed = f"{counted(done.num_cells, 'cell')} complete, {counted(done.num_items, 'item')}"
     return ended(computed, [f"{verb} {failure}" for failure in done.failures])
-
-
-def list_models_of(pool: Pool, verb: Verb, settings: Settings) -> list[str]:
-    """Return the configured models that belong to a pool."""
-    fleet = read_fleet(Store(settings.home))
-    models = chosen_models(settings) if verb == "score" else answering_models(settings)
-    return [each for each in models if pool_of(each, fleet, settings, verb != "score") == pool]
 
 
 def make_request(  # noqa: PLR0913 - parameters of the flow

@@ -19,15 +19,15 @@ from core.cells.failures import SUFFIX, CellFailure, read_failure, stem_of_model
 from core.cells.losses import Cell, list_losses
 from core.cells.record import median_seconds
 from core.corpus.partition import Seal
-from core.errors import TidemarkError, UnknownName
+from core.errors import TidemarkError, UnknownName, UsageError
 from core.month import Period
 from core.settings import Settings
 from core.storage.claims import list_claimed
-from core.storage.store import Store, name_of_part, path_part
+from core.storage.store import Store, name_of_part
 from instruments.driver import Backlog
 from instruments.planning import select_sealed
 from models.catalogue import find_model
-from models.scoring.protocols import get_protocol, list_protocols
+from models.scoring.protocols import get_protocol
 
 _TOKEN_BYTES = 4  # of text; the same for all models, as only ratios count
 _Key = tuple[str, str]  # folder of the partition, first characters of the text's digest
@@ -146,17 +146,19 @@ def split_name(path: str) -> tuple[str, str]:
     Both are empty if the name is not understood.
     """
     name = path.rpartition("/")[2].removesuffix(SUFFIX).removesuffix(".parquet")
-    # <protocol>-<revision>-<digest>-<scoring>: the first two may have hyphens.
-    protocols = [each for part, each in _protocols().items() if name.startswith(f"{part}-")]
-    parts = name.rsplit("-", 2)
-    if not protocols or len(parts) < 3:
-        return "", ""
-    return max(protocols, key=len), parts[1]
+    beginning, *rest = name.rsplit("-", 2)  # <protocol>-<revision>, digest, scoring
+    protocol = _protocol_of(beginning)
+    return (protocol, rest[0]) if protocol and len(rest) == 2 else ("", "")
 
 
 @cache
-def _protocols() -> dict[str, str]:
-    return {path_part(each.name): each.name for each in list_protocols()}
+def _protocol_of(beginning: str) -> str:
+    """Return the protocol of ``<protocol>-<revision>``, both of which may have hyphens."""
+    parts = beginning.split("-")
+    for number in range(len(parts) - 1, 0, -1):
+        with contextlib.suppress(UsageError):
+            return get_protocol(name_of_part("-".join(parts[:number]))).name
+    return ""
 
 
 def _model_of(path: str) -> str:

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from core.errors import TidemarkError
-from core.gpus import Fleet
+from core.gpus import Fleet, read_fleet
 from core.settings import Settings
+from core.storage.store import Store
+from instruments.forecasts import answering_models
 from models.catalogue import ModelEntry, find_model
-from models.choice import settings_for
+from models.choice import chosen_models, settings_for
 from models.weights.files import ROOM_FACTOR, examine_weights
 from models.weights.hub import find_cached
 
@@ -43,6 +45,13 @@ def pool_of(model: str, fleet: Fleet, settings: Settings, is_asked: bool = False
     dtypes = {own} if own != settings.dtype else {host.dtype for host in fleet.hosts}
     sizes = [weight_bytes(entry, dtype) or 0 for dtype in dtypes]
     return "gpu-all" if max(sizes) * ROOM_FACTOR > memory_bytes else "gpu"
+
+
+def list_models_of(pool: Pool, settings: Settings, is_asked: bool = False) -> list[str]:
+    """Return the configured models that belong to a pool; compressors cannot be asked."""
+    fleet = read_fleet(Store(settings.home))
+    models = answering_models(settings) if is_asked else chosen_models(settings)
+    return [each for each in models if pool_of(each, fleet, settings, is_asked) == pool]
 
 
 def weight_bytes(entry: ModelEntry, dtype: str) -> int | None:

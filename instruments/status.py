@@ -26,6 +26,7 @@ from core.storage.store import Store, name_of_part
 from crawlers.contract import SourceInfo
 from crawlers.registry import is_source, list_sources, load_crawler
 from instruments.backlog import name_of, split_name
+from instruments.planning import Request
 from models.choice import chosen_models
 from warehouse.database.schema import SNAPSHOT
 from warehouse.database.statements import explain_database_errors
@@ -53,6 +54,7 @@ class ModelState:
     num_published: int  # cells in the published snapshot
     running: list[str]  # cells that processes are scoring
     failed: list[str]  # failed cells, with reasons; the model itself, if it could not be used
+    cell_s: float | None = None  # median time of a cell; None if unknown
     pending_s: float | None = None  # time to score the pending cells one by one; None if unknown
 
     @property
@@ -83,8 +85,12 @@ class Status:
         return Counter(state for states in self.partitions.values() for state in states)
 
 
-def find_status(settings: Settings, months: Sequence[Period] | None) -> Status:
+def find_status(
+    settings: Settings, months: Sequence[Period] | None, request: Request | None = None
+) -> Status:
     """Return the state of some months; None means all months from the first sealed one.
+
+    With a ``request``, only its sources and models are looked at.
 
     Raises:
         StorageError: the data root cannot be listed, or a manifest is damaged.
@@ -92,13 +98,13 @@ def find_status(settings: Settings, months: Sequence[Period] | None) -> Status:
     store = Store(settings.home)
     corpus = _Corpus(store, settings)
     window = tuple(months or corpus.months())
-    partitions = corpus.states(window)
+    partitions = corpus.states(window, request.sources if request else ())
     stamp = store.list_stamped(SNAPSHOT).get(SNAPSHOT)
     return Status(
         home=store.root,
         months=window,
         partitions=partitions,
-        models=tuple(_models(store, settings, corpus)),
+        models=tuple(_models(store, settings, corpus, request)),
         published_at=dt.datetime.fromtimestamp(stamp.modified_at, dt.UTC) if stamp else None,
         crawl_s=corpus.seconds_to_crawl(partitions),
     )
@@ -121,14 +127,16 @@ class _Corpus:
         found = found or [Month.last_complete()]
         return list(month_range(min(found), max(found)))
 
-    def states(self, window: Sequence[Period]) -> dict[str, tuple[str, ...]]:
-        """Return the states, one per month, of each source that has partitions; else of all.
+    def states(self, window: Sequence[Period], asked: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return the states, one per month, of the ``asked`` sources.
+
+        None is asked: of each source that has partitions, else of all.
 
         Sources of other periods than the window's are left out.
         """
         inside = set(window)
         here = {each.source for each in {*self._manifests, *self._held} if each.month in inside}
-        names = sorted(here) or self._crawled
+        names = asked or sorted(here) or self._crawled
         kinds = set(map(type, window))
         return {
             source: tuple(self._state(Partition(source, month)) for month in window)
@@ -190,12 +198,15 @@ def _list_corpus(store: Store) -> tuple[dict[Partition, str], set[Partition]]:
     return {partition: path for partition, (_, path) in versions.items()}, held
 
 
-def _models(store: Store, settings: Settings, corpus: _Corpus) -> list[ModelState]:
+def _models(
+    store: Store, settings: Settings, corpus: _Corpus, request: Request | None
+) -> list[ModelState]:
     protocol = settings.protocol
     scored = _list_cells(store, protocol)
     failed = _failed(store)
-    asked = [name_of(each, settings) for each in chosen_models(settings)]
-    names = dict.fromkeys([*asked, *sorted({*scored, *failed})])
+    asked = request.models if request else chosen_models(settings)
+    others = () if request else sorted({*scored, *failed})
+    names = dict.fromkeys([*(name_of(each, settings) for each in asked), *others])
     published, claimed = _published(settings, protocol), _claimed(store)
     states = []
     for name in names:
@@ -214,7 +225,11 @@ def _models(store: Store, settings: Settings, corpus: _Corpus) -> list[ModelStat
             running=claimed.get(name, []),
             failed=failed.get(name, []),
         )
-        state.pending_s = _seconds_of(store, state.num_pending, done)
+        state.cell_s = _seconds_of(store, done)
+        if not state.num_pending:
+            state.pending_s = 0.0
+        elif state.cell_s is not None:
+            state.pending_s = state.num_pending * state.cell_s
         states.append(state)
     return states
 
@@ -257,12 +272,10 @@ def _failed(store: Store) -> dict[str, list[str]]:
     return found
 
 
-def _seconds_of(store: Store, num_pending: int, done: dict[Partition, str]) -> float | None:
-    if not num_pending:
-        return 0.0
+def _seconds_of(store: Store, done: dict[Partition, str]) -> float | None:
+    """Return the median time of a model's cells, or None if there is none."""
     paths = [f"{path.removesuffix('.parquet')}.json" for _, path in sorted(done.items())]
-    cell_s = median_seconds(store, paths)
-    return None if cell_s is None else num_pending * cell_s
+    return median_seconds(store, paths)
 
 
 def _published(settings: Settings, protocol: str) -> dict[str, set[tuple[Partition, str]]]:

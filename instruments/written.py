@@ -6,6 +6,7 @@ a file that is there, and whose cell the warehouse lacks, is to be landed.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections import defaultdict
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from core.cells.files import FoundCells, find_losses
 from core.cells.losses import Cell
 from core.corpus.partition import list_sealed
-from core.errors import UnknownName
+from core.errors import TidemarkError, UnknownName
 from core.settings import Settings
 from core.storage.store import Store
 from instruments.backlog import split_name
@@ -22,6 +23,7 @@ from instruments.canary import land_canary_runs
 from instruments.landing import describe_models, land_texts
 from instruments.puzzles import entry_of
 from models.catalogue import ModelEntry, find_model, list_models
+from models.choice import chosen_models
 from warehouse.database.writer import connected, locked
 from warehouse.land.answers import land_answer_cells
 from warehouse.land.landed import scored_cells
@@ -32,20 +34,20 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass
-class Written:
+class Unlanded:
     """The cells to land, by model, and the files that cannot be landed, with the reasons."""
 
     cells: list[tuple[ModelEntry, tuple[Cell, ...]]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
-def find_unlanded(models: Sequence[str], settings: Settings) -> Written:
+def find_unlanded(models: Sequence[str], settings: Settings) -> Unlanded:
     """Return the cells to land: of the newest versions of texts, each as it was computed last.
 
     ``models`` are names that may be missing in the catalogue, such as folders.
     """
     store = Store(settings.home)
-    written = Written()
+    written = Unlanded()
     paths = _choose(store, settings)
     landed = _list_landed(settings) if paths else set()
     found = find_losses(store, sorted(paths - landed), written.problems)
@@ -92,9 +94,10 @@ def _list_landed(settings: Settings) -> set[str]:
 
 def _entries_of(models: Sequence[str], settings: Settings) -> dict[str, ModelEntry]:
     entries = {entry.name: entry for entry in list_models(settings)}
-    for model in models:
-        entry = find_model(model, settings)
-        entries[entry.name] = entry
+    for model in (*chosen_models(settings), *models):
+        with contextlib.suppress(TidemarkError):  # its files may be on another machine
+            entry = find_model(model, settings)
+            entries[entry.name] = entry
     return entries
 
 

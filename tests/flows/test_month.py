@@ -90,7 +90,7 @@ def test_a_failing_source_is_a_hole_that_the_next_run_fills(
 def test_a_backfill_does_what_is_missing_with_its_options(
     client: SyncPrefectClient, settings: Settings
 ) -> None:
-    options = RunOptions(protocol="disjoint-512", max_document_bytes=200)
+    options = RunOptions(protocol="own-context", max_document_bytes=200)
     run, children = do(
         client, "backfill/backfill", first="2024-02", last="2024-03", sources=SOURCES[:1],
         models=MODELS[:1], options=options.given(),

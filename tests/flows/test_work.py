@@ -12,7 +12,8 @@ from core.cells.failures import read_failures
 from core.corpus.partition import Seal
 from core.settings import Settings
 from core.storage.store import Store
-from flows.work import list_models_of, work
+from flows.work import work
+from instruments.pools import list_models_of
 from models.catalogue import ModelEntry, add_model
 from tasks.prefect.storage_keys import using
 
@@ -78,7 +79,7 @@ def test_a_pool_has_the_models_that_fit_it(used: Settings) -> None:
     )
     add_model(served, used)
     chosen = used.model_copy(update={"models": ("served", "control:gzip", "gpt2")})
-    assert list_models_of("gpu", "score", chosen) == ["served", "control:gzip", "gpt2"]
-    assert list_models_of("gpu", "answer", chosen) == ["gpt2"]
-    assert list_models_of("api", "answer", chosen) == ["served"]
-    assert list_models_of("gpu-all", "score", chosen) == []
+    assert list_models_of("gpu", chosen) == ["served", "control:gzip", "gpt2"]
+    assert list_models_of("gpu", chosen, is_asked=True) == ["gpt2"]
+    assert list_models_of("api", chosen, is_asked=True) == ["served"]
+    assert list_models_of("gpu-all", chosen) == []

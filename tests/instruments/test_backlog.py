@@ -10,7 +10,7 @@ from core.month import Month
 from core.settings import Settings
 from core.storage.claims import Claims
 from core.storage.store import Store
-from instruments.backlog import Backlogs, holes_of, list_left
+from instruments.backlog import Backlogs, holes_of, list_left, split_name
 from instruments.driver import Backlog, run_plan
 from instruments.losses import plan_scoring
 from instruments.pools import pool_of
@@ -121,6 +121,20 @@ def test_cells_that_failed_in_this_run_or_for_good_are_not_pending(
     left = list_left(models, None, None, "now", settings)
     assert (left["control:xz"].pending, left["control:xz"].failed) == ({}, [broken])
     assert len(list_left(models, None, None, "later", settings)["control:xz"].pending) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "protocol"),
+    [
+        ("default-python-3.11-0123456789ab-x.parquet", "default"),
+        ("disjoint-512-abc-0123456789ab-x.failed.json", "disjoint-512"),
+        ("nosuch-abc-0123456789ab-x.parquet", ""),
+        ("model.failed.json", ""),
+    ],
+)
+def test_names_of_files_tell_protocol_and_digest(name: str, protocol: str) -> None:
+    digest = "0123456789ab" if protocol else ""
+    assert split_name(f"losses/model=m/source=s/month=2024-01/{name}") == (protocol, digest)
 
 
 def test_claimed_cells_are_pending_and_not_free(
