@@ -48,7 +48,7 @@ def run_months(
         "run": run,
         "options": {**options.given(), "protocol": settings.protocol},
     }
-    rounds = Rounds(_ScoringLeft(request, run, settings, always), parameters, settings)
+    rounds = Rounds(ScoringLeft(request, run, settings, always), parameters, settings)
     with ends_if_cancelled(), _crawling(request, settings) as crawl, stop_with_flow():
         rounds.drain(crawl.done)
         crawled = crawl.result()
@@ -61,7 +61,7 @@ def run_months(
     return ended(summary, summary.holes)
 
 
-class _ScoringLeft:
+class ScoringLeft:
     """The pending cells of a run's models, by pool; see ``Rounds``."""
 
     def __init__(self, request: Request, run: str, settings: Settings, always: bool) -> None:
@@ -72,6 +72,7 @@ class _ScoringLeft:
         self._known: dict[tuple[str, Fleet], Pool] = {}
 
     def __call__(self, completed: Collection[str]) -> Mapping[Pool, Pending]:
+        """Return what is pending of each pool; ``completed`` models were looked at by workers."""
         request = self._request
         fleet = read_fleet(Store(self._settings.home))
         found: dict[Pool, Pending] = {}

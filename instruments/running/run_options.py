@@ -82,5 +82,8 @@ NO_PUZZLE_OPTIONS = PuzzleOptions()
 class WorkOptions(RunOptions, PuzzleOptions):
     """Options of computing cells of any kind."""
 
+    # Any protocol, such as a variant with another context, which the setting of a run may name.
+    protocol: str | None = Field(default=None, description="Protocol of scoring.")
+
 
 NO_WORK_OPTIONS = WorkOptions()
