@@ -153,7 +153,10 @@ FIGURES: tuple[Figure, ...] = (
     Figure(_DECAY, "decay_mean_pct", of_decay(3, 6, 9, 12), ends="_documents"),
     *(
         Figure(f"{macro}(cast(null as date))", "adjusted_gap", of_adjusted_gap)
-        for macro in ("control_adjusted_gap_at", "control_adjusted_gap_overall_at")
+        for macro in (
+            "internal.control_adjusted_gap_at",
+            "internal.control_adjusted_gap_overall_at",
+        )
     ),
     Figure("monthly_rank", "rank", of_rank),
     Figure("model_difference", "difference", of_pair, ends="_documents"),

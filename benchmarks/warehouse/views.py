@@ -13,7 +13,7 @@ import polars as pl
 from benchmarks.measure import Contender, Report, measure
 from benchmarks.warehouse.generated_losses import model_names
 from core.settings import Settings
-from warehouse.database.schema import describe_view, list_views
+from warehouse.database.schema import describe_view, list_views, qualify
 from warehouse.database.writer import connected, locked
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
@@ -105,7 +105,7 @@ def _landed(home: Path, file: Path) -> Path:
 def _reader(snapshot: Path, view: str) -> Callable[[Path], object]:
     def read(_: Path) -> object:
         with duckdb.connect(str(snapshot), read_only=True) as connection:
-            return connection.table(view).to_arrow_table()
+            return connection.table(qualify(view)).to_arrow_table()
 
     return read
 

@@ -50,10 +50,6 @@ class Site:
     _results: dict[str, pl.DataFrame] = field(default_factory=dict)  # by statement
     _parts: dict[tuple[str, str], dict[str, pl.DataFrame]] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        """Prepare to compute views once."""
-        self._shared = Shared(self.connection, _SHARED)
-
     def make(self, *makers: Callable[[Site], Figure | None], facts: str = "") -> list[Figure]:
         """Return the figures that there are; one that cannot be read is noted in ``failures``.
 
@@ -99,13 +95,9 @@ class Site:
         Raises:
             UsageError: the snapshot lacks a view or column; publish it again.
         """
-        text = _read_query(name)
-        sql, run = (
-            _PARAMETER.sub(lambda match: literal(values[match[1]]), each)
-            for each in (text, self._shared.prepared(text))
-        )
+        sql = _PARAMETER.sub(lambda match: literal(values[match[1]]), _read_query(name))
         if sql not in self._results:
-            reader = run_statement(self.connection, run)
+            reader = run_statement(self.connection, sql)
             self._results[sql] = pl.DataFrame(pl.from_arrow(reader.read_all()))
         return sql, self._results[sql]
 
@@ -198,14 +190,6 @@ class Site:
         return f"sources/{slug(name)}.html" if name in self.sources else None
 
 
-_READ = re.compile(r"\b(?:from|join)\s+\(*(?:(?:internal|main|papers)\.)?(\w+)", re.IGNORECASE)
-# Views that take long, and that are read several times.
-_SHARED = (
-    "compared_cells", "decay_cells", "model_difference", "replicate_scales", "slope_cells",
-    "slope_month_errors",
-)  # fmt: skip
-
-
 def of_name(
     make: Callable[[Site, str], Figure | None], name: str
 ) -> Callable[[Site], Figure | None]:
@@ -233,40 +217,3 @@ def _read_query(name: str) -> str:
 def is_control(model: str) -> bool:
     """Return True if a model is a compressor, which has no cutoff."""
     return model.startswith("control:")
-
-
-class Shared:
-    """The views of a snapshot, some of which are computed when a query first reads them.
-
-    They become temporary tables, and the views that read them are made again in the temporary
-    schema: a temporary object is found before that of the same name in the snapshot.
-    """
-
-    def __init__(self, connection: duckdb.DuckDBPyConnection, views: Sequence[str]) -> None:
-        self._connection, self._views = connection, views
-        found = connection.execute(_read_query("definitions")).fetchall()
-        self._definitions = {name: (head, body) for name, head, body in found}
-        self._is_copied: dict[str, bool] = {}
-
-    def prepared(self, sql: str) -> str:
-        """Return a query that reads the copies, which are made if they are missing."""
-        copies = [name for name in dict.fromkeys(_READ.findall(sql)) if self._copied(name)]
-        return re.sub(rf"\b(?:internal|main|papers)\.({'|'.join(copies) or '$'})\b", r"\1", sql)
-
-    def _copied(self, name: str) -> bool:
-        """Return True if a view is, or reads, a view that is computed once."""
-        if name not in self._is_copied:
-            self._is_copied[name] = name in self._definitions and self._copy(name)
-        return self._is_copied[name]
-
-    def _copy(self, name: str) -> bool:
-        head, body = self._definitions[name]
-        if name in self._views:
-            head = f"table {name} as "
-        elif not any(map(self._copied, _READ.findall(body))):
-            return False
-        try:
-            self._connection.execute(f"create temp {head}{self.prepared(body)}")
-        except duckdb.Error:  # the query says why
-            return False
-        return True

@@ -58,7 +58,6 @@ REPORT_VIEWS = (
     "scylla_divergence",
     "scylla_likelihood",
     "scylla_probes",
-    "scylla_published",
     "scylla_scores",
     "scylla_tokens",
     "source_months",

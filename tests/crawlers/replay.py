@@ -1,4 +1,4 @@
-"""A recording of `tidemark record`, served on loopback in place of the sites."""
+"""A recording of `tidemark sources record`, served on loopback in place of the sites."""
 
 from collections import defaultdict
 from collections.abc import Iterator

@@ -54,9 +54,9 @@ def test_a_home_comes_back(
     sites.faults.append(Fault("status", "arxiv", r"/src/\d+\.\d+0003v1", 99, 501))
     assert tidemark("crawl", "--source", "arxiv", "--month", "2024-01").code == 0
     sites.faults.clear()
-    assert tidemark("import-texts", texts, "--source", "news", "--month", "2024-01").code == 0
+    assert tidemark("import", "texts", texts, "--source", "news", "--month", "2024-01").code == 0
     assert tidemark("score", "-m", "control:zstd").code == 0
-    assert tidemark("land", losses_file("foreign")).code == 0
+    assert tidemark("land", "losses", losses_file("foreign")).code == 0
     query = ("sql", "from monthly_loss order by all", "--format", "csv")
     figures, tables = tidemark(*query).out, dump()
     files = sorted(str(path.relative_to(home)) for path in home.rglob("*") if path.is_file())
@@ -97,10 +97,10 @@ def test_a_bucket_comes_back_on_another_machine(
             client.create_bucket(Bucket=bucket)
         here = {"home": "s3://live/root", "work_dir": tmp_path / "here"}
         there = {"home": "s3://live/root", "work_dir": tmp_path / "there"}
-        imported = ("import-texts", texts, "--source", "news", "--month", "2024-01")
+        imported = ("import", "texts", texts, "--source", "news", "--month", "2024-01")
         assert tidemark(*imported, **here).code == 0
         assert tidemark("score", "-m", "control:zstd", **here).code == 0
-        assert tidemark("land", losses_file("foreign"), **here).code == 0
+        assert tidemark("land", "losses", losses_file("foreign"), **here).code == 0
         figures, tables = (
             tidemark(*query, **here).out,
             dump(here["home"], work_dir=here["work_dir"]),
@@ -115,5 +115,5 @@ def test_a_bucket_comes_back_on_another_machine(
         run_shell(commands()["restore", "a bucket"], environment)
         assert tidemark(*query, **there).out == figures
         assert dump(there["home"], work_dir=there["work_dir"]) == tables
-        assert "take-over" in tidemark("land", losses_file("more"), **here).err
+        assert "take-over" in tidemark("land", "losses", losses_file("more"), **here).err
         s3fs.S3FileSystem.clear_instance_cache()

@@ -31,7 +31,7 @@ def texts(tmp_path: Path) -> Path:
 def imported(tidemark: Tidemark, tmp_path: Path) -> Path:
     path = tmp_path / "notes.json"
     path.write_text(json.dumps([f"{number}. {TEXT * 3}" for number in range(3)]))
-    assert tidemark("import-texts", path, "--source", "notes", "--month", "2024-01").code == 0
+    assert tidemark("import", "texts", path, "--source", "notes", "--month", "2024-01").code == 0
     return path
 
 
@@ -142,7 +142,7 @@ def digests(root: Path) -> list[tuple[str, str]]:
 
 
 def test_import_on_a_full_disk(mend: Callable[..., Any], disk: Disk, texts: Path) -> None:
-    command = ("import-texts", texts, "--source", "notes", "--month", "2024-01")
+    command = ("import", "texts", texts, "--source", "notes", "--month", "2024-01")
     for error in mend(command, (0, 40_000), digests):
         assert error.startswith(f"error: no space left while writing {disk.home}/")
         assert "then run the same command again" in error
@@ -186,7 +186,7 @@ def test_score_on_a_full_disk(
 def test_land_on_a_full_disk(
     mend: Callable[..., Any], losses_file: Callable[..., Path], dump: Any, leave: tuple[int, ...]
 ) -> None:
-    command = ("land", losses_file("small"), losses_file("large", 60_000))
+    command = ("land", "losses", losses_file("small"), losses_file("large", 60_000))
     assert len(list(mend(command, leave, dump))) == len(leave)
 
 
@@ -199,22 +199,26 @@ def test_publish_on_a_full_disk_leaves_the_former_snapshot(
         return [row["model"] for row in json.loads(ran.out)]
 
     elsewhere = tmp_path / "scratch"  # where there is room for the writer's file
-    assert tidemark("land", losses_file("old"), at=disk.home, work_dir=elsewhere).code == 0
+    assert (
+        tidemark("land", "losses", losses_file("old"), at=disk.home, work_dir=elsewhere).code == 0
+    )
     disk.fill(100_000)
-    ran = tidemark("land", losses_file("new"), at=disk.home, work_dir=elsewhere)
+    ran = tidemark("land", "losses", losses_file("new"), at=disk.home, work_dir=elsewhere)
     assert ran.code == 1
     assert f"no space left while writing {disk.home}/warehouse.duckdb" in ran.err
     assert models() == ["old"]
     assert sorted(each.name for each in disk.home.iterdir()) == ["warehouse.duckdb", "writer.json"]
     disk.free()
-    assert tidemark("land", losses_file("new"), at=disk.home, work_dir=elsewhere).code == 0
+    assert (
+        tidemark("land", "losses", losses_file("new"), at=disk.home, work_dir=elsewhere).code == 0
+    )
     assert models() == ["new", "old"]
 
 
 def test_a_query_into_a_file_on_a_full_disk(
     tidemark: Tidemark, disk: Disk, small_disk: Path, losses_file: Callable[..., Path]
 ) -> None:
-    assert tidemark("land", losses_file("foreign")).code == 0
+    assert tidemark("land", "losses", losses_file("foreign")).code == 0
     disk.fill(0)
     sql = ("sql", "select * from range(100000)", "--format", "csv")
     ran = tidemark(*sql, "--output", small_disk / "out.csv")
@@ -230,7 +234,7 @@ def test_a_document_of_50_mb_is_scored_where_it_is_allowed(
     document = "".join(f"{number} {paragraph}" for number in range(50_000_000 // len(paragraph)))
     file.write_text(json.dumps({"text": document}) + "\n" + json.dumps({"text": TEXT * 3}) + "\n")
     allowed = {"max_document_bytes": "100000000"}
-    ran = tidemark("import-texts", file, "--source", "notes", "--undated", **allowed)
+    ran = tidemark("import", "texts", file, "--source", "notes", "--undated", **allowed)
     assert ran.out.splitlines() == ["notes undated: 2 documents"]
     limit = 3 * 2**30  # of address space: libraries, the text in a few forms, one block of pieces
 
@@ -255,9 +259,9 @@ def test_a_snapshot_that_is_no_database(tidemark: Tidemark, home: Path) -> None:
 
 def test_a_data_root_that_is_a_file(tidemark: Tidemark, imported: Path) -> None:
     for command in (
-        ("import-texts", imported, "--source", "notes", "--undated"),
+        ("import", "texts", imported, "--source", "notes", "--undated"),
         ("score", "-m", "control:zstd"),
-        ("land", imported),
+        ("land", "losses", imported),
     ):
         ran = tidemark(*command, at=imported)
         assert ran.code in {1, 2}

@@ -113,5 +113,10 @@ def test_score(trials: Callable[..., None], nursery: Nursery, tiny_model: Path, 
 
 @pytest.mark.slow
 def test_land(trials: Callable[..., None], losses_file: Callable[..., Path]) -> None:
-    land: list[str | Path] = ["land", losses_file("foreign", 200_000), losses_file("other", 1000)]
+    land: list[str | Path] = [
+        "land",
+        "losses",
+        losses_file("foreign", 200_000),
+        losses_file("other", 1000),
+    ]
     trials(land, is_new=True)

@@ -20,7 +20,7 @@ ZSTD, TINY = "control:zstd/news/2024-01/default", "tiny/news/2024-01/default"
 def scored(tidemark: Tidemark, tmp_path: Path, tiny_model: Path) -> None:
     texts = tmp_path / "texts.json"
     texts.write_text(json.dumps([f"{number}: sand and tide, né, " * 9 for number in range(3)]))
-    imported = tidemark("import-texts", texts, "--source", "news", "--month", "2024-01")
+    imported = tidemark("import", "texts", texts, "--source", "news", "--month", "2024-01")
     assert imported.code == 0, imported.err
     ran = tidemark("score", "-m", "control:zstd", "-m", tiny_model, "-s", "news")
     assert ran.code == 0, ran.err
@@ -38,7 +38,7 @@ def tamper(home: Path, sql: str) -> None:
 
 def test_a_control_is_reproduced_and_nothing_changes(tidemark: Tidemark, home: Path) -> None:
     before = files(home)
-    ran = tidemark("reproduce", ZSTD)
+    ran = tidemark("check", "cell", ZSTD)
     assert ran.code == 0, ran.err
     assert "relative difference       0.0e+00" in ran.out
     assert "largest chunk difference  0.0e+00 nats" in ran.out
@@ -46,7 +46,7 @@ def test_a_control_is_reproduced_and_nothing_changes(tidemark: Tidemark, home: P
     assert "tidemark" in ran.out
     assert files(home) == before
     tamper(home, "update chunk_losses set nll_nats = nll_nats * (1 + 5e-7)")
-    ran = tidemark("reproduce", ZSTD)  # a difference within the tolerance is none
+    ran = tidemark("check", "cell", ZSTD)  # a difference within the tolerance is none
     assert (ran.code, "5.0e-07" in ran.out) == (0, True), ran.out
 
 
@@ -54,13 +54,13 @@ def test_a_model_is_reproduced_from_a_release(
     tidemark: Tidemark, home: Path, tiny_model: Path, tmp_path: Path
 ) -> None:
     assert tidemark("release", "2024-01").code == 0
-    ran = tidemark("reproduce", TINY, "--release", "2024-01", "--model", tiny_model)
+    ran = tidemark("check", "cell", TINY, "--release", "2024-01", "--model", tiny_model)
     assert ran.code == 0, ran.err
     assert ran.out.splitlines()[-1] == "reproduced"
     elsewhere = shutil.copytree(home / "releases" / "2024-01", tmp_path / "downloaded")
     tamper(home, "update chunk_losses set nll_nats = 0")
-    assert tidemark("reproduce", TINY, "--model", tiny_model).code == 1
-    again = tidemark("reproduce", TINY, "--release", elsewhere, "--model", tiny_model)
+    assert tidemark("check", "cell", TINY, "--model", tiny_model).code == 1
+    again = tidemark("check", "cell", TINY, "--release", elsewhere, "--model", tiny_model)
     assert again.code == 0, again.err
 
 
@@ -84,7 +84,7 @@ def test_a_tampered_loss_is_not_reproduced(
     tidemark: Tidemark, home: Path, change: str, says: str
 ) -> None:
     tamper(home, f"update chunk_losses set {change} where model = 'control:zstd'")
-    ran = tidemark("reproduce", ZSTD)
+    ran = tidemark("check", "cell", ZSTD)
     assert ran.code == 1
     assert says in ran.out
     assert ran.out.splitlines()[-1] == "NOT reproduced"
@@ -94,27 +94,27 @@ def test_a_tampered_loss_is_not_reproduced(
 def test_names_of_no_cell_are_refused_with_those_that_are_near(
     tidemark: Tidemark, losses_file: Callable[..., Path]
 ) -> None:
-    ran = tidemark("reproduce", "control:zstd/news/2024-02/default")
+    ran = tidemark("check", "cell", "control:zstd/news/2024-02/default")
     assert ran.code == 2
     assert f"known: {ZSTD}" in ran.err
-    assert tidemark("reproduce", "'; drop table models; --").code == 2
-    assert tidemark("land", losses_file("foreign")).code == 0
-    ran = tidemark("reproduce", "foreign/news/2024-01/default")
+    assert tidemark("check", "cell", "'; drop table models; --").code == 2
+    assert tidemark("land", "losses", losses_file("foreign")).code == 0
+    ran = tidemark("check", "cell", "foreign/news/2024-01/default")
     assert ran.code == 2
     assert "scored by tidemark itself" in ran.err
-    assert tidemark("reproduce", ZSTD, "--release", "2024-01").code == 2
-    assert tidemark("reproduce", ZSTD, "--release", "nope").code == 2
+    assert tidemark("check", "cell", ZSTD, "--release", "2024-01").code == 2
+    assert tidemark("check", "cell", ZSTD, "--release", "nope").code == 2
 
 
 def test_text_that_is_gone_or_damaged_is_said(tidemark: Tidemark, home: Path) -> None:
     [part] = home.glob("corpus/source=news/month=2024-01/part*")
     raw = part.read_bytes()
     part.write_bytes(raw[:-1])
-    ran = tidemark("reproduce", ZSTD)
+    ran = tidemark("check", "cell", ZSTD)
     assert ran.code == 1
     assert part.name in ran.err and "backup" in ran.err
     shutil.rmtree(home / "corpus")
-    ran = tidemark("reproduce", ZSTD)
+    ran = tidemark("check", "cell", ZSTD)
     assert ran.code == 1
     assert "the text of control:zstd on news 2024-01 under default is no longer under" in ran.err
 
@@ -130,7 +130,7 @@ def test_another_model_is_not_compared(
         (("--model", other), 1, "have digest"),
         (("--model", "control:zstd"), 1, "was scored with"),
     ):
-        ran = tidemark("reproduce", TINY, *options)
+        ran = tidemark("check", "cell", TINY, *options)
         assert ran.code == code
         assert says in ran.err
 
@@ -138,7 +138,9 @@ def test_another_model_is_not_compared(
 def test_the_dtype_and_the_batches_of_the_record_are_used(
     tidemark: Tidemark, home: Path, tiny_model: Path
 ) -> None:
-    ran = tidemark("reproduce", TINY, "--model", tiny_model, dtype="bfloat16", batch_tokens="64")
+    ran = tidemark(
+        "check", "cell", TINY, "--model", tiny_model, dtype="bfloat16", batch_tokens="64"
+    )
     assert ran.code == 0, ran.out
     assert "scored otherwise" not in ran.out
     [file] = home.glob("losses/model=tiny/*/*/*.parquet")

@@ -18,6 +18,7 @@ import pyarrow.csv as pa_csv
 from core.errors import WarehouseError
 from warehouse.database.lake import is_lake, quoted
 from warehouse.database.schema import (
+    MATERIALISED,
     SCHEMA_VERSION,
     SCHEMAS,
     alias_of,
@@ -97,6 +98,7 @@ def _create_tables(connection: duckdb.DuckDBPyConnection, version: int) -> None:
 
 
 def _create_macros_and_views(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute(f"drop schema if exists {MATERIALISED} cascade")  # of a snapshot
     for statement in connection.execute(read_sql("migrations", "list_views_and_macros")).fetchall():
         connection.execute(statement[0])
     for macro in list_macros():
@@ -136,12 +138,18 @@ def _comments() -> Iterator[str]:
         yield from _on_columns(table, describe_columns()[table])
     for macro in list_macros():
         yield comment_on("macro", macro, text=read_header("macros", macro))
-    for view, file in list_views().items():
-        described = describe_view(file)
-        text = f"{described.description} One row per {', '.join(described.grain)}."
-        yield comment_on("macro table" if is_macro(file) else "view", qualify(view), text=text)
-        if not is_macro(file):
-            yield from _on_columns(view, described.columns)
+    for view in list_views():
+        yield from comments_of_view(view)
+
+
+def comments_of_view(view: str) -> Iterator[str]:
+    """Yield the statements that set the comments of a view or table macro and of its columns."""
+    file = list_views()[view]
+    described = describe_view(file)
+    text = f"{described.description} One row per {', '.join(described.grain)}."
+    yield comment_on("macro table" if is_macro(file) else "view", qualify(view), text=text)
+    if not is_macro(file):
+        yield from _on_columns(view, described.columns)
 
 
 def _on_columns(name: str, columns: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

@@ -32,6 +32,7 @@ ESTIMATES = (
     "panel_effects",
     "shared_figures",
 )
+MATERIALISED = "materialised"  # schema of a snapshot, with the rows of some views
 SNAPSHOT = "warehouse.duckdb"  # path of the published snapshot under the data root
 _ROOM = Path(__file__).parents[1]
 _HEADING = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
@@ -51,6 +52,7 @@ class ViewDescription:
     schema: str  # main, papers or internal
     readers: tuple[str, ...]  # files of the repository that query the view
     parameters: str  # of a table macro, such as ``(split_on)``; empty for a view
+    is_materialised: bool  # a snapshot keeps its rows
 
     @property
     def is_internal(self) -> bool:
@@ -80,6 +82,7 @@ def describe_view(file: Path) -> ViewDescription:
         schema=created[1] or "main",
         readers=tuple(fields.get("readers", ())),
         parameters=created[2] or "",
+        is_materialised=fields.get("materialised", False),
     )
 
 

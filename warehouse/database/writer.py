@@ -32,6 +32,7 @@ from warehouse.database.lake import (
     server_address,
 )
 from warehouse.database.lock import become_writer, is_writer, require_writer
+from warehouse.database.materialised import compute_views
 from warehouse.database.objects import create_objects
 from warehouse.database.schema import ESTIMATES, SNAPSHOT, qualify
 from warehouse.database.statements import OFFLINE, Config, explain_database_errors
@@ -183,7 +184,11 @@ def _create(path: Path, settings: Settings) -> None:
     try:
         if is_published:
             store.fetch(SNAPSHOT, new)
-        with contextlib.closing(connect_file(new, settings)) as connection:
+        with (
+            contextlib.closing(connect_file(new, settings)) as connection,
+            transaction(connection, f"make {path} from the snapshot"),
+        ):
+            compute_views(connection)
             for table in map(qualify, ESTIMATES):
                 connection.execute(f"delete from {table}")  # noqa: S608 - a constant name
         with explain_disk_errors(str(path)):

@@ -184,7 +184,7 @@ insert into protocols (protocol, description)
 with wanted as (
     select
         'published' as protocol,
-        'rates as others have published them; `tidemark land-published`' as description
+        'rates as others have published them; `tidemark land rates`' as description
 )
 
 select

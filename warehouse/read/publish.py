@@ -14,6 +14,7 @@ from core.errors import CheckFailed
 from core.settings import Settings
 from core.storage.store import Store
 from warehouse.database.lake import LAKE, PUBLICATION, quoted
+from warehouse.database.materialised import materialise
 from warehouse.database.schema import SNAPSHOT, list_tables, qualify
 from warehouse.database.statements import explain_database_errors
 from warehouse.database.writer import (
@@ -89,10 +90,11 @@ def _copy_lake(settings: Settings, target: Path) -> None:
 
 
 def write_estimates(settings: Settings, path: Path) -> None:
-    """Fit the estimates of a database file that is to be published, and write their tables."""
+    """Fit the estimates of a database file that is to be published, and keep the rows of views."""
     with contextlib.closing(connect_file(path, settings)) as connection:
         with transaction(connection, "estimate from the snapshot"):
             estimate(connection)
+            materialise(connection)
         write_journal(connection)
 
 

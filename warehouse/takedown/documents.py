@@ -37,9 +37,9 @@ from warehouse.database.writer import (
     transaction,
     writer_path,
 )
-from warehouse.estimates.estimate import estimate
 from warehouse.land.landed import naive_utc
 from warehouse.land.losses import Warehouse
+from warehouse.read.publish import write_estimates
 from warehouse.read.release import FOLDER, SUMS
 
 _SCHEMA = pa.schema(
@@ -221,9 +221,8 @@ def _forget_in(
         store.write_bytes(f"{folder}/{MARK}", b"being rewritten by `tidemark corpus forget`\n")
         with contextlib.closing(connect_file(database, settings)) as connection:
             forget_rows(connection, settings, tombstones)
-            with transaction(connection, "estimate from the release"):
-                estimate(connection)
         rewrite(database, settings)
+        write_estimates(settings, database)
         _replace(folder, store, database)
     _rewrite_lines(store, f"{folder}/cells.jsonl", lambda row: _cell(store, row, partitions))
     lines = f"{folder}/partitions.jsonl"

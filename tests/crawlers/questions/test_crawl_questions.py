@@ -1,4 +1,5 @@
 import datetime as dt
+import inspect
 import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -6,7 +7,6 @@ from typing import Any
 
 import pytest
 
-import crawlers.questions
 from core.corpus.questions import Question, list_questions, read_question_seal
 from core.errors import (
     EmptyPartition,
@@ -34,6 +34,7 @@ from crawlers.web import pacing
 from crawlers.web.fetcher import Fetcher
 from simulator.server import Fault, Web
 from tests.crawlers.questions.scene import FEBRUARY, MARCH, outcome_of, settings_of, small_web
+from tests.forks import ROOT
 
 JANUARY = Month("2024-01")
 INFO = QuestionSourceInfo(
@@ -277,13 +278,15 @@ def test_sources_of_questions_are_no_sources_of_documents() -> None:
 
 @pytest.mark.parametrize("source", list_question_sources())
 def test_a_source_of_questions_says_what_it_is(source: str) -> None:
-    info = load_question_crawler(source).INFO
+    module = load_question_crawler(source)
+    info = module.INFO
     assert info.name == source
     assert info.licence and info.title and info.sites
     others = {each for each in list_question_sources() if each != source}
-    text = Path(crawlers.questions.__path__[0], f"{source}.py").read_text(encoding="utf-8")
+    text = inspect.getsource(module)
     assert not [each for each in others if f"crawlers.questions.{each}" in text]
-    assert (Path(__file__).parent / f"test_{source}.py").exists()
+    tests = [each for folder in ("tests", "extras") for each in (ROOT / folder).rglob("test_*.py")]
+    assert f"test_{source}.py" in {each.name for each in tests}
 
 
 @pytest.fixture(scope="module")

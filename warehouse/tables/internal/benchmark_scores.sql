@@ -1,7 +1,7 @@
 -- Scores of models on external benchmarks, for view benchmark_correlation.
 -- Grain: one row per model, benchmark.
 -- Units: each benchmark's own unit; the scale of a benchmark does not change a correlation.
--- Source: `tidemark load-benchmarks`.
+-- Source: `tidemark land benchmarks`.
 create table if not exists internal.benchmark_scores (
     model varchar not null,
     benchmark varchar not null,

@@ -1,6 +1,6 @@
 -- Models' answers to forecasting questions: tidemark's runs and imported answers.
 -- Grain: one row per model, source, question_id, protocol.
--- Source: `tidemark forecast answer`, and `tidemark land-answers` (revision is NULL if imported).
+-- Source: `tidemark forecast answer`, and `tidemark land answers` (revision is NULL if imported).
 create table if not exists forecast_answers (
     model varchar not null,
     revision varchar,

@@ -1,6 +1,6 @@
 -- Forecasting questions, with their outcomes.
 -- Grain: one row per source, question_id.
--- Source: `tidemark forecast`, and `tidemark land-answers` (imported files have no titles).
+-- Source: `tidemark forecast`, and `tidemark land answers` (imported files have no titles).
 create table if not exists forecast_questions (
     source varchar not null,
     question_id varchar not null,

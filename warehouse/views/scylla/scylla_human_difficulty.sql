@@ -4,7 +4,7 @@
 --   Spearman's, of rating and accuracy over the rated puzzles of a model, protocol, split and
 --   rules, with mean ranks for ties: negative if the model finds difficult what people do. It is
 --   equal in these rows. NULL: see reason.
--- Source: `tidemark scylla load-ratings`; docs/metrics.md (Puzzles).
+-- Source: `tidemark land ratings`; docs/metrics.md (Puzzles).
 create or replace view papers.scylla_human_difficulty as
 with rated as (
     select

@@ -4,7 +4,7 @@
 --   NULL if not measured (see reason), or not compared because the month before is not sealed.
 -- Do not compare figures of the two methods: articles compares versions of the same pages; pooled
 --   compares one month's sample of texts with another month's sample.
--- Source: Li et al. 2024, arXiv 2402.00861, appendix B; `tidemark compare-texts`.
+-- Source: Li et al. 2024, arXiv 2402.00861, appendix B; `tidemark corpus compare`.
 create or replace view text_difference as
 with first_months as (
     select

@@ -1,0 +1,64 @@
+import datetime as dt
+from typing import Any
+
+import duckdb
+import pytest
+
+from core.settings import Settings
+from warehouse.database.materialised import list_materialised
+from warehouse.database.schema import MATERIALISED, SNAPSHOT, qualify
+from warehouse.database.writer import connected, take_over
+from warehouse.read.publish import publish
+from warehouse.read.query import query
+
+pytestmark = pytest.mark.long
+
+
+def two_models(land: Any, month: int = 1) -> None:
+    models = [{"model": model, "month": dt.date(2024, month, 1)} for model in ("one", "other")]
+    land(*({**model, "document_id": f"d{number}"} for model in models for number in range(30)))
+
+
+def is_kept(connection: duckdb.DuckDBPyConnection) -> bool:
+    sql = "select schema_name from duckdb_schemas() where not internal"
+    return (MATERIALISED,) in connection.sql(sql).fetchall()
+
+
+def test_a_snapshot_keeps_rows_that_the_writer_computes(land: Any, settings: Settings) -> None:
+    two_models(land)
+    with connected(settings) as connection:
+        rows = {view: connection.sql(f"from {qualify(view)}") for view in list_materialised()}
+        computed = {view: sorted(map(repr, each.fetchall())) for view, each in rows.items()}
+        assert not is_kept(connection)
+    publish(settings)
+    with duckdb.connect(f"{settings.home}/{SNAPSHOT}", read_only=True) as connection:
+        assert is_kept(connection)
+        for view, expected in computed.items():
+            sql = f"select sql from duckdb_views() where view_name = '{view}'"
+            assert f"{MATERIALISED}.{view}" in connection.sql(sql).fetchall()[0][0]
+            found = connection.sql(f"from {qualify(view)}").fetchall()
+            assert sorted(map(repr, found)) == expected
+    assert computed["model_difference"]
+
+
+def test_a_later_landing_is_in_the_next_snapshot(land: Any, settings: Settings) -> None:
+    two_models(land)
+    publish(settings)
+    before = query(settings, "from internal.slope_cells").num_rows
+    two_models(land, 2)
+    publish(settings)
+    assert query(settings, "from internal.slope_cells").num_rows > before
+
+
+def test_a_writer_made_from_a_snapshot_computes(
+    land: Any, settings: Settings, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    two_models(land)
+    publish(settings)
+    there = settings.model_copy(update={"work_dir": tmp_path_factory.mktemp("there")})
+    assert take_over(there)
+    with connected(there) as connection:
+        assert not is_kept(connection)
+        assert connection.table("internal.slope_cells").fetchall()
+        connection.execute("delete from internal.landed_cells")
+        assert not connection.table("internal.slope_cells").fetchall()

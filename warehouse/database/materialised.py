@@ -1,0 +1,50 @@
+"""Views whose rows a published snapshot keeps, because they take long and other views read them.
+
+The writer's database computes every view, since landing changes the rows that views read. The rows
+of a snapshot do not change. There, a view with ``materialised: true`` in its ``.yml`` reads a
+table of schema ``materialised``.
+"""
+
+from __future__ import annotations
+
+import duckdb
+
+from warehouse.database.objects import comments_of_view
+from warehouse.database.schema import (
+    MATERIALISED,
+    describe_view,
+    list_views,
+    qualify,
+    read_sql,
+)
+
+
+def list_materialised() -> list[str]:
+    """Return the views whose rows a snapshot keeps, each after those that it reads."""
+    return [view for view, file in list_views().items() if describe_view(file).is_materialised]
+
+
+def materialise(connection: duckdb.DuckDBPyConnection) -> None:
+    """Compute each materialised view once; then it reads the table with its rows.
+
+    The caller must have begun a transaction.
+    """
+    compute_views(connection)
+    connection.execute(f"create schema {MATERIALISED}")
+    for view in list_materialised():
+        table = f"{MATERIALISED}.{view}"
+        connection.execute(f"create table {table} as from {qualify(view)}")
+        connection.execute(f"comment on table {table} is 'Rows of view {qualify(view)}.'")
+        connection.execute(f"create or replace view {qualify(view)} as from {table}")
+        connection.execute("\n".join(comments_of_view(view)))
+
+
+def compute_views(connection: duckdb.DuckDBPyConnection) -> None:
+    """Let each materialised view compute its rows again, as rows of tables are to be changed.
+
+    The caller must have begun a transaction.
+    """
+    for view in list_materialised():
+        connection.execute(read_sql("views", view))
+        connection.execute("\n".join(comments_of_view(view)))
+    connection.execute(f"drop schema if exists {MATERIALISED} cascade")
