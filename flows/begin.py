@@ -13,10 +13,11 @@ from prefect.runtime import flow_run
 
 from core.errors import OrchestrationError
 from core.month import Month, Period
-from flows.rounds import ATTEMPTS
 from instruments.planning import last_period
 from tasks.prefect.server import ask_server, run_log
 from tasks.prefect.tracing import name_of_run
+
+MAX_CRASHES = 5  # in a row, after which a run is not begun again
 
 
 def month_due() -> Month:
@@ -36,13 +37,13 @@ def begin_run(left_out: Sequence[str] = (), **pinned: str) -> str:
     starts another one with the same parameters.
 
     Raises:
-        OrchestrationError: the server started this run after ``ATTEMPTS`` crashes in a row.
+        OrchestrationError: the server started this run after ``MAX_CRASHES`` crashes in a row.
     """
     for why in left_out:
         run_log().warning("left out: %s", why)
     ask_server(partial(_pin, pinned))
     crashes = ask_server(_count_crashes)
-    if crashes >= ATTEMPTS:
+    if crashes >= MAX_CRASHES:
         raise OrchestrationError(
             f"this run has crashed {crashes} times, see its logs; start another one by hand, which "
             "finds what this one has done"

@@ -105,27 +105,6 @@ def work(request: WorkRequest, settings: Settings, execute: Execute = in_process
     return drain.summary
 
 
-def run_plan(
-    plan: Plan[Any],
-    settings: Settings,
-    execute: Execute = in_process,
-    run: str | None = None,
-    waits: bool = True,
-) -> Summary:
-    """Compute the pending cells of one plan, whose model is loaded, for a run; see ``work``.
-
-    If not ``waits``, leave the cells of other processes.
-    """
-    root = plan.files_of(plan.cells[0]).ROOT if plan.cells else ""
-    request = WorkRequest((), lambda _: plan, root, run=run or uuid.uuid4().hex)
-    drain = _Drain(request, settings, execute)
-    drain.summary.plans.append(plan)
-    drain.begin(plan)
-    if waits:
-        drain.wait_for_others()
-    return drain.summary
-
-
 def work_and_land(request: WorkRequest, settings: Settings) -> Summary:
     """Work in this process, land the cells of each model, and publish once.
 

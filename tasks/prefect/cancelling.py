@@ -22,6 +22,7 @@ from prefect.states import Cancelled
 from tasks.prefect.server import run_log
 
 ASK_S = 10.0  # seconds between two requests
+KILL_S = 25.0  # from SIGTERM to SIGKILL, as a thread may wait for a site that does not answer
 
 
 @contextmanager
@@ -47,6 +48,8 @@ def _watch(flow_run: FlowRun, every_s: float, is_over: threading.Event) -> None:
         if num_seen > 1:  # the worker had time to end the process itself
             run_log().warning("this run was cancelled; its process ends")
             _end(flow_run)
+            if not is_over.wait(KILL_S):
+                os.kill(os.getpid(), signal.SIGKILL)
             return
 
 

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from uuid import UUID
 
 import psutil
 import pytest
@@ -152,7 +153,7 @@ class Disturbed:
         self.run = start("monthly/monthly", **given)
         self.runs = [self.run]  # one after each crash
         self.part = self.run  # the flow run of the stage of the last fault
-        self.report_begins_s: float | None = None  # processor time when all was scored
+        self.began_s: dict[tuple[UUID, str], float] = {}  # processor time before a stage
 
     def victim(self, what: Disturbance) -> psutil.Process | None:
         """Wait for the moment; return the process of the stage, or None if it has ended."""
@@ -172,21 +173,20 @@ class Disturbed:
             self.part = max(work, key=lambda run: run.id.int)
             if self.part.state and self.part.state.is_final():
                 return [None]
+        elif run.state is None or not run.state.is_running():
+            return []  # a process that is killed before it runs is not replaced
+        elif what.stage == "report" and not self._is_scored():
+            return []
         process = self.deployment.process_of(self.part.id)
         if process is None:
             return []
         with contextlib.suppress(psutil.Error):
             computed_s = sum(process.cpu_times()[:4])
-            begins_s = 0.0
-            if what.stage == "report":
-                if not self._is_scored():
-                    return []
-                if self.report_begins_s is None:
-                    self.report_begins_s = computed_s
-                begins_s = self.report_begins_s
-            # Reporting alone takes a small part of the time of a whole process.
-            wanted_s = what.computed_s / 4 if what.stage == "report" else what.computed_s
-            if computed_s >= begins_s + wanted_s:
+            if what.stage == "score":
+                return [process] if computed_s >= what.computed_s else []
+            # The rest of the time, its start takes; a report takes as long as a crawl.
+            began_s = self.began_s.setdefault((run.id, what.stage), computed_s)
+            if computed_s >= began_s + what.computed_s / 4:
                 return [process]
         return []
 

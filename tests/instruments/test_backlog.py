@@ -1,3 +1,5 @@
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,8 @@ from core.settings import Settings
 from core.storage.claims import Claims
 from core.storage.store import Store
 from instruments.backlog import Backlogs, holes_of, list_left, split_name
-from instruments.driver import Backlog, run_plan
-from instruments.losses import plan_scoring
+from instruments.driver import Backlog, work
+from instruments.losses import plan_scoring, scoring_request
 from instruments.pools import pool_of
 from models.catalogue import ModelEntry, add_model
 from tests.seals import Sealer
@@ -150,7 +152,7 @@ def test_claimed_cells_are_pending_and_not_free(
         assert len(backlog.keys) == 1
 
 
-def test_two_runs_of_a_model_share_its_cells_and_the_helper_does_not_wait(
+def test_a_process_does_the_other_cells_first_and_then_waits(
     settings: Settings, store: Store, seal: Sealer
 ) -> None:
     for month, num in (("2024-01", 1), ("2024-02", 5), ("2024-03", 3)):
@@ -163,11 +165,22 @@ def test_two_runs_of_a_model_share_its_cells_and_the_helper_does_not_wait(
 
     assert plan() == ["2024-02", "2024-03", "2024-01"], "the largest first"
     planned = plan_scoring("control:zstd", ["default"], None, None, settings)
-    with Claims(store).hold([planned.pending[0].path]):  # as another run does
-        assert run_plan(planned, settings, waits=False).num_cells == 2
-    assert plan() == ["2024-02"]
-    assert run_plan(planned, settings).num_cells == 3
+    request = scoring_request(["control:zstd"], None, None, ["default"], settings)
+    claimed = planned.pending[0].path
+    with Claims(store).hold([claimed]), ThreadPoolExecutor() as pool:  # as another process does
+        future = pool.submit(work, request, settings)
+        while len(plan()) > 1:
+            time.sleep(0.05)
+        assert plan() == ["2024-02"] and not future.done(), "it waits for the last one"
+        sweep_now(store, claimed)
+        assert future.result().num_cells == 3
     assert plan() == []
+
+
+def sweep_now(store: Store, name: str) -> None:
+    for path in store.list("claims/*.json"):
+        if name in store.read_bytes(path).decode():
+            store.delete(path)
 
 
 @pytest.mark.parametrize("num_whole", [0, 2])
