@@ -178,14 +178,10 @@ def _models(settings: Settings) -> Finding:
 
 
 def _writer(settings: Settings) -> Finding:
-    from warehouse.database.lake import try_lake
     from warehouse.database.lock import is_writer, read_writer
 
     what = "warehouse"
     try:
-        if settings.warehouse is not None:
-            try_lake(settings)
-            return Finding(what, True, "a lake, which many may write")
         named = read_writer(Store(settings.home))
         if named is None:
             return Finding(what, True, "nothing has landed yet")
@@ -197,10 +193,7 @@ def _writer(settings: Settings) -> Finding:
             )
         return Finding(what, True, where)
     except (TidemarkError, OSError) as error:
-        mend = "repair the data root: see the row above"
-        if settings.warehouse is not None:
-            mend = "see docs/lake.md, and check TIDEMARK_WAREHOUSE"
-        return Finding(what, False, str(error), mend)
+        return Finding(what, False, str(error), "repair the data root: see the row above")
 
 
 def _server(_: Settings) -> Finding:

@@ -46,7 +46,6 @@ _COMMANDS: Commands = {
         "import texts": imports.import_texts_command,
         "import set": imports.import_set_command,
         "import html": imports.import_html_command,
-        "import media": imports.import_media_command,
         "clean": clean.clean_command,
         "simulate": operations.simulate_command,
         "sources": sources.sources_app,
@@ -68,8 +67,6 @@ _COMMANDS: Commands = {
         "protocols": losses.protocols_app,
     },
     "Other instruments": {
-        "compress": integrity.compress_command,
-        "decompress": integrity.decompress_command,
         "forecast": forecast.forecast_app,
         "scylla": scylla.scylla_app,
     },
@@ -78,7 +75,6 @@ _COMMANDS: Commands = {
         "shell": query.shell_command,
         "report": query.report_command,
         "export": query.export_app,
-        "xray": query.xray_command,
     },
     "Operate": {
         "status": status.status_command,
@@ -92,7 +88,6 @@ _COMMANDS: Commands = {
     },
     "Trust": {
         "check": integrity.check_app,
-        "check losses": integrity.verify_losses_command,
         "check numerics": losses.canary_command,
         "check cell": integrity.reproduce_command,
         "release": integrity.release_command,

@@ -10,11 +10,14 @@ import tempfile
 from base64 import b64encode
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from core.errors import UsageError
-from core.settings import Settings
 from core.storage.store import explain_disk_errors
+
+if TYPE_CHECKING:
+    from core.settings import Settings
 
 
 def set_library_defaults(settings: Settings) -> None:

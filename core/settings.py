@@ -12,13 +12,13 @@ import platformdirs
 from pydantic import Field, NonNegativeInt, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
+from core.environment import names_of_variables
 from core.errors import UsageError
 
 DEBIAN_CHROMIUM = Path("/usr/bin/chromium")
 MAX_DOCUMENT_BYTES = 16 * 2**20
 # Of a model, source, document … A Parquet file of kilobytes could hold a million names of 1 MB.
 MAX_NAME_BYTES = 4096
-LAKE_PREFIX = "ducklake:postgres:"
 PROJECT_PAGE = "https://github.com/tidemark/tidemark"
 # Names of the prompts of puzzles; see scylla/variants.py.
 PUZZLE_PROMPT = "zero-shot-cot(-second)?|(few-shot|mixed|varied)-[1-8](-second|-likelihood)?"
@@ -48,8 +48,6 @@ class Settings(BaseSettings):
     """Data root: a local folder, or s3://bucket/prefix."""
     work_dir: Path | None = None
     """Local scratch folder; default: <home>/work, or the user's cache folder."""
-    warehouse: SecretStr | None = None
-    """Connection string of a DuckLake; default: a file that one machine writes."""
     sites: dict[str, str] = Field(default_factory=dict)
     """Base URLs that replace those of sources, by site key. Only these hosts may be private."""
     tokens: dict[str, SecretStr] = Field(default_factory=dict)
@@ -166,16 +164,6 @@ class Settings(BaseSettings):
             raise ValueError(f"is neither an e-mail address nor an https:// address: {example}")
         return contact.strip()
 
-    @field_validator("warehouse")
-    @classmethod
-    def _lake(cls, warehouse: SecretStr | None) -> SecretStr | None:
-        if warehouse is not None and not warehouse.get_secret_value().startswith(LAKE_PREFIX):
-            raise ValueError(
-                f"is not {LAKE_PREFIX} and a connection string, such as "
-                f"{LAKE_PREFIX}host=db.example.org dbname=tidemark user=tidemark"
-            )
-        return warehouse
-
     @field_validator("ray_address")
     @classmethod
     def _cluster(cls, address: str | None) -> str | None:
@@ -239,12 +227,22 @@ def _is_contact(text: str) -> bool:
     return is_plain and parts.scheme == "https" and "." in host.strip(".")
 
 
+def _refuse_lake() -> None:
+    if "TIDEMARK_WAREHOUSE" in names_of_variables("TIDEMARK_WAREHOUSE"):
+        raise UsageError(
+            "TIDEMARK_WAREHOUSE is set, but landing no longer writes a lake: a lake is a copy of "
+            "the published snapshot. Unset the variable, run `tidemark rebuild` once, and "
+            "`tidemark publish --to ducklake:…` after each run (see docs/lake.md)"
+        )
+
+
 def load_settings(**overrides: object) -> Settings:
     """Read the settings from the environment; ``overrides`` (from options) take precedence.
 
     Raises:
         UsageError: a value is malformed; the message names the variable.
     """
+    _refuse_lake()
     try:
         return Settings(**{k: v for k, v in overrides.items() if v is not None})  # type: ignore[arg-type]
     except ValidationError as error:

@@ -9,10 +9,7 @@ from typing import Any
 import pytest
 
 # A module, by its root's name, or an object, by its full name, that gives a mark to its user.
-SERVER = {
-    "moto", "tests.object_store", "tests.servers", "tests.conftest.running",
-    "tests.warehouse.conftest.postgresql",
-}  # fmt: skip
+SERVER = {"moto", "tests.object_store", "tests.servers", "tests.conftest.running"}
 PROCESS = {
     "subprocess", "multiprocessing", "playwright", "ray", "tests.forks",
     "extras.browser_questions.browser", "crawlers.git", "crawlers.text.latex.reader.LatexReader",

@@ -21,7 +21,6 @@ from benchmarks.warehouse.generated_losses import MEAN_CHUNKS, NUM_MODELS, NUM_M
 from benchmarks.warehouse.views import measure_views
 from core.settings import Settings
 from core.storage.store import Store
-from warehouse.database.lake import Turns
 from warehouse.database.schema import read_sql
 from warehouse.database.statements import Statements
 from warehouse.database.writer import STORAGE_VERSION, connected, locked, writer_path
@@ -112,7 +111,7 @@ def land_without_replicates(home: Path, path: Path) -> int:
     """Land a file without bootstrap replicates; return the number of rows."""
     settings = Settings(home=str(home))
     with locked(settings), connected(settings) as connection:
-        warehouse = Warehouse(connection, Store(settings.home), Turns(None))
+        warehouse = Warehouse(connection, Store(settings.home))
         warehouse._statements = _WithoutReplicates(connection)
         return warehouse.land_file(path).num_rows
 

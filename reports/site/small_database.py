@@ -17,8 +17,7 @@ from core.storage.store import Store
 from core.storage.temporary import prefix_of_mine
 from reports.export_figures import exported_views
 from reports.site.build import MEMORY, SMALL_DATABASE
-from warehouse.database.lake import quoted
-from warehouse.database.statements import OFFLINE, Config
+from warehouse.database.statements import OFFLINE, Config, quoted
 from warehouse.read.query import local_snapshot
 
 STORAGE = "v1.4.0"

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 
 from cli import doctor
 from cli.doctor import Finding, examine
@@ -39,7 +38,6 @@ def test_every_finding_that_is_not_well_says_how_to_mend_it(settings: Settings) 
         ("device", "cuda:99", "torch", "cuda:99", "TIDEMARK_DEVICE=auto"),
         ("chromium", Path("nowhere/chromium"), "Chromium", "does not start", "playwright install"),
         ("home", __file__, "data root", __file__, "TIDEMARK_HOME"),
-        ("warehouse", SecretStr("ducklake:postgres:port=1"), "warehouse", "lake", "docs/lake.md"),
     ],
 )
 def test_what_does_not_work_is_told(

@@ -31,6 +31,13 @@ def test_the_command_line_wins_and_silence_does_not(
     assert load_settings(protocol=None).protocol == "sliding"
 
 
+def test_a_lake_to_write_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEMARK_WAREHOUSE", "ducklake:postgres:password=planted")
+    with pytest.raises(UsageError, match=r"rebuild.*tidemark publish --to ducklake:…") as refused:
+        load_settings()
+    assert "planted" not in str(refused.value)
+
+
 def test_an_empty_variable_is_an_unset_one(monkeypatch: pytest.MonkeyPatch) -> None:
     default = load_settings().home
     monkeypatch.setenv("TIDEMARK_HOME", "")

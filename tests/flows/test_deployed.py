@@ -42,14 +42,12 @@ STORE = {
 }
 WEBHOOK = "http://hooks:planted-password-of-the-webhook@127.0.0.1:9/T0Planted"
 DATABASE_PASSWORD = "planted-password-of-the-database"
-LAKE_PASSWORD = "planted-password-of-the-lake"
-LAKE = f"ducklake:postgres:host=127.0.0.1 port=9 dbname=a user=a password={LAKE_PASSWORD}"
 SECRETS = {
     **GITHUB, **KEYS, "a wrong key": openai_api.KEY[::-1], "metaculus": metaculus.TOKEN,
     "the store's key": STORE["AWS_ACCESS_KEY_ID"],
     "the store's secret": STORE["AWS_SECRET_ACCESS_KEY"],
     "the webhook": "planted-password-of-the-webhook",
-    "the database": DATABASE_PASSWORD, "the lake": LAKE_PASSWORD,
+    "the database": DATABASE_PASSWORD,
 }  # fmt: skip
 
 
@@ -156,7 +154,7 @@ def test_runs_that_fail_show_no_secret(
     site = web.sites["openai_api"]
     assert isinstance(site, openai_api.Site)
     shutil.rmtree(home / "answers", ignore_errors=True)  # so that the API is asked again
-    failing = {**environment, **GITHUB, **STORE, "TIDEMARK_WAREHOUSE": LAKE}
+    failing = {**environment, **GITHUB, **STORE}
     with watched_processes() as arguments, server.worker("crawl", **failing):
         runs = [
             start("backfill/backfill", first="2024-03", last="2024-03", sources=["github_new"]),

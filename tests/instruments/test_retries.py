@@ -18,12 +18,10 @@ from core.errors import (
     StorageError,
     WarehouseError,
 )
-from core.settings import Settings
 from core.storage.store import Store
 from crawlers.web.pacing import CircuitOpen
 from instruments.running.retries import PAUSES, pauses_of, retrying
 from models.weights.hub import explain_failures
-from warehouse.database.writer import connected
 
 
 def caused(error: Exception, cause: BaseException) -> Exception:
@@ -81,18 +79,6 @@ def test_a_hub_that_is_away_may_come_back(status: int, again: bool) -> None:
     with pytest.raises(ModelLoadError) as caught, explain_failures("org/model", None):
         raise HfHubHTTPError("no", response=response)
     assert (pauses_of(caught.value) == PAUSES[ModelLoadError]) is again
-
-
-def test_a_lake_that_is_away_may_come_back(settings: Settings) -> None:
-    pytest.importorskip("duckdb_extensions")
-    lake = Settings(
-        home=settings.home, warehouse="ducklake:postgres:host=127.0.0.1 port=9 dbname=t user=t"
-    )
-    with pytest.raises(WarehouseError) as caught, connected(lake):
-        pytest.fail("nobody is there")
-    if "needs DuckDB's extension" in str(caught.value):
-        pytest.skip("needs DuckDB's extensions: run `make test-ducklake`")
-    assert pauses_of(caught.value) == PAUSES[WarehouseError]
 
 
 def attempts(*errors: Exception) -> tuple[list[float], Any]:

@@ -1,4 +1,4 @@
-"""The record of the only scratch folder that may write the embedded warehouse of a data root.
+"""The record of the only scratch folder that may write the warehouse of a data root.
 
     <home>/writer.json       names the writing scratch folder
     <scratch>/writer.json    an equal copy, only in the writing scratch folder
@@ -63,9 +63,8 @@ def require_writer(settings: Settings) -> None:
         where = f"{named.scratch} of machine {named.machine}" if named else "elsewhere"
         raise WarehouseError(
             f"the warehouse of {settings.home} is written from {where}: rows landed here, in "
-            f"{settings.scratch}, would be missing in its snapshots. Land there, or use a lake, "
-            "which several machines can write (docs/lake.md); if that folder is lost, run "
-            "`tidemark take-over` here"
+            f"{settings.scratch}, would be missing in its snapshots. Land there; if that folder is "
+            "lost, run `tidemark take-over` here"
         )
 
 
@@ -78,10 +77,10 @@ def is_writer(settings: Settings) -> bool:
 def may_write(settings: Settings) -> bool:
     """Return True if landing from this scratch folder is allowed and blocks no other machine.
 
-    Every machine may write a lake. A scratch folder within the data root serves all machines. Any
-    other scratch folder may land only if it is the recorded writer.
+    A scratch folder within the data root serves all machines. Any other scratch folder may land
+    only if it is the recorded writer.
     """
-    return settings.warehouse is not None or _is_within(settings) or is_writer(settings)
+    return _is_within(settings) or is_writer(settings)
 
 
 def become_writer(settings: Settings) -> None:

@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from core.errors import WarehouseError
-from warehouse.database.lake import is_lake, quoted
 from warehouse.database.schema import (
     MATERIALISED,
     SCHEMA_VERSION,
@@ -36,7 +35,7 @@ from warehouse.database.schema import (
     read_statement,
     read_version,
 )
-from warehouse.database.statements import Statements
+from warehouse.database.statements import Statements, quoted
 from warehouse.land.cells import NO_PROVENANCE
 
 _FOLDER = Path(__file__).parents[1] / "reference"
@@ -66,8 +65,7 @@ def create_objects(connection: duckdb.DuckDBPyConnection) -> None:
         )
     _create_tables(connection, version)
     _create_macros_and_views(connection)
-    if not is_lake(connection):  # a lake would keep all former versions of comments
-        connection.execute(comment_script())
+    connection.execute(comment_script())
     if version == 1:
         _derive_cells(connection)
     if version < 5:

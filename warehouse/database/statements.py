@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,12 +15,6 @@ from warehouse.database.schema import qualify, read_statement
 Config = dict[str, str | bool | int | float | list[str]]
 # By default, DuckDB downloads an extension that a statement needs.
 OFFLINE: Config = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
-# The two forms of a password in a libpq connection string: in a URI, or as password=value.
-_PASSWORDS = re.compile(
-    r"""(?P<before>://[^:@/\s]*:|\b\w*password\s*=\s*)
-        (?P<password>(?<=:)\S*(?=@)|'(?:[^'\\]|\\.)*'|[^\s'"&]+)""",
-    re.VERBOSE | re.IGNORECASE,
-)
 
 
 @contextlib.contextmanager
@@ -35,15 +28,12 @@ def explain_database_errors(what: str) -> Iterator[None]:
                 f"no space left: cannot {what}; nothing was changed. Free some, or move the data "
                 "root (TIDEMARK_HOME), then run the same command again"
             ) from error
-        shown = without_passwords(str(error))
-        # The traceback of a chained error would contain the password.
-        cause = error if shown == str(error) else None
-        raise WarehouseError(f"cannot {what}: {shown}") from cause
+        raise WarehouseError(f"cannot {what}: {error}") from error
 
 
-def without_passwords(text: str) -> str:
-    """Return a text with passwords of connection strings replaced by asterisks."""
-    return _PASSWORDS.sub(r"\g<before>***", text)
+def quoted(text: str) -> str:
+    """Return a text as a quoted SQL literal, for statements that accept no parameters."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 class Statements:

@@ -1,36 +1,24 @@
-"""Connections to the database to write: a file for one process, or a lake for several.
+"""Connections to the database to write, and the lock of this database.
 
 While one process writes a DuckDB file, no other process can open it. Landing therefore writes a
-separate file in the scratch folder, under a lock (docs/adr/0005-publishing.md). Writers of a lake
-hold locks on its PostgreSQL server (docs/adr/0017-ducklake.md).
+separate file in the scratch folder, under a lock (docs/adr/0005-publishing.md).
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
 
 import duckdb
 from filelock import FileLock, Timeout
 
-from core.errors import UsageError, WarehouseError
+from core.errors import WarehouseError
 from core.settings import Settings
 from core.storage.store import Store, explain_disk_errors, replace_durably
 from warehouse.database import holder as holders
-from warehouse.database.lake import (
-    OBJECTS,
-    WAIT_S,
-    WAREHOUSE,
-    Turns,
-    connect_lake,
-    is_lake,
-    server_address,
-)
 from warehouse.database.lock import become_writer, is_writer, require_writer
 from warehouse.database.materialised import compute_views
 from warehouse.database.objects import create_objects
@@ -39,8 +27,7 @@ from warehouse.database.statements import OFFLINE, Config, explain_database_erro
 
 # DuckDB 1.5 and later can open files of this storage version.
 STORAGE_VERSION = "v1.5.0"
-MAX_ATTEMPTS = 10
-_T = TypeVar("_T")
+WAIT_S = 6 * 3600  # timeout of the lock; landing many million rows takes hours
 _log = logging.getLogger(__name__)
 
 
@@ -50,30 +37,14 @@ def writer_path(settings: Settings) -> Path:
 
 
 @contextlib.contextmanager
-def locked(settings: Settings, ends_hung: bool = False, turn: str = WAREHOUSE) -> Iterator[None]:
+def locked(settings: Settings, ends_hung: bool = False) -> Iterator[None]:
     """Lock the warehouse against other writers; wait while another process holds the lock.
 
-    With ``ends_hung``, a holder of an embedded warehouse that hangs is killed. Of a lake, only the
-    lock ``turn`` is taken.
+    With ``ends_hung``, a holder that hangs is killed.
 
     Raises:
         WarehouseError: another process hangs, or held the lock for six hours.
     """
-    if settings.warehouse is not None:
-        with turns_of(settings) as turns, turns.take(alone=[turn]):
-            yield
-        return
-    with _file_locked(settings, ends_hung):
-        yield
-
-
-def turns_of(settings: Settings) -> contextlib.closing[Turns]:
-    """Return the locks of the lake; for an embedded file, taking a lock does nothing."""
-    return contextlib.closing(Turns(server_address(settings)))
-
-
-@contextlib.contextmanager
-def _file_locked(settings: Settings, ends_hung: bool) -> Iterator[None]:
     path = writer_path(settings)
     lock = FileLock(f"{path}.lock")
     with explain_disk_errors(str(path)):
@@ -122,22 +93,18 @@ def _wait(lock: FileLock, path: Path, ends_hung: bool) -> None:
 def connected(settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
     """Yield a connection to the database to write, with all tables and views created.
 
-    The caller must hold the lock of the warehouse, or of the rows to write in a lake.
+    The caller must hold the lock of the warehouse.
 
     Raises:
-        WarehouseError: the file is damaged; the lake cannot be reached; a newer version wrote it.
+        WarehouseError: the file is damaged; a newer version wrote it; another scratch folder is
+            the writer.
     """
-    connect = _connect_embedded if settings.warehouse is None else _connect_lake
-    with contextlib.closing(connect(settings)) as connection:
-        yield connection
-
-
-def _connect_embedded(settings: Settings) -> duckdb.DuckDBPyConnection:
     require_writer(settings)
     path = writer_path(settings)
     if not path.exists():
         _create(path, settings)
-    return connect_file(path, settings)
+    with contextlib.closing(connect_file(path, settings)) as connection:
+        yield connection
 
 
 def take_over(settings: Settings) -> bool:
@@ -150,25 +117,17 @@ def take_over(settings: Settings) -> bool:
         True if the writer changed; False if this scratch folder already was the writer.
 
     Raises:
-        UsageError: the warehouse is a lake, which has many writers.
         WarehouseError: the published snapshot cannot be opened.
     """
-    if settings.warehouse is not None:
-        raise UsageError("the warehouse is a lake (TIDEMARK_WAREHOUSE): all may write it")
     with locked(settings, ends_hung=True):
         if is_writer(settings):
             return False
         if Store(settings.home).exists(SNAPSHOT):
             _remove_database(writer_path(settings))  # this folder's own database may be outdated
         become_writer(settings)
-        _connect_embedded(settings).close()
+        with connected(settings):  # creates the database
+            pass
     return True
-
-
-def _connect_lake(settings: Settings) -> duckdb.DuckDBPyConnection:
-    # Two processes that create or migrate the same lake at once would fail.
-    with turns_of(settings) as turns, turns.take(alone=[OBJECTS]):
-        return _prepared(connect_lake(settings), "the lake")
 
 
 def _create(path: Path, settings: Settings) -> None:
@@ -218,38 +177,13 @@ def connect_file(path: Path, settings: Settings) -> duckdb.DuckDBPyConnection:
     }
     with explain_database_errors(f"open {path}"):
         connection = duckdb.connect(str(path), config=config)
-    return _prepared(connection, str(path))
-
-
-def _prepared(connection: duckdb.DuckDBPyConnection, where: str) -> duckdb.DuckDBPyConnection:
     try:
-        with transaction(connection, f"prepare {where}"):
+        with transaction(connection, f"prepare {path}"):
             create_objects(connection)
     except BaseException:
         connection.close()
         raise
     return connection
-
-
-def commit(connection: duckdb.DuckDBPyConnection, what: str, work: Callable[[], _T]) -> _T:
-    """Run work in a transaction; retry the work after a conflict with another writer.
-
-    ``work`` runs once per attempt, and must read the database again each time. ``what`` describes
-    it for messages.
-
-    Raises:
-        WarehouseError: a statement failed, or every attempt met a conflict.
-    """
-    for attempt in range(1, MAX_ATTEMPTS + 1):
-        try:
-            with transaction(connection, what):
-                return work()
-        except WarehouseError as error:
-            if attempt == MAX_ATTEMPTS or not is_conflict(error):
-                raise
-            _log.info("%s: met another writer, attempt %d: %s", what, attempt, error)
-            time.sleep(random.uniform(0, min(2, 0.05 * 2**attempt)))  # noqa: S311 - jitter
-    raise AssertionError("unreachable")
 
 
 @contextlib.contextmanager
@@ -268,13 +202,6 @@ def transaction(connection: duckdb.DuckDBPyConnection, what: str) -> Iterator[No
 
 
 def write_journal(connection: duckdb.DuckDBPyConnection) -> None:
-    """Move the write-ahead log into the database file (checkpoint); a lake has no such log."""
-    if not is_lake(connection):
-        with explain_database_errors("write the warehouse's journal into its file"):
-            connection.execute("checkpoint")
-
-
-def is_conflict(error: WarehouseError) -> bool:
-    """Return True if a transaction failed because another writer of the lake committed first."""
-    text = str(error).lower()
-    return "transaction conflict" in text or "could not serialize" in text
+    """Move the write-ahead log into the database file (checkpoint)."""
+    with explain_database_errors("write the warehouse's journal into its file"):
+        connection.execute("checkpoint")

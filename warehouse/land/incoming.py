@@ -20,7 +20,6 @@ from core.errors import CellConflict, SchemaMismatch, WarehouseError
 from core.schemas.tables import LOSSES
 from core.schemas.validation import validate
 from core.settings import MAX_NAME_BYTES
-from warehouse.database.lake import NAMES, WAREHOUSE, model_turn, partition_turn
 from warehouse.database.statements import Statements, show
 from warehouse.land.literature import PUBLISHED
 
@@ -124,17 +123,6 @@ class Incoming:
         [(num_rows, _)] = self._statements.run("count_incoming")
         [(num_cells,)] = self._statements.run("count_incoming_cells")
         return int(num_rows), int(num_cells)
-
-    def turns(self) -> tuple[set[str], set[str]]:
-        """Return the names of the exclusive and of the shared locks for landing these losses."""
-        run = self._statements.run
-        if self._touches_any():
-            return {WAREHOUSE}, set()  # in a lake, replacing rows conflicts with inserts
-        rows = run("list_incoming_models")
-        alone = {model_turn(model) for model, _, _ in rows}
-        if run("count_unnamed")[0][0]:
-            alone.add(NAMES)
-        return alone, {WAREHOUSE, *(partition_turn(source, month) for _, source, month in rows)}
 
     def _touches_any(self) -> bool:
         self._statements.run("find_touched")

@@ -1,7 +1,6 @@
 """Landing of losses, documents, models, sources and protocols in the warehouse.
 
-A cell (model, source, month, protocol) lands exactly once, so a killed run can be repeated. Writers
-of a lake lock the cells, partitions or tables that they write.
+A cell (model, source, month, protocol) lands exactly once, so a killed run can be repeated.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -23,9 +21,8 @@ from core.schemas.tables import DOCUMENTS, DUPLICATES, MEDIA
 from core.schemas.validation import validate
 from core.settings import Settings
 from core.storage.store import Store
-from warehouse.database.lake import NAMES, WAREHOUSE, Turns, partition_turn
 from warehouse.database.statements import Statements
-from warehouse.database.writer import commit, connected, locked, turns_of
+from warehouse.database.writer import connected, locked, transaction
 from warehouse.land.cells import (
     DIMENSIONS,
     DOCUMENT_COLUMNS,
@@ -57,27 +54,21 @@ class Landed:
 
 @contextlib.contextmanager
 def open_warehouse(settings: Settings) -> Iterator[Warehouse]:
-    """Yield the warehouse for writing; for an embedded file, wait for the file's lock.
+    """Yield the warehouse for writing; wait for the lock of its file.
 
     Raises:
-        WarehouseError: the lock is held for six hours; the file is damaged; the lake is
-            unreachable.
+        WarehouseError: the lock is held for six hours; the file is damaged.
     """
-    with contextlib.ExitStack() as stack:
-        if settings.warehouse is None:
-            stack.enter_context(locked(settings))
-        turns = stack.enter_context(turns_of(settings))
-        connection = stack.enter_context(connected(settings))
-        yield Warehouse(connection, Store(settings.home), turns)
+    with locked(settings), connected(settings) as connection:
+        yield Warehouse(connection, Store(settings.home))
 
 
 class Warehouse:
     """The warehouse, open for writing; ``open_warehouse`` creates instances."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, store: Store, turns: Turns) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, store: Store) -> None:
         self._connection = connection
         self._store = store
-        self._turns = turns
         self._statements = Statements(connection)
         self._incoming = Incoming(self._statements)
 
@@ -114,18 +105,9 @@ class Warehouse:
             if len(group) == 1:
                 raise
             return _add([self._land_scored((each,)) for each in group])
-        with self._turn_for_incoming():
-            others = self._not_landed_meanwhile(group)
-            if len(others) == len(group):
-                self._statements.run("find_touched")
-                return commit(self._connection, f"land {where}", lambda: self._insert_scored(group))
-        return self._land_scored(others) if others else Landed(0, 0)
-
-    def _not_landed_meanwhile(self, group: tuple[ScoredCell, ...]) -> tuple[ScoredCell, ...]:
-        if not self._turns.are_needed:
-            return group
-        landed = self.find_landed(group[0].cell.model)
-        return tuple(each for each in group if not landed.has(each.cell, each.record))
+        self._statements.run("find_touched")
+        with transaction(self._connection, f"land {where}"):
+            return self._insert_scored(group)
 
     def _insert_scored(self, group: tuple[ScoredCell, ...]) -> Landed:
         self._empty_records()
@@ -163,14 +145,12 @@ class Warehouse:
         return self._land_imported(where, replace)
 
     def _land_imported(self, where: str, replace: bool) -> Landed:
-        def land() -> int:
+        num_rows = self._incoming.merge(where, replace)
+        with transaction(self._connection, f"land {where}"):
             if replace:
                 self._empty_records()
-            return self._insert(NO_PROVENANCE).num_cells
-
-        with self._turn_for_incoming():
-            num_rows = self._incoming.merge(where, replace)
-            return Landed(commit(self._connection, f"land {where}", land), num_rows)
+            num_cells = self._insert(NO_PROVENANCE).num_cells
+        return Landed(num_cells, num_rows)
 
     def land_documents(self, seal: Seal) -> bool:
         """Replace a partition's landed documents with its sealed documents, without their texts.
@@ -186,8 +166,11 @@ class Warehouse:
         if run("find_partition", key) == version:
             return False
         table = self._read_documents(seal)
-
-        def land() -> None:
+        self._incoming.read_partition(key)
+        with (
+            self._statements.given(documents_to_land=table),
+            transaction(self._connection, f"land the documents of {seal.partition}"),
+        ):
             run("delete_documents", key)
             run("insert_documents")
             run("delete_partition", key)
@@ -196,12 +179,6 @@ class Warehouse:
             run("insert_partition", key | text | size | {"regime": seal.regime})
             # Recompute standard errors and replicates: the clusters of documents may have changed.
             self._insert_sums(NO_PROVENANCE)
-
-        with self._turn_for_documents(key), self._statements.given(documents_to_land=table):
-            if run("find_partition", key) == version:  # another writer has landed this version
-                return False
-            self._incoming.read_partition(key)
-            commit(self._connection, f"land the documents of {seal.partition}", land)
         return True
 
     def land_duplicates(self, seal: Seal) -> bool:
@@ -222,16 +199,12 @@ class Warehouse:
             table = validate(read_parquet(self._store, path, "delete it"), DUPLICATES, path)
         table = _without_zone(table, "found_at")
         run = self._statements.run
-
-        def land() -> None:
-            run("delete_duplicates", key)
-            run("insert_duplicates")
-
         with self._statements.given(duplicates_to_land=table):
             if run("find_duplicates", key) == [(len(table), 0)]:
                 return False
-            with self._turns.take([WAREHOUSE]):
-                commit(self._connection, f"land the duplicates of {seal.partition}", land)
+            with transaction(self._connection, f"land the duplicates of {seal.partition}"):
+                run("delete_duplicates", key)
+                run("insert_duplicates")
         return True
 
     def _read_documents(self, seal: Seal) -> pa.Table:
@@ -275,10 +248,8 @@ class Warehouse:
             SchemaMismatch: a column is missing or of another type.
         """
         table = canary_table(row, self._statements.columns("canary_runs"))
-        given = self._statements.given(rows_to_land=table)
-        with self._turns.take(["canary_runs"], [WAREHOUSE]), given:
-            insert = partial(self._statements.run, "insert_canary_runs")
-            commit(self._connection, "record a run of the canary", insert)
+        with self._statements.given(rows_to_land=table):
+            self._statements.run("insert_canary_runs")
 
     def _upsert(self, dimension: str, rows: Sequence[Mapping[str, object]]) -> None:
         if rows:
@@ -288,27 +259,8 @@ class Warehouse:
             if not self._connection.from_arrow(table).except_(known).limit(1).fetchall():
                 return
             key = [DIMENSIONS[dimension]]
-            given = self._statements.given(rows_to_land=table)
-            with self._turns.take([NAMES], [WAREHOUSE]), given:
-                upsert = partial(self._statements.upsert, dimension, "rows_to_land", key)
-                commit(self._connection, f"land {dimension}", upsert)
-
-    @contextlib.contextmanager
-    def _turn_for_incoming(self) -> Iterator[None]:
-        turns = self._incoming.turns() if self._turns.are_needed else (set(), set())
-        with self._turns.take(*turns):
-            yield
-
-    @contextlib.contextmanager
-    def _turn_for_documents(self, key: Mapping[str, object]) -> Iterator[None]:
-        if not self._turns.are_needed:
-            yield
-            return
-        self._incoming.read_partition(key)
-        is_replaced = self._statements.run("find_partition", key) or self._incoming.count()[1]
-        alone = WAREHOUSE if is_replaced else partition_turn(key["source"], key["month"])
-        with self._turns.take([alone], [WAREHOUSE]):
-            yield
+            with self._statements.given(rows_to_land=table):
+                self._statements.upsert(dimension, "rows_to_land", key)
 
     def _insert(self, provenance: pa.Table) -> Landed:
         run = self._statements.run

@@ -304,23 +304,6 @@ anti join staged as i
         and landed.document_id = i.document_id
         and landed.chunk_index = i.chunk_index;
 
--- name: list_incoming_models
--- The models and partitions of the incoming cells.
-select distinct
-    model,
-    source,
-    month
-from incoming_cells;
-
--- name: count_unnamed
--- The number of incoming cells whose model, source or protocol has no row in its dimension.
-select count(*) as num_cells
-from incoming_cells as cells
-left join models as m on cells.model = m.model
-left join sources as s on cells.source = s.source
-left join protocols as p on cells.protocol = p.protocol
-where m.model is null or s.source is null or p.protocol is null;
-
 ---------- Replace the rows of the touched cells, and their sums
 
 -- name: empty_chunk_losses
@@ -718,8 +701,7 @@ insert into cell_milestones by name
 select * from record_to_land;
 
 -- name: insert_tokenizers
--- Insert the tokenizer of scored cells if it differs from the landed one: in a lake, an unneeded
--- delete would conflict with other writers.
+-- Insert the tokenizer of scored cells if it differs from the landed one.
 -- Input: record_to_land, Arrow data with the columns of the table.
 delete from tokenizers as landed
 using record_to_land as given

@@ -13,10 +13,8 @@ from pathlib import Path
 from core.errors import CheckFailed
 from core.settings import Settings
 from core.storage.store import Store
-from warehouse.database.lake import LAKE, PUBLICATION, quoted
 from warehouse.database.materialised import materialise
-from warehouse.database.schema import SNAPSHOT, list_tables, qualify
-from warehouse.database.statements import explain_database_errors
+from warehouse.database.schema import SNAPSHOT
 from warehouse.database.writer import (
     connect_file,
     connected,
@@ -41,13 +39,10 @@ def publish(settings: Settings, may_shrink: bool = False) -> str:
         DiskFull: there is no space for a second copy; the former snapshot stays.
     """
     store = Store(settings.home, settings.scratch)
-    with locked(settings, turn=PUBLICATION):  # writers of a lake may go on
+    with locked(settings):
         store.clear_leftovers(SNAPSHOT)
         with store.writing(SNAPSHOT) as staged:
-            if settings.warehouse is None:
-                _copy_file(settings, staged.path)
-            else:
-                _copy_lake(settings, staged.path)
+            _copy_file(settings, staged.path)
             if not may_shrink:
                 require_no_shrinking(settings, staged.path)
             write_estimates(settings, staged.path)
@@ -58,11 +53,11 @@ def publish(settings: Settings, may_shrink: bool = False) -> str:
 def is_current(settings: Settings) -> bool:
     """Return True if nothing was written to the warehouse since the snapshot was published.
 
-    Of a lake or a remote data root, this is not known, because clocks may differ.
+    Of a remote data root, this is not known, because clocks may differ.
     """
     snapshot = Store(settings.home).list_stamped(SNAPSHOT).get(SNAPSHOT)
     writer = writer_path(settings)
-    if settings.warehouse or not settings.is_local or not snapshot or not writer.exists():
+    if not settings.is_local or not snapshot or not writer.exists():
         return False
     return writer.stat().st_mtime < snapshot.modified_at  # equal: clocks of files may be coarse
 
@@ -72,21 +67,6 @@ def _copy_file(settings: Settings, target: Path) -> None:
         write_journal(connection)
     # Copy after the connection is closed: reading the file earlier would release DuckDB's lock.
     shutil.copyfile(writer_path(settings), target)
-
-
-def _copy_lake(settings: Settings, target: Path) -> None:
-    """Copy a consistent state of the lake into a database file; landing may continue."""
-    target.unlink()
-    connect_file(target, settings).close()
-    with connected(settings) as connection:
-        with explain_database_errors(f"open {target}"):
-            connection.execute(f"attach {quoted(str(target))} as snapshot")
-        with transaction(connection, "copy the lake into a snapshot"):
-            for table in map(qualify, list_tables()):
-                connection.execute(f"delete from snapshot.{table}")  # noqa: S608 - a constant name
-                connection.table(f"{LAKE}.{table}").insert_into(f"snapshot.{table}")
-        with explain_database_errors(f"write {target}"):
-            connection.execute("detach snapshot")
 
 
 def write_estimates(settings: Settings, path: Path) -> None:

@@ -26,11 +26,9 @@ from core.corpus.partition import Partition, partition_of, read_manifest
 from core.corpus.tombstones import Tombstone
 from core.settings import Settings
 from core.storage.store import Store, explain_disk_errors, replace_durably, sha256_of_file
-from warehouse.database.lake import LAKE, Turns, is_lake, quoted
 from warehouse.database.schema import SNAPSHOT, find_schema, list_tables, qualify, read_sql
-from warehouse.database.statements import OFFLINE, Statements, explain_database_errors
+from warehouse.database.statements import OFFLINE, Statements, explain_database_errors, quoted
 from warehouse.database.writer import (
-    commit,
     connect_file,
     connected,
     locked,
@@ -53,7 +51,7 @@ _RECORDS = ("landed_cells", "cell_kinds", "cell_replicates", "cell_costs", "cell
 
 
 def forget_in_warehouse(settings: Settings, tombstones: Sequence[Tombstone]) -> int:
-    """Delete documents from the embedded database or the lake, and record the deletion.
+    """Delete documents from the database, and record the deletion.
 
     Returns:
         Number of partitions with deleted rows.
@@ -61,11 +59,6 @@ def forget_in_warehouse(settings: Settings, tombstones: Sequence[Tombstone]) -> 
     Raises:
         WarehouseError: a statement failed; nothing has changed.
     """
-    if settings.warehouse is not None:
-        with locked(settings), connected(settings) as lake:
-            num = forget_rows(lake, settings, tombstones)
-            _expire_lake(lake)
-        return num
     with locked(settings):
         for leftover in settings.scratch.glob(f"{LEFTOVER}*"):  # left by a killed run
             shutil.rmtree(leftover, ignore_errors=True)
@@ -79,9 +72,12 @@ def forget_rows(
     connection: duckdb.DuckDBPyConnection, settings: Settings, tombstones: Sequence[Tombstone]
 ) -> int:
     """Delete the rows of documents; return the number of partitions with deleted rows."""
-    warehouse = Warehouse(connection, Store(settings.home), Turns(None))
-    with Statements(connection).given(documents_to_forget=_as_table(tombstones)):
-        return commit(connection, "forget documents", lambda: _forget(connection, warehouse))
+    warehouse = Warehouse(connection, Store(settings.home))
+    with (
+        Statements(connection).given(documents_to_forget=_as_table(tombstones)),
+        transaction(connection, "forget documents"),
+    ):
+        return _forget(connection, warehouse)
 
 
 def _as_table(tombstones: Sequence[Tombstone]) -> pa.Table:
@@ -171,18 +167,6 @@ def _copying_in(folder: Path) -> Iterator[Path]:
         made = tempfile.TemporaryDirectory(prefix=LEFTOVER, dir=folder, ignore_cleanup_errors=True)
     with made as name:
         yield Path(name)
-
-
-def _expire_lake(connection: duckdb.DuckDBPyConnection) -> None:
-    """Delete former versions of the lake, and rewrite files that contain deleted rows."""
-    assert is_lake(connection)  # noqa: S101 - a precondition
-    with explain_database_errors("let the lake forget its former versions"):
-        for statement in (
-            f"call ducklake_rewrite_data_files('{LAKE}', delete_threshold => 0)",
-            f"call ducklake_expire_snapshots('{LAKE}', older_than => now())",
-            f"call ducklake_cleanup_old_files('{LAKE}', cleanup_all => true)",
-        ):
-            connection.execute(statement)
 
 
 def forget_in_releases(

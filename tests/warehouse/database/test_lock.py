@@ -9,10 +9,9 @@ from typing import Any
 
 import duckdb
 import pytest
-from pydantic import SecretStr
 
 from cli.doctor import _writer as finding
-from core.errors import StorageError, UsageError, WarehouseError
+from core.errors import StorageError, WarehouseError
 from core.settings import Settings
 from warehouse.database.statements import Statements
 from warehouse.database.writer import take_over, writer_path
@@ -104,12 +103,6 @@ def test_a_lost_database_comes_back_from_the_snapshot(settings: Settings, land_a
     with pytest.raises(WarehouseError, match=r"is lost and cannot be made from .*warehouse.duckdb"):
         land_at(settings, "d2")
     assert not writer_path(settings).exists()
-
-
-def test_a_lake_has_many_writers(tmp_path: Path) -> None:
-    lake = Settings(home=str(tmp_path), warehouse=SecretStr("ducklake:postgres:host=x"))
-    with pytest.raises(UsageError, match="is a lake"):
-        take_over(lake)
 
 
 _LANDING = """

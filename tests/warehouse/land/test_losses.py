@@ -1,8 +1,6 @@
-import contextlib
 import dataclasses
 import datetime as dt
 import math
-from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +19,7 @@ from core.schemas.tables import DOCUMENTS, DUPLICATES, LOSSES
 from core.settings import Settings
 from core.storage.store import Store
 from tests.warehouse.cells import CELL, JANUARY, NOON, land_scored
-from warehouse.database.lake import Turns
-from warehouse.database.writer import connected
+from warehouse.database.writer import connected, transaction
 from warehouse.land import losses as losses_module
 from warehouse.land.losses import Landed, open_warehouse
 
@@ -210,52 +207,6 @@ def test_duplicates_land_once(settings: Settings, store: Store) -> None:
         assert not warehouse.land_duplicates(seal_partition(store, corpus, Ready([])))
 
 
-class LakeTurns(Turns):
-    """Locks of a lake that are recorded; another writer may write before the first is granted."""
-
-    def __init__(self) -> None:
-        super().__init__(None)
-        self.are_needed = True
-        self.taken: list[list[str]] = []
-        self.meanwhile: Callable[[], object] = lambda: None
-
-    @contextlib.contextmanager
-    def take(self, alone: Iterable[str], shared: Iterable[str] = ()) -> Iterator[None]:
-        self.taken.append(sorted({alone} if isinstance(alone, str) else set(alone)))
-        write, self.meanwhile = self.meanwhile, lambda: None
-        write()
-        yield
-
-
-@pytest.fixture
-def turns(monkeypatch: pytest.MonkeyPatch) -> LakeTurns:
-    turns = LakeTurns()
-    monkeypatch.setattr(losses_module, "turns_of", lambda settings: contextlib.nullcontext(turns))
-    return turns
-
-
-def test_what_another_writer_of_a_lake_landed_meanwhile_lands_once(
-    settings: Settings, store: Store, losses: Any, turns: LakeTurns
-) -> None:
-    seal = seal_partition(store, JANUARY, Ready([documents({"d0": None})]))
-    rows = losses({"document_id": "d0"})
-    with open_warehouse(settings) as warehouse:
-        turns.meanwhile = lambda: land_scored(warehouse, store, CELL, rows)
-        assert land_scored(warehouse, store, CELL, rows) == Landed(0, 0)
-        turns.meanwhile = lambda: warehouse.land_documents(seal)
-        assert not warehouse.land_documents(seal)
-
-
-def test_a_partition_is_locked_alone_and_the_warehouse_to_replace_it(
-    settings: Settings, store: Store, turns: LakeTurns
-) -> None:
-    for names in ("d0", "d1"):
-        seal = seal_partition(store, JANUARY, Ready([documents({names: None})]), replace=True)
-        with open_warehouse(settings) as warehouse:
-            assert warehouse.land_documents(seal)
-    assert turns.taken == [["partition 2024-01-01 news"], ["warehouse"]]
-
-
 def test_the_commit_of_a_group_names_its_size(
     settings: Settings, store: Store, losses: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,11 +216,11 @@ def test_the_commit_of_a_group_names_its_size(
             pq.write_table(losses({"protocol": cell.protocol}), staged.path)
     messages = []
 
-    def commit(connection: Any, what: str, write: Callable[[], Any]) -> Any:
+    def named(connection: Any, what: str) -> Any:
         messages.append(what)
-        return write()
+        return transaction(connection, what)
 
-    monkeypatch.setattr(losses_module, "commit", commit)
+    monkeypatch.setattr(losses_module, "transaction", named)
     with open_warehouse(settings) as warehouse:
         warehouse.land_cells([first])
         warehouse.land_cells(others)
