@@ -20,7 +20,8 @@ def write_report(settings: Settings) -> str:
     A site that is newer than the snapshot stays.
     """
     observe()
-    if current := find_current_site(settings):
+    current = find_current_site(settings)
+    if current:
         return current
     with span("page"):
         address = write_site(settings)

@@ -69,7 +69,8 @@ class ProgressArtifacts:
         task_run, flow_run = get_task_and_flow_run_ids()
         if flow_run is None or not prefect_server():
             return
-        now, is_over = time.monotonic(), done + failed >= total
+        now = time.monotonic()
+        is_over = done + failed >= total
         with self._lock:
             known = self._steps.get((flow_run, step))
             if known and now < known.sent_at + UPDATE_S and not is_over:

@@ -211,7 +211,8 @@ def _send_waiting(client: SyncPrefectClient) -> None:
     global _is_posted
     time.sleep(GATHER_S)
     with _lock:
-        events, _is_posted = [event.model_dump(mode="json") for event in _waiting], False
+        events = [event.model_dump(mode="json") for event in _waiting]
+        _is_posted = False
         _waiting.clear()
     for start in range(0, len(events), MAX_AT_ONCE):
         client.request("POST", "/events", json=events[start : start + MAX_AT_ONCE])

@@ -126,7 +126,8 @@ def wait_for_server(wait_s: float = WAIT_S) -> None:
     """Wait until the configured server and its database respond, at most ``wait_s`` seconds."""
     if not prefect_server():
         return
-    deadline, away_since = time.monotonic() + wait_s, None
+    deadline = time.monotonic() + wait_s
+    away_since: float | None = None
     while True:
         try:
             with get_client(sync_client=True) as client:
@@ -173,12 +174,15 @@ def _flow_run() -> UUID | None:
 
 def _let_arrive(client: SyncPrefectClient, noted: Mapping[UUID, _Ended]) -> dict[UUID, _Ended]:
     """Wait while events still arrive; return the noted states that the server lacks."""
-    unknown, arrived_at, pause_s = dict(noted), time.monotonic(), _FIRST_LOOK_S
+    unknown = dict(noted)
+    arrived_at = time.monotonic()
+    pause_s = _FIRST_LOOK_S
     while unknown and time.monotonic() - arrived_at <= SETTLE_S:
         left = _without_known(client, unknown)
         if len(left) < len(unknown):
             arrived_at = time.monotonic()
-        if unknown := left:
+        unknown = left
+        if unknown:
             time.sleep(pause_s)
             pause_s = min(1.25 * pause_s, LOOK_S)
     return unknown
