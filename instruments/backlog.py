@@ -76,6 +76,11 @@ def list_left(
     for model in dict.fromkeys(models):
         name = name_of(model, settings)
         left = Left(name)
+        # A model that could not be planned is recorded by the name of the request.
+        for each in {name, model}:
+            broken = _read_broken(store, each) if files[each].is_broken else None
+            if broken is not None and _is_final(broken, run):
+                left.failed.append(broken)
         _divide(left, seals, files[name], run, store)
         left.claimed = claimed[name] & left.pending.keys()
         found[model] = left
@@ -83,18 +88,25 @@ def list_left(
 
 
 def _divide(left: Left, seals: Mapping[_Key, Seal], files: _Files, run: str, store: Store) -> None:
-    """Find the pending and the failed cells of a model."""
-    broken = read_failure(store, stem_of_model(Cell.ROOT, left.name)) if files.is_broken else None
-    if broken is not None and broken.run == run:
-        left.failed.append(broken)
+    """Find the pending and the failed cells of a model; none is pending of one that failed."""
+    is_broken = bool(left.failed)
     for key, seal in seals.items():
         if key in files.done:
             continue
         record = read_failure(store, files.failed[key]) if key in files.failed else None
-        if record is not None and (record.run == run or not record.may_pass):
+        if record is not None and _is_final(record, run):
             left.failed.append(record)
-        elif broken is None or broken.run != run:
+        elif not is_broken:
             left.pending[key] = seal
+
+
+def _is_final(failure: CellFailure, run: str) -> bool:
+    """Return True if a failure is not tried again in a run."""
+    return failure.run == run or not failure.may_pass
+
+
+def _read_broken(store: Store, model: str) -> CellFailure | None:
+    return read_failure(store, stem_of_model(Cell.ROOT, model))
 
 
 @dataclass

@@ -215,7 +215,13 @@ class _Drain:
     def begin(self, plan: Plan[Any]) -> bool:
         """Compute the cells of a plan that nobody has begun; return False if the model failed."""
         self.summary.num_cells += plan.num_done
-        self.summary.failures += [Failure(plan.entry.name, why) for why in plan.refusals]
+        refused = [
+            Failure(plan.entry.name, why, error="NotMeasurable", may_pass=False)
+            for why in plan.refusals
+        ]
+        self.summary.failures += refused
+        if refused and not plan.cells:  # else every look at names of files finds pending cells
+            self._note(stem_of_model(self._request.root, plan.entry.name), refused[0])
         if not plan.pending:
             return True
         sweep(self.store)

@@ -123,6 +123,9 @@ def test_cells_that_failed_in_this_run_or_for_good_are_not_pending(
     left = list_left(models, None, None, "now", settings)
     assert (left["control:xz"].pending, left["control:xz"].failed) == ({}, [broken])
     assert len(list_left(models, None, None, "later", settings)["control:xz"].pending) == 3
+    note_failure(store, stem_of_model("losses", "/some/folder"), broken)
+    left = list_left(["/some/folder"], None, None, "now", settings)
+    assert (left["/some/folder"].name, left["/some/folder"].pending) == ("folder", {})
 
 
 @pytest.mark.parametrize(
@@ -137,6 +140,17 @@ def test_cells_that_failed_in_this_run_or_for_good_are_not_pending(
 def test_names_of_files_tell_protocol_and_digest(name: str, protocol: str) -> None:
     digest = "0123456789ab" if protocol else ""
     assert split_name(f"losses/model=m/source=s/month=2024-01/{name}") == (protocol, digest)
+
+
+def test_a_protocol_that_does_not_suit_a_model_leaves_nothing_pending(
+    settings: Settings, seal: Sealer
+) -> None:
+    seal("notes", "2024-01")
+    own = settings.model_copy(update={"protocol": "chat"})
+    request = scoring_request(["control:gzip"], None, None, [own.protocol], own, run="before")
+    assert work(request, own).failures
+    [left] = list_left(["control:gzip"], None, None, "now", own).values()
+    assert (left.pending, len(left.failed)) == ({}, 1)
 
 
 def test_claimed_cells_are_pending_and_not_free(
