@@ -70,7 +70,7 @@ test-all: $(VENV)/.installed-dev chromium servers lake ## Run every test, before
 
 .PHONY: lake
 lake: $(VENV)/.installed-dev ## Put a DuckDB client and its extensions for a lake into .venv
-	@$(PIP_INSTALL) --no-deps -r extras/lake/requirements.txt
+	@if [ -e extras/lake/requirements.txt ]; then $(PIP_INSTALL) --no-deps -r extras/lake/requirements.txt; fi
 
 .PHONY: test-ducklake
 test-ducklake: lake servers ## Test copies of the snapshot: Parquet, DuckLake, PostgreSQL, S3

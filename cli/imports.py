@@ -135,7 +135,7 @@ def import_texts_command(
         format=format, clean=clean, min_chars=min_chars, regime=regime, replace=replace,
         columns=read_columns(column),
     )  # fmt: skip
-    partition = _partition(source, month, undated)
+    partition = partition_of(source, month, undated)
     _import(context, [path], source, strict(path, partition, chosen))
 
 
@@ -157,27 +157,6 @@ def import_html_command(
     _import(context, [folder], source, options_for_pages(source, replace))
 
 
-def import_media_command(
-    context: typer.Context,
-    path: Annotated[Path, Argument(help="A file or a folder of images, or of recordings.")],
-    source: SourceName,
-    month: GivenMonth = None,
-    undated: Undated = False,
-    replace: Replace = False,
-) -> None:
-    """Import your own images or recordings, to be scored as bytes.
-
-    They become one sealed partition. Images (PNG, JPEG, WebP, GIF) become greyscale patches of 64
-    rows and 128 columns, up to 16 per image. Recordings (WAV, FLAC, Ogg, MP3) become 16 kHz mono
-    PCM in pieces of 4 s. Each patch or piece is a document. Files that are damaged, too small or of
-    another format are dropped.
-    """
-    from crawlers.imports.media import import_media
-
-    partition = _partition(source, month, undated)
-    _print(import_media(path, partition, Store(settings_of(context).home), replace))
-
-
 def _import(
     context: typer.Context, paths: Sequence[Path], source: str, options: ImportOptions
 ) -> None:
@@ -197,11 +176,12 @@ def _import(
     with nullcontext() if options.is_strict else progress_bars():
         found = import_set(paths, source, store, options)
     for seal in found.seals:
-        _print(seal)
+        print_seal(seal)
     fail_with(found.failures)
 
 
-def _partition(source: str, month: str | None, undated: bool) -> Partition:
+def partition_of(source: str, month: str | None, undated: bool) -> Partition:
+    """Return the partition that the options name; raise UsageError for both or none of them."""
     if (month is None) == (not undated):
         raise UsageError("say either --month YYYY-MM or --undated")
     from core.corpus.partition import Partition
@@ -209,7 +189,8 @@ def _partition(source: str, month: str | None, undated: bool) -> Partition:
     return Partition(source, parse_period(month) if month else None)
 
 
-def _print(seal: Seal) -> None:
+def print_seal(seal: Seal) -> None:
+    """Print the number of documents of a sealed partition, and what was dropped."""
     out.print(f"{seal.partition}: {counted(seal.num_documents, 'document')}", soft_wrap=True)
     dropped = seal.manifest.get("dropped")
     if isinstance(dropped, dict) and dropped:

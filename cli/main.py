@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer import Option
+from typer.core import TyperGroup
 
 from cli import (
     clean,
@@ -46,7 +47,6 @@ _COMMANDS: Commands = {
         "import texts": imports.import_texts_command,
         "import set": imports.import_set_command,
         "import html": imports.import_html_command,
-        "import media": imports.import_media_command,
         "clean": clean.clean_command,
         "simulate": operations.simulate_command,
         "sources": sources.sources_app,
@@ -68,8 +68,6 @@ _COMMANDS: Commands = {
         "protocols": losses.protocols_app,
     },
     "Other instruments": {
-        "compress": integrity.compress_command,
-        "decompress": integrity.decompress_command,
         "forecast": forecast.forecast_app,
         "scylla": scylla.scylla_app,
     },
@@ -78,7 +76,6 @@ _COMMANDS: Commands = {
         "shell": query.shell_command,
         "report": query.report_command,
         "export": query.export_app,
-        "xray": query.xray_command,
     },
     "Operate": {
         "status": status.status_command,
@@ -92,14 +89,28 @@ _COMMANDS: Commands = {
     },
     "Trust": {
         "check": integrity.check_app,
-        "check losses": integrity.verify_losses_command,
         "check numerics": losses.canary_command,
         "check cell": integrity.reproduce_command,
         "release": integrity.release_command,
     },
 }
 
+
+class _ByPanel(TyperGroup):
+    """The commands in the order of the panels of ``_COMMANDS``; panels of extras come last."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        panels = list(_COMMANDS)
+
+        def place(name: str) -> int:
+            panel = getattr(self.commands[name], "rich_help_panel", None)
+            return panels.index(panel) if panel in panels else len(panels)
+
+        return sorted(super().list_commands(ctx), key=place)
+
+
 app = typer.Typer(
+    cls=_ByPanel,
     help="How well do language models predict text that was written after they were trained?",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -1,4 +1,4 @@
-"""Commands `tidemark sql`, `shell`, `export`, `report` and `xray`, which show results."""
+"""Commands `tidemark sql`, `shell`, `export` and `report`, which show results."""
 
 from __future__ import annotations
 
@@ -197,35 +197,6 @@ def report_command(
 
         out.print(f"small     {write_small_database(settings)}", soft_wrap=True)
     print_paths(settings, write_site(settings, page))
-
-
-def xray_command(
-    context: typer.Context,
-    document: Annotated[list[str], Option(help="SOURCE/YYYY-MM/ID; repeat for several.")],
-    model: Annotated[list[str], Option("--model", "-m", help="Language model; give two.")],
-    protocol: Annotated[str | None, Option(help="Default: TIDEMARK_PROTOCOL.")] = None,
-    with_min_k: Annotated[bool, Option("--min-k", help="Run the models for Min-K%++.")] = False,
-    output: Annotated[Path, Option("--out", help="Folder to write to.")] = Path("tidemark-xray"),
-) -> None:
-    """Compare two models on chosen documents, token by token.
-
-    A Parquet table and a page per document are written. Tokens are aligned where both tokenizers
-    have a boundary. Columns: docs/xray.md.
-    """
-    settings = settings_of(context)
-    from instruments.xray import write_xrays
-
-    name = protocol or settings.protocol
-    for found in write_xrays(settings, document, model, name, with_min_k, output):
-        for each in found["models"]:
-            figures = [f"{each['num_tokens']:,} tokens", f"{each['nats']:.3f} nats"]
-            scores = each["scores"].items()
-            figures += [f"{name} {score:.3f}" for name, score in scores if score is not None]
-            out.print(f"{each['name']}: {', '.join(figures)}", soft_wrap=True)
-        out.print(f"page {output / found['page']}", soft_wrap=True)
-        if not found["is_open"]:
-            says = f"warning: its licence {found['licence']!r} is not known as open: do not publish"
-            err.print(f"{says} the page", soft_wrap=True)
 
 
 def print_paths(settings: Settings, report: str) -> None:

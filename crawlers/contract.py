@@ -20,7 +20,7 @@ from core.errors import (
 )
 from core.month import Month, Period
 from core.settings import Settings
-from crawlers.media.pieces import MediaKind
+from crawlers.pieces import MediaKind
 from crawlers.web import urls
 from crawlers.web.fetcher import Fetcher
 from crawlers.web.pacing import Turnstile
@@ -247,7 +247,7 @@ class Medium(_Kept):
     """A piece of an image or a recording. ``cluster_id`` is the file's id, for takedown, too."""
 
     kind: MediaKind
-    data: bytes  # a patch or a segment (``crawlers/media``)
+    data: bytes  # a patch or a segment in the formats of ``pieces.py``
 
 
 @dataclass(frozen=True)

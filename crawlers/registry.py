@@ -22,8 +22,6 @@ from crawlers.contract import CrawlContext, Crawler, Item, SourceInfo
 OPEN: tuple[str, ...] = (
     "crawlers.arxiv",
     "crawlers.biorxiv",
-    "crawlers.commons_audio",
-    "crawlers.commons_images",
     "crawlers.edgar",
     "crawlers.dumps.federal_register",
     "crawlers.github_new",

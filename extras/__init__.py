@@ -3,15 +3,30 @@
 An extra may import any room. No room imports an extra: the registries find it by ``core.plugins``.
 A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may have:
 
-    sources.py     ``OPEN``, ``GATED``, ``QUESTIONS``: names of modules of crawlers
-    backends.py    ``BACKENDS``: descriptions of kinds of models
-    commands.py    ``COMMANDS``: functions of the command line, by panel and name
-    puzzles.py     ``MODULES``: names of modules of puzzles
-    simulator/     ``SITES`` in its ``__init__``: names of modules of simulated sites
-    views/         views of the warehouse
-    entries/       entries of the catalogue of models
-    tests/         its tests
-    README.md      its page
+    sources.py       ``OPEN``, ``GATED``, ``QUESTIONS``: names of modules of crawlers
+    backends.py      ``BACKENDS``: descriptions of kinds of models
+    commands.py      ``COMMANDS``: functions of the command line, by panel and name
+    engines.py       ``start_confined``: function that runs a model with own code
+    publications.py  ``KINDS``: functions that copy the snapshot, by kind of target
+    readers.py       ``READERS``: readers of files that are imported, by suffix; ``ARCHIVES``: those
+                     suffixes whose texts may not be passed on
+    pages.py         pages of the site, as modules of ``reports/site/pages``, and ``link_of_source``
+    simulator/       ``SITES`` in its ``__init__``: names of modules of simulated sites
+    entries/         entries of the catalogue of models
+    templates/       templates of its pages
+    assets/          further files of the site
+    tests/           its tests
+    README.md        its page
 """
 
-REGISTERED = ("browser_questions", "lake", "permission_sources", "rwkv")
+REGISTERED = (
+    "browser_questions",
+    "codec",
+    "lake",
+    "media",
+    "own_code",
+    "permission_sources",
+    "rwkv",
+    "web_archives",
+    "xray",
+)

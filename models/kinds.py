@@ -38,7 +38,7 @@ class Backend:
     kind: str
     on_device: bool = False
     from_hub: bool = False
-    is_listed: bool = False
+    is_listed: bool = True
     is_control: bool = False
     is_server: bool = False
     is_paid: bool = False
@@ -64,7 +64,6 @@ LOCAL_ANSWERER = "models.options.answering:load_answerer"
 
 API = Backend(
     kind="api",
-    is_listed=True,
     is_server=True,
     is_paid=True,
     fields=(
@@ -87,7 +86,6 @@ CAUSAL_LM = Backend(
     kind="causal_lm",
     on_device=True,
     from_hub=True,
-    is_listed=True,
     codes=True,
     fields=("trust",),
     identify="models.scoring.token_scorer:identify_causal_lm",
@@ -98,6 +96,7 @@ CAUSAL_LM = Backend(
 )
 CONTROL = Backend(
     kind="control",
+    is_listed=False,
     is_control=True,
     cannot={
         "answer": "a compressor has no answers; name a language model",
@@ -106,13 +105,17 @@ CONTROL = Backend(
     identify="models.compressors:load_compressor",
     load="models.compressors:load_compressor",
 )
-FAKE = Backend(kind="fake", identify="models.fake:load_fake", load="models.fake:load_fake")
+FAKE = Backend(
+    kind="fake",
+    is_listed=False,
+    identify="models.fake:load_fake",
+    load="models.fake:load_fake",
+)
 # Causal language models that tidemark trained up to a known month.
 REFERENCE = Backend(
     kind="reference",
     on_device=True,
     from_hub=True,
-    is_listed=True,
     codes=True,
     identify=CAUSAL_LM.identify,
     load=CAUSAL_LM.load,
@@ -122,7 +125,6 @@ REFERENCE = Backend(
 )
 REMOTE = Backend(
     kind="remote",
-    is_listed=True,
     is_server=True,
     answers_together=8,
     fields=("served_name", "tokenizer"),

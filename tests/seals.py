@@ -2,14 +2,32 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from core.corpus.partition import Partition, Seal
+from core.corpus.sealing import seal_partition
 from core.month import Month
 from core.storage.store import Store
+from crawlers.imports.target import Import
 from crawlers.imports.texts import ImportOptions, import_texts
+from crawlers.pieces import HEIGHT, WIDTH, media_columns
 
 Sealer = Callable[..., Seal]
+
+
+def seal_images(store: Store, partition: Partition, num_patches: int = 1) -> Seal:
+    """Seal patches of noise, all from one image."""
+    noise = np.random.default_rng(1)
+    rows = [
+        {
+            "native_id": f"noise.png:{index}", "cluster_id": "noise.png", "date_kind": "given",
+            "title": "noise.png", "licence": "CC0", "extra": "{}",
+            **media_columns("image", noise.integers(0, 256, HEIGHT * WIDTH, np.uint8).tobytes()),
+        }
+        for index in range(num_patches)
+    ]  # fmt: skip
+    return seal_partition(store, partition, Import("noise.png", partition, rows, {}))
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from typer.exceptions import TyperException
 from typer.main import get_command
 
 from cli.main import app
+from core.plugins import list_extras
 from core.settings import Settings
 from crawlers.registry import list_sources
 from models.scoring.protocols import list_protocols
@@ -17,7 +18,13 @@ from tests.losses import loss_row, publish_rows
 from warehouse.read.query import query
 
 PAGE = (Path(__file__).parents[1] / "docs" / "coverage-of-the-papers.md").read_text("utf-8")
-COMMANDS = [shlex.split(text)[1:] for text in re.findall(r"`(tidemark [^`]+)`", PAGE)]
+# Lines of extras that are there.
+LINES = [
+    line
+    for line in PAGE.splitlines()
+    if {*re.findall(r"\(extra `(\w+)`\)", line)} <= {*list_extras()}
+]
+COMMANDS = [shlex.split(text)[1:] for text in re.findall(r"`(tidemark [^`]+)`", "\n".join(LINES))]
 QUERIES = sorted({words[1] for words in COMMANDS if words[0] == "sql"})
 SECTIONS = re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]
 KNOWN = {

@@ -1,5 +1,6 @@
 """Packages of other projects, installed by pip, add sources and backends."""
 
+import re
 import subprocess
 import sys
 import zipfile
@@ -16,18 +17,25 @@ from tests.forks import ROOT
 MONTH = Month("2024-03")
 ENTRY_POINTS = """[tidemark.sources]
 toy = letters_of_a_town
+
+[tidemark.backends]
+two_bits = two_bits:BACKEND
 """
 TOY = ROOT / "tests" / "crawlers" / "toy" / "crawler.py"
+PAGE = (ROOT / "docs" / "add-a-backend.md").read_text(encoding="utf-8")
+[BACKEND] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+[ENTRY] = re.findall(r"```yaml\n(# catalogue.yaml under.*?\n.*kind: two_bits.*\n)```", PAGE)
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build a wheel of one crawler, and install it with pip, without network."""
+    """Build a wheel of a crawler and of a backend, and install it with pip, without network."""
     folder = tmp_path_factory.mktemp("stranger")
     wheel = folder / "letters_of_a_town-1-py3-none-any.whl"
     facts = "letters_of_a_town-1.dist-info"
     files = {
         "letters_of_a_town.py": TOY.read_text(encoding="utf-8"),
+        "two_bits.py": BACKEND,
         f"{facts}/METADATA": "Metadata-Version: 2.1\nName: letters-of-a-town\nVersion: 1\n",
         f"{facts}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         f"{facts}/entry_points.txt": ENTRY_POINTS,
@@ -58,8 +66,15 @@ def tidemark(installed: Path, home: Path, *arguments: str, **more: str) -> str:
     return done.stdout
 
 
-def test_a_source_installed_by_pip_is_crawled(installed: Path, tmp_path: Path) -> None:
+def test_a_source_installed_by_pip_is_crawled_and_scored_by_a_backend_installed_by_pip(
+    installed: Path, tmp_path: Path
+) -> None:
     with serve_sites([Site(World(3, MONTH - 1, MONTH))]) as web:
         sites = {"TIDEMARK_SITES__TOY": web.urls["toy"], "TIDEMARK_REQUEST_INTERVAL_S": "0"}
         asked = ("crawl", "--source", "toy", "--month", str(MONTH), "--limit", "4")
         assert "toy 2024-03: 4 documents" in tidemark(installed, tmp_path, *asked, **sites)
+    (tmp_path / "data" / "catalogue.yaml").write_text(ENTRY)
+    tidemark(installed, tmp_path, "score", "--model", "charge", "--source", "toy")
+    question = "select bits_per_byte from monthly_loss where model = 'charge'"
+    answer = tidemark(installed, tmp_path, "sql", question, "--format", "csv")
+    assert answer.split() == ["bits_per_byte", "2.0"]

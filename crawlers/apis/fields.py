@@ -9,14 +9,15 @@ from __future__ import annotations
 import datetime as dt
 import math
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from core.errors import SourceChanged
+from core.errors import ItemFailed, ItemUnavailable, SourceChanged
+from crawlers.contract import Drop, Item, missing_item
 from crawlers.web.values import load_json, plausible, read_time
 
-__all__ = ["MAX_INTEGER", "Fields", "load_json", "show"]
+__all__ = ["MAX_INTEGER", "Fields", "load_json", "read_item", "show"]
 
 MAX_INTEGER = 2**63 - 1
 _T = TypeVar("_T")
@@ -25,6 +26,20 @@ _T = TypeVar("_T")
 def show(value: object) -> str:
     """Return a short text that shows an untrusted value in a message."""
     return reprlib.repr(value)[:200]
+
+
+def read_item(native_id: str, read: Callable[[], Item]) -> Item:
+    """Return the item that ``read`` requests and parses, or what stands in its place.
+
+    An item that the site does not have, or not now, is ``missing_item``. An item with a field that
+    ``Fields.need`` does not accept is a Drop.
+    """
+    try:
+        return read()
+    except (ItemUnavailable, ItemFailed) as error:
+        return missing_item(native_id, error)
+    except SourceChanged as error:
+        return Drop(native_id, "parse_error", str(error))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,13 @@ from core.corpus.partition import Partition, Seal, read_seal, tables_of
 from core.corpus.permissions import Permission, require_permission
 from core.corpus.sealing import Description, seal_partition
 from core.corpus.tombstones import is_forgotten, item_key, list_tombstones
-from core.errors import EmptyPartition, SourceError, SourceUnavailable, UsageError
+from core.errors import (
+    EmptyPartition,
+    ItemUnavailable,
+    SourceError,
+    SourceUnavailable,
+    UsageError,
+)
 from core.month import Period, require_complete
 from core.settings import Settings
 from core.storage.store import Store
@@ -31,7 +37,7 @@ from crawlers.contract import (
 from crawlers.crawling import manifest
 from crawlers.crawling.checks import Crawled, find_reasons_to_hold
 from crawlers.hygiene.pipeline import Hygiene, MediaHygiene
-from crawlers.media.pieces import PIECES, media_columns
+from crawlers.pieces import PIECES, media_columns
 from crawlers.registry import load_crawler
 from crawlers.text.cleaning import MIN_CHARS, clean, normalise, refuse_length
 from crawlers.web.fetcher import Fetcher
@@ -201,7 +207,7 @@ class _Crawl:
     def _items(self) -> Iterator[Item]:
         num_items = 0
         try:
-            for item in self._crawler.fetch_month(self._month, self._context):
+            for item in self._requested():
                 num_items += 1
                 yield item
         except SourceError as error:
@@ -211,6 +217,13 @@ class _Crawl:
             if not isinstance(error, SourceUnavailable) or not has_some:
                 raise
             self._ledger.ended_early = str(error)
+
+    def _requested(self) -> Iterator[Item]:
+        """Yield the crawler's items; a list of items that the site does not have ends the month."""
+        try:
+            yield from self._crawler.fetch_month(self._month, self._context)
+        except ItemUnavailable as error:
+            raise SourceUnavailable(f"{self._partition}: {error}") from error
 
     def _examine(self, item: Item) -> manifest.Outcome:
         source = self._partition.source

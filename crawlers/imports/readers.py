@@ -9,12 +9,12 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from core.errors import MalformedInput, UnknownName, UsageError
+from core.plugins import import_parts
 from crawlers.contract import Drop
 from crawlers.imports import json_files, tables
-from crawlers.imports.books import read_epub, read_html, read_text
 from crawlers.imports.documents import ImportOptions
+from crawlers.imports.plain import read_html, read_text
 from crawlers.imports.tables import DataFile, Row, Rows
-from crawlers.imports.warc import read_archive
 
 Reader = Callable[[DataFile, Collection[str]], Rows]
 FORMATS: dict[str, Reader] = {
@@ -24,7 +24,6 @@ FORMATS: dict[str, Reader] = {
     "folder": read_text,
     "html": read_html,
 }
-ARCHIVES = (".warc", ".wet")
 _SUFFIXES: dict[str, Reader] = {
     ".parquet": tables.read_parquet,
     ".jsonl": json_files.read_json_lines,
@@ -32,8 +31,6 @@ _SUFFIXES: dict[str, Reader] = {
     ".json": json_files.read_json,
     ".csv": tables.read_csv,
     ".tsv": tables.read_csv,
-    **dict.fromkeys(ARCHIVES, read_archive),
-    ".epub": read_epub,
     ".txt": read_text,
     ".md": read_text,
 }
@@ -106,12 +103,27 @@ def find_files(paths: Sequence[Path], options: ImportOptions) -> list[DataFile]:
     return found
 
 
+def list_readers() -> dict[str, Reader]:
+    """Return the readers of the kernel and of extras, by suffix."""
+    readers = dict(_SUFFIXES)
+    for part in import_parts("readers"):
+        readers |= part.READERS
+    return readers
+
+
+def is_archive(path: Path) -> bool:
+    """Return True for a file of a web archive, whose texts may not be passed on."""
+    suffix = suffix_of(path)
+    return any(suffix in part.ARCHIVES for part in import_parts("readers"))
+
+
 def read_rows(file: DataFile, format_: str, columns: Collection[str]) -> Rows:
     """Yield the rows of a file; a file that cannot be read is a drop."""
     suffix = suffix_of(file.path)
-    reader = _SUFFIXES.get(suffix) if format_ == "auto" else FORMATS[format_]
+    readers = list_readers()
+    reader = readers.get(suffix) if format_ == "auto" else FORMATS[format_]
     if reader is None:
-        known = f"{suffix or 'no suffix'}; known: {', '.join(_SUFFIXES)}, each also {_PACKED}"
+        known = f"{suffix or 'no suffix'}; known: {', '.join(readers)}, each also {_PACKED}"
         yield Drop(file.name, "unknown_format", f"{file.name}: {_ADVICE.get(suffix, known)}")
         return
     try:

@@ -1,7 +1,7 @@
 """Import of texts: many files, in which each month becomes a sealed partition.
 
-Rows come from tables (``tables``), web archives (``warc``), books, plain texts and saved pages
-(``books``). They are written to a temporary file for each month, and each month is sealed from its
+Rows come from tables (``tables``), plain texts and saved pages (``plain``), and the files that
+extras read. They are written to a temporary file for each month, and each month is sealed from its
 file. A row that cannot be read, or that has no month, is a drop in the manifest of the first month;
 good rows are kept. A month that cannot be sealed does not stop the others. A strict import raises
 an error instead, and then nothing is sealed.
@@ -30,7 +30,7 @@ from crawlers.crawling import manifest
 from crawlers.hygiene.month_texts import Spool
 from crawlers.imports.dating import Dating
 from crawlers.imports.documents import COLUMNS, FIELDS, ImportOptions, by_field, document_of
-from crawlers.imports.readers import ARCHIVES, find_files, read_rows, suffix_of
+from crawlers.imports.readers import find_files, is_archive, read_rows
 from crawlers.imports.sifting import Paragraphs, Repeats, judge, key_of
 from crawlers.imports.tables import DataFile, Row
 from crawlers.imports.target import Import, require_target
@@ -60,7 +60,7 @@ def import_set(paths: Sequence[Path], source: str, store: Store, options: Import
         raise UnknownName("field", odd[0], [*FIELDS])
     require_target(Partition(source, options.dating.month), "text", store)
     files = find_files(paths, options)
-    has_web = any(suffix_of(file.path) in ARCHIVES for file in files)
+    has_web = any(is_archive(file.path) for file in files)
     sift = has_web if options.sift is None else options.sift
     options = dataclasses.replace(options, sift=sift, is_local=has_web)
     with ExitStack() as stack:

@@ -8,7 +8,6 @@ BACKENDS = (
     Backend(
         kind="rwkv",
         on_device=True,
-        is_listed=True,
         suffix=".pth",
         identify="extras.rwkv.engine:identify_rwkv",
         load="extras.rwkv.engine:load_rwkv",

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -47,6 +47,7 @@ class Texts(Protocol):
         """Keep only the rows at the given places, in this order."""
 
 
+@runtime_checkable
 class Rows(Protocol):
     """A model that continues several texts; see ``cached_rows.RowModel``."""
 

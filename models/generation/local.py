@@ -26,7 +26,6 @@ from models.generation.batch import Batch, Decode, Row, Rows
 from models.generation.cached_rows import RowModel
 from models.scoring.accounting import explained
 from models.scoring.forward import Forward, or_device_full
-from models.scoring.guarded import GuardedEngine
 from models.scoring.scorer import DeviceFull, Tokens
 from models.scoring.text_model import TextModel
 from models.scoring.token_scorer import (
@@ -98,13 +97,18 @@ def generator_of(scorer: CausalLM, settings: Settings) -> LocalGenerator:
     assert isinstance(scorer.identity, CausalLMIdentity)  # noqa: S101
     engine = scorer.engine
     files = scorer.identity.files
-    assert isinstance(engine, Forward | GuardedEngine)  # noqa: S101
+    rows: Rows
+    if isinstance(engine, Forward):
+        rows = RowModel(engine.model)
+    else:  # a confined process continues texts itself
+        assert isinstance(engine, Rows)  # noqa: S101
+        rows = engine
     is_cpu = files.device.type == "cpu"
     return LocalGenerator(
         identity=_generation_identity(scorer.identity),
         text_model=scorer.text_model,
         decode=partial(_decode, files.tokenizer),
-        rows=RowModel(engine.model) if isinstance(engine, Forward) else engine,
+        rows=rows,
         budget=settings.batch_tokens or (_CPU_TOKENS if is_cpu else _GPU_TOKENS),
         most_rows=_CPU_ROWS if is_cpu else _GPU_ROWS,
     )

@@ -22,7 +22,7 @@ from transformers.activations import NewGELUActivation
 from core.errors import ModelLoadError, NotMeasurable
 from models.scoring.cross_entropy import cross_entropy, linear_cross_entropy, places_in, row_slice
 from models.scoring.fast import Fast, Fused, Replayed, agrees, fused_version
-from models.scoring.min_k import log_moments
+from models.scoring.moments import log_moments
 from models.scoring.scorer import DeviceFull, Losses, Scored, Tokens
 from models.weights.files import MODEL_FAILURES
 from models.weights.loading import embedding_rows, is_memory_full

@@ -193,6 +193,12 @@ class Engine(Protocol):
         """
 
 
+class ConfinedEngine(Engine, Protocol):
+    """An engine whose model, with its own code, runs in a confined process."""
+
+    guard: str  # how the process is confined, for the record of a cell
+
+
 @runtime_checkable
 class MomentEngine(Engine, Protocol):
     """An engine that has the whole distribution of each token, as local models have."""

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from core.errors import ModelError, NotMeasurable
+from core.errors import ModelError, ModelLoadError, NotMeasurable
+from core.plugins import import_parts
 from core.settings import Settings
 from models.catalogue import ModelEntry
 from models.scoring.fast import fast_for
 from models.scoring.forward import Forward
-from models.scoring.guarded import GuardedEngine
 from models.scoring.machine import (
     active_parameters,
     describe_device,
@@ -32,7 +32,7 @@ from models.scoring.machine import (
 from models.scoring.passes import DocumentRun, Run, StreamRun, read_blocks
 from models.scoring.protocol import ScoringProtocol
 from models.scoring.row_check import check_rows
-from models.scoring.scorer import Engine, ScorerFacts, Scoring, Tally, TokenLosses
+from models.scoring.scorer import ConfinedEngine, Engine, ScorerFacts, Scoring, Tally, TokenLosses
 from models.scoring.text_model import TextModel, text_model_of
 from models.scoring.windows import Batches, check_prefix
 from models.weights.checkpoint import CheckpointFiles, open_checkpoint
@@ -234,9 +234,10 @@ class CausalLM(TokenScorer):
         rate = None
         try:
             if is_trusted:
-                engine = guarded = GuardedEngine(files)
+                confined = _start_confined(files)
+                engine = confined
                 what = "code of the model" if files.has_own_code else "class of transformers"
-                versions["guard"] = f"{what}; {guarded.guard}"
+                versions["guard"] = f"{what}; {confined.guard}"
             else:
                 model = load_weights(files)
                 is_fast = _is_fast(files, settings)
@@ -268,6 +269,17 @@ def identify_causal_lm(entry: ModelEntry, settings: Settings) -> CausalLMIdentit
 def load_causal_lm(entry: ModelEntry, settings: Settings) -> CausalLM:
     """Load the model of an entry; errors are those of ``CausalLM.identify``."""
     return CausalLM.load(entry.location, entry.revision, settings, entry.name, entry.is_trusted)
+
+
+def _start_confined(files: CheckpointFiles) -> ConfinedEngine:
+    """Run a trusted model in a confined process, which an extra starts."""
+    for part in import_parts("engines"):
+        confined: ConfinedEngine = part.start_confined(files)
+        return confined
+    raise ModelLoadError(
+        f"{files.location}: a model with trust: code runs in a confined process, which "
+        "extras/own_code starts, and that folder is missing; install tidemark with it"
+    )
 
 
 def _is_fast(files: CheckpointFiles, settings: Settings) -> bool:

@@ -19,6 +19,7 @@ import jinja2
 from markupsafe import Markup
 
 from core.errors import UsageError
+from core.plugins import import_parts, list_folders
 from core.settings import Settings
 from core.storage.store import Store, sha256_of_file
 from core.version import code_version
@@ -39,7 +40,11 @@ DISABLED = "partial_aggregate_pushdown"
 
 
 class PageModule(Protocol):
-    """A module of ``pages/``; ``ORDER`` is its place in the navigation, if it has an entry."""
+    """A module of ``pages/``; ``ORDER`` is its place in the navigation, if it has an entry.
+
+    The module ``pages`` of an extra also has ``link_of_source(site, source)``, which returns a
+    ``Link`` from the page of a source to a page of the extra, or None.
+    """
 
     ORDER: int
     NAVIGATION: tuple[str, str] | None  # address and name of the entry
@@ -206,9 +211,10 @@ def _page_files(site: Site, made: Sequence[Page]) -> Iterator[tuple[str, bytes]]
 
 
 def page_modules() -> list[PageModule]:
-    """Return the modules of ``pages/`` in the order of the navigation."""
+    """Return the modules of ``pages/`` and of extras in the order of the navigation."""
     names = [module.name for module in pkgutil.iter_modules(pages.__path__)]
     modules = [importlib.import_module(f"{pages.__name__}.{name}") for name in names]
+    modules.extend(import_parts("pages"))
     return sorted(cast("list[PageModule]", modules), key=lambda module: module.ORDER)
 
 
@@ -256,8 +262,10 @@ def _listed(page: Page, figure: Figure) -> dict[str, Any]:
 @cache
 def environment() -> jinja2.Environment:
     """Return the templates of the site; they escape all values."""
+    ours = jinja2.PackageLoader("reports.site", "templates")
+    of_extras = jinja2.FileSystemLoader(list_folders("templates"))
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("reports.site", "templates"),
+        loader=jinja2.ChoiceLoader([ours, of_extras]),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -268,5 +276,6 @@ def environment() -> jinja2.Environment:
 
 
 def _assets() -> Iterator[tuple[str, bytes]]:
-    for file in files("reports.site").joinpath("assets").iterdir():
-        yield f"assets/{file.name}", file.read_bytes()
+    for folder in (files("reports.site").joinpath("assets"), *list_folders("assets")):
+        for file in folder.iterdir():
+            yield f"assets/{file.name}", file.read_bytes()

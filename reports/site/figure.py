@@ -87,6 +87,15 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Link:
+    """A link from a page to a page of an extra."""
+
+    address: str  # relative to the site's root
+    title: str
+    about: str  # what is there, as a part of a sentence
+
+
+@dataclass(frozen=True)
 class Page:
     """One page: a template filled with fields; ``figures`` get addresses of their own."""
 

@@ -25,7 +25,7 @@ from crawlers.crawling.crawl import crawl_partition
 from crawlers.questions.contract import list_question_sources, load_question_crawler
 from crawlers.questions.crawl import crawl_questions
 from crawlers.registry import list_gated_sources, list_sources, load_crawler
-from simulator.server import Request, Response, Web, running, serve
+from simulator.server import Request, Response, Web, running, serve, site_kinds
 from simulator.world import World
 from tests.crawlers.questions import scene as questions
 from tests.crawlers.questions.scene import MARCH, TOKENS
@@ -36,14 +36,20 @@ GATED = ("ao3", "bbc", "yahoo_finance")  # that have a simulated site; crawled w
 
 
 def list_scenes() -> list[str]:
-    """Return sources of documents, then of questions. Sources in a browser have other tests."""
+    """Return sources of documents, then of questions.
+
+    Sources in a browser, and those of which only recordings are served, have other tests.
+    """
+    world = World(3, MARCH - 1, MARCH)
+    simulated = {key for kind in site_kinds() for key in kind(world).keys}
+    texts = [name for name in list_sources() if simulated >= {*load_crawler(name).INFO.sites}]
     asked = (
         source
         for source in list_question_sources()
         if not load_question_crawler(source).INFO.in_browser
     )
     permitted = [source for source in GATED if source in list_gated_sources()]
-    return [*list_sources(), *(f"questions.{source}" for source in asked), *permitted]
+    return [*texts, *(f"questions.{source}" for source in asked), *permitted]
 
 
 class Trap:

@@ -106,7 +106,7 @@ def web() -> Iterator[Web]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("source", ["wikipedia_new", "commons_images", "metaculus"])
+@pytest.mark.parametrize("source", ["wikipedia_new", "metaculus"])
 def test_a_site_that_has_not_changed_is_found_as_it_was(
     source: str, settings: Settings, web: Web, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,10 +15,9 @@ from core.storage.store import Store
 from crawlers.apis.mediawiki import PACE
 from crawlers.crawling.crawl import crawl_partition
 from crawlers.registry import list_sources, load_crawler
-from simulator.limits import AT_ONCE, Limits, limit_wikimedia
-from simulator.server import Web, running, serve_sites
-from simulator.sites import commons
-from simulator.sites.wikimedia import Dumps, Wikinews, Wikipedia
+from simulator.limits import AT_ONCE, LimitedSite, Limits, limit_wikimedia
+from simulator.server import Web, running, serve_sites, site_kinds
+from simulator.sites.wikimedia import Dumps, Wikipedia
 from simulator.world import World
 from tests.crawlers.clock import SimulatedTime
 
@@ -29,10 +29,15 @@ MONTHS = [
 CONTACT = "operator@example.org"
 
 
+def _is_of_wikimedia(kind: Any) -> bool:
+    """Return True for sites with Wikimedia's limits; the dumps are served for another month."""
+    return issubclass(kind, LimitedSite) and kind is not Dumps
+
+
 @pytest.fixture
 def web() -> Iterator[Web]:
     now, then = World(3, MONTH - 1, MONTH), World(3, OF_DUMPS - 1, OF_DUMPS)
-    kinds = (Wikipedia, Wikinews, *commons.SITE_KINDS)
+    kinds = [kind for kind in site_kinds() if _is_of_wikimedia(kind)]
     newer = serve_sites([*(kind(now) for kind in kinds), Dumps(then)])
     with newer as web, running(old := Wikipedia(then), Web()) as url:
         web.urls["older"], web.sites["older"] = url, old

@@ -5,11 +5,9 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from PIL import Image
 from safetensors.torch import load_file, save_file
 from transformers import PreTrainedTokenizerFast
 
@@ -21,7 +19,6 @@ from core.month import Month
 from core.settings import Settings
 from core.storage import store as storage
 from core.storage.store import Store
-from crawlers.imports.media import import_media
 from instruments import losses as losses_module
 from instruments.losses import ScoringPlan, load_model, plan_scoring, write_losses
 from instruments.models import ModelHolder, scorer_of
@@ -34,7 +31,7 @@ from models.scoring.forward import Forward
 from models.scoring.scorer import DeviceFull, Losses, Tokens
 from models.weights.hub import find_cached
 from tests.conftest import Hub
-from tests.seals import Sealer
+from tests.seals import Sealer, seal_images
 
 JANUARY, FEBRUARY = Month("2024-01"), Month("2024-02")
 
@@ -410,11 +407,9 @@ def test_what_the_tokenizer_has_no_tokens_for_is_refused_by_the_plan(
 
 
 def test_a_partition_of_images_is_scored_or_says_why_not(
-    settings: Settings, store: Store, canary: str, tmp_path: Path
+    settings: Settings, store: Store, canary: str
 ) -> None:
-    pixels = np.random.default_rng(1).integers(0, 256, (64, 256), dtype=np.uint8)
-    Image.fromarray(pixels).save(tmp_path / "noise.png")
-    seal = import_media(tmp_path / "noise.png", Partition("gallery", JANUARY), store)
+    seal = seal_images(store, Partition("gallery", JANUARY), num_patches=2)
     for model in ("control:zstd", canary):
         the_plan = plan_scoring(model, ["default"], ["gallery"], None, settings)
         write_losses(the_plan.pending, the_plan.entry, settings)

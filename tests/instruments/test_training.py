@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from PIL import Image
 
 from core import progress
 from core.corpus.partition import Partition, Seal
@@ -12,10 +11,10 @@ from core.errors import UsageError
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers.imports.media import import_media
 from instruments.training import train
 from models.catalogue import REFERENCE_FILE, find_model
 from models.training import Recipe
+from tests.seals import seal_images
 
 pytestmark = pytest.mark.usefixtures("corpus")
 
@@ -55,9 +54,8 @@ def test_only_what_is_sealed_up_to_the_cutoff_is_learnt(settings: Settings) -> N
     assert learnt(train(recipe(name="b"), ["b"], settings).location) == ["b 2024-01"]
 
 
-def test_media_teach_nothing(settings: Settings, store: Store, tmp_path: Path) -> None:
-    Image.new("L", (128, 64)).save(tmp_path / "a.png")
-    import_media(tmp_path / "a.png", Partition("photos", Month("2024-01")), store)
+def test_media_teach_nothing(settings: Settings, store: Store) -> None:
+    seal_images(store, Partition("photos", Month("2024-01")))
     entry = train(recipe(), None, settings)
     assert learnt(entry.location) == ["a 2024-01", "a 2024-02", "b 2024-01"]
     with pytest.raises(UsageError, match="nothing is sealed of photos up to .* that is text"):

@@ -2,7 +2,6 @@
 
 import datetime as dt
 import json
-import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -32,7 +31,6 @@ from core.settings import Settings
 from models.scoring.protocols import get_protocol
 from models.scoring.token_scorer import CausalLM
 from tests.conftest import Hub
-from tests.forks import ROOT, run_process
 
 BatchOf = Callable[..., pa.RecordBatch]
 CopyOf = Callable[[str], Path]
@@ -280,15 +278,3 @@ def copy_of(tmp_path: Path) -> CopyOf:
 def folder(llama_folder: str, copy_of: CopyOf) -> Path:
     """A copy of the tiny Llama, which the test may change."""
     return copy_of(llama_folder)
-
-
-@pytest.fixture(scope="session")
-def confinement(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Skip a test on a system that cannot confine processes, such as Linux before 6.2."""
-    home = tmp_path_factory.mktemp("confined")
-    code = "import pathlib, sys; from models.weights.guard import confine; "
-    code += "confine([], pathlib.Path(sys.argv[1]))"
-    done = run_process(sys.executable, "-c", code, home, cwd=ROOT)
-    if "models with trust: code" in done.stderr:
-        pytest.skip(done.stderr.splitlines()[-1])
-    assert done.returncode == 0, done.stderr

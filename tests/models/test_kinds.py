@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-import torch
 from safetensors.torch import load_file, save_file
 from transformers import (
     FalconConfig,
@@ -31,13 +30,11 @@ from models.servers.budget import Budget
 from models.weights.checkpoint import open_checkpoint
 from tests.models.conftest import (
     byte_level_bpe,
-    llama_config,
     nats,
     question,
     record_batch,
     save_model,
 )
-from tests.models.scoring.test_guarded import OWN_MODEL, own_model, trusted
 
 TEXT = "The tide leaves a mark on the sand, and the next tide washes it away. "
 SIZES = {"vocab_size": 400, "hidden_size": 32, "num_hidden_layers": 2}
@@ -46,18 +43,6 @@ SIZES = {"vocab_size": 400, "hidden_size": 32, "num_hidden_layers": 2}
 def saved(folder: Path, config: PreTrainedConfig) -> Path:
     special = {"bos_token": "<s>", "eos_token": "</s>"}
     return Path(save_model(folder, config, byte_level_bpe(), scale=2, **special))
-
-
-def own_code(folder: Path) -> ModelEntry:
-    report = "def found(): return []\nimport os\n"
-    return own_model(saved(folder, llama_config()), report + OWN_MODEL)
-
-
-def pickled(folder: Path) -> ModelEntry:
-    saved(folder, llama_config())
-    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
-    (folder / "model.safetensors").unlink()
-    return trusted(folder)
 
 
 def falcon_h1(folder: Path) -> ModelEntry:
@@ -83,22 +68,10 @@ def mamba_ssm(folder: Path) -> ModelEntry:
     return entry_of_folder(folder)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        pytest.param(own_code, marks=pytest.mark.slow),
-        pytest.param(pickled, marks=pytest.mark.slow),
-        falcon_h1, qwen3_5, mamba_ssm,
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("make", [falcon_h1, qwen3_5, mamba_ssm])
 def test_a_model_goes_through_all_instruments(
-    make: Callable[[Path], ModelEntry],
-    tmp_path: Path,
-    settings: Settings,
-    request: pytest.FixtureRequest,
+    make: Callable[[Path], ModelEntry], tmp_path: Path, settings: Settings
 ) -> None:
-    if make in (own_code, pickled):
-        request.getfixturevalue("confinement")
     entry = make(tmp_path / "model")
     go_through_all_instruments(entry, settings)
 

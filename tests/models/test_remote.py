@@ -446,7 +446,6 @@ def test_answers_may_name_more_than_the_prompts_tokens() -> None:
 
 def test_the_kind_follows_from_the_location(tmp_path: Path) -> None:
     assert kind_of("https://host:8000/v1") == "remote"
-    assert kind_of("RWKV-x070.pth") == "rwkv"
     assert kind_of("org/model") == kind_of(str(tmp_path)) == "causal_lm"
 
 

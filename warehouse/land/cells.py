@@ -161,7 +161,7 @@ def read_losses(store: Store, cell: Cell) -> pa.Table:
     remedy = "delete it and score again"
     where = f"losses of {cell}"
     table = validate(read_parquet(store, cell.path, remedy), LOSSES, where)
-    key = key_of(cell)
+    key = cell_key(cell)
     for name, value in key.items():
         same = pc.equal(table[name], pa.scalar(value, table[name].type))
         same = pc.is_null(table[name]) if value is None else pc.fill_null(same, False)
@@ -174,7 +174,7 @@ def read_losses(store: Store, cell: Cell) -> pa.Table:
     return table
 
 
-def key_of(cell: Cell) -> dict[str, object]:
+def cell_key(cell: Cell) -> dict[str, object]:
     """Return the values of the columns that are equal in all rows of a cell."""
     names = {"model": cell.model, "revision": cell.revision, "protocol": cell.protocol}
     return names | partition_key(cell.partition)
@@ -182,7 +182,7 @@ def key_of(cell: Cell) -> dict[str, object]:
 
 def provenance_of(group: Sequence[ScoredCell]) -> pa.Table:
     """Return a table with the digests of each cell's text and scoring code."""
-    rows = [vars(each.cell) | key_of(each.cell) for each in group]
+    rows = [vars(each.cell) | cell_key(each.cell) for each in group]
     return pa.Table.from_pylist(rows, schema=_PROVENANCE)
 
 
@@ -193,7 +193,7 @@ def records_of(group: Sequence[ScoredCell]) -> dict[str, list[dict[str, object]]
         record = each.record
         if record is None:
             continue
-        key = key_of(each.cell)
+        key = cell_key(each.cell)
         fields = record.model_dump(exclude={"tokenizer", "milestones"})
         fields["versions"] = json.dumps(record.versions, sort_keys=True)
         fields["scored_at"] = naive_utc(record.scored_at)

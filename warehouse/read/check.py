@@ -35,7 +35,7 @@ from warehouse.database.schema import (
     qualify,
     read_sql,
 )
-from warehouse.database.statements import Statements, explain_database_errors, show
+from warehouse.database.statements import OFFLINE, Statements, explain_database_errors, show
 from warehouse.land.landed import partition_at, partition_key, read_rows, scored_cells
 from warehouse.read.query import connect_to_read
 
@@ -238,7 +238,7 @@ def check_corpus(store: Store) -> Iterator[Finding]:
     Raises:
         StorageError: the data root cannot be listed.
     """
-    with duckdb.connect() as connection:
+    with duckdb.connect(config=OFFLINE) as connection:
         root = _Root(store, connection, [])
         yield from _check_partitions(root)
         yield from _check_forgotten(root)

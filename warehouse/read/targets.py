@@ -7,18 +7,17 @@ module ``publications`` of an extra has a mapping ``KINDS`` from the kind to a f
 from __future__ import annotations
 
 import contextlib
-import importlib
-import importlib.util
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 
 from core.errors import UsageError
+from core.plugins import import_parts
 from core.settings import Settings
 from core.storage.store import explain_disk_errors, sha256_of_file
 from warehouse.database.schema import SNAPSHOT
@@ -45,16 +44,8 @@ Copy = Callable[[Snapshot, str], bool]
 def find_kinds() -> dict[str, Copy]:
     """Return the functions of all extras that copy a snapshot, by kind."""
     kinds: dict[str, Copy] = {}
-    if importlib.util.find_spec("extras") is None:
-        return kinds
-    for name in importlib.import_module("extras").REGISTERED:
-        package = f"extras.{name}"
-        if importlib.util.find_spec(package) is None:
-            continue
-        if importlib.util.find_spec(f"{package}.publications") is None:
-            continue
-        found: Mapping[str, Copy] = importlib.import_module(f"{package}.publications").KINDS
-        kinds.update(found)
+    for part in import_parts("publications"):
+        kinds |= part.KINDS
     return kinds
 
 

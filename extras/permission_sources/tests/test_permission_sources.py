@@ -17,6 +17,7 @@ from core.settings import Settings
 from core.storage.store import Store
 from crawlers.contract import CrawlContext, Document
 from crawlers.crawling.crawl import crawl_partition
+from crawlers.crawling.source_list import list_source_facts
 from crawlers.registry import list_gated_sources, list_sources, load_crawler
 from crawlers.web import pacing
 from crawlers.web.fetcher import Fetcher
@@ -157,3 +158,9 @@ def test_reddits_documented_answer_is_read(settings: Settings, web: Web) -> None
     assert [each.text for each in items if isinstance(each, Document)] == ["Because."] * 4
     reasons = Counter(getattr(each, "reason", "kept") for each in items)
     assert reasons["deleted"] == reasons["empty"] == reasons["edited_later"] == 4
+
+
+def test_a_listing_has_the_status_and_the_stand_ins(settings: Settings) -> None:
+    facts = {each.source: each for each in list_source_facts(settings)}
+    assert (facts["bbc"].status, facts["bbc"].licence) == ("needs permission", "LicenseRef-BBC")
+    assert {"global_voices", "wikinews"} <= set(facts["bbc"].stand_ins)

@@ -18,8 +18,8 @@ from core.errors import ModelLoadError, UsageError
 from core.settings import Settings
 from extras.rwkv.engine import RwkvEngine, RwkvFiles, load_rwkv_generator, open_rwkv
 from extras.rwkv.tokenizer import WorldTokenizer, package_folder, parse_world
-from models.backends import identify, load_scorer
-from models.catalogue import ModelEntry, find_model
+from models.backends import identify, kind_of, load_scorer
+from models.catalogue import ModelEntry, find_model, list_shipped
 from models.generation import Decoding, GenerationRequest
 from models.options.scoring import OptionScorer, TextPrompt
 from models.scoring.protocols import get_protocol
@@ -615,3 +615,8 @@ def test_options_have_the_likelihood_of_a_stepwise_pass(checkpoint: Path) -> Non
 def test_a_checkpoint_goes_through_all_instruments(tmp_path: Path, settings: Settings) -> None:
     file = write_checkpoint(tmp_path / "model", "7")
     go_through_all_instruments(ModelEntry("tiny", "rwkv", str(file)), settings)
+
+
+def test_a_suffix_and_the_catalogue_name_the_kind() -> None:
+    assert kind_of("RWKV-x070.pth") == "rwkv"
+    assert "rwkv-7" in {entry.family for entry in list_shipped() if entry.kind == "rwkv"}

@@ -7,9 +7,10 @@ from typing import Any
 
 import polars as pl
 
+from core.plugins import import_parts
 from reports.site.charts import INK, LABEL_SHARE, PALETTE, SOFT, by_month, spread, time_axis
 from reports.site.context import Site, of_name, some
-from reports.site.figure import Column, Figure, Page, slug, told
+from reports.site.figure import Column, Figure, Link, Page, slug, told
 from reports.site.findings import (
     collected_finding,
     difficulty_finding,
@@ -17,7 +18,6 @@ from reports.site.findings import (
     source_finding,
 )
 from reports.site.pages.overview import MIN_MONTHS
-from reports.site.pages.xray import index_of
 
 ORDER, NAVIGATION = 11, ("sources.html", "Sources")
 PATHS = ("sources.html", "sources/*")
@@ -33,8 +33,14 @@ def make_pages(site: Site) -> Iterator[Page]:
     for name in site.sources:
         makers = (_difficulty, _levels, _models, _documents, _collected)
         figures = site.make(*(of_name(make, name) for make in makers))
-        fields = {"name": name, "known": known.get(name, {}), "xrays": index_of(site, name)}
+        fields = {"name": name, "known": known.get(name, {}), "links": _links(site, name)}
         yield Page(f"sources/{slug(name)}.html", name, "source.html.j2", figures, fields)
+
+
+def _links(site: Site, source: str) -> list[Link]:
+    """Return the links from a source's page to pages of extras."""
+    found = [module.link_of_source(site, source) for module in import_parts("pages")]
+    return [link for link in found if link is not None]
 
 
 def _all(site: Site) -> Figure:

@@ -1,1 +1,0 @@
-"""Images and recordings, cut into pieces that models score as bytes."""

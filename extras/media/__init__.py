@@ -1,0 +1,1 @@
+"""Images and recordings, cut into pieces that models score as bytes, and two sources of them."""

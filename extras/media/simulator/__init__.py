@@ -1,0 +1,3 @@
+"""The simulated Wikimedia Commons."""
+
+SITES = ("extras.media.simulator.commons",)

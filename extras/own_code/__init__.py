@@ -1,0 +1,1 @@
+"""Models that bring their own code, in a confined process."""

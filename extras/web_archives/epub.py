@@ -1,0 +1,87 @@
+"""Books: the chapters of EPUB files."""
+
+from __future__ import annotations
+
+import posixpath
+import zipfile
+import zlib
+from collections.abc import Collection, Iterator
+from typing import Any
+from urllib.parse import unquote
+from xml.etree.ElementTree import ParseError
+
+from defusedxml.common import DefusedXmlException
+from defusedxml.ElementTree import fromstring
+
+from core.errors import ItemUnavailable
+from crawlers.contract import Drop
+from crawlers.imports.tables import DataFile, Row, Rows
+from crawlers.text import articles
+from crawlers.text.cleaning import clean
+
+_MAX_PART = 32 * 2**20  # unpacked bytes of a part; more is a bomb or a scan
+_MAX_BOOK = 2**28  # of all chapters together; a bomb may name one part many times
+_DC = "{http://purl.org/dc/elements/1.1/}"
+_STATED = ("title", "language", "date")
+_PAGES = ("application/xhtml+xml", "text/html")
+_FAULTS = (
+    zipfile.BadZipFile, zlib.error, EOFError, KeyError, ParseError, DefusedXmlException, ValueError,
+    NotImplementedError, RuntimeError,
+)  # fmt: skip
+
+
+def read_epub(file: DataFile, columns: Collection[str]) -> Rows:
+    """Yield the chapters of an EPUB file in reading order; all are of one cluster.
+
+    Title, language and date are those of the book. Chapters that cannot be read are drops.
+    """
+    try:
+        with zipfile.ZipFile(file.path) as book:
+            package = _package_of(book)
+            root = fromstring(_part(book, package))
+            stated = {name: root.findtext(f".//{_DC}{name}") for name in _STATED}
+            parts = list(_spine(root, posixpath.dirname(package)))
+            known = book.NameToInfo
+            if (size := sum(known[each].file_size for each in parts if each in known)) > _MAX_BOOK:
+                raise ValueError(f"chapters of {size} bytes, at most {_MAX_BOOK} are read")
+            for number, part in enumerate(parts):
+                yield _chapter(file, book, part, number, stated)
+    except _FAULTS as error:
+        yield file.damaged("file", f"no EPUB, or damaged: {type(error).__name__}: {error}")
+
+
+def _package_of(book: zipfile.ZipFile) -> str:
+    container = fromstring(_part(book, "META-INF/container.xml"))
+    found = container.find(".//{*}rootfile")
+    if found is None:
+        raise ValueError("META-INF/container.xml names no package")
+    return str(found.get("full-path"))
+
+
+def _part(book: zipfile.ZipFile, name: str) -> bytes:
+    info = book.getinfo(name)
+    if info.file_size > _MAX_PART:
+        raise ValueError(f"{name} has {info.file_size} bytes, at most {_MAX_PART} are read")
+    return book.read(info)
+
+
+def _spine(root: Any, folder: str) -> Iterator[str]:
+    """Yield the names of the pages in reading order; the table of contents is left out."""
+    items = {item.get("id"): item for item in root.iterfind(".//{*}manifest/{*}item")}
+    for each in root.iterfind(".//{*}spine/{*}itemref"):
+        item = items.get(each.get("idref"))
+        if item is None or item.get("media-type") not in _PAGES:
+            continue
+        if "nav" not in (item.get("properties") or "").split():
+            yield posixpath.normpath(posixpath.join(folder, unquote(item.get("href") or "")))
+
+
+def _chapter(
+    file: DataFile, book: zipfile.ZipFile, name: str, number: int, stated: dict[str, str | None]
+) -> Row | Drop:
+    try:
+        text = clean(articles.to_text(_part(book, name).decode("utf-8-sig")))
+    except (*_FAULTS, ItemUnavailable) as error:
+        why = f"chapter {number} ({name}): {type(error).__name__}: {error}"
+        return file.damaged(number, why)
+    return Row(f"{file.name}:{number}", {**stated, "text": text, "cluster": file.name}, "book")

@@ -1,0 +1,99 @@
+import io
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from crawlers.contract import Drop
+from crawlers.imports.dating import Dating
+from crawlers.imports.documents import ImportOptions
+from crawlers.imports.tables import DataFile
+from extras.web_archives.epub import read_epub
+from tests.crawlers.imports.test_sets import Imports, imports, long, write
+
+__all__ = ["imports"]
+CONTAINER = """<?xml version="1.0"?>
+<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container" version="1.0"><rootfiles>
+<rootfile full-path="OEBPS/package.opf" media-type="application/oebps-package+xml"/>
+</rootfiles></container>"""
+PACKAGE = """<?xml version="1.0"?>
+<package xmlns="http://www.idpf.org/2007/opf" version="3.0">
+<metadata xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>Tides</dc:title>
+<dc:language>en</dc:language><dc:date>2024-05-03</dc:date></metadata>
+<manifest>
+<item id="nav" href="nav.xhtml" media-type="application/xhtml+xml" properties="nav"/>
+<item id="two" href="text/chapter%202.xhtml" media-type="application/xhtml+xml"/>
+<item id="one" href="text/one.xhtml" media-type="application/xhtml+xml"/>
+<item id="map" href="map.svg" media-type="image/svg+xml"/>
+</manifest>
+<spine><itemref idref="nav"/><itemref idref="one"/><itemref idref="map"/><itemref idref="two"/>
+<itemref idref="lost"/></spine></package>"""
+
+
+def chapter(mark: str) -> str:
+    page = f"<p>{long(mark)} caf&#233; <i>sea</i></p>"
+    return f'<html xmlns="http://www.w3.org/1999/xhtml"><body>{page}</body></html>'
+
+
+def epub(**changes: str | bytes | None) -> bytes:
+    parts: dict[str, str | bytes | None] = {
+        "META-INF/container.xml": CONTAINER, "OEBPS/package.opf": PACKAGE,
+        "OEBPS/nav.xhtml": chapter("nav"), "OEBPS/text/one.xhtml": chapter("one"),
+        "OEBPS/text/chapter 2.xhtml": chapter("two"), **changes,
+    }  # fmt: skip
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as book:
+        for name, content in parts.items():
+            if content is not None:
+                book.writestr(name, content)
+    return out.getvalue()
+
+
+def test_books_and_texts(imports: Imports, tmp_path: Path) -> None:
+    write(tmp_path / "tides.epub", epub())
+    write(tmp_path / "notes" / "a.txt", "\ufeff" + long("notes"))
+    write(tmp_path / "notes" / "b.txt", b"abc\xff")
+    write(tmp_path / "notes" / "long.md", "x" * 5000)
+    options = ImportOptions(Dating(is_undated=True), max_document_bytes=4000)
+    found = imports(tmp_path, options=options)
+    rows = {row["native_id"]: row for row in found.rows["undated"]}
+    assert list(rows) == ["notes/a.txt", "tides.epub:0", "tides.epub:1"]
+    assert rows["tides.epub:0"]["text"] == f"{long('one').strip()} caf\u00e9 sea"
+    assert rows["tides.epub:1"]["text"].startswith("two: ")
+    assert {rows[f"tides.epub:{i}"]["cluster_id"] for i in (0, 1)} == {"tides.epub"}
+    assert (rows["tides.epub:0"]["title"], rows["tides.epub:0"]["language"]) == ("Tides", "en")
+    assert rows["notes/a.txt"]["text"] == long("notes")
+    assert sorted(found.reasons) == ["damaged", "too_long"]
+    assert "notes/b.txt: byte 3 (0xff) is not UTF-8" in found.details
+    dated = imports(tmp_path / "tides.epub")
+    assert dated.texts == {"2024-05": ["one", "two"]}
+
+
+TWO = '<itemref idref="two"/>'
+MANY = {
+    "OEBPS/package.opf": PACKAGE.replace(TWO, TWO * 9),
+    "OEBPS/text/chapter 2.xhtml": " " * 2**25,
+}
+BOMB = '<!DOCTYPE x [<!ENTITY a "b"><!ENTITY c "&a;&a;">]><package>&c;</package>'
+
+
+@pytest.mark.parametrize(
+    ("data", "num_rows", "says"),
+    [
+        (epub()[:-30], 0, "no EPUB, or damaged"),
+        (b"", 0, "no EPUB, or damaged"),
+        (epub(**{"META-INF/container.xml": None}), 0, "META-INF/container.xml"),
+        (epub(**{"META-INF/container.xml": "<container/>"}), 0, "names no package"),
+        (epub(**{"OEBPS/package.opf": BOMB}), 0, "EntitiesForbidden"),
+        (epub(**{"OEBPS/text/one.xhtml": None}), 1, "chapter 0 (OEBPS/text/one.xhtml)"),
+        (epub(**{"OEBPS/text/one.xhtml": b"\xff" * 99}), 1, "can't decode byte 0xff in position 0"),
+        (epub(**MANY), 0, "chapters of 301"),
+        (epub(**{"OEBPS/text/one.xhtml": b" " * (33 * 2**20)}), 1, "at most 33554432 are read"),
+    ],
+)
+def test_damaged_books(data: bytes, num_rows: int, says: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.epub", data)
+    found = list(read_epub(DataFile(path, "a.epub", 2**20), ()))
+    [drop] = [each for each in found if isinstance(each, Drop)]
+    assert len(found) == num_rows + 1
+    assert drop.reason == "damaged" and says in drop.detail

@@ -1,0 +1,212 @@
+"""Web archives: real ones of warcio's tests (data/, Apache-2.0), and archives built here."""
+
+import dataclasses
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import brotli
+import pytest
+
+from core.errors import UsageError
+from core.month import Month
+from core.settings import Settings
+from core.storage.store import Store
+from crawlers.imports.dating import Dating
+from crawlers.imports.documents import ImportOptions
+from crawlers.imports.tables import DataFile, Row
+from extras.web_archives.warc import read_archive
+from reports.export_lm_eval import export_lm_eval
+from tests.crawlers.imports.test_sets import BY_DATE, Imports, imports, write
+
+DATA = Path(__file__).parent / "data"
+__all__ = ["imports"]
+STORIES = {
+    "harbour": "The harbour of the old town was rebuilt after the storm, and ships came back.\n\n"
+    "Its wardens say that the new wall will hold for the next hundred years of winters.",
+    "museum": "A museum of clocks has opened in the mill by the river, free for schools.\n\n"
+    "Most of the pieces were found in the attics of the village, and mended by their owners.",
+    "hafen": "Der Hafen der alten Stadt wurde neu gebaut, und die Schiffe kehren zurück.\n\n"
+    "Die Wärter sagen, dass die neue Mauer die nächsten hundert Winter überstehen wird.",
+}
+
+
+def record(
+    kind: str, url: str, body: bytes, date: str = "2024-05-03T04:05:06Z", **more: str
+) -> bytes:
+    headers = {"WARC-Type": kind, "WARC-Target-URI": url, "WARC-Date": date, **more}
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return f"WARC/1.0\r\n{head}Content-Length: {len(body)}\r\n\r\n".encode() + body + b"\r\n\r\n"
+
+
+def page(
+    story: str, published: str | None = None, charset: str = "utf-8", tag: str = "article"
+) -> bytes:
+    stated = json.dumps({"@type": "NewsArticle", "datePublished": published})
+    script = f'<script type="application/ld+json">{stated}</script>' if published else ""
+    paragraphs = "".join(f"<p>{each}</p>" for each in STORIES[story].split("\n\n"))
+    nav = "<nav><p>Home</p></nav>"
+    html = (
+        f"<html><head><title>{story}</title>{script}</head><body>{nav}<{tag}>{paragraphs}</{tag}>"
+    )
+    head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
+    return head.encode() + html.encode(charset)
+
+
+def url(name: str) -> str:
+    return f"https://news.example/{name}"
+
+
+def read(path: Path, **options: Any) -> tuple[list[str], list[str]]:
+    """Return the first words of the texts, and reasons of drops."""
+    texts, drops = [], []
+    for found in read_archive(DataFile(path, path.name, 2**20, **options), ()):
+        if isinstance(found, Row):
+            texts.append(" ".join(found.values["text"].split()[:2]))
+        else:
+            drops.append(f"{found.reason}: {found.detail}")
+    return texts, drops
+
+
+@pytest.mark.parametrize(
+    ("name", "texts", "drops"),
+    [
+        ("example.warc.gz", ["This domain"], []),  # the payload is packed by gzip
+        ("example-iana.org-chunked.warc", ["The global"], []),
+        ("example-wrong-chunks.warc.gz", ["This domain"], []),  # not chunked, although it says so
+        ("example-trunc.warc", [], ["(byte 1197): the record is not of 973 bytes"]),
+    ],
+)
+def test_real_archives(name: str, texts: list[str], drops: list[str]) -> None:
+    found, dropped = read(DATA / name)
+    assert found == texts
+    assert len(dropped) == len(drops)
+    assert all(says in drop for says, drop in zip(drops, dropped, strict=True))
+
+
+def news(*records: bytes) -> bytes:
+    return b"".join(map(gzip.compress, records))
+
+
+def test_cc_news_by_month_for_local_use(
+    imports: Imports, settings: Settings, store: Store, tmp_path: Path
+) -> None:
+    archive = news(
+        record("warcinfo", "", b"operator: Common Crawl"),
+        record("request", url("a"), b"GET /a"),
+        record("response", url("a"), page("harbour", "2024-04-30T23:59:59+00:00")),
+        record("response", url("b"), page("museum")),
+        record("response", url("b"), page("museum"), "2024-05-09T00:00:00Z"),
+        record("response", url("c"), page("hafen", "2024-05-02", "cp1252", "div")),
+        record("response", url("d"), page("harbour", "2023-05-02")),
+        record("response", "https://www.bbc.co.uk/e", page("harbour")),
+        record("response", "https://notbbc.co.uk/f", b"HTTP/1.1 301 Moved\r\n\r\n"),
+        record("response", url("g"), page("harbour"), **{"WARC-Truncated": "length"}),
+    )
+    path = write(tmp_path / "CC-NEWS-20240503000000-00001.warc.gz", archive)
+    options = ImportOptions(Dating(), licence="CC0-1.0", denied_hosts=("bbc.co.uk",))
+    found = imports(path, options=options)
+    assert {m: [row["title"] for row in rows] for m, rows in found.rows.items()} == {
+        "2024-04": ["harbour"], "2024-05": ["museum", "hafen"],
+    }  # fmt: skip
+    rows = [row for each in found.rows.values() for row in each]
+    assert [row["language"] for row in rows] == ["en", "en", "de"]
+    assert {row["licence"] for row in rows} == {"LicenseRef-unknown"}
+    assert rows[2]["text"] == STORIES["hafen"]  # found as Windows-1252; without <article>
+    assert sorted(found.reasons) == [
+        "damaged", "exact_dup", "outside_month", "permission", "unknown_format",
+    ]  # fmt: skip
+    assert "published 2023-05-02, captured 2024-05-03" in found.details
+    manifest = found.seals["2024-05"].manifest
+    assert (manifest["use"], manifest["denied_hosts"]) == ("local", ["bbc.co.uk"])
+    with pytest.raises(UsageError, match="for local use, and are not exported"):
+        export_lm_eval(settings, "news", Month("2024-05"), tmp_path / "export")
+    assert not (tmp_path / "export").exists()
+    other = write(tmp_path / "CC-NEWS-20240504000000-00002.warc.gz", archive)
+    assert imports(path, other, options=dataclasses.replace(options, replace=True)).texts == {
+        "2024-04": found.texts["2024-04"], "2024-05": found.texts["2024-05"],
+    }  # fmt: skip
+    english = ImportOptions(Dating(), language="en", replace=True)
+    assert imports(path, options=english).reasons.count("wrong_language") == 1
+
+
+def wet(*texts: str, **more: str) -> bytes:
+    pages = (record("conversion", url(str(i)), t.encode(), **more) for i, t in enumerate(texts))
+    return b"".join(map(gzip.compress, pages))
+
+
+def test_wet_is_sifted_as_by_ccnet(imports: Imports, tmp_path: Path) -> None:
+    notice = "Subscribe to our newsletter No. {} — today!"
+    texts = [f"{notice.format(i)}\n{text}" for i, text in enumerate(STORIES.values())]
+    texts += ["too short, and of no use", "1 2 3 4 | " * 60]
+    for month in "45":
+        crawl = "CC-MAIN-2024-18-00001.warc.wet.gz"
+        write(tmp_path / month / crawl, wet(*texts, date=f"2024-0{month}-03T00:00:00Z"))
+    found = imports(tmp_path, options=ImportOptions(Dating(), language="en"))
+    for month in ("2024-04", "2024-05"):
+        assert [row["text"] for row in found.rows[month]] == [
+            STORIES["harbour"], STORIES["museum"],
+        ]  # fmt: skip
+    assert found.reasons == ["too_short", "wrong_language", "low_quality"] * 2
+    undated = imports(tmp_path / "4", options=ImportOptions(Dating(is_undated=True)))
+    assert [row["language"] for row in undated.rows["undated"]] == ["en", "en", "de"]
+    whole = imports(
+        tmp_path / "5", options=ImportOptions(Dating(is_undated=True), sift=False, replace=True)
+    )
+    assert whole.rows["undated"][0]["text"].startswith("Subscribe to our newsletter No. 0")
+
+
+@pytest.mark.parametrize("cut", [1, 50, 150])
+def test_a_cut_archive_gives_what_came_before(cut: int, imports: Imports, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.warc.gz", news(
+        record("response", url("a"), page("harbour")), record("response", url("b"), page("museum")),
+    )[:-cut])  # fmt: skip
+    found = imports(path, options=BY_DATE)
+    titles = [row["title"] for row in found.rows["2024-05"]]
+    assert titles == (["harbour", "museum"] if cut == 1 else ["harbour"])
+    assert "a.warc.gz: the packed file was cut after byte" in found.details
+
+
+def test_a_small_payload_does_not_fill_the_memory(tmp_path: Path) -> None:
+    bomb = brotli.compress(bytes(2**28), quality=1)
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: br\r\n\r\n"
+    path = write(tmp_path / "a.warc", record("response", url("a"), head + bomb))
+    _, [drop] = read(path)
+    size = int(re.findall(r"(\d+) characters of HTML", drop)[0])
+    assert drop.startswith("too_large: ") and size < 2**27
+
+
+def test_torn_records_lose_no_other(tmp_path: Path) -> None:
+    one, two, three = (record("conversion", url(each), STORIES[each].encode()) for each in STORIES)
+    middle = gzip.compress(two)
+    broken = middle[:40] + b"\x00" * 30 + middle[70:]
+    for name, data in {
+        "length.wet": one + two.replace(b"Length: 1", b"Length: 9") + three,
+        "no-length.wet": one + two.replace(b"Content-Length", b"Length") + three,
+        "huge.wet": one + two.replace(b"Length: ", b"Length: 99999999") + three,
+        "text.wet": one + b"some text\nand more\n" + three,
+        "member.wet.gz": gzip.compress(one) + broken + gzip.compress(three),
+        "not-utf-8.wet": one + two.replace(b"clocks", b"cl\xff\xffs") + three,
+    }.items():
+        texts, drops = read(write(tmp_path / name, data))
+        assert (texts, name) == (["The harbour", "Der Hafen"], name)
+        assert f"{name}" in drops[0] and any("byte" in drop for drop in drops)
+    for name in ("empty.warc", "junk.warc.gz"):
+        texts, drops = read(write(tmp_path / name, b"" if "empty" in name else b"\x1f\x8b junk"))
+        assert (texts, len(drops)) == ([], 1 if "junk" in name else 0)
+
+
+@pytest.mark.parametrize(
+    "stated", ["", "; charset=iso-8859-1", '; charset="utf-8"', "; charset=x-no"]
+)
+def test_pages_whose_encoding_is_stated_wrongly(stated: str, tmp_path: Path) -> None:
+    for charset in ("utf-8", "cp1252"):
+        body = page("hafen", charset=charset).replace(b"text/html", f"text/html{stated}".encode())
+        path = write(tmp_path / "a.warc", record("response", url("a"), body))
+        [row] = read_archive(DataFile(path, "a", 2**20), ())
+        assert isinstance(row, Row) and row.values["text"] == STORIES["hafen"]
+    noise = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + b"\x81\x8d\x8f" * 99
+    path = write(tmp_path / "b.warc", record("response", url("b"), noise))
+    assert "damaged" in read(path)[1][0]

@@ -1,0 +1,92 @@
+"""Code and pickles of a model: what is refused, and what is not run."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.errors import ModelLoadError, NotMeasurable, UsageError
+from core.settings import Settings
+from models.catalogue import ModelEntry, make_entry
+from models.scoring import token_scorer
+from models.scoring.token_scorer import CausalLM
+from models.weights.checkpoint import open_checkpoint
+from models.weights.files import EVERYTHING, folder_digest
+from tests.models.conftest import edit_json, nats, record_batch
+
+
+def own_model(folder: Path, code: str) -> ModelEntry:
+    """Turn a folder's Llama into one with own code, and return its trusted entry."""
+    code_of = {"AutoConfig": "own.OwnConfig", "AutoModelForCausalLM": "own.OwnModel"}
+    edit_json(
+        folder / "config.json", model_type="own", architectures=["OwnModel"], auto_map=code_of
+    )
+    (folder / "own.py").write_text(code)
+    return trusted(folder)
+
+
+def trusted(folder: Path) -> ModelEntry:
+    digest = folder_digest(folder, EVERYTHING)
+    return ModelEntry(name="tiny", location=str(folder), trust="code", revision=digest)
+
+
+def test_own_code_needs_trust_and_a_pinned_revision(folder: Path, settings: Settings) -> None:
+    entry = own_model(folder, "raise SystemExit")
+    with pytest.raises(
+        ModelLoadError, match=f"own.OwnModel.*--trust code --revision {entry.revision}"
+    ):
+        open_checkpoint(str(folder), None, settings)
+    files = open_checkpoint(str(folder), entry.revision, settings, is_trusted=True)
+    assert files.has_own_code and files.context == 64
+    with pytest.raises(ModelLoadError, match="runs in a process of its own"):
+        load_in_this_process(files)
+    for revision in (None, "main", "v1.0", str(entry.revision)[:12]):
+        with pytest.raises(UsageError, match="needs a pinned revision"):
+            make_entry({"name": "m", "location": "a/b", "trust": "code", "revision": revision})
+    (folder / "more.py").write_text("")
+    with pytest.raises(ModelLoadError, match=f"expected {entry.revision}; they changed"):
+        open_checkpoint(str(folder), entry.revision, settings, is_trusted=True)
+
+
+def load_in_this_process(files: Any) -> None:
+    from models.weights.loading import load_weights
+
+    load_weights(files)
+
+
+def test_code_from_elsewhere_and_without_a_causal_model_is_refused(
+    folder: Path, settings: Settings
+) -> None:
+    own_model(folder, "")
+    for code, kind, says in (
+        ({"AutoModelForCausalLM": "other/repo--own.Model"}, ModelLoadError, "another repository"),
+        ({"AutoModel": "own.Model"}, NotMeasurable, "has no AutoModelForCausalLM"),
+    ):
+        edit_json(folder / "config.json", auto_map=code)
+        with pytest.raises(kind, match=says):
+            open_checkpoint(str(folder), trusted(folder).revision, settings, is_trusted=True)
+
+
+@pytest.mark.parametrize("kind", ["llama", "Yi"])
+def test_code_of_a_known_architecture_is_ignored(
+    kind: str, llama_folder: str, folder: Path, settings: Settings
+) -> None:
+    own_model(folder, "raise SystemExit")
+    edit_json(folder / "config.json", model_type=kind)
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({"bos_token": "<s>", "auto_map": {"AutoTokenizer": [None, "own.Tokenizer"]}})
+    )
+    batch = record_batch(1, text=["The tide leaves a mark on the sand."])
+    found = nats(CausalLM.load(str(folder), None, settings), batch)
+    expected = nats(CausalLM.load(llama_folder, None, settings), batch)
+    assert found == pytest.approx(expected, rel=1e-6)
+
+
+def test_without_the_extra_a_trusted_model_is_refused(
+    folder: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = own_model(folder, "raise SystemExit")
+    monkeypatch.setattr(token_scorer, "import_parts", lambda part: ())
+    with pytest.raises(ModelLoadError, match="tiny: .*extras/own_code starts"):
+        token_scorer.load_causal_lm(entry, settings)
