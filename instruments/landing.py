@@ -14,7 +14,7 @@ from pathlib import Path
 from core import progress
 from core.cells.losses import Cell, list_losses
 from core.corpus.partition import find_version
-from core.errors import TidemarkError
+from core.errors import StorageError, TidemarkError
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.registry import is_source, load_crawler
@@ -31,6 +31,7 @@ from warehouse.read.publish import publish
 from warehouse.read.query import query
 
 _NUM_TOGETHER = 200  # number of cells that land between two progress reports
+_SHOWN_FAULTS = 5
 
 
 # Function that returns a context manager, which excludes writers on other machines.
@@ -44,7 +45,11 @@ def land_losses(
 
     Hold lock ``slot`` during writing. Skip landed cells; return the newly landed cells.
 
-    Raises StorageError or WarehouseError.
+    Raises:
+        StorageError: a file of a cell is damaged; all other cells have landed. Or a file cannot be
+            read now.
+        MalformedInput, SchemaMismatch: as for a damaged file, if it is the only one.
+        WarehouseError: a statement failed.
     """
     store = Store(settings.home)
     # Sort by path, not by month: the month of an undated partition is None.
@@ -58,13 +63,28 @@ def land_losses(
             return []
         _land_partitions(warehouse, store, finished)
         before = warehouse.find_landed(finished[0].model).cells
+        faults: list[TidemarkError] = []
         for number in range(0, len(finished), _NUM_TOGETHER):
             some = finished[number : number + _NUM_TOGETHER]
-            warehouse.land_cells(some)
+            faults += warehouse.land_cells(some).faults
             progress.report(f"land {entry.name}", number + len(some), len(finished))
         after = warehouse.find_landed(finished[0].model).cells
+    _raise_faults(faults, len(finished))
     keys = {cell: (cell.partition, cell.protocol) for cell in finished}
     return [cell for cell, key in keys.items() if before.get(key) != after.get(key)]
+
+
+def _raise_faults(faults: list[TidemarkError], num_cells: int) -> None:
+    """Raise the errors of cells that could not land, as one error, if there are any."""
+    if len(faults) == 1:
+        raise faults[0]
+    if faults:
+        shown = "; ".join(str(fault) for fault in faults[:_SHOWN_FAULTS])
+        if len(faults) > _SHOWN_FAULTS:
+            shown += f"; and {len(faults) - _SHOWN_FAULTS} more"
+        raise StorageError(
+            f"{len(faults)} of {num_cells} cells could not land; the others have landed: {shown}"
+        ) from faults[0]
 
 
 def land_texts(
