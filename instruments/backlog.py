@@ -35,7 +35,7 @@ _Key = tuple[str, str]  # folder of the partition, first characters of the text'
 
 @dataclass
 class Left:
-    """What is left of one model: its pending cells, and those that failed."""
+    """The cells of one model that are pending, and those that failed."""
 
     name: str  # of the model in the catalogue
     pending: dict[_Key, Seal] = field(default_factory=dict)
