@@ -13,7 +13,8 @@ MediaKind = Literal["image", "audio"]
 
 # Regime of crawled media. Raise by 1 with a change of this package that changes pieces.
 PIECES = "pieces-1"
-HEIGHT, WIDTH = 64, 128  # size of a patch in pixels
+HEIGHT = 64  # of a patch, in pixels
+WIDTH = 128
 SAMPLE_RATE = 16_000
 SAMPLE_BYTES = 2
 HEAD_BYTES = 12  # bytes that ``kind_of`` needs
