@@ -196,7 +196,7 @@ def compare_texts_command(
     text_difference shows the stored differences. Stored comparisons are not repeated.
     """
     from core.corpus.difference import Against
-    from warehouse.land.text_comparisons import compare_texts, plan_comparisons
+    from instruments.text_comparisons import compare_texts, plan_comparisons
     from warehouse.read.publish import publish
 
     settings = settings_of(context)
@@ -340,7 +340,7 @@ def diff_months(
     store: Store, source: str, months: Sequence[Period] | None, as_of: dt.datetime | None
 ) -> list[Row]:
     """Return rows that compare each month with the previous and the first month."""
-    from warehouse.land.text_comparisons import plan_comparisons
+    from instruments.text_comparisons import plan_comparisons
 
     plan = plan_comparisons(store, [source], months, as_of=as_of)
     pairs = [(each.earlier, each.later) for each in plan]

@@ -188,7 +188,7 @@ def _writer(settings: Settings) -> Finding:
         where = f"written from {named.scratch} of machine {named.machine}"
         if not is_writer(settings):
             where += (
-                ": runs from deployments leave landing to it, other commands land there alone; "
+                ": workers elsewhere only write cells, and landing happens there alone; "
                 "where that folder is lost, run tidemark take-over"
             )
         return Finding(what, True, where)

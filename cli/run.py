@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,6 +25,7 @@ from cli.terminal.options import (
 )
 from core.month import month_range
 from core.periods import parse_period
+from core.progress import counted, duration
 
 if TYPE_CHECKING:
     from core.settings import Settings
@@ -148,12 +150,37 @@ def backfill_command(
 
 
 def _print_plan(request: Request, settings: Settings) -> None:
-    from instruments.run_plan import plan_run
+    """Print what a run would crawl and score, as far as the names of files tell."""
+    from instruments.status import find_status
 
-    plan = plan_run(request, settings)
-    for table in plan.tables():
-        print_table(table.title, table.columns, table.rows)
-    out.print(plan.total(), soft_wrap=True)
+    status = find_status(settings, request.months, request)
+    rows = []
+    for source, states in status.partitions.items():
+        for state, number in Counter(states).items():
+            months = [
+                str(month) for month, its in zip(status.months, states, strict=True) if its == state
+            ]
+            rows.append((source, state, f"{months[0]} … {months[-1]}", number))
+    print_table("months", ("source", "state", "months", "number"), rows)
+    num_new = sum(status.counts[state] for state in ("missing", "held"))
+    num_due = num_new + status.counts["partial"]
+    cells = []
+    num_to_score, seconds = 0, 0.0
+    unknown = []
+    for model in status.models:
+        number = model.num_pending + num_new
+        time = None if number and model.cell_s is None else number * (model.cell_s or 0.0)
+        cells.append((model.model, model.num_done, number, duration(time)))
+        num_to_score += number
+        seconds += time or 0.0
+        if time is None:
+            unknown.append(model.model)
+    print_table("cells", ("model", "done", "to score", "time"), cells)
+    said = f"about {duration(seconds)} to score, one cell at a time"
+    if unknown:
+        said += f"; not known: {', '.join(unknown)}"
+    crawled, scored = counted(num_due, "partition"), counted(num_to_score, "cell")
+    out.print(f"total: {crawled} to crawl, {scored} to score; {said}", soft_wrap=True)
 
 
 def print_gaps(settings: Settings) -> None:

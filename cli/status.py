@@ -19,7 +19,7 @@ from core.progress import duration
 
 if TYPE_CHECKING:
     from cli.server import ServerStatus
-    from instruments.status import ModelState, RunState, Status
+    from instruments.status import ModelState, Status
 
 _MONTHS_A_LINE = 72
 _MAX_HOLES = 20
@@ -36,9 +36,8 @@ def status_command(
     """Show finished, running, failed and missing work.
 
     An estimate of the time left is printed, too. The state is read from files of the data root. A
-    configured Prefect server is asked for its runs and workers. Without --month, the months of the
-    newest run are shown, or all sealed months if there is no run. The exit code is 0 even if work
-    is missing.
+    configured Prefect server is asked for its runs and workers. Without --month, all months from
+    the first sealed one are shown. The exit code is 0 even if work is missing.
     """
     from cli.server import ask_server
     from instruments.status import find_status
@@ -53,7 +52,7 @@ def status_command(
     if status.models:
         columns = ["model", "done", "published", "running", "to score", "time left", "failed"]
         print_table("cells", columns, map(_model_row, status.models))
-    for line in [*_failures(status.models), *_runs(status.runs), *_server(server)]:
+    for line in [*_failures(status.models), *_server(server)]:
         out.print(line, soft_wrap=True)
 
 
@@ -126,18 +125,6 @@ def _failures(models: Sequence[ModelState]) -> Iterator[str]:
         yield f"… {len(failed) - _MAX_HOLES} more failed cells; --json shows all"
 
 
-def _runs(runs: Sequence[RunState]) -> Iterator[str]:
-    for run in runs:
-        end = f", ended {age(run.ended_at)} ago" if run.ended_at else ""
-        yield f"run {run.run}: {run.state}, started {age(run.started_at)} ago{end}"
-        if run.missing:
-            yield f"  not ended: {', '.join(run.missing)}"
-        for hole in run.holes[:_MAX_HOLES]:
-            yield f"  hole: {hole}"
-        if len(run.holes) > _MAX_HOLES:
-            yield f"  … {len(run.holes) - _MAX_HOLES} more holes; --json shows all"
-
-
 def _server(server: ServerStatus | None) -> Iterator[str]:
     if server is None:
         yield "no Prefect server is configured (PREFECT_API_URL)"
@@ -175,7 +162,6 @@ def _plain(status: Status, server: ServerStatus | None) -> dict[str, Any]:
             {**vars(model), "num_pending": model.num_pending, "num_failed": model.num_failed}
             for model in status.models
         ],
-        "runs": [dataclasses.asdict(run) for run in status.runs],
         "published_at": status.published_at,
         "seconds_to_crawl": status.crawl_s,
         "server": server and dataclasses.asdict(server),

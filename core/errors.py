@@ -141,6 +141,10 @@ class DiskFull(StorageError):
     """The disk is full; the partly written file was deleted."""
 
 
+class DamagedFile(StorageError):
+    """A file of the data root is missing, or its content is not what was written."""
+
+
 class PartitionSealed(StorageError):
     """The partition is already sealed with different content."""
 

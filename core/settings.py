@@ -117,7 +117,7 @@ class Settings(BaseSettings):
     max_document_bytes: int = Field(default=MAX_DOCUMENT_BYTES, gt=0)
     """Longer documents are dropped; the manifest counts them."""
     watch_interval_s: float = Field(default=10.0, gt=0)
-    """Seconds between two requests for the states of a run's child runs."""
+    """Seconds between two looks of a run at the flow runs of its workers."""
     report_url: str | None = Field(default=None, pattern=r"^https?://\S+$")
     """http:// or https:// address of the report; default: its address under the data root."""
     chromium: Path | None = DEBIAN_CHROMIUM if DEBIAN_CHROMIUM.exists() else None

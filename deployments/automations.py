@@ -1,10 +1,9 @@
-"""Automations of a Prefect server: mark killed runs as crashed, resume them, send alarms."""
+"""Automations of a Prefect server: mark killed runs as crashed, replace them, send alarms."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 from uuid import UUID
 
 from prefect.client.schemas.objects import StateType
@@ -41,29 +40,29 @@ def zombies(silence: dt.timedelta = SILENCE) -> AutomationCore:
     return AutomationCore(
         name=f"{PREFIX}no heartbeat",
         description=f"Marks a run as crashed that has sent no heartbeat for {silence}.",
-        trigger=_silence_after(_HEARTBEAT, silence, _TIDEMARK_TAG),
+        trigger=_silence_after(_HEARTBEAT, silence),
         actions=_crash("Crashed", message),
     )
 
 
-def losses(deployments: Sequence[UUID], silence: dt.timedelta = SILENCE) -> AutomationCore:
+def losses(silence: dt.timedelta = SILENCE) -> AutomationCore:
     """Return the automation that tells of runs which a worker took and, dying, never began.
 
-    No heartbeat tells of such a run, since there was none. ``resumptions`` replaces it.
+    No heartbeat tells of such a run, since there was none.
     """
-    pending, related = "prefect.flow-run.Pending", _of_deployments(deployments)
     message = f"Pending for {silence}: the worker that took it died before it began."
     return AutomationCore(
         name=f"{PREFIX}never began",
-        description=f"Marks a coordinator's run as lost that has been pending for {silence}.",
-        trigger=_silence_after(pending, silence, related),
+        description=f"Marks a run as lost that has been pending for {silence}.",
+        trigger=_silence_after("prefect.flow-run.Pending", silence),
         actions=_crash(LOST, message),
     )
 
 
-def _silence_after(event: str, silence: dt.timedelta, related: _Match) -> EventTrigger:
+def _silence_after(event: str, silence: dt.timedelta) -> EventTrigger:
     """Return a trigger for flow runs that tell nothing for ``silence`` after an event."""
-    return _absence({event}, {_HEARTBEAT, "prefect.flow-run.*"}, silence, _FLOW_RUNS, related)
+    expect = {_HEARTBEAT, "prefect.flow-run.*"}
+    return _absence({event}, expect, silence, _FLOW_RUNS, _TIDEMARK_TAG)
 
 
 def _crash(name: str, message: str) -> list[ActionTypes | UnknownAction]:
@@ -72,30 +71,28 @@ def _crash(name: str, message: str) -> list[ActionTypes | UnknownAction]:
     return [ChangeFlowRunState(state=state, name=name, message=message, force=False)]
 
 
-def resumptions(
-    name: str, deployment: UUID, defaults: Mapping[str, Any]
-) -> tuple[AutomationCore, AutomationCore]:
-    """Return the automations that continue a deployment's crashed and lost runs by new flow runs.
+def restarts(deployments: Sequence[UUID]) -> tuple[AutomationCore, AutomationCore]:
+    """Return the automations that replace crashed and lost runs of some deployments by new ones.
 
-    The same flow run must not start again: its worker may still hold a slot for it, and Prefect's
-    worker ends if it is given the same flow run twice. Parameter ``resume`` becomes the id of the
-    first flow run that crashed. The others are those of the crashed run, or their ``defaults``.
+    The new flow run has the parameters of the former one, and finds what that has done. The same
+    flow run must not start again: its worker may still hold a slot for it, and Prefect's worker
+    ends if it is given the same flow run twice.
     """
-    given = {
-        name: _of_crashed_run(f"flow_run.parameters.get('{name}', {default!r})")
-        for name, default in defaults.items()
+    template = "{{ flow_run.parameters | tojson }}"  # filled in by the server
+    parameters = {
+        "__prefect_kind": "json",
+        "value": {"__prefect_kind": "jinja", "template": template},
     }
-    given["resume"] = _of_crashed_run("flow_run.parameters.get('resume') or (flow_run.id | string)")
     again = RunDeployment(
-        source="selected", deployment_id=deployment, parameters=given, job_variables=None
+        source="inferred", deployment_id=None, parameters=parameters, job_variables=None
     )
     match = ResourceSpecification(_FLOW_RUNS)
-    related = ResourceSpecification(_of_deployments([deployment]))
+    related = ResourceSpecification(_of_deployments(deployments))
     crashed = AutomationCore(
-        name=f"{PREFIX}a crashed {name} run goes on",
-        description="Continues a run whose process was killed, by a new flow run.",
+        name=f"{PREFIX}a crashed run starts again",
+        description="Replaces a run whose process was killed, by a new flow run.",
         trigger=EventTrigger(
-            # Resume only runs that have begun; a run that cannot begin would restart forever.
+            # Only runs that have begun; a run that cannot begin would restart forever.
             after={"prefect.flow-run.Running"},
             expect={"prefect.flow-run.Crashed"},
             within=LONGEST_RUN,
@@ -106,7 +103,7 @@ def resumptions(
         actions=[again],
     )
     lost = AutomationCore(
-        name=f"{PREFIX}a lost {name} run starts again",
+        name=f"{PREFIX}a lost run starts again",
         description="Replaces a run whose worker died before it began, by a new flow run.",
         trigger=EventTrigger(
             expect={f"prefect.flow-run.{LOST}"},
@@ -123,12 +120,6 @@ def _of_deployments(deployments: Sequence[UUID]) -> _Match:
         "prefect.resource.id": [f"prefect.deployment.{each}" for each in deployments],
         "prefect.resource.role": "deployment",
     }
-
-
-def _of_crashed_run(expression: str) -> dict[str, Any]:
-    """Return a parameter's value as a template, which the server fills in with JSON."""
-    template = f"{{{{ ({expression}) | tojson }}}}"
-    return {"__prefect_kind": "json", "value": {"__prefect_kind": "jinja", "template": template}}
 
 
 def alarms(block: UUID, monthly: UUID) -> list[AutomationCore]:

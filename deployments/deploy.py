@@ -21,7 +21,6 @@ from prefect.client.schemas.actions import (
     DeploymentScheduleCreate,
     DeploymentScheduleUpdate,
     DeploymentUpdate,
-    GlobalConcurrencyLimitCreate,
     WorkPoolCreate,
     WorkPoolUpdate,
 )
@@ -45,15 +44,13 @@ from core.environment import without_password
 from core.errors import OrchestrationError
 from core.gpus import read_fleet
 from core.storage.store import Store
-from deployments.automations import PREFIX, alarms, losses, resumptions, zombies
+from deployments.automations import PREFIX, alarms, losses, restarts, zombies
 from deployments.prefect_yaml import Deployment, Schedule, is_ours, read_deployments
-from tasks.prefect.server import WRITER
 
 BLOCK, BLOCK_TYPE = "tidemark-alerts", "custom-webhook"
-QUEUE = "coordinators"
-AT_ONCE = 4  # maximum number of coordinator runs at a time; their child runs need further slots
 MONTHLY = "monthly/monthly"
-RESUMED = ("monthly", "backfill")  # flows whose crashed runs are resumed
+RESTARTED = ("monthly", "backfill", "forecast", "scylla")  # flows whose crashed runs are replaced
+_FORMER_LIMIT = "tidemark-writer"
 PAGE = 200  # maximum number of objects that a server returns per request
 NO_ID = UUID(int=0)  # placeholder for ids in a dry run
 
@@ -107,14 +104,11 @@ def deploy(
         work = _Deployer(client, dry_run)
         for name in dict.fromkeys(each.work_pool.name for each in wanted):
             work.make_pool(name, gpu_slots if name == "gpu" else None)
-        work.make_queue()
-        work.make_writer_limit()
+        work.remove_limit(_FORMER_LIMIT)
         ids = work.make_deployments(wanted)
         block = work.make_block(notify_url) if notify_url else work.keep_block(keep_alarms)
-        resumed = [each for each in wanted if each.flow in RESUMED]
-        automations = [zombies(), losses([ids[each.full_name] for each in resumed])]
-        for each in resumed:
-            automations += resumptions(each.name, ids[each.full_name], each.defaults())
+        restarted = [ids[each.full_name] for each in wanted if each.flow in RESTARTED]
+        automations = [zombies(), losses(), *restarts(restarted)]
         automations += alarms(block, ids[MONTHLY]) if block else []
         work.make_automations(automations)
         return Deployed(work.changes, work.next_runs(ids[MONTHLY]), block is not None)
@@ -180,26 +174,14 @@ class _Deployer:
         update = WorkPoolUpdate(concurrency_limit=slots)
         self._do(change, self._client.update_work_pool, name, update)
 
-    def make_queue(self) -> None:
-        """Create the queue for coordinator (parent) runs; its limit leaves slots for child runs."""
-        what = f"work queue crawl/{QUEUE}"
+    def remove_limit(self, name: str) -> None:
+        """Remove a concurrency limit of former versions, if it is there."""
         try:
-            queue = self._client.read_work_queue_by_name(QUEUE, "crawl")
-            self._keep(what, f"limit {queue.concurrency_limit}")
+            self._client.read_global_concurrency_limit_by_name(name)
         except ObjectNotFound:
-            change = Change("made", what, f"limit {AT_ONCE}")
-            create = partial(self._client.create_work_queue, work_pool_name="crawl")
-            self._do(change, partial(create, name=QUEUE, concurrency_limit=AT_ONCE))
-
-    def make_writer_limit(self) -> None:
-        what = f"concurrency limit {WRITER}"
-        try:
-            limit = self._client.read_global_concurrency_limit_by_name(WRITER)
-            self._keep(what, f"limit {limit.limit}")
-        except ObjectNotFound:
-            new = GlobalConcurrencyLimitCreate(name=WRITER, limit=1)
-            create = self._client.create_global_concurrency_limit
-            self._do(Change("made", what, "limit 1"), create, new)
+            return
+        change = Change("removed", f"concurrency limit {name}")
+        self._do(change, self._client.delete_global_concurrency_limit_by_name, name)
 
     def make_deployments(self, wanted: list[Deployment]) -> dict[str, UUID]:
         existing, ids = self._existing(), {}
@@ -381,7 +363,7 @@ def _explained(address: str) -> Iterator[None]:
         asked = f"{error.request.method} {error.request.url.path}"
         raise OrchestrationError(
             f"{server} answers {error.response.status_code} to {asked}: {error.response.text[:300]}"
-            "; is it one of Prefect 3.8? Then deploy again: what was made is left"
+            "; is it one of Prefect 3.9? Then deploy again: what was made is left"
         ) from error
     except (httpx.TransportError, httpx.InvalidURL) as error:
         raise OrchestrationError(

@@ -1,8 +1,7 @@
-"""The deployments to create: those of deployments/prefect.yaml, and one per source and period."""
+"""The deployments to create: those of deployments/prefect.yaml, and one per kind of period."""
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,10 +16,11 @@ from core.errors import MalformedInput, UsageError
 from core.month import Month
 from core.periods import kind_of
 from core.version import code_version
-from crawlers.registry import list_sources, load_crawler
+from crawlers.registry import load_crawler
+from instruments.pools import POOLS
 
 PREFECT_YAML = Path(__file__).with_name("prefect.yaml")
-NEEDED = ("monthly/monthly", "score/score", "report/report")
+NEEDED = ("monthly/monthly", "work/gpu", "work/gpu-all", "work/api", "report/report")
 
 
 class _Part(BaseModel):
@@ -61,13 +61,8 @@ class Deployment(_Part):
 
     @property
     def full_name(self) -> str:
-        """The names of flow and deployment, as Prefect shows them: ``crawl/arxiv``."""
+        """The names of flow and deployment, as Prefect shows them: ``work/gpu``."""
         return f"{self.flow}/{self.name}"
-
-    def defaults(self) -> dict[str, Any]:
-        """Return the defaults of the flow's parameters, by name; None for a required one."""
-        properties = self.fields()["parameter_openapi_schema"]["properties"]
-        return {name: facts.get("default") for name, facts in properties.items()}
 
     def fields(self) -> dict[str, Any]:
         """Return the fields for Prefect's API, by name, without schedules."""
@@ -75,10 +70,6 @@ class Deployment(_Part):
             self.entrypoint, use_placeholder_flow=False
         )
         schema = parameter_schema(flow).model_dump(mode="json", exclude_none=True)
-        if self.flow == "crawl" and "source" in self.parameters:
-            # The server then refuses runs of crawl/arxiv for another source than arxiv or a subset.
-            source = re.escape(self.parameters["source"])
-            schema["properties"]["source"]["pattern"] = f"^{source}(:.+)?$"
         return {
             "description": self.description,
             "version": code_version(),
@@ -94,7 +85,6 @@ class Deployment(_Part):
 
 
 class _Definitions(BaseModel):
-    crawl: dict[str, Any]
     periods: dict[str, dict[str, Any]] = {}
 
 
@@ -109,7 +99,7 @@ class _File(_Part):
     def _whole(cls, deployments: tuple[Deployment, ...]) -> tuple[Deployment, ...]:
         missing = {*NEEDED} - {each.full_name for each in deployments}
         if missing:
-            raise ValueError(f"{', '.join(sorted(missing))}: automations need it")
+            raise ValueError(f"{', '.join(sorted(missing))}: runs need it")
         return deployments
 
 
@@ -124,8 +114,9 @@ def read_deployments(
     """
     try:
         file = _File.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-        deployments = [*file.deployments, *_of_sources(file.definitions.crawl)]
-        deployments += _of_periods(file.definitions.periods, period_sources)
+        deployments = [
+            *file.deployments, *_of_periods(file.definitions.periods, period_sources)
+        ]  # fmt: skip
         return [each.model_copy(update={"pull_steps": file.pull}) for each in deployments]
     except OSError as error:
         raise MalformedInput(
@@ -134,12 +125,6 @@ def read_deployments(
         ) from error
     except (yaml.YAMLError, ValidationError) as error:
         raise MalformedInput(f"{path} does not describe deployments: {error}") from error
-
-
-def _of_sources(template: dict[str, Any]) -> Iterator[Deployment]:
-    for source in list_sources():
-        given = {"name": source, "parameters": {"source": source}}
-        yield Deployment.model_validate({**template, **given})
 
 
 def _of_periods(
@@ -164,5 +149,7 @@ def is_ours(full_name: str, entrypoint: str | None, parameters: dict[str, Any]) 
     flow, _, name = full_name.partition("/")
     if entrypoint != f"flows.{flow}.{flow}":
         return False
-    own = (flow, "one-gpu", "all-gpus", "apis", "half-month", "week")
-    return name in own or (flow == "crawl" and parameters.get("source") == name)
+    now = (flow, *POOLS, "half-month", "week")
+    formerly = ("one-gpu", "all-gpus", "apis")
+    of_source = flow == "crawl" and parameters.get("source") == name
+    return name in (*now, *formerly) or of_source

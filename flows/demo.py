@@ -27,7 +27,8 @@ from simulator.world import World
 from warehouse.database.schema import SNAPSHOT
 
 WEB_FIRST = Month("2022-11")  # models train on the months before FIRST, too
-FIRST, LAST = Month("2023-01"), Month("2024-06")
+FIRST = Month("2023-01")
+LAST = Month("2024-06")
 STORIES = 20  # per source and month
 SOURCES = ("arxiv", "github_projects", "wikipedia_monitored", "wikipedia_new")
 CUTOFFS = {"reference-2023-08": Month("2023-08"), "reference-2024-01": Month("2024-01")}

@@ -6,28 +6,27 @@ from prefect import flow
 from prefect.runtime import flow_run
 
 from core.periods import parse_period
-from flows.dispatch import cancel_run
-from flows.run import RunSummary, period_due, run_months
+from flows.begin import begin_run, period_due
+from flows.run import run_months
 from instruments.planning import check_request
-from instruments.running.run_options import NO_OPTIONS, FlowRunId, PeriodName, RunOptions
+from instruments.running.run_options import NO_OPTIONS, PeriodName, RunOptions
+from instruments.runs import RunSummary
 from tasks.prefect.storage_keys import worker_settings
 from tasks.prefect.tracing import traced
 
 
 def _name() -> str:
     given = flow_run.parameters
-    month = given["month"] or period_due(given["sources"], given["resume"])
-    return f"monthly {month}" + (", after a crash" if given["resume"] else "")
+    return f"monthly {given['month'] or period_due(given['sources'])}"
 
 
-@flow(name="monthly", on_cancellation=[cancel_run], flow_run_name=_name)
+@flow(name="monthly", flow_run_name=_name)
 @traced("run")
 def monthly(
     month: PeriodName | None = None,
     sources: list[str] | None = None,
     models: list[str] | None = None,
     options: RunOptions = NO_OPTIONS,
-    resume: FlowRunId | None = None,
 ) -> RunSummary:
     """Crawl, score, land, publish and report one month; skip finished work.
 
@@ -37,9 +36,9 @@ def monthly(
         sources: names of sources; default: all sources.
         models: names of models; default: the setting ``models``.
         options: what differs from the worker's settings.
-        resume: id of the flow run that has crashed and whose work this run continues.
     """
     settings = options.applied_to(worker_settings())
-    window = parse_period(month) if month else period_due(sources, resume)
+    window = parse_period(month) if month else period_due(sources)
     request = check_request([window], sources, models, settings)
-    return run_months("monthly", request, settings, options, resume)
+    run = begin_run(request.left_out, month=str(window))
+    return run_months(run, request, settings, options)

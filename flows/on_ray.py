@@ -1,6 +1,10 @@
-"""Scoring of a model's cells on the nodes of a Ray cluster; requires the extra ``ray``."""
+"""Scoring of models' cells on the nodes of a Ray cluster; requires the extra ``ray``."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
 
 from prefect import flow
 from prefect_ray.context import remote_options
@@ -8,9 +12,10 @@ from prefect_ray.context import remote_options
 from core.errors import OrchestrationError
 from core.month import Period
 from core.settings import Settings
-from instruments.driver import run_plan
+from instruments import driver
+from instruments.driver import Summary, WorkRequest
 from instruments.losses import ScoringPlan
-from instruments.runner import Failure
+from instruments.runner import Ended, Failure, Plan
 from models.catalogue import find_model
 from tasks.cells import score_cells
 from tasks.prefect.fan_out import as_tasks, fan_out
@@ -18,46 +23,77 @@ from tasks.prefect.ray_cluster import ClusterTaskRunner, connected, plan_on_node
 from tasks.prefect.server import settle_task_runs
 
 
-def score_on_ray(
-    model: str,
+def work_on_ray(
+    request: WorkRequest,
     sources: list[str] | None,
     months: list[Period] | None,
     settings: Settings,
-    run: str | None = None,
-) -> tuple[ScoringPlan, list[Failure]]:
-    """Plan and score on the cluster, in a separate flow run; return the plan and the failures.
+) -> Summary:
+    """Plan and score on the cluster, in a flow run of its own; return the work that was done.
 
     Raises:
-        OrchestrationError: the cluster or the Prefect server is not available, the cluster has
-            no CPU or GPU, or planning failed.
-        UnknownName: the model is not in the catalogue.
+        OrchestrationError: the cluster or the Prefect server is not available.
     """
-    entry = find_model(model, settings)
+    window = None if months is None else list(map(str, months))
     with connected(settings) as resources:
-        share = share_of(entry, resources)
-        if not entry.backend.answers_together:  # on a server, all nodes share one fixed limit
-            in_flight = settings.in_flight or 2 * share.slots
-            settings = settings.model_copy(update={"in_flight": in_flight})
-        window = None if months is None else list(map(str, months))
+        nodes = _Nodes(sources, window, settings, resources)
+        on_nodes = replace(request, plan=nodes.plan, prepare=lambda plan: None)
+
+        @flow(name="score on Ray", task_runner=ClusterTaskRunner())
+        def score_on_nodes() -> Summary:
+            try:
+                return driver.work(on_nodes, settings, nodes.execute)
+            finally:
+                settle_task_runs()
+
+        return score_on_nodes()
+
+
+class _Nodes:
+    """The nodes of a cluster, which plan and score."""
+
+    def __init__(
+        self,
+        sources: list[str] | None,
+        months: list[str] | None,
+        settings: Settings,
+        resources: dict[str, float],
+    ) -> None:
+        self._given: dict[str, Any] = {"sources": sources, "months": months, "settings": settings}
+        self._resources = resources
+        self._settings: dict[str, Settings] = {}  # with device and dtype of the nodes, by model
+
+    def plan(self, model: str) -> Plan[Any]:
+        """Plan on a node, since the keys of the cells depend on its device and dtype.
+
+        Raises:
+            OrchestrationError: the cluster has no CPU or GPU, or planning failed.
+        """
+        settings: Settings = self._given["settings"]
+        share = share_of(find_model(model, settings), self._resources)
         with remote_options(**share.options):
-            return score_on_nodes(model, sources, window, settings, run)
-
-
-@flow(name="score on Ray", flow_run_name="score {model} on Ray", task_runner=ClusterTaskRunner())
-def score_on_nodes(
-    model: str,
-    sources: list[str] | None,
-    months: list[str] | None,
-    settings: Settings,
-    run: str | None = None,
-) -> tuple[ScoringPlan, list[Failure]]:
-    """Plan on one node, and score on all nodes; call this inside ``connected``."""
-    given = {"model": model, "sources": sources, "months": months, "settings": settings}
-    try:
-        [planned] = fan_out(plan_on_node, [(f"score {model}", given)], step=None)
+            given = {"model": model, **self._given}
+            [planned] = fan_out(plan_on_node, [(f"score {model}", given)], step=None)
         if isinstance(planned, Failure):
             raise OrchestrationError(planned.why)
-        plan, settings = planned
-        return plan, run_plan(plan, settings, as_tasks(score_cells), run).failures
-    finally:
-        settle_task_runs()
+        plan, self._settings[planned[0].entry.name] = planned
+        return PlanOfNodes(plan.entry, plan.cells, plan.pending, plan.refused)
+
+    def execute(
+        self, plan: Plan[Any], groups: Iterable[tuple[Any, ...]], settings: Settings, wait: bool
+    ) -> Iterator[Ended]:
+        """Run groups as tasks on the nodes; see ``Execute``."""
+        own = self._settings[plan.entry.name]
+        share = share_of(plan.entry, self._resources)
+        if not plan.entry.backend.answers_together:  # on a server, all nodes share a fixed limit
+            own = own.model_copy(update={"in_flight": own.in_flight or 2 * share.slots})
+        with remote_options(**share.options):
+            yield from as_tasks(score_cells)(plan, groups, own, wait)
+
+
+class PlanOfNodes(ScoringPlan):
+    """A plan whose model is loaded by the nodes, not by this process."""
+
+    def prepare(self, settings: Settings) -> list[Failure]:
+        """Do nothing: planning on the node has loaded the model."""
+        return []

@@ -1,195 +1,112 @@
-"""Steps that monthly runs, back-fills and the demo share; call them inside a flow."""
+"""The steps of monthly runs and back-fills; call them inside a flow."""
 
 from __future__ import annotations
 
-import datetime as dt
-from dataclasses import dataclass
-from uuid import UUID
+import contextvars
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
 
-from prefect.client.orchestration import get_client
-from prefect.runtime import flow_run
-
-from core import progress
-from core.corpus.partition import Seal
-from core.errors import OrchestrationError
-from core.month import Month, Period
-from core.run_record import RunRecord, RunRequest, RunResult
+from core.cells.canary import read_canary_records
+from core.corpus.partition import Partition, Seal, read_seal
+from core.gpus import Fleet, read_fleet
+from core.month import Period
 from core.settings import Settings
 from core.storage.store import Store
-from flows.crawl import crawled, tell
-from flows.dispatch import ATTEMPTS, Coordinator, records_of
-from flows.instrument import Holes
-from flows.score import check_numerics, score
-from instruments import runs
-from instruments.models import expect_model
-from instruments.planning import Request, last_period
+from flows.finish import finish
+from flows.rounds import Pending, Rounds
+from instruments.backlog import holes_of, list_left
+from instruments.crawling import Crawled, crawl_all
+from instruments.planning import Request
+from instruments.pools import Pool, pool_of
 from instruments.runner import Failure
-from instruments.running.run_options import NO_OPTIONS, RunOptions
+from instruments.running.run_options import RunOptions
+from instruments.running.stopping import stop_with_flow
+from instruments.runs import RunSummary
 from tasks.crawling import crawl_month
+from tasks.prefect.cancelling import ends_if_cancelled
+from tasks.prefect.events import tell_given_up
 from tasks.prefect.fan_out import fan_out
-from tasks.prefect.server import ended, is_deployed, run_log, wait_for_server
-from tasks.prefect.storage_keys import using
-from tasks.prefect.tracing import name_of_run
-from tasks.reporting import write_report
-
-
-@dataclass
-class RunSummary(runs.RunSummary, Holes):
-    """The result of a run, whose failed steps become holes."""
-
-
-def month_due() -> Month:
-    """Return the last month that had ended at the scheduled start of this flow run (UTC)."""
-    return Month.last_complete(flow_run.scheduled_start_time)
-
-
-def period_due(sources: list[str] | None, resume: str | None = None) -> Period:
-    """Return the last period of the sources at the scheduled start of this flow run (UTC).
-
-    ``resume`` is the id of the flow run whose scheduled start counts instead.
-    """
-    if resume is None:
-        return last_period(sources, flow_run.scheduled_start_time)
-    with get_client(sync_client=True) as client:
-        return last_period(sources, client.read_flow_run(UUID(resume)).expected_start_time)
+from tasks.prefect.server import ended
 
 
 def run_months(
-    flow: str,
-    request: Request,
-    settings: Settings,
-    options: RunOptions = NO_OPTIONS,
-    resume: str | None = None,
+    run: str, request: Request, settings: Settings, options: RunOptions, always: bool = False
 ) -> RunSummary:
-    """Crawl, score, land, publish and report, inside the flow named ``flow``.
+    """Crawl, let workers score, land, publish and report; what fails becomes a hole.
 
-    ``options`` have been applied to ``settings``. ``resume`` is the id of a crashed flow run.
+    If ``always``, workers look at all models, whatever the names of files tell: cells of a former
+    version of the scorer are computed again.
     """
-    record = begin_run(flow, request, settings, options, resume)
-    if is_deployed():
-        summary = summary_of(Coordinator(record, settings).wait())
-    else:
-        summary = RunSummary()
-        crawl_months(summary, request, settings, record)
-        with using(settings):
-            score_models(summary, request, settings, record)
-        report_on(summary, settings)
-        record.finish(summary.report, holes_beside(summary, record))
+    num_canaries = len(read_canary_records(Store(settings.home)))
+    parameters = {
+        "verb": "score",
+        "sources": list(request.sources),
+        "first": str(request.months[0]),
+        "last": str(request.months[-1]),
+        "run": run,
+        "options": {**options.given(), "protocol": settings.protocol},
+    }
+    rounds = Rounds(ScoringLeft(request, run, settings, always), parameters, settings)
+    with ends_if_cancelled(), _crawling(request, settings) as crawl, stop_with_flow():
+        rounds.drain(crawl.done)
+        crawled = crawl.result()
+    summary = RunSummary(crawled.num_sealed, partial=crawled.partial, holes=list(crawled.holes))
+    left = list_left(request.models, request.sources, request.months, run, settings)
+    summary.holes += [*rounds.problems, *holes_of(left)]
+    canaries = read_canary_records(Store(settings.home))[num_canaries:]
+    summary.holes += [f"canary: {record}" for record in canaries if not record.is_well]
+    finish(summary, request.models, settings)
     return ended(summary, summary.holes)
 
 
-def begin_run(
-    flow: str,
-    request: Request,
-    settings: Settings,
-    options: RunOptions = NO_OPTIONS,
-    resume: str | None = None,
-) -> RunRecord:
-    """Store the request of this flow run, and return the record of the run.
+class ScoringLeft:
+    """The pending cells of a run's models, by pool; see ``Rounds``."""
 
-    A run that has crashed is continued with its record, by the flow run ``resume`` or by a new one.
-    A flow run that is restarted after its end gets a new record, with a number added to the name.
+    def __init__(self, request: Request, run: str, settings: Settings, always: bool) -> None:
+        self._request = request
+        self._run = run
+        self._settings = settings
+        self._always = always
+        self._known: dict[tuple[str, Fleet], Pool] = {}
 
-    Raises:
-        OrchestrationError: the run has crashed ``ATTEMPTS`` times.
-    """
-    for why in request.left_out:
-        run_log().warning("left out: %s", why)
-    store, name = Store(settings.home), name_of_run(flow, resume or flow_run.id)
-    records = records_of(name, store)
-    if records and resume and records[-1].count_restart() >= ATTEMPTS:
-        raise OrchestrationError(
-            f"the run {records[-1].run} has crashed {ATTEMPTS} times, see its logs; start another "
-            "one, which finds what this one has done"
+    def __call__(self, completed: Collection[str]) -> Mapping[Pool, Pending]:
+        """Return what is pending of each pool; ``completed`` models were looked at by workers."""
+        request = self._request
+        fleet = read_fleet(Store(self._settings.home))
+        found: dict[Pool, Pending] = {}
+        left_of = list_left(
+            request.models, request.sources, request.months, self._run, self._settings
         )
-    if records and (resume or records[-1].result() is None):
-        return records[-1]
-    record = RunRecord(store, f"{name}-{len(records) + 1}" if records else name)
-    record.begin(
-        RunRequest(
-            run=record.run,
-            started_at=dt.datetime.now(dt.UTC),
-            months=tuple(map(str, request.months)),
-            sources=request.sources,
-            models=request.models,
-            protocol=settings.protocol,
-            options=options.given(),
-        )
-    )
-    return record
+        for model, left in left_of.items():
+            if (model, fleet) not in self._known:
+                self._known[model, fleet] = pool_of(model, fleet, self._settings)
+            pending = found.setdefault(self._known[model, fleet], Pending())
+            pending.num_free += len(left.pending.keys() - left.claimed)
+            pending.keys[model] = frozenset(map("/".join, left.pending))
+            if self._always and model not in completed:
+                pending.keys[model] |= {"whatever names tell"}
+        return found
 
 
-def summary_of(result: RunResult) -> RunSummary:
-    """Convert the stored result of a run into a summary."""
-    facts = result.model_dump(include={"partitions", "cells", "report"})
-    return RunSummary(holes=list(result.holes), partial=list(result.partial), **facts)
+@contextmanager
+def _crawling(request: Request, settings: Settings) -> Iterator[Future[Crawled]]:
+    """Crawl in a thread within the ``with`` block; it ends when the crawl has ended."""
+    with ThreadPoolExecutor(1, "crawls") as pool:
+        context = contextvars.copy_context()  # with the flow run
+        yield pool.submit(context.run, crawl_all, request, settings, crawl_as_task)
 
 
-def holes_beside(summary: RunSummary, record: RunRecord) -> list[str]:
-    """Return the holes that belong to no source or model, such as a drift of the canary."""
-    parts = [*record.outcomes("crawl").values(), *record.outcomes("score").values()]
-    known = {hole for outcome in parts for hole in outcome.holes}
-    return [hole for hole in summary.holes if hole not in known]
-
-
-def crawl_months(
-    summary: RunSummary, request: Request, settings: Settings, record: RunRecord | None = None
-) -> None:
-    """Crawl and seal every partition; a failed partition becomes a hole (missing work).
-
-    Months are crawled one after the other, because each month is compared with the earlier sealed
-    months. Otherwise the comparison would depend on the speed of the sites.
-    """
-    partitions = request.partitions()
-    results_of: dict[str, list[Seal | Failure]] = {source: [] for source in request.sources}
-    for month in request.months:
-        sources = [source for source, each in partitions if each == month]
-        calls = [
-            (f"crawl {source} {month}", {"source": source, "month": month, "settings": settings})
-            for source in sources
-        ]
-        for source, result in zip(sources, fan_out(crawl_month, calls, step=None), strict=True):
-            tell(source, month, result)
-            results_of[source].append(result)
-        so_far = [each for own in results_of.values() for each in own]
-        done = sum(isinstance(each, Seal) for each in so_far)
-        progress.report("crawl", done, len(partitions), len(so_far) - done)
-    for source, results in results_of.items():
-        outcome = crawled(results)
-        summary.partitions += outcome.done
-        summary.partial += outcome.partial
-        summary.keep_holes(results)
-        if record is not None:
-            record.settle("crawl", source, outcome)
-
-
-def score_models(
-    summary: RunSummary, request: Request, settings: Settings, record: RunRecord | None = None
-) -> None:
-    """Score each model in a flow run of its own, so that its weights are loaded only once.
-
-    Call this with the settings in use (``using``).
-    """
-    newly_scored = []
-    for model, following in zip(request.models, [*request.models[1:], None], strict=True):
-        if following:
-            expect_model(following, settings)
-        wait_for_server()  # Prefect's client would give up after a few attempts
-        outcome = score(
-            model=model,
-            sources=list(request.sources),
-            first=str(request.months[0]),
-            last=str(request.months[-1]),
-            run=record.run if record else None,
-        )
-        summary.cells += outcome.landed
-        summary.holes += outcome.holes
-        newly_scored += [model] * bool(outcome.landed)
-    summary.holes += check_numerics(newly_scored, settings)
-
-
-def report_on(summary: RunSummary, settings: Settings) -> None:
-    """Write the site, and store its address in ``summary``; a failure becomes a hole."""
-    calls = [("report", {"settings": settings})]
-    for address in summary.keep_holes(fan_out(write_report, calls, step="report")):
-        summary.report = str(address)
+def crawl_as_task(source: str, month: Period, settings: Settings) -> Seal | Failure:
+    """Crawl and seal one month as a task run, unless it is sealed and lacks nothing."""
+    seal = read_seal(Store(settings.home), Partition(source, month))
+    if seal is not None and not seal.is_partial:
+        return seal
+    given: dict[str, Any] = {"source": source, "month": month, "settings": settings}
+    [result] = fan_out(crawl_month, [(f"crawl {source} {month}", given)], step=None)
+    if isinstance(result, Failure):
+        tell_given_up(Partition(source, month), result.why)
+        return result
+    sealed: Seal = result
+    return sealed

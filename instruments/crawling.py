@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, nullcontext
+from contextvars import copy_context
 from dataclasses import dataclass, field
 
 from core import progress
@@ -118,7 +119,10 @@ def crawl_all(request: Request, settings: Settings, crawl: CrawlMonth = crawl_cl
 
     # If a signal ends the inner block, the threads stop before their next request.
     with ThreadPoolExecutor(max(1, len(months)), "crawl") as pool, stop_with_flow():
-        futures = {source: pool.submit(crawl_months, source) for source in months}
+        # Each thread gets a copy of the context, so that a flow run is known in it.
+        futures = {
+            source: pool.submit(copy_context().run, crawl_months, source) for source in months
+        }
         for future in as_completed(futures.values()):
             future.result()  # raises what ends the process
     for future in futures.values():

@@ -105,27 +105,6 @@ def work(request: WorkRequest, settings: Settings, execute: Execute = in_process
     return drain.summary
 
 
-def run_plan(
-    plan: Plan[Any],
-    settings: Settings,
-    execute: Execute = in_process,
-    run: str | None = None,
-    waits: bool = True,
-) -> Summary:
-    """Compute the pending cells of one plan, whose model is loaded, for a run; see ``work``.
-
-    If not ``waits``, leave the cells of other processes.
-    """
-    root = plan.files_of(plan.cells[0]).ROOT if plan.cells else ""
-    request = WorkRequest((), lambda _: plan, root, run=run or uuid.uuid4().hex)
-    drain = _Drain(request, settings, execute)
-    drain.summary.plans.append(plan)
-    drain.begin(plan)
-    if waits:
-        drain.wait_for_others()
-    return drain.summary
-
-
 def work_and_land(request: WorkRequest, settings: Settings) -> Summary:
     """Work in this process, land the cells of each model, and publish once.
 
@@ -236,7 +215,13 @@ class _Drain:
     def begin(self, plan: Plan[Any]) -> bool:
         """Compute the cells of a plan that nobody has begun; return False if the model failed."""
         self.summary.num_cells += plan.num_done
-        self.summary.failures += [Failure(plan.entry.name, why) for why in plan.refusals]
+        refused = [
+            Failure(plan.entry.name, why, error="NotMeasurable", may_pass=False)
+            for why in plan.refusals
+        ]
+        self.summary.failures += refused
+        if refused and not plan.cells:  # else every look at names of files finds pending cells
+            self._note(stem_of_model(self._request.root, plan.entry.name), refused[0])
         if not plan.pending:
             return True
         sweep(self.store)

@@ -1,36 +1,26 @@
 """Landing of finished cells in the warehouse, and publishing.
 
-    runs/<run>/to-land/<model>.json      cells that the run's report step must land
-
-Only one machine writes the embedded warehouse of a data root (``warehouse/database/lock.py``). A
-GPU worker on another machine stores the list of its cells in the file above, with the model's
-catalogue entry. So the writing machine can land the cells without the model's files.
+Only one machine writes the warehouse of a data root (``warehouse/database/lock.py``).
 """
 
 from __future__ import annotations
 
 import dataclasses
-import datetime as dt
 import json
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
-
-from pydantic import BaseModel, ConfigDict, ValidationError
 
 from core import progress
 from core.cells.losses import Cell, list_losses
-from core.corpus.partition import Partition, find_version
-from core.errors import MalformedInput, TidemarkError, UsageError
-from core.month import Month
-from core.periods import parse_period
+from core.corpus.partition import find_version
+from core.errors import StorageError, TidemarkError
 from core.settings import Settings
-from core.storage.store import Store, path_part
+from core.storage.store import Store
 from crawlers.registry import is_source, load_crawler
 from instruments.canary import land_canary_runs
 from instruments.running.retries import retrying
-from models.catalogue import ModelEntry, add_model, list_models, make_entry
+from models.catalogue import ModelEntry, add_model, list_models
 from models.scoring.protocols import get_protocol
 from warehouse.database.schema import SNAPSHOT
 from warehouse.land.keyed_rows import LandedRows
@@ -41,6 +31,7 @@ from warehouse.read.publish import publish
 from warehouse.read.query import query
 
 _NUM_TOGETHER = 200  # number of cells that land between two progress reports
+_SHOWN_FAULTS = 5
 
 
 # Function that returns a context manager, which excludes writers on other machines.
@@ -54,7 +45,11 @@ def land_losses(
 
     Hold lock ``slot`` during writing. Skip landed cells; return the newly landed cells.
 
-    Raises StorageError or WarehouseError.
+    Raises:
+        StorageError: a file of a cell is damaged; all other cells have landed. Or a file cannot be
+            read now.
+        MalformedInput, SchemaMismatch: as for a damaged file, if it is the only one.
+        WarehouseError: a statement failed.
     """
     store = Store(settings.home)
     # Sort by path, not by month: the month of an undated partition is None.
@@ -68,13 +63,28 @@ def land_losses(
             return []
         _land_partitions(warehouse, store, finished)
         before = warehouse.find_landed(finished[0].model).cells
+        faults: list[TidemarkError] = []
         for number in range(0, len(finished), _NUM_TOGETHER):
             some = finished[number : number + _NUM_TOGETHER]
-            warehouse.land_cells(some)
+            faults += warehouse.land_cells(some).faults
             progress.report(f"land {entry.name}", number + len(some), len(finished))
         after = warehouse.find_landed(finished[0].model).cells
+    _raise_faults(faults, len(finished))
     keys = {cell: (cell.partition, cell.protocol) for cell in finished}
     return [cell for cell, key in keys.items() if before.get(key) != after.get(key)]
+
+
+def _raise_faults(faults: list[TidemarkError], num_cells: int) -> None:
+    """Raise the errors of cells that could not land, as one error, if there are any."""
+    if len(faults) == 1:
+        raise faults[0]
+    if faults:
+        shown = "; ".join(str(fault) for fault in faults[:_SHOWN_FAULTS])
+        if len(faults) > _SHOWN_FAULTS:
+            shown += f"; and {len(faults) - _SHOWN_FAULTS} more"
+        raise StorageError(
+            f"{len(faults)} of {num_cells} cells could not land; the others have landed: {shown}"
+        ) from faults[0]
 
 
 def land_texts(
@@ -197,66 +207,3 @@ def land_files(settings: Settings, files: list[Path], replace: bool) -> tuple[in
 def publish_alone(settings: Settings) -> str:
     """Publish the warehouse; retry after transient errors; return the URL of the snapshot."""
     return retrying("publish", lambda: publish(settings))
-
-
-class _Cell(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-    model: str
-    revision: str
-    source: str
-    month: str | None
-    partition_digest: str
-    partition_version: int | None
-    protocol: str
-    scoring: str
-
-    @classmethod
-    def of(cls, cell: Cell) -> _Cell:
-        source, month = cell.partition.source, cell.partition.month
-        beside = {"source": source, "month": str(month) if month else None}
-        return cls.model_validate({**vars(cell), **beside})
-
-    def as_cell(self) -> Cell:
-        given = self.model_dump(exclude={"source", "month"})
-        partition = Partition(self.source, parse_period(self.month) if self.month else None)
-        return Cell(partition=partition, **given)
-
-
-class _Left(BaseModel):
-    entry: dict[str, Any]
-    cells: tuple[_Cell, ...]
-
-
-def leave(run: str, entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings) -> None:
-    """Store the list of a model's cells, so that the run's report step lands them."""
-    facts = {
-        name: str(value) if isinstance(value, (Month, dt.date)) else value
-        for name, value in vars(entry).items()
-    }
-    left = _Left(entry=facts, cells=tuple(_Cell.of(cell) for cell in cells))
-    path = f"{_folder(run)}/{path_part(entry.name)}.json"
-    Store(settings.home).write_bytes(path, left.model_dump_json().encode())
-
-
-def read_left(run: str, settings: Settings) -> list[tuple[ModelEntry, tuple[Cell, ...]]]:
-    """Return the model entries and cells that ``leave`` stored for a run.
-
-    Raises:
-        MalformedInput: a file was written by another version of tidemark.
-    """
-    store, found = Store(settings.home), []
-    for path in store.list(f"{_folder(run)}/*.json"):
-        try:
-            left = _Left.model_validate_json(store.read_bytes(path))
-            entry = make_entry(left.entry)
-        except (ValidationError, UsageError) as error:
-            raise MalformedInput(
-                f"{store.url(path)} is not a list of cells to land ({error}); score the model again"
-            ) from error
-        found.append((entry, tuple(cell.as_cell() for cell in left.cells)))
-    return found
-
-
-def _folder(run: str) -> str:
-    return f"runs/{path_part(run)}/to-land"

@@ -82,7 +82,7 @@ def plan_puzzles(model: str, puzzles: Sequence[str] | None, settings: Settings) 
         NotMeasurable: the model cannot write text.
     """
     names = [load_puzzle(name).name for name in puzzles or list_puzzles()]
-    entry = _entry_of(model, settings)
+    entry = entry_of(model, settings)
     variant = parse_variant(settings.puzzle_prompt)
     revision, ways = generation_ids(entry, list_decodings(variant), settings)
     if variant.is_likelihood:
@@ -109,7 +109,7 @@ def _protocol_of(settings: Settings) -> str:
     return "-".join(filter(None, parts))
 
 
-def _entry_of(model: str, settings: Settings) -> ModelEntry:
+def entry_of(model: str, settings: Settings) -> ModelEntry:
     """Return a model's catalogue entry; a scripted model gets an entry as a control."""
     if not model.startswith(PREFIX):
         return find_model(model, settings)
@@ -216,7 +216,7 @@ def solve_and_land(
     """
     held.begin(settings)
     for model in models:  # a wrong name must cost nothing
-        _entry_of(model, settings)
+        entry_of(model, settings)
     for puzzle in puzzles or ():
         load_puzzle(puzzle)
     return work_and_land(puzzle_request(models, puzzles, settings), settings)

@@ -80,15 +80,25 @@ def check_numerics(models: list[str], settings: Settings) -> list[Failure]:
     return [] if record.is_well else [Failure("canary", str(record))]
 
 
+def is_published(settings: Settings) -> bool:
+    """Return True if nothing has landed since the last publication."""
+    return is_current(settings)
+
+
+def find_site(settings: Settings) -> str | None:
+    """Return the address of the site if it shows the published snapshot, else None."""
+    return find_current_site(settings)
+
+
 def finish(summary: RunSummary, done: Summary, settings: Settings) -> None:
     """Land the cells, publish what is new, and write the site; failures become holes."""
     land(done, settings)
     summary.cells += done.num_landed
     summary.holes += [_hole(each) for each in done.failures]
     try:
-        if not is_current(settings):
+        if not is_published(settings):
             publish_alone(settings)
-        summary.report = find_current_site(settings) or write_site(settings)
+        summary.report = find_site(settings) or write_site(settings)
     except TidemarkError as error:
         summary.holes.append(f"report: {error}")
 

@@ -13,7 +13,6 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import PurePosixPath
 
 from core.cells.failures import read_failures
 from core.cells.record import median_seconds
@@ -21,14 +20,14 @@ from core.corpus.partition import Partition, partition_of, read_manifest
 from core.errors import TidemarkError
 from core.month import Month, Period, month_range
 from core.periods import kind_of
-from core.run_record import RunRecord, list_runs
 from core.settings import Settings
 from core.storage.claims import list_claimed
-from core.storage.store import Store, name_of_part, path_part
+from core.storage.store import Store, name_of_part
 from crawlers.contract import SourceInfo
 from crawlers.registry import is_source, list_sources, load_crawler
-from models.catalogue import find_model
-from models.scoring.protocols import list_protocols
+from instruments.backlog import name_of, split_name
+from instruments.planning import Request
+from models.choice import chosen_models
 from warehouse.database.schema import SNAPSHOT
 from warehouse.database.statements import explain_database_errors
 from warehouse.land.landed import scored_cells
@@ -42,20 +41,7 @@ MARKS = {
     "missing": ".",
     "lacking": "-",
 }
-_MAX_RUNS = 5
 _DIGEST_CHARS = 12  # number of digits of a digest in file names
-
-
-@dataclass(frozen=True)
-class RunState:
-    """A run and its state: complete, partial, or unfinished (running or killed)."""
-
-    run: str
-    started_at: dt.datetime
-    state: str
-    ended_at: dt.datetime | None
-    missing: tuple[str, ...]
-    holes: tuple[str, ...]
 
 
 @dataclass
@@ -68,6 +54,7 @@ class ModelState:
     num_published: int  # cells in the published snapshot
     running: list[str]  # cells that processes are scoring
     failed: list[str]  # failed cells, with reasons; the model itself, if it could not be used
+    cell_s: float | None = None  # median time of a cell; None if unknown
     pending_s: float | None = None  # time to score the pending cells one by one; None if unknown
 
     @property
@@ -83,13 +70,12 @@ class ModelState:
 
 @dataclass(frozen=True)
 class Status:
-    """The state of all partitions, models and runs of a data root."""
+    """The state of all partitions and models of a data root."""
 
     home: str
     months: tuple[Period, ...]  # the shown months
     partitions: dict[str, tuple[str, ...]]  # by source, a state (such as held) per month
-    models: tuple[ModelState, ...]  # models of the latest run, and all models with losses
-    runs: tuple[RunState, ...]  # runs, latest first
+    models: tuple[ModelState, ...]  # configured models, and all models with losses
     published_at: dt.datetime | None  # time of the snapshot; None if there is none
     crawl_s: float | None  # seconds to crawl the missing partitions; None if unknown
 
@@ -99,27 +85,26 @@ class Status:
         return Counter(state for states in self.partitions.values() for state in states)
 
 
-def find_status(settings: Settings, months: Sequence[Period] | None) -> Status:
-    """Return the state; ``months`` None means the latest run's months, or all if there is no run.
+def find_status(
+    settings: Settings, months: Sequence[Period] | None, request: Request | None = None
+) -> Status:
+    """Return the state of some months; None means all months from the first sealed one.
+
+    With a ``request``, only its sources and models are looked at.
 
     Raises:
         StorageError: the data root cannot be listed, or a manifest is damaged.
-        MalformedInput: a run record is malformed.
     """
     store = Store(settings.home)
-    records = list_runs(store)[:_MAX_RUNS]
-    newest = next((each for each in records if "score" in each.request().stages), None)
     corpus = _Corpus(store, settings)
-    window = tuple(months or (newest.request().window() if newest else corpus.months()))
-    sources = newest.request().sources if newest else ()
-    partitions = corpus.states(window, sources)
+    window = tuple(months or corpus.months())
+    partitions = corpus.states(window, request.sources if request else ())
     stamp = store.list_stamped(SNAPSHOT).get(SNAPSHOT)
     return Status(
         home=store.root,
         months=window,
         partitions=partitions,
-        models=tuple(_models(store, settings, corpus, newest)),
-        runs=tuple(map(_run_state, records)),
+        models=tuple(_models(store, settings, corpus, request)),
         published_at=dt.datetime.fromtimestamp(stamp.modified_at, dt.UTC) if stamp else None,
         crawl_s=corpus.seconds_to_crawl(partitions),
     )
@@ -143,13 +128,15 @@ class _Corpus:
         return list(month_range(min(found), max(found)))
 
     def states(self, window: Sequence[Period], asked: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Return the states, one per month, of each source that is requested or has partitions.
+        """Return the states, one per month, of the ``asked`` sources.
+
+        None is asked: of each source that has partitions, else of all.
 
         Sources of other periods than the window's are left out.
         """
         inside = set(window)
         here = {each.source for each in {*self._manifests, *self._held} if each.month in inside}
-        names = sorted({*asked, *here}) or self._crawled
+        names = asked or sorted(here) or self._crawled
         kinds = set(map(type, window))
         return {
             source: tuple(self._state(Partition(source, month)) for month in window)
@@ -212,14 +199,14 @@ def _list_corpus(store: Store) -> tuple[dict[Partition, str], set[Partition]]:
 
 
 def _models(
-    store: Store, settings: Settings, corpus: _Corpus, newest: RunRecord | None
+    store: Store, settings: Settings, corpus: _Corpus, request: Request | None
 ) -> list[ModelState]:
-    protocol = newest.request().protocol if newest else settings.protocol
+    protocol = settings.protocol
     scored = _list_cells(store, protocol)
-    asked = newest.request().models if newest else ()
     failed = _failed(store)
-    asked_names = [_name_of(each, settings) for each in asked]
-    names = dict.fromkeys([*asked_names, *sorted({*scored, *failed})])
+    asked = request.models if request else chosen_models(settings)
+    others = () if request else sorted({*scored, *failed})
+    names = dict.fromkeys([*(name_of(each, settings) for each in asked), *others])
     published, claimed = _published(settings, protocol), _claimed(store)
     states = []
     for name in names:
@@ -238,7 +225,11 @@ def _models(
             running=claimed.get(name, []),
             failed=failed.get(name, []),
         )
-        state.pending_s = _seconds_of(store, state.num_pending, done)
+        state.cell_s = _seconds_of(store, done)
+        if not state.num_pending:
+            state.pending_s = 0.0
+        elif state.cell_s is not None:
+            state.pending_s = state.num_pending * state.cell_s
         states.append(state)
     return states
 
@@ -246,15 +237,11 @@ def _models(
 def _list_cells(store: Store, protocol: str) -> dict[str, dict[Partition, dict[str, str]]]:
     """Return the paths of loss files by model, partition and digest."""
     found: dict[str, dict[Partition, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
-    names = {path_part(each.name) for each in list_protocols()} | {path_part(protocol)}
     for path in store.list("losses/model=*/source=*/month=*/*.parquet"):
-        folder, _, file = path.rpartition("/")
-        # Name: <protocol>-<revision>-<digest>-<scoring>; the first two may have hyphens.
-        digest = (file.rsplit("-", 2) + ["", ""])[1]
-        of = [name for name in names if file.startswith(f"{name}-")]
-        if max(of, key=len, default="") == path_part(protocol) and digest:
+        of, digest = split_name(path)
+        if of == protocol:
             with contextlib.suppress(TidemarkError):  # ignore unknown folders
-                model, partition = _folder_of(folder)
+                model, partition = _folder_of(path.rpartition("/")[0])
                 found[model][partition][digest] = path
     return found
 
@@ -285,19 +272,10 @@ def _failed(store: Store) -> dict[str, list[str]]:
     return found
 
 
-def _name_of(asked: str, settings: Settings) -> str:
-    try:
-        return find_model(asked, settings).name
-    except TidemarkError:  # the model's files may be on another machine
-        return PurePosixPath(asked).name
-
-
-def _seconds_of(store: Store, num_pending: int, done: dict[Partition, str]) -> float | None:
-    if not num_pending:
-        return 0.0
+def _seconds_of(store: Store, done: dict[Partition, str]) -> float | None:
+    """Return the median time of a model's cells, or None if there is none."""
     paths = [f"{path.removesuffix('.parquet')}.json" for _, path in sorted(done.items())]
-    cell_s = median_seconds(store, paths)
-    return None if cell_s is None else num_pending * cell_s
+    return median_seconds(store, paths)
 
 
 def _published(settings: Settings, protocol: str) -> dict[str, set[tuple[Partition, str]]]:
@@ -313,16 +291,3 @@ def _published(settings: Settings, protocol: str) -> dict[str, set[tuple[Partiti
             if cell.protocol == protocol:
                 found[cell.model].add((cell.partition, cell.partition_digest[:_DIGEST_CHARS]))
     return found
-
-
-def _run_state(record: RunRecord) -> RunState:
-    request, result = record.request(), record.result()
-    if result is not None:
-        state = "partial" if result.holes else "complete"
-        return RunState(record.run, request.started_at, state, result.ended_at, (), result.holes)
-    missing = [f"{stage} {part}" for stage in request.stages for part in record.missing(stage)]
-    outcomes = [each for stage in request.stages for each in record.outcomes(stage).values()]
-    holes = tuple(hole for each in outcomes for hole in each.holes)
-    return RunState(
-        record.run, request.started_at, "unfinished", None, tuple(missing or ["report"]), holes
-    )

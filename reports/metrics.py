@@ -16,6 +16,7 @@ from typing import Any
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from core.cells.failures import SUFFIX
 from core.corpus.partition import MANIFEST, Partition, partition_of
 from core.errors import TidemarkError
 from core.month import Period
@@ -59,7 +60,7 @@ class DataRoot(Collector):
 
     def _collect(self) -> Iterator[Metric]:
         try:
-            figures = [*self._corpus(), *self._losses(), *self._published(), *self._runs()]
+            figures = [*self._corpus(), *self._losses(), *self._published(), *self._failures()]
         except TidemarkError as error:
             _log.warning("no metrics: %s", error)
             figures = []
@@ -116,22 +117,12 @@ class DataRoot(Collector):
             rows = cells.aggregate("model, count(*)").fetchall()
         return {(model,): number for model, number in rows}
 
-    def _runs(self) -> Iterator[Metric]:
-        requests = self._read(self._store.list_stamped("runs/*/request.json"), self._json)
-        results = self._read(self._store.list_stamped("runs/*/result.json"), self._json)
-        states = Counter({("running",): 0, ("complete",): 0, ("partial",): 0})
-        newest = ("", 0)
-        for path, request in requests.items():
-            result = results.get(path.replace("/request.json", "/result.json"))
-            states[_state_of(result),] += 1
-            if result is not None:
-                holes = result.get("holes")
-                num_holes = len(holes) if isinstance(holes, list) else 0
-                newest = max(newest, (str(request.get("started_at")), num_holes))
-        what = "Runs; running ones have not ended, which may be because they were killed."
-        yield _gauge("runs", what, states, "state")
-        what = "What the newest run that has ended could not do."
-        yield _gauge("last_run_holes", what, {(): newest[1]} if newest[0] else {})
+    def _failures(self) -> Iterator[Metric]:
+        paths = self._store.list(f"*/model=*/**/*{SUFFIX}")
+        models = (path.split("/")[1].removeprefix("model=") for path in paths)
+        counts = Counter((name_of_part(model),) for model in models)
+        what = "Cells that failed, and models that could not be used."
+        yield _gauge("cells_failed", what, counts, "model")
 
     def _status_of(self, path: str) -> str:
         return "partial" if self._json(path).get("status") == "partial" else "complete"
@@ -183,9 +174,3 @@ def _num_missing(
 def _version_of(path: str) -> int:
     version = re.search(r"/version=(\d+)/[^/]*$", path)
     return int(version[1]) if version else 1
-
-
-def _state_of(result: Mapping[str, Any] | None) -> str:
-    if result is None:
-        return "running"
-    return "partial" if result.get("holes") else "complete"

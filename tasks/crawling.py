@@ -16,11 +16,12 @@ from core.storage.claims import do_claimed
 from core.storage.store import Store
 from crawlers.crawling.crawl import crawl_partition
 from crawlers.registry import load_crawler
+from crawlers.web.pacing import Turnstile
 from instruments.running.retries import retrying
 from instruments.running.stopping import never_done
 from tasks.prefect.observe import observe, show_seal
 from tasks.prefect.retries import OF_CRAWLS
-from tasks.prefect.sites import take_slot, with_tokens
+from tasks.prefect.sites import take_slot, wait_for_slot, with_tokens
 from tasks.prefect.tracing import span
 
 
@@ -30,18 +31,26 @@ def crawl_month(source: str, month: Period, settings: Settings) -> Seal:
     observe()
     began = dt.datetime.now(dt.UTC)
     with span("partition", source=source, month=str(month)):
-        seal = crawl(source, month, Store(settings.home, settings.scratch), settings)
+        store = Store(settings.home, settings.scratch)
+        seal = crawl(source, month, store, settings, wait_for_slot)
     show_seal(seal, began)
     return seal
 
 
-def crawl(source: str, month: Period, store: Store, settings: Settings, **choices: Any) -> Seal:
+def crawl(
+    source: str,
+    month: Period,
+    store: Store,
+    settings: Settings,
+    turnstile: Turnstile = take_slot,
+    **choices: Any,
+) -> Seal:
     """Call ``crawl_partition`` under a claim, with the limits and tokens of the Prefect server.
 
     If another process holds the claim, wait for it. Tokens in ``settings`` take precedence.
     """
     if prefect_server():
-        choices["turnstile"] = take_slot
+        choices["turnstile"] = turnstile
         sites = load_crawler(source).INFO.all_sites(settings.languages.get(source, ()))
         settings = with_tokens(sites, settings)
     [seal] = do_claimed(

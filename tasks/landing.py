@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from prefect import task
 
+from core.cells.files import FoundCells
 from core.cells.losses import Cell
 from core.settings import Settings
 from core.storage.store import Store
 from instruments.landing import land_losses
+from instruments.written import land_texts_of
 from models.catalogue import ModelEntry
 from tasks.prefect import events
 from tasks.prefect.observe import observe, show_landed
 from tasks.prefect.retries import OF_WRITES
-from tasks.prefect.server import writer_slot
 from tasks.prefect.tracing import span
 from warehouse.database.schema import SNAPSHOT
 from warehouse.read.publish import is_current, publish
@@ -25,24 +24,18 @@ def land_cells(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings) -
     """Land the losses of a model's cells; return the number of cells that had not landed yet."""
     observe()
     with span("land", model=entry.name):
-        landed = land_losses(entry, cells, settings, writer_slot)
+        landed = land_losses(entry, cells, settings)
     show_landed(entry.name, landed, len(cells))
+    events.tell_landed(entry.name, len(landed))
     return len(landed)
 
 
-# ``plan`` is Any, so that Prefect does not validate it: the class Plan is abstract.
-@task(task_run_name="land {plan.entry.name}", **OF_WRITES)
-def land_plan(plan: Any, settings: Settings) -> int:
-    """Land the finished cells of a plan; return the number of landed cells."""
+@task(task_run_name="land answers of {model}", **OF_WRITES)
+def land_answers(model: str, found: FoundCells, settings: Settings) -> int:
+    """Land a model's answers to questions and puzzles; return the number of new cells."""
     observe()
-    with span("land", model=plan.entry.name):
-        landed: int = plan.land(settings, writer_slot)
-        return landed
-
-
-def publications_due(settings: Settings) -> list[tuple[str, dict[str, Any]]]:
-    """Return the call of ``publish_warehouse`` for ``fan_out``, or none if there is nothing new."""
-    return [] if is_current(settings) else [("publish", {"settings": settings})]
+    with span("land", model=model):
+        return land_texts_of(model, found, settings)
 
 
 @task(task_run_name="publish the warehouse", **OF_WRITES)
@@ -53,7 +46,7 @@ def publish_warehouse(settings: Settings) -> str:
     """
     if is_current(settings):
         return Store(settings.home).url(SNAPSHOT)
-    with span("publish"), writer_slot():
+    with span("publish"):
         address = publish(settings)
     events.published(address)
     return address

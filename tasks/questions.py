@@ -32,7 +32,8 @@ def crawl(
     source: str, months: list[Month], settings: Settings, **choices: Any
 ) -> list[QuestionSeal]:
     """Call ``crawl_questions`` under a claim, with limits and tokens of the Prefect server."""
-    store, ready = Store(settings.home, settings.scratch), add_tokens(source, settings)
+    store = Store(settings.home, settings.scratch)
+    ready = add_tokens(source, settings)
     if prefect_server():
         choices["turnstile"] = take_slot
     return do_claimed(

@@ -21,16 +21,15 @@ def main(names: list[str]) -> None:
     settings = load_settings()
     set_library_defaults(settings)
     import models.remote  # noqa: F401 - torch takes seconds, once a process: not of a flow run
-    from flows.score import score
+    from flows.work import work
 
     for model in names:
         began = time.perf_counter()
-        outcome = score(model)
+        state = work(models=[model], return_state=True)
         line = {
             "model": model,
             "seconds": time.perf_counter() - began,
-            "landed": outcome.landed,
-            "holes": [str(hole) for hole in outcome.holes],
+            "holes": [] if state.name == "Completed" else [state.message],
         }
         print(json.dumps(line), flush=True)
 

@@ -59,11 +59,10 @@ class Outcome:
     @property
     def is_whole(self) -> bool:
         """Return True if the run completed, with each cell scored and recorded once."""
-        once = {"land Completed": 1, "publish Completed": 1}
         return (
             self.run.state_name == "Completed"
             and sorted(self.times_scored.values()) == [1] * self.num_cells
-            and self.states() == {**once, "score Completed": self.num_cells}
+            and self.states() == {"score Completed": self.num_cells}
         )
 
     def states(self) -> dict[str, int]:
@@ -107,7 +106,7 @@ def run_through(
         temporary_settings({PREFECT_API_URL: server.url}),
     ):
         with get_client(sync_client=True) as client:
-            deployment = client.read_deployment_by_name("score/outage")
+            deployment = client.read_deployment_by_name("work/outage")
             run = client.create_flow_run_from_deployment(deployment.id)
         until(lambda: len(_cells(store)) >= 2, 300, "the second cell")
         server.stop(signal.SIGKILL)
@@ -157,16 +156,16 @@ def _task_runs(run: object) -> list[TaskRun]:
 
 
 def deploy_score(server: PrefectServer) -> None:
-    """Make a process pool and a deployment of the score flow on a server."""
+    """Make a process pool and a deployment of the flow ``work`` on a server."""
     from prefect.client.schemas.actions import WorkPoolCreate
 
     from deployments.prefect_yaml import read_deployments
 
-    [score] = [each for each in read_deployments() if each.full_name == "score/score"]
-    fields = {**score.fields(), "parameters": {"model": MODEL}, "work_pool_name": POOL}
+    [work] = [each for each in read_deployments() if each.full_name == "work/gpu"]
+    fields = {**work.fields(), "parameters": {"models": [MODEL]}, "work_pool_name": POOL}
     with temporary_settings({PREFECT_API_URL: server.url}), get_client(sync_client=True) as client:
         client.create_work_pool(WorkPoolCreate(name=POOL, type="process"))
-        flow = client.create_flow_from_name(score.flow)
+        flow = client.create_flow_from_name(work.flow)
         client.create_deployment(flow, name="outage", **fields)
 
 

@@ -30,7 +30,7 @@ from scipy import signal  # type: ignore[import-untyped]
 from benchmarks.losses import losses_table
 from core.month import Month
 from core.settings import Settings
-from warehouse.database.schema import read_statement
+from warehouse.database.statements import Statements
 from warehouse.database.writer import connected
 from warehouse.estimates.cutoffs import ramp
 from warehouse.land.losses import open_warehouse
@@ -161,8 +161,11 @@ def land(names: Sequence[str], num_worlds: int, seed: int, settings: Settings) -
                 models.append({"name": f"model-{key}-{number}", **facts})
         warehouse.upsert_models(models)
     with connected(settings) as connection:
-        for row in _partitions(names):
-            connection.execute(read_statement("insert_partition"), _PARTITION | row)
+        statements = Statements(connection)
+        rows = [_PARTITION | row for row in _partitions(names)]
+        columns = statements.columns("landed_partitions")
+        with statements.given(partitions=pa.Table.from_pylist(rows, schema=columns)):
+            statements.insert("landed_partitions", "partitions")
     publish(settings)
 
 

@@ -6,22 +6,23 @@ that of the sealed version, and the whole revision is a column of the file.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.cells.answers import AnswerCell
+from core.cells.failures import SUFFIX
 from core.cells.losses import Cell
 from core.cells.puzzles import PuzzleCell
 from core.cells.record import read_cell_record
 from core.corpus.partition import Partition, Seal, list_versions, partition_of
 from core.corpus.questions import QuestionSeal, list_questions
 from core.errors import TidemarkError
-from core.storage.store import Store, name_of_part, path_part
+from core.storage.store import Store, name_of_part
 
 _HASH = re.compile(r".*-(?P<hash>[0-9a-f]+)$")
 
@@ -45,16 +46,26 @@ class FoundCells:
 def find_cells(store: Store) -> FoundCells:
     """Return the cells of a data root; of several cells of one key, the one computed last."""
     found = FoundCells()
-    found.losses = _find_losses(store, found.problems)
+    paths = store.list("losses/model=*/source=*/month=*/*.parquet")
+    found.losses = find_losses(store, paths, found.problems)
     found.answers = _find_answers(store, found.problems)
-    revisions: dict[str, set[str]] = {}
-    for cell in [*found.losses, *(cell for cell, _ in found.answers)]:
-        revisions.setdefault(cell.model, set()).add(cell.revision)
-    found.puzzles = _find_puzzles(store, revisions, found.problems)
+    found.puzzles = _find_puzzles(store, found.problems)
     return found
 
 
-def _find_losses(store: Store, problems: list[str]) -> list[Cell]:
+def find_texts(store: Store) -> FoundCells:
+    """Return the cells of answers and of puzzles, as ``find_cells`` does."""
+    found = FoundCells()
+    found.answers = _find_answers(store, found.problems)
+    found.puzzles = _find_puzzles(store, found.problems)
+    return found
+
+
+def find_losses(store: Store, paths: Sequence[str], problems: list[str]) -> list[Cell]:
+    """Return the cells of some files of losses; of several cells of one key, the last computed.
+
+    Files that are not understood are added to ``problems``, each with the reason.
+    """
     versions: dict[Partition, list[Seal]] = {}
 
     def read(path: str) -> Cell | None:
@@ -74,7 +85,7 @@ def _find_losses(store: Store, problems: list[str]) -> list[Cell]:
                 return cell
         raise _Unknown(f"its text, {partition}, is not sealed here in this version")
 
-    cells = _each(store, "losses/model=*/source=*/month=*/*.parquet", read, problems)
+    cells = _each(paths, read, problems)
     newest: dict[tuple[object, ...], tuple[str, Cell]] = {}
     for cell in cells:
         key = (cell.model, cell.partition, cell.protocol)
@@ -104,35 +115,29 @@ def _find_answers(store: Store, problems: list[str]) -> list[tuple[AnswerCell, Q
         return (cell, seal) if cell.path == path else None  # answers to former questions
 
     stamps = store.list_stamped("answers/model=*/source=*/month=*/*.parquet")
-    found = _each(store, "answers/model=*/source=*/month=*/*.parquet", read, problems)
+    found = _each(stamps, read, problems)
     newest: dict[tuple[object, ...], tuple[AnswerCell, QuestionSeal]] = {}
     for cell, seal in sorted(found, key=lambda each: stamps[each[0].path].modified_at):
         newest[cell.model, cell.source, cell.month, cell.protocol] = (cell, seal)
     return list(newest.values())
 
 
-def _find_puzzles(
-    store: Store, revisions: dict[str, set[str]], problems: list[str]
-) -> list[PuzzleCell]:
+def _find_puzzles(store: Store, problems: list[str]) -> list[PuzzleCell]:
     def read(path: str) -> PuzzleCell:
-        model, puzzle = map(_value, path.split("/")[1:3])
-        answers = path.removesuffix(".json") + ".parquet"
-        row = None
-        if store.exists(answers):
-            row = _first_row(store, answers, ["revision", "protocol"])
-        known = {row["revision"]} if row else revisions.get(model, set())
-        for revision in known:
-            ending = f"-{path_part(revision[:12])}-{_last_part(answers)}.json"
-            if path.endswith(ending):
-                protocol = path.rpartition("/")[2].removesuffix(ending)
-                name = name_of_part(protocol)
-                return PuzzleCell(model, revision, puzzle, name, _last_part(answers))
-        raise _Unknown("it has no answers, and no other file names the model's revision")
+        record = json.loads(store.read_bytes(path))
+        keys = ("model", "revision", "puzzle", "protocol", "generation")
+        cell = PuzzleCell(**{name: record[name] for name in keys})
+        if cell.record_path != path:
+            raise _Unknown("its name is not that of its content")
+        return cell
 
-    pattern = "puzzles/model=*/puzzle=*/*.json"
-    stamps = store.list_stamped(pattern)
+    stamps = {
+        path: stamp
+        for path, stamp in store.list_stamped("puzzles/model=*/puzzle=*/*.json").items()
+        if not path.endswith(SUFFIX)  # else the record of a failure
+    }
     newest: dict[tuple[str, str, str], PuzzleCell] = {}
-    found = _each(store, pattern, read, problems)
+    found = _each(stamps, read, problems)
     for cell in sorted(found, key=lambda each: stamps[each.record_path].modified_at):
         newest[cell.model, cell.puzzle, cell.protocol] = cell
     return list(newest.values())
@@ -142,14 +147,12 @@ class _Unknown(TidemarkError):
     """The key of a file cannot be found."""
 
 
-def _each(
-    store: Store, pattern: str, read: Callable[[str], Any], problems: list[str]
-) -> Iterator[Any]:
+def _each(paths: Iterable[str], read: Callable[[str], Any], problems: list[str]) -> Iterator[Any]:
     """Yield what ``read`` returns of each file; add a problem for each file that it refuses."""
-    for path in store.list(pattern):
+    for path in paths:
         try:
             cell = read(path)
-        except (TidemarkError, pa.ArrowInvalid, OSError) as error:
+        except (TidemarkError, ValueError, KeyError, OSError) as error:
             problems.append(f"{path}: {error}")
             continue
         if cell is not None:

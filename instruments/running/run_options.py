@@ -18,7 +18,6 @@ AnswerProtocolName = Annotated[
 ]
 _MONTH = r"\d{4}-(0[1-9]|1[0-2])"
 MonthName = Annotated[str, Field(pattern=f"^{_MONTH}$")]
-FlowRunId = Annotated[str, Field(pattern=r"^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$")]
 PeriodName = Annotated[str, Field(pattern=rf"^({_MONTH}(a|b)?|\d{{4}}-W\d{{2}})$")]
 
 
@@ -78,3 +77,13 @@ class PuzzleOptions(AnswerOptions):
 
 
 NO_PUZZLE_OPTIONS = PuzzleOptions()
+
+
+class WorkOptions(RunOptions, PuzzleOptions):
+    """Options of computing cells of any kind."""
+
+    # Any protocol, such as a variant with another context, which the setting of a run may name.
+    protocol: str | None = Field(default=None, description="Protocol of scoring.")
+
+
+NO_WORK_OPTIONS = WorkOptions()

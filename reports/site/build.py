@@ -42,8 +42,8 @@ DISABLED = "partial_aggregate_pushdown"
 class PageModule(Protocol):
     """A module of ``pages/``; ``ORDER`` is its place in the navigation, if it has an entry.
 
-    The module ``pages`` of an extra also has ``link_of_source(site, source)``. It returns None, or
-    a ``Link`` from the page of a source to a page of the extra.
+    The module ``pages`` of an extra also has ``link_of_source(site, source)``. It returns a
+    ``Link`` from the page of a source to a page of the extra, or None.
     """
 
     ORDER: int

@@ -69,7 +69,8 @@ class ProgressArtifacts:
         task_run, flow_run = get_task_and_flow_run_ids()
         if flow_run is None or not prefect_server():
             return
-        now, is_over = time.monotonic(), done + failed >= total
+        now = time.monotonic()
+        is_over = done + failed >= total
         with self._lock:
             known = self._steps.get((flow_run, step))
             if known and now < known.sent_at + UPDATE_S and not is_over:
@@ -98,33 +99,30 @@ def _send_progress(client: SyncPrefectClient, step: _Step, progress: ArtifactCre
         client.request("PATCH", "/artifacts/{id}", json=changed, path_params={"id": step.artifact})
 
 
-def show_scoring(
-    entry: ModelEntry, cells: Sequence[Cell], failures: Mapping[str, str], settings: Settings
-) -> None:
-    """Send a table of a model's cells, with ``failures`` (reason by cell), and its charts."""
+def show_scoring(entry: ModelEntry, cells: Sequence[Cell], settings: Settings) -> None:
+    """Send a table of a model's landed cells, and its charts."""
     if not prefect_server():
         return
     run = _this_run()
 
     def send(client: SyncPrefectClient) -> None:
-        for made in _scoring(entry, cells, failures, settings):
+        for made in _scoring(entry, cells, settings):
             _create(client, made.model_copy(update=run))
 
     outbox.post(f"cells of {entry.name}", send)
 
 
 def _scoring(
-    entry: ModelEntry, cells: Sequence[Cell], failures: Mapping[str, str], settings: Settings
+    entry: ModelEntry, cells: Sequence[Cell], settings: Settings
 ) -> Iterator[ArtifactCreate]:
     figures: dict[tuple[str, Period | None], tuple[int, float | None]] = {}
     with suppress(TidemarkError):  # without a snapshot, the table has no losses
         for row in query(settings, _MONTHLY, [entry.name, settings.protocol]).to_pylist():
             month = kind_of(row["source"]).of(row["month"]) if row["month"] else None
             figures[row["source"], month] = row["num_documents"], row["bits_per_byte"]
-    rows = _rows(cells, failures, figures, Store(settings.home))
+    rows = _rows(cells, figures, Store(settings.home))
     more = f" {len(cells) - len(rows)} more are not shown." if len(cells) > len(rows) else ""
-    failed = counted(len(failures), "failure")
-    text = f"{counted(len(cells), 'cell')} of {plain(entry.name)}, {failed}.{more}"
+    text = f"{counted(len(cells), 'cell')} of {plain(entry.name)}.{more}"
     key = key_of("cells", entry.name)
     yield ArtifactCreate(type="table", key=key, description=text, data=json.dumps(rows))
     for source in sorted({cell.partition.source for cell in cells}):
@@ -136,22 +134,18 @@ def _scoring(
 
 def _rows(
     cells: Sequence[Cell],
-    failures: Mapping[str, str],
     figures: Mapping[tuple[str, Period | None], tuple[int, float | None]],
     store: Store,
 ) -> list[dict[str, str | int | float | None]]:
     rows: list[dict[str, str | int | float | None]] = []
-    in_order = sorted(cells, key=lambda cell: (str(cell) not in failures, cell.path))
-    for cell in in_order[:MAX_ROWS]:
-        why = failures.get(str(cell))
+    for cell in sorted(cells)[:MAX_ROWS]:
         documents, bits = figures.get((cell.partition.source, cell.partition.month), (None, None))
-        record, state = None, "landed" if store.exists(cell.path) else "no losses"
+        record = None
         with suppress(TidemarkError):  # the cell's record may be damaged
             record = read_cell_record(store, cell)
         rows.append(
             {
                 "cell": plain_cell(cell.name),
-                "state": plain_cell(f"failed: {why}") if why is not None else state,
                 "documents": documents,
                 "bits per byte": None if bits is None else round(bits, 4),
                 "seconds": None if record is None else round(record.seconds, 3),

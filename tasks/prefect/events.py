@@ -152,9 +152,9 @@ def tell_given_up(partition: Partition, why: str) -> None:
     _tell_of(partition, "given-up", why=why)
 
 
-def tell_landed(model: str, cells: int, holes: int) -> None:
-    """Send the event that cells of a model have landed, with numbers of cells and of holes."""
-    facts = {"model": model, "cells": cells, "holes": holes}
+def tell_landed(model: str, cells: int) -> None:
+    """Send the event that cells of a model have landed, with their number."""
+    facts = {"model": model, "cells": cells}
     _send([_event("tidemark.model.landed", f"tidemark.model.{model}", facts)])
 
 
@@ -211,7 +211,8 @@ def _send_waiting(client: SyncPrefectClient) -> None:
     global _is_posted
     time.sleep(GATHER_S)
     with _lock:
-        events, _is_posted = [event.model_dump(mode="json") for event in _waiting], False
+        events = [event.model_dump(mode="json") for event in _waiting]
+        _is_posted = False
         _waiting.clear()
     for start in range(0, len(events), MAX_AT_ONCE):
         client.request("POST", "/events", json=events[start : start + MAX_AT_ONCE])

@@ -32,8 +32,10 @@ class Pace:
     """A thread-safe rate limit: ``rate`` calls per second; after a pause, ``burst`` at once."""
 
     def __init__(self, rate: float = RATE, burst: int = BURST) -> None:
-        self._rate, self._burst = rate, burst
-        self._left, self._at = float(burst), time.monotonic()
+        self._rate = rate
+        self._burst = burst
+        self._left = float(burst)
+        self._at = time.monotonic()
         self._lock = threading.Lock()
 
     def wait(self) -> None:

@@ -81,7 +81,8 @@ def observe() -> None:
 def showing_cells(cells: Sequence[Cell], settings: Settings) -> Iterator[None]:
     """Trace the ``with`` block that scores cells; send a log line and an event for each cell."""
     observe()
-    began, partition = dt.datetime.now(dt.UTC), cells[0].partition
+    began = dt.datetime.now(dt.UTC)
+    partition = cells[0].partition
     names = "; ".join(map(str, cells))
     facts = {"source": partition.source, "month": str(partition.month or "undated")}
     with span("cell", cell=names, model=cells[0].model, **facts) as begun:
@@ -121,7 +122,8 @@ def _sums(store: Store, cell: Cell) -> dict[str, int | float | None]:
     with store.open(cell.path) as file:
         losses = pq.read_table(file, columns=["nll_nats", "num_bytes", "document_id"])
     losses = losses.filter(pc.is_valid(losses["nll_nats"]))
-    num_bytes, nats = pc.sum(losses["num_bytes"]).as_py(), pc.sum(losses["nll_nats"]).as_py()
+    num_bytes = pc.sum(losses["num_bytes"]).as_py()
+    nats = pc.sum(losses["nll_nats"]).as_py()
     return {
         "num_documents": pc.count_distinct(losses["document_id"]).as_py(),
         "num_bytes": num_bytes,

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 from uuid import UUID
@@ -35,7 +35,6 @@ LOOK_S = 2.0
 _FIRST_LOOK_S = 0.1  # first pause between two requests; each pause is 25 % longer, up to LOOK_S
 _SETTLE_TRIES = 5
 SETTLE_S = 20.0  # maximum wait for one more event to arrive
-WRITER = "tidemark-writer"
 _LEASE_S = 60.0  # the server's minimum lease; a killed process holds its slot this long
 _PAGE = 200
 PARTIAL = "Completed (partial)"
@@ -60,12 +59,6 @@ def run_log() -> logging.Logger | logging.LoggerAdapter[logging.Logger]:
         return get_run_logger()
     except MissingContextError:
         return logging.getLogger("tidemark")
-
-
-def is_deployed() -> bool:
-    """Return True if this flow run belongs to a deployment, not to a function call."""
-    context = FlowRunContext.get()
-    return bool(context and context.flow_run and context.flow_run.deployment_id)
 
 
 def note_end(what: str, task: Task[..., Any], task_run: UUID, state: State[Any]) -> None:
@@ -116,11 +109,25 @@ def settle_task_runs() -> None:
         return
 
 
+def ask_server(question: Callable[[SyncPrefectClient], _Outcome]) -> _Outcome:
+    """Return what the server answers to a question; wait for a server that is away."""
+    for _ in range(_SETTLE_TRIES):
+        wait_for_server()
+        try:
+            with get_client(sync_client=True) as client:
+                return question(client)
+        except httpx.TransportError as error:
+            run_log().warning("the Prefect server went away again (%s)", error)
+    with get_client(sync_client=True) as client:
+        return question(client)
+
+
 def wait_for_server(wait_s: float = WAIT_S) -> None:
     """Wait until the configured server and its database respond, at most ``wait_s`` seconds."""
     if not prefect_server():
         return
-    deadline, away_since = time.monotonic() + wait_s, None
+    deadline = time.monotonic() + wait_s
+    away_since: float | None = None
     while True:
         try:
             with get_client(sync_client=True) as client:
@@ -138,23 +145,6 @@ def wait_for_server(wait_s: float = WAIT_S) -> None:
             if away_since is not None:
                 run_log().warning("the server is back after %.0f s", time.monotonic() - away_since)
             return
-
-
-@contextmanager
-def writer_slot() -> Iterator[None]:
-    """Hold the slot of concurrency limit ``tidemark-writer`` in the ``with`` block, if possible.
-
-    Without server or limit, the block still runs, because a lock protects the warehouse.
-    """
-    if not prefect_server():
-        yield
-        return
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(slot(WRITER, WAIT_S))
-        except Exception as error:  # noqa: BLE001, as in wait_for_server
-            run_log().warning("no slot of the limit %s: %s", WRITER, error)
-        yield
 
 
 @contextmanager
@@ -184,12 +174,15 @@ def _flow_run() -> UUID | None:
 
 def _let_arrive(client: SyncPrefectClient, noted: Mapping[UUID, _Ended]) -> dict[UUID, _Ended]:
     """Wait while events still arrive; return the noted states that the server lacks."""
-    unknown, arrived_at, pause_s = dict(noted), time.monotonic(), _FIRST_LOOK_S
+    unknown = dict(noted)
+    arrived_at = time.monotonic()
+    pause_s = _FIRST_LOOK_S
     while unknown and time.monotonic() - arrived_at <= SETTLE_S:
         left = _without_known(client, unknown)
         if len(left) < len(unknown):
             arrived_at = time.monotonic()
-        if unknown := left:
+        unknown = left
+        if unknown:
             time.sleep(pause_s)
             pause_s = min(1.25 * pause_s, LOOK_S)
     return unknown

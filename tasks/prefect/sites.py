@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from functools import cache
 
 from prefect.client.orchestration import get_client
@@ -20,29 +21,36 @@ from core.errors import SourceUnavailable
 from core.settings import Settings
 from crawlers.web.pacing import LOCK_WAIT_S
 from instruments.running.stopping import go_on
-from tasks.prefect.server import is_deployed, slot, wait_for_server
+from tasks.prefect.server import slot, wait_for_server
 from tasks.prefect.storage_keys import load_secret
 
-_SLOT_TRIES = 3  # maximum number of attempts to take a slot, in a deployed run
+_SLOT_TRIES = 3  # maximum number of attempts to take a slot, in a flow run
+
+
+def wait_for_slot(host: str) -> AbstractContextManager[None]:
+    """Hold the slot as ``take_slot`` does, but wait for a server that does not respond."""
+    return take_slot(host, tries=_SLOT_TRIES)
 
 
 @contextlib.contextmanager
-def take_slot(host: str) -> Iterator[None]:
+def take_slot(host: str, tries: int = 1) -> Iterator[None]:
     """Hold the single slot for requests to a host, during the ``with`` block.
+
+    Between two ``tries``, wait for the server.
 
     Raises SourceUnavailable (no free slot) or Stopped (the flow run is ending).
     """
     go_on()
     name = f"tidemark-host-{host}"
     with contextlib.ExitStack() as stack:
-        for attempt in range(_SLOT_TRIES):
+        for attempt in range(tries):
             try:
                 _make_limit(name, prefect_server())
                 stack.enter_context(slot(name, LOCK_WAIT_S))
                 break
             except Exception as error:  # errors of Prefect and httpx share no base class
-                if is_deployed() and attempt < _SLOT_TRIES - 1:
-                    wait_for_server()  # only deployed runs wait; others fail at once
+                if attempt < tries - 1:
+                    wait_for_server()
                     continue
                 raise SourceUnavailable(
                     f"the Prefect server gives no slot of the limit {name} ({error}); "

@@ -40,7 +40,8 @@ def worker_settings() -> Settings:
 
     Raises UsageError or StorageError.
     """
-    if (given := _given.get()) is not None:
+    given = _given.get()
+    if given is not None:
         return given
     settings = load_settings()
     sign_in(settings)
@@ -56,7 +57,8 @@ def sign_in(settings: Settings) -> None:
     if settings.is_local or not prefect_server() or has_keys(scheme):
         return
     others = "unset PREFECT_API_URL, or give AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-    if (options := load_secret(BLOCK, StorageError, others)) is not None:
+    options = load_secret(BLOCK, StorageError, others)
+    if options is not None:
         use_options(scheme, parse_options(options, f"the Secret block {BLOCK}"))
 
 

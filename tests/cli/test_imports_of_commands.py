@@ -74,7 +74,7 @@ def test_a_query_imports_the_database_besides(settings: Settings) -> None:
 
 
 def test_the_flow_that_scores_imports_no_model_library(tmp_path: Path) -> None:
-    code = "import sys, flows.score; print(sorted({'torch', 'transformers'} & set(sys.modules)))"
+    code = "import sys, flows.monthly; print(sorted({'torch', 'transformers'} & set(sys.modules)))"
     done = run_process(
         sys.executable,
         "-c",

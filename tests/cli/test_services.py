@@ -97,7 +97,7 @@ def test_figures_are_served_until_it_is_ended(tmp_path: Path) -> None:
         assert exporter.wait(timeout=60) == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus"]  # nothing was written
     named = {family.name for family in text_string_to_metric_families(page)}
-    text = (ROOT / "docs/operate.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/monitoring.md").read_text(encoding="utf-8")
     assert [name for name in named if f"`{name}`" not in text] == []
     assert set(re.findall(r"tidemark_[a-z_]+", rules(text))) <= named
 

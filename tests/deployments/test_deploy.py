@@ -12,7 +12,6 @@ import pytest
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 from pydantic import SecretStr
 
-from crawlers.registry import list_sources
 from deployments.automations import losses, zombies
 from deployments.deploy import Change, Deployed, deploy
 from simulator.server import Request, Response
@@ -24,12 +23,11 @@ from tests.servers import ROOT, PrefectServer, wait_for
 USER, PASSWORD = "admin", "pass word"
 AUTH = f"{USER}:{PASSWORD}"
 SECRET = "T0k3n-of-the-webhook"
-FIXED = [
-    "backfill/backfill", "forecast/all-gpus", "forecast/apis", "forecast/forecast",
-    "forecast/one-gpu",
-    "monthly/monthly", "report/report", "score/all-gpus", "score/score", "scylla/all-gpus",
-    "scylla/apis", "scylla/one-gpu", "scylla/scylla",
-]  # fmt: skip
+ALL = {  # with their pools
+    "backfill/backfill": "crawl", "forecast/forecast": "crawl", "monthly/monthly": "crawl",
+    "report/report": "crawl", "scylla/scylla": "crawl",
+    "work/api": "api", "work/gpu": "gpu", "work/gpu-all": "gpu-all",
+}  # fmt: skip
 
 pytestmark = pytest.mark.timeout(600)  # the first test waits for a server, too
 
@@ -147,30 +145,19 @@ def done_by(deployed: Deployed) -> list[Change]:
 
 def test_an_empty_server_gets_all_that_a_month_needs(first: str, api: Api) -> None:
     deployments = api.deployments()
-    assert sorted(deployments) == sorted([*FIXED, *(f"crawl/{each}" for each in list_sources())])
+    assert {name: each["work_pool_name"] for name, each in deployments.items()} == ALL
     for name, each in deployments.items():
-        on_gpu = name.endswith("one-gpu") or name == "score/score"
-        pool = {"all-gpus": "gpu-all", "apis": "api"}.get(name.partition("/")[2])
-        pool = pool or ("gpu" if on_gpu else "crawl")
-        assert each["work_pool_name"] == pool
         assert each["tags"] == ["tidemark"]
         assert each["job_variables"]["env"] == {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}
         [[pull]] = each["pull_steps"]  # without a step, Prefect copies the worker's folder
         assert pull == "prefect.deployments.steps.set_working_directory"
-        flow, _, last = name.partition("/")
-        is_coordinator = flow == last and flow in ("monthly", "backfill", "forecast", "scylla")
-        assert each["work_queue_name"] == ("coordinators" if is_coordinator else "default")
         assert f"made       deployment {name}\n" in first
-    arxiv = deployments["crawl/arxiv"]
-    assert arxiv["parameters"] == {"source": "arxiv"}
     # Prefect would end runs whose slot it cannot renew while the server is away.
     assert not any(each["global_concurrency_limit"] for each in deployments.values())
-    # A coordinator waits for other runs of its pool: some slots are never theirs.
-    assert api("GET", "work_pools/crawl/queues/coordinators")["concurrency_limit"] == 4
     assert api("GET", "work_pools/gpu")["concurrency_limit"] == 1
     assert api("GET", "work_pools/crawl")["concurrency_limit"] is None
     assert api("GET", "work_pools/crawl")["type"] == "process"
-    assert api("GET", "v2/concurrency_limits/tidemark-writer")["limit"] == 1
+    assert len(api.automations()) == 4 + 3, "three are alarms"
 
 
 def test_the_schedule_shows_the_next_three_ninth_days_of_a_month(first: str, api: Api) -> None:
@@ -211,23 +198,24 @@ def test_what_differs_is_changed_and_what_is_paused_stays_so(
     monthly = api.deployments()["monthly/monthly"]["id"]
     other = {"schedule": {"cron": "0 4 4 * *", "timezone": "UTC"}, "active": False}
     api("PATCH", f"deployments/{monthly}", {"description": "of old", "schedules": [other]})
-    api("PATCH", f"deployments/{api.deployments()['crawl/govuk']['id']}", {"concurrency_limit": 5})
+    api("PATCH", f"deployments/{api.deployments()['work/gpu']['id']}", {"concurrency_limit": 5})
     late = api.automations()["tidemark: the monthly run is late"]
     api("PATCH", f"automations/{late['id']}", {"enabled": False})
-    api("PATCH", "v2/concurrency_limits/tidemark-writer", {"limit": 2})
+    former = {"name": "tidemark-writer", "limit": 1}
+    api("POST", "v2/concurrency_limits/", former)
 
     assert [change.what for change in done_by(again(gpu_slots=3))] == [
         "work pool gpu",
+        "concurrency limit tidemark-writer",
         "deployment monthly/monthly",
-        "deployment crawl/govuk",
+        "deployment work/gpu",
     ]
     deployments = api.deployments()
     (schedule,) = deployments["monthly/monthly"]["schedules"]
     assert (schedule["schedule"]["cron"], schedule["active"]) == ("0 3 9 * *", False)
     assert deployments["monthly/monthly"]["description"] != "of old"
-    assert deployments["crawl/govuk"]["global_concurrency_limit"] is None
+    assert deployments["work/gpu"]["global_concurrency_limit"] is None
     assert not api.automations()["tidemark: the monthly run is late"]["enabled"]
-    assert api("GET", "v2/concurrency_limits/tidemark-writer")["limit"] == 2
 
     deployed = again()
     assert done_by(deployed) == []
@@ -240,10 +228,15 @@ def test_what_is_no_longer_wanted_goes_and_what_is_missing_comes_back(
     api: Api, again: Callable[..., Deployed]
 ) -> None:
     deployments = api.deployments()
-    wanted = deployments["crawl/arxiv"]
-    own = ("flow_id", "entrypoint", "tags", "work_pool_name")
-    gone = {**{name: wanted[name] for name in own}, "name": "gone"}
-    api("POST", "deployments/", {**gone, "parameters": {"source": "gone"}})
+    wanted = deployments["work/gpu"]
+    own = ("tags", "work_pool_name")
+    flow = api("POST", "flows/", {"name": "crawl"})["id"]
+    gone = {
+        "flow_id": flow,
+        "entrypoint": "flows.crawl.crawl",
+        **{name: wanted[name] for name in own},
+    }
+    api("POST", "deployments/", {**gone, "name": "arxiv", "parameters": {"source": "arxiv"}})
     api("POST", "deployments/", {**gone, "name": "weekly", "parameters": {"source": "arxiv"}})
     # Two of former versions, which started the next stage of a run when an event came.
     obsolete = ("tidemark: score is due", "tidemark: report is due")
@@ -255,10 +248,9 @@ def test_what_is_no_longer_wanted_goes_and_what_is_missing_comes_back(
     changes = {f"{change.verb} {change.what}" for change in done_by(again())}
     assert changes == {
         "made deployment monthly/monthly",
-        "removed deployment crawl/gone",
-        "changed automation tidemark: a crashed monthly run goes on",
-        "changed automation tidemark: a lost monthly run starts again",
-        "changed automation tidemark: never began",
+        "removed deployment crawl/arxiv",
+        "changed automation tidemark: a crashed run starts again",
+        "changed automation tidemark: a lost run starts again",
         "changed automation tidemark: the monthly run is late",
         "made automation tidemark: no heartbeat",
         *(f"removed automation {name}" for name in obsolete),
@@ -299,7 +291,7 @@ def test_somebody_is_told_of_runs_with_holes_but_not_of_good_ones(
     }
     for kind, (name, message) in ends.items():
         api.become(api.start("report/report"), kind, name, message)
-    run = api.start("crawl/arxiv", source="arxiv", first="2024-01")
+    run = api.start("backfill/backfill", first="2024-01", last="2024-01")
     api.become(run, "COMPLETED", "Completed (partial)", "arxiv 2024-01: the site gave out")
 
     wait_for(lambda: len(inbox.posted) >= 3)
@@ -337,54 +329,51 @@ def test_a_run_whose_heartbeats_stop_is_crashed_and_one_that_ended_is_not(
     assert (state(ended), state(strange["id"])) == ("Completed (partial)", "Running")
 
 
-def test_a_coordinator_that_crashed_goes_on_and_other_runs_do_not(
+def test_a_run_that_crashed_starts_again_and_its_work_does_not(
     api: Api, again: Callable[..., Deployed]
 ) -> None:
     again()
     time.sleep(6)  # until the server has loaded it
-    month = api.start("monthly/monthly", sources=["govuk"], options={"redact": True})
-    part = api.start("report/report")
+    given = {"month": "2024-01", "sources": ["govuk"], "options": {"redact": True}}
+    month = api.start("monthly/monthly", **given)
+    work = api.start("work/gpu", models=["control:gzip"])
     deployment = api.deployments()["backfill/backfill"]["id"]
     window = {"parameters": {"first": "2024-01", "last": "2024-01"}}
     stillborn = api("POST", f"deployments/{deployment}/create_flow_run", window)["id"]
-    for run in (part, stillborn, month):
+    for run in (work, stillborn, month):
         api.become(run, "CRASHED", "Crashed", "the process died")
-    given = {"month": None, "sources": ["govuk"], "models": None}
 
     def new_runs() -> list[dict[str, Any]]:
-        return [run for run in api.runs("monthly/monthly") if run["parameters"].get("resume")]
+        return [run for run in api.runs("monthly/monthly") if not run["auto_scheduled"]]
 
     wait_for(new_runs)
     [first] = new_runs()
-    assert first["parameters"] == given | {"options": {"redact": True}, "resume": month}
-    for name in ("PENDING", "RUNNING", "CRASHED"):
-        api.become(first["id"], name, name.capitalize())
-    wait_for(new_runs)
-    [second] = new_runs()  # which knows the run that crashed first
-    assert second["parameters"] == first["parameters"]
-    for run in (month, part, stillborn):  # the last never ran, and would crash again
+    assert first["parameters"] == given
+    assert first["created_by"]["type"] == "AUTOMATION"
+    for run in (month, work, stillborn):  # the last never ran, and would crash again
         assert api("GET", f"flow_runs/{run}")["state"]["type"] == "CRASHED"
     assert not api.runs("backfill/backfill")
+    assert not api.runs("work/gpu")
+    api("DELETE", f"flow_runs/{first['id']}")
 
 
-def test_a_coordinator_whose_worker_died_before_it_began_is_replaced(
+def test_a_run_whose_worker_died_before_it_began_is_replaced(
     api: Api, again: Callable[..., Deployed]
 ) -> None:
     again()
-    monthly = uuid.UUID(api.deployments()["monthly/monthly"]["id"])
-    automation = losses([monthly], dt.timedelta(seconds=10)).model_dump(mode="json")
+    automation = losses(dt.timedelta(seconds=10)).model_dump(mode="json")
     made = api("POST", "automations/", {**automation, "name": "brief"})
     time.sleep(6)  # until the server has loaded it
-    body = {"parameters": {"sources": ["govuk"]}}
-    taken = api("POST", f"deployments/{monthly}/create_flow_run", body)["id"]
+    scylla = api.deployments()["scylla/scylla"]["id"]
+    body = {"parameters": {"puzzles": ["two_sum"]}}
+    taken = api("POST", f"deployments/{scylla}/create_flow_run", body)["id"]
     api.become(taken, "PENDING", "Pending")
 
     def new_runs() -> list[dict[str, Any]]:
-        runs = api.runs("monthly/monthly")
-        return [run["parameters"] for run in runs if run["parameters"].get("resume") == taken]
+        return [run for run in api.runs("scylla/scylla") if not run["auto_scheduled"]]
 
     wait_for(new_runs)
-    assert [each["sources"] for each in new_runs()] == [["govuk"]]
+    assert [each["parameters"] for each in new_runs()] == [{"puzzles": ["two_sum"]}]
     state = api("GET", f"flow_runs/{taken}")["state"]
     assert (state["type"], state["name"]) == ("CRASHED", "Lost")
     assert state["message"].startswith("Pending for 0:00:10")

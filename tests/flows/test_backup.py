@@ -1,4 +1,4 @@
-"""The commands of docs/operate.md, "Backup and restore", copied from that page."""
+"""The commands of docs/backup.md, "Backup and restore", copied from that page."""
 
 import json
 import re
@@ -22,7 +22,7 @@ Tidemark = Callable[..., Any]
 
 
 def commands() -> dict[tuple[str, str], str]:
-    text = (ROOT / "docs/operate.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/backup.md").read_text(encoding="utf-8")
     return {(kind, what): lines for kind, what, lines in BLOCK.findall(text)}
 
 

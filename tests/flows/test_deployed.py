@@ -157,10 +157,13 @@ def test_runs_that_fail_show_no_secret(
     failing = {**environment, **GITHUB, **STORE}
     with watched_processes() as arguments, server.worker("crawl", **failing):
         runs = [
-            start("crawl/github_new", source="github_new", first="2024-03", last="2024-03"),
+            start("backfill/backfill", first="2024-03", last="2024-03", sources=["github_new"]),
             start("forecast/forecast", sources=["metaculus"], first="2024-02", models=["sim"]),
         ]
-        with server.worker("api", **failing, TIDEMARK_API_KEYS__SIM=openai_api.KEY[::-1]):
+        with (
+            server.worker("gpu", **failing),
+            server.worker("api", **failing, TIDEMARK_API_KEYS__SIM=openai_api.KEY[::-1]),
+        ):
             states = [ended(client, run).state for run in runs]  # the API repeats the wrong key
         repeated = f"Invalid token {metaculus.TOKEN}".encode()
         web.faults.append(Fault("status", "metaculus", "/", 99, 401, body=repeated))

@@ -8,11 +8,9 @@ import pytest
 from core.corpus.questions import list_questions, read_questions
 from core.month import Month
 from core.progress import counted
-from core.settings import Settings
 from core.storage.store import Store
-from simulator.server import Fault, Web
+from simulator.server import Web
 from simulator.sites.openai_api import refusal
-from tasks.prefect.storage_keys import using
 from tests.crawlers.questions.scene import permit
 from tests.flows.support.apis import rows, write_entry
 
@@ -149,26 +147,6 @@ def test_a_paid_model_stops_at_its_budget_and_goes_on(
 def _paid(sites: Web) -> list[Any]:
     ledger: list[Any] = sites.sites["openai_api"].ledger  # type: ignore[attr-defined]
     return ledger
-
-
-def test_the_flow_does_all_of_it_and_a_source_that_fails_is_a_hole(
-    sites: Web, home: Path, tiny_model: Path, prefect_api: None
-) -> None:
-    from flows.forecast import forecast
-
-    sites.faults.append(Fault("status", "polymarket", "/markets", times=10_000, status=404))
-    settings = Settings(home=str(home), sites=sites.urls, request_interval_s=0)
-    asked: dict[str, Any] = {"first": "2024-02", "last": "2024-03", "models": [str(tiny_model)]}
-    with using(settings):
-        summary = forecast(**asked)
-    [hole] = summary.holes
-    assert hole.startswith("questions polymarket: ")
-    assert (summary.months, summary.landed) == (2, 2)
-    assert summary.items == resolved(home)
-    assert summary.report and (home / "report" / "forecasts.html").exists()
-    with using(settings):
-        again = forecast(sources=["manifold"], **asked)
-    assert (again.items, again.landed, again.holes) == (0, 0, [])
 
 
 def test_an_imported_set_is_answered_too(

@@ -1,27 +1,36 @@
 import datetime as dt
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from uuid import UUID
 
 import psutil
 import pytest
 from prefect import flow
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import FlowRun
+from prefect.runtime import flow_run
 
 from core.cells.losses import list_losses
 from core.cells.record import CellRecord
 from core.corpus.partition import Seal
-from core.run_record import Outcome, RunRecord
+from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
 from deployments.deploy import deploy
-from flows.dispatch import Coordinator
+from flows.rounds import Rounds
+from flows.run import ScoringLeft
+from instruments.backlog import list_left
+from instruments.planning import Request
 from models.catalogue import ModelEntry, add_model
 from tests.commands import TIDEMARK
-from tests.flows.support.deployed import api, begin_run, parts_of, until
+from tests.flows.support.deployed import api, children_of, until
 from tests.servers import PrefectServer, free_port
 
 SMALL = ["small-1", "small-2", "small-3"]
+MONTHS = (Month("2024-01"), Month("2024-02"))
 
 
 @contextmanager
@@ -49,14 +58,17 @@ def workers(server: PrefectServer, home: str) -> Iterator[Path]:
 
 
 @flow(name="watching")
-def watch(record: RunRecord, settings: Settings) -> None:
-    coordinator = Coordinator(record, settings)
+def watch(request: Request, settings: Settings) -> list[str]:
+    parameters = {"sources": list(request.sources), "run": "gpus"}
+    left = ScoringLeft(request, "gpus", settings, always=False)
+    rounds = Rounds(left, parameters, settings)
+    rounds.drain(lambda: True)
+    return [child.work_pool_name or "" for child in children_of_this()]
 
-    def is_scored() -> bool:
-        coordinator.look()
-        return not record.missing("score")
 
-    until(is_scored)
+def children_of_this() -> list[FlowRun]:
+    with get_client(sync_client=True) as client:
+        return children_of(client, client.read_flow_run(UUID(flow_run.id)))
 
 
 def times_of(store: Store, model: str) -> list[tuple[dt.datetime, dt.datetime]]:
@@ -79,28 +91,23 @@ def test_models_are_scored_by_workers_of_their_pools_and_never_two_on_a_gpu(
 ) -> None:
     settings = Settings(home=str(home), watch_interval_s=2.0)
     store = Store(settings.home)
-    for month in ("2024-01", "2024-02"):
-        seal("notes", month, num=5)
+    for month in MONTHS:
+        seal("notes", str(month), num=5)
     for name in ("large", *SMALL):
         parameters = 10**9 if name == "large" else 10**6
         entry = ModelEntry(name=name, location=str(tiny_model), parameters=parameters)
         add_model(entry, settings)
     with api(prefect_server) as client:
         deploy(prefect_server.url)
-        record = begin_run(store, "gpus", ["notes"], [*SMALL, "large"])
-        record.settle("crawl", "notes", Outcome(done=2))
         with workers(prefect_server, settings.home) as log:
             until(lambda: store.list("gpus/*.json"))
-            watch(record, settings)
+            request = Request(MONTHS, ("notes",), (*SMALL, "large"))
+            pools = Counter(watch(request, settings))
         assert store.list("gpus/*.json") == []
         assert client.read_work_pool("gpu").concurrency_limit == 2
-        runs = [run for run in parts_of(client, "gpus") if not run.parameters.get("helps")]
-    pools = {run.parameters.get("model"): run.work_pool_name for run in runs}
-    assert {name: pools[name] for name in (*SMALL, "large")} == {
-        **dict.fromkeys(SMALL, "gpu"), "large": "gpu-all",
-    }  # fmt: skip
-    for outcome in record.outcomes("score").values():
-        assert (outcome.done, outcome.holes) == (2, ()), log.read_text()
+    assert set(pools) == {"gpu", "gpu-all"}, "the large model fits on no single GPU"
+    assert list_left(request.models, None, None, "gpus", settings)["large"].pending == {}
+    assert len(store.list("losses/*/*/*/*.parquet")) == 8, log.read_text()
     large = times_of(store, "large")
     alone = [times for name in SMALL for times in times_of(store, name)]
     assert len(alone) == 6

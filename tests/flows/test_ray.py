@@ -14,7 +14,10 @@ from core.month import Month
 from core.settings import Settings, load_settings
 from core.storage.store import Store
 from crawlers.imports.texts import ImportOptions, import_texts
-from flows.score import score, score_on_cluster
+from flows.work import compute, work
+from instruments.landing import land_losses
+from instruments.losses import scoring_request
+from instruments.written import find_unlanded
 from models.catalogue import find_model
 from tasks.prefect.ray_cluster import share_of
 from tasks.prefect.storage_keys import using
@@ -30,11 +33,11 @@ CONTROL = "control:zstd"
 DRIVER = """
 import sys, time
 import ray
-from flows.score import score
+from flows.work import work
 leave = ray.shutdown
 ray.shutdown = lambda: (time.sleep(5), leave())
-outcome = score(sys.argv[1])
-print(outcome.landed, "landed, holes:", [str(hole) for hole in outcome.holes])
+state = work(models=[sys.argv[1]], return_state=True)
+print(state.name, state.message)
 """
 
 
@@ -103,10 +106,15 @@ def test_two_nodes_write_what_one_thread_writes(
     dump: Callable[..., Any],
 ) -> None:
     alone, together = sealed("alone"), sealed("together")
+    complete = f"Completed {len(MONTHS)} cells complete, 0 items"
     with api(prefect_server), using(alone):
-        assert score(str(tiny_model)).landed == len(MONTHS)
+        state = work(models=[str(tiny_model)], return_state=True)
+        assert f"{state.name} {state.message}" == complete
     home = Path(together.home)
-    assert cluster.score(home, tiny_model) == f"{len(MONTHS)} landed, holes: []"
+    assert cluster.score(home, tiny_model) == complete
+    for settings in (alone, together):
+        for entry, cells in find_unlanded([str(tiny_model)], settings).cells:
+            assert len(land_losses(entry, cells, settings)) == len(MONTHS)
     assert dump(home) == dump(Path(alone.home))
     scored = cluster.end()
     assert len(scored) == len(MONTHS)
@@ -138,16 +146,21 @@ def test_a_cluster_without_a_slot_is_refused(settings: Settings) -> None:
         share_of(find_model(CONTROL, settings), {"GPU": 2.0})
 
 
+def on_cluster(settings: Settings) -> None:
+    request = scoring_request([CONTROL], None, None, ["default"], settings)
+    compute(request, "score", None, None, settings)
+
+
 @pytest.mark.parametrize("address", ["127.0.0.2:1", "ray://127.0.0.1:1"])
 def test_a_cluster_that_is_away_is_a_hole_at_once(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
     away = settings.model_copy(update={"ray_address": address})
     with pytest.raises(OrchestrationError, match="PREFECT_API_URL is not set"):
-        score_on_cluster(CONTROL, None, None, away)
+        on_cluster(away)
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
     with pytest.raises(OrchestrationError, match=f"TIDEMARK_RAY_ADDRESS={address} .*refused"):
-        score_on_cluster(CONTROL, None, None, away)
+        on_cluster(away)
 
 
 def test_ray_that_is_not_installed_is_a_hole(
@@ -156,7 +169,7 @@ def test_ray_that_is_not_installed_is_a_hole(
     monkeypatch.setitem(sys.modules, "flows.on_ray", None)  # as where the extra is missing
     there = settings.model_copy(update={"ray_address": "auto"})
     with pytest.raises(OrchestrationError, match=r"install tidemark\[ray\]"):
-        score_on_cluster(CONTROL, None, None, there)
+        on_cluster(there)
 
 
 @pytest.mark.parametrize("address", ["head", "http://head:1", "ray://head", "ray://a b:1"])

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from core.corpus.partition import FIRST_REGIME
-from core.errors import SchemaMismatch, StorageError
+from core.errors import DamagedFile, SchemaMismatch, StorageError
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
@@ -155,6 +155,28 @@ def test_a_damaged_cell_keeps_none_of_its_neighbours_out(settings: Settings, sea
     assert ask(settings, months) == [{"month": "2024-01"}, {"month": "2024-02"}]
     store.write_bytes(plan.cells[2].path, whole)
     assert len(land_losses(plan.entry, plan.cells, settings)) == 1
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_the_damaged_cells_of_a_model_are_named_and_the_others_land(
+    settings: Settings, seal: Sealer, place: int
+) -> None:
+    for month in ("2024-01", "2024-02", "2024-03"):
+        seal("notes", month)
+    plan = score(settings)
+    store = Store(settings.home)
+    whole = store.read_bytes(plan.cells[place].path)
+    store.write_bytes(plan.cells[place].path, whole[:-20])
+    with pytest.raises(DamagedFile, match="delete it and score again") as alone:
+        land_losses(plan.entry, plan.cells, settings)
+    assert plan.cells[place].path in str(alone.value)
+    assert ask(settings, "select count(*) as n from internal.landed_cells") == [{"n": 2}]
+    other = plan.cells[place - 1]
+    store.write_bytes(other.record_path, b"{}")
+    with pytest.raises(StorageError, match="2 of 3 cells could not land") as both:
+        land_losses(plan.entry, plan.cells, settings)
+    assert plan.cells[place].path in str(both.value)
+    assert other.record_path in str(both.value)
 
 
 def test_cells_that_land_together_land_as_each_by_itself(

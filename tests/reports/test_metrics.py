@@ -9,7 +9,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from core.corpus.partition import Partition
 from core.month import Month
-from core.run_record import Outcome, RunRecord, RunRequest
 from core.settings import Settings
 from core.storage.store import Store, path_part
 from reports.metrics import DataRoot, _num_missing
@@ -124,32 +123,23 @@ def test_cells_claims_and_the_snapshot(root: DataRoot, settings: Settings, store
     assert value(scrape(root), "snapshot_timestamp_seconds") == modified
 
 
-def begin(store: Store, run: str, day: str) -> RunRecord:
-    record = RunRecord(store, run)
-    facts = {"months": ["2024-01"], "sources": ["a"], "models": ["m"], "protocol": "default"}
-    record.begin(RunRequest(run=run, started_at=f"{day}T00:00:00Z", **facts))  # type: ignore[arg-type]
-    return record
-
-
-def test_runs_by_state_and_holes_of_the_newest(root: DataRoot, store: Store) -> None:
-    begin(store, "old", "2024-01-01").finish("")  # its parts have not ended: two holes
-    good = begin(store, "new", "2024-02-01")
-    good.settle("crawl", "a", Outcome(done=1))
-    good.settle("score", "m", Outcome(done=1))
-    begin(store, "running", "2024-03-01")
-    assert value(scrape(root), "last_run_holes") == 2
-    good.finish("")
+def test_failed_cells_are_counted_by_model(root: DataRoot, store: Store) -> None:
+    for path in (
+        "losses/model=m/source=a/month=2024-01/x",
+        "losses/model=m/model",
+        "answers/model=n/a/x",
+    ):
+        store.write_bytes(f"{path}.failed.json", b"")
     figures = scrape(root)
-    for state in ("running", "complete", "partial"):
-        assert value(figures, "runs", state=state) == 1
-    assert value(figures, "last_run_holes") == 0
+    assert value(figures, "cells_failed", model="m") == 2
+    assert value(figures, "cells_failed", model="n") == 1
 
 
 def test_a_data_root_that_cannot_be_read_is_down_and_comes_back(
     root: DataRoot, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     figures = scrape(root)
-    assert (value(figures, "up"), value(figures, "runs", state="running")) == (1, 0)
+    assert (value(figures, "up"), value(figures, "claims")) == (1, 0)
     seal(store, "a", "2024-99")  # no month: a foreign folder
     assert value(scrape(root), "up") == 0
     store.delete("corpus")

@@ -38,4 +38,7 @@ RECORD = CellRecord(
 def land_scored(warehouse: Warehouse, store: Store, cell: Cell, losses: pa.Table) -> Landed:
     with store.writing(cell.path) as staged:
         pq.write_table(losses, staged.path)
-    return warehouse.land_cells([cell])
+    landed = warehouse.land_cells([cell])
+    for fault in landed.faults:
+        raise fault
+    return landed

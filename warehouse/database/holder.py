@@ -62,7 +62,8 @@ def path_of(database: Path) -> Path:
 @contextlib.contextmanager
 def named(database: Path) -> Iterator[None]:
     """Write the name of this process, which holds the lock, while the ``with`` block runs."""
-    path, pid = path_of(database), os.getpid()
+    path = path_of(database)
+    pid = os.getpid()
     run = flow_run_id()
     what = f"flow run {run}" if run else " ".join([Path(sys.argv[0]).name, *sys.argv[1:2]])
     holder = Holder(
@@ -97,7 +98,8 @@ class Watch:
 
     def look(self, holder: Holder | None) -> None:
         """Add the time since the last look if the holder used no processor time since then."""
-        process, now = holder.process() if holder else None, time.monotonic()
+        process = holder.process() if holder else None
+        now = time.monotonic()
         seen = None
         with contextlib.suppress(psutil.Error):
             if holder and process:
@@ -106,7 +108,8 @@ class Watch:
         # Do not count the time for which this process was suspended.
         passed_s = min(now - self._looked_at, 2 * LOOK_S)
         self.idle_s = self.idle_s + passed_s if seen and seen == self._seen else 0.0
-        self._seen, self._looked_at = seen, now
+        self._seen = seen
+        self._looked_at = now
 
 
 def is_stopped(holder: Holder | None) -> bool:

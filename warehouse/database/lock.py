@@ -45,7 +45,8 @@ def require_writer(settings: Settings) -> None:
     Raises:
         WarehouseError: another scratch folder is the writer; the message states the remedy.
     """
-    store, mine = Store(settings.home), _here(settings)
+    store = Store(settings.home)
+    mine = _here(settings)
     named = read_writer(store)
     if named is None:
         if mine is None:
@@ -70,7 +71,8 @@ def require_writer(settings: Settings) -> None:
 
 def is_writer(settings: Settings) -> bool:
     """Return True if this scratch folder is the recorded writer of the warehouse."""
-    mine, named = _here(settings), read_writer(Store(settings.home))
+    mine = _here(settings)
+    named = read_writer(Store(settings.home))
     return mine is not None and named is not None and mine.writer == named.writer
 
 
@@ -117,7 +119,8 @@ def _here(settings: Settings) -> Writer | None:
 
 def _is_within(settings: Settings) -> bool:
     """Return True if the scratch folder lies in the data root and on the same volume."""
-    home, scratch = Path(settings.home), settings.scratch
+    home = Path(settings.home)
+    scratch = settings.scratch
     if not settings.is_local or not scratch.is_relative_to(home):
         return False
     between = {str(path) for path in (scratch, *scratch.parents) if path.is_relative_to(home)}

@@ -113,10 +113,8 @@ def _derive_cells(connection: duckdb.DuckDBPyConnection) -> None:
     for statement in ("read_landed", "number_cells", "group_documents"):
         connection.execute(read_statement(statement))
     connection.execute(read_sql("migrations", "2_touched"))
-    for statement in (
-        "group_clusters", "insert_cells", "empty_cell_replicates", "seed_clusters",
-        "insert_replicates",
-    ):  # fmt: skip
+    Statements(connection).delete_touched("cell_replicates")
+    for statement in ("group_clusters", "insert_cells", "seed_clusters", "insert_replicates"):
         connection.execute(read_statement(statement))
     connection.unregister("provenance")
     connection.execute("drop table former_cells")
@@ -167,19 +165,25 @@ def comment_on(kind: str, target: str, text: str) -> str:
 
 
 def refresh_published_figures(connection: duckdb.DuckDBPyConnection) -> None:
-    """Update table ``published_figures`` from ``reference/``; write only changed rows."""
+    """Update table ``published_figures`` from ``reference/``, if they differ."""
     options = pa_csv.ConvertOptions(column_types=dict.fromkeys(_COLUMNS, pa.string()))
     files = [
         pa_csv.read_csv(file, convert_options=options) for file in sorted(_FOLDER.glob("*.csv"))
     ]
-    with Statements(connection).given(figures_to_load=pa.concat_tables(files)):
-        for step in ("stage", "drop", "insert"):
-            connection.execute(read_statement(f"{step}_published_figures"))
+    statements = Statements(connection)
+    with statements.given(figures_to_load=pa.concat_tables(files)):
+        statements.run("stage_published_figures")
+    _refresh(statements, "published_figures", "staged_published_figures")
     connection.execute("drop table staged_published_figures")
 
 
 def refresh_tag_groups(connection: duckdb.DuckDBPyConnection) -> None:
-    """Update table ``tag_groups`` from ``reference/``; write only changed rows."""
-    with Statements(connection).given(tags_to_load=pa_csv.read_csv(_TAG_GROUPS)):
-        for step in ("drop", "insert"):
-            connection.execute(read_statement(f"{step}_tag_groups"))
+    """Update table ``tag_groups`` from ``reference/``, if they differ."""
+    statements = Statements(connection)
+    with statements.given(tags_to_load=pa_csv.read_csv(_TAG_GROUPS)):
+        _refresh(statements, "tag_groups", "tags_to_load")
+
+
+def _refresh(statements: Statements, table: str, rows: str) -> None:
+    if not statements.has_same(table, {}, rows):
+        statements.replace(table, {}, rows)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from core.errors import DiskFull, WarehouseError
 from warehouse.database.schema import qualify, read_statement
 
+Row = dict[str, Any]  # a value by the name of its column
 Config = dict[str, str | bool | int | float | list[str]]
 # By default, DuckDB downloads an extension that a statement needs.
 OFFLINE: Config = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
@@ -54,42 +55,112 @@ class Statements:
         with explain_database_errors(f"run {statement}"):
             return self.connection.execute(read_statement(statement), parameters).fetchall()
 
-    def rows(
-        self, statement: str, parameters: Mapping[str, object] | None = None
-    ) -> list[dict[str, Any]]:
+    def rows(self, statement: str, parameters: Mapping[str, object] | None = None) -> list[Row]:
         """Run a statement and return its rows as mappings from column name to value."""
         with explain_database_errors(f"run {statement}"):
             return rows_of(self.connection.execute(read_statement(statement), parameters))
 
-    def first(
-        self, statement: str, parameters: Mapping[str, object] | None = None
-    ) -> dict[str, Any] | None:
+    def first(self, statement: str, parameters: Mapping[str, object] | None = None) -> Row | None:
         """Run a statement and return its first row as a mapping, or None without rows."""
         return next(iter(self.rows(statement, parameters)), None)
 
+    def count(self, table: str) -> int:
+        """Return the number of rows of a table, of a temporary table or of given data."""
+        [(num_rows,)] = self.connection.execute(f"select count(*) from {table}").fetchall()  # noqa: S608
+        return int(num_rows)
+
+    def replace(self, table: str, key: Mapping[str, object], rows: str) -> None:
+        """Delete the rows of a table that have the values of ``key``, and insert ``rows`` instead.
+
+        Args:
+            table: name of the table; its columns that ``rows`` lacks become NULL.
+            key: values by name of column; None is the value NULL. Empty: all rows.
+            rows: name of a temporary table or of given data.
+
+        Raises:
+            WarehouseError: a statement failed.
+        """
+        delete = f"delete from {qualify(table)} where {_has(key)}"  # noqa: S608 - names of ours
+        self.execute(delete, f"replace rows of {table}", key)
+        self.insert(table, rows)
+
+    def insert(self, table: str, rows: str) -> int:
+        """Insert rows by the names of their columns; return the number of rows."""
+        statement = f"insert into {qualify(table)} by name from {rows}"
+        return self.execute(statement, f"write rows of {table}")
+
+    def has_same(self, table: str, key: Mapping[str, object], rows: str) -> bool:
+        """Return True if the rows of a table with the values of ``key`` are exactly ``rows``."""
+        columns = ", ".join(self.connection.table(rows).columns)
+        landed = f"select {columns} from {qualify(table)} where {_has(key)}"  # noqa: S608 - names of ours
+        given = f"select {columns} from {rows}"  # noqa: S608 - names of ours
+        found = self.connection.execute(
+            f"({landed} except all {given}) union all ({given} except all {landed}) limit 1", key
+        )
+        return not found.fetchall()
+
+    def delete_touched(self, table: str) -> None:
+        """Delete the rows of a table that belong to the cells of temporary table ``touched``."""
+        self.execute(
+            f"delete from {qualify(table)} as landed using touched as t where "  # noqa: S608 - names of ours
+            "landed.model = t.model and landed.source = t.source and "
+            "landed.month is not distinct from t.month and landed.protocol = t.protocol",
+            f"replace rows of {table}",
+        )
+
+    def add_names(self, dimension: str, table: str) -> None:
+        """Give each model, source or protocol of a table a row in its dimension.
+
+        Joins with the dimension would drop the rows of a name without one.
+        """
+        column = dimension.removesuffix("s")
+        self.execute(
+            f"insert into {dimension} ({column}) select distinct {column} from {qualify(table)} "  # noqa: S608 - names of ours
+            f"where {column} not in (select {column} from {dimension})",
+            f"add names to {dimension}",
+        )
+
+    def execute(
+        self, statement: str, what: str, parameters: Mapping[str, object] | None = None
+    ) -> int:
+        """Run a statement that changes rows; return their number. ``what`` is for messages."""
+        with explain_database_errors(what):
+            [(num_rows,)] = self.connection.execute(statement, parameters).fetchall()
+        return int(num_rows)
+
     def upsert(self, table: str, rows: str, key: Sequence[str]) -> int:
-        """Write rows to a table, in place of those with the same key; return their number.
+        """Write rows to a table, in place of those with the same key.
+
+        A row that equals the landed row is not written.
 
         Args:
             table: name of the table; its columns that ``rows`` lacks become NULL in new rows.
             rows: name of a temporary table or of given data, with one row per key.
             key: the names of the columns that tell rows of the table from each other.
 
+        Returns:
+            Number of new and changed rows.
+
         Raises:
             WarehouseError: the statement failed.
         """
         columns = self.connection.table(rows).columns
         match = " and ".join(f"landed.{name} = given.{name}" for name in key)
-        changed = ", ".join(f"{name} = given.{name}" for name in columns if name not in key)
         values = ", ".join(f"given.{name}" for name in columns)
+        others = [name for name in columns if name not in key]
+        changed = ", ".join(f"{name} = given.{name}" for name in others)
+        differs = " or ".join(f"landed.{name} is distinct from given.{name}" for name in others)
         statement = (
             f"merge into {qualify(table)} as landed using {rows} as given on {match} "  # noqa: S608
-            f"when matched then update set {changed} "
+            f"when matched and ({differs}) then update set {changed} "
             f"when not matched then insert ({', '.join(columns)}) values ({values})"
         )
-        with explain_database_errors(f"write rows of {table}"):
-            [(num_rows,)] = self.connection.execute(statement).fetchall()
-        return int(num_rows)
+        return self.execute(statement, f"write rows of {table}")
+
+    def first_of(self, query: str) -> Row | None:
+        """Return the first row of a query, or None without rows."""
+        with explain_database_errors("compare rows"):
+            return next(iter(rows_of(self.connection.execute(query))), None)
 
     def columns(self, table: str) -> pa.Schema:
         """Return the names and Arrow types of a table's columns."""
@@ -109,7 +180,12 @@ class Statements:
                     self.connection.unregister(name)
 
 
-def rows_of(result: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
+def _has(key: Mapping[str, object]) -> str:
+    """Return the condition of rows that have the values of ``key``, as bound parameters."""
+    return " and ".join(f"{name} is not distinct from ${name}" for name in key) or "true"
+
+
+def rows_of(result: duckdb.DuckDBPyConnection) -> list[Row]:
     """Return the rows of the last executed statement as mappings from column name to value."""
     names = [column[0] for column in result.description or []]
     return [dict(zip(names, row, strict=True)) for row in result.fetchall()]

@@ -65,12 +65,14 @@ def _wait(lock: FileLock, path: Path, ends_hung: bool) -> None:
     holder = holders.read_holder(path)
     who = holder or "not known"
     _log.warning("waiting for another process that is landing losses: %s (%s.lock)", who, path)
-    watch, deadline = holders.Watch(), time.monotonic() + WAIT_S
+    watch = holders.Watch()
+    deadline = time.monotonic() + WAIT_S
     while True:
         with contextlib.suppress(Timeout):
             lock.acquire(timeout=holders.LOOK_S)
             return
-        watch.look(holder := holders.read_holder(path))
+        holder = holders.read_holder(path)
+        watch.look(holder)
         hangs = watch.idle_s >= holders.HUNG_S
         if holder and ends_hung and (hangs or holders.is_stopped(holder)):
             _log.warning("ended, as it hangs: %s", holder)
@@ -135,7 +137,8 @@ def _create(path: Path, settings: Settings) -> None:
 
     The file is written under another name and then renamed, so a kill leaves no partial file.
     """
-    store, new = Store(settings.home), path.with_name(f"{path.name}.new")
+    store = Store(settings.home)
+    new = path.with_name(f"{path.name}.new")
     is_published = store.exists(SNAPSHOT)
     path.parent.mkdir(parents=True, exist_ok=True)
     _remove_database(path)  # also removes a leftover write-ahead log

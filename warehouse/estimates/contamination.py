@@ -42,9 +42,12 @@ from warehouse.estimates.panel import Difficulty, PanelFit
 from warehouse.estimates.panel_errors import TINY, Flags, Floats
 from warehouse.estimates.regression import LEAST_FREEDOM, ROUNDING, Curve, Months, WeightedFit
 
-NUM_NEIGHBOURS, MIN_NEIGHBOURS = 4, 2  # on each side
-LOW_LIMIT, WIDE_LIMIT = 5.0, 2.0  # in robust standard deviations; in s_m^2
-PANEL_LIMIT, PANEL_SHARE = 3.0, 0.1  # in robust standard deviations; of a month's models
+NUM_NEIGHBOURS = 4  # on each side
+MIN_NEIGHBOURS = 2  # on each side
+LOW_LIMIT = 5.0  # in robust standard deviations
+WIDE_LIMIT = 2.0  # in s_m^2
+PANEL_LIMIT = 3.0  # in robust standard deviations
+PANEL_SHARE = 0.1  # of a month's models
 
 Refit = Callable[[Floats], PanelFit]
 
@@ -69,13 +72,15 @@ def fit_without_low_months(fit: PanelFit, losses: Floats, refit: Refit) -> Panel
     for _ in range(NUM_ROUNDS):
         is_low = np.zeros(losses.shape, dtype=bool)
         for model, row in enumerate(losses):
-            if other := fit.difficulty_without(model):
+            other = fit.difficulty_without(model)
+            if other:
                 is_low[model] = find_low_months(row, other, PANEL_LIMIT)
         num_models = (~np.isnan(losses)).sum(axis=0)
         is_low &= is_low.sum(axis=0) >= PANEL_SHARE * num_models
         if (is_low == left_out).all():
             return fit
-        left_out, fit = is_low, refit(np.where(is_low, np.nan, losses))
+        left_out = is_low
+        fit = refit(np.where(is_low, np.nan, losses))
     return fit
 
 
@@ -84,7 +89,8 @@ def find_low_months(losses: Floats, difficulty: Difficulty, limit: float = LOW_L
 
     ``losses`` (months,) is NaN for a missing month.
     """
-    is_low, seen = np.zeros(len(losses), dtype=bool), ~np.isnan(losses)
+    is_low = np.zeros(len(losses), dtype=bool)
+    seen = ~np.isnan(losses)
     if seen.sum() > 1:
         theta = _slope(np.diff(losses[seen]), np.diff(difficulty.values[seen]))
         left = losses[seen] - theta * difficulty.values[seen]
@@ -102,7 +108,8 @@ def _slope(losses: Floats, difficulties: Floats) -> float:
     is_move = np.abs(difficulties) > TINY
     if not is_move.any():
         return 0
-    ratios, weights = losses[is_move] / difficulties[is_move], np.abs(difficulties[is_move])
+    ratios = losses[is_move] / difficulties[is_move]
+    weights = np.abs(difficulties[is_move])
     order = np.argsort(ratios)
     total = np.cumsum(weights[order])
     return float(ratios[order][np.searchsorted(total, total[-1] / 2)])
@@ -122,10 +129,12 @@ def measure_shortfalls(
     documents; NaN if unknown.
     """
     seen = np.flatnonzero(~np.isnan(losses))
-    curve, is_after = Curve.of(losses, months, difficulty), np.zeros(len(seen), dtype=bool)
+    curve = Curve.of(losses, months, difficulty)
+    is_after = np.zeros(len(seen), dtype=bool)
     if cutoff is not None:
         height = ramp(curve.months, cutoff.start, cutoff.end)
-        curve, is_after = curve.plus(height), height > 0.5
+        curve = curve.plus(height)
+        is_after = height > 0.5
     is_low = find_low_months(losses, difficulty)[seen]
     dummies = np.eye(len(seen))
     others = curve.plus(*dummies[is_low])
@@ -154,8 +163,11 @@ def _measure(fit: WeightedFit, scatters: Flags) -> Floats:
 
     ``scatters`` (months, left-out month) is True for the months whose scatter counts.
     """
-    curve, covariance, weights = fit.curve, fit.covariance, fit.annihilator
-    weighted, shares = weights @ curve.losses, np.diag(weights)
+    curve = fit.curve
+    covariance = fit.covariance
+    weights = fit.annihilator
+    weighted = weights @ curve.losses
+    shares = np.diag(weights)
     is_free = shares > LEAST_FREEDOM * max(np.median(shares), TINY)
     shares = np.where(is_free, shares, 1)
     own = weighted / shares  # e_m
@@ -163,7 +175,8 @@ def _measure(fit: WeightedFit, scatters: Flags) -> Floats:
     before, after = _sides(left)
     rounding = ROUNDING * curve.losses @ curve.losses
     squares = np.maximum(curve.losses @ weighted - own * weighted, rounding)
-    variance, num_free = squares / (curve.num_free - 1), np.full(len(own), curve.num_free - 1.0)
+    variance = squares / (curve.num_free - 1)
+    num_free = np.full(len(own), curve.num_free - 1.0)
     num_near = np.maximum(scatters.sum(axis=0) - 1.0, 1)
     near = (left**2 / np.diag(covariance)[:, None] * scatters).sum(axis=0) / num_near
     is_wide = near > WIDE_LIMIT * variance
@@ -186,7 +199,8 @@ def _sides(left: Floats) -> tuple[Floats, Floats]:
     num_months = len(left)
     padded = np.full((num_months + 2 * NUM_NEIGHBOURS, num_months), np.nan)
     padded[NUM_NEIGHBOURS:-NUM_NEIGHBOURS] = left
-    months, offsets = np.arange(num_months), np.arange(NUM_NEIGHBOURS)[:, None]
+    months = np.arange(num_months)
+    offsets = np.arange(NUM_NEIGHBOURS)[:, None]
     before = padded[months + offsets, months]
     after = padded[months + offsets + NUM_NEIGHBOURS + 1, months]
     return _median(before), _median(after)

@@ -64,10 +64,17 @@ from warehouse.estimates.panel_errors import TINY, Flags, Floats
 from warehouse.estimates.regression import ROUNDING, ZERO, Curve, Months, WeightedFit
 
 MAX_LENGTH = 24  # months of a ramp
-MIN_BEFORE, MIN_AFTER, MIN_FREE, LAST_MONTHS = 3, 2, 3, 3
-STEP_LIMIT, LINE_LIMIT, INTERVAL_LIMIT = 3.84, 2.71, 7.35  # in units of s^2
-RISE_LIMIT, MIN_APART = 12.0, 3  # in units of s^2; months
-NUM_ROUNDS, SIGNIFICANT = 3, 0.05
+MIN_BEFORE = 3
+MIN_AFTER = 2
+MIN_FREE = 3
+LAST_MONTHS = 3
+STEP_LIMIT = 3.84  # in units of s^2, as the next three
+LINE_LIMIT = 2.71
+INTERVAL_LIMIT = 7.35
+RISE_LIMIT = 12.0
+MIN_APART = 3  # months
+NUM_ROUNDS = 3
+SIGNIFICANT = 0.05
 
 
 @dataclass(frozen=True)
@@ -183,11 +190,15 @@ class _Pairs:
         return int((gained >= (1 - ZERO) * gained.max()).argmax())
 
     def fit(self, fit: WeightedFit) -> _Fits:
-        curve, weights = fit.curve, fit.annihilator
+        curve = fit.curve
+        weights = fit.annihilator
         hinges = np.maximum(curve.months[:, None] - self.months, 0.0)
         weighted = weights @ hinges
-        products, gram = weighted.T @ curve.losses, hinges.T @ weighted
-        start, end, length = self.start, self.end, self.end - self.start
+        products = weighted.T @ curve.losses
+        gram = hinges.T @ weighted
+        start = self.start
+        end = self.end
+        length = self.end - self.start
         slopes = (products[start] - products[end]) / length
         norms = (gram[start, start] + gram[end, end] - 2 * gram[start, end]) / length**2
         is_new = norms > ZERO * norms.max()
@@ -209,14 +220,16 @@ def _conclude(months: Months, curve: Curve, pairs: _Pairs, fits: _Fits) -> Cutof
     best = pairs.best(fits, ~pairs.is_growth)
     step = pairs.best(fits, ~pairs.is_growth & (pairs.end == pairs.start + 1))
     growth = pairs.best(fits, pairs.is_growth)
-    most, num_free = fits.gained[best], curve.num_free - 3
+    most = fits.gained[best]
+    num_free = curve.num_free - 3
     rounding = ROUNDING * curve.losses @ curve.losses
     variance = max(fits.total - most, rounding, TINY) / num_free
     lost = (most - fits.gained) / variance
     chosen = step if lost[step] <= STEP_LIMIT else best
     is_growth = bool(lost[growth] <= STEP_LIMIT and lost[growth] < lost[step] - ZERO)
     chosen = growth if is_growth else chosen
-    start, end = pairs.months[pairs.start], pairs.months[pairs.end]
+    start = pairs.months[pairs.start]
+    end = pairs.months[pairs.end]
     cutoffs = np.where(pairs.is_growth, start, end - 1)
     is_in = lost <= INTERVAL_LIMIT
     heights = ramp(months, start[is_in][:, None], end[is_in][:, None])
@@ -249,7 +262,9 @@ def _two_steps(pairs: _Pairs, fits: _Fits, least: float) -> tuple[int, int] | No
     first, second = (steps[each] for each in np.triu_indices(len(steps), MIN_APART))
     products = -np.diff(fits.products)
     gram = np.diff(np.diff(fits.gram, axis=0), axis=1)
-    own, other, both = gram[first, first], gram[second, second], gram[first, second]
+    own = gram[first, first]
+    other = gram[second, second]
+    both = gram[first, second]
     size = own * other - both**2
     is_new = size > ZERO * own * other
     size = np.where(is_new, size, 1)
@@ -266,7 +281,8 @@ def _two_steps(pairs: _Pairs, fits: _Fits, least: float) -> tuple[int, int] | No
 
 def _interval(inside: Months, first: int, last: int) -> tuple[float, float]:
     """Return the ends of an interval; NaN for an end at ``first`` or before, ``last`` or after."""
-    low, high = float(inside.min()), float(inside.max())
+    low = float(inside.min())
+    high = float(inside.max())
     return low if low > first else np.nan, high if high < last else np.nan
 
 
@@ -275,7 +291,8 @@ def control_difficulty(losses: Floats, months: Months, regimes: Floats) -> Diffi
 
     ``losses`` (months,) is NaN for a missing month; ``regimes`` is as in ``panel.fit_panel``.
     """
-    seen, units = ~np.isnan(losses), np.eye(len(months))
+    seen = ~np.isnan(losses)
+    units = np.eye(len(months))
     line = np.column_stack([np.ones(len(months)), months - months.mean()])
     return Difficulty(
         values=np.where(seen, losses - losses[seen].mean(), 0),

@@ -42,7 +42,8 @@ AT_REGIME = "the change in {} may be the source's: a regime begins in {}"
 SECOND_RISE = "a second rise after {}, the first after {}"
 GROWTH = "growth from the cutoff on, without a jump"
 NO_NEIGHBOURS = "too few months before or after"
-MIN_MONTHS, MOST_OTHERS = 8, 8
+MIN_MONTHS = 8
+MOST_OTHERS = 8
 
 
 @threadpool_limits.wrap(limits=1)  # type: ignore[untyped-decorator]
@@ -95,7 +96,8 @@ def _effects(panel: Panel, curves: Curves) -> Iterator[dict[str, Any]]:
     """Yield rows of ``panel_effects`` without source and protocol."""
     fit = panel.fit
     for number, (model, cutoff) in enumerate(zip(panel.models, panel.cutoffs, strict=True)):
-        curve, counts = curves[model], [num for *_, num in curves[model].figures.values()]
+        curve = curves[model]
+        counts = [num for *_, num in curves[model].figures.values()]
         gap_reason, growth_reason = (
             (curve.reason or reason) if reason == FEW_BLOCKS else reason
             for reason in (fit.gap.reasons[number], fit.growth.reasons[number])
@@ -138,7 +140,8 @@ def _difficulties(panel: Panel, thermometers: Set[str]) -> Iterator[dict[str, An
 
     A model with role thermometer is read as one if its cutoff is before the first month.
     """
-    fit, counted = panel.plain, (~np.isnan(panel.losses[~np.isnan(panel.cutoffs)])).sum(axis=0)
+    fit = panel.plain
+    counted = (~np.isnan(panel.losses[~np.isnan(panel.cutoffs)])).sum(axis=0)
     has_role = np.array([model in thermometers for model in panel.models], dtype=bool)
     deviations = _deviations(panel.losses[has_role & (panel.cutoffs < panel.months[0])])
     control = np.full(len(panel.months), np.nan) if panel.control is None else panel.control
@@ -169,7 +172,8 @@ class _Change:
     @classmethod
     def of(cls, panel: Panel, number: int) -> _Change:
         """Fit the change of one model of the panel."""
-        losses, months = panel.losses[number], panel.months
+        losses = panel.losses[number]
+        months = panel.months
         basis, difficulty = panel.without(number)
         if difficulty is None:
             return cls(None, None, None, NO_CONTROL)
@@ -181,7 +185,8 @@ class _Change:
         change = cutoff if cutoff and cutoff.p_value <= SIGNIFICANT else None
         reason = None if cutoff else TOO_FEW_MONTHS
         if change and change.is_line:
-            change, reason = None, STEADY_RISE
+            change = None
+            reason = STEADY_RISE
         elif change is None:
             reason = _coincidence(panel, number, kept) or reason
         if basis == "compressor":

@@ -54,16 +54,22 @@ from numpy.typing import NDArray
 
 from warehouse.estimates.panel_errors import MONTHS_OF_A_BLOCK, Errors, Flags, Floats
 
-LEAST_SENSITIVITY, MOST_SENSITIVITY = 0.5, 1.5
-NUM_ROUNDS, MIN_BLOCKS = 3, 4
-_RANK_TOLERANCE, _ZERO = 1e-9, 1e-7  # relative tolerances: eigenvalues; products
+LEAST_SENSITIVITY = 0.5
+MOST_SENSITIVITY = 1.5
+NUM_ROUNDS = 3
+MIN_BLOCKS = 4
+_RANK_TOLERANCE = 1e-9  # of eigenvalues, relative
+_ZERO = 1e-7  # of products, relative
 _LEAST_SIZE = (LEAST_SENSITIVITY / MOST_SENSITIVITY) ** 2  # of M's largest eigenvalue, if not 0
 
-NO_CUTOFF, NO_CONTROL = "cutoff unknown", "no other model with another cutoff"
-NONE_BEFORE, NONE_AFTER = "no month before the cutoff", "no month after the cutoff"
+NO_CUTOFF = "cutoff unknown"
+NO_CONTROL = "no other model with another cutoff"
+NONE_BEFORE = "no month before the cutoff"
+NONE_AFTER = "no month after the cutoff"
 ONE_AFTER = "one month after: no growth"
 AT_REGIME = "a regime of the source begins right after the cutoff"
-FEW_BLOCKS, FEW_MONTHS = "too few blocks of three months", "too few months for an interval"
+FEW_BLOCKS = "too few blocks of three months"
+FEW_MONTHS = "too few months for an interval"
 
 
 @dataclass(frozen=True)
@@ -105,7 +111,8 @@ class PanelFit:
 
     def difficulty_without(self, *models: int) -> Difficulty | None:
         """Return lambda fitted without some models, at unchanged theta; None if none is left."""
-        theta, total = np.nan_to_num(self.theta), self._total
+        theta = np.nan_to_num(self.theta)
+        total = self._total
         for model in models:
             total = total - theta[model] ** 2 * self._annihilators[model]
             theta[model] = 0
@@ -168,7 +175,8 @@ def _effects(
     solution: Difficulty,
     errors: Errors,
 ) -> Effects:
-    values, reasons = np.full(len(losses), np.nan), list[str | None]()
+    values = np.full(len(losses), np.nan)
+    reasons = list[str | None]()
     weights = np.full(losses.shape, np.nan)  # w
     for model, design in enumerate(designs):
         reason = _reason(design, column, is_unknown[model])
@@ -180,7 +188,8 @@ def _effects(
                 reason = FEW_MONTHS
             else:
                 own = np.nan_to_num(losses[model]) - solution.theta[model] * solution.values
-                values[model], weights[model] = w @ own, w
+                values[model] = w @ own
+                weights[model] = w
         reasons.append(reason)
     return Effects(values, *errors.of_effects(weights), tuple(reasons))
 
@@ -211,7 +220,8 @@ def _design(months: NDArray[np.int64], observed: Flags, cutoff: float, regimes: 
     after = ages > 0
     num_after = int(after.sum())
     hinge = np.where(after, ages - ages[after].sum() / max(num_after, 1), 0)
-    columns, names = np.ones((len(ages), 1)), ["level"]
+    columns = np.ones((len(ages), 1))
+    names = ["level"]
     wanted = [
         *(("regime", each) for each in regimes[observed].T),
         ("gap", after),
@@ -252,7 +262,8 @@ def _reason(design: _Design | None, column: str, is_unknown: bool) -> str | None
 
 def _fit_sensitivities(annihilators: Floats, remainders: Floats, enters: Flags) -> Difficulty:
     """Return theta and lambda; theta is 0 for models that ``enters`` excludes."""
-    theta, total = enters.astype(float), annihilators[enters].sum(axis=0)
+    theta = enters.astype(float)
+    total = annihilators[enters].sum(axis=0)
     unknown = _null_space(total, np.zeros((len(total), 0)))
     solution = _solve(theta, annihilators, remainders, total, unknown)
     for _ in range(NUM_ROUNDS if enters.any() else 0):

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
-MONTHS_OF_A_BLOCK, MOST_AUTOCORRELATION = 3, 0.9
+MONTHS_OF_A_BLOCK = 3
+MOST_AUTOCORRELATION = 0.9
 TINY = float(np.finfo(float).tiny)
 
 
@@ -32,8 +33,10 @@ class Errors:
         num_free: Floats,
         months: NDArray[np.int64],
     ) -> None:
-        self._theta, self._inverse = theta, inverse
-        self._annihilators, self._residuals = annihilators, residuals
+        self._theta = theta
+        self._inverse = inverse
+        self._annihilators = annihilators
+        self._residuals = residuals
         blocks = months // MONTHS_OF_A_BLOCK
         self._blocks = (blocks[:, None] == np.unique(blocks)).astype(float)  # (months, blocks)
         squares = (residuals**2).sum(axis=1)
@@ -62,7 +65,8 @@ class Errors:
 
     def of_difficulty(self, is_told: Flags) -> Floats:
         """Return the standard error of each month's lambda minus the mean, or NaN."""
-        errors, shares = np.full(len(is_told), np.nan), is_told / max(is_told.sum(), 1)
+        errors = np.full(len(is_told), np.nan)
+        shares = is_told / max(is_told.sum(), 1)
         weights = self._of_difficulty(np.eye(len(is_told))[is_told] - shares)
         each = self._covariances(weights).diagonal(axis1=1, axis2=2)
         errors[is_told] = np.sqrt(each.max(axis=0))

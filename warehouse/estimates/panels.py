@@ -178,7 +178,8 @@ def _columns(labels: list[dict[int, str]], months: NDArray[np.int64]) -> Floats:
     """Return the column of each regime; a month without a label has that of the month before."""
     columns = []
     for of_source in labels:
-        own, label = [], next(iter(of_source.values()), "")
+        own = []
+        label = next(iter(of_source.values()), "")
         for month in months:
             label = of_source.get(int(month), label)
             own.append(label)

@@ -18,7 +18,9 @@ from warehouse.estimates.panel_errors import MOST_AUTOCORRELATION, TINY, Flags, 
 Months = NDArray[np.int64]
 
 LEAST_FREEDOM = 0.02  # of a month's figure; below, N alone fits the month
-ZERO, ROUNDING = 1e-7, 1e-14  # relative tolerances: lengths; squares
+# relative tolerances: lengths; squares
+ZERO = 1e-7
+ROUNDING = 1e-14
 _LEAST_OWN_SHARE = 0.2  # of cov(u) in the residuals' variance
 
 
@@ -89,7 +91,9 @@ class WeightedFit:
 
     def next_covariance(self, column: Floats | None = None) -> Floats:
         """Return V / s^2 from the residuals of the fit, with a further column of Z if given."""
-        curve, losses, num_free = self.curve, self.curve.losses, self.curve.num_free
+        curve = self.curve
+        losses = self.curve.losses
+        num_free = self.curve.num_free
         if column is not None:
             weighted = self.annihilator @ column
             losses = losses - weighted @ losses / max(float(weighted @ column), TINY) * column

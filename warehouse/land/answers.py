@@ -41,7 +41,7 @@ def land_answer_cells(
     with locked(settings), connected(settings) as connection:
         statements = Statements(connection)
         # A cell's path contains the digests of all inputs, so equal paths mean equal answers.
-        landed = list_landed(statements, "list_landed_answers", ["answer_cell"])
+        landed = list_landed(statements, "forecast_answers", ["answer_cell"], ())
         missing = [
             (cell, seal)
             for cell, seal in answered
@@ -54,7 +54,8 @@ def land_answer_cells(
 
 
 def _warn_of_unfitting(statements: Statements, source: str) -> None:
-    if found := statements.first("find_unfitting_answers", {"source": source}):
+    found = statements.first("find_unfitting_answers", {"source": source})
+    if found:
         _log.warning(
             "%d landed answers of %s to %d questions of %s (one is %s) contradict the crawled "
             "questions, so no view counts them; correct the answers and run `tidemark "
@@ -77,7 +78,8 @@ def _land(statements: Statements, store: Store, cell: AnswerCell, seal: Question
         questions = questions.set_column(place, name, day)
     answers = validate(read_parquet(store, cell.path, remedy), ANSWERS, cell.path)
     month = {"source": cell.source, "month": cell.month.first_day}
-    run, day = statements.run, {"month": month["month"]}
+    run = statements.run
+    day = {"month": month["month"]}
     with (
         statements.given(questions_to_land=questions, answers_to_land=answers),
         transaction(statements.connection, f"land {cell}"),
@@ -87,7 +89,7 @@ def _land(statements: Statements, store: Store, cell: AnswerCell, seal: Question
         run("delete_crawled_questions", month)
         run("insert_crawled_questions", day)
         [(num_answers,)] = run("insert_cell_answers", {**day, "answer_cell": cell.path})
-        run("name_answering_models")
+        statements.add_names("models", "forecast_answers")
     return int(num_answers)
 
 
@@ -123,18 +125,25 @@ def land_answer_table(
             content, and the expected content.
         CellConflict: an answer or its question has landed with other values.
     """
-    with staged(settings, table, "imported_answers", {"source": source}) as rows:
+    key = ("model", "source", "question_id")
+    with staged(settings, table, "imported_answers", key, {"source": source}) as rows:
         run = rows.statements.run
         run("derive_imported_answers")
         rows.require_sound("outcomes")
         rows.refuse_first("find_crawled_question")
         run("match_imported_answers")
         if not replace:
-            rows.require_agreement("find_conflicting_imported_answers")
-        rows.require_agreement("find_orphaned_answer", _ORPHANED)
+            rows.require_agreement(rows.statements.first("find_conflicting_imported_answers"))
+        rows.require_agreement(rows.statements.first("find_orphaned_answer"), _ORPHANED)
         with transaction(rows.statements.connection, f"land {table.path}"):
-            num_questions = rows.put("imported_questions")
-            num_answers = rows.put("imported_answers")
+            run("complete_imported_questions")
+            num_questions = rows.statements.upsert(
+                "forecast_questions", "completed_questions", ("source", "question_id")
+            )
+            run("complete_imported_answers")
+            num_answers = rows.statements.upsert(
+                "forecast_answers", "completed_answers", (*key, "protocol")
+            )
             run("update_imported_releases")
-            run("name_answering_models")
+            rows.statements.add_names("models", "forecast_answers")
     return summarise(table, max(num_questions, num_answers))

@@ -4,12 +4,6 @@
 
 ---------- Cells
 
--- name: list_landed_answers
--- The paths of landed files of answers.
-select distinct answer_cell
-from forecast_answers
-where answer_cell is not null;
-
 -- name: delete_cell_answers
 -- Delete the answers that a cell replaces: answers of its month, and answers to questions that were
 -- resolved again since. Input: answers_to_land. Parameters: model, source, protocol, month.
@@ -81,13 +75,6 @@ inner join forecast_questions as landed
         a.source = landed.source
         and a.question_id = landed.question_id
         and landed.month = cast($month as date);
-
--- name: name_answering_models
--- Give every model with answers a row in its dimension; else joins would drop answers.
-insert into models (model)
-select distinct answers.model
-from forecast_answers as answers
-anti join models as named on answers.model = named.model;
 
 -- name: find_unfitting_answers
 -- Imported answers that contradict crawled questions, if there are any: number of answers, models,
@@ -259,7 +246,6 @@ create or replace temp table judged_rows as
 with checked as (
     select
         *,
-        min(row_number) over (partition by model, source, question_id) as first_row_number,
         first_value(released) over (partition by model order by row_number) as first_released,
         first_value(opened) over (question order by row_number) as first_opened,
         first_value(closed) over (question order by row_number) as first_closed,
@@ -339,12 +325,6 @@ select
             then ['correct_option', given_answer, 'which option, counted from 0, or nothing']
         when given_p_correct is not null and not coalesce(p_correct between 0 and 1, false)
             then ['p_correct', given_p_correct, 'a probability from 0 to 1, or nothing']
-        when row_number > first_row_number
-            then [
-                'model, source, question_id',
-                concat_ws(', ', model, source, question_id),
-                'one row for each; row ' || first_row_number || ' is of the same'
-            ]
     end as problem
 from compared;
 
@@ -448,14 +428,11 @@ with releases as (
 
 select
     given.*,
-    answer.model is not null as is_landed,
-    answer.released as landed_released,
     answer.probabilities as landed_probabilities,
     coalesce(answer.probabilities[given.answer_index + 1], answer.p_correct) as landed_p_correct,
     answer.p_chosen as landed_p_chosen,
     answer.chosen_index as landed_chosen_index,
     answer.is_correct as landed_is_correct,
-    answer.reason as landed_reason,
     releases.released as model_released,
     question.title is not null as is_crawled_question,
     question.opened as landed_opened,
@@ -575,10 +552,10 @@ limit 1;
 
 ---------- Files: find what changes
 
--- name: change_imported_answers
--- The staged answers that differ from the landed ones. A NULL in a row keeps the landed value,
--- unless the row has another answer: then choice and probabilities are replaced together.
-create or replace temp table changed_imported_answers as
+-- name: complete_imported_answers
+-- The staged answers, as they are to land. A NULL in a row keeps the landed value, unless the row
+-- has another answer: then choice and probabilities are replaced together.
+create or replace temp table completed_answers as
 with matched as (
     select
         *,
@@ -616,16 +593,7 @@ select
     true as is_parsed,
     is_correct,
     cast(null as varchar) as reason
-from wanted
-where
-    not is_landed
-    or released is distinct from landed_released
-    or probabilities is distinct from landed_probabilities
-    or p_correct is distinct from landed_p_correct
-    or p_chosen is distinct from landed_p_chosen
-    or chosen_index is distinct from landed_chosen_index
-    or is_correct <> landed_is_correct
-    or landed_reason is not null;
+from wanted;
 
 -- name: update_imported_releases
 -- Copy the release in a model's staged answers to all its imported answers.

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from core.cells.losses import Cell
 from core.cells.record import CellRecord, read_cell_record
-from core.errors import SchemaMismatch, TidemarkError
+from core.errors import DamagedFile, MalformedInput, SchemaMismatch, TidemarkError
 from core.month import Month
 from core.schemas.tables import LOSSES
 from core.schemas.validation import validate
@@ -72,13 +72,15 @@ def canary_table(row: Mapping[str, object], columns: pa.Schema) -> pa.Table:
         SchemaMismatch: a column is missing, NULL or of another type; run_at has no time zone.
     """
     plain = dict(row)
-    if isinstance(versions := plain.get("versions"), Mapping):
+    versions = plain.get("versions")
+    if isinstance(versions, Mapping):
         plain["versions"] = json.dumps(dict(versions), sort_keys=True)
     run_at = plain.get("run_at")
     if not isinstance(run_at, dt.datetime) or run_at.tzinfo is None:
         raise SchemaMismatch(f"canary_runs: run_at has to be a time with its zone; got {run_at!r}")
     plain["run_at"] = naive_utc(run_at)
-    if missing := [name for name in columns.names if plain.get(name) is None]:
+    missing = [name for name in columns.names if plain.get(name) is None]
+    if missing:
         raise SchemaMismatch(f"canary_runs: the run lacks {', '.join(missing)}")
     return _typed([plain], "canary_runs", columns)
 
@@ -99,52 +101,37 @@ class ScoredCell:
 
     cell: Cell
     record: CellRecord | None  # scoring time and cost; None if an old version scored
-    losses: pa.Table
+    losses: pa.Table  # valid rows of this cell
 
-    @property
-    def where(self) -> str:
-        """The cell's name, for messages."""
-        return f"losses of {self.cell}"
 
-    @property
-    def key(self) -> dict[str, object]:
-        """The values of the columns that are equal in all rows of the cell."""
-        cell = self.cell
-        names = {"model": cell.model, "revision": cell.revision, "protocol": cell.protocol}
-        return names | partition_key(cell.partition)
-
-    def check(self) -> None:
-        """Check that all rows belong to this cell.
-
-        Raises:
-            SchemaMismatch: a row belongs to another cell or violates schema LOSSES.
-        """
-        table = validate(self.losses, LOSSES, self.where)
-        for name, value in self.key.items():
-            same = pc.equal(table[name], pa.scalar(value, table[name].type))
-            same = pc.is_null(table[name]) if value is None else pc.fill_null(same, False)
-            if not pc.all(same).as_py():
-                [row] = table.filter(pc.invert(same)).select(list(self.key))[:1].to_pylist()
-                raise SchemaMismatch(f"{self.where}: a row is of another cell: {show(row)}")
+# Errors of one cell's files; other errors, such as of a disk or a network, concern all cells.
+_FAULTS = (DamagedFile, MalformedInput, SchemaMismatch)
 
 
 def read_scored(
     store: Store, cells: Sequence[Cell], landed: LandedCells
-) -> Iterator[tuple[ScoredCell, ...]]:
+) -> Iterator[tuple[ScoredCell, ...] | TidemarkError]:
     """Read cells that have not landed; yield them in groups, one group per transaction.
 
+    If a file of a cell is damaged, or its rows are invalid, yield the error in place of the cell.
+
     Raises:
-        StorageError: a cell's file is missing or damaged; all earlier cells were yielded.
-        MalformedInput: a cell's record is damaged; all earlier cells were yielded.
+        StorageError: a file cannot be read now; all earlier cells were yielded.
     """
     group: list[ScoredCell] = []
     try:
         with ThreadPoolExecutor(_NUM_READERS) as pool:
-            records = pool.map(lambda cell: read_cell_record(store, cell), cells)
+            records = pool.map(lambda cell: _read_record(store, cell), cells)
             for cell, record in zip(cells, records, strict=True):
+                if isinstance(record, TidemarkError):
+                    yield record
+                    continue
                 if landed.has(cell, record):
                     continue
-                group.append(ScoredCell(cell, record, read_losses(store, cell)))
+                try:
+                    group.append(ScoredCell(cell, record, read_losses(store, cell)))
+                except _FAULTS as error:
+                    yield error
                 num_rows = sum(each.losses.num_rows for each in group)
                 if num_rows >= MAX_ROWS or len(group) >= MAX_CELLS:
                     yield tuple(group)
@@ -157,18 +144,45 @@ def read_scored(
         yield tuple(group)
 
 
+def _read_record(store: Store, cell: Cell) -> CellRecord | TidemarkError | None:
+    try:
+        return read_cell_record(store, cell)
+    except _FAULTS as error:
+        return error
+
+
 def read_losses(store: Store, cell: Cell) -> pa.Table:
-    """Read the losses of a cell.
+    """Read and validate the losses of a cell.
 
     Raises:
-        StorageError: the cell's file is missing or damaged.
+        DamagedFile: the content of the file is damaged.
+        SchemaMismatch: a row belongs to another cell or violates schema LOSSES.
     """
-    return read_parquet(store, cell.path, "delete it and score again")
+    remedy = "delete it and score again"
+    where = f"losses of {cell}"
+    table = validate(read_parquet(store, cell.path, remedy), LOSSES, where)
+    key = key_of(cell)
+    for name, value in key.items():
+        same = pc.equal(table[name], pa.scalar(value, table[name].type))
+        same = pc.is_null(table[name]) if value is None else pc.fill_null(same, False)
+        if not pc.all(same).as_py():
+            [row] = table.filter(pc.invert(same)).select(list(key))[:1].to_pylist()
+            raise SchemaMismatch(
+                f"{where}: a row is of another cell: {show(row)}; {store.url(cell.path)} is not "
+                f"what was written: {remedy}"
+            )
+    return table
+
+
+def key_of(cell: Cell) -> dict[str, object]:
+    """Return the values of the columns that are equal in all rows of a cell."""
+    names = {"model": cell.model, "revision": cell.revision, "protocol": cell.protocol}
+    return names | partition_key(cell.partition)
 
 
 def provenance_of(group: Sequence[ScoredCell]) -> pa.Table:
     """Return a table with the digests of each cell's text and scoring code."""
-    rows = [vars(each.cell) | each.key for each in group]
+    rows = [vars(each.cell) | key_of(each.cell) for each in group]
     return pa.Table.from_pylist(rows, schema=_PROVENANCE)
 
 
@@ -176,13 +190,15 @@ def records_of(group: Sequence[ScoredCell]) -> dict[str, list[dict[str, object]]
     """Convert the scoring records of cells to rows; return the rows by table name."""
     rows: dict[str, list[dict[str, object]]] = {name: [] for name in RECORD_TABLES}
     for each in group:
-        if (record := each.record) is None:
+        record = each.record
+        if record is None:
             continue
+        key = key_of(each.cell)
         fields = record.model_dump(exclude={"tokenizer", "milestones"})
         fields["versions"] = json.dumps(record.versions, sort_keys=True)
         fields["scored_at"] = naive_utc(record.scored_at)
-        rows["cell_costs"].append(each.key | fields)
-        rows["cell_milestones"] += [each.key | one.model_dump() for one in record.milestones]
+        rows["cell_costs"].append(key | fields)
+        rows["cell_milestones"] += [key | one.model_dump() for one in record.milestones]
         if record.tokenizer:
-            rows["tokenizers"].append(each.key | record.tokenizer.model_dump())
+            rows["tokenizers"].append(key | record.tokenizer.model_dump())
     return rows

@@ -34,16 +34,10 @@ where
 
 ---------- Replace the documents of a partition
 
--- name: delete_documents
--- Delete the documents of one partition.
-delete from documents
-where source = $source and month is not distinct from cast($month as date);
-
--- name: insert_documents
--- Land the documents of one partition.
+-- name: date_documents
+-- The documents of one partition with their dates. Imported records have their date in extra.
 -- Input: documents_to_land, Arrow data of schema DOCUMENTS without the text; event_time in UTC.
--- Imported records have their date in extra.
-insert into documents by name
+create or replace temp table dated_documents as
 select
     document_id,
     source,
@@ -65,19 +59,6 @@ select
     native_id
 from documents_to_land;
 
--- name: delete_partition
--- Delete the record of one partition's landed version.
-delete from internal.landed_partitions
-where source = $source and month is not distinct from cast($month as date);
-
--- name: insert_partition
--- Record the landed version of one partition.
-insert into internal.landed_partitions
-values (
-    $source, cast($month as date), $partition_digest, $partition_version, $num_documents,
-    $num_bytes, $regime
-);
-
 -- name: read_partition
 -- Define incoming losses as the landed losses of one partition, whose documents have changed.
 create or replace temp view incoming as
@@ -85,69 +66,3 @@ select losses.*
 from chunk_losses as losses
 inner join partition_to_read as wanted
     on losses.source = wanted.source and losses.month is not distinct from wanted.month;
-
----------- Replace the duplicates of a partition
-
--- name: find_duplicates
--- The number of landed duplicates of one partition, and the number of given ones not landed.
--- Input: duplicates_to_land, Arrow data of schema DUPLICATES.
-select
-    (
-        select count(*)
-        from internal.duplicate_of
-        where source = $source and month = cast($month as date)
-    ) as num_landed,
-    (
-        select count(*)
-        from duplicates_to_land as given
-        anti join internal.duplicate_of as landed
-            on
-                given.source = landed.source
-                and given.month = landed.month
-                and given.document_id = landed.document_id
-                and given.duplicate_of_document_id = landed.duplicate_of_document_id
-    ) as num_new;
-
--- name: delete_duplicates
--- Delete the landed duplicates of one partition.
-delete from internal.duplicate_of
-where source = $source and month = cast($month as date);
-
--- name: insert_duplicates
--- Land the duplicates of one partition.
--- Input: duplicates_to_land, Arrow data of schema DUPLICATES, with found_at in UTC.
-insert into internal.duplicate_of by name
-select *
-from duplicates_to_land;
-
----------- Comparisons of texts
-
--- name: list_landed_comparisons
--- The landed comparisons of two months, with the contents' digests and the computation's version.
-select
-    source,
-    month,
-    other_month,
-    version,
-    partition_digest,
-    other_partition_digest
-from internal.text_comparisons;
-
--- name: delete_text_comparison
--- Delete the result of comparing two months.
-delete from internal.text_comparisons
-where
-    source = $source
-    and month = cast($month as date)
-    and other_month = cast($other_month as date);
-
--- name: insert_text_comparison
--- Insert the result of comparing two months.
-insert into internal.text_comparisons (
-    source, month, other_month, method, version, num_documents, num_bytes, difference, reason,
-    partition_digest, other_partition_digest
-)
-values (
-    $source, cast($month as date), cast($other_month as date), $method, $version,
-    $num_documents, $num_bytes, $difference, $reason, $partition_digest, $other_partition_digest
-);

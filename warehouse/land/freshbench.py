@@ -48,7 +48,8 @@ def read_freshbench(path: Path, questions: Path, options_by_text: bool) -> TextT
         connection.register("freshbench_questions", asked)
         statements = Statements(connection)
         statements.run("map_freshbench", {"by_text": options_by_text})
-        if lost := statements.first("find_freshbench_orphan"):
+        lost = statements.first("find_freshbench_orphan")
+        if lost:
             raise SchemaMismatch(
                 f"{path}, row {lost['row_number']}: {questions} has no question "
                 f"{lost['question']!r} that opened and closed on the same days; "
@@ -61,7 +62,8 @@ def read_freshbench(path: Path, questions: Path, options_by_text: bool) -> TextT
 def _read_questions(path: Path) -> pa.Table:
     """Return the questions with their places in the file."""
     try:
-        if (size := path.stat().st_size) > _MAX_BYTES:
+        size = path.stat().st_size
+        if size > _MAX_BYTES:
             raise MalformedInput(
                 f"{path} has {size / 2**20:,.0f} MiB; expected at most {_MAX_BYTES // 2**20}"
             )

@@ -35,20 +35,17 @@ class Incoming:
         self._is_staged = False
 
     def stage(self, tables: Iterable[pa.Table], where: str) -> None:
-        """Copy losses from tables into the staging table.
+        """Copy losses from validated tables into the staging table.
 
         Raises:
-            SchemaMismatch: a row violates schema LOSSES or is duplicate; the message names it.
+            SchemaMismatch: a row is duplicate, or a cell is not to land; the message names it.
         """
         self._statements.run("create_staged")
         self._is_staged = True
-        num_rows = 0
         for table in tables:
-            name = f"{where} (rows from {num_rows})" if num_rows else where
-            with self._statements.given(losses_to_land=validate(table, LOSSES, name)):
+            with self._statements.given(losses_to_land=table):
                 self._statements.run("read_given")
                 self._statements.run("stage_incoming")
-            num_rows += table.num_rows
         self._statements.run("read_staged")
         self._group()
         self._check(where)
@@ -64,9 +61,7 @@ class Incoming:
         with contextlib.ExitStack() as stack:
             if not self._read_in_place(path, stack):
                 _require_short_names(path)
-                with path.open("rb") as stream, pq.ParquetFile(stream) as file:
-                    batches = file.iter_batches(batch_size=_BATCH_ROWS)
-                    self.stage((pa.Table.from_batches([batch]) for batch in batches), str(path))
+                self.stage(_read_valid(path), str(path))
             yield
 
     def _read_in_place(self, path: Path, stack: contextlib.ExitStack) -> bool:
@@ -108,25 +103,24 @@ class Incoming:
         [(num_rows, num_twins)] = self._statements.run("count_incoming")
         if not num_rows:
             raise SchemaMismatch(f"{where}: has no rows, so there is nothing to land")
-        if num_twins and (row := self._statements.first("find_duplicate")):
-            raise SchemaMismatch(f"{where}: a chunk comes more than once: {show(row)}")
-        if row := self._statements.first("find_published", {"protocol": PUBLISHED}):
+        if num_twins:
+            row = self._statements.first("find_duplicate")
+            if row:
+                raise SchemaMismatch(f"{where}: a chunk comes more than once: {show(row)}")
+        row = self._statements.first("find_published", {"protocol": PUBLISHED})
+        if row:
             raise SchemaMismatch(
                 f"{where}: protocol {PUBLISHED!r} is kept for rates that others have published "
                 f"(`tidemark land rates`); give these losses another: {show(row)}"
             )
-        if row := self._statements.first("find_mixed_revisions"):
+        row = self._statements.first("find_mixed_revisions")
+        if row:
             raise SchemaMismatch(f"{where}: a cell has two revisions of its model: {show(row)}")
 
     def count(self) -> tuple[int, int]:
         """Return the number of incoming rows and the number of incoming cells."""
         [(num_rows, _)] = self._statements.run("count_incoming")
-        [(num_cells,)] = self._statements.run("count_incoming_cells")
-        return int(num_rows), int(num_cells)
-
-    def _touches_any(self) -> bool:
-        self._statements.run("find_touched")
-        return bool(self._statements.run("count_touched")[0][0])
+        return int(num_rows), self._statements.count("incoming_cells")
 
     def merge(self, where: str, replace: bool) -> int:
         """Merge incoming rows with the landed rows of the same cells.
@@ -138,14 +132,16 @@ class Incoming:
             CellConflict: a row differs from the landed row with the same key; the message names it.
         """
         run = self._statements.run
-        if not self._touches_any():
+        run("find_touched")
+        if not self._statements.count("touched"):
             return self.count()[0]
         if not self._is_staged:
             run("create_staged")
             run("stage_incoming")
             run("read_staged")
         run("drop_landed_rows")
-        if not replace and (row := self._statements.first("find_conflict")):
+        row = None if replace else self._statements.first("find_conflict")
+        if row:
             raise CellConflict(
                 f"{where}: disagrees with what is landed: {show(row)}; nothing of it was landed. "
                 "Use --replace to put the file's losses in their place"
@@ -158,6 +154,16 @@ class Incoming:
         return num_rows
 
 
+def _read_valid(path: Path) -> Iterator[pa.Table]:
+    """Read a file of losses in parts, and validate each part."""
+    num_rows = 0
+    with path.open("rb") as stream, pq.ParquetFile(stream) as file:
+        for batch in file.iter_batches(batch_size=_BATCH_ROWS):
+            where = f"{path} (rows from {num_rows})" if num_rows else str(path)
+            yield validate(pa.Table.from_batches([batch]), LOSSES, where)
+            num_rows += batch.num_rows
+
+
 def _require_short_names(path: Path) -> None:
     """Raise SchemaMismatch if a name is too long, before names are decoded for each row."""
     there = pq.read_schema(path).names
@@ -167,7 +173,8 @@ def _require_short_names(path: Path) -> None:
         places = {file.schema.column(n).path: n for n in range(file.metadata.num_columns)}
         for group in range(file.num_row_groups):  # Arrow cannot join dictionaries of two groups
             for name in present:
-                if (place := places.get(name)) is not None:
+                place = places.get(name)
+                if place is not None:
                     chunk = file.metadata.row_group(group).column(place)
                     mean = chunk.total_uncompressed_size / max(1, chunk.num_values)
                     _require_short(path, name, int(mean))

@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 from core.cells.losses import Cell
 from core.cells.record import CellRecord
 from core.corpus.partition import Partition, partition_of
-from core.errors import StorageError
+from core.errors import DamagedFile, StorageError
 from core.periods import kind_of
 from core.storage.store import Store
-from warehouse.database.schema import find_schema, read_sql
+from warehouse.database.schema import find_schema, qualify, read_sql
 from warehouse.database.statements import Statements, rows_of
 
 DUPLICATES_FILE = "duplicate_of.parquet"  # name of the file in a partition's folder
@@ -51,10 +51,16 @@ def has_landed(landed: Mapping[Key, Origin], key: Key, origin: Origin) -> bool:
 
 
 def list_landed(
-    statements: Statements, statement: str, key: Sequence[str]
+    statements: Statements, table: str, key: Sequence[str], digests: Sequence[str] | None = None
 ) -> dict[tuple[object, ...], Origin]:
-    """Return the origin (digests and time) of each landed cell, by key."""
-    return dict(split_row(row, key) for row in statements.rows(statement))
+    """Return the origin of each landed cell in a table, by key.
+
+    ``digests`` are the columns of the origin; None means all columns that are not in ``key``.
+    """
+    rows = statements.connection.table(qualify(table))
+    if digests is not None:
+        rows = rows.select(*key, *digests).distinct()
+    return dict(split_row(row, key) for row in rows.to_arrow_table().to_pylist())
 
 
 def split_row(row: Mapping[str, object], key: Sequence[str]) -> tuple[tuple[object, ...], Origin]:
@@ -132,13 +138,17 @@ def read_parquet(store: Store, path: str, remedy: str) -> pa.Table:
     """Read a Parquet file of the data root.
 
     Raises:
-        StorageError: the file is missing or damaged; the message states ``remedy``.
+        DamagedFile: the content is damaged; the message states ``remedy``.
+        StorageError: the file cannot be read.
     """
     try:
         with store.open(path) as file:
             return pq.read_table(file, page_checksum_verification=True)
     except (pa.ArrowInvalid, OSError) as error:
-        raise StorageError(f"{store.url(path)} is damaged ({error}); {remedy}") from error
+        # Arrow's errors about content have no number; those of the disk or the network have one.
+        is_content = isinstance(error, pa.ArrowInvalid) or error.errno is None
+        kind = DamagedFile if is_content else StorageError
+        raise kind(f"{store.url(path)} is damaged ({error}); {remedy}") from error
 
 
 def partition_at(source: str, month: dt.date | None) -> Partition:

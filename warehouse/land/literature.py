@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import polars as pl
@@ -10,14 +10,21 @@ import yaml
 
 from core.settings import Settings
 from warehouse.database.writer import transaction
-from warehouse.land.keyed_rows import LandedRows, staged, summarise
+from warehouse.land.keyed_rows import (
+    BENCHMARKS,
+    RATES,
+    RATINGS,
+    LandedRows,
+    Target,
+    staged,
+    summarise,
+)
 from warehouse.land.text_table import TextTable, read_text_table
 
 # The protocol of published figures; no measured losses may land under this name.
 PUBLISHED = "published"
 SHIPPED = Path(__file__).parents[1] / "reference" / "rates" / "wikipedia_li_2024.csv"
 _OPTIONAL = ("num_bytes", "is_text", "reference")
-_NAMING = ("name_published_models", "name_published_sources", "name_published_protocols")
 
 
 def land_published(
@@ -44,7 +51,7 @@ def land_published(
     required = ["model", "source", "month", "compression_rate"]
     table = read_text_table(path, required, _OPTIONAL)
     given = {"reference": reference, "is_percent": is_percent}
-    return _land(settings, table, "published_rates", given, replace, _NAMING)
+    return _land(settings, table, RATES, given, replace)
 
 
 def land_shipped(settings: Settings, replace: bool = False) -> LandedRows:
@@ -64,7 +71,7 @@ def land_shipped(settings: Settings, replace: bool = False) -> LandedRows:
     )
     given = {"reference": stated["reference"], "is_percent": stated["unit"] == "%"}
     table = TextTable(SHIPPED, rows.to_arrow(), ())
-    return _land(settings, table, "published_rates", given, replace, _NAMING)
+    return _land(settings, table, RATES, given, replace)
 
 
 def load_benchmarks(settings: Settings, path: Path, replace: bool = False) -> LandedRows:
@@ -83,7 +90,7 @@ def load_benchmarks(settings: Settings, path: Path, replace: bool = False) -> La
     table = read_text_table(
         path, ["model", "benchmark", "score"], ["reference", "as_of", "ability"]
     )
-    return _land(settings, table, "benchmark_scores", {}, replace)
+    return _land(settings, table, BENCHMARKS, {}, replace)
 
 
 def load_ratings(
@@ -105,22 +112,23 @@ def load_ratings(
     table = read_text_table(path, ["puzzle", "complexity", "rating"], ["num_raters", "reference"])
     # The form of a dict that DuckDB takes for a map.
     puzzles = {"key": list(complexities), "value": list(complexities.values())}
-    return _land(settings, table, "human_difficulty", {"puzzles": puzzles}, replace)
+    return _land(settings, table, RATINGS, {"puzzles": puzzles}, replace)
 
 
 def _land(
     settings: Settings,
     table: TextTable,
-    target: str,
+    target: Target,
     given: Mapping[str, object],
     replace: bool,
-    naming: Sequence[str] = (),
 ) -> LandedRows:
-    with staged(settings, table, target, given) as rows:
+    with staged(settings, table, target.table, target.key, given) as rows:
         if not replace:
-            rows.require_agreement(f"find_conflicting_{target}")
+            rows.require_landed_values(target)
         with transaction(rows.statements.connection, f"land {table.path}"):
             num_changed = rows.put(target)
-            for statement in naming:
-                rows.statements.run(statement)
+            if target is RATES:
+                rows.statements.add_names("models", target.table)
+                rows.statements.add_names("sources", target.table)
+                rows.statements.run("name_published_protocols")
     return summarise(table, num_changed)

@@ -58,7 +58,6 @@ create or replace temp table judged_rows as
 with checked as (
     select
         *,
-        min(row_number) over (partition by model, source, month) as first_row_number,
         max(compression_rate) over () as max_rate
     from staged_published_rates
 )
@@ -95,88 +94,8 @@ select
             then ['num_bytes', given_bytes, 'a whole number above 0, or nothing']
         when given_is_text is not null and is_text is null
             then ['is_text', given_is_text, 'true, false, or nothing for true']
-        when row_number > first_row_number
-            then [
-                'model, source, month',
-                concat_ws(', ', model, source, strftime(month, '%Y-%m')),
-                'one row for each; row ' || first_row_number || ' is of the same'
-            ]
     end as problem
 from checked;
-
--- name: find_conflicting_published_rates
--- The first staged rate that differs from its landed rate; a NULL in the file is no difference.
-select
-    given.model,
-    given.source,
-    strftime(given.month, '%Y-%m') as month,
-    given.compression_rate,
-    landed.compression_rate as landed_compression_rate,
-    given.num_bytes,
-    landed.num_bytes as landed_num_bytes,
-    given.is_text,
-    landed.is_text as landed_is_text,
-    given.reference,
-    landed.reference as landed_reference
-from staged_published_rates as given
-inner join internal.published_rates as landed
-    on
-        given.model = landed.model
-        and given.source = landed.source
-        and given.month = landed.month
-where
-    given.compression_rate <> landed.compression_rate
-    or given.num_bytes <> landed.num_bytes
-    or given.is_text <> landed.is_text
-    or given.reference <> landed.reference
-order by given.row_number
-limit 1;
-
--- name: change_published_rates
--- The staged rates that differ from the landed ones. A NULL in a row keeps the landed value.
-create or replace temp table changed_published_rates as
-with wanted as (
-    select
-        given.model,
-        given.source,
-        given.month,
-        given.compression_rate,
-        coalesce(given.num_bytes, landed.num_bytes) as num_bytes,
-        coalesce(given.is_text, landed.is_text, true) as is_text,
-        coalesce(given.reference, landed.reference) as reference
-    from staged_published_rates as given
-    left join internal.published_rates as landed
-        on
-            given.model = landed.model
-            and given.source = landed.source
-            and given.month = landed.month
-)
-
-select *
-from wanted
-anti join internal.published_rates as landed
-    on
-        wanted.model = landed.model
-        and wanted.source = landed.source
-        and wanted.month = landed.month
-        and wanted.compression_rate = landed.compression_rate
-        and wanted.num_bytes is not distinct from landed.num_bytes
-        and wanted.is_text = landed.is_text
-        and wanted.reference is not distinct from landed.reference;
-
--- name: name_published_models
--- Give every model with published rates a row in its dimension; else joins would drop rates.
-insert into models (model)
-select distinct rates.model
-from internal.published_rates as rates
-anti join models as named on rates.model = named.model;
-
--- name: name_published_sources
--- Give every source with published rates a row in its dimension; else joins would drop rates.
-insert into sources (source)
-select distinct rates.source
-from internal.published_rates as rates
-anti join sources as named on rates.source = named.source;
 
 -- name: name_published_protocols
 -- Insert the protocol of published rates; their scoring methods are unknown.
@@ -219,13 +138,6 @@ from rows_to_land;
 -- name: judge_benchmark_scores
 -- The problem of each staged score, NULL if the score is valid. find_problem reads the first.
 create or replace temp table judged_rows as
-with checked as (
-    select
-        *,
-        min(row_number) over (partition by model, benchmark) as first_row_number
-    from staged_benchmark_scores
-)
-
 select
     row_number,
     case
@@ -235,66 +147,8 @@ select
             then ['score', given_score, 'a number within a billion, without a percent sign']
         when given_as_of is not null and as_of is null
             then ['as_of', given_as_of, 'YYYY-MM or YYYY-MM-DD, or nothing']
-        when row_number > first_row_number
-            then [
-                'model, benchmark',
-                concat_ws(', ', model, benchmark),
-                'one row for each; row ' || first_row_number || ' is of the same'
-            ]
     end as problem
-from checked;
-
--- name: find_conflicting_benchmark_scores
--- The first staged score that differs from the loaded score with the same key. A NULL in the file
--- is no difference.
-select
-    given.model,
-    given.benchmark,
-    given.score,
-    loaded.score as loaded_score,
-    given.reference,
-    loaded.reference as loaded_reference,
-    given.as_of,
-    loaded.as_of as loaded_as_of,
-    given.ability,
-    loaded.ability as loaded_ability
-from staged_benchmark_scores as given
-inner join internal.benchmark_scores as loaded
-    on given.model = loaded.model and given.benchmark = loaded.benchmark
-where
-    given.score <> loaded.score
-    or given.reference <> loaded.reference
-    or given.as_of <> loaded.as_of
-    or given.ability <> loaded.ability
-order by given.row_number
-limit 1;
-
--- name: change_benchmark_scores
--- The staged scores that differ from the loaded ones. A NULL in a row keeps the loaded value.
-create or replace temp table changed_benchmark_scores as
-with wanted as (
-    select
-        given.model,
-        given.benchmark,
-        given.score,
-        coalesce(given.reference, loaded.reference) as reference,
-        coalesce(given.as_of, loaded.as_of) as as_of,
-        coalesce(given.ability, loaded.ability) as ability
-    from staged_benchmark_scores as given
-    left join internal.benchmark_scores as loaded
-        on given.model = loaded.model and given.benchmark = loaded.benchmark
-)
-
-select *
-from wanted
-anti join internal.benchmark_scores as loaded
-    on
-        wanted.model = loaded.model
-        and wanted.benchmark = loaded.benchmark
-        and wanted.score = loaded.score
-        and wanted.reference is not distinct from loaded.reference
-        and wanted.as_of is not distinct from loaded.as_of
-        and wanted.ability is not distinct from loaded.ability;
+from staged_benchmark_scores;
 
 ---------- Ratings of difficulty
 
@@ -318,13 +172,6 @@ from rows_to_land;
 -- name: judge_human_difficulty
 -- The problem of each staged rating, NULL if the rating is valid. find_problem reads the first.
 create or replace temp table judged_rows as
-with checked as (
-    select
-        *,
-        min(row_number) over (partition by puzzle, complexity) as first_row_number
-    from staged_human_difficulty
-)
-
 select
     row_number,
     case
@@ -334,61 +181,8 @@ select
         when rating is null or not isfinite(rating) then ['rating', given_rating, 'a number']
         when given_num_raters is not null and coalesce(num_raters, 0) < 1
             then ['num_raters', given_num_raters, 'a number of people, or nothing']
-        when row_number > first_row_number
-            then [
-                'puzzle, complexity',
-                concat_ws(', ', puzzle, complexity),
-                'one row for each; row ' || first_row_number || ' is of the same'
-            ]
     end as problem
-from checked;
-
--- name: find_conflicting_human_difficulty
--- The first staged rating that differs from the loaded rating with the same key. A NULL in the
--- file is no difference.
-select
-    given.puzzle,
-    given.complexity,
-    given.rating,
-    loaded.rating as loaded_rating,
-    given.num_raters,
-    loaded.num_raters as loaded_num_raters,
-    given.reference,
-    loaded.reference as loaded_reference
-from staged_human_difficulty as given
-inner join internal.human_difficulty as loaded
-    on given.puzzle = loaded.puzzle and given.complexity = loaded.complexity
-where
-    given.rating <> loaded.rating
-    or given.num_raters <> loaded.num_raters
-    or given.reference <> loaded.reference
-order by given.row_number
-limit 1;
-
--- name: change_human_difficulty
--- The staged ratings that differ from the loaded ones. A NULL in a row keeps the loaded value.
-create or replace temp table changed_human_difficulty as
-with wanted as (
-    select
-        given.puzzle,
-        given.complexity,
-        given.rating,
-        coalesce(given.num_raters, loaded.num_raters) as num_raters,
-        coalesce(given.reference, loaded.reference) as reference
-    from staged_human_difficulty as given
-    left join internal.human_difficulty as loaded
-        on given.puzzle = loaded.puzzle and given.complexity = loaded.complexity
-)
-
-select *
-from wanted
-anti join internal.human_difficulty as loaded
-    on
-        wanted.puzzle = loaded.puzzle
-        and wanted.complexity = loaded.complexity
-        and wanted.rating = loaded.rating
-        and wanted.num_raters is not distinct from loaded.num_raters
-        and wanted.reference is not distinct from loaded.reference;
+from staged_human_difficulty;
 
 ---------- Printed figures
 
@@ -407,28 +201,3 @@ select
     nullif(unit, '') as unit,
     cast(unit_known as boolean) as unit_known
 from figures_to_load;
-
--- name: drop_published_figures
--- Delete published figures that are not in the reference files.
-delete from published_figures as landed
-where not exists (
-    select 1
-    from staged_published_figures as given
-    where
-        landed.reference is not distinct from given.reference
-        and landed.printed_table is not distinct from given.printed_table
-        and landed.model is not distinct from given.model
-        and landed.row_key is not distinct from given.row_key
-        and landed.column_name is not distinct from given.column_name
-        and landed.value is not distinct from given.value
-        and landed.printed is not distinct from given.printed
-        and landed.unit is not distinct from given.unit
-        and landed.unit_known is not distinct from given.unit_known
-);
-
--- name: insert_published_figures
--- Insert published figures of the reference files that the table lacks.
-insert into published_figures by name
-select * from staged_published_figures
-except
-select * from published_figures;

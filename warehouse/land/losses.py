@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from core.cells.losses import Cell
 from core.corpus.partition import Seal, read_documents
-from core.errors import MalformedInput, SchemaMismatch, WarehouseError
-from core.schemas.tables import DOCUMENTS, DUPLICATES, MEDIA
+from core.errors import MalformedInput, SchemaMismatch, TidemarkError, WarehouseError
+from core.schemas.tables import DOCUMENTS, DUPLICATES, LOSSES, MEDIA
 from core.schemas.validation import validate
 from core.settings import Settings
 from core.storage.store import Store
@@ -50,6 +50,7 @@ class Landed:
 
     num_cells: int
     num_rows: int
+    faults: tuple[TidemarkError, ...] = ()  # an error for each cell that could not land
 
 
 @contextlib.contextmanager
@@ -80,43 +81,54 @@ class Warehouse:
         """Land the losses of cells that tidemark scored; replace landed rows of the same cells.
 
         A cell's scoring record, if any, lands together with the losses. Several small cells land in
-        one transaction. On an error, all cells before the faulty cell have landed. ``cells`` are
-        distinct cells of one model.
+        one transaction. A cell with a damaged file or an invalid row is left out: its error is in
+        ``faults``. ``cells`` are distinct cells of one model.
 
         Raises:
-            SchemaMismatch: a row violates schema LOSSES, or belongs to another cell.
-            StorageError: a cell's file is missing or damaged.
-            MalformedInput: a cell's record is damaged.
+            StorageError: a file cannot be read now; all earlier cells have landed.
         """
         if not cells:
             return Landed(0, 0)
-        landed = self.find_landed(cells[0].model)
-        groups = read_scored(self._store, cells, landed)
-        return _add([self._land_scored(group) for group in groups])
+        results: list[Landed] = []
+        faults: list[TidemarkError] = []
+        for group in read_scored(self._store, cells, self.find_landed(cells[0].model)):
+            for result in self._land_scored(group) if isinstance(group, tuple) else [group]:
+                if isinstance(result, Landed):
+                    results.append(result)
+                else:
+                    faults.append(result)
+        num_rows = sum(each.num_rows for each in results)
+        return Landed(sum(each.num_cells for each in results), num_rows, tuple(faults))
 
-    def _land_scored(self, group: tuple[ScoredCell, ...]) -> Landed:
+    def _land_scored(self, group: tuple[ScoredCell, ...]) -> Iterator[Landed | TidemarkError]:
         """Land cells in one transaction; if any cell is invalid, land them one by one."""
+        where = f"losses of {group[0].cell}"
+        if len(group) > 1:
+            where += f" and {len(group) - 1} more"
         try:
-            for each in group:
-                each.check()
-            where = group[0].where + (f" and {len(group) - 1} more" if len(group) > 1 else "")
             self._incoming.stage([pa.concat_tables([each.losses for each in group])], where)
-        except SchemaMismatch:
+        except SchemaMismatch as error:
             if len(group) == 1:
-                raise
-            return _add([self._land_scored((each,)) for each in group])
+                yield error
+                return
+            for each in group:
+                yield from self._land_scored((each,))
+            return
         self._statements.run("find_touched")
         with transaction(self._connection, f"land {where}"):
-            return self._insert_scored(group)
+            self._empty_records()
+            landed = self._insert(provenance_of(group))
+            self._insert_records(group)
+        yield landed
 
-    def _insert_scored(self, group: tuple[ScoredCell, ...]) -> Landed:
-        self._empty_records()
-        landed = self._insert(provenance_of(group))
+    def _insert_records(self, group: tuple[ScoredCell, ...]) -> None:
         for name, rows in records_of(group).items():
             table = pa.Table.from_pylist(rows, schema=self._statements.columns(name))
             with self._statements.given(record_to_land=table):
-                self._statements.run(f"insert_{name}")
-        return landed
+                if name == "tokenizers":
+                    self._statements.run("insert_tokenizers")
+                else:
+                    self._statements.insert(name, "record_to_land")
 
     def land_file(self, path: Path, replace: bool = False) -> Landed:
         """Land imported losses from a Parquet file of schema LOSSES, with any number of cells.
@@ -141,7 +153,7 @@ class Warehouse:
 
     def land_losses(self, table: pa.Table, where: str, replace: bool = False) -> Landed:
         """Land imported losses from a table; ``where`` names it in messages. See ``land_file``."""
-        self._incoming.stage([table], where)
+        self._incoming.stage([validate(table, LOSSES, where)], where)
         return self._land_imported(where, replace)
 
     def _land_imported(self, where: str, replace: bool) -> Landed:
@@ -161,22 +173,27 @@ class Warehouse:
         Raises:
             StorageError: a file of the partition is missing or damaged.
         """
-        key, version = partition_key(seal.partition), [(seal.digest, seal.regime)]
-        run = self._statements.run
-        if run("find_partition", key) == version:
+        key = partition_key(seal.partition)
+        if self._statements.run("find_partition", key) == [(seal.digest, seal.regime)]:
             return False
+        version = {
+            "partition_digest": seal.digest,
+            "partition_version": seal.version,
+            "num_documents": seal.num_documents,
+            "num_bytes": seal.num_bytes,
+            "regime": seal.regime,
+        }
+        columns = self._statements.columns("landed_partitions")
+        partition = pa.Table.from_pylist([key | version], schema=columns)
         table = self._read_documents(seal)
         self._incoming.read_partition(key)
         with (
-            self._statements.given(documents_to_land=table),
+            self._statements.given(documents_to_land=table, partition_to_land=partition),
             transaction(self._connection, f"land the documents of {seal.partition}"),
         ):
-            run("delete_documents", key)
-            run("insert_documents")
-            run("delete_partition", key)
-            size = {"num_documents": seal.num_documents, "num_bytes": seal.num_bytes}
-            text = {"partition_digest": seal.digest, "partition_version": seal.version}
-            run("insert_partition", key | text | size | {"regime": seal.regime})
+            self._statements.run("date_documents")
+            self._statements.replace("documents", key, "dated_documents")
+            self._statements.replace("landed_partitions", key, "partition_to_land")
             # Recompute standard errors and replicates: the clusters of documents may have changed.
             self._insert_sums(NO_PROVENANCE)
         return True
@@ -191,20 +208,19 @@ class Warehouse:
             SchemaMismatch: ``duplicate_of.parquet`` does not have schema DUPLICATES.
             StorageError: ``duplicate_of.parquet`` is damaged.
         """
-        path, key = f"{seal.folder}/{DUPLICATES_FILE}", partition_key(seal.partition)
         if seal.partition.month is None:
             return False
+        path = f"{seal.folder}/{DUPLICATES_FILE}"
+        key = partition_key(seal.partition)
         table = DUPLICATES.empty_table()
         if self._store.exists(path):
             table = validate(read_parquet(self._store, path, "delete it"), DUPLICATES, path)
         table = _without_zone(table, "found_at")
-        run = self._statements.run
         with self._statements.given(duplicates_to_land=table):
-            if run("find_duplicates", key) == [(len(table), 0)]:
+            if self._statements.has_same("duplicate_of", key, "duplicates_to_land"):
                 return False
             with transaction(self._connection, f"land the duplicates of {seal.partition}"):
-                run("delete_duplicates", key)
-                run("insert_duplicates")
+                self._statements.replace("duplicate_of", key, "duplicates_to_land")
         return True
 
     def _read_documents(self, seal: Seal) -> pa.Table:
@@ -265,8 +281,8 @@ class Warehouse:
     def _insert(self, provenance: pa.Table) -> Landed:
         run = self._statements.run
         num_rows, num_cells = self._incoming.count()
-        run("empty_chunk_losses")
-        [(num_inserted,)] = run("insert_losses")
+        self._statements.delete_touched("chunk_losses")
+        num_inserted = self._statements.insert("chunk_losses", "incoming")
         if num_inserted != num_rows:
             raise WarehouseError(
                 f"{num_inserted} rows were read where {num_rows} had been counted: another process "
@@ -274,19 +290,18 @@ class Warehouse:
             )
         self._insert_sums(provenance)
         run("drop_stray_tokenizers")
-        for dimension in ("models", "sources", "protocols"):
-            run(f"name_{dimension}")
+        for dimension in DIMENSIONS:
+            self._statements.add_names(dimension, "landed_cells")
         return Landed(num_cells, num_rows)
 
     def _insert_sums(self, provenance: pa.Table) -> None:
         run = self._statements.run
         run("group_clusters")
-        run("empty_landed_cells")
+        for table in ("landed_cells", "cell_kinds", "cell_replicates"):
+            self._statements.delete_touched(table)
         with self._statements.given(provenance=provenance):
             run("insert_cells")
-        run("empty_cell_kinds")
         run("insert_cell_kinds")
-        run("empty_cell_replicates")
         run("seed_clusters")
         run("insert_replicates")
 
@@ -296,15 +311,11 @@ class Warehouse:
         self._insert_sums(NO_PROVENANCE)
 
     def _empty_records(self) -> None:
-        self._statements.run("empty_cell_costs")
-        self._statements.run("empty_cell_milestones")
+        self._statements.delete_touched("cell_costs")
+        self._statements.delete_touched("cell_milestones")
 
 
 def _without_zone(table: pa.Table, name: str) -> pa.Table:
     """Return the table with the times of a column without a time zone; they stay in UTC."""
     naive = pc.cast(table[name], pa.timestamp("us"))
     return table.set_column(table.schema.get_field_index(name), name, naive)
-
-
-def _add(landings: Sequence[Landed]) -> Landed:
-    return Landed(sum(each.num_cells for each in landings), sum(each.num_rows for each in landings))

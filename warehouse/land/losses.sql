@@ -134,11 +134,6 @@ select
     count(*) filter (where may_have_twins) as num_documents_with_twins
 from incoming_documents;
 
--- name: count_incoming_cells
--- The number of incoming cells.
-select count(*) as num_cells
-from incoming_cells;
-
 -- name: find_duplicate
 -- The first duplicate chunk, searched only in documents that may have one.
 with suspects as (
@@ -210,11 +205,6 @@ semi join incoming_cells as cells
         and landed.source = cells.source
         and landed.month is not distinct from cells.month
         and landed.protocol = cells.protocol;
-
--- name: count_touched
--- The number of landed cells that incoming rows belong to.
-select count(*) as num_cells
-from touched;
 
 -- name: drop_landed_rows
 -- Delete staged rows that equal their landed rows.
@@ -306,21 +296,6 @@ anti join staged as i
 
 ---------- Replace the rows of the touched cells, and their sums
 
--- name: empty_chunk_losses
--- Delete the rows of the touched cells, before they are inserted again.
-delete from chunk_losses as landed
-using touched as t
-where
-    landed.model = t.model
-    and landed.source = t.source
-    and landed.month is not distinct from t.month
-    and landed.protocol = t.protocol;
-
--- name: insert_losses
--- Land the staged rows.
-insert into chunk_losses
-select * from incoming;
-
 -- name: group_clusters
 -- Sums over the measured chunks of each cluster of incoming documents (the unit of resampling).
 -- Documents without a cluster are not grouped again: most have none, and grouping is expensive.
@@ -355,23 +330,10 @@ inner join clustered as d on i.cell = d.cell and i.document_id = d.document_id
 where i.num_measured > 0
 group by i.cell, d.cluster_id;
 
--- name: empty_landed_cells
--- Delete the rows of the touched cells, before they are inserted again.
-delete from internal.landed_cells as landed
-using touched as t
-where
-    landed.model = t.model
-    and landed.source = t.source
-    and landed.month is not distinct from t.month
-    and landed.protocol = t.protocol;
-
 -- name: insert_cells
 -- Insert the incoming cells. A cell that imported rows of the same revision extend or replace keeps
 -- its provenance: a user's rows stay until the cell is scored differently.
--- The standard error is the jackknife's over clusters, for a ratio of sums: each cluster's residual
--- is divided by (1 - its share of the bytes). With log-normal lengths, few clusters carry most of
--- the error; Satterthwaite's degrees of freedom account for their number.
--- Both are rounded, so that the last digits do not depend on the number of threads.
+-- The standard error is the jackknife's over clusters: macro clustered_error.
 -- Input: provenance, Arrow data with one row per cell scored here; imported losses have none.
 insert into internal.landed_cells
 with sums as materialized (
@@ -392,23 +354,21 @@ with sums as materialized (
     group by cell
 ),
 
--- In bits; NULL if one cluster has all bytes.
 residuals as (
     select
         k.cell,
-        (k.nll_nats - k.num_bytes * s.nll_nats / nullif(s.num_bytes, 0)) / ln(2)
-        / nullif(1 - k.num_bytes / nullif(s.num_bytes, 0), 0) as residual
+        s.num_bytes,
+        cluster_residual(k.nll_nats, k.num_bytes, s.nll_nats, s.num_bytes) as residual
     from incoming_clusters as k
     inner join sums as s on k.cell = s.cell
 ),
 
-squares as (
+errors as (
     select
         cell,
         count(*) as num_clusters,
-        count(residual) = count(*) as has_error,
-        fsum(residual * residual) as sum_2,
-        fsum(residual * residual * residual * residual) as sum_4
+        clustered_error(residual, any_value(num_bytes)) as standard_error,
+        clustered_freedom(residual) as degrees_of_freedom
     from residuals
     group by cell
 )
@@ -434,26 +394,13 @@ select
     s.num_tokens,
     s.num_chars,
     s.num_bytes,
-    coalesce(q.num_clusters, 0) as num_clusters,
-    case
-        when q.has_error
-            then
-                round_digits(
-                    sqrt(q.sum_2 * (q.num_clusters - 1) / q.num_clusters) / s.num_bytes
-                )
-    end as standard_error,
-    case
-        when q.has_error
-            then
-                least(
-                    q.num_clusters - 1,
-                    coalesce(round_digits(q.sum_2 * q.sum_2 / nullif(q.sum_4, 0)), 'inf')
-                )
-    end as degrees_of_freedom,
+    coalesce(e.num_clusters, 0) as num_clusters,
+    e.standard_error,
+    e.degrees_of_freedom,
     s.fingerprint
 from incoming_cells as c
 inner join sums as s on c.cell = s.cell
-left join squares as q on c.cell = q.cell
+left join errors as e on c.cell = e.cell
 left join provenance as p
     on
         c.model = p.model
@@ -466,16 +413,6 @@ left join touched as t
         and c.source = t.source
         and c.month is not distinct from t.month
         and c.protocol = t.protocol;
-
--- name: empty_cell_kinds
--- Delete the rows of the touched cells, before they are inserted again.
-delete from internal.cell_kinds as landed
-using touched as t
-where
-    landed.model = t.model
-    and landed.source = t.source
-    and landed.month is not distinct from t.month
-    and landed.protocol = t.protocol;
 
 -- name: insert_cell_kinds
 -- Sums of the incoming cells by kind of document. Documents that have not landed are of no kind.
@@ -504,7 +441,6 @@ sums as materialized (
     select
         cell,
         kind,
-        count(*) as num_clusters,
         sum(num_documents) as num_documents,
         sum_exactly(nll_nats) as nll_nats,
         sum(num_bytes) as num_bytes
@@ -516,19 +452,18 @@ residuals as (
     select
         k.cell,
         k.kind,
-        (k.nll_nats - k.num_bytes * s.nll_nats / nullif(s.num_bytes, 0)) / ln(2)
-        / nullif(1 - k.num_bytes / nullif(s.num_bytes, 0), 0) as residual
+        s.num_bytes,
+        cluster_residual(k.nll_nats, k.num_bytes, s.nll_nats, s.num_bytes) as residual
     from clusters as k
     inner join sums as s on k.cell = s.cell and k.kind = s.kind
 ),
 
-squares as (
+errors as (
     select
         cell,
         kind,
-        count(residual) = count(*) as has_error,
-        fsum(residual * residual) as sum_2,
-        fsum(residual * residual * residual * residual) as sum_4
+        clustered_error(residual, any_value(num_bytes)) as standard_error,
+        clustered_freedom(residual) as degrees_of_freedom
     from residuals
     group by cell, kind
 )
@@ -542,31 +477,11 @@ select
     cast(s.num_documents as bigint) as num_documents,
     s.nll_nats,
     cast(s.num_bytes as bigint) as num_bytes,
-    case
-        when q.has_error
-            then round_digits(sqrt(q.sum_2 * (s.num_clusters - 1) / s.num_clusters) / s.num_bytes)
-    end as standard_error,
-    case
-        when q.has_error
-            then
-                least(
-                    s.num_clusters - 1,
-                    coalesce(round_digits(q.sum_2 * q.sum_2 / nullif(q.sum_4, 0)), 'inf')
-                )
-    end as degrees_of_freedom
+    e.standard_error,
+    e.degrees_of_freedom
 from sums as s
 inner join incoming_cells as c on s.cell = c.cell
-inner join squares as q on s.cell = q.cell and s.kind = q.kind;
-
--- name: empty_cell_replicates
--- Delete the rows of the touched cells, before they are inserted again.
-delete from internal.cell_replicates as landed
-using touched as t
-where
-    landed.model = t.model
-    and landed.source = t.source
-    and landed.month is not distinct from t.month
-    and landed.protocol = t.protocol;
+inner join errors as e on s.cell = e.cell and s.kind = e.kind;
 
 -- name: seed_clusters
 -- The incoming clusters with the seeds of their weights, which are the same in every cell.
@@ -668,38 +583,6 @@ where not exists (
     where cells.model = t.model and cells.revision = t.revision
 );
 
--- name: empty_cell_costs
--- Delete the scoring records of the touched cells, whose losses will be replaced.
-delete from cell_costs as landed
-using touched as t
-where
-    landed.model = t.model
-    and landed.source = t.source
-    and landed.month is not distinct from t.month
-    and landed.protocol = t.protocol;
-
--- name: empty_cell_milestones
--- Delete the scoring records of the touched cells, whose losses will be replaced.
-delete from cell_milestones as landed
-using touched as t
-where
-    landed.model = t.model
-    and landed.source = t.source
-    and landed.month is not distinct from t.month
-    and landed.protocol = t.protocol;
-
--- name: insert_cell_costs
--- Insert the scoring costs of cells.
--- Input: record_to_land, Arrow data with the columns of the table.
-insert into cell_costs by name
-select * from record_to_land;
-
--- name: insert_cell_milestones
--- Insert the milestones of cells.
--- Input: record_to_land, Arrow data with the columns of the table.
-insert into cell_milestones by name
-select * from record_to_land;
-
 -- name: insert_tokenizers
 -- Insert the tokenizer of scored cells if it differs from the landed one.
 -- Input: record_to_land, Arrow data with the columns of the table.
@@ -758,3 +641,13 @@ anti join canary_runs as recorded
         given.run_at = recorded.run_at
         and given.device = recorded.device
         and given.dtype = recorded.dtype;
+
+-- name: find_landed_models
+-- The models that the warehouse names, each with one of its revisions.
+select
+    m.model,
+    coalesce(max(c.revision), any_value(m.revision)) as revision
+from models as m
+left join internal.landed_cells as c on m.model = c.model
+group by m.model
+order by m.model;

@@ -21,11 +21,12 @@ from core.settings import Settings
 from core.storage.store import Store
 from warehouse.database.statements import Statements
 from warehouse.database.writer import connected, locked, transaction
-from warehouse.land.landed import Origin, has_landed, list_landed, split_row
+from warehouse.land.landed import has_landed, list_landed, split_row
 
 NUM_REPLICATES = 400
 _RULES = {"strict": "status", "lenient": "lenient_status"}
 _KEY = ("model", "puzzle", "protocol")
+_OF_LIKELIHOODS = ("level", "complexity", "answers_digest")
 
 
 def land_puzzle_cells(settings: Settings, cells: Sequence[PuzzleCell]) -> int:
@@ -42,46 +43,17 @@ def land_puzzle_cells(settings: Settings, cells: Sequence[PuzzleCell]) -> int:
     store = Store(settings.home)
     with locked(settings), connected(settings) as connection:
         statements = Statements(connection)
-        landed = list_landed(statements, "list_landed_puzzles", _KEY)
-        return sum(_land(statements, store, cell, landed) for cell in cells)
-
-
-def _land(
-    statements: Statements,
-    store: Store,
-    cell: PuzzleCell,
-    landed: dict[tuple[object, ...], Origin],
-) -> bool:
-    """Land one cell and return True; return False if it has landed with the same record."""
-    record = read_puzzle_record(store, cell)
-    if record is None:
-        raise StorageError(
-            f"{store.url(cell.record_path)} is missing, so {cell} is not done; run "
-            "`tidemark scylla run` again"
-        )
-    _require_sound_record(store, cell, record)
-    if is_likelihood(cell.protocol):
-        return _land_likelihoods(statements, store, cell, record)
-    fields = dataclasses.asdict(cell) | dataclasses.asdict(record) | {"answer_cell": cell.path}
-    row = pa.Table.from_pylist([fields], schema=statements.columns("scylla_cells"))
-    key, origin = split_row(row.to_pylist()[0], _KEY)
-    if has_landed(landed, key, origin):
-        return False
-    answers = _read(store, cell, record)
-    with statements.given(puzzle_to_land=row, puzzle_answers_to_land=answers):
-        facts = {"num_items": record.num_items, "is_complete": record.status == "complete"}
-        _require_sound(statements, store, cell, "answers", **facts)
-        replicates = resample(cell, answers, statements.columns("scylla_replicates"))
-        with (
-            statements.given(puzzle_replicates_to_land=replicates),
-            transaction(statements.connection, f"land {cell}"),
-        ):
-            for table in ("cells", "answers", "replicates", "steps"):
-                statements.run(f"delete_puzzle_{table}", dict(zip(_KEY, key, strict=True)))
-                statements.run(f"insert_puzzle_{table}")
-            statements.run("name_puzzled_models")
-    landed[key] = origin  # a later element of ``cells`` may have the same key
-    return True
+        landed = list_landed(statements, "scylla_cells", _KEY)
+        landed |= list_landed(statements, "scylla_likelihoods", _KEY, _OF_LIKELIHOODS)
+        num_landed = 0
+        for cell in cells:
+            record = _read_record(store, cell)
+            land = _land_likelihoods if is_likelihood(cell.protocol) else _land_answers
+            key, origin = split_row(_facts(statements, cell, record), _KEY)
+            if not has_landed(landed, key, origin):
+                num_landed += land(statements, store, cell, record)
+                landed[key] = origin  # a later element of ``cells`` may have the same key
+        return num_landed
 
 
 def is_likelihood(protocol: str) -> bool:
@@ -89,22 +61,71 @@ def is_likelihood(protocol: str) -> bool:
     return "-likelihood" in protocol
 
 
+def _facts(statements: Statements, cell: PuzzleCell, record: PuzzleRecord) -> dict[str, object]:
+    """Return the columns by which a cell is known as landed, as the warehouse stores them."""
+    if is_likelihood(cell.protocol):
+        return {name: getattr(cell, name) for name in _KEY} | _facts_of_likelihoods(record)
+    [row] = _row_of(statements, cell, record).to_pylist()
+    return dict(row)
+
+
+def _facts_of_likelihoods(record: PuzzleRecord) -> dict[str, object]:
+    return {name: getattr(record, name) for name in _OF_LIKELIHOODS}
+
+
+def _row_of(statements: Statements, cell: PuzzleCell, record: PuzzleRecord) -> pa.Table:
+    """Return the row of a cell in table ``scylla_cells``."""
+    fields = dataclasses.asdict(cell) | dataclasses.asdict(record) | {"answer_cell": cell.path}
+    return pa.Table.from_pylist([fields], schema=statements.columns("scylla_cells"))
+
+
+def _land_answers(
+    statements: Statements, store: Store, cell: PuzzleCell, record: PuzzleRecord
+) -> int:
+    """Land the answers of a cell; return 1."""
+    key = {name: getattr(cell, name) for name in _KEY}
+    answers = _read(store, cell, record)
+    columns = statements.columns("scylla_answers").names
+    with statements.given(
+        puzzle_to_land=_row_of(statements, cell, record),
+        puzzle_answers_to_land=answers,
+        answers_of_puzzle=answers.select(columns),
+    ):
+        facts = {"num_items": record.num_items, "is_complete": record.status == "complete"}
+        _require_sound(statements, store, cell, "answers", **facts)
+        statements.run("count_puzzle_steps")
+        replicates = resample(cell, answers, statements.columns("scylla_replicates"))
+        with (
+            statements.given(puzzle_replicates=replicates),
+            transaction(statements.connection, f"land {cell}"),
+        ):
+            statements.replace("scylla_cells", key, "puzzle_to_land")
+            statements.replace("scylla_answers", key, "answers_of_puzzle")
+            statements.replace("scylla_replicates", key, "puzzle_replicates")
+            statements.replace("scylla_steps", key, "puzzle_steps")
+            statements.add_names("models", "scylla_cells")
+    return 1
+
+
 def _land_likelihoods(
     statements: Statements, store: Store, cell: PuzzleCell, record: PuzzleRecord
-) -> bool:
-    """Land the likelihoods of a cell; return False if the same have landed or there are none."""
+) -> int:
+    """Land the likelihoods of a cell and return 1; return 0 if it has none."""
+    if record.answers_digest is None:
+        return 0
     key = {name: getattr(cell, name) for name in _KEY}
-    own = {"level": record.level, "complexity": record.complexity, "digest": record.answers_digest}
-    if record.answers_digest is None or statements.rows("find_landed_likelihoods", key | own):
-        return False
-    rows = _read(store, cell, record, PUZZLE_LIKELIHOODS)
-    with statements.given(puzzle_likelihoods_to_land=rows):
+    read = _read(store, cell, record, PUZZLE_LIKELIHOODS)
+    columns = statements.columns("scylla_likelihoods")
+    rows = read.select([name for name in columns.names if name in read.column_names])
+    for name, value in _facts_of_likelihoods(record).items():
+        values = pa.repeat(pa.scalar(value, columns.field(name).type), read.num_rows)
+        rows = rows.append_column(name, values)
+    with statements.given(puzzle_likelihoods_to_land=read, likelihoods_of_puzzle=rows):
         _require_sound(statements, store, cell, "likelihoods", num_items=record.num_items)
         with transaction(statements.connection, f"land {cell}"):
-            statements.run("delete_puzzle_likelihoods", key)
-            statements.run("insert_puzzle_likelihoods", own)
-            statements.run("name_measured_models")
-    return True
+            statements.replace("scylla_likelihoods", key, "likelihoods_of_puzzle")
+            statements.add_names("models", "scylla_likelihoods")
+    return 1
 
 
 def resample(cell: PuzzleCell, answers: pa.Table, columns: pa.Schema) -> pa.Table:
@@ -172,12 +193,19 @@ def _read(
     return validate(table, schema, cell.path)
 
 
-def _require_sound_record(store: Store, cell: PuzzleCell, record: PuzzleRecord) -> None:
-    """Check that a record is consistent.
+def _read_record(store: Store, cell: PuzzleCell) -> PuzzleRecord:
+    """Read the record of a cell, and check that it is consistent.
 
     Raises:
+        StorageError: there is no record.
         SchemaMismatch: states the record's value and the expected value.
     """
+    record = read_puzzle_record(store, cell)
+    if record is None:
+        raise StorageError(
+            f"{store.url(cell.record_path)} is missing, so {cell} is not done; run "
+            "`tidemark scylla run` again"
+        )
     problem = None
     if record.status not in get_args(CellStatus):
         problem = f"status is {record.status!r}; expected one of {', '.join(get_args(CellStatus))}"
@@ -192,6 +220,7 @@ def _require_sound_record(store: Store, cell: PuzzleCell, record: PuzzleRecord) 
         problem = f"num_anchors has {len(record.num_anchors)} numbers; expected 5, one a level"
     if problem:
         raise SchemaMismatch(f"{store.url(cell.record_path)}: {problem}")
+    return record
 
 
 def _require_sound(
@@ -200,7 +229,8 @@ def _require_sound(
     """Raise SchemaMismatch unless all rows belong to the cell, and splits have equally many."""
     expected = {name: getattr(cell, name) for name in ("model", "revision", "puzzle", "protocol")}
     statements.run(f"judge_puzzle_{kind}", expected | facts)
-    if bad := statements.first("find_problem"):
+    bad = statements.first("find_problem")
+    if bad:
         raise SchemaMismatch(
             f"{store.url(cell.path)}, row {bad['row_number']}: {bad['column_name']} is "
             f"{bad['given']}; expected {bad['expected']}. Nothing of the cell was landed"

@@ -1,25 +1,6 @@
 -- Landing of answers to puzzles, their sums, bootstrap replicates, and likelihoods.
 -- In: the rows of one cell. Out: each cell of the tables puzzle_* is the present one, once.
 
----------- Read what has landed
-
--- name: list_landed_puzzles
--- The landed cells of answers to puzzles, each with its record.
-from internal.scylla_cells;
-
--- name: find_landed_likelihoods
--- One row if the likelihoods of a cell have landed. Parameters: model, puzzle, protocol, level,
--- complexity, digest.
-select true as has_landed
-from internal.scylla_likelihoods
-where
-    model = $model
-    and puzzle = $puzzle
-    and protocol = $protocol
-    and level is not distinct from $level
-    and complexity = $complexity
-    and answers_digest = $digest
-having count(*) > 0;
 
 ---------- Check
 
@@ -115,46 +96,10 @@ from numbered;
 
 ---------- Replace a cell
 
--- name: delete_puzzle_cells
--- Delete the rows that a cell replaces. Parameters: model, puzzle, protocol.
-delete from internal.scylla_cells
-where model = $model and puzzle = $puzzle and protocol = $protocol;
-
--- name: insert_puzzle_cells
--- Insert the record of a cell. Input: puzzle_to_land, its row of scylla_cells.
-insert into internal.scylla_cells by name
-select * from puzzle_to_land;
-
--- name: delete_puzzle_answers
--- Delete the rows that a cell replaces. Parameters: model, puzzle, protocol.
-delete from internal.scylla_answers
-where model = $model and puzzle = $puzzle and protocol = $protocol;
-
--- name: insert_puzzle_answers
--- Insert the answers to a cell's items. Input: puzzle_answers_to_land (PUZZLE_ANSWERS).
-insert into internal.scylla_answers by name
-select
-    model,
-    puzzle,
-    protocol,
-    split,
-    item,
-    status,
-    lenient_status,
-    paper_status,
-    num_tokens,
-    reason
-from puzzle_answers_to_land;
-
--- name: delete_puzzle_steps
--- Delete the rows that a cell replaces. Parameters: model, puzzle, protocol.
-delete from internal.scylla_steps
-where model = $model and puzzle = $puzzle and protocol = $protocol;
-
--- name: insert_puzzle_steps
--- Insert the number of steps of a cell's items, if its puzzle has steps: a probe whose input ends
--- with k. Input: puzzle_answers_to_land (PUZZLE_ANSWERS); puzzle_to_land, the row of scylla_cells.
-insert into internal.scylla_steps by name
+-- name: count_puzzle_steps
+-- The number of steps of a cell's items, if its puzzle has steps: a probe whose input ends with k.
+-- Input: puzzle_answers_to_land (PUZZLE_ANSWERS); puzzle_to_land, the row of scylla_cells.
+create or replace temp table puzzle_steps as
 select
     answers.model,
     answers.puzzle,
@@ -168,53 +113,3 @@ from puzzle_answers_to_land as answers
 inner join puzzle_to_land as cells
     on answers.puzzle = cells.puzzle
 where cells.level is null and regexp_matches(answers.input, '\$k\$ = [0-9]{1,9}$');
-
--- name: delete_puzzle_replicates
--- Delete the rows that a cell replaces. Parameters: model, puzzle, protocol.
-delete from internal.scylla_replicates
-where model = $model and puzzle = $puzzle and protocol = $protocol;
-
--- name: insert_puzzle_replicates
--- Land the bootstrap replicates of a cell. Input: puzzle_replicates_to_land.
-insert into internal.scylla_replicates by name
-select * from puzzle_replicates_to_land;
-
--- name: name_puzzled_models
--- Give every model with puzzles a row in its dimension; else joins would drop the model.
-insert into models (model)
-select distinct cells.model
-from internal.scylla_cells as cells
-anti join models as named on cells.model = named.model;
-
----------- Replace likelihoods
-
--- name: delete_puzzle_likelihoods
--- Delete the rows that a cell replaces. Parameters: model, puzzle, protocol.
-delete from internal.scylla_likelihoods
-where model = $model and puzzle = $puzzle and protocol = $protocol;
-
--- name: insert_puzzle_likelihoods
--- Insert the likelihoods of a cell. Input: puzzle_likelihoods_to_land (PUZZLE_LIKELIHOODS).
--- Parameters: level, complexity, digest.
-insert into internal.scylla_likelihoods by name
-select
-    model,
-    puzzle,
-    protocol,
-    split,
-    item,
-    cast($level as integer) as level,
-    cast($complexity as varchar) as complexity,
-    token_nats,
-    prompt_nats,
-    prompt_tokens,
-    reason,
-    $digest as answers_digest
-from puzzle_likelihoods_to_land;
-
--- name: name_measured_models
--- Give every model with likelihoods a row in its dimension; else joins would drop the model.
-insert into models (model)
-select distinct measured.model
-from internal.scylla_likelihoods as measured
-anti join models as named on measured.model = named.model;

@@ -141,16 +141,15 @@ where
 order by given.row_number
 limit 1;
 
--- name: change_imported_questions
--- The questions of staged answers that differ from the landed questions. A NULL in the file keeps
--- the landed value (the outcome only if no row contradicts it, see derive_imported_answers).
--- Crawled questions never change.
-create or replace temp table changed_imported_questions as
+-- name: complete_imported_questions
+-- The questions of staged answers, as they are to land. A NULL in the file keeps the landed value
+-- (the outcome only if no row contradicts it, see derive_imported_answers). Crawled questions never
+-- change.
+create or replace temp table completed_questions as
 with given as (
     select
         source,
         question_id,
-        any_value(month) as month,
         any_value(opened) as opened,
         any_value(closed) as closed,
         any_value(resolved) as resolved,
@@ -176,44 +175,9 @@ wanted as (
     left join forecast_questions as landed
         on given.source = landed.source and given.question_id = landed.question_id
     where landed.title is null
-),
-
-dated as (
-    select
-        *,
-        cast(date_trunc('month', coalesce(resolved, closed, opened)) as date) as month
-    from wanted
 )
 
-select *
-from dated
-anti join forecast_questions as landed
-    on
-        dated.source = landed.source
-        and dated.question_id = landed.question_id
-        and dated.month = landed.month
-        and dated.opened = landed.opened
-        and dated.closed is not distinct from landed.closed
-        and dated.resolved is not distinct from landed.resolved
-        and dated.num_options = landed.num_options
-        and dated.answer_index is not distinct from landed.answer_index
-        and dated.tags is not distinct from landed.tags;
-
----------- Groups of tags
-
--- name: drop_tag_groups
--- Delete tags that are not in the file of groups.
--- Input: tags_to_load, Arrow data of reference/forecasts/tag_groups.csv.
-delete from internal.tag_groups
-where
-    (tag, question_group) not in (
-        select (tag, question_group)
-        from tags_to_load
-    );
-
--- name: insert_tag_groups
--- Insert tags of the file of groups that the table lacks.
-insert into internal.tag_groups by name
-select * from tags_to_load
-except
-select * from internal.tag_groups;
+select
+    *,
+    cast(date_trunc('month', coalesce(resolved, closed, opened)) as date) as month
+from wanted;

@@ -18,7 +18,9 @@ MAX_BYTES = 256 * 2**20
 MAX_ROWS = 5_000_000
 # A Parquet file of 1 KB may stand for gigabytes: it stores equal values once.
 MAX_DECODED_BYTES = 2**30
-_FREE_BYTES, _MOST_TIMES = 2**25, 1000  # no file of figures packs as well
+# no file of figures packs as well
+_FREE_BYTES = 2**25
+_MOST_TIMES = 1000
 _MAX_VALUES = 4 * MAX_ROWS  # per column; a list has several values
 _PARQUET = b"PAR1"
 # A row must fit into one block of the CSV reader.
@@ -56,7 +58,8 @@ def read_text_table(
         MalformedInput: the file is not UTF-8, not CSV, damaged, too large, or unreadable.
         SchemaMismatch: the file has no rows, or a column is missing or duplicate.
     """
-    raw, wanted = _read(path), (*required, *optional)
+    raw = _read(path)
+    wanted = (*required, *optional)
     is_parquet = raw[:4] == _PARQUET
     table = _read_parquet(raw, path, wanted, lists) if is_parquet else _read_csv(raw, path)
     table = table.rename_columns([name.strip() for name in table.column_names])
@@ -76,7 +79,8 @@ def _read(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)  # a device may have no size and no end
-        if (size := max(len(raw), path.stat().st_size)) > MAX_BYTES:
+        size = max(len(raw), path.stat().st_size)
+        if size > MAX_BYTES:
             raise MalformedInput(
                 f"{path} has {size / 2**20:,.0f} MiB; expected at most {MAX_BYTES // 2**20}: one "
                 "row a figure. Split it into several files"
@@ -133,7 +137,9 @@ def _read_parquet(raw: bytes, path: Path, wanted: Sequence[str], lists: Sequence
 
 def _require_small(file: pq.ParquetFile, names: Sequence[str], path: Path, most: int) -> list[str]:
     """Raise MalformedInput if columns are too large by metadata; return the paths of texts."""
-    meta, texts, num_bytes = file.metadata, [], 0
+    meta = file.metadata
+    texts = []
+    num_bytes = 0
     leaves = [file.schema.column(place) for place in range(meta.num_columns)]
     for place, leaf in enumerate(leaves):
         if not any(f"{leaf.path}.".startswith(f"{name}.") for name in names):
@@ -216,12 +222,14 @@ def _check_columns(
     table: pa.Table, path: Path, required: Sequence[str], optional: Sequence[str]
 ) -> None:
     names = table.column_names
-    if missing := [name for name in required if name not in names]:
+    missing = [name for name in required if name not in names]
+    if missing:
         raise SchemaMismatch(
             f"{path} lacks {', '.join(missing)}; expected the columns {', '.join(required)} and "
             f"optionally {', '.join(optional)}, separated by commas; found {', '.join(names)}"
         )
-    if twice := [name for name in (*required, *optional) if names.count(name) > 1]:
+    twice = [name for name in (*required, *optional) if names.count(name) > 1]
+    if twice:
         raise SchemaMismatch(f"{path} has column {twice[0]} more than once; leave one of them")
     if not table.num_rows:
         raise SchemaMismatch(f"{path} has no rows under its header, so there is nothing to land")

@@ -35,11 +35,12 @@ from warehouse.database.schema import (
     qualify,
     read_sql,
 )
-from warehouse.database.statements import Statements, explain_database_errors, show
+from warehouse.database.statements import OFFLINE, Statements, explain_database_errors, show
 from warehouse.land.landed import partition_at, partition_key, read_rows, scored_cells
 from warehouse.read.query import connect_to_read
 
-QUICK, DEEP = "checks", "checks/deep"
+QUICK = "checks"
+DEEP = "checks/deep"
 SHOWN_ROWS = 5
 # If one of these checks fails, no other check can run.
 NOT_A_WAREHOUSE = ("database_can_be_read", "schema_is_current")
@@ -78,7 +79,8 @@ def check_database(path: Path, is_deep: bool = False) -> Iterator[Finding]:
     """Check a database file, without comparing it with the data root."""
     try:
         with connect_to_read(path) as connection:
-            if version := _other_version(connection):
+            version = _other_version(connection)
+            if version:
                 yield from version
                 return
             yield from run_checks(connection, QUICK)
@@ -236,7 +238,7 @@ def check_corpus(store: Store) -> Iterator[Finding]:
     Raises:
         StorageError: the data root cannot be listed.
     """
-    with duckdb.connect() as connection:
+    with duckdb.connect(config=OFFLINE) as connection:
         root = _Root(store, connection, [])
         yield from _check_partitions(root)
         yield from _check_forgotten(root)
@@ -263,7 +265,8 @@ def _check_forgotten(root: _Root) -> Iterator[Finding]:
     from core.corpus.takedown import find_documents  # imported late: requires zstandard
 
     rows: Rows = []
-    if tombstones := list_tombstones(root.store):
+    tombstones = list_tombstones(root.store)
+    if tombstones:
         for document in find_documents(root.store, tombstones):
             folder = document.seal.folder
             rows.append({"document_id": document.document_id, "partition": folder})
@@ -275,7 +278,8 @@ def _check_forgotten(root: _Root) -> Iterator[Finding]:
 def _check_documents(root: _Root) -> Iterator[Finding]:
     rows: Rows = []
     for row in read_rows(root.connection, "list_partitions"):
-        partition, digest = partition_at(row["source"], row["month"]), row["partition_digest"]
+        partition = partition_at(row["source"], row["month"])
+        digest = row["partition_digest"]
         if digest not in root.digests(partition):
             found = root.newest_digest(partition)
             rows.append({"partition": str(partition), "digest": digest, "digest_of_seal": found})
@@ -287,7 +291,8 @@ def _check_documents(root: _Root) -> Iterator[Finding]:
 def _check_texts(root: _Root) -> Iterator[Finding]:
     rows: Rows = []
     for cell in root.cells:
-        if (digest := cell.partition_digest) not in root.digests(cell.partition):
+        digest = cell.partition_digest
+        if digest not in root.digests(cell.partition):
             found = root.newest_digest(cell.partition)
             rows.append({"cell": cell.name, "digest_scored": digest, "digest_of_seal": found})
     meaning = "Cells that were scored on text that is gone."
@@ -378,7 +383,8 @@ def _is_superseded(root: _Root, path: str, digests: dict[Key, str | None]) -> bo
     if key not in digests:
         return False
     # Without ``losses/``, source and month are at the place where ``partition_of`` expects them.
-    landed, sealed = digests[key], root.digests(partition_of(path.partition("/")[2]))
+    landed = digests[key]
+    sealed = root.digests(partition_of(path.partition("/")[2]))
     if landed is None or not sealed or landed in sealed:
         return True
     return f"-{sealed[-1][:12]}-" not in path

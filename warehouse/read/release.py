@@ -198,7 +198,8 @@ def _refuse_absent(database: Path, month: Month) -> None:
     with connect_to_read(database) as connection:
         [found] = read_rows(connection, "count_month", {"month": month.first_day})
     if not found["num_cells"]:
-        first, last = found["first_month"], found["last_month"]
+        first = found["first_month"]
+        last = found["last_month"]
         known = f"from {Month.of(first)} to {Month.of(last)}" if first else "undated or nothing"
         raise UsageError(f"no cell of {month} is published (what is, is {known}); score it first")
 
@@ -210,7 +211,8 @@ def _trim(database: Path, month: Month) -> None:
         "storage_compatibility_version": STORAGE_VERSION,
         "enable_external_access": False,
     }
-    what, path = f"trim {database}", str(database)
+    what = f"trim {database}"
+    path = str(database)
     last = (month + 1).first_day - dt.timedelta(days=1)  # half-months and weeks may begin on it
     with explain_database_errors(what), duckdb.connect(path, config=config) as connection:
         with transaction(connection, what):

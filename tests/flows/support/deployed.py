@@ -1,6 +1,5 @@
-import datetime as dt
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -8,18 +7,14 @@ from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import (
-    FlowFilter,
-    FlowFilterName,
     FlowRunFilter,
+    FlowRunFilterDeploymentId,
     FlowRunFilterParentFlowRunId,
-    FlowRunFilterTags,
 )
 from prefect.client.schemas.objects import FlowRun
 from prefect.deployments import run_deployment
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from core.run_record import RunRecord, RunRequest
-from core.storage.store import Store
 from simulator.server import Web
 from tests.servers import PrefectServer
 
@@ -48,31 +43,22 @@ def start(name: str, **parameters: Any) -> FlowRun:
     return run
 
 
-def begin_run(
-    store: Store, run: str, sources: Sequence[str], models: Sequence[str] = ("control:zstd",)
-) -> RunRecord:
-    record = RunRecord(store, run)
-    now, months = dt.datetime.now(dt.UTC), ("2024-01", "2024-02")
-    given = {"sources": tuple(sources), "models": tuple(models)}
-    record.begin(RunRequest(run=run, started_at=now, months=months, protocol="default", **given))
-    return record
-
-
-def parts_of(client: SyncPrefectClient, run: str) -> list[FlowRun]:
-    tags = FlowRunFilterTags(all_=[f"tidemark-run:{run}"])
-    return client.read_flow_runs(flow_run_filter=FlowRunFilter(tags=tags))
-
-
 def children_of(client: SyncPrefectClient, run: FlowRun) -> list[FlowRun]:
     parent = FlowRunFilterParentFlowRunId(any_=[run.id])
     return client.read_flow_runs(flow_run_filter=FlowRunFilter(parent_flow_run_id=parent))
 
 
-def resumed(client: SyncPrefectClient, run: str, known: Collection[UUID] = ()) -> FlowRun | None:
-    """Return the monthly run that continues a crashed one; None if there is none but known ones."""
-    found = client.read_flow_runs(flow_filter=FlowFilter(name=FlowFilterName(any_=["monthly"])))
-    again = (each for each in found if each.parameters.get("resume") == run)
-    return next((each for each in again if each.id not in known), None)
+def restarted(
+    client: SyncPrefectClient, run: FlowRun, known: Collection[UUID] = ()
+) -> FlowRun | None:
+    """Return the flow run that replaces a crashed run of a month; None if all are known."""
+    of = FlowRunFilterDeploymentId(any_=[run.deployment_id])
+    for each in client.read_flow_runs(flow_run_filter=FlowRunFilter(deployment_id=of)):
+        is_by_server = each.created_by is not None and each.created_by.type == "AUTOMATION"
+        is_same = each.parameters.get("month") == run.parameters["month"]
+        if is_by_server and is_same and each.id not in {run.id, *known}:
+            return each
+    return None
 
 
 def ended(client: SyncPrefectClient, run: FlowRun) -> FlowRun:

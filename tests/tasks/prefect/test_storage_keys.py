@@ -18,8 +18,8 @@ _SCRIPT = """
 import sys
 from prefect.blocks.system import Secret
 Secret(value=sys.argv[1]).save("tidemark-storage", overwrite=True)
-from flows.score import score
-score(model="control:zstd", sources=["news"], first="2024-01", last="2024-01")
+from flows.work import work
+work(models=["control:zstd"], sources=["news"], first="2024-01", last="2024-01")
 from tasks.prefect.storage_keys import worker_settings
 print(repr(worker_settings()), worker_settings().model_dump_json())
 from core.storage.store import Store

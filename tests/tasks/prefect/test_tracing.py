@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from core.environment import telemetry_endpoint
-from flows.score import score
+from flows.work import work
 from tasks.prefect.tracing import first_span_of
 from tests.forks import run_process
 from tests.servers import ROOT
@@ -60,10 +60,10 @@ def test_without_the_extra_there_is_a_warning() -> None:
 
 
 def test_the_names_of_a_flows_parameters_and_their_types_stay() -> None:
-    parameters = inspect.signature(score.fn).parameters
-    assert list(parameters)[0] == "model"
-    assert parameters["model"].annotation is str
-    assert "model" in score.parameters.properties
+    parameters = inspect.signature(work.fn).parameters
+    assert list(parameters)[0] == "pool"
+    assert parameters["sources"].annotation == list[str] | None
+    assert "sources" in work.parameters.properties
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_another_rate_needs_replace(settings: Settings, write: Any, dump: Any, a
     land_published(settings, write(HEADER + "a,wiki,2024-01,0.25\n"), "Paper")
     before = dump(settings)
     path = write(HEADER + "b,wiki,2024-01,0.5\na,wiki,2024-01,0.3\n")
-    with pytest.raises(CellConflict, match=r"model='a'.*month='2024-01'.*0\.3.*0\.25.*--replace"):
+    with pytest.raises(CellConflict, match=r"model='a'.*month=2024-01-01.*0\.3.*0\.25.*--replace"):
         land_published(settings, path)
     assert dump(settings) == before
     assert land_published(settings, path, replace=True).num_changed == 2
@@ -100,8 +100,8 @@ BAD_ROWS = {
     "no month": ("b,wiki,,0.3\n", "row 2: month is missing"),
     "no model": (" ,wiki,2024-02,0.3\n", "row 2: model is missing; expected the name of a model"),
     "no source": ("b,,2024-02,0.3\n", "row 2: source is missing"),
-    "twice": (GOOD, "row 2: model, source, month is 'a, wiki, 2024-01'.*row 1 is of the same"),
-    "twice by day": ("a,wiki,2024-01-09,0.25\n", "row 2: .*'a, wiki, 2024-01'"),
+    "twice": (GOOD, "row 2: model, source, month is 'a, wiki, 2024-01-01'.*row 1 is of the same"),
+    "twice by day": ("a,wiki,2024-01-09,0.25\n", "row 2: .*'a, wiki, 2024-01-01'"),
     "too few cells": ("b,wiki\n", "cannot be read as CSV.*Expected 4 columns"),
 }
 
@@ -231,7 +231,7 @@ def test_scores(settings: Settings, write: Any, ask: Any, dump: Any) -> None:
     assert (row["score"], row["as_of"]) == (50.5, dt.date(2024, 3, 1))
     before = dump(settings)
     assert load_benchmarks(settings, path).num_changed == 0
-    with pytest.raises(CellConflict, match=r"benchmark='mmlu', score=51\.0, loaded_score=50\.5"):
+    with pytest.raises(CellConflict, match=r"benchmark='mmlu', score=51\.0, landed_score=50\.5"):
         load_benchmarks(settings, write(SCORES + "c,mmlu,1,,\na,mmlu,51,,\n"))
     assert dump(settings) == before
     path = write("model,benchmark,score\na,mmlu,51\n")
@@ -249,7 +249,7 @@ def test_abilities_are_means_of_their_benchmarks(settings: Settings, write: Any,
         {"model": "a", "against": "knowledge", "score": 40.0},
         {"model": "b", "against": "knowledge", "score": 25.0},
     ]
-    with pytest.raises(CellConflict, match="ability='coding', loaded_ability='knowledge'"):
+    with pytest.raises(CellConflict, match="ability='coding', landed_ability='knowledge'"):
         load_benchmarks(settings, write(header + "a,mmlu,50,coding\n"))
 
 
@@ -464,7 +464,7 @@ def test_ratings_of_people_load_once(settings: Settings, write: Any, ask: Any) -
         }
     ]  # fmt: skip
     other = write("puzzle,complexity,rating\ntwo_sum,O(N^2),4\n", "other.csv")
-    with pytest.raises(CellConflict, match=r"rating=4.0, loaded_rating=3.5"):
+    with pytest.raises(CellConflict, match=r"rating=4.0, landed_rating=3.5"):
         load_ratings(settings, other, PUZZLES)
     assert load_ratings(settings, other, PUZZLES, replace=True).num_changed == 1
     kept = ask("select rating, num_raters from internal.human_difficulty")

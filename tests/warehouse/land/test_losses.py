@@ -13,7 +13,7 @@ import pytest
 from core.cells.losses import Cell
 from core.corpus.partition import Partition, tables_of
 from core.corpus.sealing import Ready, seal_partition
-from core.errors import CellConflict, MalformedInput, SchemaMismatch, StorageError
+from core.errors import CellConflict, DamagedFile, MalformedInput, SchemaMismatch, StorageError
 from core.month import Month
 from core.schemas.tables import DOCUMENTS, DUPLICATES, LOSSES
 from core.settings import Settings
@@ -145,8 +145,10 @@ def test_own_cells_are_read_from_the_data_root(
         with pytest.raises(StorageError):
             warehouse.land_cells([CELL])
         store.write_bytes(CELL.path, b"torn")
-        with pytest.raises(StorageError, match="score again"):
-            warehouse.land_cells([CELL])
+        [fault] = warehouse.land_cells([CELL]).faults
+        assert isinstance(fault, DamagedFile)
+        assert CELL.path in str(fault)
+        assert "score again" in str(fault)
         assert land_scored(warehouse, store, CELL, losses({})) == Landed(1, 1)
 
 

@@ -13,8 +13,8 @@ from core.errors import StorageError, UsageError
 from core.month import Month, month_range
 from core.settings import Settings
 from core.storage.store import Store
+from instruments.text_comparisons import compare_texts, plan_comparisons
 from warehouse.database.writer import connected
-from warehouse.land.text_comparisons import compare_texts, plan_comparisons
 
 FEBRUARY, MARCH, APRIL = Month("2024-02"), Month("2024-03"), Month("2024-04")
 

@@ -7,6 +7,8 @@ import datetime as dt
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from core import progress
 from core.corpus.difference import VERSION, Against, measure_difference
 from core.corpus.partition import Seal, list_sealed
@@ -19,6 +21,7 @@ from warehouse.database.writer import connected, locked, transaction
 from warehouse.land.landed import has_landed, list_landed, partition_key, split_row
 
 _KEY = ("source", "month", "other_month")
+_DIGESTS = ("version", "partition_digest", "other_partition_digest")
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,7 @@ def compare_texts(comparisons: Sequence[Comparison], settings: Settings) -> int:
     """
     store = Store(settings.home)
     with locked(settings), connected(settings) as connection:
-        landed = list_landed(Statements(connection), "list_landed_comparisons", _KEY)
+        landed = list_landed(Statements(connection), "text_comparisons", _KEY, _DIGESTS)
     pending = [each for each in comparisons if not has_landed(landed, *split_row(each.facts, _KEY))]
     for number, comparison in enumerate(pending, start=1):
         found = measure_difference(store, comparison.earlier, comparison.later)
@@ -112,7 +115,9 @@ def compare_texts(comparisons: Sequence[Comparison], settings: Settings) -> int:
 
 def _land(row: dict[str, object], settings: Settings) -> None:
     what = f"land the comparison of {row['source']} {row['month']} with {row['other_month']}"
-    with locked(settings), connected(settings) as connection, transaction(connection, what):
+    with locked(settings), connected(settings) as connection:
         statements = Statements(connection)
-        statements.run("delete_text_comparison", {name: row[name] for name in _KEY})
-        statements.run("insert_text_comparison", row)
+        table = pa.Table.from_pylist([row], schema=statements.columns("text_comparisons"))
+        with statements.given(comparison=table), transaction(connection, what):
+            key = {name: row[name] for name in _KEY}
+            statements.replace("text_comparisons", key, "comparison")

@@ -1,0 +1,206 @@
+"""The flow runs of workers: a run starts them while work is pending, and waits for them.
+
+Workers divide the cells by claims, so nothing is assigned to them. Prefect knows the states of
+these flow runs, and the data root knows what is left. See docs/adr/0044.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import httpx
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.filters import FlowRunFilter
+from prefect.client.schemas.objects import FlowRun
+from prefect.deployments import run_deployment
+from prefect.exceptions import ObjectNotFound
+
+from core.errors import StorageError
+from core.settings import Settings
+from instruments.pools import POOLS, Pool
+from instruments.running.stopping import rest
+from tasks.prefect.server import run_log
+
+ATTEMPTS = 3  # maximum number of rounds that begin with the same pending work
+AWAY_S = 24 * 3600.0  # maximum outage of the server or the data root, in seconds
+PATIENCE = 30  # looks for which ``gpu`` waits until a flow run of ``gpu-all`` has begun
+_PAGE = 200  # maximum number of flow runs per response of the server
+
+
+@dataclass
+class Pending:
+    """The pending work of one pool: names of cells, or of models that are asked, by model."""
+
+    keys: dict[str, frozenset[str]] = field(default_factory=dict)
+    num_free: int = 0  # number of cells that nobody has begun
+
+    @property
+    def all(self) -> frozenset[str]:
+        """The pending work of all models."""
+        return frozenset(f"{model}/{key}" for model, keys in self.keys.items() for key in keys)
+
+
+ListPending = Callable[[Collection[str]], Mapping[Pool, Pending]]
+
+
+class Rounds:
+    """The flow runs ``work/<pool>`` of one run.
+
+    ``list_pending`` is called with the models whose flow runs have completed so far. If models
+    ``share`` the flow runs, each flow run works on all of them; else each has models of its own.
+    """
+
+    def __init__(
+        self,
+        list_pending: ListPending,
+        parameters: Mapping[str, Any],
+        settings: Settings,
+        share: bool = True,
+    ) -> None:
+        self.problems: list[str] = []
+        self._list_pending = list_pending
+        self._parameters = parameters
+        self._interval_s = settings.watch_interval_s
+        self._share = share
+        self._active: dict[UUID, FlowRun] = {}
+        self._pools: dict[UUID, Pool] = {}
+        self._completed: set[str] = set()  # models
+        self._last: dict[Pool, tuple[frozenset[str], int]] = {}  # last pending work, and attempts
+        self._given_up: set[Pool] = set()  # pools without a deployment
+        self._num_waits = 0
+
+    def drain(self, is_over: Callable[[], bool]) -> None:
+        """Start flow runs while work is pending, until none is and ``is_over`` returns True.
+
+        Raises:
+            httpx.HTTPError, StorageError: the server or data root was unavailable for ``AWAY_S`` s.
+        """
+        answered_at = time.monotonic()
+        while True:
+            is_last = is_over()  # before the look, so that the look sees what was sealed last
+            try:
+                is_idle = self._look()
+                answered_at = time.monotonic()
+                if is_last and is_idle:
+                    return
+            except (httpx.HTTPError, StorageError) as error:
+                away_s = time.monotonic() - answered_at
+                if away_s > AWAY_S:
+                    raise
+                run_log().warning("waiting, for %.0f s by now: %s", away_s, error)
+            rest(self._interval_s)
+
+    def _look(self) -> bool:
+        """Look at the flow runs once, and start what is needed; return True if none is active."""
+        with get_client(sync_client=True) as client:
+            self._read_states(client)
+            pending = self._list_pending(self._completed)
+            for pool in POOLS:
+                if pool in pending and pool not in self._given_up and not self._waits(pool):
+                    self._start(client, pool, pending[pool])
+        return not self._active
+
+    def _read_states(self, client: SyncPrefectClient) -> None:
+        if not self._active:
+            return
+        wanted = FlowRunFilter.model_validate({"id": {"any_": list(self._active)}})
+        found = client.read_flow_runs(flow_run_filter=wanted, limit=_PAGE)
+        self._active = {}
+        for run in found:
+            if run.state is None or not run.state.is_final():
+                self._active[run.id] = run
+                continue
+            run_log().info("%s: %s. %s", run.name, run.state.name, run.state.message or "")
+            if run.state.is_completed():
+                self._completed.update(run.parameters["models"])
+
+    def _active_of(self, pool: Pool) -> list[FlowRun]:
+        return [run for run in self._active.values() if self._pools[run.id] == pool]
+
+    def _waits(self, pool: Pool) -> bool:
+        """Return True while single GPUs must stay free for a model that needs all of a machine.
+
+        Else flow runs of single GPUs would begin first, and the model would wait for all of them.
+        """
+        whole = self._active_of("gpu-all")
+        if pool != "gpu" or not whole:
+            return False
+        if any(run.state is not None and run.state.is_running() for run in whole):
+            return False
+        self._num_waits += 1
+        return self._num_waits <= PATIENCE  # later, no worker of ``gpu-all`` seems to run
+
+    def _start(self, client: SyncPrefectClient, pool: Pool, pending: Pending) -> None:
+        is_active = bool(self._active_of(pool))
+        if not pending.all or (is_active and (pool == "api" or not self._share)):
+            return
+        num_free = 0 if pool == "api" else count_free_workers(client, pool)
+        if is_active:  # workers that have become free help
+            groups = [list(pending.keys)] * min(num_free, pending.num_free)
+        else:
+            groups = self._divide(pool, pending, num_free)
+        for group in groups:
+            if pool not in self._given_up:
+                self._start_one(client, pool, group)
+
+    def _count_attempt(self, pool: Pool, keys: frozenset[str]) -> int:
+        """Return how many rounds in a row begin with this work, the present one included."""
+        last, number = self._last.get(pool, (frozenset[str](), 0))
+        number = number + 1 if keys == last else 1
+        self._last[pool] = (keys, number)
+        if number == ATTEMPTS + 1:
+            self.problems.append(f"work on {pool}: {ATTEMPTS} rounds of flow runs did not help")
+        return number
+
+    def _divide(self, pool: Pool, pending: Pending, num_free: int) -> list[list[str]]:
+        """Return the models of each flow run of the next round; none after ``ATTEMPTS`` rounds."""
+        attempt = self._count_attempt(pool, pending.all)
+        models = [model for model, keys in pending.keys.items() if keys]
+        if attempt > ATTEMPTS:
+            return []
+        if attempt == ATTEMPTS:
+            return [[model] for model in models]  # one of them may kill its process
+        if self._share:  # models that lack nothing now may lack something soon
+            return [list(pending.keys)] * max(1, min(num_free, len(pending.all)))
+        number = max(1, min(num_free, len(models)))
+        return [models[start::number] for start in range(number)]
+
+    def _start_one(self, client: SyncPrefectClient, pool: Pool, models: list[str]) -> None:
+        try:
+            run: Any = run_deployment(
+                f"work/{pool}",
+                parameters={**self._parameters, "pool": pool, "models": models},
+                timeout=0,
+                as_subflow=True,
+            )
+        except ObjectNotFound:
+            self._given_up.add(pool)
+            self.problems.append(f"there is no deployment work/{pool}; run `tidemark deploy`")
+            return
+        self._active[run.id] = run
+        self._pools[run.id] = pool
+        if run.parent_task_run_id:  # Prefect gives this task run a random name
+            client.set_task_run_name(run.parent_task_run_id, f"work on {pool}")
+        run_log().info("started work on %s for %s", pool, ", ".join(models))
+
+
+def count_free_workers(client: SyncPrefectClient, pool: str) -> int:
+    """Return the number of workers of a pool that wait for a run, if each takes one at a time."""
+    try:
+        limit = client.read_work_pool(pool).concurrency_limit
+    except ObjectNotFound:
+        return 0
+    workers = client.read_workers_for_work_pool(pool)
+    num_online = sum(worker.status == "ONLINE" for worker in workers)
+    due = {
+        "state": {"type": {"any_": ["SCHEDULED", "PENDING", "RUNNING", "CANCELLING"]}},
+        "expected_start_time": {"before_": dt.datetime.now(dt.UTC).isoformat()},
+    }
+    asked = {"flow_runs": due, "work_pools": {"name": {"any_": [pool]}}}
+    num_busy = int(client.request("POST", "/flow_runs/count", json=asked).json())
+    return max(0, min(num_online, num_online if limit is None else limit) - num_busy)

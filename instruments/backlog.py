@@ -1,0 +1,242 @@
+"""The cells of losses that are left, as far as the names of files tell.
+
+No weights and no files of cells are read, so that machines without the models can tell. The name
+of a file has the protocol and the digest of the text. A cell that was computed with another dtype,
+or by another version of the scorer, therefore counts as done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import PurePosixPath
+from statistics import median
+
+from core.cells.failures import SUFFIX, CellFailure, read_failure, stem_of_model
+from core.cells.losses import Cell, list_losses
+from core.cells.record import median_seconds
+from core.corpus.partition import Seal
+from core.errors import TidemarkError, UnknownName, UsageError
+from core.month import Period
+from core.settings import Settings
+from core.storage.claims import list_claimed
+from core.storage.store import Store, name_of_part
+from instruments.driver import Backlog
+from instruments.planning import select_sealed
+from models.catalogue import find_model
+from models.scoring.protocols import get_protocol
+
+_TOKEN_BYTES = 4  # of text; the same for all models, as only ratios count
+_Key = tuple[str, str]  # folder of the partition, first characters of the text's digest
+
+
+@dataclass
+class Left:
+    """The cells of one model that are pending, and those that failed."""
+
+    name: str  # of the model in the catalogue
+    pending: dict[_Key, Seal] = field(default_factory=dict)
+    claimed: set[_Key] = field(default_factory=set)  # pending cells that processes compute
+    failed: list[CellFailure] = field(default_factory=list)
+
+
+def name_of(model: str, settings: Settings) -> str:
+    """Return the catalogue name of a model, whose files may be on another machine."""
+    try:
+        return find_model(model, settings).name
+    except TidemarkError:
+        return PurePosixPath(model).name
+
+
+def list_left(
+    models: Sequence[str],
+    sources: Sequence[str] | None,
+    months: Sequence[Period] | None,
+    run: str,
+    settings: Settings,
+) -> dict[str, Left]:
+    """Return what is left of each model on the sealed partitions of sources and months.
+
+    ``None`` means all. A cell counts as failed if it is not to be tried again in this run: it
+    failed in this run, or would fail again in the same way.
+    """
+    store = Store(settings.home)
+    chosen = list(sources) if sources is not None else None
+    seals = {
+        (seal.partition.path.removeprefix("corpus/"), seal.digest[:12]): seal
+        for seal in select_sealed(store, chosen, months, settings.corpus_as_of)
+    }
+    protocol = get_protocol(settings.protocol).name
+    files = _list_files(store, seals, protocol)
+    claimed = _list_claimed(store, protocol)
+    found = {}
+    for model in dict.fromkeys(models):
+        name = name_of(model, settings)
+        left = Left(name)
+        # A model that could not be planned is recorded by the name of the request.
+        for each in {name, model}:
+            broken = _read_broken(store, each) if files[each].is_broken else None
+            if broken is not None and _is_final(broken, run):
+                left.failed.append(broken)
+        _divide(left, seals, files[name], run, store)
+        left.claimed = claimed[name] & left.pending.keys()
+        found[model] = left
+    return found
+
+
+def _divide(left: Left, seals: Mapping[_Key, Seal], files: _Files, run: str, store: Store) -> None:
+    """Find the pending and the failed cells of a model; none is pending of one that failed."""
+    is_broken = bool(left.failed)
+    for key, seal in seals.items():
+        if key in files.done:
+            continue
+        record = read_failure(store, files.failed[key]) if key in files.failed else None
+        if record is not None and _is_final(record, run):
+            left.failed.append(record)
+        elif not is_broken:
+            left.pending[key] = seal
+
+
+def _is_final(failure: CellFailure, run: str) -> bool:
+    """Return True if a failure is not tried again in a run."""
+    return failure.run == run or not failure.may_pass
+
+
+def _read_broken(store: Store, model: str) -> CellFailure | None:
+    return read_failure(store, stem_of_model(Cell.ROOT, model))
+
+
+@dataclass
+class _Files:
+    """The files of one model under one protocol."""
+
+    done: set[_Key] = field(default_factory=set)
+    failed: dict[_Key, str] = field(default_factory=dict)  # stems of records of failures
+    is_broken: bool = False  # True if the model has a record of a failure
+
+
+def _list_files(store: Store, keys: Iterable[_Key], protocol: str) -> dict[str, _Files]:
+    months = {folder.rpartition("/")[2] for folder, _ in keys}
+    month = months.pop() if len(months) == 1 else "month=*"
+    found: dict[str, _Files] = defaultdict(_Files)
+    for path in store.list(f"{Cell.ROOT}/model=*/source=*/{month}/*"):
+        key = _key_of(path, protocol)
+        if key is None:
+            continue
+        if path.endswith(SUFFIX):
+            found[_model_of(path)].failed[key] = path.removesuffix(SUFFIX)
+        elif path.endswith(".parquet"):
+            found[_model_of(path)].done.add(key)
+    for path in store.list(f"{Cell.ROOT}/model=*/model{SUFFIX}"):
+        found[_model_of(path)].is_broken = True
+    return found
+
+
+def _list_claimed(store: Store, protocol: str) -> dict[str, set[_Key]]:
+    found: dict[str, set[_Key]] = defaultdict(set)
+    for path in list_claimed(store):
+        if path.startswith(f"{Cell.ROOT}/"):
+            key = _key_of(path, protocol)
+            if key is not None:
+                found[_model_of(path)].add(key)
+    return found
+
+
+def _key_of(path: str, protocol: str) -> _Key | None:
+    """Return the key of a file of losses; None if it is of another protocol."""
+    found, digest = split_name(path)
+    folder = "/".join(path.split("/")[2:-1])
+    return (folder, digest) if found == protocol else None
+
+
+def split_name(path: str) -> tuple[str, str]:
+    """Return the protocol and the digest in the name of a file of losses; see ``Cell``.
+
+    Both are empty if the name is not understood.
+    """
+    name = path.rpartition("/")[2].removesuffix(SUFFIX).removesuffix(".parquet")
+    beginning, *rest = name.rsplit("-", 2)  # <protocol>-<revision>, digest, scoring
+    protocol = _protocol_of(beginning)
+    return (protocol, rest[0]) if protocol and len(rest) == 2 else ("", "")
+
+
+@cache
+def _protocol_of(beginning: str) -> str:
+    """Return the protocol of ``<protocol>-<revision>``, both of which may have hyphens."""
+    parts = beginning.split("-")
+    for number in range(len(parts) - 1, 0, -1):
+        with contextlib.suppress(UsageError):
+            return get_protocol(name_of_part("-".join(parts[:number]))).name
+    return ""
+
+
+def _model_of(path: str) -> str:
+    return name_of_part(path.split("/")[1].removeprefix("model="))
+
+
+def holes_of(left: Mapping[str, Left]) -> list[str]:
+    """Return each failed and each pending cell, with the reason."""
+    holes = []
+    for each in left.values():
+        holes += [f"score {failure}" for failure in each.failed]
+        for seal in each.pending.values():
+            holes.append(f"score {each.name} on {seal.partition}: no process has done it")
+    return holes
+
+
+class Backlogs:
+    """The estimated work of models, for the driver; see ``WorkRequest.backlog``.
+
+    A token is expected to take the median of the model's cells so far. A model without such cells
+    is expected to take as long per parameter as the others.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[str] | None,
+        months: Sequence[Period] | None,
+        run: str,
+        settings: Settings,
+    ) -> None:
+        self._sources = sources
+        self._months = months
+        self._run = run
+        self._settings = settings
+        self._token_s: dict[str, float | None] = {}  # seconds per token, by model
+
+    def __call__(self, models: Sequence[str]) -> dict[str, Backlog]:
+        """Return the cells that nobody has begun, of each model that has such cells."""
+        found = list_left(models, self._sources, self._months, self._run, self._settings)
+        free: dict[str, dict[_Key, Seal]] = {}
+        for model, left in found.items():
+            keys = left.pending.keys() - left.claimed
+            if keys:
+                free[model] = {key: left.pending[key] for key in keys}
+        sizes = {model: self._size_of(model) for model in free}
+        token_s = {model: self._time_of(model, found[model].name) for model in free}
+        rates = [seconds / sizes[model] for model, seconds in token_s.items() if seconds]
+        rate = median(rates) if rates else 1.0
+        backlogs = {}
+        for model, seals in free.items():
+            num_tokens = sum(seal.num_bytes for seal in seals.values()) / _TOKEN_BYTES
+            seconds = (token_s[model] or rate * sizes[model]) * num_tokens
+            backlogs[model] = Backlog(frozenset(map("/".join, seals)), seconds)
+        return backlogs
+
+    def _time_of(self, model: str, name: str) -> float | None:
+        """Return the median seconds per token of a model's cells so far, read once."""
+        if model not in self._token_s:
+            store = Store(self._settings.home)
+            paths = sorted(list_losses(store, name))
+            records = [f"{path.removesuffix('.parquet')}.json" for path in paths]
+            self._token_s[model] = median_seconds(store, records, per_token=True)
+        return self._token_s[model]
+
+    def _size_of(self, model: str) -> float:
+        with contextlib.suppress(UnknownName):  # its plan reports that it is gone
+            entry = find_model(model, self._settings)
+            return float(entry.active_parameters or entry.parameters or 1)
+        return 1.0

@@ -1,0 +1,76 @@
+"""Pools of workers: the one whose workers can use a model.
+
+A model whose weights do not fit on the smallest GPU of all workers belongs to the pool ``gpu-all``.
+The worker of this pool owns all GPUs of a machine. The weights take the model's parameters times
+the bytes of one in the workers' dtype. They fit if ``ROOM_FACTOR`` times as much fits. The rest is
+for activations. Other models belong to the pool ``gpu``, one to a GPU. Models behind servers answer
+questions in the pool ``api``, whose workers have the keys.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, get_args
+
+from core.errors import TidemarkError
+from core.gpus import Fleet, read_fleet
+from core.settings import Settings
+from core.storage.store import Store
+from instruments.forecasts import answering_models
+from models.catalogue import ModelEntry, find_model
+from models.choice import chosen_models, settings_for
+from models.weights.files import ROOM_FACTOR, examine_weights
+from models.weights.hub import find_cached
+
+Pool = Literal["gpu", "gpu-all", "api"]
+POOLS: tuple[Pool, ...] = get_args(Pool)
+_ITEM_BYTES = {"float64": 8, "float32": 4}  # by dtype; else 2, also for ``auto`` on a GPU
+
+
+def pool_of(model: str, fleet: Fleet, settings: Settings, is_asked: bool = False) -> Pool:
+    """Return the pool of a model; ``gpu`` if sizes are unknown, or no GPU is needed.
+
+    A model that ``is_asked`` generates text.
+    """
+    try:
+        entry = find_model(model, settings)
+    except TidemarkError:
+        return "gpu"  # a scripted model, or one that the worker reports as unknown
+    if is_asked and entry.backend.is_server:
+        return "api"
+    memory_bytes = fleet.memory_bytes
+    if not entry.backend.on_device or memory_bytes is None or not fleet.has_several:
+        return "gpu"
+    own = settings_for(entry, settings).dtype  # of models.yaml
+    dtypes = {own} if own != settings.dtype else {host.dtype for host in fleet.hosts}
+    sizes = [weight_bytes(entry, dtype) or 0 for dtype in dtypes]
+    return "gpu-all" if max(sizes) * ROOM_FACTOR > memory_bytes else "gpu"
+
+
+def list_models_of(pool: Pool, settings: Settings, is_asked: bool = False) -> list[str]:
+    """Return the configured models that belong to a pool; compressors cannot be asked."""
+    fleet = read_fleet(Store(settings.home))
+    models = answering_models(settings) if is_asked else chosen_models(settings)
+    return [each for each in models if pool_of(each, fleet, settings, is_asked) == pool]
+
+
+def weight_bytes(entry: ModelEntry, dtype: str) -> int | None:
+    """Return the size of a model's weights in a dtype, or None if it is not known here.
+
+    The number of parameters is that of the catalogue, else of the files on this machine.
+    """
+    item_bytes = _ITEM_BYTES.get(dtype, 2)
+    if entry.parameters is not None:
+        return entry.parameters * item_bytes
+    path = Path(entry.location).expanduser()
+    if path.is_file():
+        return path.stat().st_size
+    trusted = entry.is_trusted
+    try:
+        folder = path if path.is_dir() else find_cached(entry.location, entry.revision, trusted)
+        if folder is None:
+            return None
+        weights = examine_weights(folder, entry.location, trusted)
+    except TidemarkError:
+        return None  # the run of the model reports the fault
+    return weights.num_elements * item_bytes if weights.num_elements else weights.num_bytes

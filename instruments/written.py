@@ -1,0 +1,124 @@
+"""The cells of losses that are written and not landed yet, found by the names of files.
+
+Cells are computed on many machines, and one of them lands. It needs no list of what was computed:
+a file that is there, and whose cell the warehouse lacks, is to be landed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from core.cells.files import FoundCells, find_losses
+from core.cells.losses import Cell
+from core.corpus.partition import list_sealed
+from core.errors import TidemarkError, UnknownName
+from core.settings import Settings
+from core.storage.store import Store
+from instruments.backlog import split_name
+from instruments.canary import land_canary_runs
+from instruments.landing import describe_models, land_texts
+from instruments.puzzles import entry_of
+from models.catalogue import ModelEntry, find_model, list_models
+from models.choice import chosen_models
+from warehouse.database.writer import connected, locked
+from warehouse.land.answers import land_answer_cells
+from warehouse.land.landed import scored_cells
+from warehouse.land.losses import open_warehouse
+from warehouse.land.puzzles import land_puzzle_cells
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class Unlanded:
+    """The cells to land, by model, and the files that cannot be landed, with the reasons."""
+
+    cells: list[tuple[ModelEntry, tuple[Cell, ...]]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def find_unlanded(models: Sequence[str], settings: Settings) -> Unlanded:
+    """Return the cells to land: of the newest versions of texts, each as it was computed last.
+
+    ``models`` are names that may be missing in the catalogue, such as folders.
+    """
+    store = Store(settings.home)
+    written = Unlanded()
+    paths = _choose(store, settings)
+    landed = _list_landed(settings) if paths else set()
+    found = find_losses(store, sorted(paths - landed), written.problems)
+    by_model: dict[str, list[Cell]] = defaultdict(list)
+    for cell in found:
+        by_model[cell.model].append(cell)
+    entries = _entries_of(models, settings)
+    for model, cells in sorted(by_model.items()):
+        if model in entries:
+            written.cells.append((entries[model], tuple(cells)))
+        else:
+            _log.warning(
+                "%s is not in the catalogue, so %d cells are not landed", model, len(cells)
+            )
+    return written
+
+
+def _choose(store: Store, settings: Settings) -> set[str]:
+    """Return the newest file of each model, text and protocol; former versions are left out."""
+    current = {
+        (seal.partition.path.removeprefix("corpus/"), seal.digest[:12])
+        for seal in list_sealed(store, as_of=settings.corpus_as_of)
+        if seal.num_documents  # 0 if a takedown removed all documents
+    }
+    files: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for path in store.list(f"{Cell.ROOT}/model=*/source=*/month=*/*.parquet"):
+        folder = path.rpartition("/")[0]
+        protocol, digest = split_name(path)
+        if ("/".join(folder.split("/")[2:]), digest) in current:
+            files[folder, protocol].append(path)
+    chosen = set()
+    for (folder, _), paths in files.items():
+        if len(paths) > 1:  # of former versions of the scorer, or of other dtypes
+            stamps = store.list_stamped(f"{folder}/*.parquet")
+            paths.sort(key=lambda path: stamps[path].modified_at)
+        chosen.add(paths[-1])
+    return chosen
+
+
+def _list_landed(settings: Settings) -> set[str]:
+    with locked(settings), connected(settings) as connection:
+        return {cell.path for cell in scored_cells(connection)}
+
+
+def _entries_of(models: Sequence[str], settings: Settings) -> dict[str, ModelEntry]:
+    entries = {entry.name: entry for entry in list_models(settings)}
+    for model in (*chosen_models(settings), *models):
+        with contextlib.suppress(TidemarkError):  # its files may be on another machine
+            entry = find_model(model, settings)
+            entries[entry.name] = entry
+    return entries
+
+
+def land_facts(settings: Settings) -> None:
+    """Land what is known of the landed models, and the runs of the canary."""
+    with open_warehouse(settings) as warehouse:
+        describe_models(warehouse, settings)
+        land_canary_runs(warehouse, Store(settings.home))
+
+
+def land_texts_of(model: str, found: FoundCells, settings: Settings) -> int:
+    """Land a model, and its answers to questions and puzzles; return the number of new cells."""
+    answers = [each for each in found.answers if each[0].model == model]
+    puzzles = [cell for cell in found.puzzles if cell.model == model]
+    revisions = [cell.revision for cell, _ in answers] + [cell.revision for cell in puzzles]
+
+    def land() -> int:
+        return land_answer_cells(settings, answers) + land_puzzle_cells(settings, puzzles)
+
+    try:
+        entry = entry_of(model, settings)
+    except UnknownName:  # it was removed from the catalogue
+        return land()
+    return land_texts(entry, revisions, land, settings)

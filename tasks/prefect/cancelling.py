@@ -1,0 +1,73 @@
+"""The end of a flow run that was cancelled while its process did not hear of it.
+
+Prefect's worker tells a process of a cancellation by a message, which is lost if the server is away
+at the time. So the process asks, too.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID
+
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import FlowRun, State
+from prefect.context import FlowRunContext
+from prefect.states import Cancelled
+
+from tasks.prefect.server import run_log
+
+ASK_S = 10.0  # seconds between two requests
+KILL_S = 25.0  # from SIGTERM to SIGKILL, as a thread may wait for a site that does not answer
+
+
+@contextmanager
+def ends_if_cancelled(every_s: float = ASK_S) -> Iterator[None]:
+    """Within the ``with`` block, end this process soon after its flow run was cancelled."""
+    context = FlowRunContext.get()
+    if context is None or context.flow_run is None:
+        yield
+        return
+    is_over = threading.Event()
+    arguments = (context.flow_run, every_s, is_over)
+    threading.Thread(target=_watch, args=arguments, name="cancelling", daemon=True).start()
+    try:
+        yield
+    finally:
+        is_over.set()
+
+
+def _watch(flow_run: FlowRun, every_s: float, is_over: threading.Event) -> None:
+    num_seen = 0
+    while not is_over.wait(every_s):
+        num_seen += _is_cancelled(flow_run.id)
+        if num_seen > 1:  # the worker had time to end the process itself
+            run_log().warning("this run was cancelled; its process ends")
+            _end(flow_run)
+            if not is_over.wait(KILL_S):
+                os.kill(os.getpid(), signal.SIGKILL)
+            return
+
+
+def _is_cancelled(flow_run: UUID) -> bool:
+    try:
+        with get_client(sync_client=True) as client:
+            state = client.read_flow_run(flow_run).state
+    except Exception:  # noqa: BLE001 - Prefect's and httpx's are no family; it asks again
+        return False
+    return state is not None and (state.is_cancelling() or state.is_cancelled())
+
+
+def _end(flow_run: FlowRun) -> None:
+    """End this process as SIGTERM does; Prefect keeps a state that is final."""
+    state: State[Any] = Cancelled(message="The process asked the server, and was cancelled.")
+    try:
+        with get_client(sync_client=True) as client:
+            client.set_flow_run_state(flow_run.id, state, force=True)
+        flow_run.state = state
+    finally:
+        os.kill(os.getpid(), signal.SIGTERM)

@@ -1,0 +1,174 @@
+"""Months on a real server with a worker of each pool."""
+
+import datetime as dt
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.objects import FlowRun
+from prefect.states import Scheduled
+
+from core.month import Month
+from core.settings import Settings
+from core.storage.store import Store
+from deployments.deploy import deploy
+from instruments.running.run_options import RunOptions
+from simulator.server import Fault, Web, serve
+from simulator.world import World
+from tests.flows.support.deployed import api, children_of, ended, start, worker_environment
+from tests.servers import PrefectServer
+from warehouse.read.query import query
+
+pytestmark = pytest.mark.timeout(900)
+SOURCES = ["arxiv", "wikipedia_new"]
+MODELS = ["control:zstd", "control:gzip"]
+
+
+@pytest.fixture(scope="module")
+def web() -> Iterator[Web]:
+    with serve(World(0, Month("2024-01"), Month("2024-04"), stories_per_month=6)) as web:
+        yield web
+
+
+@pytest.fixture(scope="module")
+def client(
+    prefect_server: PrefectServer, web: Web, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SyncPrefectClient]:
+    home = tmp_path_factory.mktemp("month")
+    with api(prefect_server) as client, ExitStack() as stack:
+        deploy(prefect_server.url, period_sources=["arxiv:half-month"])
+        environment = worker_environment(home, web, every_s=1)
+        for pool in ("crawl", "gpu"):
+            stack.enter_context(prefect_server.worker(pool, **environment))
+        client.home = home  # type: ignore[attr-defined]
+        yield client
+
+
+@pytest.fixture
+def settings(client: SyncPrefectClient) -> Settings:
+    home: Path = client.home  # type: ignore[attr-defined]
+    return Settings(home=str(home))
+
+
+def do(client: SyncPrefectClient, name: str, **parameters: Any) -> tuple[FlowRun, list[str]]:
+    """Start a run; return it at its end, and the names of the flow runs that it started."""
+    run = ended(client, start(name, **parameters))
+    return run, [child.name for child in children_of(client, run)]
+
+
+def test_a_failing_source_is_a_hole_that_the_next_run_fills(
+    client: SyncPrefectClient, settings: Settings, web: Web
+) -> None:
+    # Changed, not busy: nothing is retried, so the test need not wait.
+    for key in ("arxiv", "arxiv_oai"):  # the list, and its fallback
+        web.faults.append(Fault("status", key, "/(api/query|oai)", 99, 200, body=b"<html/>"))
+    given = {"month": "2024-01", "sources": SOURCES, "models": MODELS}
+    run, _ = do(client, "monthly/monthly", **given)
+    web.faults.clear()
+    assert run.state and run.state.name == "Completed (partial)"
+    assert run.state.message and run.state.message.startswith("1 hole:\ncrawl arxiv 2024-01: ")
+    rows = query(settings, "select source, model from monthly_loss order by all").to_pylist()
+    assert [row["source"] for row in rows] == ["wikipedia_new"] * 2
+
+    run, children = do(client, "monthly/monthly", **given)
+    assert run.state and run.state.name == "Completed", run.state
+    assert run.state.message and ", 2 cells, report " in run.state.message
+    assert children and set(children) == {"score 2 models on gpu"}
+
+    store = Store(settings.home)
+    written = store.list_stamped("warehouse.duckdb") | store.list_stamped("report/**")
+    run, children = do(client, "monthly/monthly", **given)
+    assert run.state and run.state.name == "Completed"
+    assert run.state.message and ", 0 cells, report " in run.state.message
+    assert children == [], "nothing is started for models that lack nothing"
+    assert store.list_stamped("warehouse.duckdb") | store.list_stamped("report/**") == written
+
+
+def test_a_backfill_does_what_is_missing_with_its_options(
+    client: SyncPrefectClient, settings: Settings
+) -> None:
+    options = RunOptions(protocol="own-context", max_document_bytes=200)
+    run, children = do(
+        client, "backfill/backfill", first="2024-02", last="2024-03", sources=SOURCES[:1],
+        models=MODELS[:1], options=options.given(),
+    )  # fmt: skip
+    assert run.state and run.state.name == "Completed (partial)"
+    assert run.state.message and run.state.message.count("'too_long': 6") == 2
+    assert children, "workers look at all models"
+
+
+@pytest.mark.parametrize(
+    ("deployment", "at", "given", "month"),
+    [
+        ("monthly/monthly", (2024, 5, 3), {"sources": SOURCES[1:]}, "2024-04"),
+        ("monthly/half-month", (2024, 2, 24), {}, "2024-02a"),
+    ],
+)
+def test_a_run_that_is_late_does_the_month_of_its_schedule(
+    client: SyncPrefectClient,
+    settings: Settings,
+    deployment: str,
+    at: tuple[int, int, int],
+    given: dict[str, Any],
+    month: str,
+) -> None:
+    found = client.read_deployment_by_name(deployment)
+    run = client.create_flow_run_from_deployment(
+        found.id,
+        parameters={"models": MODELS[:1], **given},
+        state=Scheduled(scheduled_time=dt.datetime(*at, tzinfo=dt.UTC)),
+    )
+    run = ended(client, run)
+    assert run.name == f"monthly {month}"
+    assert run.state and run.state.name == "Completed", run.state
+    assert run.parameters["month"] == month, "it stays, if the run is started again"
+    [source] = run.parameters["sources"]
+    assert Store(settings.home).list(
+        f"losses/*/source={source.replace(':', '%3A')}/month={month}/*"
+    )
+
+
+def test_a_wrong_request_starts_nothing(client: SyncPrefectClient, settings: Settings) -> None:
+    runs = [
+        start("monthly/monthly", month="2024-01", sources=["nosuch"]),
+        start("monthly/monthly", month="2024-01", sources=SOURCES, models=["nosuch"]),
+        start("monthly/monthly", month="2999-01"),
+    ]
+    messages = ["nosuch", "nosuch", "2999-01"]
+    for run, message in zip(runs, messages, strict=True):
+        state = ended(client, run).state
+        assert state and state.is_failed() and message in (state.message or "")
+        assert children_of(client, run) == []
+
+
+def test_models_that_nobody_can_use_are_holes_after_one_round(
+    client: SyncPrefectClient, settings: Settings, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "config.json").write_text("{}")
+    given = {"month": "2024-01", "sources": SOURCES[1:], "models": [str(broken), *MODELS]}
+    run, children = do(client, "monthly/monthly", **given)
+    assert run.state and run.state.name == "Completed (partial)"
+    assert run.state.message and run.state.message.startswith("1 hole:\nscore broken: ")
+    assert children == ["score 3 models on gpu"]
+
+
+def test_questions_are_answered_and_a_source_that_fails_is_a_hole(
+    client: SyncPrefectClient, settings: Settings, web: Web, tiny_model: Path
+) -> None:
+    web.faults.append(Fault("status", "polymarket", "/markets", times=10_000, status=404))
+    asked = {"first": "2024-02", "last": "2024-03", "models": [str(tiny_model)]}
+    run, children = do(client, "forecast/forecast", **asked)
+    web.faults.clear()
+    assert run.state and run.state.name == "Completed (partial)"
+    assert run.state.message and run.state.message.startswith("1 hole:\nquestions polymarket: ")
+    assert children == [f"answer {tiny_model} on gpu"]
+    landed = query(settings, "select distinct model, month from forecast_accuracy_monthly")
+    assert set(landed["model"].to_pylist()) == {tiny_model.name}
+    again, _ = do(client, "forecast/forecast", sources=["manifold"], **asked)
+    assert again.state and again.state.name == "Completed"
+    assert again.state.message and "2 partitions, 0 cells" in again.state.message

@@ -1,0 +1,168 @@
+"""The flow runs of workers that a run starts, on a real server without workers."""
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from uuid import UUID
+
+import httpx
+import pytest
+from prefect import flow
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.objects import FlowRun
+from prefect.runtime import flow_run
+from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
+from prefect.states import Cancelled, Completed, Crashed, Running, State
+
+from core.settings import Settings
+from deployments.deploy import deploy
+from flows.rounds import ListPending, Pending, Rounds
+from instruments.pools import Pool
+from tests.flows.support.deployed import api, children_of
+from tests.servers import PrefectServer
+
+pytestmark = pytest.mark.timeout(900)
+
+
+@pytest.fixture(scope="module")
+def client(prefect_server: PrefectServer) -> Iterator[SyncPrefectClient]:
+    with api(prefect_server) as client:
+        deploy(prefect_server.url)
+        yield client
+
+
+@pytest.fixture
+def quick(settings: Settings) -> Settings:
+    return settings.model_copy(update={"watch_interval_s": 0.05})
+
+
+@flow(name="watching")
+def watch(left: ListPending, settings: Settings, share: bool = True) -> tuple[UUID, list[str]]:
+    rounds = Rounds(left, {"run": "watching"}, settings, share)
+    rounds.drain(lambda: True)
+    return UUID(flow_run.id), rounds.problems
+
+
+@contextmanager
+def ending(
+    client: SyncPrefectClient, become: Callable[[FlowRun], State[None] | None]
+) -> Iterator[None]:
+    """Give flow runs of ``work`` new states, as workers do, within the ``with`` block."""
+    is_over = threading.Event()
+
+    def act() -> None:
+        while not is_over.wait(0.05):
+            with suppress(httpx.HTTPError):  # the server may be away
+                look()
+
+    def look() -> None:
+        for run in client.read_flow_runs():
+            is_work = run.parameters.get("run") == "watching"
+            if is_work and run.state and not run.state.is_final():
+                state = become(run)
+                if state is not None:
+                    client.set_flow_run_state(run.id, state, force=True)
+
+    thread = threading.Thread(target=act)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def models_of(client: SyncPrefectClient, parent: UUID) -> list[tuple[str, list[str]]]:
+    """Return pool and models of the started flow runs, in order."""
+    children = children_of(client, client.read_flow_run(parent))
+    in_order = sorted(children, key=lambda run: run.id.int)
+    return [(run.parameters["pool"], run.parameters["models"]) for run in in_order]
+
+
+def test_work_that_crashes_is_started_again_and_given_up_after_three_rounds(
+    client: SyncPrefectClient, quick: Settings
+) -> None:
+    left = Pending({"a": frozenset({"1"}), "b": frozenset({"1", "2"}), "c": frozenset()}, 3)
+
+    def crash(run: FlowRun) -> State[None]:
+        return Crashed(message="killed")
+
+    with ending(client, crash):
+        parent, problems = watch(lambda _: {"gpu": left}, quick)
+    assert problems == ["work on gpu: 3 rounds of flow runs did not help"]
+    assert models_of(client, parent) == [
+        ("gpu", ["a", "b", "c"]),
+        ("gpu", ["a", "b", "c"]),
+        ("gpu", ["a"]),
+        ("gpu", ["b"]),
+    ]
+
+
+def test_rounds_go_on_while_they_help(client: SyncPrefectClient, quick: Settings) -> None:
+    left = [5]
+
+    def work(run: FlowRun) -> State[None]:
+        left[0] -= 1
+        return Crashed() if left[0] % 2 else Cancelled()
+
+    def list_pending(_: Collection[str]) -> dict[Pool, Pending]:
+        return {"gpu": Pending({"a": frozenset(map(str, range(left[0])))}, left[0])}
+
+    with ending(client, work):
+        parent, problems = watch(list_pending, quick)
+    assert problems == []
+    assert len(models_of(client, parent)) == 5
+
+
+def test_single_gpus_are_used_once_a_model_of_all_has_begun(
+    client: SyncPrefectClient, quick: Settings
+) -> None:
+    begun: list[str] = []
+
+    def begin(run: FlowRun) -> State[None] | None:
+        pool = run.parameters["pool"]
+        if pool == "gpu":
+            assert "gpu-all" in begun
+            return Completed()
+        if run.state and run.state.is_running():
+            started = {each.parameters.get("pool") for each in client.read_flow_runs()}
+            return Completed() if "gpu" in started else None
+        begun.append(pool)
+        return Running()
+
+    def list_pending(completed: Collection[str]) -> dict[Pool, Pending]:
+        keys = {name: frozenset({name}) - set(completed) for name in ("large", "small")}
+        return {
+            "gpu": Pending({"small": keys["small"]}, 1),
+            "gpu-all": Pending({"large": keys["large"]}, 1),
+        }
+
+    with ending(client, begin):
+        parent, problems = watch(list_pending, quick)
+    assert problems == []
+    assert models_of(client, parent) == [("gpu-all", ["large"]), ("gpu", ["small"])]
+
+
+def test_a_missing_deployment_and_an_outage_cost_no_other_pool(
+    client: SyncPrefectClient, quick: Settings, prefect_server: PrefectServer
+) -> None:
+    client.delete_deployment(client.read_deployment_by_name("work/api").id)
+
+    def list_pending(completed: Collection[str]) -> dict[Pool, Pending]:
+        if "a" not in completed and not outages:
+            outages.append(time.monotonic())
+            prefect_server.stop(signal.SIGKILL)
+            threading.Timer(1.0, prefect_server.start).start()
+        left = frozenset({"a"}) - set(completed)
+        return {"gpu": Pending({"a": left}, 1), "api": Pending({"b": frozenset({"b"})}, 1)}
+
+    outages: list[float] = []
+    with (
+        temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}),
+        ending(client, lambda run: Completed()),
+    ):
+        parent, problems = watch(list_pending, quick)
+    assert problems == ["there is no deployment work/api; run `tidemark deploy`"]
+    assert models_of(client, parent) == [("gpu", ["a"])]
