@@ -5,7 +5,8 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
 
     sources.py       ``OPEN``, ``GATED``, ``QUESTIONS``: names of modules of crawlers
     backends.py      ``BACKENDS``: descriptions of kinds of models
-    commands.py      ``COMMANDS``: functions of the command line, by panel and name
+    commands.py      ``COMMANDS``: functions of the command line, by panel and name; ``FORMER``,
+                     ``FORMER_OPTIONS``: former spellings
     engines.py       ``start_confined``: function that runs a model with own code
     publications.py  ``KINDS``: functions that copy the snapshot, by kind of target
     readers.py       ``READERS``: readers of files that are imported, by suffix; ``ARCHIVES``: those

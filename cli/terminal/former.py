@@ -1,6 +1,7 @@
 """Former spellings of commands and options, which work for one release with a note on stderr.
 
-No help shows them. To end a spelling, delete its line.
+No help shows them. To end a spelling, delete its line. The module ``commands`` of an extra may have
+``FORMER`` and ``FORMER_OPTIONS``, as ``COMMANDS`` and ``OPTIONS`` here.
 """
 
 from __future__ import annotations
@@ -8,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from core.plugins import import_parts
+
 COMMANDS = {
     "canary": "check numerics",
     "compare-texts": "corpus compare",
     "import-html": "import html",
-    "import-media": "import media",
     "import-set": "import set",
     "import-texts": "import texts",
     "land": "land losses",
@@ -22,7 +24,6 @@ COMMANDS = {
     "record": "sources record",
     "reproduce": "check cell",
     "scylla load-ratings": "land ratings",
-    "verify-losses": "check losses",
     "version": "--version",
 }
 # Words after `tidemark land` with which it is the present command.
@@ -45,7 +46,7 @@ OPTIONS = (
         "--from",
         frozenset(
             {
-                "check losses", "corpus compare", "corpus diff", "crawl", "forecast answer",
+                "corpus compare", "corpus diff", "crawl", "forecast answer",
                 "forecast crawl", "score", "status",
             }
         ),
@@ -63,6 +64,22 @@ class CommandLine:
     notes: list[str]
 
 
+def list_commands() -> dict[str, str]:
+    """Return the present spelling of each former command, of extras too."""
+    commands = dict(COMMANDS)
+    for part in import_parts("commands"):
+        commands |= getattr(part, "FORMER", {})
+    return commands
+
+
+def list_options() -> list[FormerOption]:
+    """Return the former spellings of options, of extras too."""
+    options = list(OPTIONS)
+    for part in import_parts("commands"):
+        options.extend(getattr(part, "FORMER_OPTIONS", ()))
+    return options
+
+
 def respell(arguments: Sequence[str]) -> CommandLine:
     """Return the arguments of `tidemark` with former spellings replaced."""
     start = _find_command(arguments)
@@ -71,10 +88,10 @@ def respell(arguments: Sequence[str]) -> CommandLine:
     notes = []
     former = _former_command(words)
     if former is not None:
-        present = COMMANDS[former]
+        present = list_commands()[former]
         words[: len(former.split())] = present.split()
         notes.append(_note(f"tidemark {former}", f"tidemark {present}"))
-    for option in OPTIONS:
+    for option in list_options():
         if not _begins_with_any(words, option.commands):
             continue
         if option.beside is not None and not _is_given(words, option.beside):
@@ -95,7 +112,7 @@ def _find_command(arguments: Sequence[str]) -> int:
 
 
 def _former_command(words: Sequence[str]) -> str | None:
-    for former in COMMANDS:
+    for former in list_commands():
         if not _begins_with_any(words, {former}):
             continue
         is_present = former == "land" and (len(words) == 1 or words[1] in _PRESENT_AFTER_LAND)

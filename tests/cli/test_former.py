@@ -8,10 +8,11 @@ import pytest
 from typer.main import get_command
 
 from cli.main import app
-from cli.terminal.former import COMMANDS, OPTIONS, respell
+from cli.terminal.former import list_commands, list_options, respell
 from tests.test_docs import commands
 
 Tidemark = Callable[..., Any]
+COMMANDS = list_commands()
 
 
 @pytest.mark.parametrize("former", [each for each in COMMANDS if each != "version"])
@@ -53,7 +54,11 @@ def test_a_present_command_is_left_alone(line: str) -> None:
 
 @pytest.mark.parametrize(
     ("command", "former", "present"),
-    [(command, each.former, each.present) for each in OPTIONS for command in sorted(each.commands)],
+    [
+        (command, each.former, each.present)
+        for each in list_options()
+        for command in sorted(each.commands)
+    ],
 )
 def test_a_former_option_is_the_present_one(command: str, former: str, present: str) -> None:
     words = command.split()
