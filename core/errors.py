@@ -20,6 +20,7 @@
     │   ├── BatchTooLarge          the batch size was reduced: score the cell again
     │   └── BudgetReached          the spending limit for answers is reached
     ├── StorageError
+    │   ├── DamagedFile            a file of the data root is missing or damaged
     │   ├── DiskFull
     │   ├── PartitionSealed        different content is sealed
     │   └── PartitionHeld          a check failed on sealing; an operator must review the crawl

@@ -93,7 +93,8 @@ def test_every_package_is_copied_into_the_image() -> None:
 
     copied = re.findall(r"^COPY (\w+) \1$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    packages = {name.partition(".")[0] for name in project["tool"]["setuptools"]["packages"]}
+    included = project["tool"]["setuptools"]["packages"]["find"]["include"]
+    packages = {name.removesuffix("*") for name in included}
     assert {*copied} == packages
     allowed = (ROOT / ".dockerignore").read_text().splitlines()
     assert packages <= {line.removeprefix("!") for line in allowed}

@@ -35,6 +35,7 @@ from core.errors import CheckFailed, StorageError, UsageError
 from core.month import Month, require_complete
 from core.settings import Settings
 from core.storage.store import Store, explain_disk_errors, sha256_of_file
+from warehouse.database.materialised import compute_views, materialise
 from warehouse.database.schema import SCHEMA_VERSION, SNAPSHOT, list_checks, read_sql
 from warehouse.database.statements import OFFLINE, Config, explain_database_errors
 from warehouse.database.writer import STORAGE_VERSION, locked, transaction
@@ -216,9 +217,11 @@ def _trim(database: Path, month: Month) -> None:
     last = (month + 1).first_day - dt.timedelta(days=1)  # half-months and weeks may begin on it
     with explain_database_errors(what), duckdb.connect(path, config=config) as connection:
         with transaction(connection, what):
+            compute_views(connection)
             for table in list_checks("read/trimming"):
                 connection.execute(read_sql("read/trimming", table), {"last": last})
             estimate(connection)
+            materialise(connection)
         connection.execute("checkpoint")
 
 
