@@ -1,5 +1,6 @@
 """The flow runs of workers that a run starts, on a real server without workers."""
 
+import datetime as dt
 import signal
 import threading
 import time
@@ -24,6 +25,8 @@ from tests.flows.support.deployed import api, children_of
 from tests.servers import PrefectServer
 
 pytestmark = pytest.mark.timeout(900)
+
+NEVER = dt.datetime.min.replace(tzinfo=dt.UTC)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +80,7 @@ def ending(
 def models_of(client: SyncPrefectClient, parent: UUID) -> list[tuple[str, list[str]]]:
     """Return pool and models of the started flow runs, in order."""
     children = children_of(client, client.read_flow_run(parent))
-    in_order = sorted(children, key=lambda run: run.id.int)
+    in_order = sorted(children, key=lambda run: run.created or NEVER)
     return [(run.parameters["pool"], run.parameters["models"]) for run in in_order]
 
 
