@@ -170,7 +170,7 @@ class Disturbed:
             work = [part for each in self.runs for part in children_of(self.client, each)]
             if not work:
                 return []
-            self.part = max(work, key=lambda run: run.id.int)
+            self.part = max(work, key=lambda run: run.created)
             if self.part.state and self.part.state.is_final():
                 return [None]
         elif run.state is None or not run.state.is_running():
