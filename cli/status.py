@@ -36,8 +36,8 @@ def status_command(
     """Show finished, running, failed and missing work.
 
     An estimate of the time left is printed, too. The state is read from files of the data root. A
-    configured Prefect server is asked for its runs and workers. Without --month, all months from
-    the first sealed one are shown. The exit code is 0 even if work is missing.
+    configured Prefect server is asked for its runs and workers. Without --month, all months that
+    have a partition are shown. The exit code is 0 even if work is missing.
     """
     from cli.server import ask_server
     from instruments.status import find_status

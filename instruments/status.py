@@ -88,7 +88,7 @@ class Status:
 def find_status(
     settings: Settings, months: Sequence[Period] | None, request: Request | None = None
 ) -> Status:
-    """Return the state of some months; None means all months from the first sealed one.
+    """Return the state of some months; None means all months that have a partition.
 
     With a ``request``, only its sources and models are looked at.
 
@@ -123,7 +123,8 @@ class _Corpus:
         self._infos: dict[str, SourceInfo | None] = {}
 
     def months(self) -> list[Period]:
-        found = [month for each in self._manifests if isinstance(month := each.month, Month)]
+        partitions = {*self._manifests, *self._held}
+        found = [each.month for each in partitions if isinstance(each.month, Month)]
         found = found or [Month.last_complete()]
         return list(month_range(min(found), max(found)))
 

@@ -131,7 +131,7 @@ def test_a_server_that_is_away_is_one_line(
 ) -> None:
     monkeypatch.setenv("PREFECT_API_URL", f"http://127.0.0.1:{free_port()}/api")
     ran = tidemark("status")
-    assert ran.code == 0 and "arxiv  #ph." in ran.out
+    assert ran.code == 0 and "arxiv  #ph\n" in ran.out
     assert ran.out.count("it cannot be reached") == 1
 
 

@@ -249,7 +249,7 @@ def test_view(case: Path, database: Database) -> None:
 
 def assert_public_columns(case: Path, database: Database, name: str) -> None:
     description = describe_view(list_views()[name])
-    table = database.query(f"from {name}")
+    table = database.query(f"from {qualify(name)}")
     assert_as_described(description, table)
     if not (case / "query.sql").exists():
         expected = [

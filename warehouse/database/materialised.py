@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import duckdb
 
-from warehouse.database.objects import comments_of_view
+from warehouse.database.objects import comment_on, comments_of_columns, comments_of_view
 from warehouse.database.schema import (
     MATERIALISED,
     describe_view,
@@ -34,9 +34,14 @@ def materialise(connection: duckdb.DuckDBPyConnection) -> None:
     for view in list_materialised():
         table = f"{MATERIALISED}.{view}"
         connection.execute(f"create table {table} as from {qualify(view)}")
-        connection.execute(f"comment on table {table} is 'Rows of view {qualify(view)}.'")
         connection.execute(f"create or replace view {qualify(view)} as from {table}")
-        connection.execute("\n".join(comments_of_view(view)))
+        columns = describe_view(list_views()[view]).columns
+        comments = [
+            comment_on("table", table, text=f"Rows of view {qualify(view)}."),
+            *comments_of_columns(table, columns),
+            *comments_of_view(view),
+        ]
+        connection.execute("\n".join(comments))
 
 
 def compute_views(connection: duckdb.DuckDBPyConnection) -> None:

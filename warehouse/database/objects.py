@@ -131,7 +131,7 @@ def comment_script() -> str:
 def _comments() -> Iterator[str]:
     for table in list_tables():
         yield comment_on("table", qualify(table), text=read_header("tables", table))
-        yield from _on_columns(table, describe_columns()[table])
+        yield from comments_of_columns(qualify(table), describe_columns()[table])
     for macro in list_macros():
         yield comment_on("macro", macro, text=read_header("macros", macro))
     for view in list_views():
@@ -145,13 +145,14 @@ def comments_of_view(view: str) -> Iterator[str]:
     text = f"{described.description} One row per {', '.join(described.grain)}."
     yield comment_on("macro table" if is_macro(file) else "view", qualify(view), text=text)
     if not is_macro(file):
-        yield from _on_columns(view, described.columns)
+        yield from comments_of_columns(qualify(view), described.columns)
 
 
-def _on_columns(name: str, columns: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def comments_of_columns(relation: str, columns: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the statements that set the comments of a relation's columns."""
     for column, facts in columns.items():
         unit = f" [{facts['unit']}]" if facts.get("unit") else ""
-        target = f"{qualify(name)}.{column}"
+        target = f"{relation}.{column}"
         yield comment_on("column", target, text=f"{facts['description']}{unit}")
 
 

@@ -430,6 +430,7 @@ select
     given.*,
     answer.probabilities as landed_probabilities,
     coalesce(answer.probabilities[given.answer_index + 1], answer.p_correct) as landed_p_correct,
+    answer.p_correct as stored_p_correct,
     answer.p_chosen as landed_p_chosen,
     answer.chosen_index as landed_chosen_index,
     answer.is_correct as landed_is_correct,
@@ -587,7 +588,8 @@ select
     protocol,
     released,
     probabilities,
-    p_correct,
+    -- An outcome that came later leaves the landed row as it is: views derive the probability.
+    if((p_correct is not distinct from landed_p_correct), stored_p_correct, p_correct) as p_correct,
     p_chosen,
     chosen_index,
     true as is_parsed,

@@ -49,8 +49,8 @@ def require_no_shrinking(settings: Settings, new: Path) -> None:
     if lacks:
         raise CheckFailed(
             f"not published: the new snapshot would lack {'; '.join(lacks)}. The former snapshot "
-            "stays. If the rows are lost by accident, run `tidemark score` with all models, which "
-            "lands their cells again; if this is wanted, run `tidemark publish --shrink`"
+            "stays. If the rows are lost by accident, run `tidemark rebuild`, which lands "
+            "all cells again; if this is wanted, run `tidemark publish --shrink`"
         )
 
 

@@ -15,7 +15,7 @@ NUM_MODELS = 12
 @pytest.fixture(scope="module")
 def database() -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect() as connection:
-        connection.execute("create schema internal")
+        connection.execute("create schema internal; create schema papers")
         for macro in ("normal_tail", "hill_deviate", "t_p_value", "false_discovery_rate"):
             assert macro in list_macros()
             connection.execute(read_sql("macros", macro))

@@ -314,7 +314,7 @@ def test_the_unit_of_table_1_is_unknown_and_nothing_of_ours_reads_it(figures: An
     readers = [file for file in files if "published_figures" in file.read_text("utf-8")]
     assert [file.stem for file in readers] == ["scylla_published"]
     text = readers[0].read_text("utf-8")
-    assert text.count("from published_figures") == text.count("and unit_known") == 2
+    assert text.count("from main.published_figures") == text.count("and unit_known") == 2
 
 
 def half_unit(*cells: dict[str, Any]) -> float:
