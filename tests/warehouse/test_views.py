@@ -296,7 +296,7 @@ def test_ten_views_in_the_plain_client(
     for view in TEN:
         names = {view, view + DETAILS}
         case = next(case for case in CASES if case.parent.name in names)
-        assert_same_in_the_client(f"from {view}", *home_of(case, tmp_path_factory), client)
+        assert_same_in_the_client(f"from {qualify(view)}", *home_of(case, tmp_path_factory), client)
     _, snapshot = home_of(CASES[0], tmp_path_factory)
     shown = {row["name"] for row in ask_client(client, snapshot, "show tables")}
     views = {view for view, file in list_views().items() if not is_macro(file)}
