@@ -17,6 +17,7 @@ from core.storage.store import Store
 from core.storage.temporary import prefix_of_mine
 from reports.export_figures import exported_views
 from reports.site.build import MEMORY, SMALL_DATABASE
+from warehouse.database.schema import qualify
 from warehouse.database.statements import OFFLINE, Config, quoted
 from warehouse.read.query import local_snapshot
 
@@ -49,7 +50,7 @@ def write_small_database(settings: Settings) -> str:
         connection.execute(small)
         try:
             for name in (*_TABLES, *exported_views()):
-                copy = f"create table small.{name} as from published.{name}"
+                copy = f"create table small.{name} as from published.{qualify(name)}"
                 connection.execute(copy)
         except duckdb.Error as error:
             raise WarehouseError(f"cannot copy {name}: {error}; publish it again") from error
