@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,7 +16,7 @@ from core.settings import Settings
 from core.storage.claims import do_claimed
 from core.storage.store import Store
 from instruments.driver import WorkRequest, work_and_land
-from instruments.landing import Slot, land_texts
+from instruments.landing import land_texts
 from instruments.models import held
 from instruments.runner import Done, Plan
 from instruments.running.stopping import go_on, is_written
@@ -64,13 +63,13 @@ class AnsweringPlan(Plan[AskedCell]):
         """Have the model answer the questions of one month; see ``answer_cell``."""
         return answer_cell(self.entry, cells[0], settings, wait)
 
-    def land(self, settings: Settings, slot: Slot = nullcontext) -> int:
+    def land(self, settings: Settings) -> int:
         """Land the cells that have answers; return the number of landed cells."""
         store = Store(settings.home)
         found = [(find_answers(store, each.cell), each.seal) for each in self.cells]
         there = [(cell, seal) for cell, seal in found if cell is not None]
         land = partial(land_answer_cells, settings, there)
-        return land_texts(self.entry, [cell.revision for cell, _ in there], land, settings, slot)
+        return land_texts(self.entry, [cell.revision for cell, _ in there], land, settings)
 
 
 def answering_models(settings: Settings) -> list[str]:

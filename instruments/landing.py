@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from core import progress
@@ -34,16 +33,10 @@ _NUM_TOGETHER = 200  # number of cells that land between two progress reports
 _SHOWN_FAULTS = 5
 
 
-# Function that returns a context manager, which excludes writers on other machines.
-Slot = Callable[[], AbstractContextManager[None]]
-
-
-def land_losses(
-    entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings, slot: Slot = nullcontext
-) -> list[Cell]:
+def land_losses(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings) -> list[Cell]:
     """Land the finished cells of one model, with the documents, model, sources and protocols.
 
-    Hold lock ``slot`` during writing. Skip landed cells; return the newly landed cells.
+    Skip landed cells; return the newly landed cells.
 
     Raises:
         StorageError: a file of a cell is damaged; all other cells have landed. Or a file cannot be
@@ -56,7 +49,7 @@ def land_losses(
     in_order = sorted(cells, key=lambda cell: cell.path)
     losses = list_losses(store, cells[0].model) if cells else set()
     finished = [cell for cell in in_order if cell.path in losses]
-    with slot(), open_warehouse(settings) as warehouse:
+    with open_warehouse(settings) as warehouse:
         _land_dimensions(warehouse, entry, finished)
         land_canary_runs(warehouse, store)
         if not finished:
@@ -92,17 +85,15 @@ def land_texts(
     revisions: Sequence[str],
     land: Callable[[], int],
     settings: Settings,
-    slot: Slot = nullcontext,
 ) -> int:
     """Land a model, then its cells of texts; return the number of landed cells.
 
     The function ``land`` lands the cells. If ``revisions`` is empty, the model is not landed.
     """
-    with slot():
-        if revisions:
-            with open_warehouse(settings) as warehouse:
-                warehouse.upsert_models([{**vars(entry), "revision": revisions[0]}])
-        return land()
+    if revisions:
+        with open_warehouse(settings) as warehouse:
+            warehouse.upsert_models([{**vars(entry), "revision": revisions[0]}])
+    return land()
 
 
 def _land_partitions(warehouse: Warehouse, store: Store, cells: list[Cell]) -> None:

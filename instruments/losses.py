@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -25,7 +25,7 @@ from core.storage.claims import do_claimed
 from core.storage.store import Store
 from instruments.canary import check_canary, is_canary_due
 from instruments.driver import WorkRequest, work_and_land
-from instruments.landing import Slot, land_losses
+from instruments.landing import land_losses
 from instruments.models import expect_model, held, scorer_of
 from instruments.planning import require_sealed, select_sealed
 from instruments.runner import Done, Failure, Plan
@@ -88,9 +88,9 @@ class ScoringPlan(Plan[Cell]):
         load_model(self, settings)
         return _find_drift(self, settings)
 
-    def land(self, settings: Settings, slot: Slot = nullcontext) -> int:
+    def land(self, settings: Settings) -> int:
         """Land the cells that have losses; return the number of newly landed cells."""
-        return len(land_losses(self.entry, self.cells, settings, slot))
+        return len(land_losses(self.entry, self.cells, settings))
 
 
 def plan_scoring(

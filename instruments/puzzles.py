@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,7 +22,7 @@ from core.settings import Settings
 from core.storage.claims import do_claimed
 from core.storage.store import Store, path_part
 from instruments.driver import Summary, WorkRequest, work_and_land
-from instruments.landing import Slot, land_texts
+from instruments.landing import land_texts
 from instruments.models import Load, generation_ids, generator_of, held
 from instruments.puzzle_asking import Writer, ask, find_items, list_decodings, measure
 from instruments.runner import Done, Plan
@@ -65,12 +64,12 @@ class PuzzlePlan(Plan[PuzzleCell]):
         """Have the model solve one puzzle; see ``solve_cell``."""
         return solve_cell(self.entry, cells[0], settings, wait)
 
-    def land(self, settings: Settings, slot: Slot = nullcontext) -> int:
+    def land(self, settings: Settings) -> int:
         """Land the cells that have a record; return the number of landed cells."""
         store = Store(settings.home)
         there = [cell for cell in self.cells if read_puzzle_record(store, cell)]
         land = partial(land_puzzle_cells, settings, there)
-        return land_texts(self.entry, [cell.revision for cell in there], land, settings, slot)
+        return land_texts(self.entry, [cell.revision for cell in there], land, settings)
 
 
 def plan_puzzles(model: str, puzzles: Sequence[str] | None, settings: Settings) -> PuzzlePlan:

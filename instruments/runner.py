@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -18,7 +17,6 @@ from core.cells import BaseCell
 from core.errors import NotMeasurable, TidemarkError
 from core.settings import Settings
 from core.storage.store import Store
-from instruments.landing import Slot
 from models.catalogue import ModelEntry
 
 _log = logging.getLogger(__name__)
@@ -107,8 +105,8 @@ class Plan(ABC, Generic[_Cell]):
         """
 
     @abstractmethod
-    def land(self, settings: Settings, slot: Slot = nullcontext) -> int:
-        """Land the written cells while holding lock ``slot``; return the number of landed cells."""
+    def land(self, settings: Settings) -> int:
+        """Land the written cells; return the number of landed cells."""
 
 
 Ended = tuple[tuple[Any, ...], Done | Failure]  # a group of cells, and its result

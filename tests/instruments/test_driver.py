@@ -15,7 +15,6 @@ from core.storage.claims import Claims, do_claimed, present
 from core.storage.store import Store
 from instruments import driver
 from instruments.driver import Backlog, Summary, WorkRequest, work, work_and_land
-from instruments.landing import Slot
 from instruments.runner import Done, Failure, Plan, failure_of
 from models.catalogue import ModelEntry
 
@@ -71,7 +70,7 @@ class Toy(Plan[str]):
         lack = "half is missing" if cells == ("partial",) else ""
         return Done(num_items=1, lack=lack, claimed=claimed.others)
 
-    def land(self, settings: Settings, slot: Slot = nullcontext) -> int:
+    def land(self, settings: Settings) -> int:
         if not self.is_landable:
             raise StorageError("it cannot land")
         return sum(self.is_done(name, Store(settings.home)) for name in self.cells)
