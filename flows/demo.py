@@ -91,6 +91,9 @@ def _is_complete(store: Store, seed: int) -> bool:
 
 def demo(settings: Settings, seed: int) -> RunSummary:
     """Crawl, train reference models with known cutoffs, then score and write the report."""
+    import torch  # large
+
+    torch.set_num_threads(1)  # a second thread of these tiny models waits more than it computes
     cutoffs = {"reference-2022-12": FIRST - 1, **CUTOFFS}  # the first is the thermometer
     request = Request(
         months=tuple(month_range(FIRST, LAST)), sources=SOURCES, models=(*cutoffs, *CONTROLS)

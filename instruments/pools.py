@@ -22,7 +22,8 @@ from models.choice import chosen_models, settings_for
 from models.weights.files import ROOM_FACTOR, examine_weights
 from models.weights.hub import find_cached
 
-Pool = Literal["gpu", "gpu-all", "api"]
+# Work starts in this order: a model that needs all GPUs of a machine begins before they are taken.
+Pool = Literal["gpu-all", "gpu", "api"]
 POOLS: tuple[Pool, ...] = get_args(Pool)
 _ITEM_BYTES = {"float64": 8, "float32": 4}  # by dtype; else 2, also for ``auto`` on a GPU
 

@@ -153,7 +153,7 @@ def test_models_that_nobody_can_use_are_holes_after_one_round(
     given = {"month": "2024-01", "sources": SOURCES[1:], "models": [str(broken), *MODELS]}
     run, children = do(client, "monthly/monthly", **given)
     assert run.state and run.state.name == "Completed (partial)"
-    assert run.state.message and run.state.message.startswith("1 hole:\nscore broken: ")
+    assert run.state.message and run.state.message.startswith(f"1 hole:\nscore {broken}: ")
     assert children == ["score 3 models on gpu"]
 
 

@@ -234,7 +234,7 @@ def test_a_wrong_password_seals_nothing_and_is_never_shown(
 def test_an_empty_page_of_the_list_is_not_taken_for_its_end(
     site: gjo.Site, at_site: Settings, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(good_judgment_open, "LIMITS", Limits(page_s=3.0))
+    monkeypatch.setattr(good_judgment_open, "LIMITS", Limits(page_s=20.0))
     site.quirks = {"empty_page": 1}
     with pytest.raises(SourceUnavailable, match="had no div.row"):
         crawl_questions(SOURCE, [MARCH], store, at_site)

@@ -21,7 +21,7 @@ from simulator.world import World
 
 KEY, PAGES = "good_judgment_open", "pages"
 LIST = "/leaderboards/questions?page=1"
-QUICK = Limits(page_s=5.0)
+QUICK = Limits(page_s=20.0)
 
 
 class Pages:
