@@ -47,18 +47,16 @@ verify-demo: $(VENV)/.installed ## Run the demo for five seeds and check that th
 verify-statistics: $(VENV)/.installed-dev ## Check by simulation that 95 % intervals cover the truth (two hours)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.statistics --record
 
-# docs/testing.md describes the marks. A file stays on one worker, which starts its servers once. Files
-# start in the order of these folders, the longest first. One more worker than cores runs while
-# others wait.
+# docs/testing.md describes the marks. A file stays on one worker, which starts its servers once. One more
+# worker than cores runs while others wait.
 # Threads of OpenBLAS that wait for each other spin, and starve the other workers.
 WORKERS := $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 8)))
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
-IN_ORDER := tests/crawlers/test_every_source.py tests/warehouse/test_views.py tests/flows tests/warehouse tests extras
-NOT_FAST := server or process or torch or matrix or slow or long
+NOT_FAST := server or process or torch or matrix or slow or long or extra
 
 .PHONY: test
 test: $(VENV)/.installed-dev chromium servers ## Install what tests need and run all but the longest
-	@$(PYTEST) -m "not (matrix or slow)" $(IN_ORDER)
+	@$(PYTEST) -m "not (matrix or slow or extra)" tests extras
 
 .PHONY: test-fast
 test-fast: $(VENV)/.installed-dev ## Run the quick tests; list those that took more than a second
@@ -66,7 +64,7 @@ test-fast: $(VENV)/.installed-dev ## Run the quick tests; list those that took m
 
 .PHONY: test-all
 test-all: $(VENV)/.installed-dev chromium servers lake ## Run every test, before a release
-	@$(PYTEST) $(IN_ORDER)
+	@$(PYTEST) tests extras
 
 .PHONY: lake
 lake: $(VENV)/.installed-dev ## Put a DuckDB client and its extensions for a lake into .venv

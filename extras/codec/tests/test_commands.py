@@ -33,6 +33,7 @@ def files_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.is_file())
 
 
+@pytest.mark.smoke
 def test_a_text_comes_back(tidemark: Tidemark, text, tiny_model, tmp_path) -> None:
     ran = tidemark("compress", text, tmp_path / "coded", "--model", tiny_model)
     size = (tmp_path / "coded").stat().st_size

@@ -39,6 +39,7 @@ def assert_equal(settings: Settings, place: Path) -> None:
             assert rows_of(place, name) == snapshot.execute(f"from {name}").fetchall(), name
 
 
+@pytest.mark.smoke
 def test_tables_and_public_views_are_copied(
     settings: Settings, publish_numbers: Publish, place: Path
 ) -> None:

@@ -57,6 +57,7 @@ def test_other_media_need_replace(tidemark: Tidemark, gallery: Path) -> None:
     assert tidemark(*command, "--replace").out.startswith("photos undated: 2 documents\n")
 
 
+@pytest.mark.smoke
 @pytest.mark.long
 def test_texts_and_media_are_scored_landed_and_shown(
     tidemark: Tidemark, home: Path, gallery: Path, recording: Path, tmp_path: Path

@@ -110,6 +110,7 @@ def run(code: str, environment: dict[str, str], home: Path) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.smoke
 @pytest.mark.usefixtures("confinement")
 def test_a_confined_process_reaches_nothing_that_a_free_one_reaches(
     aims: dict[str, Any], tmp_path: Path
@@ -128,6 +129,7 @@ def test_a_confined_process_reaches_nothing_that_a_free_one_reaches(
     assert (home / "own").read_text() == "x"
 
 
+@pytest.mark.smoke
 @pytest.mark.slow
 @pytest.mark.usefixtures("confinement")
 def test_own_code_scores_as_the_plain_class_and_finds_nothing(

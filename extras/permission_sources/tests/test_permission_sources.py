@@ -61,6 +61,7 @@ def permit(store: Store, source: str) -> None:
     record_permission(store, source, "A. Smith, 3 May", LATER)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("source", list_gated_sources())
 @pytest.mark.parametrize("until", [None, "2020-01-01"])
 def test_without_a_permission_in_force_not_even_a_name_is_looked_up(
@@ -94,6 +95,7 @@ def test_default_runs_and_deployments_leave_them_out(settings: Settings, store: 
     assert plan_crawl(["bbc"], [MONTH])[0] == [("bbc", MONTH)]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("source", SITES)
 def test_with_a_permission_the_listed_pages_are_read(
     source: str, own: Settings, store: Store, web: Web

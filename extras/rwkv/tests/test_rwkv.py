@@ -191,6 +191,7 @@ def fourth(tmp_path: Path) -> Path:
     return write_checkpoint(tmp_path / "one", "4")
 
 
+@pytest.mark.smoke
 def test_losses_are_those_of_a_stepwise_pass(engine: RwkvEngine) -> None:
     rows = random_rows(2, 40, 257, 600)  # within a slice, one token more, and several slices
     found = engine.losses([row[:-1] for row in rows], [row[1:] for row in rows])

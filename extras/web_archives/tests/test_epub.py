@@ -49,6 +49,7 @@ def epub(**changes: str | bytes | None) -> bytes:
     return out.getvalue()
 
 
+@pytest.mark.smoke
 def test_books_and_texts(imports: Imports, tmp_path: Path) -> None:
     write(tmp_path / "tides.epub", epub())
     write(tmp_path / "notes" / "a.txt", "\ufeff" + long("notes"))

@@ -70,6 +70,7 @@ def read(path: Path, **options: Any) -> tuple[list[str], list[str]]:
     return texts, drops
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("name", "texts", "drops"),
     [

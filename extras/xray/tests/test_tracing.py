@@ -91,6 +91,7 @@ def test_what_cannot_be_compared_is_refused(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.smoke
 def test_pages_of_two_models(settings: Settings, models: Names, ids: Names) -> None:
     score(settings, models)
     known = {"merges": {"cutoff": None, "released": 2024}, "bytes": {"cutoff": 2023}, "c": {}}

@@ -38,6 +38,7 @@ from tests.crawlers.conftest import refused
 from tests.forks import ROOT
 
 
+@pytest.mark.smoke
 def test_a_page_that_a_script_fills_in_is_read_by_who_is_logged_in(
     web: Web, fetcher: Fetcher, settings: Settings
 ) -> None:
