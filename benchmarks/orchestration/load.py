@@ -34,6 +34,7 @@ from benchmarks.orchestration.stub_model import SECONDS
 from benchmarks.scoring.shapes import make_texts, make_tokenizer
 from core.corpus.partition import Partition, tables_of
 from core.corpus.sealing import Ready, seal_partition
+from core.json import JsonObject
 from core.month import Month, month_range
 from core.settings import Settings
 from core.storage.store import Store
@@ -84,7 +85,7 @@ def measure_server(database: str, names: Sequence[str], num_months: int) -> Verd
 class Scoring:
     """The result of one client process: its flow runs, wall time, and samples of memory."""
 
-    flow_runs: list[dict[str, Any]]
+    flow_runs: list[JsonObject]
     wall_s: float
     watch: Watch
 
