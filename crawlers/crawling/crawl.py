@@ -22,6 +22,7 @@ from core.errors import (
     UsageError,
 )
 from core.month import Period, require_complete
+from core.schemas.tables import DocumentRow
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.contract import (
@@ -253,7 +254,7 @@ class _Crawl:
         return row
 
 
-def _row(item: Document | Medium, info: SourceInfo) -> dict[str, Any]:
+def _row(item: Document | Medium, info: SourceInfo) -> DocumentRow:
     language = item.language or info.language if isinstance(item, Document) else None
     return {
         "native_id": item.native_id,
@@ -274,7 +275,7 @@ def _row(item: Document | Medium, info: SourceInfo) -> dict[str, Any]:
     }
 
 
-def _content(item: Document | Medium, language: str) -> dict[str, Any]:
+def _content(item: Document | Medium, language: str) -> DocumentRow:
     if isinstance(item, Medium):
         return media_columns(item.kind, item.data)
     return {"text": clean(item.text, language.startswith("code:"), item.is_plain)}

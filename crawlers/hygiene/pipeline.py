@@ -18,17 +18,17 @@ import json
 import math
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 
 from core.corpus.partition import Partition, document_id
 from core.corpus.sealing import Description
+from core.schemas.tables import DocumentRow
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.contract import Drop, DropReason, SourceInfo
-from crawlers.crawling.manifest import Outcome, Row
+from crawlers.crawling.manifest import Outcome
 from crawlers.hygiene import duplicates, sketches
 from crawlers.hygiene.boilerplate import Boilerplate, LineSample
 from crawlers.hygiene.month_texts import MonthTexts, Spool
@@ -82,7 +82,7 @@ class Hygiene:
         """Return facts for the manifest, and files for the partition; call ``sift`` first."""
         return Description(self._manifest, self._files)
 
-    def _has_boilerplate(self, row: Row) -> bool:
+    def _has_boilerplate(self, row: DocumentRow) -> bool:
         return not (_is_code(row) or self._info.keeps_versions)
 
     def _count_lines(self, spool: Spool, lines: LineSample) -> None:
@@ -94,7 +94,7 @@ class Hygiene:
                 counts.add(row["text"])
         self._boilerplate = counts.boilerplate()
 
-    def _judge(self, batch: list[Row]) -> None:
+    def _judge(self, batch: list[DocumentRow]) -> None:
         gram_sets = []
         prepared = [self._prepare(row) for row in batch]
         prose = [row for row, (_, is_gone) in zip(batch, prepared, strict=True) if not is_gone]
@@ -117,35 +117,35 @@ class Hygiene:
                 self._texts.drops[number] = drop
         self._texts.sign(gram_sets)
 
-    def _prepare(self, row: Row) -> tuple[dict[str, int], bool]:
+    def _prepare(self, row: DocumentRow) -> tuple[dict[str, int], bool]:
         """Cut and redact a text; return its redactions, and True if too little of it is left."""
         is_cut = self._cut(row)
         is_gone = is_cut and len(row["text"]) < MIN_CHARS
         self._num_cut += is_cut
         return self._redact(row), is_gone
 
-    def _cut(self, row: Row) -> bool:
+    def _cut(self, row: DocumentRow) -> bool:
         if not self._boilerplate or not self._has_boilerplate(row):
             return False
         before = row["text"]
         row["text"] = self._boilerplate.cut(before)
-        return bool(row["text"] != before)
+        return row["text"] != before
 
-    def _redact(self, row: Row) -> dict[str, int]:
+    def _redact(self, row: DocumentRow) -> dict[str, int]:
         if not self._settings.redact:
             return {}
         row["text"], counts = redact(row["text"])
         return counts
 
     def _examine(
-        self, number: int, row: Row, ranks: Ranks | None
+        self, number: int, row: DocumentRow, ranks: Ranks | None
     ) -> tuple[Hashes, tuple[DropReason, str] | None]:
         """Return a text's 5-grams and its drop, or None to keep it; ``ranks`` are None for code."""
         text = row["text"]
         tokens = tokens_of(text, is_code=ranks is None)
         grams = ngrams(tokens.hashes, SHINGLE)
         if ranks is not None:
-            score, why = wrong_language(ranks, row["language"])
+            score, why = wrong_language(ranks, row["language"] or "")
             if score is not None:
                 self._texts.language_scores[number] = score
             if why:
@@ -184,7 +184,7 @@ class Hygiene:
                     yield {**row, **self._findings(number, comparison)}
                 number += 1
 
-    def _findings(self, number: int, comparison: duplicates.Comparison) -> dict[str, Any]:
+    def _findings(self, number: int, comparison: duplicates.Comparison) -> DocumentRow:
         share = float(comparison.shares[number])
         is_seen = (
             share >= sketches.SEEN_BEFORE and comparison.num_sampled[number] >= sketches.MIN_SAMPLED
@@ -242,5 +242,5 @@ class MediaHygiene:
         return Description()
 
 
-def _is_code(row: Row) -> bool:
+def _is_code(row: DocumentRow) -> bool:
     return str(row["language"]).startswith("code:")

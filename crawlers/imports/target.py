@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
-from typing import Any
 
 import pyarrow as pa
 
@@ -11,6 +10,7 @@ from core.corpus.partition import Content, Partition, list_sealed, tables_of
 from core.corpus.sealing import Description
 from core.errors import UsageError
 from core.month import require_complete
+from core.schemas.tables import DocumentRow
 from core.storage.store import Store
 from crawlers.contract import Drop
 from crawlers.crawling import manifest
@@ -40,7 +40,7 @@ class Import:
         self,
         name: str,
         partition: Partition,
-        outcomes: Iterable[dict[str, Any] | Drop],
+        outcomes: Iterable[DocumentRow | Drop],
         rules: Mapping[str, object],
         passed_over: manifest.Ledger | None = None,
     ) -> None:

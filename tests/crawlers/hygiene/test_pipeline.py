@@ -23,12 +23,12 @@ from core.corpus.sealing import Ready, seal_partition
 from core.corpus.takedown import find_documents, forget_in_sidecars, forget_texts
 from core.errors import StorageError
 from core.month import Month
-from core.schemas.tables import DUPLICATES
+from core.schemas.tables import DUPLICATES, DocumentRow
 from core.schemas.validation import validate
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.contract import DROP_REASONS, Drop, Failure, Repeat, SourceInfo
-from crawlers.crawling.manifest import Ledger, Outcome, Row
+from crawlers.crawling.manifest import Ledger, Outcome
 from crawlers.hygiene.duplicates import DUPLICATES_FILE
 from crawlers.hygiene.pipeline import Hygiene
 from crawlers.hygiene.sketches import SKETCH_FILE
@@ -40,7 +40,7 @@ FEBRUARY, MARCH, APRIL = Month("2024-02"), Month("2024-03"), Month("2024-04")
 NOTICE = "Sign up for our newsletter, and never miss a story."
 
 
-def row(native_id: str, text: str | None = None, day: int = 10, **columns: Any) -> Row:
+def row(native_id: str, text: str | None = None, day: int = 10, **columns: Any) -> DocumentRow:
     return {
         "native_id": native_id,
         "version_id": None,
@@ -347,7 +347,7 @@ def test_texts_without_words_are_handled(seal: Sealing) -> None:
 
 
 def test_the_spool_is_deleted_when_the_crawl_fails(store: Store, settings: Settings) -> None:
-    def items() -> Iterable[Row]:
+    def items() -> Iterable[DocumentRow]:
         yield row("a")
         raise RuntimeError("the site is gone")
 
@@ -360,7 +360,7 @@ def test_the_spool_is_deleted_when_the_crawl_fails(store: Store, settings: Setti
 
 
 def _be_killed(home: str, while_it_comes: bool) -> None:
-    def rows() -> Iterable[Row]:
+    def rows() -> Iterable[DocumentRow]:
         yield from (row(f"n{number}") for number in range(600))
         if while_it_comes:
             os.kill(os.getpid(), signal.SIGKILL)
