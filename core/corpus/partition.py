@@ -24,7 +24,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Literal, get_args
+from typing import Literal, TypeVar, cast, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -43,6 +43,7 @@ FIRST_REGIME = "cleaner-1"  # regime of manifests that state none
 _UNDATED = "undated"
 
 Content = Literal["text", "image", "audio"]
+_Other = TypeVar("_Other")
 
 
 @dataclass(frozen=True, order=True)
@@ -122,15 +123,27 @@ def document_id(source: str, native_id: str, version_id: str | None) -> str:
     return hashlib.sha256(f"{source}|{native_id}|{version_id or ''}".encode()).hexdigest()[:32]
 
 
-def tables_of(rows: Iterable[DocumentRow], partition: Partition) -> Iterator[pa.Table]:
+def tables_of(
+    items: Iterable[DocumentRow | _Other], partition: Partition
+) -> Iterator[pa.Table | _Other]:
     """Collect rows into tables of at most BATCH_ROWS rows and about BATCH_BYTES bytes.
 
     Rows with the key ``text`` become rows of DOCUMENTS, other rows become rows of MEDIA. Derived
     columns are added: id, source, month, digest and length of the content. ``cluster_id`` is added
-    if the row has none.
+    if the row has none. Items that are no rows are yielded as they are.
     """
-    for is_text, group in groupby(rows, key=lambda row: "text" in row):
-        yield from _batches(group, partition, DOCUMENTS if is_text else MEDIA)
+    for kind, group in groupby(items, key=_kind_of):
+        if kind == "other":
+            yield from cast("Iterable[_Other]", group)
+        else:
+            rows = cast("Iterable[DocumentRow]", group)
+            yield from _batches(rows, partition, DOCUMENTS if kind == "text" else MEDIA)
+
+
+def _kind_of(item: object) -> Literal["text", "media", "other"]:
+    if not isinstance(item, dict):
+        return "other"
+    return "text" if "text" in item else "media"
 
 
 def _batches(

@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.corpus.partition import Partition, document_id
@@ -55,11 +56,12 @@ class Hygiene:
         self._boilerplate = Boilerplate({})
         self._num_cut = 0
         self._defects = DefectCounts()
-        self._manifest: dict[str, object] = {}
-        self._files: dict[str, bytes] = {}
 
-    def sift(self, outcomes: Iterable[Outcome]) -> Generator[Outcome]:
-        """Yield outcomes without a text at once; then yield each document or its drop."""
+    def sift(self, outcomes: Iterable[Outcome]) -> Generator[Outcome | Description]:
+        """Yield outcomes without a text at once; then yield each document or its drop.
+
+        The last item has facts for the manifest, and files for the partition.
+        """
         with Spool(self._settings.scratch) as spool:
             lines = LineSample()
             for outcome in outcomes:
@@ -75,12 +77,10 @@ class Hygiene:
                 self._judge(batch)
             sealed = duplicates.SealedMonths.of(self._store, self._partition, spool.folder)
             comparison = self._compare(sealed)
+            later = None if self._info.keeps_versions else sealed.later_duplicates(self._texts)
             yield from self._hand_on(spool, comparison)
-            self._conclude(sealed)
-
-    def finish(self) -> Description:
-        """Return facts for the manifest, and files for the partition; call ``sift`` first."""
-        return Description(self._manifest, self._files)
+            description = self._describe(sealed, later)
+        yield description
 
     def _has_boilerplate(self, row: DocumentRow) -> bool:
         return not (_is_code(row) or self._info.keeps_versions)
@@ -161,12 +161,6 @@ class Hygiene:
         comparison = sealed.compare(self._texts, self._sample, self._info.keeps_versions)
         if not self._info.keeps_versions:
             duplicates.drop_duplicates(self._texts, comparison.hits)
-            later = sealed.later_duplicates(self._texts)
-            if later.num_rows:
-                sink = io.BytesIO()
-                pq.write_table(later, sink, compression="zstd", write_page_checksum=True)
-                self._files[duplicates.DUPLICATES_FILE] = sink.getvalue()
-            self._manifest["later_duplicates"] = later.num_rows
         return comparison
 
     def _hand_on(self, spool: Spool, comparison: duplicates.Comparison) -> Iterator[Outcome]:
@@ -199,47 +193,50 @@ class Hygiene:
             "redactions": json.dumps(redactions) if self._settings.redact else None,
         }
 
-    def _conclude(self, sealed: duplicates.SealedMonths) -> None:
+    def _describe(self, sealed: duplicates.SealedMonths, later: pa.Table | None) -> Description:
         kept = np.sort(self._texts.kept())
         path = sealed.scratch / sketches.SKETCH_FILE
         sketches.sketch_of(self._texts, kept, self._sample, path)
-        self._files[sketches.SKETCH_FILE] = path.read_bytes()
+        files = {sketches.SKETCH_FILE: path.read_bytes()}
         redactions: Counter[str] = Counter()
         for row in kept.tolist():
             redactions.update(self._texts.redactions.get(row, {}))
-        self._manifest.update(
-            compared_with=sealed.digests,
-            boilerplate={**self._boilerplate.as_manifest(), "texts_changed": self._num_cut},
-            redact=self._settings.redact,
-            redactions=dict(sorted(redactions.items())),
-            defects=self._defects.as_manifest(),
-        )
+        facts: dict[str, object] = {}
+        if later is not None:
+            facts["later_duplicates"] = later.num_rows
+        facts |= {
+            "compared_with": sealed.digests,
+            "boilerplate": {**self._boilerplate.as_manifest(), "texts_changed": self._num_cut},
+            "redact": self._settings.redact,
+            "redactions": dict(sorted(redactions.items())),
+            "defects": self._defects.as_manifest(),
+        }
+        if later is not None and later.num_rows:
+            sink = io.BytesIO()
+            pq.write_table(later, sink, compression="zstd", write_page_checksum=True)
+            files[duplicates.DUPLICATES_FILE] = sink.getvalue()
+        return Description(facts, files)
 
 
 _GONE: tuple[DropReason, str] = ("boilerplate", f"less than {MIN_CHARS} characters of its own")
 _NO_GRAMS: Hashes = np.empty(0, dtype=np.uint64)
 
 
-class MediaHygiene:
-    """Drops exact duplicates among the pieces of images or recordings of one month."""
+def drop_repeated_pieces(outcomes: Iterable[Outcome]) -> Generator[Outcome | Description]:
+    """Yield the outcomes of a month of media, then an empty description.
 
-    def __init__(self) -> None:
-        self._seen: dict[bytes, str] = {}  # digest of a piece -> its native id
-
-    def sift(self, outcomes: Iterable[Outcome]) -> Generator[Outcome]:
-        """Yield outcomes at once; a repeated piece becomes a drop."""
-        for outcome in outcomes:
-            if isinstance(outcome, dict):
-                digest = hashlib.sha256(outcome["media"]).digest()
-                first = self._seen.setdefault(digest, outcome["native_id"])
-                if first != outcome["native_id"]:
-                    yield Drop(outcome["native_id"], "exact_dup", f"same bytes as {first}")
-                    continue
-            yield outcome
-
-    def finish(self) -> Description:
-        """Return a description without facts and files."""
-        return Description()
+    A piece of an image or recording whose bytes came before in the month becomes a drop.
+    """
+    seen: dict[bytes, str] = {}  # digest of a piece -> its native id
+    for outcome in outcomes:
+        if isinstance(outcome, dict):
+            digest = hashlib.sha256(outcome["media"]).digest()
+            first = seen.setdefault(digest, outcome["native_id"])
+            if first != outcome["native_id"]:
+                yield Drop(outcome["native_id"], "exact_dup", f"same bytes as {first}")
+                continue
+        yield outcome
+    yield Description()
 
 
 def _is_code(row: DocumentRow) -> bool:

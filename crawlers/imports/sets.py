@@ -33,7 +33,7 @@ from crawlers.imports.documents import COLUMNS, FIELDS, ImportOptions, by_field,
 from crawlers.imports.readers import find_files, is_archive, read_rows
 from crawlers.imports.sifting import Paragraphs, Repeats, judge, key_of
 from crawlers.imports.tables import DataFile, Row
-from crawlers.imports.target import Import, require_target
+from crawlers.imports.target import contents_of, require_target
 from crawlers.text.cleaning import refuse_length
 
 MAX_MONTHS = 400
@@ -257,8 +257,8 @@ class _Sealing:
     def seal(self, name: str, num_files: int, unplaced: manifest.Ledger | None) -> Seal:
         self._rows.end()
         rules = self._rules(num_files)
-        run = Import(name, self._partition, self._outcomes(), rules, unplaced)
-        return seal_partition(self._store, self._partition, run, self._options.replace)
+        contents = contents_of(name, self._partition, self._outcomes(), rules, unplaced)
+        return seal_partition(self._store, self._partition, contents, self._options.replace)
 
     def _rules(self, num_files: int) -> dict[str, object]:
         options = self._options

@@ -23,7 +23,7 @@ from core.storage.store import Store
 from crawlers.contract import Drop, DropReason
 from crawlers.imports.documents import ImportOptions
 from crawlers.imports.readers import find_files
-from crawlers.imports.target import Import, require_target
+from crawlers.imports.target import contents_of, require_target
 from crawlers.pieces import (
     HEAD_BYTES,
     HEIGHT,
@@ -61,8 +61,8 @@ def import_media(
     kind = _only_kind(path, kinds)
     require_target(partition, kind, store)
     judge = _Judge(path, kind, kinds, partition, licence, list_tombstones(store))
-    run = Import(path.name, partition, judge.outcomes(), _RULES[kind])
-    return seal_partition(store, partition, run, replace)
+    contents = contents_of(path.name, partition, judge.outcomes(), _RULES[kind])
+    return seal_partition(store, partition, contents, replace)
 
 
 def _find_kinds(path: Path) -> dict[str, MediaKind | None]:
