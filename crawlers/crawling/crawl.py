@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
-from typing import Any
+from typing import Any, TypeGuard
 
 import pyarrow as pa
 
@@ -162,7 +162,9 @@ class _Crawl:
                     num_bytes += sum(item["num_bytes"].to_pylist())
                     yield item
 
-    def _is_sealed(self, item: manifest.Outcome | Description) -> bool:
+    def _is_sealed(
+        self, item: manifest.Outcome | Description
+    ) -> TypeGuard[DocumentRow | Description]:
         """Count an outcome; return True for a kept document, and for the description."""
         return isinstance(item, Description) or self._ledger.keeps(item)
 
