@@ -14,9 +14,9 @@ import requests
 import websockets
 from requests.adapters import HTTPAdapter
 
-from deployments.bare import Process, stack
-from deployments.compose_file import ComposeError
 from tests.commands import TIDEMARK
+from tests.deployments.support.compose_file import ComposeError
+from tests.deployments.support.stack import Process, stack
 from tests.forks import run_process
 from tests.servers import wait_for
 
