@@ -18,7 +18,7 @@ from lxml import etree
 
 from core.errors import ItemUnavailable
 from crawlers.text import articles
-from crawlers.text.cleaning import normalise
+from crawlers.text.cleaning import drop_controls
 from crawlers.web.values import load_json, read_time
 
 ARTICLE = "//article[not(ancestor::article)] | //main[not(.//article) and not(ancestor::main)]"
@@ -59,7 +59,9 @@ def read_page(html: str, elements: str = ARTICLE) -> Page:
         raise ItemUnavailable("too_large", f"{len(html)} characters of HTML, at most {MAX_CHARS}")
     try:
         parser = etree.HTMLParser(no_network=True, encoding="utf-8")
-        root = etree.fromstring(normalise(html).encode(), parser)  # a str may declare no encoding
+        root = etree.fromstring(
+            drop_controls(html).encode(), parser
+        )  # a str may declare no encoding
     except etree.LxmlError as error:
         raise ItemUnavailable("parse_error", f"HTML that cannot be read: {error}") from error
     if root is None:
