@@ -19,7 +19,8 @@ from lxml import etree
 from core.errors import ItemUnavailable
 from crawlers.text import articles
 from crawlers.text.cleaning import drop_controls
-from crawlers.web.values import load_json, read_time
+from crawlers.web.times import read_time
+from crawlers.web.values import load_json
 
 ARTICLE = "//article[not(ancestor::article)] | //main[not(.//article) and not(ancestor::main)]"
 MAX_CHARS = 8_000_000  # of a page; scripts make up most of it
