@@ -37,7 +37,8 @@ from crawlers.apis.fields import Fields
 from crawlers.contract import Drop, Repeat
 from crawlers.imports.readers import regular_files, require_unicode
 from crawlers.questions.contract import YES_NO, forecasts
-from crawlers.web.values import load_json, plausible, read_time
+from crawlers.web.times import read_time
+from crawlers.web.values import load_json
 
 MAX_FILE_BYTES = 256 * 2**20  # the largest published file has 20 MB
 MAX_ENTRIES = 1_000_000  # per file
@@ -274,7 +275,6 @@ def _value_when_frozen(
 
 
 FRESHBENCH_LICENCE = "LicenseRef-unknown"
-_FORMATS = ("%b %d, %Y %I:%M%p UTC", "%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ")
 _PERCENT = re.compile(r"\s*<?\s*(\d{1,3}(?:\.\d+)?)\s*%\s*")
 
 
@@ -324,16 +324,13 @@ def _freshbench_question(entry: JsonObject, source: str, where: str) -> Question
 
 def _instant(entry: JsonObject, key: str, where: str) -> dt.datetime:
     written = required(entry, key, where).strip()
-    for form in _FORMATS:
-        try:
-            moment = plausible(dt.datetime.strptime(written, form).replace(tzinfo=dt.UTC))
-        except ValueError:
-            continue
-        if moment is not None:
-            return moment
-    raise MalformedInput(
-        f"{where}: {key!r} is {written!r:.80}; expected 'Feb 09, 2024 06:00PM UTC' or '2024-02-09'"
-    )
+    moment = read_time(written, dt.UTC)
+    if moment is None:
+        raise MalformedInput(
+            f"{where}: {key!r} is {written!r:.80}; expected 'Feb 09, 2024 06:00PM UTC' or "
+            "'2024-02-09'"
+        )
+    return moment
 
 
 def _answers(entry: JsonObject, where: str) -> dict[str, JsonObject]:

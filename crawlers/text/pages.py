@@ -19,8 +19,9 @@ from lxml import etree
 from core.errors import ItemUnavailable
 from core.json import JsonObject
 from crawlers.text import articles
-from crawlers.text.cleaning import normalise
-from crawlers.web.values import load_json, read_time
+from crawlers.text.cleaning import drop_controls
+from crawlers.web.times import read_time
+from crawlers.web.values import load_json
 
 ARTICLE = "//article[not(ancestor::article)] | //main[not(.//article) and not(ancestor::main)]"
 MAX_CHARS = 8_000_000  # of a page; scripts make up most of it
@@ -60,7 +61,9 @@ def read_page(html: str, elements: str = ARTICLE) -> Page:
         raise ItemUnavailable("too_large", f"{len(html)} characters of HTML, at most {MAX_CHARS}")
     try:
         parser = etree.HTMLParser(no_network=True, encoding="utf-8")
-        root = etree.fromstring(normalise(html).encode(), parser)  # a str may declare no encoding
+        root = etree.fromstring(
+            drop_controls(html).encode(), parser
+        )  # a str may declare no encoding
     except etree.LxmlError as error:
         raise ItemUnavailable("parse_error", f"HTML that cannot be read: {error}") from error
     if root is None:
