@@ -67,7 +67,7 @@ class ModelFigures:
 
 @dataclass(frozen=True)
 class XrayView:
-    """What a page shows of a document and of two models on it."""
+    """The contents of a page: a document, and two models on it."""
 
     facts: Facts
     title: str
