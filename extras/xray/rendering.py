@@ -75,13 +75,13 @@ class XrayView:
     is_open: bool  # True if the licence allows to show the text
     protocol: str
     models: list[ModelFigures]
-    pieces: list[Piece]
+    pieces: list[ShownPiece]
     before: str  # text before the scored pieces, and after them
     after: str
     levels: tuple[float, ...] = LEVELS
 
 
-class Piece(NamedTuple):
+class ShownPiece(NamedTuple):
     """A piece of text on a page: its class of colour, and its figures for the tooltip."""
 
     text: str
@@ -156,17 +156,17 @@ def view_of(facts: Facts, tables: Sequence[pa.Table], scores: Sequence[Scores]) 
     )  # fmt: skip
 
 
-def _pieces(raw: bytes, sides: Sequence[Side], boundaries: Integers) -> Iterator[Piece]:
+def _pieces(raw: bytes, sides: Sequence[Side], boundaries: Integers) -> Iterator[ShownPiece]:
     one, other = (sum_segments(side, boundaries) for side in sides)
     bits = (one - other) / math.log(2)
     levels = np.digitize(np.abs(bits), LEVELS)
     for index, (begin, end) in enumerate(pairwise(boundaries.tolist())):
         text, level = _visible(raw[begin:end]), levels[index]
         if math.isnan(bits[index]):
-            yield Piece(text, "none", "")
+            yield ShownPiece(text, "none", "")
         else:
             colour = f"{'a' if bits[index] > 0 else 'b'}{level}" if level else ""
-            yield Piece(text, colour, f"{begin}–{end} · {one[index]:.2f} · {other[index]:.2f}")
+            yield ShownPiece(text, colour, f"{begin}–{end} · {one[index]:.2f} · {other[index]:.2f}")
 
 
 def _visible(raw: bytes) -> str:
