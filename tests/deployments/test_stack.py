@@ -25,7 +25,7 @@ AUTH = f"tidemark:{PASSWORD}"
 READER = ("reader", "s3cret of the report")
 SNAPSHOT = bytes(range(256)) * 4096
 REPORT, PREFECT = "report.test", "prefect.test"
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 
 @pytest.fixture(scope="module")

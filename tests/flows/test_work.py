@@ -31,7 +31,7 @@ def used(settings: Settings) -> Iterator[Settings]:
 def task_runs(name: str, num_expected: int) -> list[str]:
     """Return the names of the completed task runs of a flow run; the server learns them late."""
     of = FlowRunFilter(name=FlowRunFilterName(any_=[name]))
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 1200
     with get_client(sync_client=True) as client:
         while True:
             runs = client.read_task_runs(flow_run_filter=of)
