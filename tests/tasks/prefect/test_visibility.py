@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 import textwrap
@@ -80,6 +81,17 @@ def done(
 
 
 @pytest.mark.slow
+def test_the_cells_are_a_table(done: dict[str, Any]) -> None:
+    (table,) = (each for each in done.values() if each["type"] == "table")
+    assert table["key"].startswith("tidemark-cells-control-zstd-")
+    assert table["description"] == r"3 cells of control\:zstd."
+    rows = json.loads(table["data"])
+    assert len(rows) == 3
+    assert "control:zstd/sand/2024-02/default" in [row["cell"] for row in rows]
+    assert all(row["documents"] == 3 and row["bits per byte"] > 0 for row in rows)
+    assert table["flow_run_id"]
+
+
 def test_the_report_is_a_link(done: dict[str, Any]) -> None:
     assert done["tidemark-report"]["data"] == "[the site](https://report.example/t/)"
 

@@ -1,0 +1,93 @@
+"""The table of a model's landed cells, and the link to the site, on the Prefect server.
+
+A failure to send one is logged, and fails no task.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from prefect.artifacts import create_link_artifact, create_table_artifact
+
+from core.cells.losses import Cell
+from core.environment import prefect_server
+from core.errors import TidemarkError
+from core.progress import counted
+from core.settings import Settings
+from warehouse.read.query import query
+
+MAX_ROWS = 300  # maximum number of rows in a table of cells
+_FIGURES = (
+    "select source, month, num_documents, bits_per_byte from monthly_loss "
+    "where model = ? and protocol = ?"
+)
+# ASCII punctuation, which a backslash makes literal in Markdown (CommonMark, section 2.4).
+_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
+_KEY_CHARS = 60
+_log = logging.getLogger(__name__)
+
+
+def show_cells(model: str, cells: Sequence[Cell], settings: Settings) -> None:
+    """Show a table of a model's landed cells; its description tells how many did not fit."""
+    if not prefect_server() or not cells:
+        return
+    shown = sorted(cells)[:MAX_ROWS]
+    figures = _read_figures(model, settings)
+    rows = []
+    for cell in shown:
+        month = cell.partition.month
+        first_day = month.first_day if month else None
+        documents, bits = figures.get((cell.partition.source, first_day), (None, None))
+        rows.append({"cell": cell.name, "documents": documents, "bits per byte": bits})
+    name = _PUNCTUATION.sub(r"\\\1", model)
+    text = f"{counted(len(cells), 'cell')} of {name}."
+    if len(cells) > len(shown):
+        text += f" {len(cells) - len(shown)} more are not shown."
+    with _logging_failures(f"the table of cells of {model}"):
+        create_table_artifact(rows, key=_key_of("cells", model), description=text)
+
+
+def show_link(address: str, settings: Settings) -> None:
+    """Show a link to the site: the setting ``report_url``, or else the address."""
+    if not prefect_server():
+        return
+    link = settings.report_url or (address if "://" in address else Path(address).as_uri())
+    # Percent-encode characters that could end the brackets of the link or begin markup.
+    safe = quote(link, safe="!#$%&'*+,/:;=?@^{|}", errors="replace")
+    with _logging_failures("the link to the report"):
+        create_link_artifact(safe, "the site", key="tidemark-report", description="The report.")
+
+
+def _read_figures(
+    model: str, settings: Settings
+) -> dict[tuple[str, object], tuple[int, float | None]]:
+    """Return documents and bits per byte of each source and month; none without a snapshot."""
+    figures = {}
+    with contextlib.suppress(TidemarkError):
+        for row in query(settings, _FIGURES, [model, settings.protocol]).to_pylist():
+            bits = row["bits_per_byte"]
+            rounded = None if bits is None else round(bits, 4)
+            figures[row["source"], row["month"]] = row["num_documents"], rounded
+    return figures
+
+
+@contextlib.contextmanager
+def _logging_failures(what: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - Prefect's and httpx's are no family
+        _log.warning("%s is not shown on the Prefect server: %s", what, error)
+
+
+def _key_of(kind: str, name: str) -> str:
+    """Return an artifact key of ``[a-z0-9-]``, with a digest if the name has other characters."""
+    slug = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")[:_KEY_CHARS].strip("-")
+    if slug != name:
+        slug += f"-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+    return f"tidemark-{kind}-{slug}"
