@@ -79,7 +79,7 @@ _NAMES = {
     "": "csiso2022kr hz-gb-2312 iso-2022-cn iso-2022-cn-ext iso-2022-kr replacement",
 }
 # Characters of Python's codec, and what the standard has in their place.
-_OTHERWISE: Mapping[str, Mapping[int, str]] = {
+_OTHERWISE: Mapping[str, dict[int, int]] = {
     "gb18030": str.maketrans(
         "\ue5e5\ue78d\ue78e\ue78f\ue790\ue791\ue792\ue793\ue794\ue795\ue796\ue7c7"
         "\ue81e\ue826\ue82b\ue82c\ue832\ue843\ue854\ue864",
