@@ -14,6 +14,7 @@ from core.errors import OrchestrationError
 from core.gpus import FOLDER, hold_gpus, usable_gpus
 from core.month import Month, Period, month_range
 from core.periods import parse_period
+from core.plugins import import_parts
 from core.progress import counted
 from core.settings import Settings
 from instruments import driver
@@ -123,21 +124,20 @@ def compute(
     months: list[Period] | None,
     settings: Settings,
 ) -> Summary:
-    """Work in this process, or on the configured Ray cluster.
+    """Work in this process, or on the configured cluster.
 
     Raises:
-        OrchestrationError: Ray is configured, but not installed.
+        OrchestrationError: a cluster is configured, but the extra that connects to it is missing.
     """
     if verb != "score" or not settings.ray_address:
         return driver.work(request, settings, as_tasks(_TASKS[verb]))
-    try:
-        from flows.on_ray import work_on_ray  # requires the extra ``ray``
-    except ImportError as error:
-        raise OrchestrationError(
-            f"TIDEMARK_RAY_ADDRESS is {settings.ray_address}, but Ray is not installed here "
-            f"({error}): install tidemark[ray], or unset it to score in this process"
-        ) from error
-    return work_on_ray(request, sources, months, settings)
+    for part in import_parts("clusters"):
+        summary: Summary = part.work_on_cluster(request, sources, months, settings)
+        return summary
+    raise OrchestrationError(
+        f"TIDEMARK_RAY_ADDRESS is {settings.ray_address}, but the folder extras/ray is missing: "
+        "install tidemark with it, or unset the former to score in this process"
+    )
 
 
 def prepare_on_gpus(settings: Settings) -> Any:

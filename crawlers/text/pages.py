@@ -15,6 +15,7 @@ from typing import Any
 from lxml import etree
 
 from core.errors import ItemUnavailable
+from core.json import JsonObject
 from crawlers.text import articles
 from crawlers.text.cleaning import drop_controls
 from crawlers.web.times import read_time
@@ -96,7 +97,7 @@ def _stated(root: Any) -> dict[str, str]:
     return stated
 
 
-def _json_nodes(root: Any) -> Iterator[dict[str, Any]]:
+def _json_nodes(root: Any) -> Iterator[JsonObject]:
     """Yield the objects of all JSON-LD scripts, also those in lists and in ``@graph``."""
     left: list[Any] = []
     for script in root.xpath("//script[@type='application/ld+json']/text()"):

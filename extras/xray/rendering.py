@@ -53,6 +53,22 @@ class Side:
         return cls(tokens["model"][0].as_py(), *columns)
 
 
+@dataclass(frozen=True)
+class XrayView:
+    """What a page shows of a document and of two models on it."""
+
+    facts: Facts
+    title: str
+    url: str  # empty if it is no web address
+    is_open: bool  # True if the licence allows to show the text
+    protocol: str
+    models: list[dict[str, object]]  # name, scores, and sums over the tokens
+    pieces: list[Piece]
+    before: str  # text before the scored pieces, and after them
+    after: str
+    levels: tuple[float, ...] = LEVELS
+
+
 class Piece(NamedTuple):
     """A piece of text on a page: its class of colour, and its figures for the tooltip."""
 
@@ -99,8 +115,10 @@ def read_facts(store: Store, seal: Seal, ids: Collection[str]) -> dict[str, Fact
     return found
 
 
-def fields_of(facts: Facts, tables: Sequence[pa.Table], scores: Sequence[Facts]) -> dict[str, Any]:
-    """Return the template's fields of a document, from the token losses of two models on it.
+def view_of(
+    facts: Facts, tables: Sequence[pa.Table], scores: Sequence[Mapping[str, object]]
+) -> XrayView:
+    """Return what a page shows of a document, from the token losses of two models on it.
 
     ``scores``: further scores of each model, by name.
     """
@@ -111,22 +129,21 @@ def fields_of(facts: Facts, tables: Sequence[pa.Table], scores: Sequence[Facts])
     boundaries = np.intersect1d(common_boundaries(sides), characters)
     first, last = (int(boundaries[0]), int(boundaries[-1])) if len(boundaries) else (0, 0)
     url = facts["url"] or ""
-    return {
-        "facts": facts,
-        "title": facts["title"] or facts["document_id"],
-        "url": url if url.startswith(("https://", "http://")) else "",
-        "is_open": is_open(facts["licence"]),
-        "protocol": tables[0]["protocol"][0].as_py(),
-        "models": [
+    return XrayView(
+        facts=facts,
+        title=facts["title"] or facts["document_id"],
+        url=url if url.startswith(("https://", "http://")) else "",
+        is_open=is_open(facts["licence"]),
+        protocol=tables[0]["protocol"][0].as_py(),
+        models=[
             {"name": side.model, "num_tokens": len(side.nats), "nats": float(side.nats.sum()),
              "num_bytes": int((side.ends - side.begins).sum()), "scores": each}
             for side, each in zip(sides, scores, strict=True)
         ],
-        "pieces": list(_pieces(raw, sides, boundaries)),
-        "before": _visible(raw[:first]),
-        "after": _visible(raw[last:]),
-        "levels": LEVELS,
-    }  # fmt: skip
+        pieces=list(_pieces(raw, sides, boundaries)),
+        before=_visible(raw[:first]),
+        after=_visible(raw[last:]),
+    )  # fmt: skip
 
 
 def _pieces(raw: bytes, sides: Sequence[Side], boundaries: Integers) -> Iterator[Piece]:
@@ -146,7 +163,7 @@ def _visible(raw: bytes) -> str:
     return raw.decode(errors="replace").translate(_SIGNS)
 
 
-def write_page(fields: Mapping[str, Any]) -> bytes:
+def write_page(view: XrayView) -> bytes:
     """Return one HTML file with style and script inside, which requests nothing."""
     style = _asset("reports.site", "site.css") + _asset("extras.xray", "xray.css")
     script = _asset("extras.xray", "xray.js")
@@ -154,7 +171,7 @@ def write_page(fields: Mapping[str, Any]) -> bytes:
     policy = f"default-src 'none'; style-src {_hashed(style)}; script-src {_hashed(script)}"
     # Markup disables escaping: the two assets are files of this package.
     inside = {"style": Markup(style), "script": Markup(script)}  # noqa: S704
-    return template.render(x=fields, policy=policy, **inside).encode()
+    return template.render(x=view, policy=policy, **inside).encode()
 
 
 def _hashed(text: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +35,7 @@ TABLE = "tokens.parquet"
 def write_xrays(
     settings: Settings, documents: Sequence[str], models: Sequence[str], protocol: str,
     with_min_k: bool, folder: Path,
-) -> list[dict[str, Any]]:  # fmt: skip
+) -> list[dict[str, object]]:  # fmt: skip
     """Write token losses as one Parquet file, and a page per document, into a folder.
 
     Token losses that were kept when the cell was scored are read. Others are computed in the
@@ -74,12 +73,12 @@ def write_xrays(
     found, parts = [], []
     for name, row in facts.items():
         compared = _aligned([each.filter(pc.equal(each["document_id"], name)) for each in tables])
-        fields = rendering.fields_of(row, compared, list(map(_scores, compared)))
-        _write(folder / f"{name}.html", rendering.write_page(fields))
+        view = rendering.view_of(row, compared, list(map(_scores, compared)))
+        _write(folder / f"{name}.html", rendering.write_page(view))
         parts += compared
         shown = {key: str(value) for key, value in row.items() if value and key != "text"}
-        models, is_open = fields["models"], fields["is_open"]
-        found.append({**shown, "page": f"{name}.html", "is_open": is_open, "models": models})
+        told = {"page": f"{name}.html", "is_open": view.is_open, "models": view.models}
+        found.append({**shown, **told})
     described = json.dumps({"documents": found}).encode()
     _write(folder / TABLE, to_parquet(pa.concat_tables(parts), described))
     return found

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from core.corpus.partition import Partition, tables_of
-from core.corpus.sealing import Ready, seal_partition
+from core.corpus.sealing import Description, seal_partition
 from core.month import Month, month_range
 from core.storage.store import Store
 from crawlers.contract import SourceInfo
@@ -38,7 +38,7 @@ def _tables(partition: Partition, num: int, num_bytes: int) -> Iterator[pa.Table
 def _seal(store: Store, month: str, num: int, num_bytes: int = 100, **fields: Any) -> None:
     partition = Partition("toy", Month(month))
     tables = _tables(partition, num, num_bytes)
-    seal_partition(store, partition, Ready(tables, _manifest(num, **fields)), replace=True)
+    seal_partition(store, partition, [*tables, Description(_manifest(num, **fields))], replace=True)
 
 
 def _reasons(store: Store, num: int, num_bytes: int = 100, **fields: Any) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
 import yaml
 
 from core.settings import Settings
@@ -23,6 +24,8 @@ from warehouse.land.text_table import TextTable, read_text_table
 
 # The protocol of published figures; no measured losses may land under this name.
 PUBLISHED = "published"
+_DESCRIPTION = "rates as others have published them; `tidemark land rates`"
+_PROTOCOL = pa.table({"protocol": [PUBLISHED], "description": [_DESCRIPTION]})
 SHIPPED = Path(__file__).parents[1] / "reference" / "rates" / "wikipedia_li_2024.csv"
 _OPTIONAL = ("num_bytes", "is_text", "reference")
 
@@ -130,5 +133,6 @@ def _land(
             if target is RATES:
                 rows.statements.add_names("models", target.table)
                 rows.statements.add_names("sources", target.table)
-                rows.statements.run("name_published_protocols")
+                with rows.statements.given(protocol_to_name=_PROTOCOL):
+                    rows.statements.upsert("protocols", "protocol_to_name", ["protocol"])
     return summarise(table, num_changed)

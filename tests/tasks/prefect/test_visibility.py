@@ -18,7 +18,7 @@ from tests.servers import ROOT, PrefectServer
 from tests.tasks.prefect.collector import Received, collecting
 
 # Its first test starts a server and a process with flows: minutes, on a machine that is busy.
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(3600)
 
 HOSTILE = "<img src=x onerror=alert(1)> [a](b) *"
 RUN = """
