@@ -232,7 +232,8 @@ def chunked(body: bytes, last: bytes = b"0\r\n\r\n") -> bytes:
         (chunked(HTML, b"?\r\n"), "chunks were cut short"),
         (b"Content-Length: %d\r\n\r\n" % len(HTML) + HTML, ""),
         (b"Content-Length: 9\r\n\r\n" + HTML, ""),  # a browser would not see more; we keep it
-        (b"Content-Length: 9999\r\n\r\n" + HTML, f"cut after {len(HTML)} of 9999 bytes"),
+        (b"Content-Length: 9999\r\n\r\n" + HTML, ""),
+        (b"Content-Length: 9999\r\n\r\n" + HTML[:-7], f"cut after {len(HTML) - 7} of 9999 bytes"),
         (
             b"Content-Encoding: gzip\r\n\r\n" + PACKED_TWICE,
             "",
