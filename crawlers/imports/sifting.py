@@ -133,8 +133,9 @@ def judge(rows: Sequence[DocumentRow], wanted: str | None) -> Iterator[Verdict |
     ranks = rank_languages([row["text"] for row in rows])
     for row, found in zip(rows, ranks, strict=True):
         best = max(found, key=found.__getitem__)
-        row["language"] = row["language"] or best
-        score, why = wrong_language(found, wanted or row["language"])
+        language = row["language"] or best
+        row["language"] = language
+        score, why = wrong_language(found, wanted or language)
         row["language_score"] = score
         tokens = tokens_of(row["text"], is_code=False)
         marks = find_mojibake(row["text"])

@@ -11,18 +11,10 @@
 -- Input: losses_to_land, data of schema LOSSES.
 create or replace temp view incoming as
 select
-    model,
-    revision,
-    source,
-    month,
-    document_id,
-    chunk_index,
-    protocol,
-    case when not isnan(nll_nats) then nll_nats end as nll_nats,
-    num_tokens,
-    num_chars,
-    num_bytes,
-    case when nll_nats is null or isnan(nll_nats) then reason end as reason
+    * replace (
+        case when not isnan(nll_nats) then nll_nats end as nll_nats,
+        case when nll_nats is null or isnan(nll_nats) then reason end as reason
+    )
 from losses_to_land;
 
 -- name: create_staged
@@ -31,11 +23,11 @@ from losses_to_land;
 -- same transaction has filled it (2026-11-20).
 create or replace temp table staged as
 select * from chunk_losses
-limit 0;
+where false;
 
 -- name: stage_incoming
 -- Copy the incoming losses to the staging table, to change them before landing.
-insert into staged
+insert into staged by name
 select * from incoming;
 
 -- name: read_staged
