@@ -180,9 +180,10 @@ judged as (
             when d.num_bytes = 0 and d.nll_nats > 0 then 'a text without bytes has no loss'
             when d.num_tokens > 4 * d.num_bytes + 16 then 'a text has at most 4 tokens a byte'
             when cells.has_odd_name then 'names have no control characters and no outer blanks'
-            when regexp_matches(
-                d.document_id, '[\x00-\x1F\x7F-\x{9F}\x{2028}\x{2029}]|^[\s\pZ]|[\s\pZ]$'
-            )
+            when
+                regexp_matches(
+                    d.document_id, '[\x00-\x1F\x7F-\x{9F}\x{2028}\x{2029}]|^[\s\pZ]|[\s\pZ]$'
+                )
                 then 'a document_id has no control characters and no outer blanks'
         end as rule
     from incoming_documents as d

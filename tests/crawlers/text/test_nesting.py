@@ -23,8 +23,8 @@ from crawlers.text.code import read_readme
 from crawlers.web.raw_cache import Fetched
 from crawlers.web.values import load_json
 
-SIZE = 1_000_000  # characters
-LIMIT_S = 10.0  # of processor time; at most 2 s on an idle machine, and minutes if quadratic
+SIZE = 300_000  # characters
+LIMIT_S = 30.0  # of processor time; half a second on an idle machine, minutes if quadratic
 
 
 def feed(text: str) -> None:
