@@ -37,6 +37,7 @@ from models.scoring.text_model import TextModel, text_model_of
 from models.scoring.windows import Batches, check_prefix
 from models.weights.checkpoint import CheckpointFiles, open_checkpoint
 from models.weights.loading import load_weights
+from models.weights.tokenizer_choice import TOKENIZER_FILE
 
 # default maximum tokens of one pass
 _CPU_TOKENS = 1024
@@ -229,6 +230,8 @@ class CausalLM(TokenScorer):
         identity = cls.identify(location, revision, settings, name, is_trusted)
         files = identity.files
         versions = library_versions(*LIBRARIES)
+        if files.replaced:
+            versions["tokenizer"] = f"{TOKENIZER_FILE} in place of {files.replaced}"
         engine: Engine
         num_active = None
         rate = None
