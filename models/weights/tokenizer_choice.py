@@ -1,6 +1,6 @@
 """Choice between a model's tokenizer.json and what transformers makes of it.
 
-Version 5 of transformers builds the tokenizers of some classes anew (GPT2Tokenizer, Qwen2Tokenizer
+Version 5 of transformers rebuilds the tokenizers of some classes (GPT2Tokenizer, Qwen2Tokenizer
 and others): it takes vocabulary and merges from tokenizer.json, and normalizer and pre-tokenizer
 from its own code. A model whose file splits digits or contractions otherwise then reads tokens that
 it was not trained on. So the ids of both are compared on fixed texts, and the file decides.

@@ -180,7 +180,7 @@ def test_losses_do_not_depend_on_the_class(tmp_path, settings, batch_of):
     assert len(ids) > 31
     rows = nats(rebuilt, batch_of(TEXT))
     assert sum(rows[:2]) == pytest.approx(expected, rel=1e-5)
-    assert rows == nats(whole, batch_of(TEXT))
+    assert rows == pytest.approx(nats(whole, batch_of(TEXT)), rel=1e-6)
     protocol = get_protocol("default")
     assert rebuilt.scoring_id(protocol) != whole.scoring_id(protocol)
     assert rebuilt.facts.versions["tokenizer"] == "tokenizer.json in place of GPT2Tokenizer"
