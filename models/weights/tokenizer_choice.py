@@ -75,7 +75,7 @@ def choose_tokenizer(
     replaced = type(tokenizer).__name__
     plain = PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
     if not _agree(plain, from_file, texts):  # tokenizer_config.json changes added tokens
-        plain = PreTrainedTokenizerFast(
+        plain = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
             tokenizer_object=from_file,
             chat_template=plain.chat_template,
             model_max_length=plain.model_max_length,
