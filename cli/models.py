@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 Cutoff = Annotated[
     str | None, Option(help="Last month of the training data; none: unknown.", metavar="YYYY-MM")
 ]
-Facts = dict[str, Any]  # fields of an entry
+Facts = Mapping[str, object]  # fields of an entry
 Family = Annotated[str | None, Option(help="Name that models of several sizes share.")]
 HubModels = Annotated[list[str], Argument(help="Catalogue names or hub ids.", metavar="NAME")]
 Parameters = Annotated[int | None, Option(help="Number of weights.")]
@@ -341,7 +342,8 @@ def _catalogue(
     from instruments.landing import catalogue_model
     from models.catalogue import make_entry
 
-    given = known | {name: value for name, value in facts.items() if value is not None}
+    changed = {name: value for name, value in facts.items() if value is not None}
+    given = {**known, **changed}
     if cutoff is not None:
         is_known = cutoff != "none"
         given |= {

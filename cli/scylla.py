@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from typer import Argument, Option
@@ -36,6 +36,34 @@ _CELLS = """
 """
 _PUBLISHED = "select distinct model from internal.scylla_cells order by model"
 _NUM_SHOWN = 2  # number of printed items per split
+
+
+class _Score(NamedTuple):
+    """A row of ``_SCORES``: a model's score on one level, or on all levels (level None)."""
+
+    model: str
+    protocol: str
+    level: int | None
+    score: float | None
+    score_low: float | None
+    score_high: float | None
+    num_puzzles: int
+    num_expected: int
+    num_insufficient: int
+    tied_levels: list[int]
+    status: str
+
+
+class _Item(NamedTuple):
+    """An item that a model solved, as its cell has it."""
+
+    split: str
+    item: int
+    status: str
+    input: str
+    response: str
+    reason: str | None
+
 
 scylla_app = typer.Typer(
     help="Puzzles of Scylla: do models generalise or memorise?", no_args_is_help=True
@@ -152,12 +180,12 @@ def print_scores(settings: Settings, models: Sequence[str] | None) -> None:
     from warehouse.read.query import query
 
     given = _names(models, settings)
-    rows = query(settings, _SCORES, {"models": given}).to_pylist()
-    if not rows:
+    scores = [_Score(**row) for row in query(settings, _SCORES, {"models": given}).to_pylist()]
+    if not scores:
         raise _nothing(settings, given)
-    by_model: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in rows:
-        by_model.setdefault((row["model"], row["protocol"]), []).append(row)
+    by_model: dict[tuple[str, str], list[_Score]] = {}
+    for score in scores:
+        by_model.setdefault((score.model, score.protocol), []).append(score)
     print_table(
         "score by level of complexity: share solved out of distribution, less the gap",
         ("model", "asked", "1", "2", "3", "4", "5", "all", "95 % interval", "critical", "puzzles"),
@@ -165,18 +193,18 @@ def print_scores(settings: Settings, models: Sequence[str] | None) -> None:
     )
 
 
-def _line(rows: Sequence[dict[str, Any]]) -> list[str]:
-    overall = rows[-1]
-    critical = overall["tied_levels"] if overall["status"] == "found" else ()
+def _line(scores: Sequence[_Score]) -> list[str]:
+    overall = scores[-1]
+    critical = overall.tied_levels if overall.status == "found" else ()
     interval = "–"
-    if overall["score_low"] is not None:
-        interval = f"{overall['score_low']:+.2f} to {overall['score_high']:+.2f}"
-    lacking = overall["num_insufficient"]
+    if overall.score_low is not None:
+        interval = f"{overall.score_low:+.2f} to {overall.score_high:+.2f}"
+    lacking = overall.num_insufficient
     return [
-        *("–" if row["score"] is None else f"{row['score']:+.2f}" for row in rows),
+        *("–" if each.score is None else f"{each.score:+.2f}" for each in scores),
         interval,
-        ", ".join(map(str, critical)) or overall["status"],
-        f"{overall['num_puzzles']} of {overall['num_expected']}"
+        ", ".join(map(str, critical)) or overall.status,
+        f"{overall.num_puzzles} of {overall.num_expected}"
         + (f"; {lacking}: too few inputs" if lacking else ""),
     ]
 
@@ -199,32 +227,32 @@ def print_items(settings: Settings, models: Sequence[str] | None, puzzles: Seque
             examples, texts = cell["num_id_examples"], cell["num_completions"]
             out.print(f"insufficient ID data: {examples} inputs in {texts} texts\n")
             continue
-        for row in _rows(store, cell["answer_cell"]):
-            if row["item"] < _NUM_SHOWN:
-                _print_item(row)
+        for item in _items(store, cell["answer_cell"]):
+            if item.item < _NUM_SHOWN:
+                _print_item(item)
 
 
-def _rows(store: Store, path: str) -> list[dict[str, Any]]:
+def _items(store: Store, path: str) -> list[_Item]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with store.open(path) as file:
-            rows: list[dict[str, Any]] = pq.read_table(file).to_pylist()
+            items = pq.read_table(file, columns=list(_Item._fields)).to_pylist()
     except (pa.ArrowException, OSError) as error:
         raise StorageError(
             f"{store.url(path)} cannot be read ({error}); delete it and the .json beside it, and "
             "run `tidemark scylla run` again"
         ) from error
-    return rows
+    return [_Item(**item) for item in items]
 
 
-def _print_item(row: dict[str, Any]) -> None:
+def _print_item(item: _Item) -> None:
     lines = [
-        f"{row['split']} {row['item']}: {row['status']}",
-        *row["input"].splitlines(),
+        f"{item.split} {item.item}: {item.status}",
+        *item.input.splitlines(),
         "->",
-        *(row["response"].strip() or row["reason"] or "(nothing)").splitlines(),
+        *(item.response.strip() or item.reason or "(nothing)").splitlines(),
     ]
     out.print("\n    ".join(lines) + "\n")
 

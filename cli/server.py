@@ -15,6 +15,7 @@ from requests.utils import get_auth_from_url
 
 from core.environment import prefect_access, prefect_server, without_password
 from core.errors import OrchestrationError, UsageError
+from core.json import JsonObject
 
 TIMEOUT_S = 4.0  # limit for connecting, and for each response
 ACCESS_S = 30.0  # the same for a command that cannot do without; a busy server may be slow
@@ -120,7 +121,7 @@ class _Questions:
         next_runs: dict[str, str] = {}
         late: Counter[str] = Counter()
         for run in scheduled:
-            deployment = names.get(run["deployment_id"], run["name"])
+            deployment = str(names.get(run["deployment_id"], run["name"]))
             if run["state_name"] == "Late" or run["expected_start_time"] < now.isoformat():
                 late[deployment] += 1
             else:
@@ -137,7 +138,7 @@ class _Questions:
 
     def _runs(
         self, states: Sequence[str], sort: str, when: Mapping[str, Any] | None = None
-    ) -> list[dict[str, Any]]:
+    ) -> list[JsonObject]:
         # Subflows are left out, because their parent runs are listed.
         top = {"parent_task_run_id": {"is_null_": True}, "state": {"type": {"any_": states}}}
         return self._filter("flow_runs", {"flow_runs": {**top, **(when or {})}, "sort": sort})
@@ -146,14 +147,14 @@ class _Questions:
         found = self._filter(f"work_pools/{quote(pool, safe='')}/workers", {})
         return tuple(f"{each['name']} {each['status'].lower()}" for each in found)
 
-    def _filter(self, what: str, body: dict[str, Any]) -> list[dict[str, Any]]:
+    def _filter(self, what: str, body: JsonObject) -> list[JsonObject]:
         url = f"{self._address}/{what}/filter"
         response = self._session.post(url, json={"limit": 200, **body}, timeout=TIMEOUT_S)
         response.raise_for_status()
-        found: list[dict[str, Any]] = response.json()
+        found: list[JsonObject] = response.json()
         return found
 
 
-def _line(run: dict[str, Any], names: dict[str, str]) -> tuple[str, str, str, str]:
+def _line(run: JsonObject, names: dict[str, str]) -> tuple[str, str, str, str]:
     start = run["start_time"] or run["expected_start_time"] or ""
     return run["name"], names.get(run["deployment_id"], ""), run["state_name"], start

@@ -7,7 +7,7 @@ import datetime as dt
 import json
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Option
@@ -149,7 +149,7 @@ def _since(start: str) -> str:
     return f", started {age(dt.datetime.fromisoformat(start))} ago" if start else ""
 
 
-def _plain(status: Status, server: ServerStatus | None) -> dict[str, Any]:
+def _plain(status: Status, server: ServerStatus | None) -> dict[str, object]:
     return {
         "home": status.home,
         "months": [str(month) for month in status.months],

@@ -76,14 +76,6 @@ def confined_environment(home: Path) -> dict[str, str]:
     return {**kept, **own, "HF_HUB_OFFLINE": "1", "LANG": "C.UTF-8"}
 
 
-def set_ray_patience() -> None:
-    """Limit Ray to one attempt (30 s) to reach a cluster, unless the user has set the limit.
-
-    Ray's default is 20 attempts in 10 minutes.
-    """
-    os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "1")  # noqa: TID251
-
-
 def environment_with(given: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of this process with some variables replaced, for a child process."""
     return {**os.environ, **given}  # noqa: TID251

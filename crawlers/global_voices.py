@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.errors import ItemUnavailable, SourceChanged
+from core.json import JsonObject
 from core.month import Period
 from crawlers.contract import CrawlContext, Document, Drop, Item, SourceInfo, missing_item
 from crawlers.text import articles
@@ -101,7 +102,7 @@ _ANYWHERE = re.compile(
 @dataclass(frozen=True)
 class _Row:
     native_id: str
-    post: dict[str, Any]
+    post: JsonObject
     language: str
     retrieved_at: dt.datetime
 

@@ -9,6 +9,8 @@ from typing import Literal
 
 import numpy as np
 
+from core.schemas.tables import DocumentRow
+
 MediaKind = Literal["image", "audio"]
 
 # Regime of crawled media. Raise by 1 with a change of this package that changes pieces.
@@ -49,9 +51,9 @@ def is_flat(kind: MediaKind, data: bytes) -> bool:
     return bool(values.std() < _MIN_DEVIATION)
 
 
-def media_columns(kind: MediaKind, data: bytes) -> dict[str, object]:
+def media_columns(kind: MediaKind, data: bytes) -> DocumentRow:
     """Return the columns of schema MEDIA that describe a piece and its format."""
-    columns: dict[str, object] = {"media_kind": kind, "channels": 1, "media": data}
+    columns: DocumentRow = {"media_kind": kind, "channels": 1, "media": data}
     if kind == "image":
         return {**columns, "codec": "grey8", "width": WIDTH, "height": HEIGHT}
     duration_s = len(data) / (SAMPLE_RATE * SAMPLE_BYTES)

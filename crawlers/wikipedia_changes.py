@@ -17,9 +17,9 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from core.errors import ItemFailed
+from core.json import JsonObject
 from core.month import Period
 from crawlers.apis import mediawiki, wiki_documents
 from crawlers.apis.mediawiki import MediaWiki, Revision, take
@@ -109,7 +109,7 @@ def _list_edits(
         arvprop="ids|timestamp|flags",
     )
     for piece, _ in pieces:
-        pages = mediawiki.rows_of(piece, "allrevisions")
+        pages = mediawiki.list_rows(piece, "allrevisions")
         rows = [edit for page in pages for edit in _edits_of(page)]
         edits += [edit for edit in rows if edit.timestamp in month]
         if is_part and pages:
@@ -117,9 +117,9 @@ def _list_edits(
     return edits
 
 
-def _edits_of(page: dict[str, Any]) -> Iterator[Edit]:
+def _edits_of(page: JsonObject) -> Iterator[Edit]:
     page_id = take(page, "pageid", int)
-    for row in mediawiki.rows_of(page, "revisions"):
+    for row in mediawiki.list_rows(page, "revisions"):
         is_first = take(row, "parentid", int, default=-1) == 0
         if not is_first and not row.get("minor"):
             yield Edit(page_id, take(row, "revid", int), mediawiki.read_time(row))
@@ -138,7 +138,7 @@ def _fetch_batch(wiki: MediaWiki, edits: Sequence[Edit]) -> Iterator[Item]:
         for edit in edits:
             yield missing_item(wiki.edition.native_id(edit.page_id), error)
         return
-    found: dict[int, tuple[dict[str, Any], Revision]] = {}
+    found: dict[int, tuple[JsonObject, Revision]] = {}
     for page in pages:
         found |= {revision.revision_id: (page, revision) for revision in page["revisions"]}
     for edit in edits:

@@ -5,6 +5,7 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
 
     sources.py       ``OPEN``, ``GATED``, ``QUESTIONS``: names of modules of crawlers
     backends.py      ``BACKENDS``: descriptions of kinds of models
+    clusters.py      ``work_on_cluster``: function that scores on a cluster of machines
     commands.py      ``COMMANDS``: functions of the command line, by panel and name; ``FORMER``,
                      ``FORMER_OPTIONS``: former spellings
     engines.py       ``start_confined``: function that runs a model with own code
@@ -27,6 +28,7 @@ REGISTERED = (
     "media",
     "own_code",
     "permission_sources",
+    "ray",
     "rwkv",
     "web_archives",
     "xray",

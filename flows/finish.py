@@ -13,9 +13,8 @@ from core.settings import Settings
 from core.storage.store import Store
 from instruments.runner import Failure
 from instruments.runs import RunSummary, find_site, is_published
-from instruments.written import Unlanded, find_unlanded, land_facts
+from instruments.written import find_unlanded, land_facts
 from tasks.landing import land_answers, land_cells, publish_warehouse
-from tasks.prefect.artifacts import show_scoring
 from tasks.prefect.fan_out import fan_out
 from tasks.reporting import write_report
 
@@ -32,30 +31,26 @@ def finish(
     What fails becomes a hole of ``summary``. ``models`` are those of the run, which may be missing
     in the catalogue.
     """
-    written = Unlanded()
     try:
         if has_losses:
-            written = _land_losses(summary, models, settings)
+            _land_losses(summary, models, settings)
         if has_answers:
             _land_answers(summary, settings)
     except TidemarkError as error:
         summary.holes.append(f"land: {error}")
     if not is_published(settings):
         _do(summary, publish_warehouse, "publish", settings=settings)
-    for entry, cells in written.cells:
-        show_scoring(entry, cells, settings)
     site = find_site(settings)
     summary.report = site or _do(summary, write_report, "report", settings=settings) or ""
 
 
-def _land_losses(summary: RunSummary, models: Sequence[str], settings: Settings) -> Unlanded:
+def _land_losses(summary: RunSummary, models: Sequence[str], settings: Settings) -> None:
     written = find_unlanded(models, settings)
     summary.holes += [f"land {problem}" for problem in written.problems]
     for entry, cells in written.cells:
         given = {"entry": entry, "cells": cells, "settings": settings}
         summary.cells += _do(summary, land_cells, f"land {entry.name}", **given) or 0
     land_facts(settings)
-    return written
 
 
 def _land_answers(summary: RunSummary, settings: Settings) -> None:

@@ -14,8 +14,10 @@ from core.errors import OrchestrationError
 from core.gpus import FOLDER, hold_gpus, usable_gpus
 from core.month import Month, Period, month_range
 from core.periods import parse_period
+from core.plugins import import_parts
 from core.progress import counted
 from core.settings import Settings
+from flows.begin import name_of_run
 from instruments import driver
 from instruments.backlog import Backlogs
 from instruments.driver import Summary, WorkRequest
@@ -32,7 +34,6 @@ from tasks.prefect.cancelling import ends_if_cancelled
 from tasks.prefect.fan_out import as_tasks
 from tasks.prefect.server import ended, run_log
 from tasks.prefect.storage_keys import worker_settings
-from tasks.prefect.tracing import name_of_run, traced
 
 Verb = Literal["score", "answer", "solve"]
 _TASKS: dict[Verb, Task[..., Any]] = {
@@ -51,7 +52,6 @@ def _name() -> str:
 
 
 @flow(name="work", flow_run_name=_name)
-@traced("work")
 def work(  # noqa: PLR0913 - fields of the form of the deployment
     pool: Pool = "gpu",
     verb: Verb = "score",
@@ -81,7 +81,7 @@ def work(  # noqa: PLR0913 - fields of the form of the deployment
     settings = options.applied_to(worker_settings())
     months = list(month_range(parse_period(first), parse_period(last or first))) if first else None
     names = models or list_models_of(pool, settings, is_asked=verb != "score")
-    run = run or name_of_run("work", flow_run.id)
+    run = run or name_of_run()
     request = make_request(verb, names, sources, months, puzzles, protocol, run, settings)
     with ends_if_cancelled(), stop_with_flow():
         done = compute(request, verb, sources, months, settings)
@@ -123,21 +123,20 @@ def compute(
     months: list[Period] | None,
     settings: Settings,
 ) -> Summary:
-    """Work in this process, or on the configured Ray cluster.
+    """Work in this process, or on the configured cluster.
 
     Raises:
-        OrchestrationError: Ray is configured, but not installed.
+        OrchestrationError: a cluster is configured, but the extra that connects to it is missing.
     """
     if verb != "score" or not settings.ray_address:
         return driver.work(request, settings, as_tasks(_TASKS[verb]))
-    try:
-        from flows.on_ray import work_on_ray  # requires the extra ``ray``
-    except ImportError as error:
-        raise OrchestrationError(
-            f"TIDEMARK_RAY_ADDRESS is {settings.ray_address}, but Ray is not installed here "
-            f"({error}): install tidemark[ray], or unset it to score in this process"
-        ) from error
-    return work_on_ray(request, sources, months, settings)
+    for part in import_parts("clusters"):
+        summary: Summary = part.work_on_cluster(request, sources, months, settings)
+        return summary
+    raise OrchestrationError(
+        f"TIDEMARK_RAY_ADDRESS is {settings.ray_address}, but the folder extras/ray is missing: "
+        "install tidemark with it, or unset the former to score in this process"
+    )
 
 
 def prepare_on_gpus(settings: Settings) -> Any:

@@ -61,5 +61,4 @@ def is_canary_due(settings: Settings) -> bool:
 
 def land_canary_runs(warehouse: Warehouse, store: Store) -> None:
     """Land all recorded runs of the canary that the warehouse lacks."""
-    for record in read_canary_records(store):
-        warehouse.add_canary_run(record.model_dump())
+    warehouse.add_canary_runs(read_canary_records(store))

@@ -8,11 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from core.cells.answers import Answer, NoAnswer
 from core.corpus.questions import Question
 from core.errors import NotMeasurable, UsageError
+from core.json import JsonObject
 from core.settings import Settings
 from core.storage.store import Store
 from models.catalogue import ModelEntry
@@ -25,11 +25,10 @@ from models.servers.chat import (
     ApiClient,
     Unanswerable,
     first_choice,
-    text_of,
     usage_of,
     user_message,
 )
-from models.servers.rounds import ApiRounds, Asker, Body, GivenUp, Outcome
+from models.servers.rounds import ApiRounds, Asker, GivenUp, Outcome
 
 _ANSWERS_VERSION = 1  # increase if a code change finds other answers in the same responses
 _TEXTS_VERSION = 1  # increase if a code change finds other texts in the same responses
@@ -80,7 +79,7 @@ class _ApiModel:
         """Digest of base URL and served name, because an API does not state a model's version."""
         return self._rounds.cache.digest
 
-    def _message(self, prompt: str) -> Body:
+    def _message(self, prompt: str) -> JsonObject:
         return {"model": self._entry.served_name, "messages": user_message(prompt)}
 
 
@@ -128,7 +127,7 @@ class ApiAnswerer(_ApiModel):
                 f"under the protocol generate, not {protocol.name}"
             )
 
-    def _body(self, prompt: str) -> Body:
+    def _body(self, prompt: str) -> JsonObject:
         return self._message(prompt) | {
             "temperature": 0,
             "max_tokens": self._entry.max_output_tokens or _OUTPUT_TOKENS,
@@ -144,19 +143,18 @@ def _answer(question: Question, prompt: Prompt, outcome: Outcome) -> Answer | No
     return answer_of(question, prompt, outcome.answer)
 
 
-def answer_of(question: Question, prompt: Prompt, answer: dict[str, Any]) -> Answer:
+def answer_of(question: Question, prompt: Prompt, answer: JsonObject) -> Answer:
     """Extract the chosen option from a response, or the reason why there is none.
 
     The API states the reasons ``refusal`` and ``content_filter``. Other reasons are ``length`` (the
     response was cut off before the choice), ``empty`` (no text) and ``no_choice``.
     """
-    message, finish = first_choice(answer)
-    text = text_of(message.get("content"))
-    refusal = message.get("refusal")
-    if isinstance(refusal, str) and refusal:
-        return Answer(question.question_id, None, None, "refusal", text or refusal)
+    choice = first_choice(answer)
+    text = choice.text
+    if choice.refusal:
+        return Answer(question.question_id, None, None, "refusal", text or choice.refusal)
     reason = "no_choice" if text.strip() else "empty"
-    if finish == "content_filter":
+    if choice.finish == "content_filter":
         reason = "content_filter"
     else:
         shown = [question.options[index] for index in prompt.order]
@@ -165,7 +163,7 @@ def answer_of(question: Question, prompt: Prompt, answer: dict[str, Any]) -> Ans
             places = tuple(float(other == place) for other in range(len(shown)))
             chosen = prompt.order[place]
             return Answer(question.question_id, None, chosen, None, text, places)
-        reason = "length" if finish == "length" else reason
+        reason = "length" if choice.finish == "length" else reason
     return Answer(question.question_id, None, None, reason, text)
 
 
@@ -190,7 +188,7 @@ class ApiGenerator(_ApiModel):
         self, requests: Sequence[GenerationRequest], decoding: Decoding
     ) -> Iterator[Generation]:
         """Yield generations; send equal requests once. Raise the errors of ``ApiRounds.ask``."""
-        bodies: dict[str, Body] = {}
+        bodies: dict[str, JsonObject] = {}
         asking: dict[str, list[str]] = {}
         for request in requests:
             body = self._body(request, decoding)
@@ -201,7 +199,7 @@ class ApiGenerator(_ApiModel):
             for name in asking[key]:
                 yield _generation(name, outcome)
 
-    def _body(self, request: GenerationRequest, decoding: Decoding) -> Body:
+    def _body(self, request: GenerationRequest, decoding: Decoding) -> JsonObject:
         most = decoding.max_new_tokens
         body = self._message(request.prompt) | {
             "temperature": decoding.temperature,
@@ -216,13 +214,10 @@ def _generation(name: str, outcome: Outcome) -> Generation:
         return Generation(name, "", "error", None, str(outcome))
     if isinstance(outcome, Unanswerable):
         return Generation(name, "", "error", None, outcome.reason)
-    message, finish = first_choice(outcome.answer)
-    text = text_of(message.get("content"))
-    refusal = message.get("refusal")
-    if not text and isinstance(refusal, str):
-        text = refusal
-    if not text and finish == "content_filter":
+    choice = first_choice(outcome.answer)
+    text = choice.text or choice.refusal or ""
+    if not text and choice.finish == "content_filter":
         return Generation(name, "", "error", None, "content_filter")
     usage = usage_of(outcome.answer)
     num_tokens = None if usage is None else usage[1]
-    return Generation(name, text, "length" if finish == "length" else "stop", num_tokens)
+    return Generation(name, text, "length" if choice.finish == "length" else "stop", num_tokens)

@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import yaml
 from pydantic import (
@@ -365,8 +365,8 @@ def _control(name: str) -> ModelEntry:
     )
 
 
-def _record(entry: ModelEntry) -> dict[str, Any]:
-    record: dict[str, Any] = {}
+def _record(entry: ModelEntry) -> dict[str, object]:
+    record: dict[str, object] = {}
     for field in dataclasses.fields(entry):
         value = getattr(entry, field.name)
         if value != field.default and value != {}:

@@ -24,6 +24,7 @@ from huggingface_hub import snapshot_download
 from transformers import PreTrainedTokenizerFast
 
 from core.errors import ModelError, ModelLoadError, NotMeasurable
+from core.json import JsonObject
 from core.settings import Settings
 from models.catalogue import ModelEntry
 from models.generation.local import GenerationIdentity, takes_questions, template_digest
@@ -161,7 +162,7 @@ def open_remote(entry: ModelEntry, settings: Settings) -> RemoteModel:
     )
 
 
-def _served(client: RemoteClient, name: str | None) -> dict[str, Any]:
+def _served(client: RemoteClient, name: str | None) -> JsonObject:
     """Return the server's record of the named model; without a name, of its only model."""
     answer = client.ask("/v1/models")
     records = answer.get("data") if isinstance(answer, dict) else None
@@ -179,7 +180,7 @@ def _served(client: RemoteClient, name: str | None) -> dict[str, Any]:
             f"{client.address}: serves {names or 'nothing'}; set the entry's served_name to one "
             f"of them (it is {name!r})"
         )
-    record: dict[str, Any] = found[0]
+    record: JsonObject = found[0]
     return record
 
 

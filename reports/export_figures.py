@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -76,7 +75,7 @@ def exported_views() -> dict[str, ViewDescription]:
 
 def _export(
     connection: duckdb.DuckDBPyConnection, name: str, description: ViewDescription, path: Path
-) -> dict[str, Any]:
+) -> dict[str, object]:
     try:
         view = connection.table(qualify(name))
     except duckdb.Error as error:

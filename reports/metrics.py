@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -19,6 +19,7 @@ from prometheus_client.registry import Collector
 from core.cells.failures import SUFFIX
 from core.corpus.partition import MANIFEST, Partition, partition_of
 from core.errors import TidemarkError
+from core.json import JsonObject
 from core.month import Period
 from core.periods import kind_of
 from core.settings import Settings
@@ -32,6 +33,7 @@ _log = logging.getLogger(__name__)
 DUE_DAYS = 14  # the monthly run is on the 9th
 CACHE_S = 60.0  # lifetime of collected metrics in seconds
 _READS_AT_ONCE = 16  # number of threads that read files, since object stores respond slowly
+_T = TypeVar("_T")
 _Values = Mapping[tuple[str, ...], float]
 
 
@@ -127,14 +129,14 @@ class DataRoot(Collector):
     def _status_of(self, path: str) -> str:
         return "partial" if self._json(path).get("status") == "partial" else "complete"
 
-    def _json(self, path: str) -> dict[str, Any]:
+    def _json(self, path: str) -> JsonObject:
         try:
             facts = json.loads(self._store.read_bytes(path))
         except ValueError:
             return {}
         return facts if isinstance(facts, dict) else {}
 
-    def _read(self, stamps: Mapping[str, Stamp], read: Callable[[str], Any]) -> dict[str, Any]:
+    def _read(self, stamps: Mapping[str, Stamp], read: Callable[[str], _T]) -> dict[str, _T]:
         """Return the contents of files by path; read only files whose stamps have changed."""
         known = {path: self._known.get(path, (None, None)) for path in stamps}
         changed = [path for path, stamp in stamps.items() if known[path][0] != stamp]

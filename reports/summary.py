@@ -6,13 +6,11 @@ import datetime as dt
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from core.month import Month
 from core.settings import Settings
+from warehouse.database.statements import Row
 from warehouse.read.query import query
-
-_Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -41,12 +39,12 @@ def gap_rows(settings: Settings, protocol: str) -> list[GapRow]:
     cutoff has two rows over all sources, split at the earliest and at the latest cutoff of the
     other models. If no model has a cutoff, the model has one row without a gap.
     """
-    by_source: dict[str, list[_Row]] = {}
+    by_source: dict[str, list[Row]] = {}
     for row in _rows(settings, "from train_test_gap where protocol = ? order by source", protocol):
         by_source.setdefault(row["model"], []).append(row)
     with_cutoff = _rows(settings, "from train_test_gap_overall where protocol = ?", protocol)
     splits = {row["split_date"] for row in with_cutoff}
-    overall: dict[str, list[_Row]] = {row["model"]: [row] for row in with_cutoff}
+    overall: dict[str, list[Row]] = {row["model"]: [row] for row in with_cutoff}
     for split in sorted({min(splits), max(splits)}) if splits else ():
         sql = "from train_test_gap_overall_at(?) where protocol = ?"
         for row in _rows(settings, sql, split, protocol):
@@ -69,11 +67,11 @@ def by_model(rows: list[GapRow]) -> list[list[GapRow]]:
     return [list(group) for _, group in itertools.groupby(rows, key=lambda row: row.model)]
 
 
-def _rows(settings: Settings, sql: str, *parameters: object) -> list[_Row]:
+def _rows(settings: Settings, sql: str, *parameters: object) -> list[Row]:
     return query(settings, sql, parameters).to_pylist()  # type: ignore[no-any-return]
 
 
-def _rank(facts: _Row, with_cutoff: Mapping[str, object]) -> tuple[bool, bool, str, str]:
+def _rank(facts: Row, with_cutoff: Mapping[str, object]) -> tuple[bool, bool, str, str]:
     """Return a model's sort key: models with a cutoff come first, controls last, then by name."""
     model = facts["model"]
     return facts["is_control"], model not in with_cutoff, model.casefold(), model
@@ -86,14 +84,14 @@ def _tbi(settings: Settings, protocol: str) -> dict[tuple[str, str | None], floa
     return {(row["model"], row.get("source")): row["tbi_per_year"] for row in rows}
 
 
-def _one_sided(sources: list[_Row]) -> _Row:
+def _one_sided(sources: list[Row]) -> Row:
     """Return the row over all sources of a model without months on both sides of the cutoff."""
     if not sources:
         return {}
     return {name: sources[0][name] for name in ("split_date", "split_basis")}
 
 
-def describe_estimate(facts: _Row) -> str | None:
+def describe_estimate(facts: Row) -> str | None:
     """Return a row of view ``estimated_cutoff`` as text; None if the model has no test."""
     if facts["estimated_cutoff"] is None:
         return None if facts["p_value"] is None else "none"
@@ -107,7 +105,7 @@ def describe_estimate(facts: _Row) -> str | None:
 def _row(
     model: str,
     source: str | None,
-    line: _Row,
+    line: Row,
     tbi: Mapping[tuple[str, str | None], float | None],
     estimate: str | None = None,
 ) -> GapRow:

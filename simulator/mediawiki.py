@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from core.json import JsonObject
 from core.month import Month
 from simulator.limits import LimitedSite
 from simulator.server import Request, Response, as_json, as_utc, take_quirk
@@ -20,7 +21,6 @@ MAX_ROWS = 20  # maximum number of list rows per response; the real API returns 
 MAX_TEXTS = 8  # maximum number of revisions with text per response; the real API stops at 8 MB
 MAX_VALUES = 50  # maximum number of ids or titles per request, as in the real API
 
-Json = dict[str, Any]
 T = TypeVar("T")
 
 
@@ -76,7 +76,7 @@ class _Query:
         self.wiki = wiki
         self.args = args
 
-    def answer(self) -> Json:
+    def answer(self) -> JsonObject:
         answer = self._answer()
         if take_quirk(self.site, "extra_fields"):
             answer = {**answer, "warnings": {"main": {"warnings": "New."}}, "curtimestamp": "now"}
@@ -85,7 +85,7 @@ class _Query:
             answer = _without(answer, {"parentid", "params", "batchcomplete", "minor", "redirect"})
         return answer
 
-    def _answer(self) -> Json:
+    def _answer(self) -> JsonObject:
         expected = {"action": "query", "format": "json", "formatversion": "2"}
         for name, value in expected.items():
             if self.args.get(name) != value:
@@ -120,7 +120,7 @@ class _Query:
         text = self.args.get(name, "10")
         return MAX_ROWS if text == "max" else min(int(text), MAX_ROWS)
 
-    def _log_events(self) -> Json:
+    def _log_events(self) -> JsonObject:
         if self.args.get("leaction") != "create/create" or self.args.get("ledir") != "newer":
             raise _ApiError("badvalue", "the simulated log lists creations only, oldest first")
         world = self.wiki.world
@@ -136,7 +136,7 @@ class _Query:
         rows, more = self._page_of(rows, _log_key, "le")
         return _paged("logevents", rows, "lecontinue", more)
 
-    def _all_revisions(self) -> Json:
+    def _all_revisions(self) -> JsonObject:
         if self.args.get("arvnamespace") != "0" or self.args.get("arvdir") != "newer":
             raise _ApiError("badvalue", "the simulated list has articles only, oldest first")
         world = self.wiki.world
@@ -153,7 +153,7 @@ class _Query:
         edits = [edit for edit in edits if start <= edit[0].timestamp <= end]
         edits.sort(key=lambda edit: (edit[0].timestamp, edit[0].revision_id))
         edits, more = self._page_of(edits, lambda edit: _revision_key(edit[0]), "arv")
-        groups: list[Json] = []
+        groups: list[JsonObject] = []
         for revision, page in edits:
             if page.namespace:  # drafts count towards the limit, but are left out, as in MediaWiki
                 continue
@@ -163,7 +163,7 @@ class _Query:
             groups[-1]["revisions"].append(row)
         return _paged("allrevisions", groups, "arvcontinue", more)
 
-    def _category_members(self) -> Json:
+    def _category_members(self) -> JsonObject:
         title = self.args.get("cmtitle", "")
         if not title.startswith(("Category:", "Kategorie:")):
             raise _ApiError("invalidcategory", "The category name you entered is not valid.")
@@ -187,7 +187,7 @@ class _Query:
             more = key(shown[-1])  # the next page repeats this row, as if a row had been inserted
         return shown, more
 
-    def _titles(self) -> Json:
+    def _titles(self) -> JsonObject:
         normalized = []
         redirects = []
         pages = []
@@ -207,7 +207,7 @@ class _Query:
         query = {"normalized": normalized, "redirects": redirects, "pages": pages}
         return {"batchcomplete": True, "query": {key: rows for key, rows in query.items() if rows}}
 
-    def _pages_by_id(self) -> Json:
+    def _pages_by_id(self) -> JsonObject:
         ids = [int(value) for value in self._values("pageids")]
         is_listing = any(f"rv{name}" in self.args for name in ("limit", "start", "end", "dir"))
         if not is_listing:
@@ -230,9 +230,9 @@ class _Query:
             found["revisions"] = [self._revision_row(page, row) for row in rows]
         return _paged("pages", [found], "rvcontinue", more)
 
-    def _latest(self, ids: list[int]) -> Json:
-        rows: list[Json] = []
-        found: list[tuple[Json, Page]] = []
+    def _latest(self, ids: list[int]) -> JsonObject:
+        rows: list[JsonObject] = []
+        found: list[tuple[JsonObject, Page]] = []
         for page_id in sorted(set(ids)):
             page = self._visible(page_id)
             rows.append(_page_row(page) if page else _missing(page_id))
@@ -247,11 +247,11 @@ class _Query:
             row["revisions"] = [self._revision_row(page, page.revisions[-1])]
         return _paged("pages", rows, "rvcontinue", more)
 
-    def _revisions_by_id(self) -> Json:
+    def _revisions_by_id(self) -> JsonObject:
         ids = sorted({int(value) for value in self._values("revids")})
-        pages: dict[int, Json] = {}
-        bad: dict[str, Json] = {}
-        found: list[tuple[Json, Page, Revision]] = []
+        pages: dict[int, JsonObject] = {}
+        bad: dict[str, JsonObject] = {}
+        found: list[tuple[JsonObject, Page, Revision]] = []
         for revision_id in ids:
             page = self.wiki.page_of_revision(revision_id)
             page = self._visible(page.page_id) if page else None
@@ -279,9 +279,9 @@ class _Query:
 
     def _revision_row(
         self, page: Page, revision: Revision, fields: list[str] | None = None
-    ) -> Json:
+    ) -> JsonObject:
         fields = fields or self.args.get("rvprop", "ids|timestamp|flags|comment|user").split("|")
-        row: Json = {}
+        row: JsonObject = {}
         if "ids" in fields:
             index = page.revisions.index(revision)
             parent_id = page.revisions[index - 1].revision_id if index else 0
@@ -291,16 +291,16 @@ class _Query:
         if "timestamp" in fields:
             row["timestamp"] = as_utc(revision.timestamp)
         if "content" in fields:
-            slot: Json = {"contentmodel": "wikitext", "contentformat": "text/x-wiki"}
+            slot: JsonObject = {"contentmodel": "wikitext", "contentformat": "text/x-wiki"}
             hidden = {"texthidden": True}
             slot.update({"content": revision.wikitext} if revision.wikitext else hidden)
             row["slots"] = {"main": slot}
         return row
 
 
-def _log_row(page: Page) -> Json:
+def _log_row(page: Page) -> JsonObject:
     timestamp = as_utc(page.revisions[0].timestamp)
-    row: Json = {"logid": page.page_id + 7, "type": "create", "action": "create"}
+    row: JsonObject = {"logid": page.page_id + 7, "type": "create", "action": "create"}
     row.update(timestamp=timestamp, params={}, ns=0)
     if page.oddity == "concealed":
         return {**row, "actionhidden": True, "suppressed": True}
@@ -311,16 +311,16 @@ def _log_row(page: Page) -> Json:
     return row
 
 
-def _page_row(page: Page) -> Json:
-    row: Json = {"pageid": page.page_id, "ns": page.namespace, "title": page.title}
+def _page_row(page: Page) -> JsonObject:
+    row: JsonObject = {"pageid": page.page_id, "ns": page.namespace, "title": page.title}
     return {**row, "redirect": True} if page.oddity == "redirect" else row
 
 
-def _missing(page_id: int) -> Json:
+def _missing(page_id: int) -> JsonObject:
     return {"pageid": page_id, "missing": True}
 
 
-def _log_key(row: Json) -> str:
+def _log_key(row: JsonObject) -> str:
     return f"{re.sub('[^0-9]', '', row['timestamp'])}|{row['logid']}"
 
 
@@ -345,15 +345,15 @@ def _without(value: Any, names: set[str]) -> Any:
     return [_without(each, names) for each in value] if isinstance(value, list) else value
 
 
-def _paged(name: str, rows: list[Json], parameter: str, more: str | None) -> Json:
-    answer: Json = {"query": {name: rows}}
+def _paged(name: str, rows: list[JsonObject], parameter: str, more: str | None) -> JsonObject:
+    answer: JsonObject = {"query": {name: rows}}
     if more is None:
         return {"batchcomplete": True, **answer}
     return {"continue": {parameter: more, "continue": "||"}, **answer}
 
 
 def _error(
-    code: str, text: str, headers: dict[str, str] | None = None, data: Json | None = None
+    code: str, text: str, headers: dict[str, str] | None = None, data: JsonObject | None = None
 ) -> Response:
     error = {"code": code, "text": text, **({"data": data} if data else {})}
     return as_json({"errors": [error], "docref": "See /w/api.php"}, headers=headers)

@@ -15,7 +15,7 @@ from typing import ClassVar
 from tests.servers import free_port
 
 KEYS = {"AWS_ACCESS_KEY_ID": "tidemark-test", "AWS_SECRET_ACCESS_KEY": "s3cret-of-the-test"}
-_START_S = 120
+_START_S = 600
 
 
 @contextlib.contextmanager

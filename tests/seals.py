@@ -9,7 +9,7 @@ from core.corpus.partition import Partition, Seal
 from core.corpus.sealing import seal_partition
 from core.month import Month
 from core.storage.store import Store
-from crawlers.imports.target import Import
+from crawlers.imports.target import contents_of
 from crawlers.imports.texts import ImportOptions, import_texts
 from crawlers.pieces import HEIGHT, WIDTH, media_columns
 
@@ -27,7 +27,7 @@ def seal_images(store: Store, partition: Partition, num_patches: int = 1) -> Sea
         }
         for index in range(num_patches)
     ]  # fmt: skip
-    return seal_partition(store, partition, Import("noise.png", partition, rows, {}))
+    return seal_partition(store, partition, contents_of("noise.png", partition, rows, {}))
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ from filelock import FileLock
 
 PREFECT = Path(sys.executable).parent / "prefect"
 ROOT = Path(__file__).resolve().parents[1]
-START_S = 180  # its first start migrates a database; seconds, on a busy machine minutes
+START_S = 900  # its first start migrates a database; seconds, on a busy machine minutes
 ANSWER_S = 150  # seconds: SQLite lets a request wait for a minute, and busy machines lock it long
-PATIENCE_S = 240
+PATIENCE_S = 1200
 
 
 def free_port() -> int:

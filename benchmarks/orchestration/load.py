@@ -33,8 +33,10 @@ from benchmarks.orchestration.memory import Watch
 from benchmarks.orchestration.stub_model import SECONDS
 from benchmarks.scoring.shapes import make_texts, make_tokenizer
 from core.corpus.partition import Partition, tables_of
-from core.corpus.sealing import Ready, seal_partition
+from core.corpus.sealing import seal_partition
+from core.json import JsonObject
 from core.month import Month, month_range
+from core.schemas.tables import DocumentRow
 from core.settings import Settings
 from core.storage.store import Store
 from models.catalogue import ModelEntry, add_model
@@ -84,7 +86,7 @@ def measure_server(database: str, names: Sequence[str], num_months: int) -> Verd
 class Scoring:
     """The result of one client process: its flow runs, wall time, and samples of memory."""
 
-    flow_runs: list[dict[str, Any]]
+    flow_runs: list[JsonObject]
     wall_s: float
     watch: Watch
 
@@ -169,9 +171,11 @@ def _make_home(home: str, names: Sequence[str], stub: str, num_months: int) -> N
         for number in range(NUM_SOURCES):
             partition = Partition(f"source-{number}", month)
             words = f"{partition}: {text[number * 100 :][:_TEXT_CHARS]}"
-            row = {"native_id": str(partition), "text": words}
-            row |= {"date_kind": "given", "licence": "CC0-1.0"}
-            seal_partition(store, partition, Ready(tables_of([row], partition)))
+            row: DocumentRow = {
+                "native_id": str(partition), "text": words, "date_kind": "given",
+                "licence": "CC0-1.0",
+            }  # fmt: skip
+            seal_partition(store, partition, tables_of([row], partition))
     tokenizer = str(Path(home) / "tokenizer")
     make_tokenizer().save_pretrained(tokenizer)
     for name in names:

@@ -14,7 +14,8 @@ import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+
+from core.json import JsonObject
 
 SECONDS = 0.4  # delay of a response, in seconds
 MIN_TOKENS = 64  # shorter prompts get an immediate response
@@ -64,7 +65,7 @@ class _Handler(BaseHTTPRequestHandler):
                 time.sleep(max(0.0, due - time.monotonic()))
             self._answer(answer)
 
-    def _answer(self, answer: dict[str, Any], status: int = 200) -> None:
+    def _answer(self, answer: JsonObject, status: int = 200) -> None:
         body = json.dumps(answer).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
@@ -75,7 +76,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Log nothing."""
 
 
-def _completion(prompt: list[int]) -> dict[str, Any]:
+def _completion(prompt: list[int]) -> JsonObject:
     entries = [None, *({str(token): {"logprob": -2.0}} for token in prompt[1:])]
     return {"choices": [{"prompt_logprobs": entries}]}
 

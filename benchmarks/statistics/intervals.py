@@ -27,6 +27,7 @@ from benchmarks.statistics.worlds import (
     simulate,
 )
 from core.settings import Settings
+from warehouse.database.statements import Row
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
 from warehouse.read.query import query
@@ -35,7 +36,6 @@ from warehouse.read.query import query
 WORLDS = {f"{number} documents a month": number for number in (30, 200)}
 _BATCH_DOCUMENTS = 1_500  # documents of all worlds in one warehouse, per source and month
 
-Row = Mapping[str, Any]
 # True value for a world and a row, or None to skip the row. Rows have names of MODELS and SOURCES;
 # without ``source``, they are of the mean over sources.
 Truth = Callable[[World, Row], Any]
@@ -196,7 +196,7 @@ def _intervals(numbers: Sequence[int], num_documents: int) -> Iterator[tuple[Fig
 
 
 def _of_view(
-    view: str, worlds: Mapping[int, World], rows: Iterable[dict[str, Any]]
+    view: str, worlds: Mapping[int, World], rows: Iterable[Row]
 ) -> Iterator[tuple[Figure, str, bool]]:
     figures = [figure for figure in FIGURES if figure.view == view]
     for row in rows:

@@ -25,11 +25,11 @@ from benchmarks.statistics.tally import (
     SEEN,
     UNTOLD,
     Kind,
-    Known,
     Tally,
 )
 from core.month import Month
 from core.settings import Settings
+from warehouse.database.statements import Row
 from warehouse.read.query import query
 
 COLUMNS = {  # a figure of each view, with an interval over time
@@ -46,7 +46,7 @@ COLUMNS = {  # a figure of each view, with an interval over time
 _FIRST_MODEL = "where model like 'model-%-0'"
 _OF_CONTROL = f"control_adjusted_gap where model = '{CONTROL}' and adjusted_gap is not null"
 
-Rows = list[dict[str, Any]]
+Rows = list[Row]
 Shares = Iterator[tuple[str, Kind, list[bool]]]  # figure, kind, hits
 
 
@@ -71,8 +71,7 @@ def measure(names: Sequence[str], num_worlds: int, seed: int = 0) -> list[Tally]
             hits = [number in _numbers(told[key]) for number in range(num_worlds)]
             shares.append((f"control_adjusted_gap of {CONTROL}", OF_COMPRESSOR, hits))
         for figure, kind, hits in shares:
-            known = Known(**design.known[figure]) if figure in design.known else None
-            tallies.append(Tally(name, figure, kind, hits, known))
+            tallies.append(Tally(name, figure, kind, hits, design.known.get(figure)))
     return tallies
 
 
@@ -162,7 +161,7 @@ def _cutoffs(design: Design, rows: Rows) -> Shares:
         yield "is_at_edge", AT_EDGE, at_edge
 
 
-def _has(row: dict[str, Any], name: str, month: Month) -> bool:
+def _has(row: Row, name: str, month: Month) -> bool:
     """Return True if the interval of a month, whose ends may be open, has ``month``."""
     low, high, day = row[f"{name}_low"], row[f"{name}_high"], month.first_day
     return (low is None or low <= day) and (high is None or high >= day)

@@ -16,10 +16,9 @@ from __future__ import annotations
 
 import functools
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +27,7 @@ from numpy.typing import NDArray
 from scipy import signal  # type: ignore[import-untyped]
 
 from benchmarks.losses import losses_table
+from benchmarks.statistics.tally import Known
 from core.month import Month
 from core.settings import Settings
 from warehouse.database.statements import Statements
@@ -79,7 +79,7 @@ class Design:
     lacking: float = 0  # share of documents that a model lacks
     is_at_edge: bool = False  # cutoffs must be told as "at or after" a month
     untold: Sequence[str] = ()  # figures that must be NULL
-    known: dict[str, dict[str, Any]] = field(default_factory=dict)  # fields of Known, by figure
+    known: Mapping[str, Known] = field(default_factory=dict)  # by figure
 
     @property
     def cutoffs(self) -> Floats:
@@ -140,12 +140,16 @@ class Design:
 def designs() -> dict[str, Design]:
     """Return all designs by name."""
     text = Path(__file__).with_name("designs.yml").read_text(encoding="utf-8")
-    return {name: Design(**fields) for name, fields in yaml.safe_load(text).items()}
+    found = {}
+    for name, fields in yaml.safe_load(text).items():
+        known = {figure: Known(**facts) for figure, facts in fields.pop("known", {}).items()}
+        found[name] = Design(**fields, known=known)
+    return found
 
 
 def land(names: Sequence[str], num_worlds: int, seed: int, settings: Settings) -> None:
     """Land worlds, and publish them; a world depends on its number, its design and the seed."""
-    models: list[dict[str, Any]] = []
+    models: list[dict[str, object]] = []
     with open_warehouse(settings) as warehouse:
         for key, name in enumerate(names):
             design = designs()[name]
@@ -169,7 +173,7 @@ def land(names: Sequence[str], num_worlds: int, seed: int, settings: Settings) -
     publish(settings)
 
 
-def _partitions(names: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _partitions(names: Sequence[str]) -> Iterator[dict[str, object]]:
     """Yield the months of sources with a regime."""
     for key, name in enumerate(names):
         design = designs()[name]

@@ -12,17 +12,16 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
 from warehouse.database.objects import create_objects
+from warehouse.database.statements import Row
 
 LEVEL_SIZES = (3, 4, 3, 3, 4)
 LEVELS = tuple(level for level, size in enumerate(LEVEL_SIZES, start=1) for _ in range(size))
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -71,7 +70,7 @@ def simulate(numbers: Sequence[int], num_documents: int) -> tuple[list[World], p
     return worlds, pa.concat_tables(tables)
 
 
-def catalogue(worlds: Sequence[World]) -> list[dict[str, Any]]:
+def catalogue(worlds: Sequence[World]) -> list[dict[str, object]]:
     """Return rows of table ``models``: cutoff after NUM_BEFORE months, release a month later."""
     cutoff = FIRST + (NUM_BEFORE - 1)
     released = (cutoff + 1).first_day

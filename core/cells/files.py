@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
@@ -73,12 +73,12 @@ def find_losses(store: Store, paths: Sequence[str], problems: list[str]) -> list
         partition = partition_of("/".join(["corpus", *folders]))
         if partition not in versions:
             versions[partition] = list_versions(store, partition)
-        row = _first_row(store, path, ["revision", "protocol"])
-        if row is None:
+        key = _read_key(store, path)
+        if key is None:
             return None
         for seal in reversed(versions[partition]):
             cell = Cell(
-                _value(model), row["revision"], partition, seal.digest, row["protocol"],
+                _value(model), key.revision, partition, seal.digest, key.protocol,
                 _last_part(path), seal.version,
             )  # fmt: skip
             if cell.path == path:
@@ -102,14 +102,14 @@ def _find_answers(store: Store, problems: list[str]) -> list[tuple[AnswerCell, Q
     def read(path: str) -> tuple[AnswerCell, QuestionSeal] | None:
         model, source, month = map(_value, path.split("/")[1:4])
         seal = seals.get((source, month))
-        row = _first_row(store, path, ["revision", "protocol"])
-        if row is None:
+        key = _read_key(store, path)
+        if key is None:
             return None
         if seal is None:
             raise _Unknown(f"the questions of {source} {month} are not sealed here")
         stem, _, missing = path.removesuffix(".parquet").partition("-lacks-")
         cell = AnswerCell(
-            model, row["revision"], source, seal.month, seal.digest, row["protocol"],
+            model, key.revision, source, seal.month, seal.digest, key.protocol,
             _last_part(f"{stem}.parquet"), missing,
         )  # fmt: skip
         return (cell, seal) if cell.path == path else None  # answers to former questions
@@ -147,6 +147,13 @@ class _Unknown(TidemarkError):
     """The key of a file cannot be found."""
 
 
+class _Key(NamedTuple):
+    """The part of a cell's key that its path does not have."""
+
+    revision: str
+    protocol: str
+
+
 def _each(paths: Iterable[str], read: Callable[[str], Any], problems: list[str]) -> Iterator[Any]:
     """Yield what ``read`` returns of each file; add a problem for each file that it refuses."""
     for path in paths:
@@ -159,12 +166,11 @@ def _each(paths: Iterable[str], read: Callable[[str], Any], problems: list[str])
             yield cell
 
 
-def _first_row(store: Store, path: str, columns: list[str]) -> dict[str, Any] | None:
-    """Return some columns of the first row of a Parquet file; None if it has no rows."""
+def _read_key(store: Store, path: str) -> _Key | None:
+    """Return what the first row of a Parquet file tells; None if the file has no rows."""
     with store.open(path) as stream, pq.ParquetFile(stream) as file:
-        for batch in file.iter_batches(1, columns=columns):
-            rows: list[dict[str, Any]] = batch.to_pylist()
-            return rows[0]
+        for batch in file.iter_batches(1, columns=list(_Key._fields)):
+            return _Key(**batch.to_pylist()[0])
     return None
 
 

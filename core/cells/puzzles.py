@@ -15,13 +15,14 @@ import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.cells import BaseCell
 from core.errors import SchemaMismatch, StorageError
+from core.json import JsonObject
 from core.schemas.tables import PUZZLE_ANSWERS, PUZZLE_LIKELIHOODS
 from core.schemas.validation import validate
 from core.storage.store import Store, path_part
@@ -170,7 +171,7 @@ def read_puzzle_record(store: Store, cell: PuzzleCell) -> PuzzleRecord | None:
         return None
     names = {field.name for field in dataclasses.fields(PuzzleRecord)}
     try:
-        document: dict[str, Any] = json.loads(store.read_bytes(cell.record_path))
+        document: JsonObject = json.loads(store.read_bytes(cell.record_path))
         document["num_anchors"] = tuple(document["num_anchors"])
         return PuzzleRecord(**{name: document[name] for name in names})
     except (ValueError, KeyError, TypeError) as error:

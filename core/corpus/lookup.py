@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow.compute as pc
 
@@ -20,7 +20,7 @@ class StoredDocument:
     """A document of the corpus, with its facts and its text."""
 
     seal: Seal  # the newest version of a partition that has the document
-    facts: dict[str, Any]  # columns of schema DOCUMENTS: ids, title, url, event_time, rights
+    facts: Mapping[str, object]  # columns of DOCUMENTS: ids, title, url, event_time, rights
     text: str
 
 

@@ -24,7 +24,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Literal, get_args
+from typing import Literal, TypeVar, cast, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -32,7 +32,7 @@ import pyarrow.parquet as pq
 from core.errors import StorageError
 from core.month import Period
 from core.periods import parse_period, require_kind
-from core.schemas.tables import DOCUMENTS, MEDIA
+from core.schemas.tables import DOCUMENTS, MEDIA, DocumentRow
 from core.storage.store import Store, name_of_part, path_part
 
 BATCH_ROWS = 256
@@ -43,6 +43,7 @@ FIRST_REGIME = "cleaner-1"  # regime of manifests that state none
 _UNDATED = "undated"
 
 Content = Literal["text", "image", "audio"]
+_Other = TypeVar("_Other")
 
 
 @dataclass(frozen=True, order=True)
@@ -122,25 +123,38 @@ def document_id(source: str, native_id: str, version_id: str | None) -> str:
     return hashlib.sha256(f"{source}|{native_id}|{version_id or ''}".encode()).hexdigest()[:32]
 
 
-def tables_of(rows: Iterable[Mapping[str, Any]], partition: Partition) -> Iterator[pa.Table]:
+def tables_of(
+    items: Iterable[DocumentRow | _Other], partition: Partition
+) -> Iterator[pa.Table | _Other]:
     """Collect rows into tables of at most BATCH_ROWS rows and about BATCH_BYTES bytes.
 
     Rows with the key ``text`` become rows of DOCUMENTS, other rows become rows of MEDIA. Derived
     columns are added: id, source, month, digest and length of the content. ``cluster_id`` is added
-    if the row has none.
+    if the row has none. Items that are no rows are yielded as they are.
     """
-    for is_text, group in groupby(rows, key=lambda row: "text" in row):
-        yield from _batches(group, partition, DOCUMENTS if is_text else MEDIA)
+    for kind, group in groupby(items, key=_kind_of):
+        if kind == "other":
+            yield from cast("Iterable[_Other]", group)
+        else:
+            rows = cast("Iterable[DocumentRow]", group)
+            yield from _batches(rows, partition, DOCUMENTS if kind == "text" else MEDIA)
+
+
+def _kind_of(item: object) -> Literal["text", "media", "other"]:
+    if not isinstance(item, dict):
+        return "other"
+    return "text" if "text" in item else "media"
 
 
 def _batches(
-    rows: Iterable[Mapping[str, Any]], partition: Partition, schema: pa.Schema
+    rows: Iterable[DocumentRow], partition: Partition, schema: pa.Schema
 ) -> Iterator[pa.Table]:
-    batch: list[dict[str, Any]] = []
+    batch: list[dict[str, object]] = []
     size = 0
     for row in rows:
-        batch.append(_completed(row, partition))
-        size += batch[-1]["num_bytes"]
+        content = row["text"].encode() if "text" in row else row["media"]
+        batch.append({**row, **_derived(row, content, partition)})
+        size += len(content)
         if len(batch) >= BATCH_ROWS or size >= BATCH_BYTES:
             yield pa.Table.from_pylist(batch, schema=schema)
             batch = []
@@ -149,21 +163,20 @@ def _batches(
         yield pa.Table.from_pylist(batch, schema=schema)
 
 
-def _completed(row: Mapping[str, Any], partition: Partition) -> dict[str, Any]:
-    raw = row["text"].encode() if "text" in row else row["media"]
-    digest = hashlib.sha256(raw).hexdigest()
-    if "text" in row:
-        derived = {"num_chars": len(row["text"]), "sha256_text": digest}
-    else:
-        derived = {"sha256_media": digest}
+def _derived(row: DocumentRow, content: bytes, partition: Partition) -> dict[str, object]:
+    digest = hashlib.sha256(content).hexdigest()
+    of_kind = (
+        {"num_chars": len(row["text"]), "sha256_text": digest}
+        if "text" in row
+        else {"sha256_media": digest}
+    )
     return {
-        **row,
-        **derived,
+        **of_kind,
         "document_id": document_id(partition.source, row["native_id"], row.get("version_id")),
         "source": partition.source,
         "month": partition.month.first_day if partition.month else None,
         "cluster_id": row.get("cluster_id") or row["native_id"],
-        "num_bytes": len(raw),
+        "num_bytes": len(content),
     }
 
 

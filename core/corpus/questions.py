@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.errors import StorageError
+from core.json import JsonObject
 from core.month import Month
 from core.schemas.tables import QUESTIONS
 from core.schemas.validation import validate
@@ -176,7 +177,7 @@ def _read_manifest(store: Store, path: str) -> QuestionSeal:
         ) from error
 
 
-def _seal_of(store: Store, path: str, manifest: dict[str, Any]) -> QuestionSeal:
+def _seal_of(store: Store, path: str, manifest: JsonObject) -> QuestionSeal:
     folder = path.rpartition("/")[0]
     source, month = folder.split("/")[1:3]
     return QuestionSeal(

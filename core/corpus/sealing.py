@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from itertools import chain
 
 import pyarrow as pa
 
@@ -46,38 +45,16 @@ class Description:
     held_because: Sequence[str] = ()  # failed checks; if any, the crawl is held, not sealed
 
 
-class Contents(Protocol):
-    """The contents of a version to seal: documents, then their description."""
-
-    def documents(self) -> Generator[pa.Table]:
-        """Yield tables of schema DOCUMENTS, or of MEDIA of one kind, in final row order."""
-
-    def finish(self) -> Description:
-        """Return the description; the caller calls this once, after the last document."""
-
-
-@dataclass(frozen=True)
-class Ready:
-    """Contents with a description that is known before the documents are read."""
-
-    tables: Iterable[pa.Table]
-    manifest: Mapping[str, object] = field(default_factory=dict)
-    files: Mapping[str, bytes] = field(default_factory=dict)
-    held_because: Sequence[str] = ()
-
-    def documents(self) -> Generator[pa.Table]:
-        """Yield the given tables of documents."""
-        yield from self.tables
-
-    def finish(self) -> Description:
-        """Return the given description."""
-        return Description(self.manifest, self.files, self.held_because)
-
-
 def seal_partition(
-    store: Store, partition: Partition, contents: Contents, replace: bool = False
+    store: Store,
+    partition: Partition,
+    contents: Iterable[pa.Table | Description],
+    replace: bool = False,
 ) -> Seal:
     """Write documents as Parquet parts, then the manifest that publishes them.
+
+    The contents are tables of schema DOCUMENTS, or of MEDIA of one kind, in final row order. A
+    description may follow as the last item.
 
     If several processes seal the same version at once, only one succeeds.
 
@@ -98,13 +75,15 @@ def seal_partition(
     versions = list_versions(store, partition)
     folder = partition.folder_of(_next(versions))
     writer = PartWriter(store, folder, str(partition))
+    description = Description()
     try:
-        with closing(contents.documents()) as tables:
-            for table in tables:
-                schema = DOCUMENTS if holds_text(table) else MEDIA
-                valid = validate(table, schema, where=str(partition))
-                writer.add(_require_partition(valid, partition))
-        description = contents.finish()
+        for item in contents:
+            if isinstance(item, Description):
+                description = item
+                continue
+            schema = DOCUMENTS if holds_text(item) else MEDIA
+            valid = validate(item, schema, where=str(partition))
+            writer.add(_require_partition(valid, partition))
         writer.close()
         with store.alone(partition.path):
             # Another process may have changed versions or tombstones since this call began.
@@ -304,7 +283,8 @@ def accept_held(store: Store, partition: Partition, why: str) -> Seal:
         if name != MANIFEST and not name.startswith(("part-", ".tmp-"))
     }
     tables = (pa.Table.from_batches([batch]) for batch in read_documents(store, held))
-    seal = seal_partition(store, partition, Ready(tables, describe, files), replace=True)
+    contents = chain(tables, [Description(describe, files)])
+    seal = seal_partition(store, partition, contents, replace=True)
     delete_held(store, partition)
     return seal
 

@@ -7,6 +7,9 @@ are units: ``_nats``, ``_tokens``, ``_chars`` (code points), ``_bytes`` (of UTF-
 
 from __future__ import annotations
 
+import datetime as dt
+from typing import TypedDict
+
 import pyarrow as pa
 
 _TIME = pa.timestamp("us", tz="UTC")
@@ -65,6 +68,46 @@ MEDIA = pa.schema(
         *_required(pa.large_binary(), "media"),
     ]
 )
+
+
+class DocumentRow(TypedDict, total=False):
+    """A document before it is sealed: columns of DOCUMENTS, or of MEDIA.
+
+    It has either ``text`` or ``media``. Other columns that are absent are NULL, or computed when
+    rows become tables (``core.corpus.partition.tables_of``).
+    """
+
+    native_id: str
+    version_id: str | None
+    cluster_id: str | None
+    event_time: dt.datetime | None
+    date_kind: str
+    text_as_of: dt.datetime | None
+    retrieved_at: dt.datetime | None
+    url: str | None
+    title: str | None
+    category: str | None
+    language: str | None
+    licence: str
+    attribution: str | None
+    extra: str | None
+
+    text: str
+    language_score: float | None
+    similarity_to_prev: float | None
+    seen_share: float | None
+    flags: list[str]
+    redactions: str | None
+
+    media: bytes
+    media_kind: str
+    codec: str
+    channels: int
+    width: int
+    height: int
+    sample_rate: int
+    duration_s: float
+
 
 LOSSES = pa.schema(
     [

@@ -121,8 +121,8 @@ class Store:
             if remote is not None:
                 return remote.find(pattern)
             # Python's glob is three times faster than fsspec's, which reads each file's status.
-            options: dict[str, Any] = {"recursive": True, "include_hidden": True}
-            return set(glob.glob(pattern, root_dir=base, **options))  # noqa: PTH207
+            found = glob.glob(pattern, root_dir=base, recursive=True, include_hidden=True)  # noqa: PTH207
+            return set(found)
 
         return sorted(self._do(f"list {self.url(pattern)}", find))
 

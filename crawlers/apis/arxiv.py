@@ -11,7 +11,6 @@ https://info.arxiv.org/help/api/user-manual.html.
 from __future__ import annotations
 
 import datetime as dt
-import email.utils
 import fnmatch
 import functools
 import re
@@ -262,12 +261,7 @@ def _drop(name: str, reason: DropReason, detail: str) -> Drop:
 
 def _read_date(text: str) -> dt.datetime | None:
     """Parse the date of a version, such as ``Mon, 1 Jan 2024 10:00:00 GMT``."""
-    if _DATE.fullmatch(text) is None:
-        return None
-    try:
-        return email.utils.parsedate_to_datetime(text).astimezone(dt.UTC)
-    except (ValueError, OverflowError):
-        return None
+    return read_time(text) if _DATE.fullmatch(text) else None
 
 
 def _plain(text: str) -> str:

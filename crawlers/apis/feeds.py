@@ -9,7 +9,6 @@ request. Pages that state a change after the month's end are dropped (``edited_l
 from __future__ import annotations
 
 import datetime as dt
-import email.utils
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element, ParseError
@@ -137,20 +136,10 @@ def read_entries(fetched: Fetched) -> list[Entry]:
             texts = {_name(part): (part.text or "").strip() for part in reversed(list(each.iter()))}
             links = [part.get("href") for part in each if _name(part) == "link"]
             url = texts.get("loc") or texts.get("link") or next(filter(None, links), "")
-            dates = (_read_date(texts[name]) for name in _DATES if name in texts)
+            dates = (read_time(texts[name], dt.UTC) for name in _DATES if name in texts)
             found.append(Entry(url, next(filter(None, dates), None), _name(each) == "sitemap"))
     return found
 
 
 def _name(element: Element) -> str:
     return str(element.tag).rpartition("}")[2]
-
-
-def _read_date(text: str) -> dt.datetime | None:
-    found = read_time(text, dt.UTC)
-    if found:
-        return found
-    try:
-        return email.utils.parsedate_to_datetime(text).astimezone(dt.UTC)
-    except (ValueError, OverflowError):
-        return None

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 
 from core.errors import ItemFailed, ItemUnavailable, SourceChanged
 from crawlers.contract import Drop, Item, missing_item
-from crawlers.web.values import load_json, plausible, read_time
+from crawlers.web.times import plausible, read_time
+from crawlers.web.values import load_json
 
 __all__ = ["MAX_INTEGER", "Fields", "load_json", "read_item", "show"]
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from core.errors import AccessRefused, ItemFailed, ItemUnavailable, SourceChanged, SourceUnavailable
+from core.json import JsonObject
 from core.month import Period
 from crawlers.contract import Drop, Failure, missing_item
 from crawlers.web.fetcher import Fetched, Fetcher
@@ -48,7 +49,7 @@ _SECOND = dt.timedelta(seconds=1)  # the resolution of MediaWiki's timestamps
 
 T = TypeVar("T")
 Found = dict[int, "Revision | Drop | Failure"]  # by page id: revision, or why it is missing
-Piece = tuple[dict[str, Any], dt.datetime]  # a response's ``query`` object and its time
+Piece = tuple[JsonObject, dt.datetime]  # a response's ``query`` object and its time
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ class MediaWiki:
             more = take(answer, "continue", dict)
         raise unexpected(fetched.url, "a continuation that leads on", more)
 
-    def pages(self, **params: str | int) -> list[dict[str, Any]]:
+    def pages(self, **params: str | int) -> list[JsonObject]:
         """Return all pages of a query; ``revisions`` of each page is a list of Revision."""
         return _merge(self.query(**params))
 
@@ -235,7 +236,7 @@ def take(row: object, name: str, kind: type[T], default: T | None = None) -> T:
     return value
 
 
-def rows_of(answer: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+def list_rows(answer: Mapping[str, Any], name: str) -> list[JsonObject]:
     """Return the list of objects in a field, [] if absent; raise SourceChanged if malformed."""
     rows = take(answer, name, list, default=[])
     if not all(isinstance(row, dict) for row in rows):
@@ -243,15 +244,15 @@ def rows_of(answer: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _merge(pieces: Iterable[Piece]) -> list[dict[str, Any]]:
-    pages: dict[int | str, dict[str, Any]] = {}
+def _merge(pieces: Iterable[Piece]) -> list[JsonObject]:
+    pages: dict[int | str, JsonObject] = {}
     for piece, retrieved_at in pieces:
-        for page in rows_of(piece, "pages"):
+        for page in list_rows(piece, "pages"):
             has_id = "pageid" in page  # a missing page has a title, but no id
             key = take(page, "pageid", int) if has_id else take(page, "title", str)
             known = pages.setdefault(key, {})
             revisions = known.get("revisions", [])
-            rows = [_revision(page, row, retrieved_at) for row in rows_of(page, "revisions")]
+            rows = [_revision(page, row, retrieved_at) for row in list_rows(page, "revisions")]
             passed = {revision.revision_id for revision in revisions}
             revisions += [revision for revision in rows if revision.revision_id not in passed]
             known.update(page)
@@ -285,7 +286,7 @@ def _error_codes(answer: object) -> list[str]:
     """Return the error codes of a response, from ``errors`` (new form) and ``error`` (old form)."""
     if not isinstance(answer, Mapping):
         return []
-    rows = rows_of(answer, "errors")
+    rows = list_rows(answer, "errors")
     if "error" in answer:
         rows = [*rows, take(answer, "error", dict)]
     return [str(row.get("code")) for row in rows]

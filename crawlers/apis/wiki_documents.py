@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from core.errors import ItemFailed, ItemUnavailable
+from core.json import JsonObject
 from core.month import Period
 from crawlers.apis.mediawiki import (
     BATCH,
@@ -145,7 +146,7 @@ def _at_month_end(wiki: MediaWiki, page_ids: Sequence[int], month: Period) -> di
 
 
 def _month_end_revision(
-    wiki: MediaWiki, page_id: int, page: dict[str, Any] | None, month: Period
+    wiki: MediaWiki, page_id: int, page: JsonObject | None, month: Period
 ) -> Revision | Drop | Failure:
     native_id = wiki.edition.native_id(page_id)
     if page is None or page.get("missing"):

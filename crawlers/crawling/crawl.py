@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
-from typing import Any
+from typing import Any, TypeGuard
 
 import pyarrow as pa
 
@@ -22,6 +22,7 @@ from core.errors import (
     UsageError,
 )
 from core.month import Period, require_complete
+from core.schemas.tables import DocumentRow
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.contract import (
@@ -35,8 +36,8 @@ from crawlers.contract import (
     SourceInfo,
 )
 from crawlers.crawling import manifest
-from crawlers.crawling.checks import Crawled, find_reasons_to_hold
-from crawlers.hygiene.pipeline import Hygiene, MediaHygiene
+from crawlers.crawling.checks import CrawlResult, find_reasons_to_hold
+from crawlers.hygiene.pipeline import Hygiene, drop_repeated_pieces
 from crawlers.pieces import PIECES, media_columns
 from crawlers.registry import load_crawler
 from crawlers.text.cleaning import MIN_CHARS, clean, normalise, refuse_length
@@ -123,21 +124,19 @@ class _Crawl:
         self._forgotten = list_tombstones(store)
         self._partition = Partition(crawler.INFO.name, month)
         self._ledger = manifest.Ledger(self._partition)
-        self._hygiene: Hygiene | MediaHygiene = (
-            Hygiene(self._partition, crawler.INFO, store, context.settings)
-            if crawler.INFO.content == "text"
-            else MediaHygiene()
-        )
+        self._sift = drop_repeated_pieces
+        if crawler.INFO.content == "text":
+            self._sift = Hygiene(self._partition, crawler.INFO, store, context.settings).sift
         self._seen: set[str] = set()  # native ids
         self._num_rows = 0  # rows passed to hygiene, which reads all rows before it yields one
-        self._num_bytes = 0
         self._permission = permission
         self._started_at = manifest.now()
 
     def seal(self, replace: bool) -> Seal:
         """Seal the month; if the site fails, return the seal of an earlier partial crawl."""
         try:
-            return seal_partition(self._store, self._partition, self, replace=replace)
+            with closing(self._contents()) as contents:
+                return seal_partition(self._store, self._partition, contents, replace=replace)
         except EmptyPartition:
             self._context.fetcher.forget(last_only=False)
             raise
@@ -147,24 +146,34 @@ class _Crawl:
             _log.info("%s stays partial: %s", self._partition, error)
             return self._begun
 
-    def documents(self) -> Generator[pa.Table]:
-        with closing(self._hygiene.sift(map(self._examine, self._items()))) as outcomes:
-            for table in tables_of(filter(self._ledger.keeps, outcomes), self._partition):
-                self._num_bytes += sum(table["num_bytes"].to_pylist())
-                yield table
-
-    def finish(self) -> Description:
-        """Return the manifest, the dropped items, and the reasons to hold the month back.
+    def _contents(self) -> Generator[pa.Table | Description]:
+        """Yield the kept documents, then their description.
 
         Raises:
             EmptyPartition: no document was kept.
             SourceUnavailable: the site failed, and the existing seal has as many documents or more.
         """
-        found = self._hygiene.finish()
+        num_bytes = 0
+        with closing(self._sift(map(self._examine, self._items()))) as outcomes:
+            for item in tables_of(filter(self._is_sealed, outcomes), self._partition):
+                if isinstance(item, Description):
+                    yield self._described(item, num_bytes)
+                else:
+                    num_bytes += sum(item["num_bytes"].to_pylist())
+                    yield item
+
+    def _is_sealed(
+        self, item: manifest.Outcome | Description
+    ) -> TypeGuard[DocumentRow | Description]:
+        """Count an outcome; return True for a kept document, and for the description."""
+        return isinstance(item, Description) or self._ledger.keeps(item)
+
+    def _described(self, found: Description, num_bytes: int) -> Description:
+        """Return the manifest, the dropped items, and the reasons to hold the month back."""
         described = self._describe(found.manifest)
         self._require_gain(is_partial=described["status"] == "partial")
         info = self._crawler.INFO
-        crawled = Crawled(self._ledger.kept, self._num_bytes, described)
+        crawled = CrawlResult(self._ledger.kept, num_bytes, described)
         reasons = find_reasons_to_hold(self._store, self._partition, info, crawled)
         files = {**found.files, manifest.DROPPED_FILE: self._ledger.dropped_items()}
         return Description(described, files, reasons)
@@ -253,7 +262,7 @@ class _Crawl:
         return row
 
 
-def _row(item: Document | Medium, info: SourceInfo) -> dict[str, Any]:
+def _row(item: Document | Medium, info: SourceInfo) -> DocumentRow:
     language = item.language or info.language if isinstance(item, Document) else None
     return {
         "native_id": item.native_id,
@@ -274,7 +283,7 @@ def _row(item: Document | Medium, info: SourceInfo) -> dict[str, Any]:
     }
 
 
-def _content(item: Document | Medium, language: str) -> dict[str, Any]:
+def _content(item: Document | Medium, language: str) -> DocumentRow:
     if isinstance(item, Medium):
         return media_columns(item.kind, item.data)
     return {"text": clean(item.text, language.startswith("code:"), item.is_plain)}

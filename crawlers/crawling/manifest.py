@@ -12,6 +12,7 @@ import zstandard
 
 from core.corpus.partition import Partition, Seal
 from core.errors import EmptyPartition, SourceUnavailable, TidemarkError
+from core.schemas.tables import DocumentRow
 from crawlers.contract import Drop, Failure, Repeat
 from crawlers.text.cleaning import CLEANER_VERSION
 
@@ -21,8 +22,7 @@ _CHUNK = 2**20  # bytes of lines that are packed at a time
 _MAX_DETAIL = 500  # maximum characters of a detail, which may be a site's error page
 
 
-Row = dict[str, Any]
-Outcome = Row | Drop | Failure | Repeat
+Outcome = DocumentRow | Drop | Failure | Repeat
 
 
 class Ledger:
@@ -42,7 +42,7 @@ class Ledger:
         self._packed: list[bytes] = []
         self.ended_early: str | None = None
 
-    def keeps(self, outcome: Outcome) -> TypeGuard[Row]:
+    def keeps(self, outcome: Outcome) -> TypeGuard[DocumentRow]:
         """Count an outcome; return True if it is a row, which is a kept document."""
         if isinstance(outcome, dict):
             self.keep()

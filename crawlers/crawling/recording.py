@@ -14,8 +14,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 from urllib.parse import quote, quote_plus, urlsplit
 
 from core.corpus.permissions import require_permission
@@ -144,20 +145,30 @@ def fetch_items(
             return
 
 
-def read_recording(folder: Path) -> tuple[dict[str, Any], list[tuple[int, Fetched]]]:
+@dataclass(frozen=True)
+class RecordingIndex:
+    """The index file of a recording, which tells what the recording is of."""
+
+    source: str
+    month: Period
+    limit: int  # number of documents or questions
+    sites: Mapping[str, str]  # base URL by key of the site
+
+
+def read_recording(folder: Path) -> tuple[RecordingIndex, list[tuple[int, Fetched]]]:
     """Return the index of a recording, and its responses with their status, in order.
 
     Raise MalformedInput if a file is missing or malformed.
     """
     path = folder / INDEX_FILE
     try:
-        index = json.loads(path.read_text("utf-8"))
-        index = {
-            "source": str(index["source"]),
-            "month": parse_period(index["month"]),
-            "limit": int(index["limit"]),
-            "sites": {str(key): str(url) for key, url in index["sites"].items()},
-        }
+        stated = json.loads(path.read_text("utf-8"))
+        index = RecordingIndex(
+            source=str(stated["source"]),
+            month=parse_period(stated["month"]),
+            limit=int(stated["limit"]),
+            sites={str(key): str(url) for key, url in stated["sites"].items()},
+        )
         answers = []
         for path in sorted(folder.glob("[0-9]*.json")):
             entry = json.loads(path.read_text("utf-8"))
@@ -186,8 +197,8 @@ def compare_live(folder: Path, store: Store, settings: Settings) -> list[Differe
     response, and MalformedInput.
     """
     index, answers = read_recording(folder)
-    source = index["source"]
-    month = index["month"]
+    source = index.source
+    month = index.month
     fetcher = _open(source, month, store, settings)
     found: list[Answer] = []
 
@@ -198,7 +209,7 @@ def compare_live(folder: Path, store: Store, settings: Settings) -> list[Differe
 
     fetcher.record(note)
     with contextlib.suppress(_Enough):
-        for _ in fetch_items(source, month, settings, fetcher, index["limit"]):
+        for _ in fetch_items(source, month, settings, fetcher, index.limit):
             pass
     if not found:
         raise SourceChanged(f"{source}: the crawl of {month} got no response but robots.txt")
@@ -269,7 +280,7 @@ class _Recorder:
             for name, value in fetched.headers.items()
             if not _LEFT_OUT.search(name)
         }
-        entry: dict[str, Any] = {
+        entry = {
             "url": self.hide(fetched.url),
             "status": answer.status,
             "headers": headers,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from core.corpus.partition import Seal, list_sealed
 from core.corpus.permissions import read_permission
@@ -67,12 +68,12 @@ def list_source_facts(settings: Settings) -> list[SourceFacts]:
         info = load_question_crawler(name).INFO
         found.append(_facts(info, "questions", settings, sealed.pop(name, [])))
     for name, seals in sorted(sealed.items()):
-        found.append(SourceFacts(name, "imported", "off", **_sealed(seals)))
+        found.append(_with_months(SourceFacts(name, "imported", "off"), seals))
     return found
 
 
 def _facts(info: SourceInfo, kind: str, settings: Settings, seals: list[Seal]) -> SourceFacts:
-    return SourceFacts(
+    facts = SourceFacts(
         source=info.name,
         title=info.title,
         kind=kind,
@@ -84,8 +85,8 @@ def _facts(info: SourceInfo, kind: str, settings: Settings, seals: list[Seal]) -
         first_month=str(info.first_month),
         last_month=str(info.last_month) if info.last_month else None,
         sites=dict(info.sites),
-        **_sealed(seals),
     )
+    return _with_months(facts, seals)
 
 
 def _status(info: SourceInfo, settings: Settings) -> str:
@@ -97,10 +98,14 @@ def _status(info: SourceInfo, settings: Settings) -> str:
     return "off" if is_permitted else "needs permission"  # off: crawled only if it is named
 
 
-def _sealed(seals: list[Seal]) -> dict[str, Any]:
-    newest = max(seals, key=lambda seal: str(seal.partition.month or ""), default=None)
-    return {
-        "sealed_months": [str(seal.partition.month or "undated") for seal in seals],
-        "last_sealed": str(newest.partition.month or "undated") if newest else None,
-        "last_outcome": str(newest.manifest.get("status", "complete")) if newest else None,
-    }
+def _with_months(facts: SourceFacts, seals: Sequence[Seal]) -> SourceFacts:
+    """Return the facts of a source with those of its sealed months."""
+    if not seals:
+        return facts
+    newest = max(seals, key=lambda seal: str(seal.partition.month or ""))
+    return dataclasses.replace(
+        facts,
+        sealed_months=[str(seal.partition.month or "undated") for seal in seals],
+        last_sealed=str(newest.partition.month or "undated"),
+        last_outcome=str(newest.manifest.get("status", "complete")),
+    )

@@ -9,7 +9,7 @@ import shutil
 from array import array
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ import pyarrow as pa
 from filelock import FileLock, Timeout
 
 from core.errors import StorageError
-from core.schemas.tables import DOCUMENTS
+from core.schemas.tables import DOCUMENTS, DocumentRow
 from core.storage.store import explain_disk_errors
 from crawlers.contract import DropReason
 from crawlers.hygiene.signatures import NUM_PERMUTATIONS, SIGNATURE_BYTES, Rows, Signatures, sign
@@ -29,8 +29,6 @@ _DERIVED = {"document_id", "source", "month", "num_chars", "num_bytes", "sha256_
 _SCHEMA = pa.schema(
     [field.with_nullable(True) for field in DOCUMENTS if field.name not in _DERIVED]
 )
-
-Row = dict[str, Any]
 
 
 class Spool:
@@ -48,7 +46,7 @@ class Spool:
         self.folder = self._parent / secrets.token_hex(8)
         self._path = str(self.folder / "rows.arrow")
         self._lock = FileLock(self.folder.with_suffix(".lock"))
-        self._batch: list[Row] = []
+        self._batch: list[DocumentRow] = []
         self._num_chars = 0
 
     def __enter__(self) -> Self:
@@ -68,7 +66,7 @@ class Spool:
         Path(self._lock.lock_file).unlink(missing_ok=True)
         self._lock.release()
 
-    def add(self, row: Row) -> None:
+    def add(self, row: DocumentRow) -> None:
         """Write a row: a document's columns by name (schema DOCUMENTS without computed columns)."""
         self._batch.append(row)
         self._num_chars += len(row["text"])
@@ -90,7 +88,7 @@ class Spool:
         self._batch = []
         self._num_chars = 0
 
-    def batches(self) -> Iterator[list[Row]]:
+    def batches(self) -> Iterator[list[DocumentRow]]:
         """Yield all rows in batches; raise StorageError if the file is damaged."""
         try:
             with pa.OSFile(self._path) as file, pa.ipc.open_stream(file) as stream:
@@ -127,13 +125,14 @@ class MonthTexts:
     def __len__(self) -> int:
         return len(self.native_ids)
 
-    def add(self, row: dict[str, Any], document_id: str, digest: bytes) -> int:
+    def add(self, row: DocumentRow, document_id: str, digest: bytes) -> int:
         """Store a spooled document's data, and return its row; ``digest`` is the text's SHA-256."""
         self.language_scores.append(math.nan)
         self.native_ids.append(row["native_id"])
         self._document_ids += bytes.fromhex(document_id)
         self._digests += digest
-        self._times.append(int(row["event_time"].timestamp() * 1e6))
+        moment = row["event_time"]
+        self._times.append(int(moment.timestamp() * 1e6) if moment else 0)
         return len(self.native_ids) - 1
 
     def sign(self, gram_sets: Sequence[Hashes]) -> None:

@@ -18,17 +18,18 @@ import json
 import math
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
-from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.corpus.partition import Partition, document_id
 from core.corpus.sealing import Description
+from core.schemas.tables import DocumentRow
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.contract import Drop, DropReason, SourceInfo
-from crawlers.crawling.manifest import Outcome, Row
+from crawlers.crawling.manifest import Outcome
 from crawlers.hygiene import duplicates, sketches
 from crawlers.hygiene.boilerplate import Boilerplate, LineSample
 from crawlers.hygiene.month_texts import MonthTexts, Spool
@@ -55,11 +56,12 @@ class Hygiene:
         self._boilerplate = Boilerplate({})
         self._num_cut = 0
         self._defects = DefectCounts()
-        self._manifest: dict[str, object] = {}
-        self._files: dict[str, bytes] = {}
 
-    def sift(self, outcomes: Iterable[Outcome]) -> Generator[Outcome]:
-        """Yield outcomes without a text at once; then yield each document or its drop."""
+    def sift(self, outcomes: Iterable[Outcome]) -> Generator[Outcome | Description]:
+        """Yield outcomes without a text at once; then yield each document or its drop.
+
+        The last item has facts for the manifest, and files for the partition.
+        """
         with Spool(self._settings.scratch) as spool:
             lines = LineSample()
             for outcome in outcomes:
@@ -75,14 +77,12 @@ class Hygiene:
                 self._judge(batch)
             sealed = duplicates.SealedMonths.of(self._store, self._partition, spool.folder)
             comparison = self._compare(sealed)
+            later = None if self._info.keeps_versions else sealed.later_duplicates(self._texts)
             yield from self._hand_on(spool, comparison)
-            self._conclude(sealed)
+            description = self._describe(sealed, later)
+        yield description
 
-    def finish(self) -> Description:
-        """Return facts for the manifest, and files for the partition; call ``sift`` first."""
-        return Description(self._manifest, self._files)
-
-    def _has_boilerplate(self, row: Row) -> bool:
+    def _has_boilerplate(self, row: DocumentRow) -> bool:
         return not (_is_code(row) or self._info.keeps_versions)
 
     def _count_lines(self, spool: Spool, lines: LineSample) -> None:
@@ -94,7 +94,7 @@ class Hygiene:
                 counts.add(row["text"])
         self._boilerplate = counts.boilerplate()
 
-    def _judge(self, batch: list[Row]) -> None:
+    def _judge(self, batch: list[DocumentRow]) -> None:
         gram_sets = []
         prepared = [self._prepare(row) for row in batch]
         prose = [row for row, (_, is_gone) in zip(batch, prepared, strict=True) if not is_gone]
@@ -117,35 +117,35 @@ class Hygiene:
                 self._texts.drops[number] = drop
         self._texts.sign(gram_sets)
 
-    def _prepare(self, row: Row) -> tuple[dict[str, int], bool]:
+    def _prepare(self, row: DocumentRow) -> tuple[dict[str, int], bool]:
         """Cut and redact a text; return its redactions, and True if too little of it is left."""
         is_cut = self._cut(row)
         is_gone = is_cut and len(row["text"]) < MIN_CHARS
         self._num_cut += is_cut
         return self._redact(row), is_gone
 
-    def _cut(self, row: Row) -> bool:
+    def _cut(self, row: DocumentRow) -> bool:
         if not self._boilerplate or not self._has_boilerplate(row):
             return False
         before = row["text"]
         row["text"] = self._boilerplate.cut(before)
-        return bool(row["text"] != before)
+        return row["text"] != before
 
-    def _redact(self, row: Row) -> dict[str, int]:
+    def _redact(self, row: DocumentRow) -> dict[str, int]:
         if not self._settings.redact:
             return {}
         row["text"], counts = redact(row["text"])
         return counts
 
     def _examine(
-        self, number: int, row: Row, ranks: Ranks | None
+        self, number: int, row: DocumentRow, ranks: Ranks | None
     ) -> tuple[Hashes, tuple[DropReason, str] | None]:
         """Return a text's 5-grams and its drop, or None to keep it; ``ranks`` are None for code."""
         text = row["text"]
         tokens = tokens_of(text, is_code=ranks is None)
         grams = ngrams(tokens.hashes, SHINGLE)
         if ranks is not None:
-            score, why = wrong_language(ranks, row["language"])
+            score, why = wrong_language(ranks, row["language"] or "")
             if score is not None:
                 self._texts.language_scores[number] = score
             if why:
@@ -161,12 +161,6 @@ class Hygiene:
         comparison = sealed.compare(self._texts, self._sample, self._info.keeps_versions)
         if not self._info.keeps_versions:
             duplicates.drop_duplicates(self._texts, comparison.hits)
-            later = sealed.later_duplicates(self._texts)
-            if later.num_rows:
-                sink = io.BytesIO()
-                pq.write_table(later, sink, compression="zstd", write_page_checksum=True)
-                self._files[duplicates.DUPLICATES_FILE] = sink.getvalue()
-            self._manifest["later_duplicates"] = later.num_rows
         return comparison
 
     def _hand_on(self, spool: Spool, comparison: duplicates.Comparison) -> Iterator[Outcome]:
@@ -184,7 +178,7 @@ class Hygiene:
                     yield {**row, **self._findings(number, comparison)}
                 number += 1
 
-    def _findings(self, number: int, comparison: duplicates.Comparison) -> dict[str, Any]:
+    def _findings(self, number: int, comparison: duplicates.Comparison) -> DocumentRow:
         share = float(comparison.shares[number])
         is_seen = (
             share >= sketches.SEEN_BEFORE and comparison.num_sampled[number] >= sketches.MIN_SAMPLED
@@ -199,48 +193,51 @@ class Hygiene:
             "redactions": json.dumps(redactions) if self._settings.redact else None,
         }
 
-    def _conclude(self, sealed: duplicates.SealedMonths) -> None:
+    def _describe(self, sealed: duplicates.SealedMonths, later: pa.Table | None) -> Description:
         kept = np.sort(self._texts.kept())
         path = sealed.scratch / sketches.SKETCH_FILE
         sketches.sketch_of(self._texts, kept, self._sample, path)
-        self._files[sketches.SKETCH_FILE] = path.read_bytes()
+        files = {sketches.SKETCH_FILE: path.read_bytes()}
         redactions: Counter[str] = Counter()
         for row in kept.tolist():
             redactions.update(self._texts.redactions.get(row, {}))
-        self._manifest.update(
-            compared_with=sealed.digests,
-            boilerplate={**self._boilerplate.as_manifest(), "texts_changed": self._num_cut},
-            redact=self._settings.redact,
-            redactions=dict(sorted(redactions.items())),
-            defects=self._defects.as_manifest(),
-        )
+        facts: dict[str, object] = {}
+        if later is not None:
+            facts["later_duplicates"] = later.num_rows
+        facts |= {
+            "compared_with": sealed.digests,
+            "boilerplate": {**self._boilerplate.as_manifest(), "texts_changed": self._num_cut},
+            "redact": self._settings.redact,
+            "redactions": dict(sorted(redactions.items())),
+            "defects": self._defects.as_manifest(),
+        }
+        if later is not None and later.num_rows:
+            sink = io.BytesIO()
+            pq.write_table(later, sink, compression="zstd", write_page_checksum=True)
+            files[duplicates.DUPLICATES_FILE] = sink.getvalue()
+        return Description(facts, files)
 
 
 _GONE: tuple[DropReason, str] = ("boilerplate", f"less than {MIN_CHARS} characters of its own")
 _NO_GRAMS: Hashes = np.empty(0, dtype=np.uint64)
 
 
-class MediaHygiene:
-    """Drops exact duplicates among the pieces of images or recordings of one month."""
+def drop_repeated_pieces(outcomes: Iterable[Outcome]) -> Generator[Outcome | Description]:
+    """Yield the outcomes of a month of media, then an empty description.
 
-    def __init__(self) -> None:
-        self._seen: dict[bytes, str] = {}  # digest of a piece -> its native id
-
-    def sift(self, outcomes: Iterable[Outcome]) -> Generator[Outcome]:
-        """Yield outcomes at once; a repeated piece becomes a drop."""
-        for outcome in outcomes:
-            if isinstance(outcome, dict):
-                digest = hashlib.sha256(outcome["media"]).digest()
-                first = self._seen.setdefault(digest, outcome["native_id"])
-                if first != outcome["native_id"]:
-                    yield Drop(outcome["native_id"], "exact_dup", f"same bytes as {first}")
-                    continue
-            yield outcome
-
-    def finish(self) -> Description:
-        """Return a description without facts and files."""
-        return Description()
+    A piece of an image or recording whose bytes came before in the month becomes a drop.
+    """
+    seen: dict[bytes, str] = {}  # digest of a piece -> its native id
+    for outcome in outcomes:
+        if isinstance(outcome, dict):
+            digest = hashlib.sha256(outcome["media"]).digest()
+            first = seen.setdefault(digest, outcome["native_id"])
+            if first != outcome["native_id"]:
+                yield Drop(outcome["native_id"], "exact_dup", f"same bytes as {first}")
+                continue
+        yield outcome
+    yield Description()
 
 
-def _is_code(row: Row) -> bool:
+def _is_code(row: DocumentRow) -> bool:
     return str(row["language"]).startswith("code:")

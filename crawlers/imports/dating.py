@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 import datetime as dt
-import email.utils
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import NamedTuple
 
 from core.errors import UsageError
 from core.month import Month, Period
 from crawlers.contract import Drop
 from crawlers.imports.tables import Row
-from crawlers.web.values import plausible, read_time
+from crawlers.web.times import month_number, plausible, read_time
 
-_YEAR_MONTH = re.compile(r"\s*((?:17|18|19|20|21)\d\d-(?:0[1-9]|1[0-2]))(?!\d)")
+_YEAR_MONTH = re.compile(r"((?:17|18|19|20|21)\d\d)[-/](0[1-9]|1[0-2])", re.ASCII)
+_MONTH_YEAR = re.compile(r"([A-Za-z]{3,9})\.? ((?:17|18|19|20|21)\d\d)", re.ASCII)
 # In names: 2024-05, 2024_05, 202405, 20240501, 20240501123000 and 240501, and no other numbers.
 _IN_NAME = re.compile(
     r"(?<!\d)(?<!CC-MAIN-)(?P<year>(?:19|20)\d\d)[-_.]?(?P<month>0[1-9]|1[0-2])"
     r"(?:[-_.]?(?:0[1-9]|[12]\d|3[01])(?:\d{6})?)?(?!\d)"
     r"|(?<!\d)(?P<short>\d\d)(?P<short_month>0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?!\d)"
 )
-# seconds since 1970, from 2001 on; or milliseconds
-_FIRST_S = 10**9
+_NUMBER = re.compile(r"\s*\d{1,20}(?:\.\d{0,20})?(?:[eE]\+?\d{1,2})?\s*", re.ASCII)
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_FIRST_S = 10**9  # in 2001
 _END_S = 10**10
+
+
+_EXPECTED = (
+    "expected YYYY-MM, a date with the year first or with the month's name, or seconds since 1970; "
+    "a time needs a known zone, or none for UTC"
+)
 
 
 class Dated(NamedTuple):
@@ -80,17 +88,22 @@ class Dating:
             month = _month_in(row.values.get("date"))
             why = f"the date is {row.values.get('date')!r}"
         if month is None:
-            expected = "expected YYYY-MM, an ISO 8601 date, or seconds since 1970"
-            return Drop(row.place, "no_date", f"{row.place}: {why}; {expected}")
+            return Drop(row.place, "no_date", f"{row.place}: {why}; {_EXPECTED}")
         if month != self.month and month > Month.last_complete():
             return Drop(row.place, "outside_month", f"{row.place}: {month} is not over")
         return Dated(month, moment if moment is not None and moment in month else None)
 
 
 def _month_in(value: object) -> Month | None:
-    found = _YEAR_MONTH.fullmatch(value.strip()) if isinstance(value, str) else None
-    if found:
-        return Month(found[1])
+    if isinstance(value, str):
+        text = " ".join(value.split())
+        found = _YEAR_MONTH.fullmatch(text)
+        if found:
+            return Month(f"{found[1]}-{found[2]}")
+        found = _MONTH_YEAR.fullmatch(text)
+        number = month_number(found[1]) if found else None
+        if found and number:
+            return Month(f"{found[2]}-{number:02}")
     moment = moment_of(value)
     return None if moment is None else Month.of(moment)
 
@@ -102,22 +115,23 @@ def moment_of(value: object) -> dt.datetime | None:
     if isinstance(value, dt.date):
         return plausible(dt.datetime.combine(value, dt.time(), tzinfo=dt.UTC))
     if isinstance(value, str):
-        return read_time(value.strip(), dt.UTC) or _mail_time(value)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        if 1000 * _FIRST_S <= value < 1000 * _END_S:
-            value /= 1000
-        if _FIRST_S <= value < _END_S:
-            return plausible(dt.datetime.fromtimestamp(value, dt.UTC))
+        return _epoch(value) or read_time(value, dt.UTC)
+    if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+        return _epoch(str(value))
     return None
 
 
-def _mail_time(value: str) -> dt.datetime | None:
-    """Parse a time of RFC 5322, such as ``Mon, 06 May 2024 10:00:00 GMT``."""
-    try:
-        moment = email.utils.parsedate_to_datetime(value[:100])
-    except ValueError:
+def _epoch(text: str) -> dt.datetime | None:
+    """Return the time of a number of seconds since 1970, or of ms, us or ns; from 2001 on."""
+    if _NUMBER.fullmatch(text) is None:
         return None
-    return plausible(moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC))
+    number = Decimal(text)
+    for per_second in (1, 10**3, 10**6, 10**9):
+        seconds = number / per_second
+        if _FIRST_S <= seconds < _END_S:
+            micros = int(seconds * 10**6)
+            return plausible(_EPOCH + dt.timedelta(microseconds=micros))
+    return None
 
 
 def month_of_name(name: str) -> Month | Drop:

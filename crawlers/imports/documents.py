@@ -9,9 +9,9 @@ import tempfile
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from core.errors import MalformedInput
+from core.schemas.tables import DocumentRow
 from core.settings import MAX_DOCUMENT_BYTES
 from crawlers.contract import Drop
 from crawlers.imports.dating import Dated, Dating
@@ -66,7 +66,7 @@ def by_field(row: Row, columns: Mapping[str, str], options: ImportOptions) -> Ro
     return Row(row.place, values)
 
 
-def document_of(row: Row, dated: Dated, options: ImportOptions) -> dict[str, Any] | Drop:
+def document_of(row: Row, dated: Dated, options: ImportOptions) -> DocumentRow | Drop:
     """Return the columns of a document, or a drop for text that is no Unicode."""
     stated = {name: _stated(row, name, options.is_strict) for name in FIELDS if name != "text"}
     language = stated["language"] or (None if options.sift else options.language)

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from core import progress
 from core.corpus.partition import LOCAL_USE, Partition, Seal
@@ -24,6 +23,7 @@ from core.corpus.sealing import seal_partition
 from core.corpus.tombstones import is_forgotten, item_key, list_tombstones
 from core.errors import EmptyPartition, MalformedInput, TidemarkError, UnknownName, UsageError
 from core.month import Period
+from core.schemas.tables import DocumentRow
 from core.storage.store import Store
 from crawlers.contract import Drop
 from crawlers.crawling import manifest
@@ -33,7 +33,7 @@ from crawlers.imports.documents import COLUMNS, FIELDS, ImportOptions, by_field,
 from crawlers.imports.readers import find_files, is_archive, read_rows
 from crawlers.imports.sifting import Paragraphs, Repeats, judge, key_of
 from crawlers.imports.tables import DataFile, Row
-from crawlers.imports.target import Import, require_target
+from crawlers.imports.target import contents_of, require_target
 from crawlers.text.cleaning import refuse_length
 
 MAX_MONTHS = 400
@@ -78,10 +78,10 @@ class _Pipe:
 
     def __init__(self, place: Callable[[], Iterator[None]]) -> None:
         self._place = place
-        self._rows: list[dict[str, Any] | Drop] = []
+        self._rows: list[DocumentRow | Drop] = []
         self.add = self._rows.append
 
-    def batches(self) -> Iterator[list[dict[str, Any] | Drop]]:
+    def batches(self) -> Iterator[list[DocumentRow | Drop]]:
         for _ in self._place():
             yield self._rows.copy()
             self._rows.clear()
@@ -224,7 +224,7 @@ class _MonthRows:
         self._pages.add(key)
         return False
 
-    def add(self, has_id: bool, document: dict[str, Any]) -> None:
+    def add(self, has_id: bool, document: DocumentRow) -> None:
         self.spool.add(document)
         if has_id:
             self.ids.add(document["native_id"])
@@ -257,8 +257,8 @@ class _Sealing:
     def seal(self, name: str, num_files: int, unplaced: manifest.Ledger | None) -> Seal:
         self._rows.end()
         rules = self._rules(num_files)
-        run = Import(name, self._partition, self._outcomes(), rules, unplaced)
-        return seal_partition(self._store, self._partition, run, self._options.replace)
+        contents = contents_of(name, self._partition, self._outcomes(), rules, unplaced)
+        return seal_partition(self._store, self._partition, contents, self._options.replace)
 
     def _rules(self, num_files: int) -> dict[str, object]:
         options = self._options
@@ -278,7 +278,7 @@ class _Sealing:
         regime = manifest.cleaned_regime(options.regime) if is_cleaned else options.regime
         return rules if regime is None else {**rules, "regime": regime}
 
-    def _outcomes(self) -> Iterator[dict[str, Any] | Drop]:
+    def _outcomes(self) -> Iterator[DocumentRow | Drop]:
         for batch in self._rows.spool.batches():
             kept = []
             for outcome in map(self._examine, batch):
@@ -294,11 +294,11 @@ class _Sealing:
             for batch in self._rows.spool.batches():
                 deque(map(self._examine, batch), maxlen=0)
 
-    def _examine(self, row: dict[str, Any] | Drop) -> dict[str, Any] | Drop:
+    def _examine(self, row: DocumentRow | Drop) -> DocumentRow | Drop:
         if isinstance(row, Drop):
             return row
         native_id = row["native_id"]
-        place = row.pop("attribution")
+        place = row.pop("attribution") or native_id
         if is_forgotten(self._forgotten, self._partition.source, native_id, None):
             return Drop(item_key(self._partition.source, native_id), "forgotten")
         if self._rows.lines is not None:

@@ -17,11 +17,11 @@ import unicodedata
 from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from core.schemas.tables import DocumentRow
 from core.storage.store import explain_disk_errors
 from crawlers.contract import DropReason
 from crawlers.hygiene.quality import low_quality, rank_languages, wrong_language
@@ -124,7 +124,7 @@ def _line_key(line: str) -> int:
 Verdict = tuple[DropReason, str]
 
 
-def judge(rows: Sequence[dict[str, Any]], wanted: str | None) -> Iterator[Verdict | None]:
+def judge(rows: Sequence[DocumentRow], wanted: str | None) -> Iterator[Verdict | None]:
     """Yield for each row why it is dropped, or None; rows without a language get theirs.
 
     ``wanted`` is the language to keep, a BCP 47 tag; None: all.
@@ -132,8 +132,9 @@ def judge(rows: Sequence[dict[str, Any]], wanted: str | None) -> Iterator[Verdic
     ranks = rank_languages([row["text"] for row in rows])
     for row, found in zip(rows, ranks, strict=True):
         best = max(found, key=found.__getitem__)
-        row["language"] = row["language"] or best
-        score, why = wrong_language(found, wanted or row["language"])
+        language = row["language"] or best
+        row["language"] = language
+        score, why = wrong_language(found, wanted or language)
         row["language_score"] = score
         tokens = tokens_of(row["text"], is_code=False)
         if why:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
 
@@ -11,6 +10,7 @@ from core.corpus.partition import Content, Partition, list_sealed, tables_of
 from core.corpus.sealing import Description
 from core.errors import UsageError
 from core.month import require_complete
+from core.schemas.tables import DocumentRow
 from core.storage.store import Store
 from crawlers.contract import Drop
 from crawlers.crawling import manifest
@@ -30,42 +30,30 @@ def require_target(partition: Partition, content: Content, store: Store) -> None
             )
 
 
-class Import:
-    """The documents and the manifest of an import; the manifest includes the settings ``rules``.
+def contents_of(
+    name: str,
+    partition: Partition,
+    outcomes: Iterable[DocumentRow | Drop],
+    rules: Mapping[str, object],
+    passed_over: manifest.Ledger | None = None,
+) -> Iterator[pa.Table | Description]:
+    """Yield the kept documents of an import, then the manifest and the dropped items.
 
-    ``passed_over`` has items that were dropped before.
+    The manifest includes the settings ``rules``. ``passed_over`` has items that were dropped
+    before. Raise MalformedInput if a file cannot be read, and EmptyPartition if all are dropped.
     """
-
-    def __init__(
-        self,
-        name: str,
-        partition: Partition,
-        outcomes: Iterable[dict[str, Any] | Drop],
-        rules: Mapping[str, object],
-        passed_over: manifest.Ledger | None = None,
-    ) -> None:
-        self._name = name
-        self._partition = partition
-        self._outcomes = outcomes
-        self._rules = rules
-        self._ledger = manifest.Ledger(partition)
-        if passed_over is not None:
-            self._ledger.begin_with(passed_over)
-        self._started_at = manifest.now()
-
-    def documents(self) -> Generator[pa.Table]:
-        """Yield the kept documents; raise MalformedInput if a file cannot be read."""
-        yield from tables_of(filter(self._ledger.keeps, self._outcomes), self._partition)
-
-    def finish(self) -> Description:
-        """Return the manifest and the dropped items; raise EmptyPartition if all are dropped."""
-        described = {
-            "kind": "import",
-            "code_version": manifest.code_version(),
-            "file": self._name,
-            **self._rules,
-            "started_at": self._started_at,
-            "ended_at": manifest.now(),
-            **self._ledger.close(),
-        }
-        return Description(described, {manifest.DROPPED_FILE: self._ledger.dropped_items()})
+    ledger = manifest.Ledger(partition)
+    if passed_over is not None:
+        ledger.begin_with(passed_over)
+    started_at = manifest.now()
+    yield from tables_of(filter(ledger.keeps, outcomes), partition)
+    described = {
+        "kind": "import",
+        "code_version": manifest.code_version(),
+        "file": name,
+        **rules,
+        "started_at": started_at,
+        "ended_at": manifest.now(),
+        **ledger.close(),
+    }
+    yield Description(described, {manifest.DROPPED_FILE: ledger.dropped_items()})

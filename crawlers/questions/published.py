@@ -32,17 +32,17 @@ from typing import Any
 
 from core.corpus.questions import CrowdForecast, Question
 from core.errors import MalformedInput, UsageError
+from core.json import JsonObject
 from crawlers.apis.fields import Fields
 from crawlers.contract import Drop, Repeat
 from crawlers.imports.readers import regular_files, require_unicode
 from crawlers.questions.contract import YES_NO, forecasts
-from crawlers.web.values import load_json, plausible, read_time
+from crawlers.web.times import read_time
+from crawlers.web.values import load_json
 
 MAX_FILE_BYTES = 256 * 2**20  # the largest published file has 20 MB
 MAX_ENTRIES = 1_000_000  # per file
 SUFFIXES = (".json", ".jsonl")
-
-Entry = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def _parse(text: str) -> Any:
     return json.loads(text)  # with numbers and surrogates as they are, which are refused below
 
 
-def entries(value: object, where: str) -> list[Entry]:
+def entries(value: object, where: str) -> list[JsonObject]:
     """Return ``value`` if it is a list of objects; else raise MalformedInput."""
     if not isinstance(value, list):
         raise MalformedInput(f"{where}: expected a list of entries, got {value!r:.80}")
@@ -129,7 +129,7 @@ def entries(value: object, where: str) -> list[Entry]:
     return value
 
 
-def required(entry: Entry, key: str, where: str) -> str:
+def required(entry: JsonObject, key: str, where: str) -> str:
     """Return the text of a field; raise MalformedInput if it is missing or not a text."""
     found = entry.get(key)
     if not isinstance(found, str) or not found.strip():
@@ -137,7 +137,7 @@ def required(entry: Entry, key: str, where: str) -> str:
     return require_unicode(found, f"{where}: {key!r}")
 
 
-def optional(entry: Entry, key: str, where: str) -> str | None:
+def optional(entry: JsonObject, key: str, where: str) -> str | None:
     """Return the text of a field, None if it is missing, null, empty or ``N/A``."""
     found = entry.get(key)
     if found in (None, "", "N/A"):
@@ -195,23 +195,23 @@ def _resolutions(files: Sequence[File]) -> dict[Key, list[tuple[dt.datetime, flo
     return {key: sorted(each) for key, each in found.items()}
 
 
-def _key(entry: Entry, where: str) -> Key:
+def _key(entry: JsonObject, where: str) -> Key:
     return required(entry, "source", where), required(entry, "id", where)
 
 
-def _day(entry: Entry, key: str, where: str) -> dt.datetime:
+def _day(entry: JsonObject, key: str, where: str) -> dt.datetime:
     found = read_time(required(entry, key, where), dt.UTC)
     if found is None:
         raise MalformedInput(f"{where}: {key!r} is {entry[key]!r:.80}; expected such as 2024-12-08")
     return found
 
 
-def _optional_day(entry: Entry, key: str, where: str) -> dt.datetime | None:
+def _optional_day(entry: JsonObject, key: str, where: str) -> dt.datetime | None:
     return None if optional(entry, key, where) is None else _day(entry, key, where)
 
 
 def _add(
-    entry: Entry,
+    entry: JsonObject,
     resolutions: dict[Key, list[tuple[dt.datetime, float]]],
     source: str,
     where: str,
@@ -237,7 +237,7 @@ def _add(
 
 
 def _forecastbench_question(
-    entry: Entry, outcomes: list[tuple[dt.datetime, float]], source: str, where: str
+    entry: JsonObject, outcomes: list[tuple[dt.datetime, float]], source: str, where: str
 ) -> Question | Drop:
     market, name = _key(entry, where)
     resolved_at, outcome = outcomes[0]
@@ -265,7 +265,7 @@ def _forecastbench_question(
 
 
 def _value_when_frozen(
-    entry: Entry, resolved_at: dt.datetime, where: str
+    entry: JsonObject, resolved_at: dt.datetime, where: str
 ) -> tuple[CrowdForecast, ...]:
     value = Fields(where, entry).number("freeze_datetime_value")
     at = _optional_day(entry, "freeze_datetime", where)
@@ -275,7 +275,6 @@ def _value_when_frozen(
 
 
 FRESHBENCH_LICENCE = "LicenseRef-unknown"
-_FORMATS = ("%b %d, %Y %I:%M%p UTC", "%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ")
 _PERCENT = re.compile(r"\s*<?\s*(\d{1,3}(?:\.\d+)?)\s*%\s*")
 
 
@@ -299,7 +298,7 @@ def read_freshbench(file: File, source: str, into: Published) -> None:
             into.questions[question.question_id] = void
 
 
-def _freshbench_question(entry: Entry, source: str, where: str) -> Question:
+def _freshbench_question(entry: JsonObject, source: str, where: str) -> Question:
     title = required(entry, "Question", where)
     opened_at, closed_at = (_instant(entry, key, where) for key in ("Started_time", "Closed_time"))
     answers = _answers(entry, where)
@@ -323,21 +322,18 @@ def _freshbench_question(entry: Entry, source: str, where: str) -> Question:
     )
 
 
-def _instant(entry: Entry, key: str, where: str) -> dt.datetime:
+def _instant(entry: JsonObject, key: str, where: str) -> dt.datetime:
     written = required(entry, key, where).strip()
-    for form in _FORMATS:
-        try:
-            moment = plausible(dt.datetime.strptime(written, form).replace(tzinfo=dt.UTC))
-        except ValueError:
-            continue
-        if moment is not None:
-            return moment
-    raise MalformedInput(
-        f"{where}: {key!r} is {written!r:.80}; expected 'Feb 09, 2024 06:00PM UTC' or '2024-02-09'"
-    )
+    moment = read_time(written, dt.UTC)
+    if moment is None:
+        raise MalformedInput(
+            f"{where}: {key!r} is {written!r:.80}; expected 'Feb 09, 2024 06:00PM UTC' or "
+            "'2024-02-09'"
+        )
+    return moment
 
 
-def _answers(entry: Entry, where: str) -> dict[str, dict[str, Any]]:
+def _answers(entry: JsonObject, where: str) -> dict[str, JsonObject]:
     found = entry.get("Possible_Answers_dict")
     if not isinstance(found, dict):
         raise MalformedInput(
@@ -353,7 +349,7 @@ def _answers(entry: Entry, where: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _tags(entry: Entry, where: str) -> tuple[str, ...]:
+def _tags(entry: JsonObject, where: str) -> tuple[str, ...]:
     tags = entry.get("Tags_list") or []
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
         raise MalformedInput(f"{where}: 'Tags_list' is {tags!r:.80}; expected a list of texts")
@@ -361,7 +357,7 @@ def _tags(entry: Entry, where: str) -> tuple[str, ...]:
 
 
 def _crowd_percents(
-    answers: Mapping[str, Entry], closed_at: dt.datetime
+    answers: Mapping[str, JsonObject], closed_at: dt.datetime
 ) -> tuple[CrowdForecast, ...]:
     found = []
     for option, told in answers.items():

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from lxml import etree
 
 from core.errors import ItemUnavailable
-from crawlers.text.cleaning import clean, normalise, strip_markup, unescape
+from crawlers.text.cleaning import clean, drop_controls, strip_markup, unescape
 
 # _TAG matches tags with known names only: "<b and c>" is a tag, "<stdio.h>" is not. Repetitions are
 # possessive, so that an unclosed tag causes no quadratic backtracking.
@@ -200,7 +200,7 @@ def to_text(html: str) -> str:
     """
     if len(html) > MAX_CHARS:
         raise ItemUnavailable("too_large", f"{len(html)} characters of HTML, at most {MAX_CHARS}")
-    html = normalise(html)  # removes NUL characters, at which libxml2 would stop
+    html = drop_controls(html)  # removes NUL characters, at which libxml2 would stop
     if not html.strip():
         return ""
     parser = etree.HTMLParser(target=_Reader(), recover=True)

@@ -12,21 +12,13 @@ import re
 import unicodedata
 
 from crawlers.contract import DropReason
+from crawlers.text import invisible
 
 # Raise by 1 with a change of this package or of hygiene that changes texts of crawled documents:
 # months of different versions are of different regimes (docs/adr/0033-regimes.md).
-CLEANER_VERSION = 4
+CLEANER_VERSION = 5
 MIN_CHARS = 100  # code points; scores of shorter texts depend more on the protocol than the model
 
-# Line ends that become a newline: CR, vertical tab, form feed, NEL, line and paragraph separators.
-_NEWLINE = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
-# Removed: control characters other than tab and newline, lone surrogates, non-characters, soft
-# hyphens, zero-width spaces and joiners, direction marks, byte order marks, tag characters.
-_INVISIBLE = re.compile(
-    "[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"
-    "\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\U000e0000-\U000e007f]"
-)
 _MAX_MARKS = 30  # maximum combining marks on one letter, as in UAX #15 (stream-safe text)
 _MAYBE_MARKS = re.compile(rf"[^\x00-\u02ff]{{{_MAX_MARKS + 1}}}")  # marks are above U+02FF
 
@@ -59,26 +51,43 @@ def clean(text: str, is_code: bool = False, is_plain: bool = False) -> str:
 
     Plain text loses none: a tag that its reader has left is one that a person wrote.
     """
-    text = normalise(text)
     if is_code:
-        return text
-    plain = text if is_plain else strip_markup(text)
-    return (text if plain == text else normalise(plain)).strip()
+        return normalise(text)
+    if not is_plain:
+        text = strip_markup(drop_controls(text))
+    return normalise(text).strip()
 
 
 def normalise(text: str) -> str:
-    r"""Return NFC text with ``\n`` as line end, without control and zero-width characters.
+    r"""Return NFC text with ``\n`` as line end, without control and needless zero-width characters.
 
     Other white space is kept, ``\t`` included. A second call changes nothing more.
     """
-    if not text.replace("\n", "").isprintable():  # what the two remove is not printable
-        text = _INVISIBLE.sub("", _NEWLINE.sub("\n", text))
-    if not text.isascii():
-        # Long runs of combining marks are shortened: NFC takes quadratic time in their length.
-        if _MAYBE_MARKS.search(text):
-            text = _long_runs_of_marks().sub(r"\1", text)
-        text = unicodedata.normalize("NFC", text)
+    text = drop_controls(text)
+    if text.isascii():
+        return text
+    text = _compose(text)
+    if invisible.MAY_STAY.search(text):
+        text = _compose(invisible.drop_unseen(text))
     return text
+
+
+def _compose(text: str) -> str:
+    # Long runs of combining marks are shortened: NFC takes quadratic time in their length.
+    if _MAYBE_MARKS.search(text):
+        text = _long_runs_of_marks().sub(r"\1", text)
+    return unicodedata.normalize("NFC", text)
+
+
+def drop_controls(text: str) -> str:
+    r"""Return a text with ``\n`` as line end, without what is removed in every place.
+
+    This is for markup whose parser comes next: which joiners are spelling is decided after it, as
+    tags and character references may stand between two letters.
+    """
+    if text.replace("\n", "").isprintable():  # what is removed is not printable
+        return text
+    return invisible.NEVER.sub("", invisible.NEWLINE.sub("\n", text))
 
 
 @functools.cache

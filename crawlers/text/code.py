@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from core.errors import ItemUnavailable
-from crawlers.text.cleaning import normalise, strip_markup
+from crawlers.text.cleaning import drop_controls, strip_markup
 
 MAX_LINE_CHARS = 1000  # a longer line is data or minified code
 MAX_MEAN_LINE_CHARS = 100
@@ -166,7 +166,7 @@ _CODE = re.compile(
     r"|(?<!`)(?P<ticks>`{1,3})(?!`)[^\n]{1,500}?(?<!`)(?P=ticks)(?!`)",
     re.DOTALL | re.MULTILINE,
 )
-_HIDDEN = str.maketrans("<&", "\ufdd0\ufdd1")  # noncharacters, which ``normalise`` removes
+_HIDDEN = str.maketrans("<&", "\ufdd0\ufdd1")  # noncharacters, which ``drop_controls`` removes
 _SHOWN = str.maketrans("\ufdd0\ufdd1", "<&")
 # Brackets in a link's words, and parentheses in its target, may be nested one level deep.
 _TARGET = r"(?:\((?:[^()]|\([^()]{0,200}\)){0,1000}\)|\[[^\]]{0,200}\])"
@@ -206,7 +206,7 @@ def find_readme(paths: Iterable[str]) -> str | None:
 
 def read_readme(path: str, content: bytes) -> str:
     """Return a README's text, or raise ItemUnavailable; ``.rst`` is reStructuredText."""
-    text = _CODE.sub(lambda code: code[0].translate(_HIDDEN), normalise(decode_text(content)))
+    text = _CODE.sub(lambda code: code[0].translate(_HIDDEN), drop_controls(decode_text(content)))
     lines = strip_markup(text).translate(_SHOWN).split("\n")
     reader = _RstReader(lines) if path.lower().endswith(".rst") else _MarkdownReader(lines)
     for line in lines:

@@ -17,9 +17,11 @@ from typing import Any
 from lxml import etree
 
 from core.errors import ItemUnavailable
+from core.json import JsonObject
 from crawlers.text import articles
-from crawlers.text.cleaning import normalise
-from crawlers.web.values import load_json, read_time
+from crawlers.text.cleaning import drop_controls
+from crawlers.web.times import read_time
+from crawlers.web.values import load_json
 
 ARTICLE = "//article[not(ancestor::article)] | //main[not(.//article) and not(ancestor::main)]"
 MAX_CHARS = 8_000_000  # of a page; scripts make up most of it
@@ -59,7 +61,9 @@ def read_page(html: str, elements: str = ARTICLE) -> Page:
         raise ItemUnavailable("too_large", f"{len(html)} characters of HTML, at most {MAX_CHARS}")
     try:
         parser = etree.HTMLParser(no_network=True, encoding="utf-8")
-        root = etree.fromstring(normalise(html).encode(), parser)  # a str may declare no encoding
+        root = etree.fromstring(
+            drop_controls(html).encode(), parser
+        )  # a str may declare no encoding
     except etree.LxmlError as error:
         raise ItemUnavailable("parse_error", f"HTML that cannot be read: {error}") from error
     if root is None:
@@ -114,7 +118,7 @@ def _stated(root: Any) -> dict[str, str]:
     return stated
 
 
-def _json_nodes(root: Any) -> Iterator[dict[str, Any]]:
+def _json_nodes(root: Any) -> Iterator[JsonObject]:
     """Yield the objects of all JSON-LD scripts, also those in lists and in ``@graph``."""
     left: list[Any] = []
     for script in root.xpath("//script[@type='application/ld+json']/text()"):

@@ -30,8 +30,9 @@ from crawlers.web.exchange import (
 )
 from crawlers.web.pacing import ApiRules, Turnstile
 from crawlers.web.raw_cache import Fetched, RawCache
+from crawlers.web.times import read_time
 from crawlers.web.urls import follow, normalise
-from crawlers.web.values import load_json, read_time
+from crawlers.web.values import load_json
 
 __all__ = ["DEFAULT_MAX_BYTES", "Fetched", "Fetcher", "read_time"]
 

@@ -18,8 +18,9 @@ import zstandard
 from core.errors import SourceChanged
 from core.storage.store import explain_disk_errors
 from core.storage.temporary import prefix_of_mine, sweep
+from crawlers.web.times import read_time
 from crawlers.web.urls import is_sendable
-from crawlers.web.values import load_json, read_time
+from crawlers.web.values import load_json
 
 MAX_ENTRY_BYTES = 2**31  # decompressed; a damaged file may claim to have any size
 

@@ -1,8 +1,7 @@
-"""Untrusted values in the responses of sites: JSON and times."""
+"""Untrusted JSON in the responses of sites."""
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import math
 import re
@@ -13,9 +12,6 @@ MAX_DEPTH = 100  # nesting of JSON; deeper values exhaust the stack of ``repr`` 
 _MAX_DIGITS = 20  # characters of a 64-bit integer; Python refuses to parse very long integers
 _MAX_INTEGER = 2**63  # larger ones fit into no column
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
-# All times are between these, so that adding days or changing the time zone cannot overflow.
-_FIRST = dt.datetime(1700, 1, 1, tzinfo=dt.UTC)
-_END = dt.datetime(2200, 1, 1, tzinfo=dt.UTC)
 
 
 def load_json(data: bytes | str) -> Any:
@@ -57,27 +53,3 @@ def _require_shallow(value: Any) -> None:
         if not level:
             return
     raise ValueError(f"the JSON is nested more than {MAX_DEPTH} levels deep")
-
-
-def plausible(moment: dt.datetime) -> dt.datetime | None:
-    """Return a time in UTC; None if it is not between the years 1700 and 2200."""
-    try:
-        moment = moment.astimezone(dt.UTC)
-    except (ValueError, OverflowError):
-        return None
-    return moment if _FIRST <= moment < _END else None
-
-
-def read_time(value: object, zone: dt.tzinfo | None = None) -> dt.datetime | None:
-    """Parse an ISO 8601 time of a response, and return it in UTC; None for anything else.
-
-    A time without a zone counts as a time in ``zone``; if that is None, the result is None. A time
-    outside the years 1700 to 2200 counts as unreadable.
-    """
-    try:
-        moment = dt.datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
-        return None
-    if moment is None or (moment.tzinfo is None and zone is None):
-        return None
-    return plausible(moment if moment.tzinfo else moment.replace(tzinfo=zone))

@@ -14,10 +14,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from core.errors import UsageError, WarehouseError
+from core.json import JsonObject
 from core.storage.object_store import used_options
 
 INSTALL = "pip install --no-deps -r extras/lake/requirements.txt"
@@ -34,7 +34,7 @@ def quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def run_script(statements: list[str], doing: str) -> list[dict[str, Any]]:
+def run_script(statements: list[str], doing: str) -> list[JsonObject]:
     """Run statements in a new client; return the rows of the last statement.
 
     The script is passed through stdin, because other users of a machine see a program's arguments.
@@ -55,10 +55,10 @@ def run_script(statements: list[str], doing: str) -> list[dict[str, Any]]:
     return _last_rows(ended.stdout)
 
 
-def _last_rows(output: str) -> list[dict[str, Any]]:
+def _last_rows(output: str) -> list[JsonObject]:
     """Return the rows of the last statement with rows: each prints one JSON array."""
     decoder = json.JSONDecoder()
-    rows: list[dict[str, Any]] = []
+    rows: list[JsonObject] = []
     rest = output.strip()
     while rest:
         rows, end = decoder.raw_decode(rest)

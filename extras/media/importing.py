@@ -12,17 +12,18 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from core.corpus.partition import Partition, Seal
 from core.corpus.sealing import seal_partition
 from core.corpus.tombstones import is_forgotten, item_key, list_tombstones
 from core.errors import ItemUnavailable, MalformedInput, UsageError
+from core.schemas.tables import DocumentRow
 from core.storage.store import Store
 from crawlers.contract import Drop, DropReason
 from crawlers.imports.documents import ImportOptions
 from crawlers.imports.readers import find_files
-from crawlers.imports.target import Import, require_target
+from crawlers.imports.target import contents_of, require_target
 from crawlers.pieces import (
     HEAD_BYTES,
     HEIGHT,
@@ -60,8 +61,8 @@ def import_media(
     kind = _only_kind(path, kinds)
     require_target(partition, kind, store)
     judge = _Judge(path, kind, kinds, partition, licence, list_tombstones(store))
-    run = Import(path.name, partition, judge.outcomes(), _RULES[kind])
-    return seal_partition(store, partition, run, replace)
+    contents = contents_of(path.name, partition, judge.outcomes(), _RULES[kind])
+    return seal_partition(store, partition, contents, replace)
 
 
 def _find_kinds(path: Path) -> dict[str, MediaKind | None]:
@@ -100,11 +101,11 @@ class _Judge:
     licence: str
     forgotten: frozenset[str]
 
-    def outcomes(self) -> Iterator[dict[str, Any] | Drop]:
+    def outcomes(self) -> Iterator[DocumentRow | Drop]:
         for name, kind in self.kinds.items():
             yield from self._documents_of(name, kind)
 
-    def _documents_of(self, name: str, kind: MediaKind | None) -> Iterator[dict[str, Any] | Drop]:
+    def _documents_of(self, name: str, kind: MediaKind | None) -> Iterator[DocumentRow | Drop]:
         """Yield a file's rows, or one drop: readers raise their errors before the first row."""
         file = self.path / name if self.path.is_dir() else self.path
         try:
@@ -118,7 +119,7 @@ class _Judge:
         except OSError as error:
             raise MalformedInput(f"{file} cannot be read: {error}") from error
 
-    def _examine(self, name: str, piece: Piece) -> dict[str, Any] | Drop:
+    def _examine(self, name: str, piece: Piece) -> DocumentRow | Drop:
         native_id, source = f"{name}:{piece.index}", self.partition.source
         if is_forgotten(self.forgotten, source, native_id, None):
             return Drop(item_key(source, native_id), "forgotten")

@@ -21,17 +21,17 @@ from typing import TYPE_CHECKING, Any
 # Found now, because the folder of the packages cannot be listed later.
 import core.errors  # noqa: F401
 import models  # noqa: F401
+from core.json import JsonObject
 from extras.own_code.guard import confine
 
 if TYPE_CHECKING:
     from models.generation.cached_rows import RowModel, Rows
     from models.scoring.forward import Forward
 
-Request = dict[str, Any]
 _MESSAGE_CHARS = 500
 
 
-def serve(inbox: Connection, outbox: Connection) -> None:
+def serve_model(inbox: Connection, outbox: Connection) -> None:
     """Confine this process, load the model of the first request, and answer all others."""
     spec = json.loads(inbox.recv_bytes())
     inbox.recv_bytes()
@@ -47,7 +47,7 @@ def serve(inbox: Connection, outbox: Connection) -> None:
         _answer(outbox, partial(served.reply, request, data))
 
 
-def _answer(outbox: Connection, reply: Callable[[], tuple[Request, bytes]]) -> bool:
+def _answer(outbox: Connection, reply: Callable[[], tuple[JsonObject, bytes]]) -> bool:
     """Send a reply, or the error that stands in its place; return False for an error."""
     kind = ""
     try:
@@ -69,10 +69,10 @@ class _Served:
     _model: RowModel | None = None
     _rows: Rows
 
-    def __init__(self, spec: Request) -> None:
+    def __init__(self, spec: JsonObject) -> None:
         self._spec = spec
 
-    def reply(self, request: Request, data: bytes) -> tuple[Request, bytes]:
+    def reply(self, request: JsonObject, data: bytes) -> tuple[JsonObject, bytes]:
         """Return the reply to a request, as JSON and array; ``data`` has its token ids."""
         import numpy as np
 
@@ -111,7 +111,7 @@ class _Served:
         return self._model
 
 
-def _load_model(spec: Request) -> Any:
+def _load_model(spec: JsonObject) -> Any:
     """Load the model; this is where its own code is imported and run."""
     import torch
     from transformers import AutoConfig
@@ -143,4 +143,4 @@ def _load_model(spec: Request) -> Any:
 
 
 if __name__ == "__main__":
-    serve(Connection(int(sys.argv[1])), Connection(int(sys.argv[2])))
+    serve_model(Connection(int(sys.argv[1])), Connection(int(sys.argv[2])))

@@ -20,7 +20,6 @@ from contextlib import suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -30,6 +29,7 @@ import extras
 import models
 from core.environment import confined_environment
 from core.errors import ModelError, ModelLoadError, NotMeasurable
+from core.json import JsonObject
 from models.scoring.machine import name_of_dtype
 from models.scoring.scorer import DeviceFull, Losses, Tokens
 from models.weights.checkpoint import CheckpointFiles
@@ -106,8 +106,8 @@ class GuardedEngine:
         return rows
 
     def ask(
-        self, request: dict[str, Any], ids: Sequence[Tokens] = (), num_bytes: int = 0
-    ) -> tuple[dict[str, Any], bytes]:
+        self, request: JsonObject, ids: Sequence[Tokens] = (), num_bytes: int = 0
+    ) -> tuple[JsonObject, bytes]:
         """Send a request; return the reply, with exactly ``num_bytes`` bytes of an array."""
         with self._lock:
             try:
@@ -140,7 +140,7 @@ class GuardedRows:
     def __init__(self, engine: GuardedEngine) -> None:
         self._engine = engine
 
-    def run(self, request: dict[str, Any], ids: Sequence[Tokens], rows: int) -> None:
+    def run(self, request: JsonObject, ids: Sequence[Tokens], rows: int) -> None:
         """Send a request whose reply is a row of logits for each of ``rows`` texts."""
         shape = (rows, self._engine.vocabulary)
         _, data = self._engine.ask(request, ids, 4 * shape[0] * shape[1])
@@ -161,7 +161,7 @@ def start_confined(files: CheckpointFiles) -> GuardedEngine:
     return GuardedEngine(files)
 
 
-def _spec(files: CheckpointFiles, home: str) -> dict[str, Any]:
+def _spec(files: CheckpointFiles, home: str) -> JsonObject:
     """Return the facts that the process needs to confine itself and to load its model."""
     folders = [each.resolve() for each in (files.folder, files.adapter) if each is not None]
     # The files of the hub's cache are links to other folders.

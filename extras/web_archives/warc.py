@@ -24,7 +24,7 @@ from crawlers.imports.streams import open_stream
 from crawlers.imports.tables import DataFile, Row, Rows
 from crawlers.text.cleaning import clean
 from crawlers.text.pages import Page, decode_page, read_page
-from crawlers.web.values import read_time
+from crawlers.web.times import read_time
 
 MAX_DAYS = 7  # between the stated publication and the capture; more is an old article or no date
 _MAX_BODY = 64 * 2**20

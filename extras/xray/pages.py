@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from core.cells.tokens import ROOT, is_open, read_tokens
 from core.corpus.partition import list_versions, partition_of
 from core.storage.store import name_of_part, path_part
-from extras.xray.rendering import fields_of, read_facts
+from extras.xray.rendering import Facts, read_facts, view_of
 from reports.site.context import Site
 from reports.site.figure import Link, Page, slug
 
@@ -62,7 +62,7 @@ def _pages(site: Site, source: str, kept: Mapping[str, str]) -> Iterator[Page]:
     ids = set.intersection(*(set(pc.unique(table["document_id"]).to_pylist()) for table in tables))
     path = next(iter(kept.values()))
     partition, digest = partition_of(path.partition("/")[2]), path.rsplit("-", 2)[1]
-    facts: dict[str, Any] = {}
+    facts: dict[str, Facts] = {}
     for seal in list_versions(site.store, partition):
         if seal.digest.startswith(digest):
             facts |= read_facts(site.store, seal, ids)
@@ -74,6 +74,6 @@ def _pages(site: Site, source: str, kept: Mapping[str, str]) -> Iterator[Page]:
     yield Page(index, f"X-rays of {source}", "xrays.html.j2", fields=fields)
     for name, each in shown.items():
         parts = [table.filter(pc.equal(table["document_id"], name)) for table in tables]
-        view = {"x": fields_of(each, parts, [{}, {}]), "index": index}
+        view = {"x": view_of(each, parts, [{}, {}]), "index": index}
         path = f"{index.rpartition('/')[0]}/{name}.html"
         yield Page(path, each["title"] or name, "xray.html.j2", fields=view)

@@ -31,6 +31,7 @@ from reports.site.build import environment
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Facts = Mapping[str, Any]  # a document's row, with the columns FACTS
+Scores = Mapping[str, float | None]
 FACTS = ["document_id", "source", "month", "title", "url", "licence", "attribution", "text"]
 LEVELS = (0.5, 2.0, 4.0)  # bits of a segment from which a stronger colour begins
 # Control characters have no shape; these signs stand for them. Line breaks and tabs stay.
@@ -53,7 +54,34 @@ class Side:
         return cls(tokens["model"][0].as_py(), *columns)
 
 
-class Piece(NamedTuple):
+@dataclass(frozen=True)
+class ModelFigures:
+    """The sums over the tokens of a document that one model scored, and its scores by name."""
+
+    name: str
+    num_tokens: int
+    nats: float
+    num_bytes: int
+    scores: Scores
+
+
+@dataclass(frozen=True)
+class XrayView:
+    """The contents of a page: a document, and two models on it."""
+
+    facts: Facts
+    title: str
+    url: str  # empty if it is no web address
+    is_open: bool  # True if the licence allows to show the text
+    protocol: str
+    models: list[ModelFigures]
+    pieces: list[ShownPiece]
+    before: str  # text before the scored pieces, and after them
+    after: str
+    levels: tuple[float, ...] = LEVELS
+
+
+class ShownPiece(NamedTuple):
     """A piece of text on a page: its class of colour, and its figures for the tooltip."""
 
     text: str
@@ -99,8 +127,8 @@ def read_facts(store: Store, seal: Seal, ids: Collection[str]) -> dict[str, Fact
     return found
 
 
-def fields_of(facts: Facts, tables: Sequence[pa.Table], scores: Sequence[Facts]) -> dict[str, Any]:
-    """Return the template's fields of a document, from the token losses of two models on it.
+def view_of(facts: Facts, tables: Sequence[pa.Table], scores: Sequence[Scores]) -> XrayView:
+    """Return what a page shows of a document, from the token losses of two models on it.
 
     ``scores``: further scores of each model, by name.
     """
@@ -111,42 +139,41 @@ def fields_of(facts: Facts, tables: Sequence[pa.Table], scores: Sequence[Facts])
     boundaries = np.intersect1d(common_boundaries(sides), characters)
     first, last = (int(boundaries[0]), int(boundaries[-1])) if len(boundaries) else (0, 0)
     url = facts["url"] or ""
-    return {
-        "facts": facts,
-        "title": facts["title"] or facts["document_id"],
-        "url": url if url.startswith(("https://", "http://")) else "",
-        "is_open": is_open(facts["licence"]),
-        "protocol": tables[0]["protocol"][0].as_py(),
-        "models": [
-            {"name": side.model, "num_tokens": len(side.nats), "nats": float(side.nats.sum()),
-             "num_bytes": int((side.ends - side.begins).sum()), "scores": each}
+    return XrayView(
+        facts=facts,
+        title=facts["title"] or facts["document_id"],
+        url=url if url.startswith(("https://", "http://")) else "",
+        is_open=is_open(facts["licence"]),
+        protocol=tables[0]["protocol"][0].as_py(),
+        models=[
+            ModelFigures(side.model, len(side.nats), float(side.nats.sum()),
+                         int((side.ends - side.begins).sum()), each)
             for side, each in zip(sides, scores, strict=True)
         ],
-        "pieces": list(_pieces(raw, sides, boundaries)),
-        "before": _visible(raw[:first]),
-        "after": _visible(raw[last:]),
-        "levels": LEVELS,
-    }  # fmt: skip
+        pieces=list(_pieces(raw, sides, boundaries)),
+        before=_visible(raw[:first]),
+        after=_visible(raw[last:]),
+    )  # fmt: skip
 
 
-def _pieces(raw: bytes, sides: Sequence[Side], boundaries: Integers) -> Iterator[Piece]:
+def _pieces(raw: bytes, sides: Sequence[Side], boundaries: Integers) -> Iterator[ShownPiece]:
     one, other = (sum_segments(side, boundaries) for side in sides)
     bits = (one - other) / math.log(2)
     levels = np.digitize(np.abs(bits), LEVELS)
     for index, (begin, end) in enumerate(pairwise(boundaries.tolist())):
         text, level = _visible(raw[begin:end]), levels[index]
         if math.isnan(bits[index]):
-            yield Piece(text, "none", "")
+            yield ShownPiece(text, "none", "")
         else:
             colour = f"{'a' if bits[index] > 0 else 'b'}{level}" if level else ""
-            yield Piece(text, colour, f"{begin}–{end} · {one[index]:.2f} · {other[index]:.2f}")
+            yield ShownPiece(text, colour, f"{begin}–{end} · {one[index]:.2f} · {other[index]:.2f}")
 
 
 def _visible(raw: bytes) -> str:
     return raw.decode(errors="replace").translate(_SIGNS)
 
 
-def write_page(fields: Mapping[str, Any]) -> bytes:
+def write_page(view: XrayView) -> bytes:
     """Return one HTML file with style and script inside, which requests nothing."""
     style = _asset("reports.site", "site.css") + _asset("extras.xray", "xray.css")
     script = _asset("extras.xray", "xray.js")
@@ -154,7 +181,7 @@ def write_page(fields: Mapping[str, Any]) -> bytes:
     policy = f"default-src 'none'; style-src {_hashed(style)}; script-src {_hashed(script)}"
     # Markup disables escaping: the two assets are files of this package.
     inside = {"style": Markup(style), "script": Markup(script)}  # noqa: S704
-    return template.render(x=fields, policy=policy, **inside).encode()
+    return template.render(x=view, policy=policy, **inside).encode()
 
 
 def _hashed(text: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -82,19 +82,29 @@ def reproduce(
         explain_database_errors(f"read {path}"),
         connect_to_read(path) as connection,
     ):
-        cell, record = _find(connection, name)
+        cell, costs = _find(connection, name)
         seal = _sealed(store, cell)
-        scorer = _load(cell, record, settings, model)
+        scorer = _load(cell, costs, settings, model)
         losses = _score(scorer, cell, seal, store)
         connection.register("rescored_losses", losses)
         [figures] = read_rows(connection, "compare_losses", _key(cell))
     protocol = get_protocol(cell.protocol)
     return Reproduction(
         **figures,
-        then=_conditions(record),
-        now=_conditions(scorer.facts._asdict()),
+        then=_conditions(costs.device, costs.dtype, json.loads(costs.versions)) if costs else {},
+        now=_conditions(scorer.facts.device, scorer.facts.dtype, scorer.facts.versions),
         is_same_scoring=scorer.scoring_id(protocol) == cell.scoring,
     )
+
+
+@dataclass(frozen=True)
+class _Costs:
+    """A row of ``find_costs.sql``: how a cell was scored."""
+
+    device: str
+    dtype: str
+    batch_tokens: int | None
+    versions: str  # JSON: number by name of library
 
 
 def _key(cell: Cell) -> dict[str, object]:
@@ -107,7 +117,7 @@ def _key(cell: Cell) -> dict[str, object]:
     }
 
 
-def _find(connection: duckdb.DuckDBPyConnection, name: str) -> tuple[Cell, dict[str, Any]]:
+def _find(connection: duckdb.DuckDBPyConnection, name: str) -> tuple[Cell, _Costs | None]:
     cells = scored_cells(connection)
     found = [cell for cell in cells if cell.name == name]
     if not found:
@@ -118,8 +128,7 @@ def _find(connection: duckdb.DuckDBPyConnection, name: str) -> tuple[Cell, dict[
         raise UsageError(f"{name!r} names {len(found)} cells: {', '.join(map(str, found))}")
     parameters = {**_key(found[0]), "revision": found[0].revision}
     records = read_rows(connection, "find_costs", parameters)
-    record = {**records[0], "versions": json.loads(records[0]["versions"])} if records else {}
-    return found[0], record
+    return found[0], _Costs(**records[0]) if records else None
 
 
 def _sealed(store: Store, cell: Cell) -> Seal:
@@ -141,13 +150,13 @@ def _sealed(store: Store, cell: Cell) -> Seal:
     return seal
 
 
-def _load(cell: Cell, record: dict[str, Any], settings: Settings, model: str | None) -> Scorer:
+def _load(cell: Cell, costs: _Costs | None, settings: Settings, model: str | None) -> Scorer:
     entry = find_model(model or cell.model, settings)
     if entry.backend.on_device:
         entry = dataclasses.replace(entry, revision=cell.revision)
-    update: dict[str, object] = {"batch_tokens": record.get("batch_tokens")}
-    if record.get("dtype") in _DTYPES:
-        update["dtype"] = record["dtype"]
+    update: dict[str, object] = {"batch_tokens": costs.batch_tokens if costs else None}
+    if costs and costs.dtype in _DTYPES:
+        update["dtype"] = costs.dtype
     settings = settings.model_copy(update=update)
     found = identify(entry, settings).revision
     if found != cell.revision:
@@ -172,8 +181,5 @@ def _score(scorer: Scorer, cell: Cell, seal: Seal, store: Store) -> pa.Table:
             continue  # restart; the scorer has reduced its batch size
 
 
-def _conditions(record: dict[str, Any]) -> dict[str, str]:
-    if not record:
-        return {}
-    versions = {str(name): str(number) for name, number in record["versions"].items()}
-    return {"device": record["device"], "dtype": record["dtype"], **versions}
+def _conditions(device: str, dtype: str, versions: Mapping[str, str]) -> dict[str, str]:
+    return {"device": device, "dtype": dtype, **versions}

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from core.errors import MalformedInput, NotMeasurable
+from core.json import JsonObject
 from models.scoring.protocols import UNCHEATABLE_STARTS, get_protocol
 from models.scoring.text_model import Tokenizer
 from models.scoring.token_scorer import TokenScorer
@@ -36,7 +37,7 @@ class StartFigure(NamedTuple):
     bits_per_byte: float
 
 
-def read_set(path: Path) -> list[dict[str, Any]]:
+def read_set(path: Path) -> list[JsonObject]:
     """Read JSON lines in the form of its sets: objects with ``content`` and ``category``.
 
     A line with ``text`` gets it as its content. Raise MalformedInput for other lines, or a file
@@ -70,7 +71,7 @@ def documents_of(records: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
 
 def prepare_set(
     records: Sequence[Mapping[str, Any]], tokenizers: Sequence[Tokenizer]
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """Return the first 500 records of each category, with cut texts (``cut_text``)."""
 
     def count(text: str) -> int:

@@ -18,11 +18,11 @@ import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from core.errors import BudgetReached, StorageError, UsageError
+from core.json import JsonObject
 from core.settings import Settings
 from core.storage.records import read_record
 from core.storage.store import Store, path_part
@@ -170,9 +170,9 @@ class Received(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    asked: dict[str, Any]
+    asked: JsonObject
     left_out: list[str]
-    answer: dict[str, Any]
+    answer: JsonObject
     paid: Paid
     num_refused: int
     note: str
@@ -215,7 +215,7 @@ class AnswerCache:
         self.digest = digest[:16]
         self.folder = f"{FOLDER}/{path_part(self.served_name[:60])}-{self.digest}"
 
-    def key_of(self, body: dict[str, Any]) -> str:
+    def key_of(self, body: JsonObject) -> str:
         """Return the digest of a request, which is the key of its response."""
         asked = json.dumps([self.address, body], sort_keys=True)
         return hashlib.sha256(asked.encode()).hexdigest()

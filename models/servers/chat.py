@@ -15,6 +15,7 @@ import json
 import re
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import requests
@@ -22,6 +23,7 @@ import urllib3
 from pydantic import SecretStr
 
 from core.errors import ModelError, ModelLoadError, UsageError
+from core.json import JsonObject
 from models.servers.http import TryAgain, open_session, pause_asked_for
 
 MIN_KEY_CHARS = 8  # hiding a shorter API key would also hide other text
@@ -63,11 +65,21 @@ _MOST_TOKENS = 10**9  # maximum plausible number of tokens in a response
 _OPTIONAL = ("temperature", "top_p", "seed", "max_tokens")
 
 
+@dataclass(frozen=True)
+class Reply:
+    """The text of a response; a message that a content filter removed is empty."""
+
+    is_empty: bool  # True if there is no message
+    text: str  # without reasoning
+    refusal: str | None  # the model's words, if it refuses to answer
+    finish: object  # finish reason: stop, length, content_filter, error, or a server's own
+
+
 class Lost(Exception):
     """The response is lost but may have been paid for; ``answer`` is the part that was read."""
 
     def __init__(
-        self, reason: str, answer: dict[str, Any] | None = None, pause_s: float | None = None
+        self, reason: str, answer: JsonObject | None = None, pause_s: float | None = None
     ) -> None:
         super().__init__(reason)
         self.answer = answer or {}
@@ -110,7 +122,7 @@ class ApiClient:
         self._key_setting = key_setting
         self._session = open_session(key, num_at_once)
 
-    def ask(self, body: dict[str, Any], request_id: str) -> dict[str, Any]:
+    def ask(self, body: JsonObject, request_id: str) -> JsonObject:
         """Send a request once.
 
         Use the same ``request_id`` to repeat a request whose response was lost. Servers that
@@ -186,15 +198,15 @@ class ApiClient:
             return TryAgain(reason)
         return Lost(reason)
 
-    def _completion(self, answer: Any, failure: str | None) -> dict[str, Any]:
+    def _completion(self, answer: Any, failure: str | None) -> JsonObject:
         if not isinstance(answer, dict):
             raise Lost(failure or "the answer is not JSON, or cut")
-        message, finish = first_choice(answer)
-        if finish == "error":
+        choice = first_choice(answer)
+        if choice.finish == "error":
             raise Lost("the model failed while it wrote (finish_reason error)", answer)
         # A response whose message a content filter removed is complete, and was paid for.
         has_some = bool(answer.get("choices")) or usage_of(answer) is not None
-        if message or (has_some and not answer.get("error")):
+        if not choice.is_empty or (has_some and not answer.get("error")):
             return answer
         status = _status_said(answer)
         if status is not None and status < 500:
@@ -285,13 +297,13 @@ def _mapped(value: Any, change: Callable[[str], str], most_deep: int = _MOST_DEE
     return value
 
 
-def _error_of(answer: Any) -> tuple[dict[str, Any], set[str]]:
+def _error_of(answer: Any) -> tuple[JsonObject, set[str]]:
     error = answer.get("error") if isinstance(answer, dict) else None
     fields = error if isinstance(error, dict) else {}
     return fields, {str(fields[name]) for name in ("code", "type") if fields.get(name)}
 
 
-def _status_said(answer: dict[str, Any]) -> int | None:
+def _status_said(answer: JsonObject) -> int | None:
     """Return the real status of an error that was sent with HTTP status 200, or None if unknown."""
     fields, codes = _error_of(answer)
     code = fields.get("code")
@@ -303,7 +315,7 @@ def _status_said(answer: dict[str, Any]) -> int | None:
     return next((status for names, status in known if codes & names), None)
 
 
-def _is_filtered(error: dict[str, Any], codes: set[str], said: str) -> bool:
+def _is_filtered(error: JsonObject, codes: set[str], said: str) -> bool:
     metadata = error.get("metadata")
     is_flagged = isinstance(metadata, dict) and "reasons" in metadata  # OpenRouter's error format
     is_policy = any(code.startswith("content_policy") for code in codes)
@@ -326,7 +338,7 @@ def without_lone_surrogates(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def usage_of(answer: dict[str, Any]) -> tuple[int, int] | None:
+def usage_of(answer: JsonObject) -> tuple[int, int] | None:
     """Return the numbers of input and output tokens that a response states, or None."""
     usage = answer.get("usage")
     if not isinstance(usage, dict):
@@ -339,16 +351,23 @@ def usage_of(answer: dict[str, Any]) -> tuple[int, int] | None:
     return (taken, made) if is_sane else None
 
 
-def first_choice(answer: dict[str, Any]) -> tuple[dict[str, Any], object]:
-    """Return a response's message (empty if missing) and its finish reason."""
+def first_choice(answer: JsonObject) -> Reply:
+    """Return a response's first choice; it is empty if the response has none."""
     choices = answer.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     choice = first if isinstance(first, dict) else {}
-    message = choice.get("message")
-    return message if isinstance(message, dict) else {}, choice.get("finish_reason")
+    stated = choice.get("message")
+    message = stated if isinstance(stated, dict) else {}
+    refusal = message.get("refusal")
+    return Reply(
+        is_empty=not message,
+        text=_text_of(message.get("content")),
+        refusal=refusal if isinstance(refusal, str) and refusal else None,
+        finish=choice.get("finish_reason"),
+    )
 
 
-def text_of(content: object) -> str:
+def _text_of(content: object) -> str:
     """Return the text of a message's content, without reasoning; a list of parts is joined."""
     if isinstance(content, str):
         return content

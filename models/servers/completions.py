@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any
 
 from core.errors import NotMeasurable
+from core.json import JsonObject
 from models.generation import Decoding, Generation, GenerationRequest
 from models.generation.batch import end_of_match
 from models.generation.local import GenerationIdentity, prepare
@@ -91,12 +92,12 @@ class CompletionGenerator:
             )
         except NotMeasurable as error:  # the server refuses this prompt, and may take others
             return Generation(request.key, "", "error", None, str(error))
-        return read_text(answer, request.key, ready.text[-_PROMPT_END:], decoding.stop)
+        return read_completion(answer, request.key, ready.text[-_PROMPT_END:], decoding.stop)
 
 
-def read_text(answer: object, key: str, prompt: str, stop: str | None) -> Generation:
+def read_completion(answer: object, key: str, prompt: str, stop: str | None) -> Generation:
     """Return the text of a server's response, cut at the end of the first match of ``stop``."""
-    fields: dict[str, Any] = answer if isinstance(answer, dict) else {}
+    fields: JsonObject = answer if isinstance(answer, dict) else {}
     choices = fields.get("choices")
     choice = choices[0] if isinstance(choices, list) and len(choices) == 1 else None
     text = choice.get("text") if isinstance(choice, dict) else None

@@ -14,6 +14,7 @@ from pydantic import SecretStr
 from requests.adapters import HTTPAdapter
 
 from core.errors import ModelError, ModelLoadError, NotMeasurable, UsageError
+from core.json import JsonObject
 
 _MAX_TRIES = 5
 _PAUSE_S = 1.0  # pause before the first retry; doubled before each further retry
@@ -55,7 +56,7 @@ class RemoteClient:
         self._session = open_session(api_key, num_at_once)
         self._turns = threading.BoundedSemaphore(num_at_once)
 
-    def ask(self, path: str, body: dict[str, Any] | None = None, max_bytes: int = 2**20) -> Any:
+    def ask(self, path: str, body: JsonObject | None = None, max_bytes: int = 2**20) -> Any:
         """Send a request, with retries, and return the response's JSON (NaN is allowed).
 
         Raises:
@@ -79,7 +80,7 @@ class RemoteClient:
             "the server runs and what its log says, then score again"
         ) from failure
 
-    def _ask_once(self, path: str, body: dict[str, Any] | None, max_bytes: int) -> Any:
+    def _ask_once(self, path: str, body: JsonObject | None, max_bytes: int) -> Any:
         deadline = time.monotonic() + _ANSWER_TIMEOUT_S
         try:
             with self._session.request(

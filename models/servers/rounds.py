@@ -15,9 +15,9 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from typing import Any
 
 from core.errors import ModelError, ModelLoadError, TidemarkError
+from core.json import JsonObject
 from core.storage.claims import Claims
 from models.catalogue import ModelEntry
 from models.servers.budget import AnswerCache, Budget, Cost, Paid, Received, cost_of
@@ -31,8 +31,6 @@ from models.servers.chat import (
     usage_of,
 )
 from models.servers.http import TryAgain
-
-Body = dict[str, Any]
 
 _ROUND = 256  # maximum number of requests in a round; a round holds the claim until its end
 _MAX_GIVEN_UP = 5  # failed requests in a row, after which the server counts as unreachable
@@ -90,7 +88,7 @@ class Asker:
             return False
         return self._budget.is_limited or not (self._has_failed or self._cache.has_any())
 
-    def ask(self, body: dict[str, Any], ended: threading.Event) -> Received:
+    def ask(self, body: JsonObject, ended: threading.Event) -> Received:
         """Send a request until it is answered; store and return the response.
 
         Raises:
@@ -131,7 +129,7 @@ class Asker:
 
     def _ask_once(
         self,
-        body: dict[str, Any],
+        body: JsonObject,
         left_out: frozenset[str],
         num_refused: int,
         ended: threading.Event,
@@ -170,19 +168,19 @@ class Asker:
         self._cache.forget_sent(note)
         return received
 
-    def _most(self, body: dict[str, Any]) -> Cost:
+    def _most(self, body: JsonObject) -> Cost:
         """Return a request's maximum cost; a token is assumed to have at least one byte."""
         output = max(body["max_tokens"], self._most_output)
         return cost_of(self._entry, _num_bytes(body) + self._template_tokens, output)
 
-    def _paid(self, body: dict[str, Any], answer: dict[str, Any], most: Cost) -> tuple[Cost, bool]:
+    def _paid(self, body: JsonObject, answer: JsonObject, most: Cost) -> tuple[Cost, bool]:
         usage = usage_of(answer)
         if usage is None:
             return most, True
         self._learn(body, usage)
         return cost_of(self._entry, *usage), False
 
-    def _learn(self, body: dict[str, Any], usage: tuple[int, int] | None) -> None:
+    def _learn(self, body: JsonObject, usage: tuple[int, int] | None) -> None:
         """Increase the estimated numbers of tokens if the server counts more."""
         if usage is None:
             return
@@ -215,14 +213,14 @@ class Asker:
                 raise Ended
 
 
-def _without(body: dict[str, Any], left_out: frozenset[str]) -> dict[str, Any]:
+def _without(body: JsonObject, left_out: frozenset[str]) -> JsonObject:
     sent = {name: value for name, value in body.items() if name not in left_out}
     if "max_tokens" in left_out:  # OpenAI renamed it for newer models
         sent["max_completion_tokens"] = body["max_tokens"]
     return sent
 
 
-def _num_bytes(body: dict[str, Any]) -> int:
+def _num_bytes(body: JsonObject) -> int:
     return sum(len(message["content"].encode()) for message in body["messages"])
 
 
@@ -259,7 +257,7 @@ class ApiRounds:
         self._asker = asker
         self._num_at_once = num_at_once
 
-    def ask(self, bodies: Mapping[str, Body]) -> Iterator[tuple[str, Outcome]]:
+    def ask(self, bodies: Mapping[str, JsonObject]) -> Iterator[tuple[str, Outcome]]:
         """Yield the outcome of each request by its key, in any order, as soon as it is known.
 
         Requests with a stored response are not sent. Other requests are sent in rounds.
@@ -284,7 +282,7 @@ class ApiRounds:
                 raise self._explained(round_.failure, given_up, keys)
 
     def _ask_some(
-        self, bodies: Mapping[str, Body], round_: _Round
+        self, bodies: Mapping[str, JsonObject], round_: _Round
     ) -> Iterator[tuple[str, Outcome]]:
         with ThreadPoolExecutor(self._num_at_once) as pool:
             try:
@@ -310,7 +308,7 @@ class ApiRounds:
         self,
         pool: ThreadPoolExecutor,
         keys: Sequence[str],
-        bodies: Mapping[str, Body],
+        bodies: Mapping[str, JsonObject],
         round_: _Round,
     ) -> Iterator[tuple[str, Outcome]]:
         futures = {pool.submit(self._ask, key, bodies[key], round_): key for key in keys}
@@ -320,7 +318,7 @@ class ApiRounds:
             if key in round_.outcomes:
                 yield key, round_.outcomes[key]
 
-    def _ask(self, key: str, body: Body, round_: _Round) -> None:
+    def _ask(self, key: str, body: JsonObject, round_: _Round) -> None:
         if round_.ended.is_set():
             return
         try:

@@ -21,9 +21,8 @@ from transformers import (
 )
 
 from core.errors import ModelLoadError, NotMeasurable
+from core.json import JsonObject
 from models.weights.files import MODEL_FAILURES, advise_trust, first_line
-
-Record = dict[str, Any]
 
 # Names of architectures before transformers took over their code, and the fields renamed since.
 _FALCON = {
@@ -78,7 +77,7 @@ def load_config(folder: Path, location: str, is_trusted: bool) -> PreTrainedConf
     return config
 
 
-def _require_trust(record: Record, folder: Path, location: str, is_trusted: bool) -> None:
+def _require_trust(record: JsonObject, folder: Path, location: str, is_trusted: bool) -> None:
     """Raise an error unless the model is trusted, and its own folder has its code."""
     code = record["auto_map"]
     name = code.get("AutoModelForCausalLM") if isinstance(code, dict) else None
@@ -100,7 +99,7 @@ def _require_trust(record: Record, folder: Path, location: str, is_trusted: bool
         )
 
 
-def _config_of_former(record: Record, location: str) -> PreTrainedConfig | None:
+def _config_of_former(record: JsonObject, location: str) -> PreTrainedConfig | None:
     """Return the config of an architecture that has another name in transformers, else None."""
     if "d_model" in record and "n_layer" in record and "model_type" not in record:
         return _config_of_mamba(record, location)
@@ -113,7 +112,7 @@ def _config_of_former(record: Record, location: str) -> PreTrainedConfig | None:
     return CONFIG_MAPPING[kind].from_dict(fields | added)
 
 
-def _config_of_mamba(record: Record, location: str) -> PreTrainedConfig:
+def _config_of_mamba(record: JsonObject, location: str) -> PreTrainedConfig:
     layer = dict(record.get("ssm_cfg") or {})
     is_second = layer.pop("layer", "Mamba1") == "Mamba2"
     _refuse_other_mambas(record, layer, location)
@@ -137,7 +136,7 @@ def _config_of_mamba(record: Record, location: str) -> PreTrainedConfig:
     return CONFIG_MAPPING["mamba2"].from_dict(fields | {"num_heads": heads, "n_groups": 1})
 
 
-def _refuse_other_mambas(record: Record, layer: Record, location: str) -> None:
+def _refuse_other_mambas(record: JsonObject, layer: JsonObject, location: str) -> None:
     """Raise NotMeasurable for a Mamba with parts that transformers' classes do not have."""
     usual = {"rms_norm": True, "attn_layer_idx": [], "d_intermediate": 0, "ngroups": 1}
     for name, value in usual.items():

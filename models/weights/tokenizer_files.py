@@ -7,9 +7,9 @@ import json
 import math
 import re
 from pathlib import Path
-from typing import Any
 
 from core.errors import ModelLoadError
+from core.json import JsonObject
 
 _HAS_PREFIX = re.compile(rb'"continuing_subword_prefix"\s*:\s*"[^"]')
 _REWRITING = ("normalizer", "pre_tokenizer", "post_processor", "decoder")  # parts of the file
@@ -70,7 +70,7 @@ def _growth(step: object) -> float:
     return own * math.prod(_growth(step.get(parts)) for parts in _STEPS)
 
 
-def _longest(model: dict[str, Any]) -> int:
+def _longest(model: JsonObject) -> int:
     """Return the length of the longest word or piece that a model looks up part by part."""
     if isinstance(model["vocab"], list):  # Unigram
         return max(len(piece) for piece, _ in model["vocab"])

@@ -250,7 +250,7 @@ def _root(page: Page) -> str:
     return "../" * page.path.count("/")
 
 
-def _listed(page: Page, figure: Figure) -> dict[str, Any]:
+def _listed(page: Page, figure: Figure) -> dict[str, object]:
     return {
         "name": figure.name,
         "title": figure.title,

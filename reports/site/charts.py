@@ -26,6 +26,7 @@ import polars.selectors as cs
 import vl_convert as vlc
 
 from core.errors import TidemarkError
+from core.json import JsonObject
 
 VEGA_LITE = "6.4"
 PNG_SCALE = 1.5
@@ -59,7 +60,7 @@ _GROUP = re.compile(r"</?g\b[^>]*>")
 _EMPTY = re.compile(r'<path(?: [a-z-]+="[^"]*")* (?:d="M[\d.,-]+h0v[\d.]+h0Z"|display="none")/>')
 _FONT = "system-ui, sans-serif"
 
-THEME: dict[str, Any] = {
+THEME: JsonObject = {
     "aria": False,  # the page describes each chart; readers of screens have the table
     "background": None,
     "padding": {"left": 5, "right": 24, "top": 5, "bottom": 5},
@@ -78,7 +79,7 @@ THEME: dict[str, Any] = {
 }  # fmt: skip
 
 
-def with_data(spec: Mapping[str, Any], rows: pl.DataFrame) -> dict[str, Any]:
+def with_data(spec: Mapping[str, Any], rows: pl.DataFrame) -> JsonObject:
     """Return a complete specification: theme, schema and the figure's rows as data ``rows``."""
     used = rows.select(name for name in rows.columns if _is_used(name, spec))
     plain = used.with_columns(
@@ -121,10 +122,10 @@ def draw(spec: Mapping[str, Any]) -> Drawing:
     return Drawing(_with_variables(svg), in_colour, png, _with_variables(compact))
 
 
-def _vega(spec: Mapping[str, Any]) -> dict[str, Any]:
+def _vega(spec: Mapping[str, Any]) -> JsonObject:
     """Return the Vega specification; those that differ only in their rows are compiled once."""
     rows = {"name": "rows", "values": []}
-    vega: dict[str, Any] = json.loads(_compiled(json.dumps({**spec, "data": rows})))
+    vega: JsonObject = json.loads(_compiled(json.dumps({**spec, "data": rows})))
     place = next(data for data in vega["data"] if data["name"] == "rows")
     place["values"] = spec["data"]["values"]
     return vega
@@ -269,7 +270,7 @@ def main() -> None:
         sys.stdout.write(json.dumps(line) + "\n")
 
 
-def time_axis(months: Sequence[dt.date]) -> dict[str, Any]:
+def time_axis(months: Sequence[dt.date]) -> JsonObject:
     """Return the horizontal encoding of column ``month``: UTC, with at most eight labels."""
     first, last = min(months), max(months)
     num_months = 12 * (last.year - first.year) + last.month - first.month + 1

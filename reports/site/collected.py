@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, cast
+from typing import cast
 
 from core.corpus.partition import Seal, list_sealed
 from core.storage.store import Store
@@ -30,7 +30,7 @@ def read_outcomes(store: Store, sources: Iterable[str]) -> str:
     return json.dumps(rows)
 
 
-def _rows(source: str, seals: Iterable[Seal]) -> list[dict[str, Any]]:
+def _rows(source: str, seals: Iterable[Seal]) -> list[dict[str, object]]:
     items: Counter[str] = Counter()
     months: Counter[str] = Counter()
     for seal in seals:

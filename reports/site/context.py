@@ -17,7 +17,7 @@ from core.errors import StorageError, UsageError
 from core.month import Month
 from core.storage.store import Store
 from reports.site.collected import read_outcomes
-from reports.site.figure import Figure, Value, literal, slug
+from reports.site.figure import Figure, Row, Value, literal, slug
 from warehouse.read.query import run_statement
 
 
@@ -135,7 +135,7 @@ class Site:
         return self.query("monthly", protocol=self.protocol)[1]
 
     @cached_property
-    def models(self) -> dict[str, dict[str, Any]]:
+    def models(self) -> dict[str, Row]:
         """Return the facts of each model with a figure, by name; controls come last."""
         rows = self.readable("models", protocol=self.protocol)
         if not rows.columns:  # an instrument's view fails

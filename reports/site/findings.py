@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from core.month import Month
 from core.progress import counted
+from reports.site.figure import Row
 
-Row = Mapping[str, Any]
 MAX_Q = 0.05
 _MOST_LISTED = 3
 

@@ -19,6 +19,7 @@ from core.corpus.partition import MANIFEST
 from core.errors import StorageError
 from core.storage.store import Store
 from reports.site.context import is_control
+from reports.site.figure import Row
 from reports.site.findings import listed
 
 STATE, FEED, ATOM = "state.json", "changes.json", "changes.atom"
@@ -30,7 +31,6 @@ _LINKS = {
     "months/": "../",
 }
 MAX_CHANGES = 500  # entries that the feed keeps
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)

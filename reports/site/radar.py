@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from core.json import JsonObject
 from reports.site.charts import GRID, INK, PALETTE, SOFT
 
 MIN_SPOKES, MAX_LINES = 3, 6
@@ -14,7 +15,7 @@ _SIZE, _LABEL = 320, 1.06  # pixels; distance of names from the centre, in spoke
 _RINGS = 4
 
 
-def radar(spokes: Sequence[str], lines: Sequence[str], ends: tuple[float, float]) -> dict[str, Any]:
+def radar(spokes: Sequence[str], lines: Sequence[str], ends: tuple[float, float]) -> JsonObject:
     """Return a chart of rows with columns source, model and bits_per_byte.
 
     ``ends`` are the values at the two ends of the spokes, that in the centre first.
@@ -54,10 +55,10 @@ def radar(spokes: Sequence[str], lines: Sequence[str], ends: tuple[float, float]
 
 def _web(
     angles: Mapping[str, float], centre: float, reach: float, place: Mapping[str, Any]
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """Return rings with their values, spokes, and the names of the spokes."""
 
-    def at(angle: float, distance: float) -> dict[str, Any]:
+    def at(angle: float, distance: float) -> JsonObject:
         return {"x": distance * math.sin(angle), "y": distance * math.cos(angle)}
 
     rings = [reach * (ring + 1) / _RINGS for ring in range(_RINGS)]
@@ -66,7 +67,7 @@ def _web(
         for ring in rings for angle in angles.values()
     ]  # fmt: skip
     spokes = [{**at(angle, reach), "name": name} for name, angle in angles.items()]
-    names: dict[str, list[dict[str, Any]]] = {}
+    names: dict[str, list[JsonObject]] = {}
     for name, angle in angles.items():
         side = round(math.sin(angle), 1)
         align = "center" if not side else "left" if side > 0 else "right"

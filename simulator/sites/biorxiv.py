@@ -8,8 +8,8 @@ https://api.biorxiv.org.
 from __future__ import annotations
 
 import re
-from typing import Any
 
+from core.json import JsonObject
 from simulator.news import Article, Newsroom
 from simulator.server import Request, Response, WorldSite, as_json, take_quirk
 from simulator.world import World
@@ -21,7 +21,6 @@ LICENCES = ("cc_by", "cc_by_nc", "cc_by_nd", "cc_by_nc_nd", "cc0")
 _PATH = re.compile(
     r"/details/(biorxiv|medrxiv)/(\d{4}-\d\d-\d\d)/(\d{4}-\d\d-\d\d)/(\d{1,6})(?:/json)?"
 )
-Json = dict[str, Any]
 
 
 class Site(WorldSite):
@@ -64,7 +63,7 @@ class Site(WorldSite):
         headers = {"Retry-After": "0"} if is_empty else {}
         return as_json({"messages": [message], "collection": entries}, 200, headers)
 
-    def _entry(self, server: str, article: Article) -> Json:
+    def _entry(self, server: str, article: Article) -> JsonObject:
         entry = describe(server, article)
         if take_quirk(self, "missing_fields"):
             for name in ("category", "jatsxml", "server", "type"):
@@ -74,7 +73,7 @@ class Site(WorldSite):
         return entry
 
 
-def describe(server: str, article: Article) -> Json:
+def describe(server: str, article: Article) -> JsonObject:
     """Return the API's record of a preprint."""
     number = {"biorxiv": 600_000, "medrxiv": 24_300_000}[server] + article.number
     doi = f"10.64898/{article.published:%Y.%m.%d}.{number}"

@@ -14,6 +14,7 @@ import zipfile
 from html import escape
 from typing import Any
 
+from core.json import JsonObject
 from simulator.news import CHANGED_LATER, Article, NewsSite
 from simulator.server import Request, Response, as_json, take_quirk
 
@@ -116,7 +117,7 @@ class ScpTales(NewsSite):
         return as_json(pages) if pages else Response(404)
 
 
-def _page(article: Article) -> dict[str, Any]:
+def _page(article: Article) -> JsonObject:
     tagged = article.published + CHANGED_LATER * (article.oddity == "tagged_later")
     edits = (article.published, ""), (article.changed, "typo"), (tagged, "Added tags: ")
     blocks = "".join(f"<{tag}>{escape(text)}</{tag}>\n" for tag, text in article.blocks)

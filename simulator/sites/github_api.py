@@ -18,8 +18,8 @@ import re
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
 
+from core.json import JsonObject
 from core.month import Month
 from simulator.repositories import (
     HOSTILE,
@@ -172,9 +172,9 @@ class Site(WorldSite):
         body = {"total_count": len(found), "incomplete_results": is_cut, "items": rows}
         return as_json(body, headers=_links(request, page, per_page, len(found)))
 
-    def _row(self, repository: Repository) -> dict[str, Any]:
+    def _row(self, repository: Repository) -> JsonObject:
         spdx = repository.licence
-        row: dict[str, Any] = {
+        row: JsonObject = {
             "id": repository.id,
             "full_name": repository.name,
             "html_url": f"https://github.com/{repository.name}",
@@ -238,7 +238,7 @@ def _commits(repository: Repository, request: Request) -> Response:
     return as_json(rows[(page - 1) * per_page : page * per_page])
 
 
-def _commit_row(commit: Commit) -> dict[str, Any]:
+def _commit_row(commit: Commit) -> JsonObject:
     date = as_utc(commit.committed_at)
     person = {"name": "Simulated", "email": "sim@example.org", "date": date}
     inner = {"author": person, "committer": person, "message": "", "tree": {"sha": commit.tree}}
@@ -253,7 +253,7 @@ def _tree(repository: Repository, sha: str, is_recursive: bool) -> Response:
     return _not_found()
 
 
-def _tree_row(entry: Entry) -> dict[str, Any]:
+def _tree_row(entry: Entry) -> JsonObject:
     row = {"path": entry.path, "mode": entry.mode, "type": entry.kind, "sha": entry.sha}
     return row | ({"size": entry.size} if entry.kind == "blob" else {})
 

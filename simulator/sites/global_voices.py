@@ -10,8 +10,8 @@ import datetime as dt
 import functools
 import html
 import re
-from typing import Any
 
+from core.json import JsonObject
 from simulator.news import Article, Newsroom, integer
 from simulator.server import Request, Response, WorldSite, as_json, take_quirk
 from simulator.world import World
@@ -23,7 +23,6 @@ ODDITIES = ("partner", "protected", "edited", "undated", "roundup", "sister")
 
 _PARTNER = "This story was originally published by the Example Herald."
 _SISTER = "A version of this story first appeared on Rising Voices, a Global Voices project."
-Json = dict[str, Any]
 
 
 class Site(WorldSite):
@@ -82,7 +81,7 @@ class Site(WorldSite):
         posts = [self._post(number, article, wanted) for number, article in rows]
         return as_json(posts, 200, counts if rows else {**counts, "Retry-After": "0"})
 
-    def _post(self, number: int, article: Article, wanted: set[str]) -> Json:
+    def _post(self, number: int, article: Article, wanted: set[str]) -> JsonObject:
         post = _describe(number, article, self._language)
         if wanted:
             post = {name: value for name, value in post.items() if name in wanted}
@@ -118,7 +117,7 @@ def _link(article: Article) -> str:
     return f"/{article.published + UTC_OFFSET:%Y/%m/%d}/{article.slug}/"
 
 
-def _describe(number: int, article: Article, language: str) -> Json:
+def _describe(number: int, article: Article, language: str) -> JsonObject:
     saved = article.changed
     if saved <= article.published:
         saved = article.published - dt.timedelta(hours=5)  # saved early, for scheduled publication

@@ -13,8 +13,8 @@ import functools
 import html
 import uuid
 from collections.abc import Iterator
-from typing import Any
 
+from core.json import JsonObject
 from simulator.news import Article, NewsSite, integer
 from simulator.server import Request, Response, as_json, as_utc, take_quirk
 
@@ -31,7 +31,6 @@ ORGANISATIONS = ("Department for Examples", "Office of Sample Standards", "Minis
 _KNOWN = {"q", "count", "start", "order", "fields", "filter_public_timestamp", "debug", "c"}
 _TYPE_FILTER = "filter_content_store_document_type"
 _NAMESPACE = uuid.UUID(int=0)
-Json = dict[str, Any]
 
 
 class Site(NewsSite):
@@ -80,9 +79,9 @@ class Site(NewsSite):
         }  # fmt: skip
         return as_json(answer, 200, {} if rows else {"Retry-After": "0"})
 
-    def _entry(self, article: Article, request: Request) -> Json:
+    def _entry(self, article: Article, request: Request) -> JsonObject:
         path = _path(article)
-        values: Json = {
+        values: JsonObject = {
             "link": path, "title": article.title, "description": _summary(article),
             "public_timestamp": as_utc(_indexed_at(article)), "format": _type(article),
             "content_store_document_type": _type(article), "content_id": _content_id(article),
@@ -205,7 +204,7 @@ def _first_published(article: Article) -> dt.datetime | None:
     return article.published - dt.timedelta(days=400) if is_old else article.published
 
 
-def _item(article: Article, path: str, locale: str) -> Json:
+def _item(article: Article, path: str, locale: str) -> JsonObject:
     first = _first_published(article)
     is_withdrawn = article.oddity == "withdrawn"
     notice = {"explanation": "<p>Out of date.</p>", "withdrawn_at": as_utc(article.published)}
@@ -225,17 +224,17 @@ def _item(article: Article, path: str, locale: str) -> Json:
     }  # fmt: skip
 
 
-def _translations(article: Article) -> list[Json]:
+def _translations(article: Article) -> list[JsonObject]:
     locales = ("en", "cy") if article.oddity == "translated" else ()
     suffix = {"en": "", "cy": ".cy"}
     return [{"locale": name, "base_path": _path(article) + suffix[name]} for name in locales]
 
 
-def _details(article: Article, first: dt.datetime, locale: str) -> Json:
+def _details(article: Article, first: dt.datetime, locale: str) -> JsonObject:
     history = [{"public_timestamp": _millis(first), "note": "First published."}]
     if article.changed > first:
         history.insert(0, {"public_timestamp": _millis(article.changed), "note": "Added figures."})
-    details: Json = {"change_history": history, "first_public_at": _millis(first)}
+    details: JsonObject = {"change_history": history, "first_public_at": _millis(first)}
     if article.oddity != "bodiless":
         details["body"] = _body(article, locale)
     return {**details, "political": False, "emphasised_organisations": [], "attachments": []}

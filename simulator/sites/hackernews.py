@@ -7,8 +7,8 @@ import functools
 import html
 import re
 from dataclasses import dataclass
-from typing import Any
 
+from core.json import JsonObject
 from core.month import Month
 from simulator.server import Request, Response, WorldSite, as_json, take_quirk
 from simulator.world import Story
@@ -106,7 +106,7 @@ class Site(WorldSite):
         place = ids.index(story.id)
         return self.stories[ids[place - 1]] if place else None
 
-    def _item(self, story: Post) -> dict[str, Any]:
+    def _item(self, story: Post) -> JsonObject:
         if take_quirk(self, "missing_fields"):
             children = [
                 {"id": c.id, "created_at_i": _epoch(c), "text": c.body} for c in story.comments
@@ -193,8 +193,8 @@ def _holds(part: str, story: Post) -> bool:
     return is_from == (match[1] == ">=")
 
 
-def _hit(story: Post, is_bare: bool, is_odd: bool) -> dict[str, Any]:
-    hit: dict[str, Any] = {
+def _hit(story: Post, is_bare: bool, is_odd: bool) -> JsonObject:
+    hit: JsonObject = {
         "objectID": str(story.id),
         "title": story.title,
         "created_at_i": _epoch(story),
@@ -217,7 +217,7 @@ def _hit(story: Post, is_bare: bool, is_odd: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _record(post: Post, kind: str) -> dict[str, Any]:
+def _record(post: Post, kind: str) -> JsonObject:
     is_deleted = kind == "comment" and post.body is None
     return {
         "id": post.id, "type": kind, "author": None if is_deleted else post.author,

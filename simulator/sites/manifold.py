@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
-from typing import Any
 
+from core.json import JsonObject
 from simulator.forecasts import SimulatedQuestion, questions
 from simulator.server import Request, Response, WorldSite, as_json, take_quirk
 
 MAX_LIMIT = 1_000
 UPDATE = "Update 2024-05-05 (PST): the author says that it has happened."
-ODDITIES: dict[str, dict[str, Any]] = {
+ODDITIES: dict[str, JsonObject] = {
     "personal": {"question": "Will I run a marathon this year?"},
     "meta": {"question": "Will Manifold have more users?"},
     "private topic": {"groupSlugs": ["personal-goals"]},
@@ -35,7 +35,7 @@ class Site(WorldSite):
     max_limit = MAX_LIMIT
 
     @functools.cached_property
-    def markets(self) -> dict[str, dict[str, Any]]:
+    def markets(self) -> dict[str, JsonObject]:
         """All markets with all fields, by id, oldest first."""
         asked = questions(self.world, "manifold")
         found = [*map(_market, asked), *_oddities(asked)]
@@ -77,16 +77,16 @@ class Site(WorldSite):
         rows = [_row(self.markets[name], is_bare, is_odd) for name in found]
         return as_json(rows)
 
-    def _record(self, market: dict[str, Any]) -> Response:
+    def _record(self, market: JsonObject) -> Response:
         if take_quirk(self, "missing_fields"):
             return as_json({key: market[key] for key in market if key != "textDescription"})
         odd = {"undocumented": {"<b>": None}} if take_quirk(self, "extra_fields") else {}
         return as_json({**market, **odd})
 
 
-def _market(question: SimulatedQuestion) -> dict[str, Any]:
+def _market(question: SimulatedQuestion) -> JsonObject:
     name = f"mf{question.id}AbC"
-    market: dict[str, Any] = {
+    market: JsonObject = {
         "id": name, "creatorId": "u1", "creatorUsername": "asker", "creatorName": "Asker",
         "createdTime": _ms(question.opened), "closeTime": _ms(question.closed),
         "question": question.title, "slug": f"will-{name.lower()}",
@@ -103,8 +103,8 @@ def _market(question: SimulatedQuestion) -> dict[str, Any]:
     return market | (_binary(question) if question.is_binary else _choices(question))
 
 
-def _binary(question: SimulatedQuestion) -> dict[str, Any]:
-    fields: dict[str, Any] = {
+def _binary(question: SimulatedQuestion) -> JsonObject:
+    fields: JsonObject = {
         "outcomeType": "BINARY", "mechanism": "cpmm-1", "probability": question.crowd[0], "p": 0.5,
         "pool": {"YES": 100.0, "NO": 50.0},
     }  # fmt: skip
@@ -113,13 +113,13 @@ def _binary(question: SimulatedQuestion) -> dict[str, Any]:
     return fields
 
 
-def _choices(question: SimulatedQuestion) -> dict[str, Any]:
+def _choices(question: SimulatedQuestion) -> JsonObject:
     answers = [
         {"id": f"a{index}", "index": index, "text": option, "createdTime": _ms(question.opened),
          "probability": question.crowd[index]}
         for index, option in enumerate(question.options)
     ]  # fmt: skip
-    fields: dict[str, Any] = {
+    fields: JsonObject = {
         "outcomeType": "MULTIPLE_CHOICE", "mechanism": "cpmm-multi-1", "addAnswersMode": "DISABLED",
         "shouldAnswersSumToOne": True, "answers": answers[::-1],
     }  # fmt: skip
@@ -136,7 +136,7 @@ def _right(question: SimulatedQuestion) -> int:
     return -1 if question.answer_index is None else question.answer_index
 
 
-def _oddities(asked: list[SimulatedQuestion]) -> list[dict[str, Any]]:
+def _oddities(asked: list[SimulatedQuestion]) -> list[JsonObject]:
     answered = [question for question in asked if question.answer_index is not None]
     last = max(answered, key=lambda question: (question.resolved, question.id))
     found = []
@@ -150,7 +150,7 @@ def _oddities(asked: list[SimulatedQuestion]) -> list[dict[str, Any]]:
     return found
 
 
-def _row(market: dict[str, Any], is_bare: bool, is_odd: bool) -> dict[str, Any]:
+def _row(market: JsonObject, is_bare: bool, is_odd: bool) -> JsonObject:
     row = {key: value for key, value in market.items() if key not in _DETAILS}
     if is_bare:
         optional = ("creatorName", "lastBetTime", "closeTime", "uniqueBettorCount", "slug", "token")

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
-from typing import Any
 
+from core.json import JsonObject
 from simulator.forecasts import NUM_QUESTIONS, SimulatedQuestion, questions
 from simulator.server import Request, Response, WorldSite, as_json, take_quirk
 
@@ -36,7 +36,7 @@ class Site(WorldSite):
     withheld: frozenset[int] = frozenset()  # ids of questions that the token's owner may not see
 
     @functools.cached_property
-    def posts(self) -> list[dict[str, Any]]:
+    def posts(self) -> list[JsonObject]:
         """All posts, sorted by publication time."""
         by_id = {question.id: question for question in questions(self.world, "metaculus")}
         groups = [[f"{m.start:%y%m}{n:03d}" for n in GROUPED] for m in self.world.months]
@@ -73,7 +73,7 @@ class Site(WorldSite):
         previous = f"{link}{max(offset - limit, 0)}" if offset else None
         return as_json({"next": f"{link}{offset + limit}", "previous": previous, "results": rows})
 
-    def _find(self, request: Request) -> list[dict[str, Any]]:
+    def _find(self, request: Request) -> list[JsonObject]:
         statuses = request.query.get("statuses", [])
         types = request.query.get("forecast_type", [])
         found = [
@@ -83,9 +83,7 @@ class Site(WorldSite):
         ]
         return found if request.arg("order_by") == "published_at" else found[::-1]
 
-    def _row(
-        self, post: dict[str, Any], has_texts: bool, is_bare: bool, is_odd: bool
-    ) -> dict[str, Any]:
+    def _row(self, post: JsonObject, has_texts: bool, is_bare: bool, is_odd: bool) -> JsonObject:
         row = dict(post)
         if "question" in post:
             row["question"] = self._cut(post["question"], has_texts, is_bare)
@@ -99,7 +97,7 @@ class Site(WorldSite):
             row = {key: value for key, value in row.items() if key not in {"projects", "slug"}}
         return row | ({"undocumented": [{"<b>": 1}]} if is_odd else {})
 
-    def _cut(self, fields: dict[str, Any], has_texts: bool, is_bare: bool) -> dict[str, Any]:
+    def _cut(self, fields: JsonObject, has_texts: bool, is_bare: bool) -> JsonObject:
         gone = set() if has_texts else _TEXTS
         gone = gone | ({"aggregations", "fine_print", "created_at"} if is_bare else set())
         hidden = {*_TEXTS, "resolution"} if fields["id"] in self.withheld else set()
@@ -114,17 +112,17 @@ def _whole(value: str) -> int:
     return int(value) if value.isdecimal() else 0
 
 
-def _type(post: dict[str, Any]) -> str:
+def _type(post: JsonObject) -> str:
     if "group_of_questions" in post:
         return "group_of_questions"
     return str(post["question"]["type"]) if "question" in post else "notebook"
 
 
-def _post(question: SimulatedQuestion) -> dict[str, Any]:
+def _post(question: SimulatedQuestion) -> JsonObject:
     return _frame([question]) | {"title": question.title, "question": _question(question)}
 
 
-def _group(asked: list[SimulatedQuestion]) -> dict[str, Any]:
+def _group(asked: list[SimulatedQuestion]) -> JsonObject:
     first = asked[0]
     rows = [
         {**_question(each), "title": title, "label": label, "description": "",
@@ -138,7 +136,7 @@ def _group(asked: list[SimulatedQuestion]) -> dict[str, Any]:
     return _frame(asked) | {"title": f"{first.title} By region", "group_of_questions": group}
 
 
-def _frame(asked: list[SimulatedQuestion]) -> dict[str, Any]:
+def _frame(asked: list[SimulatedQuestion]) -> JsonObject:
     first = asked[0]
     is_resolved = all(each.resolved for each in asked)
     opened = min(each.opened for each in asked)
@@ -153,7 +151,7 @@ def _frame(asked: list[SimulatedQuestion]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _question(question: SimulatedQuestion) -> dict[str, Any]:
+def _question(question: SimulatedQuestion) -> JsonObject:
     is_resolved = question.resolved is not None
     known_at = question.closed
     if int(question.id) % 1000 == LATE:
@@ -174,7 +172,7 @@ def _question(question: SimulatedQuestion) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _latest(question: SimulatedQuestion) -> dict[str, Any]:
+def _latest(question: SimulatedQuestion) -> JsonObject:
     centers = question.crowd[:1] if question.is_binary else question.crowd
     return {
         "start_time": (question.closed - _HOUR).timestamp(), "end_time": None,
@@ -191,7 +189,7 @@ def _resolution(question: SimulatedQuestion) -> str | None:
     return answer.lower() if question.is_binary else answer
 
 
-def _without_options(post: dict[str, Any]) -> list[dict[str, Any]]:
+def _without_options(post: JsonObject) -> list[JsonObject]:
     number = {**post["question"], "id": 1, "type": "numeric", "resolution": "12.5"}
     notebook = {key: value for key, value in post.items() if key != "question"}
     return [{**post, "id": 1, "question": number}, {**notebook, "id": 2}]

@@ -16,6 +16,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from core.json import JsonObject
 from simulator.server import QuirkName, Request, Response, as_json, take_quirk
 from simulator.world import World
 
@@ -62,7 +63,7 @@ class Site:
     pause_s: float = 0.0  # pause before each response, in seconds
     ledger: list[Bill] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)  # prompts in order of arrival, billed or not
-    bodies: list[dict[str, Any]] = field(default_factory=list)
+    bodies: list[JsonObject] = field(default_factory=list)
     ids: list[str] = field(default_factory=list)
     most_busy: int = 0
 
@@ -131,7 +132,7 @@ class Site:
             data = data[: len(data) // 2]
         return Response(200, {"Content-Type": "application/json"}, data)
 
-    def _refuse(self, body: dict[str, Any], prompt: str, mishap: Mishap | None) -> Response | None:
+    def _refuse(self, body: JsonObject, prompt: str, mishap: Mishap | None) -> Response | None:
         if mishap == "rate_limit":
             error = _error(429, "Rate limit reached for requests", "rate_limit_exceeded")
             return Response(429, {**error.headers, "Retry-After": "0"}, error.body)
@@ -154,10 +155,10 @@ class Site:
             return _error(400, said, "context_length_exceeded", param="messages")
         return None
 
-    def _answer(self, body: dict[str, Any], prompt: str, mishap: Mishap | None) -> bytes:
+    def _answer(self, body: JsonObject, prompt: str, mishap: Mishap | None) -> bytes:
         text = self.write(prompt, int(body.get("seed") or 0))
         finish = "stop"
-        message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
+        message: JsonObject = {"role": "assistant", "content": text, "refusal": None}
         if mishap == "refusal":
             message |= {"content": None, "refusal": "I'm sorry, I can't help with that."}
         elif mishap == "filtered":
@@ -171,7 +172,7 @@ class Site:
         bill = Bill(prompt, _num_tokens(prompt) + 7, _num_tokens(text) + self.num_thought)
         self.ledger.append(bill)
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
-        answer: dict[str, Any] = {
+        answer: JsonObject = {
             "id": f"chatcmpl-{len(self.ledger)}",
             "object": "chat.completion",
             "created": 1_700_000_000 + len(self.ledger),

@@ -12,13 +12,13 @@ import base64
 import datetime as dt
 import functools
 import json
-from typing import Any
 
+from core.json import JsonObject
 from simulator.forecasts import SimulatedQuestion, questions
 from simulator.server import Request, Response, WorldSite, as_json, as_utc, take_quirk
 
 MAX_LIMIT = 100
-ODDITIES: dict[str, dict[str, Any]] = {
+ODDITIES: dict[str, JsonObject] = {
     "in dispute": {"umaResolutionStatus": "disputed"},
     "hardly any bets": {"volume": "12.5", "volumeNum": 12.5},
     "old and not settled": {"umaResolutionStatus": None, "outcomePrices": '["0.31", "0.69"]'},
@@ -37,7 +37,7 @@ class Site(WorldSite):
     max_limit = MAX_LIMIT
 
     @functools.cached_property
-    def markets(self) -> list[dict[str, Any]]:
+    def markets(self) -> list[JsonObject]:
         """All markets, sorted by closing time; open markets come last."""
         asked = questions(self.world, "polymarket")
         found = [*map(_market, asked), *_oddities(asked)]
@@ -64,7 +64,7 @@ class Site(WorldSite):
             return as_json({"type": "validation error", "error": "invalid cursor"}, 422)
         end = start + min(int(limit), self.max_limit)
         page = found[start:end]
-        answer: dict[str, Any] = {"markets": page}
+        answer: JsonObject = {"markets": page}
         if end < len(found):
             answer["next_cursor"] = _cursor(page[-1])
         if start and take_quirk(self, "moving_items"):
@@ -77,7 +77,7 @@ class Site(WorldSite):
         rows = [_row(market, has_tags, is_bare, is_odd) for market in answer["markets"]]
         return as_json({**answer, "markets": rows})
 
-    def _find(self, request: Request) -> list[dict[str, Any]]:
+    def _find(self, request: Request) -> list[JsonObject]:
         is_closed = request.arg("closed", "false") == "true"
         least = float(request.arg("volume_num_min", "0"))
         most = float(request.arg("volume_num_max", "inf"))
@@ -96,16 +96,16 @@ class Site(WorldSite):
         return found if request.arg("ascending", "true") == "true" else found[::-1]
 
 
-def _cursor(market: dict[str, Any]) -> str:
+def _cursor(market: JsonObject) -> str:
     return base64.urlsafe_b64encode(json.dumps({"id": market["id"]}).encode()).decode()
 
 
-def _place(cursor: str, found: list[dict[str, Any]]) -> int | None:
+def _place(cursor: str, found: list[JsonObject]) -> int | None:
     places = {_cursor(market): place for place, market in enumerate(found, start=1)}
     return places.get(cursor) if cursor else 0
 
 
-def _market(question: SimulatedQuestion) -> dict[str, Any]:
+def _market(question: SimulatedQuestion) -> JsonObject:
     count = len(question.options)
     slug = f"market-{question.id}"
     prices = [f"{share:.3f}" for share in question.crowd]
@@ -134,7 +134,7 @@ def _market(question: SimulatedQuestion) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _oddities(asked: list[SimulatedQuestion]) -> list[dict[str, Any]]:
+def _oddities(asked: list[SimulatedQuestion]) -> list[JsonObject]:
     answered = [each for each in asked if each.is_binary and each.answer_index is not None]
     last = max(answered, key=lambda question: (question.resolved, question.id))
     return [
@@ -143,7 +143,7 @@ def _oddities(asked: list[SimulatedQuestion]) -> list[dict[str, Any]]:
     ]
 
 
-def _row(market: dict[str, Any], has_tags: bool, is_bare: bool, is_odd: bool) -> dict[str, Any]:
+def _row(market: JsonObject, has_tags: bool, is_bare: bool, is_odd: bool) -> JsonObject:
     row = {key: value for key, value in market.items() if has_tags or key != "tags"}
     if is_bare:
         optional = ("description", "slug", "tags", "createdAt", "resolutionSource")

@@ -15,8 +15,8 @@ import json
 import re
 import time
 from dataclasses import dataclass
-from typing import Any
 
+from core.json import JsonObject
 from core.month import Month
 from simulator.server import Request, Response, WorldSite, take_quirk
 from simulator.world import Story, World
@@ -106,7 +106,7 @@ class Site(WorldSite):
         if request.arg("filter") == "total":
             return _json({"total": len(found)})
         quota_max = QUOTAS[has_key]
-        wrapper: dict[str, Any] = {"quota_max": quota_max}
+        wrapper: JsonObject = {"quota_max": quota_max}
         wrapper["quota_remaining"] = quota_max if left is None else left
         if self.backoff_s:
             wrapper["backoff"] = self.backoff_s
@@ -137,7 +137,7 @@ class Site(WorldSite):
         is_descending = request.arg("order", "desc") == "desc"
         return sorted(found, key=lambda post: (post.created_at, post.id), reverse=is_descending)
 
-    def _cut(self, found: list[Post], request: Request) -> dict[str, Any]:
+    def _cut(self, found: list[Post], request: Request) -> JsonObject:
         size = int(request.arg("pagesize", "30"))
         page = int(request.arg("page", "1"))
         start = (page - 1) * size
@@ -155,9 +155,9 @@ class Site(WorldSite):
             items = [{**item, **odd} for item in items]
         return {"items": items, "has_more": has_more}
 
-    def _row(self, post: Post, with_body: bool, is_bare: bool) -> dict[str, Any]:
+    def _row(self, post: Post, with_body: bool, is_bare: bool) -> JsonObject:
         question_id = post.question_id or post.id
-        row: dict[str, Any] = {
+        row: JsonObject = {
             "creation_date": int(post.created_at.timestamp()),
             "last_activity_date": int((post.edited_at or post.created_at).timestamp()),
             "question_id": question_id,
@@ -269,7 +269,7 @@ def _error(number: int, name: str, message: str, status: int | None = None) -> R
     return _json(body, status)
 
 
-def _json(answer: dict[str, Any], status: int = 200) -> Response:
+def _json(answer: JsonObject, status: int = 200) -> Response:
     """Return compressed JSON; the API compresses every response, even without Accept-Encoding."""
     headers = {"Content-Type": "application/json; charset=utf-8", "Content-Encoding": "gzip"}
     return Response(status, headers, gzip.compress(json.dumps(answer).encode(), mtime=0))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.corpus.partition import Partition, tables_of
-from core.corpus.sealing import Ready, seal_partition
+from core.corpus.sealing import Description, seal_partition
 from core.errors import PartitionHeld
 from core.month import Month
 from core.storage.store import Store
@@ -85,7 +85,9 @@ def test_what_is_held_is_shown_and_accepted(tidemark: Tidemark, home: Path) -> N
     rows = [{"native_id": "a", "date_kind": "given", "licence": "MIT", "text": "x" * 100}]
     with pytest.raises(PartitionHeld):
         seal_partition(
-            Store(str(home)), partition, Ready(tables_of(rows, partition), held_because=["too few"])
+            Store(str(home)),
+            partition,
+            [*tables_of(rows, partition), Description(held_because=["too few"])],
         )
     tidemark("corpus", "show", "notes", "2024-01").expect(2, "something is held back (--held)")
     shown = _words(tidemark("corpus", "show", "notes", "2024-01", "--held").out)

@@ -143,3 +143,10 @@ def test_the_address_of_a_prefect_server_needs_the_path_of_its_api(
     assert "secret" not in str(refused.value)
     monkeypatch.setenv("PREFECT_API_URL", "https://example.org/prefect/api/")
     assert prefect_server() == "https://example.org/prefect/api/"
+
+
+@pytest.mark.parametrize("address", ["head", "http://head:1", "ray://head", "ray://a b:1"])
+def test_an_address_of_no_cluster_is_refused(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    monkeypatch.setenv("TIDEMARK_RAY_ADDRESS", address)
+    with pytest.raises(UsageError, match="TIDEMARK_RAY_ADDRESS"):
+        load_settings()

@@ -51,7 +51,7 @@ def replay(folder: Path) -> Iterator[dict[str, str]]:
     """
     index, answers = read_recording(folder)
     keys: dict[str, list[str]] = defaultdict(list)
-    for key, url in index["sites"].items():
+    for key, url in index.sites.items():
         keys[_origin(url)].append(key)
     sites = {origin: RecordedSite(tuple(each)) for origin, each in keys.items()}
     first = next(iter(sites.values()))
@@ -62,7 +62,7 @@ def replay(folder: Path) -> Iterator[dict[str, str]]:
             served = web.urls[sites.get(origin, first).keys[0]]
             for site in sites.values():
                 site.origins[origin] = served
-        yield {key: web.urls[key] + urlsplit(url).path for key, url in index["sites"].items()}
+        yield {key: web.urls[key] + urlsplit(url).path for key, url in index.sites.items()}
 
 
 def _origin(url: str) -> str:

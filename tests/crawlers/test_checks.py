@@ -5,11 +5,11 @@ import pyarrow as pa
 import pytest
 
 from core.corpus.partition import Partition, tables_of
-from core.corpus.sealing import Ready, seal_partition
+from core.corpus.sealing import Description, seal_partition
 from core.month import Month, month_range
 from core.storage.store import Store
 from crawlers.contract import SourceInfo
-from crawlers.crawling.checks import Crawled, find_reasons_to_hold
+from crawlers.crawling.checks import CrawlResult, find_reasons_to_hold
 
 JULY = Partition("toy", Month("2024-07"))
 
@@ -38,12 +38,12 @@ def _tables(partition: Partition, num: int, num_bytes: int) -> Iterator[pa.Table
 def _seal(store: Store, month: str, num: int, num_bytes: int = 100, **fields: Any) -> None:
     partition = Partition("toy", Month(month))
     tables = _tables(partition, num, num_bytes)
-    seal_partition(store, partition, Ready(tables, _manifest(num, **fields)), replace=True)
+    seal_partition(store, partition, [*tables, Description(_manifest(num, **fields))], replace=True)
 
 
 def _reasons(store: Store, num: int, num_bytes: int = 100, **fields: Any) -> list[str]:
     info = fields.pop("info", _info())
-    crawled = Crawled(num, num * num_bytes, _manifest(num, **fields))
+    crawled = CrawlResult(num, num * num_bytes, _manifest(num, **fields))
     return find_reasons_to_hold(store, JULY, info, crawled)
 
 

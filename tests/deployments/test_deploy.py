@@ -29,7 +29,7 @@ ALL = {  # with their pools
     "work/api": "api", "work/gpu": "gpu", "work/gpu-all": "gpu-all",
 }  # fmt: skip
 
-pytestmark = pytest.mark.timeout(600)  # the first test waits for a server, too
+pytestmark = pytest.mark.timeout(3600)  # the first test waits for a server, too
 
 
 @dataclass

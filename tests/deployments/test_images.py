@@ -8,9 +8,14 @@ from typing import Any
 import pytest
 import yaml
 
-from deployments.compose_file import ComposeError, interpolated, read_image, read_services
 from deployments.prefect_yaml import read_deployments
 from simulator.server import Response
+from tests.deployments.support.compose_file import (
+    ComposeError,
+    interpolated,
+    read_image,
+    read_services,
+)
 from tests.forks import run_process
 from tests.loopback import serving
 

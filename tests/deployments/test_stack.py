@@ -14,9 +14,9 @@ import requests
 import websockets
 from requests.adapters import HTTPAdapter
 
-from deployments.bare import Process, stack
-from deployments.compose_file import ComposeError
 from tests.commands import TIDEMARK
+from tests.deployments.support.compose_file import ComposeError
+from tests.deployments.support.stack import Process, stack
 from tests.forks import run_process
 from tests.servers import wait_for
 
@@ -25,7 +25,7 @@ AUTH = f"tidemark:{PASSWORD}"
 READER = ("reader", "s3cret of the report")
 SNAPSHOT = bytes(range(256)) * 4096
 REPORT, PREFECT = "report.test", "prefect.test"
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 
 @pytest.fixture(scope="module")

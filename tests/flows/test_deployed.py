@@ -30,7 +30,7 @@ from tests.flows.support.planted import places_of, texts_of, watched_processes
 from tests.servers import PostgreSQL, PrefectServer, free_port
 from warehouse.read.query import query
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 GITHUB = {"TIDEMARK_TOKENS__GITHUB_API": github_api.TOKEN}
 KEYS = {"TIDEMARK_API_KEYS__SIM": openai_api.KEY}

@@ -82,7 +82,7 @@ def times_of(store: Store, model: str) -> list[tuple[dt.datetime, dt.datetime]]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(3600)
 def test_models_are_scored_by_workers_of_their_pools_and_never_two_on_a_gpu(
     prefect_server: PrefectServer,
     home: Path,

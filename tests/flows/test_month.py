@@ -22,7 +22,7 @@ from tests.flows.support.deployed import api, children_of, ended, start, worker_
 from tests.servers import PrefectServer
 from warehouse.read.query import query
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(3600)
 SOURCES = ["arxiv", "wikipedia_new"]
 MODELS = ["control:zstd", "control:gzip"]
 

@@ -43,7 +43,7 @@ from tests.flows.support.deployed import (
 from tests.servers import PostgreSQL, PrefectServer, free_port
 from warehouse.read.query import query
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(3600)
 
 SILENCE = dt.timedelta(seconds=70)  # more than two of Prefect's heartbeats
 SCORING = re.compile(r"\bscoring (.*)$", re.MULTILINE)

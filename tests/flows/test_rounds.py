@@ -24,7 +24,7 @@ from instruments.pools import Pool
 from tests.flows.support.deployed import api, children_of
 from tests.servers import PrefectServer
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(3600)
 
 NEVER = dt.datetime.min.replace(tzinfo=dt.UTC)
 

@@ -10,9 +10,11 @@ from prefect.client.schemas.objects import State
 
 from core.cells.failures import read_failures
 from core.corpus.partition import Seal
+from core.errors import OrchestrationError
 from core.settings import Settings
 from core.storage.store import Store
-from flows.work import work
+from flows.work import compute, work
+from instruments.losses import scoring_request
 from instruments.pools import list_models_of
 from models.catalogue import ModelEntry, add_model
 from tasks.prefect.storage_keys import using
@@ -29,7 +31,7 @@ def used(settings: Settings) -> Iterator[Settings]:
 def task_runs(name: str, num_expected: int) -> list[str]:
     """Return the names of the completed task runs of a flow run; the server learns them late."""
     of = FlowRunFilter(name=FlowRunFilterName(any_=[name]))
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 1200
     with get_client(sync_client=True) as client:
         while True:
             runs = client.read_task_runs(flow_run_filter=of)
@@ -71,6 +73,16 @@ def test_a_model_that_cannot_be_used_costs_no_other_model(
     assert len(store.list("losses/*/*/*/*.parquet")) == 1
     [failure] = read_failures(store, "losses").values()
     assert failure.run == "monthly-1"
+
+
+def test_a_cluster_without_the_extra_is_refused(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flows.work.import_parts", lambda part: ())  # as without extras/ray
+    request = scoring_request(["control:gzip"], None, None, ["default"], settings)
+    there = settings.model_copy(update={"ray_address": "auto"})
+    with pytest.raises(OrchestrationError, match="extras/ray is missing"):
+        compute(request, "score", None, None, there)
 
 
 def test_a_pool_has_the_models_that_fit_it(used: Settings) -> None:

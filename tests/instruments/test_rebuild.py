@@ -8,7 +8,7 @@ import pytest
 
 from core.cells.losses import Cell
 from core.corpus.partition import Partition, find_version, tables_of
-from core.corpus.sealing import Ready, seal_partition
+from core.corpus.sealing import seal_partition
 from core.month import Month
 from core.schemas.tables import LOSSES
 from core.settings import Settings
@@ -39,7 +39,7 @@ def scored(settings: Settings, store: Store) -> Settings:
             }
             for number in range(5)
         )
-        seal_partition(store, partition, Ready(tables_of(rows, partition)))
+        seal_partition(store, partition, tables_of(rows, partition))
     score_and_land(settings, MODELS, None, None, ["default"])
     return settings
 

@@ -14,7 +14,7 @@ import pytest
 import zstandard
 
 from core.corpus.partition import Partition, Seal, list_sealed, list_versions, read_seal, tables_of
-from core.corpus.sealing import Ready, read_held, seal_partition
+from core.corpus.sealing import Description, read_held, seal_partition
 from core.corpus.tombstones import item_key, list_tombstones, read_tombstones
 from core.errors import PartitionHeld, UsageError
 from core.month import Month
@@ -75,8 +75,8 @@ def home(settings: Settings) -> Settings:
         "base_urls": {"pages": "http://127.0.0.1:8"},
         "boilerplate": {"lines": 1, "most_frequent": [{"line": f"by {SECRET}", "texts": 5}]},
     }
-    seal_partition(store, MARCH, Ready(_tables(MARCH, "1"), describe, files=_beside()))
-    seal_partition(store, APRIL, Ready(_tables(APRIL, "2"), describe, files=_beside()))
+    seal_partition(store, MARCH, [*_tables(MARCH, "1"), Description(describe, files=_beside())])
+    seal_partition(store, APRIL, [*_tables(APRIL, "2"), Description(describe, files=_beside())])
     seal = read_seal(store, MARCH)
     assert seal is not None
     ids = [_id(store), "f" * 32]
@@ -85,12 +85,12 @@ def home(settings: Settings) -> Settings:
     twins = pa.Table.from_pylist([_twin(each) for each in ids], schema=DUPLICATES)
     _write(store, f"{APRIL.path}/duplicate_of.parquet", twins)
     past = settings.model_copy(update={"corpus_as_of": dt.datetime.now(dt.UTC)})
-    newest = Ready(_tables(MARCH, "3"), describe, files=_beside())
+    newest = [*_tables(MARCH, "3"), Description(describe, files=_beside())]
     seal_partition(store, MARCH, newest, replace=True)
     assert score_and_land(settings, MODELS[:1], None, None, ["default", "solid"])[1] == []
     assert score_and_land(past, MODELS, None, None, ["default"])[1] == []
     make_release(settings, Month("2024-04"))
-    odd = Ready(_tables(MARCH, "4"), describe, _beside(), ["odd"])
+    odd = [*_tables(MARCH, "4"), Description(describe, _beside(), ["odd"])]
     with pytest.raises(PartitionHeld):
         seal_partition(store, MARCH, odd, replace=True)
     store.write_bytes(f"{MARCH.path}/version=3/part-00000-dead.parquet", SECRET.encode())

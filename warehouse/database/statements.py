@@ -145,7 +145,7 @@ class Statements:
             WarehouseError: the statement failed.
         """
         columns = self.connection.table(rows).columns
-        match = " and ".join(f"landed.{name} = given.{name}" for name in key)
+        match = " and ".join(f"landed.{name} is not distinct from given.{name}" for name in key)
         values = ", ".join(f"given.{name}" for name in columns)
         others = [name for name in columns if name not in key]
         changed = ", ".join(f"{name} = given.{name}" for name in others)

@@ -113,12 +113,14 @@ class CutoffFit:
 
     def widened(self, others: list[CutoffFit]) -> CutoffFit:
         """Return the fit with intervals that hold those of other fits; an open end stays open."""
-        ends: dict[str, Any] = {
-            name: float(extreme([getattr(fit, name) for fit in (self, *others)]))
-            for end, extreme in (("low", np.min), ("high", np.max))
-            for name in (f"cutoff_{end}", f"onset_{end}")
-        }
-        return replace(self, **ends)
+        fits = [self, *others]
+        return replace(
+            self,
+            cutoff_low=float(np.min([fit.cutoff_low for fit in fits])),
+            cutoff_high=float(np.max([fit.cutoff_high for fit in fits])),
+            onset_low=float(np.min([fit.onset_low for fit in fits])),
+            onset_high=float(np.max([fit.onset_high for fit in fits])),
+        )
 
 
 def fit_cutoff(losses: Floats, months: Months, difficulty: Difficulty) -> CutoffFit | None:

@@ -6,7 +6,7 @@ import functools
 from collections import defaultdict
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import duckdb
 import numpy as np
@@ -29,7 +29,7 @@ from warehouse.estimates.panels import (
     EPOCH,
     Curves,
     Panel,
-    Row,
+    PanelFigure,
     fit_curves,
     number_of,
     read_panels,
@@ -56,9 +56,10 @@ def estimate(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(f"delete from {qualify(table)}")  # noqa: S608 - a constant name
     for statement in ("panel_cells", "insert_shared_figures"):
         connection.execute(read_sql("estimates/sql", statement))
-    cells = rows_of(connection.execute(read_sql("estimates/sql", "panel_figures")))
+    found = rows_of(connection.execute(read_sql("estimates/sql", "panel_figures")))
+    cells = cast("list[PanelFigure]", found)
     connection.execute("drop table panel_cells")
-    by_protocol: dict[str, list[Row]] = defaultdict(list)
+    by_protocol: dict[str, list[PanelFigure]] = defaultdict(list)
     for cell in cells:
         by_protocol[cell["protocol"]].append(cell)
     cutoffs = {cell["model"]: number_of(cell["cutoff"]) for cell in cells}
@@ -66,7 +67,7 @@ def estimate(connection: duckdb.DuckDBPyConnection) -> None:
     for row in rows_of(connection.execute(read_sql("estimates/sql", "panel_regimes"))):
         labels[row["source"]][int(number_of(row["month"]))] = row["regime"]
     thermometers = {cell["model"] for cell in cells if cell["role"] == "thermometer"}
-    rows: dict[str, list[Row]] = defaultdict(list)
+    rows: dict[str, list[dict[str, object]]] = defaultdict(list)
     for protocol, of_protocol in by_protocol.items():
         for source, curves, members in read_panels(of_protocol, cutoffs):
             if curves.keys() == {CONTROL}:
@@ -74,7 +75,7 @@ def estimate(connection: duckdb.DuckDBPyConnection) -> None:
             panel = fit_curves(curves, cutoffs, [labels[name] for name in members])
             key = {"protocol": protocol, "source": source}
             for table, row in _rows(panel, curves, thermometers):
-                rows[table].append(key | row)
+                rows[table].append({**key, **row})
     statements = Statements(connection)
     for table, values in rows.items():
         written = pa.Table.from_pylist(values, schema=statements.columns(table))
@@ -84,7 +85,7 @@ def estimate(connection: duckdb.DuckDBPyConnection) -> None:
 
 def _rows(
     panel: Panel, curves: Curves, thermometers: Set[str]
-) -> Iterator[tuple[str, dict[str, Any]]]:
+) -> Iterator[tuple[str, dict[str, object]]]:
     """Yield pairs: a table's name, and a row without source and protocol."""
     yield from (("panel_effects", row) for row in _effects(panel, curves))
     yield from (("panel_differences", row) for row in _differences(panel))
@@ -92,7 +93,7 @@ def _rows(
     yield from _changes(panel, curves)
 
 
-def _effects(panel: Panel, curves: Curves) -> Iterator[dict[str, Any]]:
+def _effects(panel: Panel, curves: Curves) -> Iterator[dict[str, object]]:
     """Yield rows of ``panel_effects`` without source and protocol."""
     fit = panel.fit
     for number, (model, cutoff) in enumerate(zip(panel.models, panel.cutoffs, strict=True)):
@@ -121,7 +122,7 @@ def _effects(panel: Panel, curves: Curves) -> Iterator[dict[str, Any]]:
         }
 
 
-def _differences(panel: Panel) -> Iterator[dict[str, Any]]:
+def _differences(panel: Panel) -> Iterator[dict[str, object]]:
     """Yield rows of ``panel_differences`` without source and protocol."""
     for effect in ("gap", "growth"):
         errors = getattr(panel.fit, effect).difference_errors
@@ -135,7 +136,7 @@ def _differences(panel: Panel) -> Iterator[dict[str, Any]]:
                 }
 
 
-def _difficulties(panel: Panel, thermometers: Set[str]) -> Iterator[dict[str, Any]]:
+def _difficulties(panel: Panel, thermometers: Set[str]) -> Iterator[dict[str, object]]:
     """Yield rows of ``panel_difficulty`` without source and protocol.
 
     A model with role thermometer is read as one if its cutoff is before the first month.
@@ -204,9 +205,9 @@ class _Change:
         shortfalls = measure_shortfalls(losses, months, difficulty, change, errors)
         return cls(basis, cutoff, shortfalls, reason)
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> dict[str, object]:
         """Return a row of ``cutoff_estimates`` without its key."""
-        row: dict[str, Any] = {"basis": self.basis, "reason": self.reason}
+        row: dict[str, object] = {"basis": self.basis, "reason": self.reason}
         if self.cutoff is not None:
             row["last_datable"] = _day(self.cutoff.last_datable)
             if self.reason is None:
@@ -249,7 +250,7 @@ def _coincidence(panel: Panel, number: int, losses: Floats) -> str | None:
     return AT_REGIME.format(EPOCH + (found.cutoff + 1), EPOCH + start)
 
 
-def _changes(panel: Panel, curves: Curves) -> Iterator[tuple[str, dict[str, Any]]]:
+def _changes(panel: Panel, curves: Curves) -> Iterator[tuple[str, dict[str, object]]]:
     """Yield rows of two tables, each with its table's name, without source and protocol.
 
     For each model, there is a row of ``cutoff_estimates``: its cutoff, or the reason why there is

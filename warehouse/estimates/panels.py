@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import functools
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,20 @@ OTHER_DOCUMENTS = "other documents than most models"
 CONTROL = "control:zstd"
 EPOCH = Month("1970-01")  # the month with number 0
 
-Row = Mapping[str, Any]
+
+class PanelFigure(TypedDict):
+    """A row of ``estimates/sql/panel_figures.sql``: the figure of a model, source and month."""
+
+    model: str
+    source: str
+    protocol: str
+    month: dt.date
+    is_text: bool
+    cutoff: dt.date | None
+    role: str | None
+    standard_error: float | None
+    bits_per_byte: float | None  # None: the month has no figure on common documents
+    num_documents: int | None
 
 
 @dataclass
@@ -37,13 +51,13 @@ Curves = dict[str, Curve]  # by model
 
 
 @functools.cache
-def number_of(month: Any) -> float:
+def number_of(month: dt.date | None) -> float:
     """Return the number of months from 1970-01 to ``month``; NaN for None."""
     return np.nan if month is None else float(Month.of(month).months_since(EPOCH))
 
 
 def read_panels(
-    cells: list[Row], cutoffs: Mapping[str, float]
+    cells: list[PanelFigure], cutoffs: Mapping[str, float]
 ) -> Iterator[tuple[str | None, Curves, list[str]]]:
     """Yield each source of one protocol, then None for the mean over sources.
 

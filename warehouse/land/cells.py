@@ -5,7 +5,6 @@ The cost of landing is mostly per transaction, so many small cells land in one t
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from core.cells.canary import CanaryRecord
 from core.cells.losses import Cell
 from core.cells.record import CellRecord, read_cell_record
 from core.errors import DamagedFile, MalformedInput, SchemaMismatch, TidemarkError
@@ -31,7 +31,12 @@ DOCUMENT_COLUMNS = [
 ]  # fmt: skip
 
 DIMENSIONS = {"models": "model", "sources": "source", "protocols": "protocol"}  # key by table name
-RECORD_TABLES = ("cell_costs", "cell_milestones", "tokenizers")
+_CELL = ("model", "source", "month", "protocol")
+RECORD_TABLES = {  # key by table name
+    "cell_costs": _CELL,
+    "cell_milestones": (*_CELL, "milestone"),
+    "tokenizers": ("model", "revision"),
+}
 
 
 def as_table(rows: Sequence[Mapping[str, object]], dimension: str, columns: pa.Schema) -> pa.Table:
@@ -51,38 +56,23 @@ def as_table(rows: Sequence[Mapping[str, object]], dimension: str, columns: pa.S
     names = [row[key] for row in plain]
     if None in names or len(set(names)) < len(names):
         raise SchemaMismatch(f"{dimension}: every row needs a {key} of its own; got {names}")
-    return _typed(plain, dimension, columns)
+    try:
+        return pa.Table.from_pylist(plain, schema=columns)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise SchemaMismatch(f"{dimension}: {error}") from error
 
 
 def _plain(value: object) -> object:
     return value.first_day if isinstance(value, Month) else value
 
 
-def _typed(rows: list[dict[str, object]], table: str, columns: pa.Schema) -> pa.Table:
-    try:
-        return pa.Table.from_pylist(rows, schema=columns)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise SchemaMismatch(f"{table}: {error}") from error
-
-
-def canary_table(row: Mapping[str, object], columns: pa.Schema) -> pa.Table:
-    """Convert a run of the canary (a check of loss drift) to a row of table ``canary_runs``.
-
-    Raises:
-        SchemaMismatch: a column is missing, NULL or of another type; run_at has no time zone.
-    """
-    plain = dict(row)
-    versions = plain.get("versions")
-    if isinstance(versions, Mapping):
-        plain["versions"] = json.dumps(dict(versions), sort_keys=True)
-    run_at = plain.get("run_at")
-    if not isinstance(run_at, dt.datetime) or run_at.tzinfo is None:
-        raise SchemaMismatch(f"canary_runs: run_at has to be a time with its zone; got {run_at!r}")
-    plain["run_at"] = naive_utc(run_at)
-    missing = [name for name in columns.names if plain.get(name) is None]
-    if missing:
-        raise SchemaMismatch(f"canary_runs: the run lacks {', '.join(missing)}")
-    return _typed([plain], "canary_runs", columns)
+def canary_table(records: Sequence[CanaryRecord], columns: pa.Schema) -> pa.Table:
+    """Convert runs of the canary (a check of loss drift) to rows of table ``canary_runs``."""
+    rows = []
+    for record in records:
+        versions = json.dumps(record.versions, sort_keys=True)
+        rows.append({**dict(record), "run_at": naive_utc(record.run_at), "versions": versions})
+    return pa.Table.from_pylist(rows, schema=columns)
 
 
 MAX_ROWS = 250_000  # maximum number of rows per transaction, which take some dozen megabytes
@@ -188,7 +178,9 @@ def provenance_of(group: Sequence[ScoredCell]) -> pa.Table:
 
 def records_of(group: Sequence[ScoredCell]) -> dict[str, list[dict[str, object]]]:
     """Convert the scoring records of cells to rows; return the rows by table name."""
-    rows: dict[str, list[dict[str, object]]] = {name: [] for name in RECORD_TABLES}
+    costs = []
+    milestones = []
+    tokenizers = {}  # by model revision: equal in all cells
     for each in group:
         record = each.record
         if record is None:
@@ -197,8 +189,12 @@ def records_of(group: Sequence[ScoredCell]) -> dict[str, list[dict[str, object]]
         fields = record.model_dump(exclude={"tokenizer", "milestones"})
         fields["versions"] = json.dumps(record.versions, sort_keys=True)
         fields["scored_at"] = naive_utc(record.scored_at)
-        rows["cell_costs"].append(key | fields)
-        rows["cell_milestones"] += [key | one.model_dump() for one in record.milestones]
+        costs.append(key | fields)
+        milestones += [key | one.model_dump() for one in record.milestones]
         if record.tokenizer:
-            rows["tokenizers"].append(key | record.tokenizer.model_dump())
-    return rows
+            tokenizers[each.cell.revision] = key | record.tokenizer.model_dump()
+    return {
+        "cell_costs": costs,
+        "cell_milestones": milestones,
+        "tokenizers": list(tokenizers.values()),
+    }

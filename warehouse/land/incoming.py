@@ -195,10 +195,6 @@ def _require_short(path: Path, name: str, num_bytes: int) -> None:
 
 
 def _is_plain(path: Path) -> bool:
-    """Return True if a Parquet file has each column of LOSSES once, with its type."""
-    schema = pq.read_schema(path)
-    return all(
-        len(schema.get_all_field_indices(field.name)) == 1
-        and schema.field(field.name).type.equals(field.type)
-        for field in LOSSES
-    )
+    """Return True if a Parquet file has exactly the columns of LOSSES, with their types."""
+    fields = [(field.name, field.type) for field in pq.read_schema(path)]
+    return len(fields) == len(LOSSES) and all((each.name, each.type) in fields for each in LOSSES)

@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from core.cells.canary import CanaryRecord
 from core.cells.losses import Cell
 from core.corpus.partition import Seal, read_documents
 from core.errors import MalformedInput, SchemaMismatch, TidemarkError, WarehouseError
@@ -27,6 +28,7 @@ from warehouse.land.cells import (
     DIMENSIONS,
     DOCUMENT_COLUMNS,
     NO_PROVENANCE,
+    RECORD_TABLES,
     ScoredCell,
     as_table,
     canary_table,
@@ -125,10 +127,7 @@ class Warehouse:
         for name, rows in records_of(group).items():
             table = pa.Table.from_pylist(rows, schema=self._statements.columns(name))
             with self._statements.given(record_to_land=table):
-                if name == "tokenizers":
-                    self._statements.run("insert_tokenizers")
-                else:
-                    self._statements.insert(name, "record_to_land")
+                self._statements.upsert(name, "record_to_land", RECORD_TABLES[name])
 
     def land_file(self, path: Path, replace: bool = False) -> Landed:
         """Land imported losses from a Parquet file of schema LOSSES, with any number of cells.
@@ -254,18 +253,11 @@ class Warehouse:
         """Insert or replace rows of table ``protocols``."""
         self._upsert("protocols", rows)
 
-    def add_canary_run(self, row: Mapping[str, object]) -> None:
-        """Insert a run of the canary (a check of loss drift), unless the run has landed.
-
-        ``row`` has values by column of table ``canary_runs``. ``run_at`` needs a time zone;
-        ``versions`` is a mapping or JSON text.
-
-        Raises:
-            SchemaMismatch: a column is missing or of another type.
-        """
-        table = canary_table(row, self._statements.columns("canary_runs"))
+    def add_canary_runs(self, records: Sequence[CanaryRecord]) -> None:
+        """Insert runs of the canary (a check of loss drift) that have not landed."""
+        table = canary_table(records, self._statements.columns("canary_runs"))
         with self._statements.given(rows_to_land=table):
-            self._statements.run("insert_canary_runs")
+            self._statements.upsert("canary_runs", "rows_to_land", ("run_at", "device", "dtype"))
 
     def _upsert(self, dimension: str, rows: Sequence[Mapping[str, object]]) -> None:
         if rows:

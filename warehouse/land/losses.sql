@@ -6,47 +6,28 @@
 
 ---------- Stage and check what comes in
 
--- name: create_staged
--- The staging table for losses that cannot be read in place; columns as chunk_losses.
--- Columns are listed, and the statement runs outside a transaction: in DuckDB 2.0.0 a table created
--- from an empty result still looks empty after the same transaction has filled it (2026-11-20).
-create or replace temp table staged (
-    model varchar,
-    revision varchar,
-    source varchar,
-    month date,
-    document_id varchar,
-    chunk_index integer,
-    protocol varchar,
-    nll_nats double,
-    num_tokens bigint,
-    num_chars bigint,
-    num_bytes bigint,
-    reason varchar
-);
-
 -- name: read_given
 -- Define incoming losses as the given data, read in place. NaN becomes NULL ("not measured").
 -- Input: losses_to_land, data of schema LOSSES.
 create or replace temp view incoming as
 select
-    model,
-    revision,
-    source,
-    month,
-    document_id,
-    chunk_index,
-    protocol,
-    case when not isnan(nll_nats) then nll_nats end as nll_nats,
-    num_tokens,
-    num_chars,
-    num_bytes,
-    case when nll_nats is null or isnan(nll_nats) then reason end as reason
+    * replace (
+        case when not isnan(nll_nats) then nll_nats end as nll_nats,
+        case when nll_nats is null or isnan(nll_nats) then reason end as reason
+    )
 from losses_to_land;
+
+-- name: create_staged
+-- The staging table for losses that cannot be read in place. The statement runs outside a
+-- transaction: in DuckDB 2.0.0 a table created from an empty result still looks empty after the
+-- same transaction has filled it (2026-11-20).
+create or replace temp table staged as
+select * from chunk_losses
+where false;
 
 -- name: stage_incoming
 -- Copy the incoming losses to the staging table, to change them before landing.
-insert into staged
+insert into staged by name
 select * from incoming;
 
 -- name: read_staged
@@ -136,15 +117,6 @@ from incoming_documents;
 
 -- name: find_duplicate
 -- The first duplicate chunk, searched only in documents that may have one.
-with suspects as (
-    select
-        cells.*,
-        d.document_id
-    from incoming_documents as d
-    inner join incoming_cells as cells on d.cell = cells.cell
-    where d.may_have_twins
-)
-
 select
     i.model,
     i.source,
@@ -154,16 +126,18 @@ select
     i.chunk_index,
     count(*) as num_rows
 from incoming as i
-semi join suspects as s
+inner join incoming_cells as cells
     on
-        i.model = s.model
-        and i.source = s.source
-        and i.month is not distinct from s.month
-        and i.protocol = s.protocol
-        and i.document_id = s.document_id
+        i.model = cells.model
+        and i.revision = cells.revision
+        and i.source = cells.source
+        and i.month is not distinct from cells.month
+        and i.protocol = cells.protocol
+inner join incoming_documents as d on cells.cell = d.cell and i.document_id = d.document_id
+where d.may_have_twins
 group by i.model, i.source, i.month, i.protocol, i.document_id, i.chunk_index
 having count(*) > 1
-order by i.model, i.source, i.month, i.protocol, i.document_id, i.chunk_index
+order by all
 limit 1;
 
 -- name: find_published
@@ -208,83 +182,63 @@ semi join incoming_cells as cells
 
 -- name: drop_landed_rows
 -- Delete staged rows that equal their landed rows.
-delete from staged as i
-using chunk_losses as landed
-where
-    i.model = landed.model
-    and i.revision = landed.revision
-    and i.source = landed.source
-    and i.month is not distinct from landed.month
-    and i.protocol = landed.protocol
-    and i.document_id = landed.document_id
-    and i.chunk_index = landed.chunk_index
-    and i.nll_nats is not distinct from landed.nll_nats
-    and i.num_tokens = landed.num_tokens
-    and i.num_chars = landed.num_chars
-    and i.num_bytes = landed.num_bytes
-    and i.reason is not distinct from landed.reason;
+create or replace temp table staged as
+select * from staged
+except
+select landed.*
+from chunk_losses as landed
+semi join touched as t
+    on
+        landed.model = t.model
+        and landed.source = t.source
+        and landed.month is not distinct from t.month
+        and landed.protocol = t.protocol;
 
 -- name: find_conflict
 -- The first staged row that conflicts with landed rows: its chunk has landed with other losses, or
 -- its cell with another revision of the model.
-with clashes as (
-    select
-        i.model,
-        i.source,
-        i.month,
-        i.protocol,
-        i.document_id,
-        i.chunk_index,
-        i.revision,
-        t.revision as landed_revision,
-        i.nll_nats,
-        landed.nll_nats as landed_nll_nats
-    from staged as i
-    inner join touched as t
-        on
-            i.model = t.model
-            and i.source = t.source
-            and i.month is not distinct from t.month
-            and i.protocol = t.protocol
-    left join chunk_losses as landed
-        on
-            i.model = landed.model
-            and i.source = landed.source
-            and i.month is not distinct from landed.month
-            and i.protocol = landed.protocol
-            and i.document_id = landed.document_id
-            and i.chunk_index = landed.chunk_index
-    where i.revision <> t.revision or landed.document_id is not null
-)
-
-select *
-from clashes
-order by model, source, month, protocol, document_id, chunk_index
+select
+    i.model,
+    i.source,
+    i.month,
+    i.protocol,
+    i.document_id,
+    i.chunk_index,
+    i.revision,
+    t.revision as landed_revision,
+    i.nll_nats,
+    landed.nll_nats as landed_nll_nats
+from staged as i
+inner join touched as t
+    on
+        i.model = t.model
+        and i.source = t.source
+        and i.month is not distinct from t.month
+        and i.protocol = t.protocol
+left join chunk_losses as landed
+    on
+        i.model = landed.model
+        and i.source = landed.source
+        and i.month is not distinct from landed.month
+        and i.protocol = landed.protocol
+        and i.document_id = landed.document_id
+        and i.chunk_index = landed.chunk_index
+where i.revision <> t.revision or landed.document_id is not null
+order by all
 limit 1;
 
 -- name: merge_landed_rows
 -- Stage the landed rows of touched cells to keep: same revision, and not superseded.
 insert into staged
-with staged_cells as (
-    select
-        model,
-        source,
-        month,
-        protocol,
-        any_value(revision) as revision
-    from staged
-    group by model, source, month, protocol
-)
-
 select landed.*
 from chunk_losses as landed
-semi join staged_cells as cells
+semi join incoming_cells as cells
     on
         landed.model = cells.model
+        and landed.revision = cells.revision
         and landed.source = cells.source
         and landed.month is not distinct from cells.month
         and landed.protocol = cells.protocol
-        and landed.revision = cells.revision
 anti join staged as i
     on
         landed.model = i.model
@@ -379,13 +333,9 @@ select
     c.source,
     c.month,
     c.protocol,
-    coalesce(p.partition_digest, case when t.revision = c.revision then t.partition_digest end)
-        as partition_digest,
-    coalesce(
-        p.partition_version,
-        case when t.revision = c.revision then t.partition_version end
-    ) as partition_version,
-    coalesce(p.scoring, case when t.revision = c.revision then t.scoring end) as scoring,
+    coalesce(p.partition_digest, t.partition_digest) as partition_digest,
+    coalesce(p.partition_version, t.partition_version) as partition_version,
+    coalesce(p.scoring, t.scoring) as scoring,
     s.num_documents,
     s.num_chunks,
     s.num_unmeasured,
@@ -410,6 +360,7 @@ left join provenance as p
 left join touched as t
     on
         c.model = t.model
+        and c.revision = t.revision
         and c.source = t.source
         and c.month is not distinct from t.month
         and c.protocol = t.protocol;
@@ -450,22 +401,10 @@ sums as materialized (
 
 residuals as (
     select
-        k.cell,
-        k.kind,
-        s.num_bytes,
+        s.*,
         cluster_residual(k.nll_nats, k.num_bytes, s.nll_nats, s.num_bytes) as residual
     from clusters as k
     inner join sums as s on k.cell = s.cell and k.kind = s.kind
-),
-
-errors as (
-    select
-        cell,
-        kind,
-        clustered_error(residual, any_value(num_bytes)) as standard_error,
-        clustered_freedom(residual) as degrees_of_freedom
-    from residuals
-    group by cell, kind
 )
 
 select
@@ -473,15 +412,15 @@ select
     c.source,
     c.month,
     c.protocol,
-    s.kind,
-    cast(s.num_documents as bigint) as num_documents,
-    s.nll_nats,
-    cast(s.num_bytes as bigint) as num_bytes,
-    e.standard_error,
-    e.degrees_of_freedom
-from sums as s
-inner join incoming_cells as c on s.cell = c.cell
-inner join errors as e on s.cell = e.cell and s.kind = e.kind;
+    r.kind,
+    cast(any_value(r.num_documents) as bigint) as num_documents,
+    any_value(r.nll_nats) as nll_nats,
+    cast(any_value(r.num_bytes) as bigint) as num_bytes,
+    clustered_error(r.residual, any_value(r.num_bytes)) as standard_error,
+    clustered_freedom(r.residual) as degrees_of_freedom
+from residuals as r
+inner join incoming_cells as c on r.cell = c.cell
+group by c.model, c.source, c.month, c.protocol, r.kind;
 
 -- name: seed_clusters
 -- The incoming clusters with the seeds of their weights, which are the same in every cell.
@@ -583,26 +522,6 @@ where not exists (
     where cells.model = t.model and cells.revision = t.revision
 );
 
--- name: insert_tokenizers
--- Insert the tokenizer of scored cells if it differs from the landed one.
--- Input: record_to_land, Arrow data with the columns of the table.
-delete from tokenizers as landed
-using record_to_land as given
-where
-    landed.model = given.model
-    and landed.revision = given.revision
-    and (
-        landed.vocabulary_size <> given.vocabulary_size
-        or landed.start_token is distinct from given.start_token
-        or landed.has_byte_tokens <> given.has_byte_tokens
-    );
-
-insert into tokenizers by name
-select distinct given.*
-from record_to_land as given
-anti join tokenizers as landed
-    on given.model = landed.model and given.revision = landed.revision;
-
 ---------- Read what has landed
 
 -- name: list_landed_cells
@@ -629,18 +548,6 @@ where cells.model = $model;
 create or replace temp view incoming as
 select *
 from chunk_losses;
-
--- name: insert_canary_runs
--- Insert runs of the canary; skip runs that are recorded already.
--- Input: rows_to_land, Arrow data with the columns of the table.
-insert into canary_runs by name
-select given.*
-from rows_to_land as given
-anti join canary_runs as recorded
-    on
-        given.run_at = recorded.run_at
-        and given.device = recorded.device
-        and given.dtype = recorded.dtype;
 
 -- name: find_landed_models
 -- The models that the warehouse names, each with one of its revisions.

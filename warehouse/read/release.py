@@ -21,10 +21,9 @@ import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
@@ -37,7 +36,7 @@ from core.settings import Settings
 from core.storage.store import Store, explain_disk_errors, sha256_of_file
 from warehouse.database.materialised import compute_views, materialise
 from warehouse.database.schema import SCHEMA_VERSION, SNAPSHOT, list_checks, read_sql
-from warehouse.database.statements import OFFLINE, Config, explain_database_errors
+from warehouse.database.statements import OFFLINE, Config, Row, explain_database_errors
 from warehouse.database.writer import STORAGE_VERSION, locked, transaction
 from warehouse.estimates.estimate import estimate
 from warehouse.land.landed import read_rows, scored_cells
@@ -225,7 +224,7 @@ def _trim(database: Path, month: Month) -> None:
         connection.execute("checkpoint")
 
 
-def _rows(connection: duckdb.DuckDBPyConnection, table: str) -> list[dict[str, Any]]:
+def _rows(connection: duckdb.DuckDBPyConnection, table: str) -> list[Row]:
     return sorted(connection.table(table).to_arrow_table().to_pylist(), key=repr)
 
 
@@ -250,7 +249,7 @@ def _partition_line(store: Store, partition: Partition, digest: str) -> dict[str
     return {"path": f"{seal.folder}/{MANIFEST}", "manifest": seal.manifest}
 
 
-def _versions(protocols: list[dict[str, Any]], scored_with: list[str]) -> dict[str, object]:
+def _versions(protocols: list[Row], scored_with: list[str]) -> dict[str, object]:
     return {
         "tidemark": version("tidemark"),
         "python": platform.python_version(),
@@ -267,7 +266,7 @@ def _write_lines(path: Path, rows: Iterable[dict[str, object]]) -> None:
             file.write(json.dumps(row, sort_keys=True, default=str) + "\n")
 
 
-def _write_json(path: Path, content: dict[str, Any]) -> None:
+def _write_json(path: Path, content: Mapping[str, object]) -> None:
     text = json.dumps(content, indent=2, sort_keys=True, default=str)
     path.write_text(text + "\n", encoding="utf-8")
 

@@ -17,13 +17,13 @@ import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 from core.corpus.partition import Partition, partition_of, read_manifest
 from core.corpus.tombstones import Tombstone
+from core.json import JsonObject
 from core.settings import Settings
 from core.storage.store import Store, explain_disk_errors, replace_durably, sha256_of_file
 from warehouse.database.schema import SNAPSHOT, find_schema, list_tables, qualify, read_sql
@@ -239,16 +239,14 @@ def _replace(folder: str, store: Store, database: Path) -> None:
 
 
 def _rewrite_lines(
-    store: Store, path: str, change: Callable[[dict[str, Any]], dict[str, Any] | None]
+    store: Store, path: str, change: Callable[[JsonObject], JsonObject | None]
 ) -> None:
     rows = [change(json.loads(line)) for line in store.read_bytes(path).decode().splitlines()]
     lines = [f"{json.dumps(row, sort_keys=True)}\n" for row in rows if row is not None]
     store.write_bytes(path, "".join(lines).encode())
 
 
-def _cell(
-    store: Store, row: dict[str, Any], partitions: Collection[Partition]
-) -> dict[str, Any] | None:
+def _cell(store: Store, row: JsonObject, partitions: Collection[Partition]) -> JsonObject | None:
     """Return a line of cells.jsonl with the new checksum, or None if no losses remain."""
     path = row["losses"]
     if partition_of(path.partition("/")[2]) not in partitions:
@@ -256,9 +254,7 @@ def _cell(
     return {**row, "sha256": store.sha256(path)} if store.exists(path) else None
 
 
-def _partition(
-    store: Store, row: dict[str, Any], partitions: Collection[Partition]
-) -> dict[str, Any]:
+def _partition(store: Store, row: JsonObject, partitions: Collection[Partition]) -> JsonObject:
     partition = partition_of(row["path"])
     if partition not in partitions or not store.exists(row["path"]):
         return row

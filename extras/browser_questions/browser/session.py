@@ -12,7 +12,7 @@ import datetime as dt
 import html
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urldefrag
 
 import requests
@@ -72,9 +72,9 @@ class PageRequests:
 
     def answer(self, route: Route) -> None:
         """Answer or refuse one request; Playwright calls this method for every request."""
-        given: dict[str, Any] | None = None
+        page: _Fulfilled | None = None
         try:
-            given = self._answer(route.request)
+            page = self._answer(route.request)
         except SourceError as error:
             if isinstance(error, TokenRefused) or not isinstance(error, AccessRefused):
                 self.refusal = self.refusal or error  # ignore other AccessRefused errors
@@ -82,11 +82,11 @@ class PageRequests:
             raise
         except BaseException as error:  # noqa: BLE001 - raised again by waiting code
             self._interruption = error
-        if given is None:
+        if page is None:
             self._fetcher.count(not_asked=1)
             self._refuse(route)
         else:
-            route.fulfill(**given)
+            route.fulfill(status=page.status, headers=page.headers, body=page.body)
 
     def _refuse(self, route: Route) -> None:
         """Refuse a request; a refused document gets status 204, so the browser keeps the page."""
@@ -107,7 +107,7 @@ class PageRequests:
         """Refuse all further requests, because the page's process has ended."""
         self.page = None
 
-    def _answer(self, request: Request) -> dict[str, Any] | None:
+    def _answer(self, request: Request) -> _Fulfilled | None:
         if self.page is None or not self._is_of_page(request):
             return None
         kind = request.resource_type
@@ -125,7 +125,7 @@ class PageRequests:
             return False
         return self.page is not None and frame == self.page.main_frame
 
-    def _answer_document(self, request: Request, url: str) -> dict[str, Any] | None:
+    def _answer_document(self, request: Request, url: str) -> _Fulfilled | None:
         document = self.document
         if document is not None and url == urldefrag(document.url).url and request.method == "GET":
             self.document = None if self.is_login else document
@@ -140,9 +140,10 @@ class PageRequests:
                 url, _headers_of(request), form, self._cookies
             )
         if target is None:
-            return {**_fulfilled(fetched), "status": status}
+            return _fulfilled(fetched, status)
         # An HTML refresh replaces the status 3xx, which Chromium would follow over the network.
-        return {"status": 200, "content_type": "text/html", "body": _ON.format(html.escape(target))}
+        body = _ON.format(html.escape(target)).encode()
+        return _Fulfilled(200, {"content-type": "text/html"}, body)
 
     def _may_ask(self, url: str) -> bool:
         self.num_left -= 1
@@ -158,6 +159,14 @@ class PageRequests:
         return fetched
 
 
+class _Fulfilled(NamedTuple):
+    """A response that the page gets from us."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
 def _headers_of(request: Request) -> dict[str, str]:
     return {
         name: value
@@ -166,11 +175,11 @@ def _headers_of(request: Request) -> dict[str, str]:
     }
 
 
-def _fulfilled(fetched: Fetched) -> dict[str, Any]:
+def _fulfilled(fetched: Fetched, status: int = 200) -> _Fulfilled:
     headers = {
         name: value for name, value in fetched.headers.items() if name not in _DROPPED_HEADERS
     }
-    return {"status": 200, "headers": headers, "body": fetched.body}
+    return _Fulfilled(status, headers, fetched.body)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ import numpy as np
 import soundfile
 from PIL import Image
 
+from core.json import JsonObject
 from core.month import Month, month_range
 from simulator.limits import LimitedSite
 from simulator.mediawiki import lagging
@@ -35,7 +36,6 @@ PICTURE_ODDITIES = (
 RECORDING_ODDITIES = ("word", "silent", "cut_off", "film", "gone")
 LICENCES = ("CC BY-SA 4.0", "CC BY 3.0", "CC0", "Public domain", "CC BY-SA 3.0 de")
 _RATE = 22_050
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -106,12 +106,12 @@ class Upload:
         soundfile.write(file, sound, _RATE, format="FLAC", subtype="PCM_16")
         return file.getvalue()
 
-    def describe(self) -> Json:
+    def describe(self) -> JsonObject:
         """Return the fields of ``aiprop=timestamp|url|size|sha1|mime``."""
-        info: Json = {"timestamp": as_utc(self.uploaded)}
+        info: JsonObject = {"timestamp": as_utc(self.uploaded)}
         if self.oddity == "hidden":
             return {**info, "filehidden": True, "size": 1, "width": 1, "height": 1}
-        sizes: Json = {"size": len(self.body), "width": 300, "height": 200}
+        sizes: JsonObject = {"size": len(self.body), "width": 300, "height": 200}
         if not self.is_picture:
             is_film = self.oddity == "film"
             sizes |= {"width": 640 * is_film, "height": 480 * is_film}
@@ -189,7 +189,7 @@ class Api(LimitedSite):
             return as_json(self._describe(request))
         return as_json({"batchcomplete": True})
 
-    def _list(self, request: Request) -> Json:
+    def _list(self, request: Request) -> JsonObject:
         if request.arg("aimime"):
             return _error("mimesearchdisabled", "MIME search is disabled in Miser Mode.")
         start, end = (dt.datetime.fromisoformat(request.arg(f"ai{n}")) for n in ("start", "end"))
@@ -205,12 +205,12 @@ class Api(LimitedSite):
         rows = [self._row(file) for file in found[first:last]]
         if last < len(found) and last - first > 1 and take_quirk(self, "moving_items"):
             last -= 1  # the next page repeats a row
-        answer: Json = {"query": {"allimages": rows}}
+        answer: JsonObject = {"query": {"allimages": rows}}
         if last < len(found):
             return {**answer, "continue": {"aicontinue": keys[last], "continue": "-||"}}
         return {"batchcomplete": True, **answer}
 
-    def _row(self, file: Upload) -> Json:
+    def _row(self, file: Upload) -> JsonObject:
         name = file.title.removeprefix("File:").replace(" ", "_")
         row = {"name": name, **file.describe(), "ns": 6, "title": file.title}
         if take_quirk(self, "missing_fields"):
@@ -219,16 +219,16 @@ class Api(LimitedSite):
             row["badfile"] = False
         return row
 
-    def _describe(self, request: Request) -> Json:
+    def _describe(self, request: Request) -> JsonObject:
         titles = request.arg("titles").split("|")
         pages = [self._page(title, request) for title in sorted(titles)]
         return {"batchcomplete": True, "query": {"pages": pages}}
 
-    def _page(self, title: str, request: Request) -> Json:
+    def _page(self, title: str, request: Request) -> JsonObject:
         file = self.uploads.by_title.get(title)
         if file is None or file.oddity == "gone":
             return {"ns": 6, "title": title, "missing": True, "imagerepository": ""}
-        given: Json = {
+        given: JsonObject = {
             "LicenseShortName": {
                 "value": file.licence, "source": "commons-desc-page", "hidden": "",
             },
@@ -269,7 +269,7 @@ class Files(LimitedSite):
         return Response(200, {"Content-Type": kind}, file.body)
 
 
-def _error(code: str, text: str) -> Json:
+def _error(code: str, text: str) -> JsonObject:
     return {"errors": [{"code": code, "text": text}], "docref": "See /w/api.php"}
 
 

@@ -12,10 +12,11 @@ from playwright.sync_api import Browser
 from core.schemas.tables import TOKEN_LOSSES
 from extras.xray.rendering import (
     Side,
+    XrayView,
     common_boundaries,
-    fields_of,
     segments_of,
     sum_segments,
+    view_of,
     write_page,
 )
 from tests.reports.site.test_browser import browser as browser  # the fixture
@@ -65,8 +66,8 @@ def test_bytes_that_one_model_does_not_score_have_no_figure() -> None:
     assert sum_segments(gap, np.array([4])).tolist() == []
 
 
-def fields(*sides: Side) -> dict[str, object]:
-    return fields_of(ALL, list(map(table, sides)), [{"Min-20%": -1.0}] * 2)
+def view(*sides: Side) -> XrayView:
+    return view_of(ALL, list(map(table, sides)), [{"Min-20%": -1.0}] * 2)
 
 
 def by_byte(model: str, nats: float) -> Side:
@@ -75,20 +76,18 @@ def by_byte(model: str, nats: float) -> Side:
 
 
 def test_a_page_splits_no_character_and_shows_the_whole_text() -> None:
-    found = fields(by_byte("a", 1.0), by_byte("b", 2.0))
-    pieces = found["pieces"]
-    assert isinstance(pieces, list)
+    pieces = view(by_byte("a", 1.0), by_byte("b", 2.0)).pieces
     text = "".join(piece.text for piece in pieces)
     assert text == TEXT.replace("\x1b", "␛").replace("\r", "␍")
     emoji = next(piece for piece in pieces if piece.text == "🙂")
     assert emoji.title.endswith(" · 4.00 · 8.00")
     assert emoji.level == "b3"  # 4 nats are 5.8 bits
-    head = fields(by_byte("a", 1.0), side("b", [8], [1.0], first=6))
-    assert (head["before"], len(str(head["after"]))) == ("</div>", len(TEXT) - 8)
+    head = view(by_byte("a", 1.0), side("b", [8], [1.0], first=6))
+    assert (head.before, len(head.after)) == ("</div>", len(TEXT) - 8)
 
 
 def test_a_page_escapes_and_requests_nothing() -> None:
-    page = write_page(fields(by_byte("a<b>", 1.0), by_byte("b", 2.0))).decode()
+    page = write_page(view(by_byte("a<b>", 1.0), by_byte("b", 2.0))).decode()
     assert page.count("<script>") == 1
     assert "&lt;b&gt;x&lt;/b&gt;" in page and "javascript:" not in page
     assert re.findall(r"(?:src|href)=", page) == []
@@ -105,7 +104,7 @@ def test_a_page_works_from_disk_by_keyboard(browser: Browser, tmp_path: Path, sc
     size = len(TEXT.encode())
     nats = [math.sin(place) * 4 for place in range(size)]
     path = tmp_path / "page.html"
-    path.write_bytes(write_page(fields(by_byte("a", 1.0), side("b", [*range(1, size + 1)], nats))))
+    path.write_bytes(write_page(view(by_byte("a", 1.0), side("b", [*range(1, size + 1)], nats))))
     window = browser.new_page(color_scheme=scheme)  # type: ignore[arg-type]
     noise: list[str] = []
     window.on("console", lambda message: noise.append(message.text))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import polars as pl
 import polars.selectors as cs
 
+from core.json import JsonObject
 from reports.site.answer_findings import benchmarks_finding
 from reports.site.charts import INK, PALETTE, SOFT, time_axis, with_room
 from reports.site.context import Site, some
@@ -82,9 +82,9 @@ def _months(site: Site) -> Figure | None:
     return replace(figure, title=title, about=about, chart=_month_lanes(figure.drawn))
 
 
-def _month_lanes(rows: pl.DataFrame) -> dict[str, Any]:
+def _month_lanes(rows: pl.DataFrame) -> JsonObject:
     """Return a chart with a lane per source: the difference of two models by month."""
-    x: dict[str, Any] = time_axis(rows["month"].to_list())
+    x: JsonObject = time_axis(rows["month"].to_list())
     y = {"field": "difference", "type": "quantitative", "title": None,
          "axis": {"tickCount": 2, "format": "+.2~f"}}  # fmt: skip
     once = {"aggregate": [{"op": "count", "as": "num"}], "groupby": ["source"]}
@@ -183,7 +183,7 @@ def _ranks(site: Site) -> Figure | None:
         return None
     means = rows.group_by("model").agg(pl.mean("mean_rank")).sort("mean_rank", "model")
     shown = means["model"].to_list()[:MAX_RANKED]
-    x: dict[str, Any] = time_axis(rows["month"].to_list())
+    x: JsonObject = time_axis(rows["month"].to_list())
     y = {"field": "mean_rank", "type": "quantitative", "title": "mean rank over sources",
          "scale": {"reverse": True, "zero": False, "nice": False}}  # fmt: skip
     drawn = rows.filter(pl.col("model").is_in(shown)).sort("month")

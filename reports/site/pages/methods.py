@@ -6,8 +6,8 @@ import csv
 import json
 from collections.abc import Iterator
 from importlib.resources import files
-from typing import Any
 
+from core.json import JsonObject
 from reports.site.charts import PALETTE, SOFT
 from reports.site.context import Site, some
 from reports.site.figure import ELSEWHERE, Column, Figure, Page
@@ -54,7 +54,7 @@ def _simulations(site: Site) -> Figure:
                   measured=ELSEWHERE)  # fmt: skip
 
 
-def _coverage_chart() -> dict[str, Any]:
+def _coverage_chart() -> JsonObject:
     """Return a chart of the coverage of intervals: of all worlds, and of the worst kind."""
     axis = {"type": "quantitative", "scale": {"domain": [0.78, 1], "clamp": True}, "title": None,
             "axis": {"format": ".0%", "orient": "top", "tickCount": 4}}  # fmt: skip

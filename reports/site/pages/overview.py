@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
-from typing import Any
 
+from core.json import JsonObject
 from reports.site.board_parts import parts_file, parts_of, windows_figure
 from reports.site.charts import INK, PALETTE, SOFT, by_month, time_axis
 from reports.site.context import Site, is_control, some
@@ -103,14 +103,14 @@ def _curves(site: Site) -> Figure | None:
     )
 
 
-def lane_label(key: str, place: dict[str, Any], height: int) -> dict[str, Any]:
+def lane_label(key: str, place: JsonObject, height: int) -> JsonObject:
     """Return a layer with a lane's name right of its end, from the row that ``place`` leaves."""
     mark = {"type": "text", "align": "left", "dx": 8, "fontSize": 12, "limit": 190}
     at = {"x": {"value": "width"}, "y": {"value": height / 2}, "text": {"field": key}}
     return {"transform": [place], "mark": mark, "encoding": at}
 
 
-def lanes(key: str, names: list[str], months: list[dt.date]) -> dict[str, Any]:
+def lanes(key: str, names: list[str], months: list[dt.date]) -> JsonObject:
     """Return a chart with one lane per value of column ``key`` over a common time axis.
 
     ``names`` are the values to draw, in order. The rows have the columns of ``over_time.sql``.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import polars as pl
 
+from core.json import JsonObject
 from reports.site.answer_findings import (
     growth_finding,
     printed_rates_finding,
@@ -83,7 +83,7 @@ def _rates(site: Site) -> Figure:
                   measured=site.facts_of("published_references"))  # fmt: skip
 
 
-def _growth_lines(rows: pl.DataFrame) -> dict[str, Any]:
+def _growth_lines(rows: pl.DataFrame) -> JsonObject:
     """Return a line per model, in the colour of its family, with its name and its cutoff."""
     x = time_axis(rows["month"].to_list())
     scale = {"domain": list(range(1, len(PALETTE) + 1)), "range": list(PALETTE)}
@@ -95,7 +95,7 @@ def _growth_lines(rows: pl.DataFrame) -> dict[str, Any]:
     width = {"condition": {"test": "datum.place", "value": 1.8}, "value": 0.8}
     tooltip = by_month("model", "rate", ".3f", title="% of the text")
     line = {**at, "detail": {"field": "model"}, "strokeWidth": width, "tooltip": tooltip}
-    fills: dict[str, dict[str, Any]] = {"stated": {"filled": True}, "inferred": {"fill": PAPER}}
+    fills: dict[str, JsonObject] = {"stated": {"filled": True}, "inferred": {"fill": PAPER}}
     marks = [
         {"transform": [{"filter": f"datum.cutoff_here == '{provenance}'"}],
          "mark": {"type": "point", "size": 70, "opacity": 1} | fill, "encoding": at}

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from core.json import JsonObject
 from core.plugins import import_parts
 from reports.site.charts import INK, LABEL_SHARE, PALETTE, SOFT, by_month, spread, time_axis
 from reports.site.context import Site, of_name, some
@@ -92,10 +93,10 @@ def _difficulty(site: Site, name: str) -> Figure | None:
     return Figure(f"source-{slug(name)}-difficulty", title, about, sql, rows, chart=chart)
 
 
-def _lines(rows: pl.DataFrame, lines: Sequence[tuple[str, str, str]]) -> list[dict[str, Any]]:
+def _lines(rows: pl.DataFrame, lines: Sequence[tuple[str, str, str]]) -> list[JsonObject]:
     """Return a line per column (name, label, colour), and their labels at the last month."""
     x = time_axis(rows["month"].to_list())
-    layers: list[dict[str, Any]] = [
+    layers: list[JsonObject] = [
         {
             "mark": {"type": "line", "color": colour, "strokeWidth": 1.6},
             "encoding": {"x": x, "y": {"field": column, "type": "quantitative"}},
@@ -117,7 +118,7 @@ def extent_of(values: pl.Series) -> tuple[float, float]:
 def end_labels(
     last: Mapping[str, float], colours: Mapping[str, str], extent: tuple[float, float],
     share: float = LABEL_SHARE,
-) -> dict[str, Any]:  # fmt: skip
+) -> JsonObject:  # fmt: skip
     """Return a layer with a label per line, right of its last value, without overlaps."""
     values = [
         {"at": at, "label": label, "colour": colours[label]}
@@ -135,7 +136,7 @@ def end_labels(
     }
 
 
-def _regime_marks(site: Site, name: str, x: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _regime_marks(site: Site, name: str, x: Mapping[str, Any]) -> list[JsonObject]:
     """Return a thin rule with a label at each month from which the source differs."""
     starts = site.part("source_regimes", "source", name)[1]
     values = [
@@ -173,7 +174,7 @@ def _levels(site: Site, name: str) -> Figure | None:
 
 def level_lines(
     labelled: Sequence[str], rows: pl.DataFrame, others: Sequence[str] = ()
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return lines of bits per byte by month: with a colour and a label, and others in grey.
 
     ``rows`` has the columns model, month and bits_per_byte.

@@ -20,7 +20,7 @@ from core.corpus.difference import (
     text_difference,
 )
 from core.corpus.partition import Partition, Seal, tables_of
-from core.corpus.sealing import Ready, seal_partition
+from core.corpus.sealing import seal_partition
 from core.month import Month
 from core.storage.store import Store
 
@@ -42,7 +42,7 @@ def measure(store: Store) -> Measure:
              "text": text}
             for name, text in texts.items()
         ]  # fmt: skip
-        contents = Ready(tables_of(rows, partition))
+        contents = tables_of(rows, partition)
         return seal_partition(store, partition, contents, replace=True)
 
     return lambda before, after: measure_difference(

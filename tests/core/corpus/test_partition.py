@@ -21,7 +21,7 @@ from core.corpus.partition import (
     read_seal,
     tables_of,
 )
-from core.corpus.sealing import Ready, accept_held, read_held, seal_partition
+from core.corpus.sealing import Description, accept_held, read_held, seal_partition
 from core.errors import PartitionHeld, PartitionSealed, SchemaMismatch, StorageError
 from core.month import Month
 from core.schemas.tables import DOCUMENTS
@@ -72,7 +72,7 @@ def test_batches_are_bounded_in_rows_and_in_bytes(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.usefixtures("small_parts")
 def test_a_sealed_partition_reads_back_in_order(store: Store) -> None:
     texts = [f"text {i}" for i in range(7)]
-    seal = seal_partition(store, MARCH, Ready(tables(*texts), {"kind": "test"}))
+    seal = seal_partition(store, MARCH, [*tables(*texts), Description({"kind": "test"})])
     assert len(seal.parts) == 4
     assert (seal.num_documents, seal.num_bytes) == (7, sum(map(len, texts)))
     assert texts_of(store, seal) == texts
@@ -89,7 +89,7 @@ def test_a_sealed_partition_reads_back_in_order(store: Store) -> None:
 @pytest.mark.parametrize("kind", ["image", "audio"])
 def test_media_are_sealed_and_read_like_texts(kind: str, store: Store) -> None:
     contents = [bytes([i, 255]) * (i + 1) for i in range(5)]
-    seal = seal_partition(store, MARCH, Ready(tables_of(_media(*contents, kind=kind), MARCH)))
+    seal = seal_partition(store, MARCH, tables_of(_media(*contents, kind=kind), MARCH))
     assert (seal.content, seal.is_text, seal.manifest["content"]) == (kind, False, kind)
     assert (seal.num_documents, seal.num_bytes, len(seal.parts)) == (5, 30, 2)
     assert read_seal(store, MARCH) == seal
@@ -97,11 +97,11 @@ def test_media_are_sealed_and_read_like_texts(kind: str, store: Store) -> None:
     batches = list(read_documents(store, seal, columns))
     assert batches[0].schema.names == columns
     assert [value for batch in batches for value in batch["media"].to_pylist()] == contents
-    again = seal_partition(store, MARCH, Ready(tables_of(_media(*contents, kind=kind), MARCH)))
+    again = seal_partition(store, MARCH, tables_of(_media(*contents, kind=kind), MARCH))
     assert again == seal
     with pytest.raises(PartitionSealed):
-        seal_partition(store, MARCH, Ready(tables_of(_media(b"ab", kind=kind), MARCH)))
-    text = seal_partition(store, MARCH, Ready(tables("a")), replace=True)
+        seal_partition(store, MARCH, tables_of(_media(b"ab", kind=kind), MARCH))
+    text = seal_partition(store, MARCH, tables("a"), replace=True)
     assert (text.content, text.is_text, text.version) == ("text", True, 2)
     assert len(store.list(f"{text.folder}/*")) == 2
 
@@ -110,7 +110,7 @@ def test_digests_are_what_they_were_in_the_first_release(store: Store) -> None:
     """Losses are stored by digest: a changed digest would cause rescoring of everything."""
 
     def digest(rows: list[dict[str, Any]]) -> str:
-        return seal_partition(store, MARCH, Ready(tables_of(rows, MARCH)), replace=True).digest
+        return seal_partition(store, MARCH, tables_of(rows, MARCH), replace=True).digest
 
     texts = "".join(
         f"{document_id('wikipedia', f'n{i}', None)} {hashlib.sha256(content).hexdigest()}\n"
@@ -134,12 +134,12 @@ def test_a_partition_is_of_one_kind(
         *(rows_of("cd") if second == "text" else _media(b"cd", kind=second)),
     ]
     with pytest.raises(SchemaMismatch, match=r"wikipedia 2024-03: \w+ and \w+ in one partition"):
-        seal_partition(store, MARCH, Ready(tables_of(rows, MARCH)))
+        seal_partition(store, MARCH, tables_of(rows, MARCH))
     assert store.list(f"{MARCH.path}/*") == []
 
 
 def test_a_manifest_that_does_not_say_is_of_texts(store: Store) -> None:
-    seal = seal_partition(store, MARCH, Ready(tables("a")))
+    seal = seal_partition(store, MARCH, tables("a"))
     path = f"{MARCH.path}/manifest.json"
     manifest = json.loads(store.read_bytes(path))
     del manifest["content"]
@@ -152,13 +152,13 @@ def test_a_manifest_that_does_not_say_is_of_texts(store: Store) -> None:
 
 
 def test_other_content_is_refused_unless_it_may_replace(store: Store) -> None:
-    first = seal_partition(store, MARCH, Ready(tables("a"), files={"notes.txt": b"1"}))
+    first = seal_partition(store, MARCH, [*tables("a"), Description(files={"notes.txt": b"1"})])
     with pytest.raises(PartitionSealed, match=r"1 documents.*2 documents.*--replace"):
-        seal_partition(store, MARCH, Ready(tables("a", "b"), files={"notes.txt": b"2"}))
+        seal_partition(store, MARCH, [*tables("a", "b"), Description(files={"notes.txt": b"2"})])
     assert read_seal(store, MARCH) == first
     assert texts_of(store, first) == ["a"]
     assert store.read_bytes(f"{MARCH.path}/notes.txt") == b"1"
-    second = seal_partition(store, MARCH, Ready(tables("a", "b")), replace=True)
+    second = seal_partition(store, MARCH, tables("a", "b"), replace=True)
     assert second.digest != first.digest
     assert store.list(f"{second.folder}/*") == sorted(
         [*second.parts, f"{second.folder}/manifest.json"]
@@ -175,7 +175,7 @@ def test_a_source_that_fails_half_way_leaves_nothing(
         raise KeyError("the site is gone")
 
     with pytest.raises(KeyError):
-        seal_partition(store, MARCH, Ready(made()))
+        seal_partition(store, MARCH, made())
     assert store.list(f"{MARCH.path}/*") == []
     assert read_seal(store, MARCH) is None
     assert list_sealed(store) == []
@@ -185,11 +185,11 @@ def test_rows_of_another_partition_are_refused(store: Store) -> None:
     april = Partition("wikipedia", Month("2024-04"))
     for other in (april, Partition("arxiv", MARCH.month), Partition("wikipedia", None)):
         with pytest.raises(SchemaMismatch, match="must be"):
-            seal_partition(store, MARCH, Ready(tables("a", partition=other)))
+            seal_partition(store, MARCH, tables("a", partition=other))
     with pytest.raises(SchemaMismatch, match="UTF-8 length"):
         (table,) = tables("a")
         wrong = table.set_column(18, DOCUMENTS.field("num_bytes"), pa.array([7]))
-        seal_partition(store, MARCH, Ready([wrong]))
+        seal_partition(store, MARCH, [wrong])
     assert list_sealed(store) == []
 
 
@@ -197,7 +197,7 @@ def test_partitions_are_listed_by_source_and_month(store: Store) -> None:
     december = Partition("wikipedia", Month("2023-12"))
     partitions = [Partition("org/odd name:*", None), MARCH, december]
     for partition in partitions:
-        seal_partition(store, partition, Ready(tables("a", partition=partition)))
+        seal_partition(store, partition, tables("a", partition=partition))
     assert {seal.partition for seal in list_sealed(store)} == set(partitions)
     months = [str(seal.partition.month) for seal in list_sealed(store, "wikipedia")]
     assert months == ["2023-12", "2024-03"]
@@ -214,7 +214,7 @@ def test_a_damaged_manifest_is_named(store: Store, text: str) -> None:
 
 def test_a_damaged_part_is_found(store: Store) -> None:
     text = "".join(hashlib.sha256(bytes([i])).hexdigest() for i in range(200))
-    seal = seal_partition(store, MARCH, Ready(tables(text)))
+    seal = seal_partition(store, MARCH, tables(text))
     whole = store.read_bytes(seal.parts[0])
     column = DOCUMENTS.get_field_index("text")
     with store.open(seal.parts[0]) as file:
@@ -235,12 +235,12 @@ def test_a_rival_that_seals_meanwhile_is_noticed(store: Store) -> None:
 
     def made() -> Iterator[pa.Table]:
         yield from tables("x" * 20)
-        seal_partition(store, MARCH, Ready(tables("of a rival")), replace=True)
+        seal_partition(store, MARCH, tables("of a rival"), replace=True)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parts, "PART_BYTES", 1)
         with pytest.raises(StorageError, match="another process"):
-            seal_partition(store, MARCH, Ready(made()), replace=True)
+            seal_partition(store, MARCH, made(), replace=True)
     seal = newest(store)
     assert texts_of(store, seal) == ["of a rival"]
 
@@ -268,7 +268,7 @@ parts.PART_BYTES = 1
 corpus.BATCH_ROWS = 1
 march = corpus.Partition("wikipedia", Month("2024-03"))
 rows = [{"native_id": t, "date_kind": "created", "licence": "MIT", "text": t} for t in "abc"]
-contents = sealing.Ready(corpus.tables_of(rows, march))
+contents = corpus.tables_of(rows, march)
 sealing.seal_partition(Store(sys.argv[1]), march, contents, replace=True)
 """
 
@@ -276,7 +276,7 @@ sealing.seal_partition(Store(sys.argv[1]), march, contents, replace=True)
 @pytest.mark.parametrize("writes", range(5))
 def test_a_kill_at_any_write_leaves_old_or_new(tmp_path: Path, writes: int) -> None:
     store = Store(str(tmp_path))
-    old = seal_partition(store, MARCH, Ready(tables("old")))
+    old = seal_partition(store, MARCH, tables("old"))
 
     def run(writes: int) -> int:
         command = [sys.executable, "-c", _SEALER, str(tmp_path), str(writes)]
@@ -301,12 +301,12 @@ def test_a_kill_at_any_write_leaves_old_or_new(tmp_path: Path, writes: int) -> N
 def test_an_object_store_holds_partitions_too(s3_options: dict[str, Any]) -> None:
     store = Store("s3://bucket/corpus-test", **s3_options)
     texts = [f"text {i}" for i in range(5)]
-    first = seal_partition(store, MARCH, Ready(tables(*texts), files={"notes.txt": b"1"}))
+    first = seal_partition(store, MARCH, [*tables(*texts), Description(files={"notes.txt": b"1"})])
     assert texts_of(store, first) == texts
-    assert seal_partition(store, MARCH, Ready(tables(*texts))) == first
+    assert seal_partition(store, MARCH, tables(*texts)) == first
     with pytest.raises(PartitionSealed):
-        seal_partition(store, MARCH, Ready(tables("other")))
-    second = seal_partition(store, MARCH, Ready(tables("other")), replace=True)
+        seal_partition(store, MARCH, tables("other"))
+    second = seal_partition(store, MARCH, tables("other"), replace=True)
     assert list_sealed(store) == [second]
     assert texts_of(store, second) == ["other"]
     assert store.list(f"{second.folder}/*") == sorted(
@@ -315,7 +315,9 @@ def test_an_object_store_holds_partitions_too(s3_options: dict[str, Any]) -> Non
     assert list_versions(store, MARCH) == [first, second]
     assert texts_of(store, first) == texts
     with pytest.raises(PartitionHeld):
-        seal_partition(store, MARCH, Ready(tables("b"), held_because=["odd"]), replace=True)
+        seal_partition(
+            store, MARCH, [*tables("b"), Description(held_because=["odd"])], replace=True
+        )
     third = accept_held(store, MARCH, "it is")
     assert (third.version, texts_of(store, third)) == (3, ["b"])
     assert read_held(store, MARCH) is None

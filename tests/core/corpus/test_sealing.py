@@ -4,6 +4,7 @@ import multiprocessing
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from core.corpus.partition import (
 from core.corpus.parts import find_damage
 from core.corpus.sealing import (
     HELD_BECAUSE,
-    Ready,
+    Description,
     accept_held,
     list_held,
     read_held,
@@ -38,7 +39,10 @@ ROOT = Path(__file__).resolve().parents[3]
 
 def _seal(store: Store, *texts: str, partition: Partition = MARCH, **options: Any) -> Seal:
     return seal_partition(
-        store, partition, Ready(tables(*texts, partition=partition), **options), replace=True
+        store,
+        partition,
+        [*tables(*texts, partition=partition), Description(**options)],
+        replace=True,
     )
 
 
@@ -71,7 +75,7 @@ def test_the_same_content_again_is_no_version(store: Store) -> None:
     second = _seal(store, "b")
     before = _tree(store)
     assert _seal(store, "b") == second
-    assert seal_partition(store, MARCH, Ready(tables("b"), {"run": 2})) == second
+    assert seal_partition(store, MARCH, [*tables("b"), Description({"run": 2})]) == second
     assert _tree(store) == before
 
 
@@ -109,7 +113,7 @@ def test_damaged_files_of_the_newest_version_are_mended_in_place(store: Store) -
     seal = _seal(store, "text of the newest")
     store.write_bytes(seal.parts[0], b"damaged")
     with pytest.raises(PartitionSealed):
-        seal_partition(store, MARCH, Ready(tables("other")))
+        seal_partition(store, MARCH, tables("other"))
     mended = _seal(store, "text of the newest")
     assert (mended.version, mended.digest) == (2, seal.digest)
     assert not list(find_damage(store, mended))
@@ -144,7 +148,7 @@ def _rival(root: str, barrier: Any, text: str) -> None:
 
     try:
         beside = {"notes.txt": text.encode()}
-        seal_partition(Store(root), MARCH, Ready(made(), files=beside), replace=True)
+        seal_partition(Store(root), MARCH, chain(made(), [Description(files=beside)]), replace=True)
     except StorageError as error:
         assert "another process" in str(error)
         sys.exit(3)
@@ -177,7 +181,7 @@ def test_what_is_forgotten_meanwhile_is_not_sealed(store: Store) -> None:
         write_tombstone(store, "0" * 32, "asked")
 
     with pytest.raises(StorageError, match="forgotten meanwhile"):
-        seal_partition(store, MARCH, Ready(made()))
+        seal_partition(store, MARCH, made())
     assert list_sealed(store) == []
     assert store.list(f"{MARCH.path}/*") == []
 

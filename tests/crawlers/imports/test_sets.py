@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -326,7 +327,14 @@ def test_months_in_names(name: str) -> None:
         ("Mon, 06 May 2024 10:00:00 GMT", "2024-05-06 10:00"), (1714521600, "2024-05-01 00:00"),
         (1714521600000.0, "2024-05-01 00:00"), ("yesterday", None), ("", None), (True, None),
         (3, None), (float("nan"), None), (float("inf"), None), ("0001-01-01", None), ([1], None),
-        ("Mon, 99 May 99999 10:00:00 GMT", None),
+        ("Mon, 99 May 99999 10:00:00 GMT", None), ("1714521600", "2024-05-01 00:00"),
+        (" 1714521600.0 ", "2024-05-01 00:00"), ("1714521600000", "2024-05-01 00:00"),
+        ("1.7145216e+18", "2024-05-01 00:00"), (1714521600123456, "2024-05-01 00:00"),
+        (Decimal(1714521600), "2024-05-01 00:00"), (Decimal("NaN"), None), ("170", None),
+        ("2024-05-01 03:30:00 UTC", "2024-05-01 03:30"), ("2024/05/01", "2024-05-01 00:00"),
+        ("2024-04-30 24:00", "2024-05-01 00:00"), ("2 Sept 2024", "2024-09-02 00:00"),
+        ("2024-05-01 00:30:00 CEST", "2024-04-30 22:30"), ("2024-05-01 00:30:00 IST", None),
+        ("1712010101200", "2024-04-01 22:21"),  # as digits of a date, it would be of 1712
     ],
 )  # fmt: skip
 def test_dates_of_many_kinds(value: object, expected: str | None) -> None:

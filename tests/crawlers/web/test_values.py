@@ -3,7 +3,8 @@ import json
 
 import pytest
 
-from crawlers.web.values import MAX_DEPTH, load_json, read_time
+from crawlers.web.times import read_time
+from crawlers.web.values import MAX_DEPTH, load_json
 
 
 @pytest.mark.parametrize(

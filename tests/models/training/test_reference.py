@@ -16,7 +16,7 @@ from tokenizers import Tokenizer, models
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from core.corpus.partition import Partition, Seal, tables_of
-from core.corpus.sealing import Ready, seal_partition
+from core.corpus.sealing import seal_partition
 from core.errors import StorageError, UsageError
 from core.month import Month
 from core.schemas.tables import DOCUMENTS
@@ -57,7 +57,7 @@ def documents(source: str, month: Month | None, texts: Sequence[str]) -> pa.Tabl
 
 
 def seal(store: Store, source: str, month: Month | None, texts: Sequence[str]) -> Seal:
-    return seal_partition(store, Partition(source, month), Ready([documents(source, month, texts)]))
+    return seal_partition(store, Partition(source, month), [documents(source, month, texts)])
 
 
 @pytest.fixture
@@ -256,7 +256,7 @@ def photos(store: Store) -> Seal:
     partition = Partition("photos", FIRST)
     row = {"native_id": "a", "date_kind": "given", "licence": "MIT", "media_kind": "image"}
     rows = [{**row, "codec": "grey8", "media": b"pixels"}]
-    return seal_partition(store, partition, Ready(tables_of(rows, partition)))
+    return seal_partition(store, partition, tables_of(rows, partition))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 import scipy.stats
 
 from core.corpus.partition import Partition, Seal, document_id, tables_of
-from core.corpus.sealing import Ready, seal_partition
+from core.corpus.sealing import seal_partition
 from core.month import Month
 from core.schemas.tables import LOSSES
 from core.settings import Settings
@@ -44,7 +44,7 @@ def documents_of(number: int) -> list[Row]:
 def seal(store: Store, number: int) -> Seal:
     partition = Partition("papers", FIRST + number)
     rows = [{k: v for k, v in row.items() if k != "bits_per_byte"} for row in documents_of(number)]
-    return seal_partition(store, partition, Ready(tables_of(rows, partition)))
+    return seal_partition(store, partition, tables_of(rows, partition))
 
 
 def losses_of(number: int) -> pa.Table:

@@ -12,7 +12,7 @@ import pytest
 
 from core.cells.losses import Cell
 from core.corpus.partition import Partition, tables_of
-from core.corpus.sealing import Ready, seal_partition
+from core.corpus.sealing import seal_partition
 from core.errors import CellConflict, DamagedFile, MalformedInput, SchemaMismatch, StorageError
 from core.month import Month
 from core.schemas.tables import DOCUMENTS, DUPLICATES, LOSSES
@@ -155,7 +155,7 @@ def test_own_cells_are_read_from_the_data_root(
 def test_documents_land_without_text_and_carry_clusters_into_replicates(
     settings: Settings, store: Store, losses: Any, ask: Any
 ) -> None:
-    apart = seal_partition(store, JANUARY, Ready([documents({"d0": None, "d1": None})]))
+    apart = seal_partition(store, JANUARY, [documents({"d0": None, "d1": None})])
     rows = losses({"document_id": "d0", "nll_nats": 1.0}, {"document_id": "d1", "nll_nats": 3.0})
     count = "select count(*) as n from internal.cell_replicates"
     with open_warehouse(settings) as warehouse:
@@ -164,7 +164,7 @@ def test_documents_land_without_text_and_carry_clusters_into_replicates(
         assert not warehouse.land_documents(apart)
     assert ask(count) == [{"n": 200}]
     together = seal_partition(
-        store, JANUARY, Ready([documents({"d0": "page", "d1": "page", "d2": None})]), replace=True
+        store, JANUARY, [documents({"d0": "page", "d1": "page", "d2": None})], replace=True
     )
     with open_warehouse(settings) as warehouse:
         assert warehouse.land_documents(together)
@@ -196,7 +196,7 @@ def test_an_import_replaces_nothing(settings: Settings, losses: Any, tmp_path: P
 
 
 def test_duplicates_land_once(settings: Settings, store: Store) -> None:
-    seal = seal_partition(store, JANUARY, Ready([documents({"d0": None})]))
+    seal = seal_partition(store, JANUARY, [documents({"d0": None})])
     row = (seal.partition.source, dt.date(2024, 1, 1), "d0", dt.date(2023, 12, 1), "e0", 1.0, NOON)
     table = pa.Table.from_pylist([dict(zip(DUPLICATES.names, row, strict=True))], DUPLICATES)
     with store.writing(f"{seal.folder}/duplicate_of.parquet") as staged:
@@ -206,7 +206,7 @@ def test_duplicates_land_once(settings: Settings, store: Store) -> None:
 
     corpus = Partition("books", None)
     with open_warehouse(settings) as warehouse:
-        assert not warehouse.land_duplicates(seal_partition(store, corpus, Ready([])))
+        assert not warehouse.land_duplicates(seal_partition(store, corpus, []))
 
 
 def test_the_commit_of_a_group_names_its_size(
@@ -231,7 +231,7 @@ def test_the_commit_of_a_group_names_its_size(
 
 def test_a_partition_without_documents_lands(settings: Settings, store: Store, ask: Any) -> None:
     with open_warehouse(settings) as warehouse:
-        assert warehouse.land_documents(seal_partition(store, JANUARY, Ready([])))
+        assert warehouse.land_documents(seal_partition(store, JANUARY, []))
     assert ask("select num_documents as n from internal.landed_partitions") == [{"n": 0}]
 
 
@@ -243,7 +243,7 @@ def test_replicates_do_not_depend_on_the_order_of_landing(
     found = []
     for order in (0, 1):
         settings = Settings(home=str(tmp_path / str(order)))
-        seal = seal_partition(Store(settings.home), JANUARY, Ready([documents(dict(clusters))]))
+        seal = seal_partition(Store(settings.home), JANUARY, [documents(dict(clusters))])
         with open_warehouse(settings) as warehouse:
             if order:
                 warehouse.land_documents(seal)
@@ -309,7 +309,7 @@ def test_images_land_without_characters(settings: Settings, store: Store, ask: A
         "native_id": "photograph", "date_kind": "given", "licence": "CC0-1.0",
         "media_kind": "image", "codec": "grey8", "width": 4, "height": 2, "media": b"pictures",
     }  # fmt: skip
-    seal = seal_partition(store, JANUARY, Ready(tables_of([row], JANUARY)))
+    seal = seal_partition(store, JANUARY, tables_of([row], JANUARY))
     with open_warehouse(settings) as warehouse:
         assert warehouse.land_documents(seal)
         assert not warehouse.land_documents(seal)

@@ -8,7 +8,7 @@ import pytest
 from core import progress
 from core.corpus.difference import Against
 from core.corpus.partition import Partition, Seal, tables_of
-from core.corpus.sealing import Ready, seal_partition
+from core.corpus.sealing import seal_partition
 from core.errors import StorageError, UsageError
 from core.month import Month, month_range
 from core.settings import Settings
@@ -24,7 +24,7 @@ def seal(store: Store) -> Callable[..., Seal]:
     def seal(source: str, month: Month | None, text: str = "the tide is out") -> Seal:
         partition = Partition(source, month)
         row = {"native_id": "p", "date_kind": "revised", "licence": "MIT", "text": text}
-        return seal_partition(store, partition, Ready(tables_of([row], partition)), replace=True)
+        return seal_partition(store, partition, tables_of([row], partition), replace=True)
 
     return seal
 
@@ -100,7 +100,7 @@ def seal_image(store: Store, month: Month) -> None:
         "native_id": "i", "date_kind": "given", "licence": "MIT", "media_kind": "image",
         "codec": "grey8", "width": 128, "height": 64, "media": b"\x7f" * 8192,
     }  # fmt: skip
-    seal_partition(store, partition, Ready(tables_of([row], partition)))
+    seal_partition(store, partition, tables_of([row], partition))
 
 
 def test_what_has_no_months_of_text_is_refused(store: Store, seal: Any) -> None:

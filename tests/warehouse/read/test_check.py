@@ -13,7 +13,7 @@ import yaml
 
 from core.cells.losses import Cell
 from core.corpus.partition import Seal, read_seal, tables_of
-from core.corpus.sealing import Ready, seal_partition
+from core.corpus.sealing import seal_partition
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store, sha256_of_file
@@ -42,7 +42,7 @@ def seal_texts(store: Store, *texts: str) -> Seal:
         {"native_id": str(number), "date_kind": "given", "licence": "CC0-1.0", "text": text}
         for number, text in enumerate(texts)
     ]
-    return seal_partition(store, JANUARY, Ready(tables_of(rows, JANUARY)), replace=True)
+    return seal_partition(store, JANUARY, tables_of(rows, JANUARY), replace=True)
 
 
 def own_cell(seal: Seal, model: str = "control:x") -> Cell:

@@ -1,4 +1,4 @@
-"""Scoring of models' cells on the nodes of a Ray cluster; requires the extra ``ray``."""
+"""Scoring of models' cells on the nodes of a Ray cluster; requires the packages ``ray``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from prefect_ray.context import remote_options
 from core.errors import OrchestrationError
 from core.month import Period
 from core.settings import Settings
+from extras.ray.cluster import ClusterTaskRunner, connected, plan_on_node, share_of
 from instruments import driver
 from instruments.driver import Summary, WorkRequest
 from instruments.losses import ScoringPlan
@@ -19,7 +20,6 @@ from instruments.runner import Ended, Failure, Plan
 from models.catalogue import find_model
 from tasks.cells import score_cells
 from tasks.prefect.fan_out import as_tasks, fan_out
-from tasks.prefect.ray_cluster import ClusterTaskRunner, connected, plan_on_node, share_of
 from tasks.prefect.server import settle_task_runs
 
 

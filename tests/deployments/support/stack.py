@@ -1,7 +1,4 @@
-"""Run the services of compose.yaml without Docker, as processes with the same commands.
-
-    python -m deployments.bare --check        # start, wait for health, stop
-    python -m deployments.bare                # until Ctrl-C
+"""The services of compose.yaml without Docker, as processes with the same commands.
 
 This requires Linux: each service has a loopback address in place of its host name, with the same
 ports. Volumes are folders. Users, read-only file systems and restarts are not reproduced.
@@ -10,7 +7,6 @@ PostgreSQL and Caddy must be installed (deployments/install-*.sh).
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import re
@@ -19,15 +15,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from deployments.compose_file import ComposeError, Service, read_services, read_variables
+from tests.deployments.support.compose_file import ComposeError, Service, read_services
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[3]
 COMPOSE = ROOT / "deployments" / "compose.yaml"
 START_S = 300  # maximum start time of a service in s, long enough for Prefect's first migration
 STOP_S = 10  # seconds from SIGTERM to SIGKILL
@@ -215,31 +209,3 @@ def stack(folder: Path, variables: Mapping[str, str]) -> Iterator[dict[str, Proc
     finally:
         for process in reversed(running.values()):
             process.stop()
-
-
-def main() -> None:
-    """Run all services from the command line; exit with code 1 if a service fails."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--env-file", type=Path, default=COMPOSE.with_name(".env"))
-    parser.add_argument("--check", action="store_true", help="go down when all is healthy")
-    arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    began = time.monotonic()
-    try:
-        with tempfile.TemporaryDirectory(prefix="tidemark-bare-") as name:
-            Path(name).chmod(0o755)
-            with stack(Path(name), read_variables(arguments.env_file)) as running:
-                for each, process in running.items():
-                    state = "healthy" if process.service.health else "done"
-                    print(f"{each:16} {state:8} {process.address}")  # noqa: T201
-                print(f"all up after {time.monotonic() - began:.0f} s")  # noqa: T201
-                if not arguments.check:
-                    threading.Event().wait()
-    except ComposeError as error:
-        sys.exit(f"error: {error}")
-    except KeyboardInterrupt:
-        pass
-
-
-if __name__ == "__main__":
-    main()

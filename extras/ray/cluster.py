@@ -1,7 +1,8 @@
-"""Connection to a Ray cluster, choice of resources, cancellation; requires the extra ``ray``."""
+"""Connection to a Ray cluster, choice of resources, cancellation."""
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import threading
@@ -16,7 +17,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 from prefect_ray import RayTaskRunner
 
-from core.environment import prefect_server, set_ray_patience
+from core.environment import prefect_server
 from core.errors import OrchestrationError
 from core.periods import parse_period
 from core.settings import Settings
@@ -25,6 +26,8 @@ from models.catalogue import ModelEntry, find_model
 from models.choice import settings_for
 
 REACH_S = 10.0
+# Ray's default is 20 attempts in 10 minutes to reach a cluster; this is one of 30 s.
+_ONE_ATTEMPT = ("RAY_gcs_server_port_wait_time_s", "1")
 _STOP_S = 30.0  # after this time, Prefect kills the process of a cancelled flow run
 
 
@@ -72,7 +75,7 @@ def connected(settings: Settings) -> Iterator[dict[str, float]]:
             f"TIDEMARK_RAY_ADDRESS is {address}, but PREFECT_API_URL is not set: nodes of a Ray "
             "cluster need a Prefect server that all of them reach; set it, or unset the former"
         )
-    set_ray_patience()
+    os.environ.setdefault(*_ONE_ATTEMPT)  # noqa: TID251 - Ray has no other setting
     handler = signal.getsignal(signal.SIGTERM)
     try:
         _knock(address)

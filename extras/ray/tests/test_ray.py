@@ -9,23 +9,23 @@ from typing import Any
 import pytest
 
 from core.corpus.partition import Partition
-from core.errors import OrchestrationError, UsageError
+from core.errors import OrchestrationError
 from core.month import Month
-from core.settings import Settings, load_settings
+from core.settings import Settings
 from core.storage.store import Store
 from crawlers.imports.texts import ImportOptions, import_texts
+from extras.ray.cluster import share_of
 from flows.work import compute, work
 from instruments.landing import land_losses
 from instruments.losses import scoring_request
 from instruments.written import find_unlanded
 from models.catalogue import find_model
-from tasks.prefect.ray_cluster import share_of
 from tasks.prefect.storage_keys import using
 from tests.flows.support.deployed import api
 from tests.forks import run_process
 from tests.servers import PrefectServer
 
-CLUSTER = Path(__file__).with_name("support") / "ray_cluster.py"
+CLUSTER = Path(__file__).with_name("support") / "two_nodes.py"
 MONTHS = [f"2024-0{number}" for number in range(1, 7)]
 CONTROL = "control:zstd"
 # In a process that Ray may change as it likes. Ray's processes tell of what they ran ten times a
@@ -151,6 +151,7 @@ def on_cluster(settings: Settings) -> None:
     compute(request, "score", None, None, settings)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("address", ["127.0.0.2:1", "ray://127.0.0.1:1"])
 def test_a_cluster_that_is_away_is_a_hole_at_once(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, address: str
@@ -166,14 +167,7 @@ def test_a_cluster_that_is_away_is_a_hole_at_once(
 def test_ray_that_is_not_installed_is_a_hole(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "flows.on_ray", None)  # as where the extra is missing
+    monkeypatch.setitem(sys.modules, "extras.ray.scoring", None)  # as without its packages
     there = settings.model_copy(update={"ray_address": "auto"})
     with pytest.raises(OrchestrationError, match=r"install tidemark\[ray\]"):
         on_cluster(there)
-
-
-@pytest.mark.parametrize("address", ["head", "http://head:1", "ray://head", "ray://a b:1"])
-def test_an_address_of_no_cluster_is_refused(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
-    monkeypatch.setenv("TIDEMARK_RAY_ADDRESS", address)
-    with pytest.raises(UsageError, match="TIDEMARK_RAY_ADDRESS"):
-        load_settings()

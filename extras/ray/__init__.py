@@ -1,0 +1,1 @@
+"""Scoring of models' cells on the nodes of a Ray cluster."""
