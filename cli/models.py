@@ -162,27 +162,60 @@ def models_check(
         list[str] | None, Argument(help="Models. Default: all of the hub.", metavar="NAME")
     ] = None,
 ) -> None:
-    """Compare the catalogue's facts with the hub: release, size, licence and context.
+    """Compare the catalogue's facts with the hub, and tokenizers with their files.
 
-    One request a model, one at a time. The exit code is 1 if a fact differs or a model is missing.
+    The hub is asked for release, size, licence and context: one request a model, one at a time. The
+    exit code is 1 if a fact differs or a model is missing. Tokenizers are compared if their files
+    are on this machine. Models are listed for which tokenizer.json is used, because transformers
+    makes other tokens; earlier versions of tidemark scored those other tokens.
     """
-    from models.catalogue import list_models
+    from models.catalogue import find_model, list_models
     from models.weights.hub import is_on_hub
     from models.weights.hub_facts import Difference, compare_with_hub
 
     settings = settings_of(context)
-    everything = [entry for entry in list_models(settings) if is_on_hub(entry)]
-    entries = _hub_entries(names, settings) if names else everything
-    failures = []
+    if names:
+        entries = [find_model(name, settings) for name in names]
+    else:
+        entries = [entry for entry in list_models(settings) if is_on_hub(entry)]
+    failures = _compare_tokenizers(entries)
+    asked = [entry for entry in entries if is_on_hub(entry)]
     differences: list[Difference] = []
-    for entry in entries:
+    num_failed = 0
+    for entry in asked:
         try:
             differences += compare_with_hub(entry, settings)
         except TidemarkError as error:
             failures.append(str(error))
+            num_failed += 1
     print_table("differences from the hub", list(Difference._fields), differences)
-    out.print(f"{len(entries) - len(failures)} of {len(entries)} models compared")
+    out.print(f"{len(asked) - num_failed} of {len(asked)} models compared")
     fail_with(failures + [f"{each.model}: {each.fact} differs" for each in differences])
+
+
+def _compare_tokenizers(entries: list[ModelEntry]) -> list[str]:
+    """List the models whose tokenizer.json replaces a class; return the failures."""
+    from models.weights.tokenizer_check import ReplacedTokenizer, check_tokenizer, local_folder
+
+    replaced: list[ReplacedTokenizer] = []
+    failures = []
+    num_compared = 0
+    for entry in entries:
+        folder = local_folder(entry)
+        if folder is None:
+            continue
+        try:
+            found = check_tokenizer(entry, folder)
+        except TidemarkError as error:
+            failures.append(str(error))
+            continue
+        num_compared += 1
+        if found is not None:
+            replaced.append(found)
+    title = "tokenizers that transformers makes otherwise than their files"
+    print_table(title, list(ReplacedTokenizer._fields), replaced)
+    out.print(f"{num_compared} of {len(entries)} tokenizers are on this machine and were compared")
+    return failures
 
 
 def _hub_entries(names: list[str], settings: Settings) -> list[ModelEntry]:

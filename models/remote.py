@@ -35,9 +35,10 @@ from models.scoring.text_model import TextModel, text_model_of
 from models.scoring.token_scorer import TokenIdentity, TokenScorer
 from models.servers.completions import CompletionGenerator
 from models.servers.http import RemoteClient
-from models.weights.checkpoint import load_tokenizer
+from models.weights.checkpoint import find_tokenizer
 from models.weights.files import TOKENIZER_FILES, folder_digest
 from models.weights.hub import endpoint_of, explain_failures
+from models.weights.tokenizer_choice import TOKENIZER_FILE
 
 _BATCH_TOKENS = 2**15  # default tokens of a batch; enough windows for all parallel requests
 # The server's maximum length also counts a window's last target and one generated token.
@@ -55,6 +56,7 @@ class RemoteModel:
     Attributes:
         revision: digest of the tokenizer and of the server's record of the model.
         context: maximum number of input tokens of a window, or None if no maximum is known.
+        replaced: as in ``CheckpointFiles``.
     """
 
     client: RemoteClient
@@ -62,6 +64,7 @@ class RemoteModel:
     revision: str
     context: int | None
     tokenizer: PreTrainedTokenizerFast
+    replaced: str = ""
 
     @property
     def where(self) -> str:
@@ -70,7 +73,9 @@ class RemoteModel:
 
     def identity(self, name: str) -> TokenIdentity:
         """Return the identity of the model under a name of the catalogue."""
-        return TokenIdentity(name, self.revision, self.context, "remote")
+        # Earlier versions of tidemark sent other tokens where the tokenizer was replaced.
+        numerics = f"remote {TOKENIZER_FILE}" if self.replaced else "remote"
+        return TokenIdentity(name, self.revision, self.context, numerics)
 
 
 def identify_remote(entry: ModelEntry, settings: Settings) -> TokenIdentity:
@@ -89,11 +94,14 @@ def load_remote(entry: ModelEntry, settings: Settings) -> TokenScorer:
     # Media need a softmax over the 256 byte tokens, whose likelihoods the server does not return.
     text_model = dataclasses.replace(text_model_of(model.tokenizer), byte_tokens=None)
     _probe(model, text_model, engine)
+    versions = library_versions("transformers", "tokenizers", "requests")
+    if model.replaced:
+        versions["tokenizer"] = f"{TOKENIZER_FILE} in place of {model.replaced}"
     facts = ScorerFacts(
         device=f"remote: {model.client.address}",
         dtype="",
         batch_tokens=settings.batch_tokens or _BATCH_TOKENS,
-        versions=library_versions("transformers", "tokenizers", "requests"),
+        versions=versions,
         tokenizer=text_model.facts,
     )
     return TokenScorer(model.identity(entry.name), text_model, engine, facts)
@@ -143,12 +151,14 @@ def open_remote(entry: ModelEntry, settings: Settings) -> RemoteModel:
     digest = hashlib.sha256(folder_digest(folder, TOKENIZER_FILES).encode())
     # The digest excludes the load time ("created") and the name of the server's owner.
     digest.update(repr([record["id"], record.get("root"), record.get("parent")]).encode())
+    tokenizer, replaced = find_tokenizer(folder, entry.tokenizer or "")
     return RemoteModel(
         client=client,
         served_name=record["id"],
         revision=digest.hexdigest()[:16],
         context=context,
-        tokenizer=load_tokenizer(folder, entry.tokenizer or ""),
+        tokenizer=tokenizer,
+        replaced=replaced,
     )
 
 

@@ -22,7 +22,7 @@ import torch
 from transformers import PreTrainedModel
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
-from models.scoring.forward import attention_windows
+from models.scoring.lengths import attention_windows
 from models.scoring.row_check import is_rounding, rms
 from models.scoring.scorer import Tokens
 from models.weights.files import MODEL_FAILURES

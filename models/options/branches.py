@@ -23,7 +23,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import torch
 
-from models.scoring.forward import Forward, attention_windows, or_device_full
+from models.scoring.forward import Forward, or_device_full
+from models.scoring.lengths import row_limits
 from models.scoring.row_check import is_rounding, rms
 from models.scoring.scorer import Engine, Losses, Tokens
 from models.weights.files import MODEL_FAILURES
@@ -95,7 +96,7 @@ class SharedRow:
 
     def __init__(self, forward: Forward, context: int | None) -> None:
         self._forward = forward
-        limits = [*attention_windows(forward.model.config), *([context] if context else [])]
+        limits = [*row_limits(forward.model.config), *([context] if context else [])]
         self._widest = min(limits, default=None)
         # A recurrent state passes through the whole row and ignores the mask.
         is_stateful = getattr(forward.model, "_is_stateful", False)

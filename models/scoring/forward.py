@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import copy
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import nn
-from transformers import PreTrainedConfig, PreTrainedModel
+from transformers import PreTrainedModel
 from transformers.activations import NewGELUActivation
 
 from core.errors import ModelLoadError, NotMeasurable
 from models.scoring.cross_entropy import cross_entropy, linear_cross_entropy, places_in, row_slice
 from models.scoring.fast import Fast, Fused, Replayed, agrees, fused_version
+from models.scoring.lengths import find_switch, sides
 from models.scoring.moments import log_moments
 from models.scoring.scorer import DeviceFull, Losses, Scored, Tokens
 from models.weights.files import MODEL_FAILURES
@@ -29,17 +31,6 @@ from models.weights.loading import embedding_rows, is_memory_full
 from models.weights.products import quick_products
 
 _UNSPLIT_BYTES = 2**30  # maximum size of a batch's logits if the head cannot run separately
-# Configuration keys for the window of layers with limited attention. A mask argument replaces the
-# mask of such a layer, so a row with a mask argument must not be longer than the window.
-_WINDOWS = (
-    "sliding_window",
-    "sliding_window_size",
-    "attention_window_size",
-    "attention_chunk_size",
-    "window_size",
-    "local_window_size",
-    "local_attention",
-)
 _LARGE = 1e3  # factor to detect caps on logits, which are nearly linear for small logits
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -63,6 +54,8 @@ class Forward:
         self.vocabulary = embedding_rows(model)
         self._head: nn.Module | None = _head_alone(model)
         self._linear: tuple[torch.Tensor, torch.Tensor | None] | None = None  # weight, bias
+        self._switch = find_switch(model.config)
+        self._lock = threading.RLock()
         head = model.get_output_embeddings()  # type: ignore[no-untyped-call]
         if type(head) is nn.Linear:
             self._linear = head.weight, head.bias
@@ -84,11 +77,41 @@ class Forward:
         Rows are padded on the right without a mask. ``_probe`` checked that the model ignores later
         tokens, and attention without a mask has faster kernels.
         """
-        return or_device_full(lambda: self._losses(inputs, targets, alphabet))
+
+        def run(rows: Sequence[int]) -> list[Losses]:
+            return self._losses([inputs[i] for i in rows], [targets[i] for i in rows], alphabet)
+
+        return or_device_full(lambda: self._by_sides(inputs, run))
 
     def with_moments(self, inputs: Sequence[Tokens], targets: Sequence[Tokens]) -> list[Scored]:
         """Return losses as ``losses``, and moments in float64; see ``MomentEngine``."""
-        return or_device_full(lambda: self._with_moments(inputs, targets))
+
+        def run(rows: Sequence[int]) -> list[Scored]:
+            return self._with_moments([inputs[i] for i in rows], [targets[i] for i in rows])
+
+        return or_device_full(lambda: self._by_sides(inputs, run))
+
+    def _by_sides(
+        self, inputs: Sequence[Tokens], run: Callable[[Sequence[int]], list[T]]
+    ) -> list[T]:
+        """Run the rows that a model reads alike together; ``run`` takes indices of rows.
+
+        A model with dynamic frequencies keeps those of its longest row until it reads a short one.
+        """
+        if self._switch is None:
+            return run(range(len(inputs)))
+        found: dict[int, T] = {}
+        with self._lock:  # the frequencies belong to the model, not to a pass
+            for rows in sides([len(row) for row in inputs], self._switch):
+                if self._switch.is_dynamic:
+                    self._forget_length()
+                found.update(zip(rows, run(rows), strict=True))
+        return [found[row] for row in range(len(inputs))]
+
+    @torch.inference_mode()
+    def _forget_length(self) -> None:
+        """Run one token, which resets the frequencies of a dynamic model."""
+        self.run(torch.zeros((1, 1), dtype=torch.int64, device=self.model.device), use_cache=False)
 
     @property
     def means(self) -> dict[str, str]:
@@ -226,7 +249,9 @@ class Forward:
             if fast.fused is not None and self._linear is not None:
                 flat = states.flatten(0, 1)
                 self._fused = fast.fused if agrees(fast.fused, flat, *self._linear) else None
-            if fast.capture is not None and self._head is not None:
+            # Graphs make rows longer, which may bring them to the other side of a length.
+            is_steady = self._switch is None
+            if fast.capture is not None and self._head is not None and is_steady:
                 replayed = Replayed(self._run_body, fast.capture, fast.longest)
                 tolerance = 1e-5 if states.dtype.itemsize >= 4 else 2e-2
                 others = ids.flip(0, 1)
@@ -319,10 +344,3 @@ def _head_alone(model: PreTrainedModel) -> PreTrainedModel | None:
     # In a model on several devices, this attribute is a hook that would run the body.
     head.__dict__.pop("forward", None)
     return head
-
-
-def attention_windows(config: PreTrainedConfig) -> list[int]:
-    """Return the lengths in tokens of all attention windows that a configuration states."""
-    text_config = config.get_text_config()
-    values = [getattr(text_config, name, None) for name in _WINDOWS]
-    return [value for value in values if isinstance(value, int) and value > 0]

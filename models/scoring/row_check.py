@@ -6,6 +6,7 @@ model gives figures that depend on the batch size, so it is refused.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
@@ -75,6 +76,50 @@ def check_rows(name: str, engine: Engine, tokenizer: Tokenizer, dtype: str) -> N
             f"(difference {worst:.2g} of the loss, tolerated for {dtype or 'a server'} "
             f"{tolerance_of(dtype):.0e}), so its rows are mixed; update the model's code or "
             "library, or use a model without this fault"
+        )
+
+
+def check_lengths(
+    name: str, engine: Engine, tokenizer: Tokenizer, dtype: str, lengths: Sequence[int], most: int
+) -> None:
+    """Compare losses of rows around each of ``lengths`` alone with those beside a longer row.
+
+    ``most`` is the maximum number of inputs of a batch; rows that never share a batch are not
+    compared.
+
+    Raises:
+        NotMeasurable: the losses of a row differ; the message states length and difference.
+    """
+    words = [tokens.ids for tokens in tokenizer.tokenize(_TEXTS)]
+    text = np.concatenate(words)
+    if not len(text):
+        return
+    for length in lengths:
+        longer = length + max(2, length // 10)
+        if 2 * longer > most:
+            continue
+        ids = np.resize(text, longer + 1)
+        for pair in ((length, length + 1), (length + 1, longer)):
+            _compare_pair(name, engine, ids, pair, dtype)
+
+
+def _compare_pair(
+    name: str, engine: Engine, ids: Tokens, pair: tuple[int, int], dtype: str
+) -> None:
+    rows = [ids[: size + 1] for size in pair]
+    try:
+        alone = [_losses(engine, [row])[0] for row in rows]
+        together = _losses(engine, rows)
+    except DeviceFull:
+        return  # such rows do not share a batch either
+    worst = max(_difference(*each) for each in zip(alone, together, strict=True))
+    if worst > tolerance_of(dtype):
+        raise NotMeasurable(
+            f"{name}: rows of {pair[0]} and {pair[1]} tokens have other losses together than alone "
+            f"(difference {worst:.2g} of the loss, tolerated for {dtype or 'a server'} "
+            f"{tolerance_of(dtype):.0e}), so a document's loss would depend on its neighbours; use "
+            f"a protocol whose windows are shorter, or TIDEMARK_BATCH_TOKENS={pair[0]}, which "
+            "scores each row alone"
         )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from core.settings import Settings
 from models.catalogue import ModelEntry
 from models.scoring.fast import fast_for
 from models.scoring.forward import Forward
+from models.scoring.lengths import find_switch, stated_lengths
 from models.scoring.machine import (
     active_parameters,
     describe_device,
@@ -31,12 +32,13 @@ from models.scoring.machine import (
 )
 from models.scoring.passes import DocumentRun, Run, StreamRun, read_blocks
 from models.scoring.protocol import ScoringProtocol
-from models.scoring.row_check import check_rows
+from models.scoring.row_check import check_lengths, check_rows
 from models.scoring.scorer import ConfinedEngine, Engine, ScorerFacts, Scoring, Tally, TokenLosses
 from models.scoring.text_model import TextModel, text_model_of
 from models.scoring.windows import Batches, check_prefix
 from models.weights.checkpoint import CheckpointFiles, open_checkpoint
 from models.weights.loading import load_weights
+from models.weights.tokenizer_choice import TOKENIZER_FILE
 
 # default maximum tokens of one pass
 _CPU_TOKENS = 1024
@@ -52,12 +54,16 @@ class TokenIdentity:
     Attributes:
         context: maximum number of tokens of one input, or None without a maximum.
         numerics: dtype, attention implementation and other influences on rounding.
+        switch: length after which the frequencies of positions are others, or None without one.
+        lengths: lengths in tokens at which the model may compute otherwise.
     """
 
     name: str
     revision: str
     context: int | None
     numerics: str
+    switch: int | None = field(default=None, kw_only=True)
+    lengths: tuple[int, ...] = field(default=(), kw_only=True)
 
     def scoring_id(self, protocol: ScoringProtocol) -> str:
         """Return a hash over protocol, effective context, ``numerics`` and the code's version.
@@ -66,6 +72,8 @@ class TokenIdentity:
         """
         context = protocol.effective_context(self.context)
         definition = f"{_VERSION} {protocol.digest} {context} {self.numerics}"
+        if self.switch is not None and context > self.switch:
+            definition += f" apart at {self.switch}"  # once, longer rows changed shorter ones
         return hashlib.sha256(definition.encode()).hexdigest()[:8]
 
 
@@ -88,6 +96,8 @@ class TokenScorer(Scoring):
         check_rows(self.name, engine, text_model.tokenizer, facts.dtype)
         wanted = facts.batch_tokens or 1
         budget = min(wanted, engine.max_batch_tokens or wanted)
+        lengths = [each for each in identity.lengths if each < (self.context or each + 1)]
+        check_lengths(self.name, engine, text_model.tokenizer, facts.dtype, lengths, budget)
         self._batches = Batches(self.name, engine, text_model.vocabulary_size, budget)
 
     @property
@@ -208,11 +218,14 @@ class CausalLM(TokenScorer):
         files = open_checkpoint(location, revision, settings, is_trusted)
         folder = Path(location).expanduser()
         default = folder.resolve().name if folder.is_dir() else location
+        switch = find_switch(files.config)
         return CausalLMIdentity(
             name=name or default,
             revision=files.revision,
             context=files.context,
             numerics=f"{files.numerics} fast" if _is_fast(files, settings) else files.numerics,
+            switch=None if switch is None else switch.length,
+            lengths=tuple(stated_lengths(files.config)),
             files=files,
         )
 
@@ -229,6 +242,8 @@ class CausalLM(TokenScorer):
         identity = cls.identify(location, revision, settings, name, is_trusted)
         files = identity.files
         versions = library_versions(*LIBRARIES)
+        if files.replaced:
+            versions["tokenizer"] = f"{TOKENIZER_FILE} in place of {files.replaced}"
         engine: Engine
         num_active = None
         rate = None

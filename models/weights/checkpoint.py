@@ -7,7 +7,9 @@ trusted, and so runs in a confined process.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -39,6 +41,7 @@ from models.weights.files import (
 )
 from models.weights.hub import is_hub_id
 from models.weights.products import suits_onednn
+from models.weights.tokenizer_choice import TOKENIZER_FILE, ChosenTokenizer, choose_tokenizer
 from models.weights.tokenizer_files import (
     is_panic,
     refuse_costly_tokenizer,
@@ -65,6 +68,8 @@ class CheckpointFiles:
         is_trusted: True to run the model in a confined process; pickles are then allowed.
         has_own_code: True if the model's class is code in its folder.
         adapter: folder of an adapter to merge into the weights, or None without an adapter.
+        replaced: class of transformers whose tokens are not those of tokenizer.json, which is used
+            in its place; empty if both give the same tokens.
     """
 
     location: str
@@ -79,6 +84,7 @@ class CheckpointFiles:
     is_trusted: bool = False
     has_own_code: bool = False
     adapter: Path | None = None
+    replaced: str = ""
 
     @property
     def quantisation(self) -> str | None:
@@ -91,9 +97,14 @@ class CheckpointFiles:
 
     @property
     def numerics(self) -> str:
-        """The facts besides the weights that influence the rounding of losses."""
+        """The facts besides the files that influence losses: rounding, and the tokenizer's origin.
+
+        The origin is stated only if earlier versions of tidemark read other tokens.
+        """
         kernels = "onednn" if suits_onednn(self.device, self.dtype) else None
-        return " ".join(filter(None, [str(self.dtype), self.attention, self.quantisation, kernels]))
+        origin = TOKENIZER_FILE if self.replaced else None
+        facts = [str(self.dtype), self.attention, self.quantisation, kernels, origin]
+        return " ".join(filter(None, facts))
 
 
 def open_checkpoint(
@@ -192,7 +203,7 @@ def _open_model(
     device, dtype = choose_device(settings)
     config = load_config(folder, location, is_trusted)
     has_own_code = type(config) is PreTrainedConfig
-    tokenizer = load_tokenizer(tokenizer_folder, location)
+    tokenizer, replaced = find_tokenizer(tokenizer_folder, location)
     return CheckpointFiles(
         location=location,
         folder=folder,
@@ -205,6 +216,7 @@ def _open_model(
         attention="own code" if has_own_code else _attention(config),
         is_trusted=is_trusted,
         has_own_code=has_own_code,
+        replaced=replaced,
     )
 
 
@@ -238,7 +250,14 @@ def choose_device(settings: Settings) -> tuple[torch.device, torch.dtype]:
 
 
 def load_tokenizer(folder: Path, location: str) -> PreTrainedTokenizerFast:
+    """Load a folder's tokenizer; errors are those of ``find_tokenizer``."""
+    return find_tokenizer(folder, location).tokenizer
+
+
+def find_tokenizer(folder: Path, location: str) -> ChosenTokenizer:
     """Load a folder's tokenizer; if it brings code, read tokenizer.json and do not run the code.
+
+    Where transformers gives other tokens than tokenizer.json, the file is used.
 
     Raise ModelLoadError if the tokenizer is missing or broken. Raise NotMeasurable for a slow
     tokenizer, which does not report each token's text.
@@ -247,15 +266,8 @@ def load_tokenizer(folder: Path, location: str) -> PreTrainedTokenizerFast:
     path = folder / "tokenizer.json"
     if path.is_file():
         refuse_costly_tokenizer(path.read_bytes(), location)
-    try:
+    with _explained(location):
         tokenizer: Any = _read_tokenizer(folder)
-    except BaseException as error:  # the tokenizers library raises bare Exception on a broken file
-        if not isinstance(error, Exception) and not is_panic(error):
-            raise
-        raise ModelLoadError(
-            f"{location}: the tokenizer is missing or broken ({first_line(error)}); expected "
-            "tokenizer.json or files that transformers makes one from"
-        ) from error
     if not tokenizer.is_fast:
         raise NotMeasurable(
             f"{location}: {type(tokenizer).__name__} has no fast version, which is needed to "
@@ -269,8 +281,24 @@ def load_tokenizer(folder: Path, location: str) -> PreTrainedTokenizerFast:
         )
     if not path.is_file():  # transformers made the tokenizer from other files
         refuse_costly_tokenizer(tokenizer.backend_tokenizer.to_str(), location)
-    fast: PreTrainedTokenizerFast = tokenizer
-    return fast
+    with _explained(location):
+        return choose_tokenizer(tokenizer, folder, location)
+
+
+@contextlib.contextmanager
+def _explained(location: str) -> Iterator[None]:
+    """Convert errors of the tokenizers library, which raises bare Exception on a broken file."""
+    try:
+        yield
+    except ModelLoadError:
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception) and not is_panic(error):
+            raise
+        raise ModelLoadError(
+            f"{location}: the tokenizer is missing or broken ({first_line(error)}); expected "
+            "tokenizer.json or files that transformers makes one from"
+        ) from error
 
 
 def _read_tokenizer(folder: Path) -> Any:

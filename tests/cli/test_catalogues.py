@@ -1,4 +1,5 @@
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -179,3 +180,30 @@ def test_facts_are_compared_with_the_hub(
     ]  # fmt: skip
     assert "the hub has no such model" in ran.err
     assert at_hub("models", "check", "mine", **UNREACHABLE).code == 1
+
+
+def test_models_whose_tokenizer_the_library_rebuilds_are_listed(
+    at_hub: Callable[..., Any], tiny_model: Path, tmp_path: Path
+) -> None:
+    """The two folders differ in the class alone; only one class forgets to split digits."""
+    for name in ("PreTrainedTokenizerFast", "GPT2Tokenizer"):
+        folder = tmp_path / name
+        shutil.copytree(tiny_model, folder)
+        path = folder / "tokenizer.json"
+        tokenizer = json.loads(path.read_text())
+        tokenizer["model"]["vocab"]["20"] = 257
+        tokenizer["model"]["merges"] = [["2", "0"]]
+        digits = {"type": "Digits", "individual_digits": True}
+        parts = [digits, tokenizer["pre_tokenizer"]]
+        tokenizer["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": parts}
+        path.write_text(json.dumps(tokenizer))
+        path = folder / "tokenizer_config.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"tokenizer_class": name}))
+        at_hub("models", "add", f"with-{name}", str(folder)).expect(0)
+    ran = at_hub("models", "check", "with-PreTrainedTokenizerFast", "with-GPT2Tokenizer")
+    assert (ran.code, ran.err) == (0, "")
+    assert "2 of 2 tokenizers are on this machine" in ran.out
+    listed = [line for line in ran.out.splitlines() if "with-" in line]
+    assert len(listed) == 1
+    assert "with-GPT2Tokenizer" in listed[0]
+    assert "tokenizer.json" in listed[0]

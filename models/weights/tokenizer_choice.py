@@ -1,0 +1,133 @@
+"""Choice between a model's tokenizer.json and what transformers makes of it.
+
+Version 5 of transformers rebuilds the tokenizers of some classes (GPT2Tokenizer, Qwen2Tokenizer
+and others): it takes vocabulary and merges from tokenizer.json, and normalizer and pre-tokenizer
+from its own code. A model whose file splits digits or contractions otherwise then reads tokens that
+it was not trained on. So the ids of both are compared on fixed texts, and the file decides.
+
+A folder without tokenizer.json has nothing to compare with. Then the tokens of a text, decoded and
+tokenized again, must be the same tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tokenizers import Tokenizer
+from transformers import PreTrainedTokenizerFast
+
+from core.errors import ModelLoadError
+
+TOKENIZER_FILE = "tokenizer.json"
+# Texts on which the rules of normalizers and pre-tokenizers differ.
+_TEXTS = (
+    "The tide leaves a mark on the sand, and the next tide washes it away.",
+    # digits and years
+    "On 2024-03-17 at 09:41:05, 1,234,567.89 of 20000 (3.14159%) in 1999, 2001 and 2026.",
+    "0 12 345 6789 01234 567890 1234567 89012345 x86_64 3rd 20th v1.2.3 \u0663\u0664 \u00bd \u00b2",
+    # line breaks and runs of blanks
+    "a\nb\n\nc\n\n\nd\r\ne\rf\n    def g(x):\n\treturn x\n\t\t# h\n ",
+    " one  two   three    four     five\u00a0six\u3000seven \u2028eight",
+    # contractions, capitals and apostrophes
+    "I'm he's she'll we've they'd can't it's I'M HE'S CAN'T WE'VE don\u2019t o'clock 'tis 'S's",
+    # punctuation and symbols
+    "(a[b]{c}) <d> e/f \\g #h @i &j *k _l_ --m ---n ... \u2026 !? ?! \u201cq\u201d \u2018r\u2019",
+    "https://example.org/a_b?c=d&e=%20#f user.name+tag@example.org CamelCaseWord snake_case_word",
+    # other scripts, characters composed and decomposed, full width and ligatures
+    "\u65e9\u3044\u8005\u52dd\u3061\u3002\u6c49\u5b57\u548c\u6570\u5b57\uff11\uff12\uff13 "
+    "\ud55c\uad6d\uc5b4 \u041f\u0440\u0438\u0432\u0435\u0442 \u05e9\u05dc\u05d5\u05dd",
+    "\u0645\u0631\u062d\u0628\u0627 \u0928\u092e\u0938\u094d\u0924\u0947 \u0e2a\u0e27\u0e31\u0e2a"
+    "\u0e14\u0e35 na\u00efve nai\u0308ve \u00c5ngstr\u00f6m A\u030angstro\u0308m \ufb01n \uff21",
+    # emoji with joiners and modifiers
+    "\U0001f642 \U0001f44d\U0001f3fd \U0001f468\u200d\U0001f469\u200d\U0001f467 \u2764\ufe0f",
+)
+_NUM_WORDS = 2048  # maximum number of words of the vocabulary that are compared
+
+
+class ChosenTokenizer(NamedTuple):
+    """A tokenizer, and the class whose token ids were not those of tokenizer.json.
+
+    ``replaced`` is empty if the class of transformers gives the ids of the file, or if there is no
+    file.
+    """
+
+    tokenizer: PreTrainedTokenizerFast
+    replaced: str = ""
+
+
+def choose_tokenizer(
+    tokenizer: PreTrainedTokenizerFast, folder: Path, location: str
+) -> ChosenTokenizer:
+    """Return the tokenizer of tokenizer.json if the given one has other ids, else the given one.
+
+    Raise ModelLoadError if there is no file, and the tokens of a text do not restore themselves.
+    """
+    path = folder / TOKENIZER_FILE
+    if not path.is_file():
+        _require_stable(tokenizer, location)
+        return ChosenTokenizer(tokenizer)
+    from_file = Tokenizer.from_file(str(path))
+    texts = [*_TEXTS, *_added_tokens(from_file), *_words(from_file)]
+    if _agree(tokenizer, from_file, texts):
+        return ChosenTokenizer(tokenizer)
+    replaced = type(tokenizer).__name__
+    plain = PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
+    if not _agree(plain, from_file, texts):  # tokenizer_config.json changes added tokens
+        plain = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+            tokenizer_object=from_file,
+            chat_template=plain.chat_template,
+            model_max_length=plain.model_max_length,
+            **plain.special_tokens_map,
+        )
+    return ChosenTokenizer(plain, replaced)
+
+
+def _added_tokens(tokenizer: Tokenizer) -> list[str]:
+    """Return texts that spell the tokens that were added to the vocabulary."""
+    added = tokenizer.get_added_tokens_decoder().values()
+    return [f"a{each.content}b {each.content} c" for each in added]
+
+
+def _words(tokenizer: Tokenizer) -> list[str]:
+    """Return the texts of tokens at equal distances in the vocabulary.
+
+    They show merges that are missing, and words that are taken without merges (``ignore_merges``).
+    """
+    ids = sorted(tokenizer.get_vocab(with_added_tokens=False).values())
+    step = max(1, len(ids) // _NUM_WORDS)
+    words = tokenizer.decode_batch([[each] for each in ids[::step]], skip_special_tokens=False)
+    return [word for word in words if word and "\ufffd" not in word]
+
+
+def _agree(tokenizer: PreTrainedTokenizerFast, other: Tokenizer, texts: Sequence[str]) -> bool:
+    """Return True if two tokenizers give the same ids, without special tokens around the text."""
+    own = tokenizer.backend_tokenizer
+    other.encode_special_tokens = own.encode_special_tokens
+    return _ids(own, texts) == _ids(other, texts)
+
+
+def _ids(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    encodings = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+    return [encoding.ids for encoding in encodings]
+
+
+def _require_stable(tokenizer: PreTrainedTokenizerFast, location: str) -> None:
+    """Raise ModelLoadError if a text's tokens, decoded and tokenized again, are other tokens."""
+    backend = tokenizer.backend_tokenizer
+    unknown = tokenizer.unk_token_id
+    for text, ids in zip(_TEXTS, _ids(backend, _TEXTS), strict=True):
+        restored = backend.decode(ids, skip_special_tokens=False)
+        if restored in (text, f" {text}") or unknown in ids:
+            continue
+        again = _ids(backend, [restored])[0]
+        if again != ids:
+            raise ModelLoadError(
+                f"{location}: has no {TOKENIZER_FILE}, and the {type(tokenizer).__name__} that "
+                f"transformers makes of the other files is not stable: {text[:40]!r} has "
+                f"{len(ids)} tokens, and {len(again)} after decoding; save the tokenizer with the "
+                "library that the model was trained with, so that the folder has the file"
+            )
