@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -108,13 +109,13 @@ def _run(
 def _crawl_month() -> CrawlMonth:
     """Return the function that crawls a month: with the limits and tokens of the server, if any."""
     from core.environment import prefect_server
-    from instruments.crawling import crawl_claimed
+    from instruments.crawling import crawl_patiently
 
     if prefect_server() is None:
-        return crawl_claimed
-    from tasks.crawling import crawl_patiently
+        return crawl_patiently
+    from tasks.crawling import crawl
 
-    return crawl_patiently
+    return partial(crawl_patiently, crawl=crawl)
 
 
 def _print_summary(summary: RunSummary) -> None:

@@ -121,7 +121,7 @@ class _Questions:
         next_runs: dict[str, str] = {}
         late: Counter[str] = Counter()
         for run in scheduled:
-            deployment = names.get(run["deployment_id"], run["name"])
+            deployment = str(names.get(run["deployment_id"], run["name"]))
             if run["state_name"] == "Late" or run["expected_start_time"] < now.isoformat():
                 late[deployment] += 1
             else:

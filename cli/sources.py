@@ -73,12 +73,13 @@ def crawl_command(
         settings_for_tasks(context)
         from tasks.crawling import crawl as crawl_one
     else:
-        from crawlers.crawling.crawl import crawl_partition as crawl_one
+        from crawlers.crawling.crawl import crawl_partition
+
+        crawl_one = partial(crawl_partition, store=Store(settings.home, settings.scratch))
 
     def crawl_month(name: str, each: Period) -> None:
         seal = crawl_one(
-            name, each, Store(settings.home, settings.scratch), settings,
-            limit=limit, seed=seed, replace=replace, reparse=reparse,
+            name, each, settings=settings, limit=limit, seed=seed, replace=replace, reparse=reparse,
         )  # fmt: skip
         lack = f" (partial: {lack_of(seal)})" if seal.is_partial else ""
         line = f"{seal.partition}: {counted(seal.num_documents, 'document')}{lack}"

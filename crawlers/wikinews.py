@@ -100,7 +100,7 @@ def _list_day(wiki: MediaWiki, day: dt.datetime) -> Iterator[int]:
         list="categorymembers", cmtitle=title, cmnamespace=0, cmprop="ids", cmlimit="max"
     )
     for piece, _ in pieces:
-        for row in mediawiki.rows_of(piece, "categorymembers"):
+        for row in mediawiki.list_rows(piece, "categorymembers"):
             yield take(row, "pageid", int)
 
 

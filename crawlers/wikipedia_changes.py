@@ -109,7 +109,7 @@ def _list_edits(
         arvprop="ids|timestamp|flags",
     )
     for piece, _ in pieces:
-        pages = mediawiki.rows_of(piece, "allrevisions")
+        pages = mediawiki.list_rows(piece, "allrevisions")
         rows = [edit for page in pages for edit in _edits_of(page)]
         edits += [edit for edit in rows if edit.timestamp in month]
         if is_part and pages:
@@ -119,7 +119,7 @@ def _list_edits(
 
 def _edits_of(page: JsonObject) -> Iterator[Edit]:
     page_id = take(page, "pageid", int)
-    for row in mediawiki.rows_of(page, "revisions"):
+    for row in mediawiki.list_rows(page, "revisions"):
         is_first = take(row, "parentid", int, default=-1) == 0
         if not is_first and not row.get("minor"):
             yield Edit(page_id, take(row, "revid", int), mediawiki.read_time(row))

@@ -24,7 +24,7 @@ from core.errors import ItemFailed, MalformedInput
 from core.month import Month
 from core.storage.store import Store
 from crawlers.apis import mediawiki, wiki_documents
-from crawlers.apis.mediawiki import MediaWiki, Piece, Revision, rows_of, take
+from crawlers.apis.mediawiki import MediaWiki, Piece, Revision, list_rows, take
 from crawlers.contract import (
     CrawlContext,
     Document,
@@ -194,8 +194,8 @@ def _titles_in(english: MediaWiki, titles: Sequence[str], language: str) -> dict
     links = {"prop": "langlinks", "lllang": language, "lllimit": "max"}
     for piece, _ in _query_titles(english, titles, **links):
         target |= _renamings(piece)
-        for page in rows_of(piece, "pages"):
-            for link in rows_of(page, "langlinks"):
+        for page in list_rows(piece, "pages"):
+            for link in list_rows(page, "langlinks"):
                 names[take(page, "title", str)] = take(link, "title", str)
     return {title: names[end] for title in titles if (end := _follow(title, target)) in names}
 
@@ -210,7 +210,7 @@ def _look_up(
     for piece, answered_at in _query_titles(wiki, titles, prop="info"):
         asked_at = answered_at
         target |= _renamings(piece)
-        for page in rows_of(piece, "pages"):
+        for page in list_rows(piece, "pages"):
             title = take(page, "title", str)
             is_gone = page.get("missing") or page.get("invalid")
             pages[title] = None if is_gone else (take(page, "pageid", int), title)
@@ -223,7 +223,7 @@ def _query_titles(wiki: MediaWiki, titles: Sequence[str], **params: str) -> Iter
 
 
 def _renamings(piece: Mapping[str, object]) -> dict[str, str]:
-    rows = [*rows_of(piece, "normalized"), *rows_of(piece, "redirects")]
+    rows = [*list_rows(piece, "normalized"), *list_rows(piece, "redirects")]
     return {take(row, "from", str): take(row, "to", str) for row in rows}
 
 

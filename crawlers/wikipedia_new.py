@@ -140,7 +140,7 @@ def _read_log(wiki: MediaWiki, month: Period) -> Iterator[Creation | Drop]:
         leprop="ids|title|type|timestamp",
     )
     for piece, _ in pieces:
-        for row in mediawiki.rows_of(piece, "logevents"):
+        for row in mediawiki.list_rows(piece, "logevents"):
             log_id = take(row, "logid", int)
             if row.get("actionhidden") or not row.get("logpage"):
                 hidden = "the log hides which page it was"

@@ -1,1 +1,5 @@
-"""Prefect flows, which the command line and the deployments run."""
+"""Prefect flows: monthly, backfill, forecast, scylla, work, report; and the demo."""
+
+from tasks.prefect.tracing import export_spans
+
+export_spans()  # before Prefect begins the span of a flow run

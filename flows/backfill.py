@@ -12,11 +12,9 @@ from instruments.planning import check_request
 from instruments.running.run_options import NO_OPTIONS, PeriodName, RunOptions
 from instruments.runs import RunSummary
 from tasks.prefect.storage_keys import worker_settings
-from tasks.prefect.tracing import traced
 
 
 @flow(name="backfill", flow_run_name="backfill {first} to {last}")
-@traced("run")
 def backfill(
     first: PeriodName,
     last: PeriodName,

@@ -15,7 +15,6 @@ from core.errors import OrchestrationError
 from core.month import Month, Period
 from instruments.planning import last_period
 from tasks.prefect.server import ask_server, run_log
-from tasks.prefect.tracing import name_of_run
 
 MAX_CRASHES = 5  # in a row, after which a run is not begun again
 
@@ -28,6 +27,11 @@ def month_due() -> Month:
 def period_due(sources: list[str] | None) -> Period:
     """Return the last period of the sources at the scheduled start of this flow run (UTC)."""
     return last_period(sources, flow_run.scheduled_start_time)
+
+
+def name_of_run() -> str:
+    """Return this run's name: flow name and end of the id (the start of the id can be a time)."""
+    return f"{flow_run.flow_name}-{str(flow_run.id)[-12:]}"
 
 
 def begin_run(left_out: Sequence[str] = (), **pinned: str) -> str:
@@ -48,7 +52,7 @@ def begin_run(left_out: Sequence[str] = (), **pinned: str) -> str:
             f"this run has crashed {crashes} times, see its logs; start another one by hand, which "
             "finds what this one has done"
         )
-    return name_of_run(str(flow_run.flow_name), flow_run.id)
+    return name_of_run()
 
 
 def _pin(pinned: Mapping[str, str], client: SyncPrefectClient) -> None:

@@ -15,7 +15,7 @@ from instruments.runner import Failure
 from instruments.runs import RunSummary, find_site, is_published
 from instruments.written import Unlanded, find_unlanded, land_facts
 from tasks.landing import land_answers, land_cells, publish_warehouse
-from tasks.prefect.artifacts import show_scoring
+from tasks.prefect.artifacts import show_cells
 from tasks.prefect.fan_out import fan_out
 from tasks.reporting import write_report
 
@@ -43,7 +43,7 @@ def finish(
     if not is_published(settings):
         _do(summary, publish_warehouse, "publish", settings=settings)
     for entry, cells in written.cells:
-        show_scoring(entry, cells, settings)
+        show_cells(entry.name, cells, settings)
     site = find_site(settings)
     summary.report = site or _do(summary, write_report, "report", settings=settings) or ""
 

@@ -22,7 +22,6 @@ from instruments.running.stopping import stop_with_flow
 from instruments.runs import RunSummary
 from tasks.prefect.fan_out import fan_out
 from tasks.prefect.storage_keys import worker_settings
-from tasks.prefect.tracing import traced
 from tasks.questions import add_tokens, crawl_question_source
 
 
@@ -31,7 +30,6 @@ def _name() -> str:
 
 
 @flow(name="forecast", flow_run_name=_name)
-@traced("forecast")
 def forecast(
     first: MonthName | None = None,
     last: MonthName | None = None,

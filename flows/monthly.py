@@ -12,7 +12,6 @@ from instruments.planning import check_request
 from instruments.running.run_options import NO_OPTIONS, PeriodName, RunOptions
 from instruments.runs import RunSummary
 from tasks.prefect.storage_keys import worker_settings
-from tasks.prefect.tracing import traced
 
 
 def _name() -> str:
@@ -21,7 +20,6 @@ def _name() -> str:
 
 
 @flow(name="monthly", flow_run_name=_name)
-@traced("run")
 def monthly(
     month: PeriodName | None = None,
     sources: list[str] | None = None,

@@ -8,11 +8,9 @@ from flows.finish import finish
 from instruments.runs import RunSummary
 from tasks.prefect.server import ended
 from tasks.prefect.storage_keys import worker_settings
-from tasks.prefect.tracing import traced
 
 
 @flow(name="report", flow_run_name="report")
-@traced("report")
 def report() -> RunSummary:
     """Land what workers have written so far, publish, and write the site."""
     settings = worker_settings()

@@ -10,11 +10,9 @@ from instruments.forecasts import answering_models
 from instruments.running.run_options import NO_PUZZLE_OPTIONS, PuzzleOptions
 from instruments.runs import RunSummary
 from tasks.prefect.storage_keys import worker_settings
-from tasks.prefect.tracing import traced
 
 
 @flow(name="scylla", flow_run_name="puzzles of Scylla")
-@traced("scylla")
 def scylla(
     models: list[str] | None = None,
     puzzles: list[str] | None = None,

@@ -17,6 +17,7 @@ from core.periods import parse_period
 from core.plugins import import_parts
 from core.progress import counted
 from core.settings import Settings
+from flows.begin import name_of_run
 from instruments import driver
 from instruments.backlog import Backlogs
 from instruments.driver import Summary, WorkRequest
@@ -33,7 +34,6 @@ from tasks.prefect.cancelling import ends_if_cancelled
 from tasks.prefect.fan_out import as_tasks
 from tasks.prefect.server import ended, run_log
 from tasks.prefect.storage_keys import worker_settings
-from tasks.prefect.tracing import name_of_run, traced
 
 Verb = Literal["score", "answer", "solve"]
 _TASKS: dict[Verb, Task[..., Any]] = {
@@ -52,7 +52,6 @@ def _name() -> str:
 
 
 @flow(name="work", flow_run_name=_name)
-@traced("work")
 def work(  # noqa: PLR0913 - fields of the form of the deployment
     pool: Pool = "gpu",
     verb: Verb = "score",
@@ -82,7 +81,7 @@ def work(  # noqa: PLR0913 - fields of the form of the deployment
     settings = options.applied_to(worker_settings())
     months = list(month_range(parse_period(first), parse_period(last or first))) if first else None
     names = models or list_models_of(pool, settings, is_asked=verb != "score")
-    run = run or name_of_run("work", flow_run.id)
+    run = run or name_of_run()
     request = make_request(verb, names, sources, months, puzzles, protocol, run, settings)
     with ends_if_cancelled(), stop_with_flow():
         done = compute(request, verb, sources, months, settings)

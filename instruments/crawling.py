@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass, field
+from typing import Any
 
 from core import progress
 from core.corpus.partition import Partition, Seal, read_seal
@@ -22,7 +23,7 @@ from core.storage.store import Store
 from crawlers.crawling.crawl import crawl_partition
 from crawlers.crawling.manifest import lack_of
 from crawlers.questions.crawl import crawl_questions
-from crawlers.web.pacing import CircuitOpen
+from crawlers.web.pacing import CircuitOpen, Turnstile
 from instruments.planning import Request
 from instruments.runner import Failure, failure_of
 from instruments.running.retries import retrying
@@ -58,24 +59,33 @@ def stoppable(_host: str) -> Iterator[None]:
     yield
 
 
-def crawl_claimed(source: str, month: Period, settings: Settings) -> Seal:
-    """Crawl and seal a month under a claim; if another process crawls it, wait; retry."""
+def crawl_claimed(
+    source: str,
+    month: Period,
+    settings: Settings,
+    turnstile: Turnstile = stoppable,
+    **choices: Any,
+) -> Seal:
+    """Call ``crawl_partition`` under a claim; if another process holds the claim, wait for it."""
     store = Store(settings.home, settings.scratch)
 
-    def crawl() -> Seal:
-        return do_claimed(
-            store,
-            [Partition(source, month).path],
-            ready=nullcontext,
-            do=lambda _, __: crawl_partition(source, month, store, settings, turnstile=stoppable),
-            is_done=never_done,
-        ).results[0]
+    def do(_ready: None, _names: Sequence[str]) -> Seal:
+        return crawl_partition(source, month, store, settings, turnstile=turnstile, **choices)
 
-    return retrying(f"crawl {source} {month}", crawl)
+    path = Partition(source, month).path
+    [seal] = do_claimed(store, [path], ready=nullcontext, do=do, is_done=never_done).results
+    return seal
+
+
+def crawl_patiently(
+    source: str, month: Period, settings: Settings, crawl: CrawlMonth = crawl_claimed
+) -> Seal | Failure:
+    """Crawl and seal a month; retry after transient errors."""
+    return retrying(f"crawl {source} {month}", lambda: crawl(source, month, settings))
 
 
 def crawl_source(
-    source: str, months: Sequence[Period], settings: Settings, crawl: CrawlMonth = crawl_claimed
+    source: str, months: Sequence[Period], settings: Settings, crawl: CrawlMonth = crawl_patiently
 ) -> Iterator[Seal | Failure]:
     """Crawl months of a source, and yield the result of each.
 
@@ -99,7 +109,7 @@ def crawl_source(
         yield result
 
 
-def crawl_all(request: Request, settings: Settings, crawl: CrawlMonth = crawl_claimed) -> Crawled:
+def crawl_all(request: Request, settings: Settings, crawl: CrawlMonth = crawl_patiently) -> Crawled:
     """Crawl all months of a request, and return what was sealed and what is missing."""
     partitions = request.partitions()
     months: dict[str, list[Period]] = {source: [] for source in request.sources}

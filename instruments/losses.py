@@ -50,12 +50,6 @@ class ScoringPlan(Plan[Cell]):
     refused: tuple[str, ...] = ()  # reasons why some protocols cannot be used
 
     @property
-    def done(self) -> tuple[Cell, ...]:
-        """The cells that had losses before the run."""
-        pending = set(self.pending)
-        return tuple(cell for cell in self.cells if cell not in pending)
-
-    @property
     def groups(self) -> list[tuple[Cell, ...]]:
         """The pending cells, grouped by partition, since one pass serves several protocols."""
         by_partition = groupby(self.pending, key=lambda cell: cell.partition)

@@ -8,7 +8,7 @@ from core.errors import TidemarkError
 from core.progress import counted
 from core.settings import Settings
 from instruments.canary import check_canary
-from instruments.crawling import CrawlMonth, crawl_all, crawl_claimed
+from instruments.crawling import CrawlMonth, crawl_all, crawl_patiently
 from instruments.driver import Summary, land, work
 from instruments.landing import publish_alone
 from instruments.losses import scoring_request
@@ -44,7 +44,7 @@ class RunSummary:
 def run(
     request: Request,
     settings: Settings,
-    crawl: CrawlMonth = crawl_claimed,
+    crawl: CrawlMonth = crawl_patiently,
     retry_failed: bool = False,
 ) -> RunSummary:
     """Crawl, score, land, publish and report; what fails becomes a hole of the summary."""

@@ -15,7 +15,6 @@ from instruments.runner import Done
 from models.catalogue import ModelEntry
 from tasks.prefect.observe import observe, showing_cells
 from tasks.prefect.retries import OF_WRITES
-from tasks.prefect.tracing import span
 
 
 @task(task_run_name="score {cells[0]}", **OF_WRITES)
@@ -33,9 +32,7 @@ def answer_month(
 ) -> Done:
     """Have a model answer the questions of one source and month; see ``answer_cell``."""
     observe()
-    cell = cells[0].cell
-    with span("answers", model=entry.name, source=cell.source, month=str(cell.month)):
-        return answer_cell(entry, cells[0], settings, wait)
+    return answer_cell(entry, cells[0], settings, wait)
 
 
 @task(task_run_name="solve {cells[0]}", cache_policy=NO_CACHE, persist_result=False)
@@ -44,5 +41,4 @@ def solve_puzzle(
 ) -> Done:
     """Have a model solve the items of one puzzle; see ``solve_cell``."""
     observe()
-    with span("puzzle", model=entry.name, puzzle=cells[0].puzzle):
-        return solve_cell(entry, cells[0], settings, wait)
+    return solve_cell(entry, cells[0], settings, wait)

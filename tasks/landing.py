@@ -14,7 +14,6 @@ from models.catalogue import ModelEntry
 from tasks.prefect import events
 from tasks.prefect.observe import observe, show_landed
 from tasks.prefect.retries import OF_WRITES
-from tasks.prefect.tracing import span
 from warehouse.database.schema import SNAPSHOT
 from warehouse.read.publish import is_current, publish
 
@@ -23,10 +22,8 @@ from warehouse.read.publish import is_current, publish
 def land_cells(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings) -> int:
     """Land the losses of a model's cells; return the number of cells that had not landed yet."""
     observe()
-    with span("land", model=entry.name):
-        landed = land_losses(entry, cells, settings)
+    landed = land_losses(entry, cells, settings)
     show_landed(entry.name, landed, len(cells))
-    events.tell_landed(entry.name, len(landed))
     return len(landed)
 
 
@@ -34,8 +31,7 @@ def land_cells(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings) -
 def land_answers(model: str, found: FoundCells, settings: Settings) -> int:
     """Land a model's answers to questions and puzzles; return the number of new cells."""
     observe()
-    with span("land", model=model):
-        return land_texts_of(model, found, settings)
+    return land_texts_of(model, found, settings)
 
 
 @task(task_run_name="publish the warehouse", **OF_WRITES)
@@ -46,7 +42,6 @@ def publish_warehouse(settings: Settings) -> str:
     """
     if is_current(settings):
         return Store(settings.home).url(SNAPSHOT)
-    with span("publish"):
-        address = publish(settings)
+    address = publish(settings)
     events.published(address)
     return address

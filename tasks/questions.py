@@ -19,7 +19,6 @@ from instruments.running.stopping import never_done
 from tasks.prefect.observe import observe
 from tasks.prefect.retries import OF_CRAWLS
 from tasks.prefect.sites import take_slot, with_tokens
-from tasks.prefect.tracing import span
 
 
 def add_tokens(source: str, settings: Settings) -> Settings:
@@ -51,5 +50,4 @@ def crawl_question_source(
 ) -> list[QuestionSeal]:
     """Crawl and seal the questions of a source, by month; skip sealed months."""
     observe()
-    with span("questions", source=source):
-        return crawl(source, months, settings)
+    return crawl(source, months, settings)

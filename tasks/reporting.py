@@ -8,9 +8,8 @@ from prefect.cache_policies import NO_CACHE
 from core.settings import Settings
 from reports.site.build import find_current_site, write_site
 from tasks.prefect import events
-from tasks.prefect.artifacts import show_report
+from tasks.prefect.artifacts import show_link
 from tasks.prefect.observe import observe
-from tasks.prefect.tracing import span
 
 
 @task(task_run_name="write the site", cache_policy=NO_CACHE, persist_result=False)
@@ -23,8 +22,7 @@ def write_report(settings: Settings) -> str:
     current = find_current_site(settings)
     if current:
         return current
-    with span("page"):
-        address = write_site(settings)
+    address = write_site(settings)
     events.reported(address)
-    show_report(address, settings)
+    show_link(address, settings)
     return address

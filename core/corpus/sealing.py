@@ -53,17 +53,13 @@ def seal_partition(
 ) -> Seal:
     """Write documents as Parquet parts, then the manifest that publishes them.
 
+    The contents are tables of schema DOCUMENTS, or of MEDIA of one kind, in final row order. A
+    description may follow as the last item.
+
     If several processes seal the same version at once, only one succeeds.
 
     With ``replace``, different content is sealed as the next version. If the content is the same,
     the manifest of the newest version is updated, and its damaged files are repaired.
-
-    Args:
-        store: the data root.
-        partition: the partition to seal.
-        contents: tables of schema DOCUMENTS, or of MEDIA of one kind, in final row order; at the
-            end, unless the manifest has nothing to add, their description.
-        replace: as above.
 
     Returns:
         The new seal, or the seal of the newest version if its content is the same.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element, ParseError
 
 import defusedxml.ElementTree
@@ -19,10 +19,12 @@ from defusedxml import DefusedXmlException
 from core.errors import AccessRefused, ItemFailed, ItemUnavailable, SourceChanged
 from core.month import Month
 from crawlers.contract import CrawlContext, Document, Drop, Item, SourceInfo, missing_item
-from crawlers.text import pages
+from crawlers.text import archives, charsets, pages
 from crawlers.web.fetcher import Fetched, get_list, read_time
 
 MAX_LISTS = 500  # sitemaps of one index
+_GZIP = b"\x1f\x8b\x08"
+_MOST_LAYERS = 2  # a packed file is packed again by some servers
 _ENTRIES = ("item", "entry", "url", "sitemap")
 _DATES = ("pubDate", "published", "publication_date", "lastmod", "updated")
 
@@ -78,7 +80,8 @@ class FeedSite:
     def _fetch(self, path: str, month: Month, context: CrawlContext) -> Item:
         try:
             fetched = context.fetcher.get(self.site, path, is_busy=_is_no_page)
-            page = pages.read_page(pages.decode_page(fetched.body), self.elements)
+            html = charsets.decode(fetched.body, fetched.headers.get("content-type", ""))
+            page = pages.read_page(html, self.elements)
         except (ItemUnavailable, ItemFailed) as error:
             return missing_item(path, error)
         except AccessRefused as error:  # a redirect to another host, such as one that asks consent
@@ -123,22 +126,59 @@ def _is_no_page(fetched: Fetched) -> bool:
 
 
 def read_entries(fetched: Fetched) -> list[Entry]:
-    """Return the entries of a feed, a sitemap or an index of sitemaps; else raise SourceChanged."""
+    """Return the entries of a feed, a sitemap or an index of sitemaps; else raise SourceChanged.
+
+    The body may be packed by gzip, as files of sitemaps are. Time is linear in its length: a field
+    belongs to the innermost entry around it.
+    """
     try:
-        root = defusedxml.ElementTree.fromstring(fetched.body)
-    except (ParseError, DefusedXmlException, ValueError, LookupError) as error:
+        root = defusedxml.ElementTree.fromstring(_text_of(fetched))
+    except (ParseError, DefusedXmlException, ValueError, LookupError, ItemUnavailable) as error:
         raise SourceChanged(f"{fetched.url} is no feed and no sitemap: {error}") from error
     if _name(root) not in ("rss", "feed", "urlset", "sitemapindex", "RDF"):
         raise SourceChanged(f"{fetched.url} is no feed and no sitemap: {_name(root)}")
-    found = []
-    for each in root.iter():
-        if _name(each) in _ENTRIES:
-            texts = {_name(part): (part.text or "").strip() for part in reversed(list(each.iter()))}
-            links = [part.get("href") for part in each if _name(part) == "link"]
-            url = texts.get("loc") or texts.get("link") or next(filter(None, links), "")
-            dates = (read_time(texts[name], dt.UTC) for name in _DATES if name in texts)
-            found.append(Entry(url, next(filter(None, dates), None), _name(each) == "sitemap"))
+    return [_entry_of(fields) for fields in _entries_below(root)]
+
+
+def _text_of(fetched: Fetched) -> str:
+    body = fetched.body
+    for _ in range(_MOST_LAYERS):
+        if body.startswith(_GZIP):
+            body = archives.gunzip(body)
+    return charsets.decode(body, fetched.headers.get("content-type", ""))
+
+
+@dataclass
+class _Fields:
+    """What an entry states, by the names of its elements; of two equal names, the first counts."""
+
+    kind: str
+    texts: dict[str, str] = field(default_factory=dict)
+    link: str = ""  # the first address in an attribute
+
+
+def _entries_below(root: Element) -> list[_Fields]:
+    found: list[_Fields] = []
+    left: list[tuple[Element, _Fields | None, bool]] = [(root, None, False)]
+    while left:
+        element, entry, is_child = left.pop()
+        name = _name(element)
+        is_entry = name in _ENTRIES
+        if is_entry:
+            entry = _Fields(name)
+            found.append(entry)
+        elif entry:
+            entry.texts.setdefault(name, (element.text or "").strip())
+            if is_child and name == "link":
+                entry.link = entry.link or element.get("href", "")
+        left.extend((part, entry, is_entry) for part in reversed(element))
     return found
+
+
+def _entry_of(fields: _Fields) -> Entry:
+    url = fields.texts.get("loc") or fields.texts.get("link") or fields.link
+    dates = (read_time(fields.texts[name], dt.UTC) for name in _DATES if name in fields.texts)
+    return Entry(url, next(filter(None, dates), None), fields.kind == "sitemap")
 
 
 def _name(element: Element) -> str:

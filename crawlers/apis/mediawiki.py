@@ -236,7 +236,7 @@ def take(row: object, name: str, kind: type[T], default: T | None = None) -> T:
     return value
 
 
-def rows_of(answer: Mapping[str, Any], name: str) -> list[JsonObject]:
+def list_rows(answer: Mapping[str, Any], name: str) -> list[JsonObject]:
     """Return the list of objects in a field, [] if absent; raise SourceChanged if malformed."""
     rows = take(answer, name, list, default=[])
     if not all(isinstance(row, dict) for row in rows):
@@ -247,12 +247,12 @@ def rows_of(answer: Mapping[str, Any], name: str) -> list[JsonObject]:
 def _merge(pieces: Iterable[Piece]) -> list[JsonObject]:
     pages: dict[int | str, JsonObject] = {}
     for piece, retrieved_at in pieces:
-        for page in rows_of(piece, "pages"):
+        for page in list_rows(piece, "pages"):
             has_id = "pageid" in page  # a missing page has a title, but no id
             key = take(page, "pageid", int) if has_id else take(page, "title", str)
             known = pages.setdefault(key, {})
             revisions = known.get("revisions", [])
-            rows = [_revision(page, row, retrieved_at) for row in rows_of(page, "revisions")]
+            rows = [_revision(page, row, retrieved_at) for row in list_rows(page, "revisions")]
             passed = {revision.revision_id for revision in revisions}
             revisions += [revision for revision in rows if revision.revision_id not in passed]
             known.update(page)
@@ -286,7 +286,7 @@ def _error_codes(answer: object) -> list[str]:
     """Return the error codes of a response, from ``errors`` (new form) and ``error`` (old form)."""
     if not isinstance(answer, Mapping):
         return []
-    rows = rows_of(answer, "errors")
+    rows = list_rows(answer, "errors")
     if "error" in answer:
         rows = [*rows, take(answer, "error", dict)]
     return [str(row.get("code")) for row in rows]

@@ -34,7 +34,7 @@ _SIZED_BY = ("kind", "limit", "max_bytes", "languages")
 
 
 @dataclass(frozen=True)
-class Crawled:
+class CrawlResult:
     """The result of a crawl, not sealed yet: number of documents, their total bytes, manifest."""
 
     num_documents: int
@@ -43,7 +43,7 @@ class Crawled:
 
 
 def find_reasons_to_hold(
-    store: Store, partition: Partition, info: SourceInfo, crawled: Crawled
+    store: Store, partition: Partition, info: SourceInfo, crawled: CrawlResult
 ) -> list[str]:
     """Return the reasons to hold a month back instead of sealing it; an empty list if none."""
     before = _months_before(store, partition, crawled)
@@ -56,7 +56,7 @@ def find_reasons_to_hold(
     ]
 
 
-def _rows(info: SourceInfo, crawled: Crawled) -> Iterator[str]:
+def _rows(info: SourceInfo, crawled: CrawlResult) -> Iterator[str]:
     found = crawled.num_documents
     declared = f"{info.name} declares"
     is_whole = crawled.manifest.get("limit") is None
@@ -82,7 +82,7 @@ def _shares(manifest: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
-def _months_before(store: Store, partition: Partition, crawled: Crawled) -> list[Seal]:
+def _months_before(store: Store, partition: Partition, crawled: CrawlResult) -> list[Seal]:
     # Convert tuples to lists: the manifests of other months are JSON, which has no tuples.
     sized = [_plain(crawled.manifest.get(key)) for key in _SIZED_BY]
     seals = [
@@ -100,7 +100,7 @@ def _plain(value: object) -> object:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _drift(before: Sequence[Seal], crawled: Crawled) -> Iterator[str]:
+def _drift(before: Sequence[Seal], crawled: CrawlResult) -> Iterator[str]:
     if len(before) < MIN_DRIFT_MONTHS:
         return
     usual = median(seal.num_documents for seal in before)
@@ -119,7 +119,7 @@ def _drift(before: Sequence[Seal], crawled: Crawled) -> Iterator[str]:
             )
 
 
-def _defects(before: Sequence[Seal], crawled: Crawled) -> Iterator[str]:
+def _defects(before: Sequence[Seal], crawled: CrawlResult) -> Iterator[str]:
     found: Any = crawled.manifest.get("defects", {"texts": 0})
     counted: list[Any] = [seal.manifest.get("defects", {"texts": 0}) for seal in before]
     earlier = [each for each in counted if each["texts"] >= MIN_COUNT]
@@ -138,7 +138,7 @@ def _defects(before: Sequence[Seal], crawled: Crawled) -> Iterator[str]:
                 )
 
 
-def _shrunk(newest: Seal | None, crawled: Crawled) -> Iterator[str]:
+def _shrunk(newest: Seal | None, crawled: CrawlResult) -> Iterator[str]:
     if newest is None or crawled.manifest["status"] != "partial":
         return
     if crawled.num_documents < newest.num_documents:

@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
-from typing import Any
+from typing import Any, TypeGuard
 
 import pyarrow as pa
 
@@ -36,7 +36,7 @@ from crawlers.contract import (
     SourceInfo,
 )
 from crawlers.crawling import manifest
-from crawlers.crawling.checks import Crawled, find_reasons_to_hold
+from crawlers.crawling.checks import CrawlResult, find_reasons_to_hold
 from crawlers.hygiene.pipeline import Hygiene, drop_repeated_pieces
 from crawlers.pieces import PIECES, media_columns
 from crawlers.registry import load_crawler
@@ -162,7 +162,9 @@ class _Crawl:
                     num_bytes += sum(item["num_bytes"].to_pylist())
                     yield item
 
-    def _is_sealed(self, item: manifest.Outcome | Description) -> bool:
+    def _is_sealed(
+        self, item: manifest.Outcome | Description
+    ) -> TypeGuard[DocumentRow | Description]:
         """Count an outcome; return True for a kept document, and for the description."""
         return isinstance(item, Description) or self._ledger.keeps(item)
 
@@ -171,7 +173,7 @@ class _Crawl:
         described = self._describe(found.manifest)
         self._require_gain(is_partial=described["status"] == "partial")
         info = self._crawler.INFO
-        crawled = Crawled(self._ledger.kept, num_bytes, described)
+        crawled = CrawlResult(self._ledger.kept, num_bytes, described)
         reasons = find_reasons_to_hold(self._store, self._partition, info, crawled)
         files = {**found.files, manifest.DROPPED_FILE: self._ledger.dropped_items()}
         return Description(described, files, reasons)

@@ -147,7 +147,7 @@ def fetch_items(
 
 @dataclass(frozen=True)
 class RecordingIndex:
-    """What a recording is of, as its index file tells."""
+    """The index file of a recording, which tells what the recording is of."""
 
     source: str
     month: Period

@@ -39,6 +39,7 @@ from crawlers.hygiene.signatures import SHINGLE
 from crawlers.hygiene.tokens import Hashes, ngrams, tokens_of
 from crawlers.text.cleaning import MIN_CHARS
 from crawlers.text.defects import DefectCounts
+from crawlers.text.mojibake import find_mojibake
 
 
 class Hygiene:
@@ -145,6 +146,9 @@ class Hygiene:
         tokens = tokens_of(text, is_code=ranks is None)
         grams = ngrams(tokens.hashes, SHINGLE)
         if ranks is not None:
+            why = find_mojibake(text)
+            if why:
+                return grams, ("mojibake", why)
             score, why = wrong_language(ranks, row["language"] or "")
             if score is not None:
                 self._texts.language_scores[number] = score

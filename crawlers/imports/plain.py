@@ -8,8 +8,9 @@ from typing import cast
 from core.errors import ItemUnavailable
 from crawlers.contract import Drop, DropReason
 from crawlers.imports.tables import DataFile, Row, Rows, not_utf8
+from crawlers.text import charsets
 from crawlers.text.cleaning import too_long
-from crawlers.text.pages import MAX_CHARS, decode_page, read_page
+from crawlers.text.pages import MAX_CHARS, read_page
 
 
 def read_text(file: DataFile, columns: Collection[str]) -> Rows:
@@ -36,7 +37,7 @@ def read_html(file: DataFile, columns: Collection[str]) -> Rows:
     """Yield a page that a user saved as one row: what it states, and the text of its elements."""
     try:
         with file.path.open("rb") as stream:
-            html = decode_page(stream.read(4 * MAX_CHARS + 1))
+            html = charsets.decode(stream.read(4 * MAX_CHARS + 1))
         page = read_page(html, file.elements)
     except ItemUnavailable as error:
         yield Drop(file.name, cast(DropReason, error.reason), f"{file.name}: {error}")

@@ -15,6 +15,7 @@ from crawlers.imports import json_files, tables
 from crawlers.imports.documents import ImportOptions
 from crawlers.imports.plain import read_html, read_text
 from crawlers.imports.tables import DataFile, Row, Rows
+from crawlers.text.code import is_lfs_pointer
 
 Reader = Callable[[DataFile, Collection[str]], Rows]
 FORMATS: dict[str, Reader] = {
@@ -36,6 +37,7 @@ _SUFFIXES: dict[str, Reader] = {
 }
 _PAGES = (".html", ".htm", ".xhtml")
 _PACKED = (".gz", ".zst")
+_LFS_BYTES = 1024  # a pointer is smaller
 _ROW_BYTES = 1000  # what a row costs at least, if it takes no room in the file
 _DATA_SUFFIXES = {".json", ".jsonl", ".ndjson", ".parquet"}
 _ADVICE = {
@@ -127,6 +129,11 @@ def read_rows(file: DataFile, format_: str, columns: Collection[str]) -> Rows:
         yield Drop(file.name, "unknown_format", f"{file.name}: {_ADVICE.get(suffix, known)}")
         return
     try:
+        with file.path.open("rb") as stream:
+            head = stream.read(_LFS_BYTES)
+        if is_lfs_pointer(head):
+            yield file.damaged("file", "a pointer of Git LFS, not the file; run `git lfs pull`")
+            return
         room = file.most_bytes
         for row in reader(file, columns):
             values = row.values.values() if isinstance(row, Row) else ()

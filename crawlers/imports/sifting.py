@@ -27,6 +27,7 @@ from crawlers.contract import DropReason
 from crawlers.hygiene.quality import low_quality, rank_languages, wrong_language
 from crawlers.hygiene.signatures import SHINGLE
 from crawlers.hygiene.tokens import ngrams, tokens_of
+from crawlers.text.mojibake import find_mojibake
 
 Keys = npt.NDArray[np.uint64]
 _NUM_BUCKETS = 16  # files of hashes; one at a time is sorted in memory
@@ -132,10 +133,15 @@ def judge(rows: Sequence[DocumentRow], wanted: str | None) -> Iterator[Verdict |
     ranks = rank_languages([row["text"] for row in rows])
     for row, found in zip(rows, ranks, strict=True):
         best = max(found, key=found.__getitem__)
-        row["language"] = row["language"] or best
-        score, why = wrong_language(found, wanted or row["language"])
+        language = row["language"] or best
+        row["language"] = language
+        score, why = wrong_language(found, wanted or language)
         row["language_score"] = score
         tokens = tokens_of(row["text"], is_code=False)
+        marks = find_mojibake(row["text"])
+        if marks:
+            yield "mojibake", marks
+            continue
         if why:
             yield "wrong_language", why
             continue

@@ -10,7 +10,7 @@ import io
 import zlib
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import zstandard
 
@@ -21,7 +21,11 @@ FREE_BYTES = 2**25
 _MEMBER = b"\x1f\x8b\x08"  # first bytes of a gzip member
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _MAX_WINDOW = 2**31  # of zstd; the command line's --long=31
+_FIRST_BLOCK = 2**9  # of a member; a false one shows within these
 _BACK = 2**20  # damage may be noticed only in a later member
+# Each damaged place costs a search, so that a file of nothing else is given up.
+_FREE_DAMAGES = 100
+_BYTES_PER_DAMAGE = 2**16
 
 
 def open_stream(path: Path, faults: list[str]) -> io.BufferedReader:
@@ -64,17 +68,49 @@ class _Unpacked(io.RawIOBase):
 
 
 def _gunzip(file: IO[bytes], faults: list[str]) -> Iterator[bytes]:
-    start: int | None = 0
-    while start is not None:
+    """Yield the bytes of all members; time is linear in the size of the file, and what it packs."""
+    start = 0
+    num_damaged = 0
+    num_again = 0  # bytes that were read again
+    while True:
         file.seek(start)
-        start = yield from _member(file, start, faults)
+        found = yield from _member(file, start)
+        if found.fault:
+            faults.append(found.fault)
+        if not found.is_damaged:
+            if found.end is None:
+                return
+            start = found.end
+            continue
+        num_damaged += 1
+        if num_damaged > _FREE_DAMAGES + start // _BYTES_PER_DAMAGE:
+            faults.append(f"{num_damaged} places are damaged; bytes after {start} were not read")
+            return
+        place = found.end or start
+        back = max(start + 1, place - _BACK)
+        if num_again + place - back > _BACK + start:
+            back = max(start + 1, place)  # else a file could be read again and again
+        num_again += max(0, place - back)
+        following = _next_member(file, back)
+        if following is None:
+            return
+        start = following
 
 
-def _member(file: IO[bytes], start: int, faults: list[str]) -> Generator[bytes, None, int | None]:
-    """Yield a member's bytes; return the offset of the next member, or None at the end."""
+class _End(NamedTuple):
+    """Where a member ends (None: at the end of the file), and what is wrong with it."""
+
+    end: int | None
+    fault: str = ""
+    is_damaged: bool = False  # else it was cut, if there is a fault
+
+
+def _member(file: IO[bytes], start: int) -> Generator[bytes, None, _End]:
+    """Yield a member's bytes; return the offset after it, or that of the damage in it."""
     engine = zlib.decompressobj(wbits=31)
     position = start
-    while block := file.read(_BLOCK):
+    size = _FIRST_BLOCK
+    while block := file.read(size):
         if position == start and not block.strip(b"\0"):  # padding after the last member
             start = position = position + len(block)
             continue
@@ -82,17 +118,18 @@ def _member(file: IO[bytes], start: int, faults: list[str]) -> Generator[bytes, 
         try:
             data = engine.decompress(block)
         except zlib.error as error:
-            data, size = _until_error(before, block)
+            data, good = _until_error(before, block)
             yield data
-            faults.append(f"byte {position + size} of the packed file is damaged: {error}")
-            return _next_member(file, max(start + 1, position + size - _BACK))
+            place = position + good
+            fault = f"byte {place} of the packed file is damaged: {error}"
+            return _End(place, fault, is_damaged=True)
         yield data
         position += len(block)
         if engine.eof:
-            return position - len(engine.unused_data)
-    if position > start:
-        faults.append(f"the packed file was cut after byte {position}")
-    return None
+            return _End(position - len(engine.unused_data))
+        size = _BLOCK
+    fault = f"the packed file was cut after byte {position}" if position > start else ""
+    return _End(None, fault)
 
 
 def _until_error(engine: Any, block: bytes) -> tuple[bytes, int]:

@@ -123,10 +123,17 @@ def read_source(path: str, content: bytes | None) -> str:
     return text
 
 
+def is_lfs_pointer(content: bytes) -> bool:
+    """Return True for the file that Git LFS keeps in place of a large one."""
+    return _LFS_POINTER.match(content) is not None
+
+
 def decode_text(content: bytes) -> str:
     """Return UTF-8 text, or raise ItemUnavailable: ``binary`` or ``parse_error``."""
     if b"\0" in content:
         raise ItemUnavailable("binary", "contains NUL bytes")
+    if is_lfs_pointer(content):
+        raise ItemUnavailable("binary", "a pointer of Git LFS, which stands for another file")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -158,6 +165,10 @@ _NAMES = ("readme.md", "readme.markdown", "readme.rst", "readme.txt", "readme")
 
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*\Z)|~{3,})")
 _INDENTED = re.compile(r" {4}|\t")
+_LFS_POINTER = re.compile(
+    rb"version https://(?:git-lfs\.github\.com|hawser\.github\.com)/spec/v\d+\r?\n"
+    rb"(?:ext-[^\n]{1,200}\n){0,10}oid sha256:[0-9a-f]{64}\s"
+)
 _LIST_ITEM = re.compile(r"\s*([-*+]|\d{1,9}[.)])\s")
 _INLINE_CODE = re.compile(r"(?<!`)(`{1,3})(?!`)(.{1,500}?)(?<!`)\1(?!`)", re.DOTALL)
 # Blocks between fences and words between backticks, in which tags are words.

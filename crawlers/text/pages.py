@@ -7,9 +7,7 @@ that the caller names, by default ``<article>`` or ``<main>``.
 
 from __future__ import annotations
 
-import codecs
 import datetime as dt
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +23,6 @@ from crawlers.web.values import load_json
 
 ARTICLE = "//article[not(ancestor::article)] | //main[not(.//article) and not(ancestor::main)]"
 MAX_CHARS = 8_000_000  # of a page; scripts make up most of it
-_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([\w-]{2,40})", re.IGNORECASE)
 _MAX_NODES = 10_000  # of a page's JSON-LD
 _META = {
     "published": ("article:published_time", "datePublished", "date", "dc.date"),
@@ -77,24 +74,6 @@ def read_page(html: str, elements: str = ARTICLE) -> Page:
         changed=read_time(stated.get("changed"), dt.UTC),
         text=articles.to_text(whole),
     )
-
-
-def decode_page(payload: bytes, content_type: str = "") -> str:
-    """Decode a page: as its mark of bytes says, UTF-8, as header or page say, or Windows-1252."""
-    head = payload[:2048].decode("latin-1")
-    stated = [each[1] for each in (_CHARSET.search(content_type), _CHARSET.search(head)) if each]
-    marked = "utf-16" if payload.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else None
-    for name in (marked or "utf-8-sig", *stated):
-        # Browsers take Latin-1 for Windows-1252, of which it is nearly a part.
-        name = "cp1252" if name.lower() in ("iso-8859-1", "latin1", "us-ascii") else name
-        try:
-            return payload.decode(name)
-        except (UnicodeError, LookupError):
-            continue
-    html = payload.decode("cp1252", "replace")
-    if html.count("\ufffd") > len(html) / 1000:
-        raise ItemUnavailable("damaged", f"in no known encoding (stated: {stated or 'none'})")
-    return html
 
 
 def _stated(root: Any) -> dict[str, str]:

@@ -205,6 +205,8 @@ class _GuardedAdapter(HTTPAdapter):
 WALL_CLOCK_S = 300.0  # maximum time for one response, headers and body, without progress
 MAX_HEADER_BYTES = 2**16  # maximum size of all headers, which are stored with the body
 _BLOCK = 2**16
+_MOST_LAYERS = 2  # of gzip; more is no mistake of a server
+_GZIP = b"\x1f\x8b\x08"
 
 
 @contextlib.contextmanager
@@ -256,8 +258,10 @@ def read_body(response: requests.Response, url: str, max_bytes: int, is_cut: boo
         raise too_large(url, max_bytes)
     chunks = read_wire(response.raw)
     coding = response.headers.get("Content-Encoding", "").strip().lower()
-    if coding in {"gzip", "x-gzip"}:
-        chunks = _gunzip(chunks)
+    layers = [each.strip() for each in coding.split(",")]
+    if len(layers) <= _MOST_LAYERS and set(layers) <= {"gzip", "x-gzip"}:
+        for _ in layers:
+            chunks = _gunzip(chunks)
     elif coding not in {"", "identity"}:
         raise SourceChanged(f"{url} is packed as {coding!r}; only gzip was offered")
     body = bytearray()
@@ -267,7 +271,25 @@ def read_body(response: requests.Response, url: str, max_bytes: int, is_cut: boo
             if is_cut:
                 return bytes(body[:max_bytes])
             raise too_large(url, max_bytes)
+    if bytes(body[:3]) == _GZIP and _is_text(response) and not is_cut:
+        # Packed by a program and again by its server, or by one that does not say so.
+        return _unpacked(bytes(body), url, max_bytes)
     return bytes(body)
+
+
+def _is_text(response: requests.Response) -> bool:
+    kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    is_named = kind.endswith(("+xml", "+json", "/xml", "/json"))
+    return is_named or kind.startswith("text/")
+
+
+def _unpacked(body: bytes, url: str, max_bytes: int) -> bytes:
+    unpacked = bytearray()
+    for block in _gunzip(iter([body])):
+        unpacked += block
+        if len(unpacked) > max_bytes:
+            raise too_large(url, max_bytes)
+    return bytes(unpacked)
 
 
 def read_wire(raw: urllib3.BaseHTTPResponse) -> Iterator[bytes]:

@@ -158,7 +158,7 @@ def _list_rows(
         aiprop="timestamp|url|size|sha1|mime",
     )
     for piece, _ in pieces:
-        rows = mediawiki.rows_of(piece, "allimages")
+        rows = mediawiki.list_rows(piece, "allimages")
         yield [_read_row(Fields("commons: allimages", row)) for row in rows]
 
 

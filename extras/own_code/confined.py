@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _MESSAGE_CHARS = 500
 
 
-def serve(inbox: Connection, outbox: Connection) -> None:
+def serve_model(inbox: Connection, outbox: Connection) -> None:
     """Confine this process, load the model of the first request, and answer all others."""
     spec = json.loads(inbox.recv_bytes())
     inbox.recv_bytes()
@@ -143,4 +143,4 @@ def _load_model(spec: JsonObject) -> Any:
 
 
 if __name__ == "__main__":
-    serve(Connection(int(sys.argv[1])), Connection(int(sys.argv[2])))
+    serve_model(Connection(int(sys.argv[1])), Connection(int(sys.argv[2])))

@@ -16,7 +16,7 @@ from defusedxml.ElementTree import fromstring
 from core.errors import ItemUnavailable
 from crawlers.contract import Drop
 from crawlers.imports.tables import DataFile, Row, Rows
-from crawlers.text import articles
+from crawlers.text import articles, charsets
 from crawlers.text.cleaning import clean
 
 _MAX_PART = 32 * 2**20  # unpacked bytes of a part; more is a bomb or a scan
@@ -26,7 +26,7 @@ _STATED = ("title", "language", "date")
 _PAGES = ("application/xhtml+xml", "text/html")
 _FAULTS = (
     zipfile.BadZipFile, zlib.error, EOFError, KeyError, ParseError, DefusedXmlException, ValueError,
-    NotImplementedError, RuntimeError,
+    NotImplementedError, RuntimeError, ItemUnavailable,
 )  # fmt: skip
 
 
@@ -38,7 +38,7 @@ def read_epub(file: DataFile, columns: Collection[str]) -> Rows:
     try:
         with zipfile.ZipFile(file.path) as book:
             package = _package_of(book)
-            root = fromstring(_part(book, package))
+            root = fromstring(charsets.decode(_part(book, package)))
             stated = {name: root.findtext(f".//{_DC}{name}") for name in _STATED}
             parts = list(_spine(root, posixpath.dirname(package)))
             known = book.NameToInfo
@@ -51,7 +51,7 @@ def read_epub(file: DataFile, columns: Collection[str]) -> Rows:
 
 
 def _package_of(book: zipfile.ZipFile) -> str:
-    container = fromstring(_part(book, "META-INF/container.xml"))
+    container = fromstring(charsets.decode(_part(book, "META-INF/container.xml")))
     found = container.find(".//{*}rootfile")
     if found is None:
         raise ValueError("META-INF/container.xml names no package")
@@ -80,8 +80,8 @@ def _chapter(
     file: DataFile, book: zipfile.ZipFile, name: str, number: int, stated: dict[str, str | None]
 ) -> Row | Drop:
     try:
-        text = clean(articles.to_text(_part(book, name).decode("utf-8-sig")))
-    except (*_FAULTS, ItemUnavailable) as error:
+        text = clean(articles.to_text(charsets.decode(_part(book, name))))
+    except _FAULTS as error:
         why = f"chapter {number} ({name}): {type(error).__name__}: {error}"
         return file.damaged(number, why)
     return Row(f"{file.name}:{number}", {**stated, "text": text, "cluster": file.name}, "book")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,13 +23,17 @@ from core.errors import ItemUnavailable
 from crawlers.contract import Drop, DropReason
 from crawlers.imports.streams import open_stream
 from crawlers.imports.tables import DataFile, Row, Rows
+from crawlers.text import charsets
 from crawlers.text.cleaning import clean
-from crawlers.text.pages import Page, decode_page, read_page
+from crawlers.text.pages import Page, read_page
 from crawlers.web.times import read_time
 
 MAX_DAYS = 7  # between the stated publication and the capture; more is an old article or no date
 _MAX_BODY = 64 * 2**20
 _MAX_LINE, _MAX_HEADERS = 2**16, 200
+_CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
+_GZIP = b"\x1f\x8b\x08"
+_MOST_TIMES_PACKED = 2
 _PARAGRAPHS = "//body//p[not(ancestor::footer or ancestor::nav or ancestor::aside)]"
 
 
@@ -160,7 +165,7 @@ def _page(record: _Record, url: str) -> dict[str, object]:
     if cut := record.headers.get("warc-truncated"):
         raise ItemUnavailable("damaged", f"the crawler cut it ({cut})")
     headers, payload = _answer(record.body)
-    html = decode_page(payload, headers.get("content-type", ""))
+    html = charsets.decode(payload, headers.get("content-type", ""))
     page = read_page(html)
     if not page.text:
         page = read_page(html, _PARAGRAPHS)
@@ -192,36 +197,66 @@ def _answer(body: bytes) -> tuple[dict[str, str], bytes]:
         raise ItemUnavailable("unknown_format", f"status {' '.join(code)}, {kind[:80]!r}")
     if headers.get("transfer-encoding", "").lower() == "chunked":
         payload = _joined(payload)
+    elif "content-encoding" not in headers:
+        _require_length(payload, headers.get("content-length", ""))
     return headers, _unpacked(payload, headers.get("content-encoding", "").lower())
 
 
+def _require_length(payload: bytes, stated: str) -> None:
+    """Raise ItemUnavailable for a payload that is shorter than it says.
+
+    A longer one is whole, and so is one that ends as a page does: some lengths are wrong.
+    """
+    if payload.rstrip().lower().endswith(b"</html>"):
+        return
+    if stated.isdecimal() and len(stated) < 13 and len(payload) < int(stated):
+        why = f"cut after {len(payload)} of {stated} bytes"
+        raise ItemUnavailable("damaged", why)
+
+
 def _joined(payload: bytes) -> bytes:
-    """Join the chunks; Common Crawl has joined them already, and then nothing is to do."""
-    found, stream = [], io.BytesIO(payload)
-    while size := stream.readline(20).partition(b";")[0].strip():
-        try:
-            length = int(size, 16)
-        except ValueError:
-            return payload
-        if not length:
-            break
-        found.append(stream.read(length))
+    """Join the chunks; Common Crawl has joined them already, and then nothing is to do.
+
+    Raise ItemUnavailable if the last chunk is missing or cut.
+    """
+    if _CHUNK_SIZE.match(payload) is None:
+        return payload
+    found: list[bytes] = []
+    stream = io.BytesIO(payload)
+    while True:
+        size = _CHUNK_SIZE.match(stream.readline(_MAX_LINE))
+        length = int(size[1], 16) if size else -1
+        if length == 0:
+            return b"".join(found)
+        chunk = stream.read(max(length, 0))
+        if length < 0 or len(chunk) < length:
+            raise ItemUnavailable("damaged", "its chunks were cut short")
+        found.append(chunk)
         stream.readline(3)
-    return b"".join(found)
 
 
 def _unpacked(payload: bytes, encoding: str) -> bytes:
     """Unpack a payload; one that was unpacked before, although its header remains, is returned."""
     try:
-        if encoding in ("gzip", "x-gzip") and payload.startswith(b"\x1f\x8b"):
-            with gzip.open(io.BytesIO(payload)) as packed:
-                return packed.read(_MAX_BODY)
+        if payload.startswith(_GZIP):  # also where no header says so, and where it was packed twice
+            return _ungzipped(payload)
         if encoding == "deflate":
             return zlib.decompressobj().decompress(payload, _MAX_BODY)
         if encoding == "br":
             engine = brotli.Decompressor()
             unpacked: bytes = engine.process(payload, output_buffer_limit=_MAX_BODY)
             return unpacked if engine.is_finished() or len(unpacked) >= _MAX_BODY else payload
-    except (OSError, EOFError, zlib.error, brotli.error):
+    except (OSError, EOFError, zlib.error, brotli.error) as error:
+        if payload.startswith(_GZIP):
+            raise ItemUnavailable("damaged", f"gzip that is cut or damaged: {error}") from error
         return payload
+    return payload
+
+
+def _ungzipped(payload: bytes) -> bytes:
+    for _ in range(_MOST_TIMES_PACKED):
+        if not payload.startswith(_GZIP):
+            break
+        with gzip.open(io.BytesIO(payload)) as packed:
+            payload = packed.read(_MAX_BODY)
     return payload

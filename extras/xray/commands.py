@@ -29,14 +29,15 @@ def xray_command(
 
     name = protocol or settings.protocol
     for found in write_xrays(settings, document, model, name, with_min_k, output):
-        for each in found["models"]:
-            figures = [f"{each['num_tokens']:,} tokens", f"{each['nats']:.3f} nats"]
-            scores = each["scores"].items()
+        for each in found.view.models:
+            figures = [f"{each.num_tokens:,} tokens", f"{each.nats:.3f} nats"]
+            scores = each.scores.items()
             figures += [f"{name} {score:.3f}" for name, score in scores if score is not None]
-            out.print(f"{each['name']}: {', '.join(figures)}", soft_wrap=True)
-        out.print(f"page {output / found['page']}", soft_wrap=True)
-        if not found["is_open"]:
-            says = f"warning: its licence {found['licence']!r} is not known as open: do not publish"
+            out.print(f"{each.name}: {', '.join(figures)}", soft_wrap=True)
+        out.print(f"page {output / found.page}", soft_wrap=True)
+        if not found.view.is_open:
+            licence = found.view.facts["licence"]
+            says = f"warning: its licence {licence!r} is not known as open: do not publish"
             err.print(f"{says} the page", soft_wrap=True)
 
 

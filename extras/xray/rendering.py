@@ -31,6 +31,7 @@ from reports.site.build import environment
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Facts = Mapping[str, Any]  # a document's row, with the columns FACTS
+Scores = Mapping[str, float | None]
 FACTS = ["document_id", "source", "month", "title", "url", "licence", "attribution", "text"]
 LEVELS = (0.5, 2.0, 4.0)  # bits of a segment from which a stronger colour begins
 # Control characters have no shape; these signs stand for them. Line breaks and tabs stay.
@@ -54,22 +55,33 @@ class Side:
 
 
 @dataclass(frozen=True)
+class ModelFigures:
+    """The sums over the tokens of a document that one model scored, and its scores by name."""
+
+    name: str
+    num_tokens: int
+    nats: float
+    num_bytes: int
+    scores: Scores
+
+
+@dataclass(frozen=True)
 class XrayView:
-    """What a page shows of a document and of two models on it."""
+    """The contents of a page: a document, and two models on it."""
 
     facts: Facts
     title: str
     url: str  # empty if it is no web address
     is_open: bool  # True if the licence allows to show the text
     protocol: str
-    models: list[dict[str, object]]  # name, scores, and sums over the tokens
-    pieces: list[Piece]
+    models: list[ModelFigures]
+    pieces: list[ShownPiece]
     before: str  # text before the scored pieces, and after them
     after: str
     levels: tuple[float, ...] = LEVELS
 
 
-class Piece(NamedTuple):
+class ShownPiece(NamedTuple):
     """A piece of text on a page: its class of colour, and its figures for the tooltip."""
 
     text: str
@@ -115,9 +127,7 @@ def read_facts(store: Store, seal: Seal, ids: Collection[str]) -> dict[str, Fact
     return found
 
 
-def view_of(
-    facts: Facts, tables: Sequence[pa.Table], scores: Sequence[Mapping[str, object]]
-) -> XrayView:
+def view_of(facts: Facts, tables: Sequence[pa.Table], scores: Sequence[Scores]) -> XrayView:
     """Return what a page shows of a document, from the token losses of two models on it.
 
     ``scores``: further scores of each model, by name.
@@ -136,8 +146,8 @@ def view_of(
         is_open=is_open(facts["licence"]),
         protocol=tables[0]["protocol"][0].as_py(),
         models=[
-            {"name": side.model, "num_tokens": len(side.nats), "nats": float(side.nats.sum()),
-             "num_bytes": int((side.ends - side.begins).sum()), "scores": each}
+            ModelFigures(side.model, len(side.nats), float(side.nats.sum()),
+                         int((side.ends - side.begins).sum()), each)
             for side, each in zip(sides, scores, strict=True)
         ],
         pieces=list(_pieces(raw, sides, boundaries)),
@@ -146,17 +156,17 @@ def view_of(
     )  # fmt: skip
 
 
-def _pieces(raw: bytes, sides: Sequence[Side], boundaries: Integers) -> Iterator[Piece]:
+def _pieces(raw: bytes, sides: Sequence[Side], boundaries: Integers) -> Iterator[ShownPiece]:
     one, other = (sum_segments(side, boundaries) for side in sides)
     bits = (one - other) / math.log(2)
     levels = np.digitize(np.abs(bits), LEVELS)
     for index, (begin, end) in enumerate(pairwise(boundaries.tolist())):
         text, level = _visible(raw[begin:end]), levels[index]
         if math.isnan(bits[index]):
-            yield Piece(text, "none", "")
+            yield ShownPiece(text, "none", "")
         else:
             colour = f"{'a' if bits[index] > 0 else 'b'}{level}" if level else ""
-            yield Piece(text, colour, f"{begin}–{end} · {one[index]:.2f} · {other[index]:.2f}")
+            yield ShownPiece(text, colour, f"{begin}–{end} · {one[index]:.2f} · {other[index]:.2f}")
 
 
 def _visible(raw: bytes) -> str:

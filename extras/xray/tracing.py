@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -32,15 +34,22 @@ from models.scoring.token_scorer import TokenScorer
 TABLE = "tokens.parquet"
 
 
+class XrayedDocument(NamedTuple):
+    """A document of which a page was written."""
+
+    page: str  # name of the file
+    view: rendering.XrayView
+
+
 def write_xrays(
     settings: Settings, documents: Sequence[str], models: Sequence[str], protocol: str,
     with_min_k: bool, folder: Path,
-) -> list[dict[str, object]]:  # fmt: skip
+) -> list[XrayedDocument]:  # fmt: skip
     """Write token losses as one Parquet file, and a page per document, into a folder.
 
     Token losses that were kept when the cell was scored are read. Others are computed in the
     batches of a scoring pass. ``documents`` are SOURCE/MONTH/ID. Min-K%++ needs a pass of each
-    model. Return the facts and figures of each document.
+    model. Return the page of each document, and what it shows.
 
     Raises:
         UsageError: there are not two models, or a document is unknown, malformed or no text.
@@ -70,16 +79,19 @@ def write_xrays(
         for entry in entries
     ]
     folder.mkdir(parents=True, exist_ok=True)
-    found, parts = [], []
+    found = []
+    told = []  # of the documents, in the metadata of the table
+    parts = []
     for name, row in facts.items():
         compared = _aligned([each.filter(pc.equal(each["document_id"], name)) for each in tables])
         view = rendering.view_of(row, compared, list(map(_scores, compared)))
         _write(folder / f"{name}.html", rendering.write_page(view))
         parts += compared
         shown = {key: str(value) for key, value in row.items() if value and key != "text"}
-        told = {"page": f"{name}.html", "is_open": view.is_open, "models": view.models}
-        found.append({**shown, **told})
-    described = json.dumps({"documents": found}).encode()
+        found.append(XrayedDocument(f"{name}.html", view))
+        figures = [dataclasses.asdict(model) for model in view.models]
+        told.append({**shown, "page": f"{name}.html", "is_open": view.is_open, "models": figures})
+    described = json.dumps({"documents": told}).encode()
     _write(folder / TABLE, to_parquet(pa.concat_tables(parts), described))
     return found
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import logging
 import random
-import re
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -58,12 +57,6 @@ _PASSING = {
 # Names of transient errors of HTTP clients and drivers that may not be installed.
 _PASSING_NAMES = {"TransportError", "ConnectionError", "Timeout", "ConnectionException"}
 _PASSING_STATUS = {408, 425, 429, 500, 502, 503, 504}
-# DuckDB raises the same class for all PostgreSQL failures; only the messages differ.
-_PASSING_WORDS = re.compile(
-    r"could not connect|connection (refused|reset|timed out)|(closed|terminating) (the )?connection"
-    r"|database system is (starting up|shutting down)",
-    re.IGNORECASE,
-)
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
@@ -78,8 +71,6 @@ def pauses_of(error: BaseException) -> tuple[float, ...]:
 
 def _may_pass(error: BaseException) -> bool:
     """Return True if a network, object store or database failure caused the error."""
-    if isinstance(error, WarehouseError) and _PASSING_WORDS.search(str(error)):
-        return True
     return any(_is_passing(cause) for cause in _causes(error))
 
 

@@ -66,7 +66,7 @@ _OPTIONAL = ("temperature", "top_p", "seed", "max_tokens")
 
 
 @dataclass(frozen=True)
-class Choice:
+class Reply:
     """The text of a response; a message that a content filter removed is empty."""
 
     is_empty: bool  # True if there is no message
@@ -351,7 +351,7 @@ def usage_of(answer: JsonObject) -> tuple[int, int] | None:
     return (taken, made) if is_sane else None
 
 
-def first_choice(answer: JsonObject) -> Choice:
+def first_choice(answer: JsonObject) -> Reply:
     """Return a response's first choice; it is empty if the response has none."""
     choices = answer.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
@@ -359,7 +359,7 @@ def first_choice(answer: JsonObject) -> Choice:
     stated = choice.get("message")
     message = stated if isinstance(stated, dict) else {}
     refusal = message.get("refusal")
-    return Choice(
+    return Reply(
         is_empty=not message,
         text=_text_of(message.get("content")),
         refusal=refusal if isinstance(refusal, str) and refusal else None,

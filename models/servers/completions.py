@@ -92,10 +92,10 @@ class CompletionGenerator:
             )
         except NotMeasurable as error:  # the server refuses this prompt, and may take others
             return Generation(request.key, "", "error", None, str(error))
-        return read_text(answer, request.key, ready.text[-_PROMPT_END:], decoding.stop)
+        return read_completion(answer, request.key, ready.text[-_PROMPT_END:], decoding.stop)
 
 
-def read_text(answer: object, key: str, prompt: str, stop: str | None) -> Generation:
+def read_completion(answer: object, key: str, prompt: str, stop: str | None) -> Generation:
     """Return the text of a server's response, cut at the end of the first match of ``stop``."""
     fields: JsonObject = answer if isinstance(answer, dict) else {}
     choices = fields.get("choices")

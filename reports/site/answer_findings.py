@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from reports.site.context import is_control
-from reports.site.findings import MAX_Q, Row, listed, span
+from reports.site.figure import Row
+from reports.site.findings import MAX_Q, listed, span
 
 # Probabilities are skewed, so Student's t finds a preferred place too often: at 0.05, in 9 % of
 # worlds without one, with 30 answers of four models.

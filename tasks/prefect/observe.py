@@ -1,4 +1,4 @@
-"""Observability of a process: logs and progress for the Prefect server, traces, events."""
+"""Observability of a process: logs, progress and events for the Prefect server."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import datetime as dt
 import logging
 import math
+import time
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
@@ -19,22 +20,21 @@ from core import progress
 from core.cells.losses import Cell
 from core.cells.record import CellRecord, read_cell_record
 from core.corpus.partition import Seal
-from core.environment import prefect_server, telemetry_endpoint
+from core.environment import prefect_server
 from core.errors import TidemarkError
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.web.credentials import hide_known
 from tasks.prefect import events
-from tasks.prefect.artifacts import ProgressArtifacts
-from tasks.prefect.tracing import describe, set_up_tracing, span
 
 # Packages whose logs are sent to the server. By default, Prefect sends only its own logs, and
 # warnings of PREFECT_LOGGING_EXTRA_LOGGERS.
 ROOMS = (
     "core", "crawlers", "flows", "instruments", "models", "reports", "tasks", "warehouse",
 )  # fmt: skip
+TELL_S = 60.0  # minimum time between two lines about the progress of a step, in seconds
 _log = logging.getLogger(__name__)
-_progress = ProgressArtifacts().report
+_told_at: dict[str, float] = {}  # time of the last line about the progress of a step
 
 
 class _WithoutTokens(logging.Formatter):
@@ -70,32 +70,33 @@ def send_logs() -> None:
 
 
 def observe() -> None:
-    """Set up logs, progress and traces of this process; further calls are cheap."""
-    set_up_tracing()
+    """Set up logs and progress of this process; further calls are cheap."""
     if prefect_server():
         send_logs()
-        progress.listen_too(_progress)
+        progress.listen_too(tell_progress)
+
+
+def tell_progress(step: str, done: int, total: int, failed: int) -> None:
+    """Log the progress of a step, at most once per ``TELL_S`` seconds, and at its end."""
+    now = time.monotonic()
+    if done + failed < total and now < _told_at.get(step, -math.inf) + TELL_S:
+        return
+    _told_at[step] = now
+    _log.info("%s: %d of %d, %d failed", step, done, total, failed)
 
 
 @contextlib.contextmanager
 def showing_cells(cells: Sequence[Cell], settings: Settings) -> Iterator[None]:
-    """Trace the ``with`` block that scores cells; send a log line and an event for each cell."""
+    """After the ``with`` block that scores cells, send a log line and an event for each cell."""
     observe()
     began = dt.datetime.now(dt.UTC)
-    partition = cells[0].partition
-    names = "; ".join(map(str, cells))
-    facts = {"source": partition.source, "month": str(partition.month or "undated")}
-    with span("cell", cell=names, model=cells[0].model, **facts) as begun:
-        yield
-        if not (prefect_server() or telemetry_endpoint()):
-            return
+    yield
+    if prefect_server():
         store = Store(settings.home)
-        records = {cell: _record_since(began, store, cell) for cell in cells}
-        scored = {cell: record for cell, record in records.items() if record}
-        tokens = sum(record.num_tokens_read for record in scored.values())
-        describe(begun, tokens=tokens, seconds=sum(record.seconds for record in scored.values()))
-        for cell, record in scored.items():
-            _show_cell(cell, record, store)
+        for cell in cells:
+            record = _record_since(began, store, cell)
+            if record is not None:
+                _show_cell(cell, record, store)
 
 
 def _record_since(began: dt.datetime, store: Store, cell: Cell) -> CellRecord | None:
@@ -111,11 +112,10 @@ def _show_cell(cell: Cell, record: CellRecord, store: Store) -> None:
         "scored %s: %.2f s, %d tokens, %.0f tokens/s",
         cell, record.seconds, record.num_tokens_read, rate,
     )  # fmt: skip
-    if prefect_server():
-        facts = {"num_tokens": record.num_tokens_read, "seconds": record.seconds}
-        # An error of this event must not make the scoring fail.
-        with contextlib.suppress(TidemarkError, pa.ArrowException, OSError):
-            events.scored(cell, {**facts, **_sums(store, cell)})
+    facts = {"num_tokens": record.num_tokens_read, "seconds": record.seconds}
+    # An error of this event must not make the scoring fail.
+    with contextlib.suppress(TidemarkError, pa.ArrowException, OSError):
+        events.scored(cell, {**facts, **_sums(store, cell)})
 
 
 def _sums(store: Store, cell: Cell) -> dict[str, int | float | None]:
@@ -145,6 +145,6 @@ def show_seal(seal: Seal, began: dt.datetime) -> None:
 
 
 def show_landed(model: str, landed: Sequence[Cell], num_cells: int) -> None:
-    """Log how many cells of a model have newly landed, and send the event of their landing."""
+    """Log how many cells of a model have newly landed, and send events of their landing."""
     _log.info("landed %s: %d new of %d cells", model, len(landed), num_cells)
-    events.landed(landed)
+    events.landed(model, landed)

@@ -9,7 +9,7 @@ from core.corpus.sealing import Description, seal_partition
 from core.month import Month, month_range
 from core.storage.store import Store
 from crawlers.contract import SourceInfo
-from crawlers.crawling.checks import Crawled, find_reasons_to_hold
+from crawlers.crawling.checks import CrawlResult, find_reasons_to_hold
 
 JULY = Partition("toy", Month("2024-07"))
 
@@ -43,7 +43,7 @@ def _seal(store: Store, month: str, num: int, num_bytes: int = 100, **fields: An
 
 def _reasons(store: Store, num: int, num_bytes: int = 100, **fields: Any) -> list[str]:
     info = fields.pop("info", _info())
-    crawled = Crawled(num, num * num_bytes, _manifest(num, **fields))
+    crawled = CrawlResult(num, num * num_bytes, _manifest(num, **fields))
     return find_reasons_to_hold(store, JULY, info, crawled)
 
 

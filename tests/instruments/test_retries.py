@@ -49,7 +49,6 @@ def caused(error: Exception, cause: BaseException) -> Exception:
         (caused(ModelError("remote"), TimeoutError()), ModelError),
         (caused(NotMeasurable("too long"), TimeoutError()), None),
         (BatchTooLarge("halved"), None),
-        (WarehouseError("cannot open the lake: could not connect to server"), WarehouseError),
         (WarehouseError("the file is damaged"), None),
         (CheckFailed("rows"), None),
         (MalformedInput("json"), None),

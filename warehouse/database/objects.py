@@ -167,24 +167,25 @@ def comment_on(kind: str, target: str, text: str) -> str:
 
 def refresh_published_figures(connection: duckdb.DuckDBPyConnection) -> None:
     """Update table ``published_figures`` from ``reference/``, if they differ."""
-    options = pa_csv.ConvertOptions(column_types=dict.fromkeys(_COLUMNS, pa.string()))
+    types = dict.fromkeys(_COLUMNS, pa.string())
+    options = pa_csv.ConvertOptions(column_types=types, strings_can_be_null=True, null_values=[""])
     files = [
         pa_csv.read_csv(file, convert_options=options) for file in sorted(_FOLDER.glob("*.csv"))
     ]
-    statements = Statements(connection)
-    with statements.given(figures_to_load=pa.concat_tables(files)):
-        statements.run("stage_published_figures")
-    _refresh(statements, "published_figures", "staged_published_figures")
-    connection.execute("drop table staged_published_figures")
+    figures = connection.from_arrow(pa.concat_tables(files)).select(
+        "* replace (try_cast(value as double) as value, unit_known = 'true' as unit_known), "
+        "value as printed"
+    )
+    _refresh(connection, "published_figures", figures.to_arrow_table())
 
 
 def refresh_tag_groups(connection: duckdb.DuckDBPyConnection) -> None:
     """Update table ``tag_groups`` from ``reference/``, if they differ."""
+    _refresh(connection, "tag_groups", pa_csv.read_csv(_TAG_GROUPS))
+
+
+def _refresh(connection: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> None:
     statements = Statements(connection)
-    with statements.given(tags_to_load=pa_csv.read_csv(_TAG_GROUPS)):
-        _refresh(statements, "tag_groups", "tags_to_load")
-
-
-def _refresh(statements: Statements, table: str, rows: str) -> None:
-    if not statements.has_same(table, {}, rows):
-        statements.replace(table, {}, rows)
+    with statements.given(rows_to_load=rows):
+        if not statements.has_same(table, {}, "rows_to_load"):
+            statements.replace(table, {}, "rows_to_load")

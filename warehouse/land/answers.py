@@ -16,7 +16,7 @@ from core.settings import Settings
 from core.storage.store import Store
 from warehouse.database.statements import Statements
 from warehouse.database.writer import connected, locked, transaction
-from warehouse.land.keyed_rows import LandedRows, staged, summarise
+from warehouse.land.keyed_rows import LandedRows, Target, staged, summarise
 from warehouse.land.landed import Origin, has_landed, list_landed, read_parquet
 from warehouse.land.text_table import TextTable, read_text_table
 
@@ -96,9 +96,23 @@ def _land(statements: Statements, store: Store, cell: AnswerCell, seal: Question
 _REQUIRED = (
     "model", "release_date", "question_id", "opened", "closed", "num_options", "is_correct",
 )  # fmt: skip
-_OPTIONAL = (
-    "source", "resolved", "probabilities", "chosen_option", "correct_option", "p_correct", "tags",
-)  # fmt: skip
+_IMPORTED = Target(
+    "imported_answers",
+    key={"model": "text", "source": "text", "question_id": "text"},
+    values={
+        "is_correct": "truth",
+        "release_date": "day or month",
+        "p_correct": "number",
+        "probabilities": "numbers",
+        "chosen_option": "number",
+        "correct_option": "number",
+        "opened": "day",
+        "closed": "day",
+        "resolved": "day",
+        "num_options": "number",
+        "tags": "texts",
+    },
+)
 _ORPHANED = "with --replace, give the answers of all models to a question that changes"
 
 
@@ -106,7 +120,9 @@ def land_imported_answers(
     settings: Settings, path: Path, source: str, replace: bool = False
 ) -> LandedRows:
     """Land models' answers to forecasting questions from a file: see ``land_answer_table``."""
-    table = read_text_table(path, _REQUIRED, _OPTIONAL, lists=("probabilities", "tags"))
+    columns = [*_IMPORTED.key, *_IMPORTED.values]
+    optional = [name for name in columns if name not in _REQUIRED]
+    table = read_text_table(path, _REQUIRED, optional, lists=("probabilities", "tags"))
     return land_answer_table(settings, table, source, replace)
 
 
@@ -125,15 +141,14 @@ def land_answer_table(
             content, and the expected content.
         CellConflict: an answer or its question has landed with other values.
     """
-    key = ("model", "source", "question_id")
-    with staged(settings, table, "imported_answers", key, {"source": source}) as rows:
+    with staged(settings, table, _IMPORTED, {"source": source}) as rows:
         run = rows.statements.run
         run("derive_imported_answers")
         rows.require_sound("outcomes")
         rows.refuse_first("find_crawled_question")
         run("match_imported_answers")
         if not replace:
-            rows.require_agreement(rows.statements.first("find_conflicting_imported_answers"))
+            rows.require_landed_values()
         rows.require_agreement(rows.statements.first("find_orphaned_answer"), _ORPHANED)
         with transaction(rows.statements.connection, f"land {table.path}"):
             run("complete_imported_questions")
@@ -142,7 +157,7 @@ def land_answer_table(
             )
             run("complete_imported_answers")
             num_answers = rows.statements.upsert(
-                "forecast_answers", "completed_answers", (*key, "protocol")
+                "forecast_answers", "completed_answers", (*_IMPORTED.key, "protocol")
             )
             run("update_imported_releases")
             rows.statements.add_names("models", "forecast_answers")

@@ -182,63 +182,7 @@ where num_options is null
 order by row_number
 limit 1;
 
----------- Files: stage and check
-
--- name: stage_imported_answers
--- Stage imported answers: the file's texts, and their parsed values (NULL if a text is invalid).
--- Input: rows_to_land, Arrow data of texts. Parameter: source, for rows without one.
--- Lists may be written as JSON, or with | or ; between the values.
-create or replace temp table staged_imported_answers as
-select
-    row_number,
-    nullif(trim(model), '') as model,
-    coalesce(nullif(trim(source), ''), $source) as source,
-    nullif(trim(question_id), '') as question_id,
-    'given' as protocol,
-    release_date as given_released,
-    -- A release with a month but no day counts as the first day, as in the catalogue.
-    day_of(
-        case
-            when regexp_full_match(trim(release_date), '\d{4}-\d{2}')
-                then trim(release_date) || '-01'
-            else release_date
-        end
-    ) as released,
-    opened as given_opened,
-    day_of(opened) as opened,
-    closed as given_closed,
-    day_of(closed) as closed,
-    resolved as given_resolved,
-    day_of(resolved) as resolved,
-    num_options as given_options,
-    try_cast(num_options as double) as num_options,
-    is_correct as given_correct,
-    case
-        when try_cast(is_correct as double) = 1 then true
-        when try_cast(is_correct as double) = 0 then false
-        when try_cast(is_correct as double) is null then try_cast(trim(is_correct) as boolean)
-    end as is_correct,
-    probabilities as given_probabilities,
-    list_transform(
-        string_split_regex(trim(probabilities, '[] '), '\s*[,;|]\s*'),
-        lambda part: try_cast(part as double)
-    ) as probabilities,
-    chosen_option as given_chosen,
-    try_cast(chosen_option as double) as chosen_index,
-    correct_option as given_answer,
-    try_cast(correct_option as double) as answer_index,
-    p_correct as given_p_correct,
-    try_cast(p_correct as double) as p_correct,
-    list_filter(
-        list_transform(
-            string_split_regex(
-                trim(tags, '[] '), case when trim(tags) like '[%' then '[;|,]' else '[;|]' end
-            ),
-            lambda tag: trim(tag, ' ''"')
-        ),
-        lambda tag: tag <> ''
-    ) as tags
-from rows_to_land;
+---------- Files: check
 
 -- name: judge_imported_answers
 -- The problem of each staged answer, NULL if it can be landed. find_problem reads the first.
@@ -246,14 +190,14 @@ create or replace temp table judged_rows as
 with checked as (
     select
         *,
-        first_value(released) over (partition by model order by row_number) as first_released,
+        first_value(release_date) over (partition by model order by row_number) as first_released,
         first_value(opened) over (question order by row_number) as first_opened,
         first_value(closed) over (question order by row_number) as first_closed,
         first_value(num_options) over (question order by row_number) as first_options,
         num_options between 2 and 10000 and num_options = floor(num_options) as has_options,
-        chosen_index between 0 and num_options - 1 and chosen_index = floor(chosen_index)
+        chosen_option between 0 and num_options - 1 and chosen_option = floor(chosen_option)
             as has_choice,
-        answer_index between 0 and num_options - 1 and answer_index = floor(answer_index)
+        correct_option between 0 and num_options - 1 and correct_option = floor(correct_option)
             as has_answer,
         len(probabilities) = num_options
         and len(list_filter(probabilities, lambda p: p between 0 and 1)) = num_options
@@ -265,7 +209,7 @@ with checked as (
 compared as (
     select
         *,
-        (released is distinct from first_released) as has_another_release,
+        (release_date is distinct from first_released) as has_another_release,
         (closed is distinct from first_closed)
         or opened <> first_opened
         or num_options <> first_options as is_another_question
@@ -277,14 +221,14 @@ select
     case
         when model is null then ['model', null, 'the name of a model']
         when question_id is null then ['question_id', null, 'what tells it from others']
-        when given_released is not null and released is null
+        when given_release_date is not null and release_date is null
             then [
                 'release_date',
-                given_released,
-                day_wanted(given_released) || ', YYYY-MM, or nothing'
+                given_release_date,
+                day_wanted(given_release_date) || ', YYYY-MM, or nothing'
             ]
         when has_another_release
-            then ['release_date', given_released, 'one release_date for each model']
+            then ['release_date', given_release_date, 'one release_date for each model']
         when opened is null
             then [
                 'opened',
@@ -300,7 +244,7 @@ select
         when resolved < opened
             then ['resolved', given_resolved, 'no day before the question was opened']
         when not coalesce(has_options, false)
-            then ['num_options', given_options, 'a whole number of at least 2']
+            then ['num_options', given_num_options, 'a whole number of at least 2']
         when is_another_question
             then [
                 'question_id',
@@ -310,7 +254,7 @@ select
         when is_correct is null
             then [
                 'is_correct',
-                given_correct,
+                given_is_correct,
                 'true or false (1 or 0); leave out questions that have no outcome'
             ]
         when given_probabilities is not null and not coalesce(has_probabilities, false)
@@ -319,10 +263,12 @@ select
                 given_probabilities,
                 'one number an option, from 0 to 1, with the sum 1, such as [0.7, 0.3]'
             ]
-        when given_chosen is not null and not coalesce(has_choice, false)
-            then ['chosen_option', given_chosen, 'which option, counted from 0, or nothing']
-        when given_answer is not null and not coalesce(has_answer, false)
-            then ['correct_option', given_answer, 'which option, counted from 0, or nothing']
+        when given_chosen_option is not null and not coalesce(has_choice, false)
+            then ['chosen_option', given_chosen_option, 'which option, counted from 0, or nothing']
+        when given_correct_option is not null and not coalesce(has_answer, false)
+            then [
+                'correct_option', given_correct_option, 'which option, counted from 0, or nothing'
+            ]
         when given_p_correct is not null and not coalesce(p_correct between 0 and 1, false)
             then ['p_correct', given_p_correct, 'a probability from 0 to 1, or nothing']
     end as problem
@@ -334,34 +280,27 @@ from compared;
 -- any row of the question, else from the landed question unless the rows contradict the landed
 -- outcome.
 create or replace temp table imported_answers as
-with peaked as (
+with chosen as (
     select
-        *,
-        list_max(probabilities) as highest
+        * exclude (release_date, chosen_option, correct_option)
+        replace (cast(num_options as integer) as num_options),
+        'given' as protocol,
+        release_date as released,
+        cast(correct_option as integer) as answer_index,
+        cast(
+            coalesce(
+                chosen_option,
+                case
+                    when len(list_filter(probabilities, lambda p: p = list_max(probabilities))) = 1
+                        then list_position(probabilities, list_max(probabilities)) - 1
+                end,
+                case
+                    when is_correct then correct_option
+                    when num_options = 2 then 1 - correct_option
+                end
+            ) as integer
+        ) as chosen_index
     from staged_imported_answers
-),
-
-chosen as (
-    select
-        * exclude (highest)
-        replace (
-            cast(num_options as integer) as num_options,
-            cast(answer_index as integer) as answer_index,
-            cast(
-                coalesce(
-                    chosen_index,
-                    case
-                        when len(list_filter(probabilities, lambda p: p = highest)) = 1
-                            then list_position(probabilities, highest) - 1
-                    end,
-                    case
-                        when is_correct then answer_index
-                        when num_options = 2 then 1 - answer_index
-                    end
-                ) as integer
-            ) as chosen_index
-        )
-    from peaked
 ),
 
 known as (
@@ -414,8 +353,9 @@ select
 from settled;
 
 -- name: match_imported_answers
--- The staged answers joined with landed answers, their models' releases and landed questions. The
--- file's true option also applies to the probability of the landed answer.
+-- The staged answers with what has landed of them, of their models' releases and of their questions
+-- (column landed_<name>). The file's true option also applies to the probability of the landed
+-- answer. If the true option is not known, the options are told that cannot both be true.
 create or replace temp table matched_imported_answers as
 with releases as (
     select
@@ -428,20 +368,33 @@ with releases as (
 
 select
     given.*,
+    given.released as release_date,
+    releases.released as landed_release_date,
+    given.chosen_index as chosen_option,
+    answer.chosen_index as landed_chosen_option,
+    answer.is_correct as landed_is_correct,
     answer.probabilities as landed_probabilities,
     coalesce(answer.probabilities[given.answer_index + 1], answer.p_correct) as landed_p_correct,
     answer.p_correct as stored_p_correct,
     answer.p_chosen as landed_p_chosen,
-    answer.chosen_index as landed_chosen_index,
-    answer.is_correct as landed_is_correct,
-    releases.released as model_released,
-    question.title is not null as is_crawled_question,
     question.opened as landed_opened,
     question.closed as landed_closed,
-    question.resolved as landed_resolved,
     question.num_options as landed_num_options,
-    question.answer_index as landed_answer_index,
-    question.tags as landed_tags
+    -- A crawled question never changes: see find_crawled_question.
+    case when question.title is null then question.resolved end as landed_resolved,
+    case when question.title is null then question.tags end as landed_tags,
+    case
+        when
+            given.answer_index is null
+            and (given.chosen_index = question.answer_index) <> given.is_correct
+            then if(given.is_correct, '', 'not ') || given.chosen_index
+        else cast(given.answer_index as varchar)
+    end as correct_option,
+    case
+        when (answer.chosen_index = given.answer_index) <> answer.is_correct
+            then if(answer.is_correct, '', 'not ') || answer.chosen_index
+        else cast(question.answer_index as varchar)
+    end as landed_correct_option
 from imported_answers as given
 left join forecast_answers as answer
     on
@@ -452,67 +405,6 @@ left join forecast_answers as answer
 left join releases on given.model = releases.model
 left join forecast_questions as question
     on given.source = question.source and given.question_id = question.question_id;
-
--- name: find_conflicting_imported_answers
--- The first staged answer that contradicts the landed answer or the landed question.
-with compared as (
-    select
-        *,
-        (chosen_index = landed_answer_index) <> is_correct as contradicts_outcome,
-        (landed_chosen_index = answer_index) <> landed_is_correct as contradicts_choice
-    from matched_imported_answers
-)
-
-select
-    model,
-    source,
-    question_id,
-    is_correct,
-    landed_is_correct,
-    released as release_date,
-    model_released as landed_release_date,
-    p_correct,
-    landed_p_correct,
-    probabilities,
-    landed_probabilities,
-    chosen_index as chosen_option,
-    landed_chosen_index as landed_chosen_option,
-    case
-        when answer_index is null and contradicts_outcome
-            then case when is_correct then '' else 'not ' end || chosen_index
-        else cast(answer_index as varchar)
-    end as correct_option,
-    case
-        when contradicts_choice
-            then case when landed_is_correct then '' else 'not ' end || landed_chosen_index
-        else cast(landed_answer_index as varchar)
-    end as landed_correct_option,
-    opened,
-    landed_opened,
-    closed,
-    landed_closed,
-    resolved,
-    case when not is_crawled_question then landed_resolved end as landed_resolved,
-    num_options,
-    landed_num_options,
-    tags,
-    case when not is_crawled_question then landed_tags end as landed_tags
-from compared
-where
-    is_correct <> landed_is_correct
-    or released <> model_released
-    or p_correct <> landed_p_correct
-    or chosen_index <> landed_chosen_index
-    or probabilities <> landed_probabilities
-    or opened <> landed_opened
-    or closed <> landed_closed
-    or num_options <> landed_num_options
-    or answer_index <> landed_answer_index
-    or contradicts_outcome
-    or contradicts_choice
-    or (not is_crawled_question and (resolved <> landed_resolved or tags <> landed_tags))
-order by row_number
-limit 1;
 
 -- name: find_orphaned_answer
 -- The first landed answer that the file does not contain, and that the file's version of its
@@ -557,28 +449,15 @@ limit 1;
 -- The staged answers, as they are to land. A NULL in a row keeps the landed value, unless the row
 -- has another answer: then choice and probabilities are replaced together.
 create or replace temp table completed_answers as
-with matched as (
+with compared as (
     select
         *,
         coalesce(is_correct = landed_is_correct, false)
         and coalesce(probabilities = landed_probabilities, true)
         and coalesce(p_correct = landed_p_correct, true)
-        and coalesce(chosen_index = landed_chosen_index, true)
-        and coalesce((landed_chosen_index = answer_index) = landed_is_correct, true) as is_same
+        and coalesce(chosen_index = landed_chosen_option, true)
+        and coalesce((landed_chosen_option = answer_index) = landed_is_correct, true) as is_same
     from matched_imported_answers
-),
-
-wanted as (
-    select
-        * replace (
-            coalesce(released, model_released) as released,
-            coalesce(probabilities, case when is_same then landed_probabilities end)
-                as probabilities,
-            coalesce(p_correct, case when is_same then landed_p_correct end) as p_correct,
-            coalesce(p_chosen, case when is_same then landed_p_chosen end) as p_chosen,
-            coalesce(chosen_index, case when is_same then landed_chosen_index end) as chosen_index
-        )
-    from matched
 )
 
 select
@@ -586,16 +465,19 @@ select
     source,
     question_id,
     protocol,
-    released,
-    probabilities,
-    -- An outcome that came later leaves the landed row as it is: views derive the probability.
-    if((p_correct is not distinct from landed_p_correct), stored_p_correct, p_correct) as p_correct,
-    p_chosen,
-    chosen_index,
+    coalesce(released, landed_release_date) as released,
+    coalesce(probabilities, case when is_same then landed_probabilities end) as probabilities,
+    case
+        -- An outcome that came later leaves the landed row as it is: views derive the probability.
+        when p_correct = landed_p_correct or (p_correct is null and is_same) then stored_p_correct
+        else p_correct
+    end as p_correct,
+    coalesce(p_chosen, case when is_same then landed_p_chosen end) as p_chosen,
+    coalesce(chosen_index, case when is_same then landed_chosen_option end) as chosen_index,
     true as is_parsed,
     is_correct,
     cast(null as varchar) as reason
-from wanted;
+from compared;
 
 -- name: update_imported_releases
 -- Copy the release in a model's staged answers to all its imported answers.

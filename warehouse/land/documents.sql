@@ -39,24 +39,13 @@ where
 -- Input: documents_to_land, Arrow data of schema DOCUMENTS without the text; event_time in UTC.
 create or replace temp table dated_documents as
 select
-    document_id,
-    source,
-    month,
-    category,
-    language,
-    licence,
-    cluster_id,
-    num_chars,
-    num_bytes,
-    title,
-    url,
+    * exclude (event_time, extra),
     coalesce(
         cast(event_time as date),
         try_cast(
             nullif(regexp_extract(extra, '"date": "(\d{4}-\d{2}-\d{2})', 1), '') as date
         )
-    ) as event_date,
-    native_id
+    ) as event_date
 from documents_to_land;
 
 -- name: read_partition

@@ -7,6 +7,7 @@ and losses of cells that have landed, are first copied into a table. Copying is 
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -113,6 +114,15 @@ class Incoming:
                 f"{where}: protocol {PUBLISHED!r} is kept for rates that others have published "
                 f"(`tidemark land rates`); give these losses another: {show(row)}"
             )
+        today = dt.datetime.now(dt.UTC).date()
+        row = self._statements.first("find_impossible", {"today": today})
+        if row:
+            # Names may have control characters, which a terminal obeys.
+            shown = show({name: _plain(value) for name, value in row.items() if name != "rule"})
+            raise SchemaMismatch(
+                f"{where}: {row['rule']}: {shown}. Nothing of it was landed; mend the row, then "
+                "land it again"
+            )
         row = self._statements.first("find_mixed_revisions")
         if row:
             raise SchemaMismatch(f"{where}: a cell has two revisions of its model: {show(row)}")
@@ -152,6 +162,10 @@ class Incoming:
         run("merge_landed_rows")
         self._group()
         return num_rows
+
+
+def _plain(value: object) -> object:
+    return ascii(value) if isinstance(value, str) else value
 
 
 def _read_valid(path: Path) -> Iterator[pa.Table]:
@@ -195,10 +209,6 @@ def _require_short(path: Path, name: str, num_bytes: int) -> None:
 
 
 def _is_plain(path: Path) -> bool:
-    """Return True if a Parquet file has each column of LOSSES once, with its type."""
-    schema = pq.read_schema(path)
-    return all(
-        len(schema.get_all_field_indices(field.name)) == 1
-        and schema.field(field.name).type.equals(field.type)
-        for field in LOSSES
-    )
+    """Return True if a Parquet file has exactly the columns of LOSSES, with their types."""
+    fields = [(field.name, field.type) for field in pq.read_schema(path)]
+    return len(fields) == len(LOSSES) and all((each.name, each.type) in fields for each in LOSSES)

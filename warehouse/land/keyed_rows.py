@@ -2,13 +2,13 @@
 
 A file is read as text, and SQL statements check the values. All rows of a file land, or none. A row
 that equals the landed row with the same key is skipped. A row that differs from it is refused,
-unless the caller asks for replacement. The statements of a target are ``stage_<target>`` and
-``judge_<target>`` of ``land/*.sql``; the other statements are equal for all targets.
+unless the caller asks for replacement. Statement ``judge_<table>`` of ``land/*.sql`` checks the
+rows of a target; the other statements are equal for all targets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,32 +20,56 @@ from warehouse.database.statements import Row, Statements
 from warehouse.database.writer import connected, locked
 from warehouse.land.text_table import TextTable
 
+_DAY = r"day_of(if(regexp_full_match(trim({0}), '\d{{4}}-\d\d'), trim({0}) || '-01', {0}))"
+# The value of a text, by type of the column; NULL if the text has another form.
+_PARSED = {
+    "text": "nullif(trim({0}), '')",
+    "day": "day_of({0})",
+    "day or month": _DAY,  # a month stands for its first day
+    "month": f"cast(date_trunc('month', {_DAY}) as date)",
+    "number": "try_cast({0} as double)",
+    "count": "try_cast({0} as bigint)",
+    "truth": "case try_cast({0} as double) when 1 then true when 0 then false "
+    "else try_cast(trim({0}) as boolean) end",
+    # A list may be written as JSON, or with | or ; between the values.
+    "numbers": r"list_transform(string_split_regex(trim({0}, '[] '), '\s*[,;|]\s*'), "
+    "lambda part: try_cast(part as double))",
+    "texts": "list_filter(list_transform(string_split_regex(trim({0}, '[] '), "
+    "if(trim({0}) like '[%', '[;|,]', '[;|]')), lambda part: trim(part, ' ''\"')), "
+    "lambda part: part <> '')",
+}
+
 
 @dataclass(frozen=True)
 class Target:
-    """A table that the rows of files land in."""
+    """A kind of file whose rows land, and the table that they land in."""
 
     table: str
-    key: tuple[str, ...]  # columns of the file that tell its rows from each other
-    values: tuple[str, ...]  # the other columns; NULL in a file keeps the landed value
+    key: Mapping[str, str]  # type, by name of a column that tells rows from each other
+    values: Mapping[str, str]  # type, by name of another column; NULL keeps the landed value
     defaults: Mapping[str, str] = field(default_factory=dict)  # for NULL in a new row, as SQL
 
 
 RATES = Target(
     "published_rates",
-    key=("model", "source", "month"),
-    values=("compression_rate", "num_bytes", "is_text", "reference"),
+    key={"model": "text", "source": "text", "month": "month"},
+    values={
+        "compression_rate": "number",
+        "num_bytes": "count",
+        "is_text": "truth",
+        "reference": "text",
+    },
     defaults={"is_text": "true"},
 )
 BENCHMARKS = Target(
     "benchmark_scores",
-    key=("model", "benchmark"),
-    values=("score", "reference", "as_of", "ability"),
+    key={"model": "text", "benchmark": "text"},
+    values={"score": "number", "reference": "text", "as_of": "day or month", "ability": "text"},
 )
 RATINGS = Target(
     "human_difficulty",
-    key=("puzzle", "complexity"),
-    values=("rating", "num_raters", "reference"),
+    key={"puzzle": "text", "complexity": "text"},
+    values={"rating": "number", "num_raters": "count", "reference": "text"},
 )
 
 
@@ -63,9 +87,10 @@ class LandedRows:
 class StagedRows:
     """The rows of a file, staged in the writer's database; create it with ``staged``."""
 
-    def __init__(self, statements: Statements, path: Path) -> None:
+    def __init__(self, statements: Statements, path: Path, target: Target) -> None:
         self.statements = statements
         self._path = path
+        self._target = target
 
     def refuse_first(self, statement: str) -> None:
         """Refuse the file if a statement of ``land/*.sql`` returns a faulty row.
@@ -82,14 +107,14 @@ class StagedRows:
                 f"{_show(bad['given'])}; expected {bad['expected']}. Nothing of the file was landed"
             )
 
-    def require_sound(self, target: str) -> None:
-        """Refuse the file (see ``refuse_first``) if statement ``judge_<target>`` returns a row."""
-        self.statements.run(f"judge_{target}")
+    def require_sound(self, rows: str, facts: Mapping[str, object] | None = None) -> None:
+        """Refuse the file (see ``refuse_first``) if statement ``judge_<rows>`` finds a problem."""
+        self.statements.run(f"judge_{rows}", facts)
         self.refuse_first("find_problem")
 
-    def require_distinct(self, target: str, key: Sequence[str]) -> None:
+    def require_distinct(self) -> None:
         """Refuse the file if two of its rows have the same key; see ``refuse_first``."""
-        columns = ", ".join(key)
+        columns = ", ".join(self._target.key)
         self._refuse(
             self.statements.first_of(
                 f"""select
@@ -99,7 +124,7 @@ class StagedRows:
                     'one row for each; row ' || first || ' is of the same' as expected
                 from (
                     select *, min(row_number) over (partition by {columns}) as first
-                    from staged_{target}
+                    from staged_{self._target.table}
                 )
                 where row_number > first
                 order by row_number
@@ -107,21 +132,20 @@ class StagedRows:
             )
         )
 
-    def require_landed_values(self, target: Target) -> None:
+    def require_landed_values(self) -> None:
         """Refuse the file if a value of a row differs from the landed value; NULL does not.
 
         Raises:
             CellConflict: names the row, the landed values, and the remedy.
         """
-        pairs = [f"given.{name}, landed.{name} as landed_{name}" for name in target.values]
-        differs = [f"given.{name} <> landed.{name}" for name in target.values]
+        pairs = [f"{name}, landed_{name}" for name in self._target.values]
+        differs = [f"{name} <> landed_{name}" for name in self._target.values]
         self.require_agreement(
             self.statements.first_of(
-                f"""select {", ".join([*target.key, *pairs])}
-                from staged_{target.table} as given
-                inner join {qualify(target.table)} as landed using ({", ".join(target.key)})
+                f"""select {", ".join([*self._target.key, *pairs])}
+                from matched_{self._target.table}
                 where {" or ".join(differs)}
-                order by given.row_number
+                order by row_number
                 limit 1"""  # noqa: S608 - names of ours
             )
         )
@@ -144,49 +168,84 @@ class StagedRows:
                 f"{remedy}"
             )
 
-    def put(self, target: Target) -> int:
-        """Write the staged rows of ``target``; return the number of new and changed rows."""
-        kept = [
-            f"coalesce({', '.join(_sources_of(target, name))}) as {name}" for name in target.values
-        ]
-        self.statements.execute(
-            f"""create or replace temp table wanted as
-            select {", ".join([*target.key, *kept])}
+    def match(self) -> None:
+        """Join the staged rows with the landed rows, whose values are ``landed_<name>``."""
+        target = self._target
+        landed = [f"landed.{name} as landed_{name}" for name in target.values]
+        self._create(
+            "matched",
+            f"""select given.*, {", ".join(landed)}
             from staged_{target.table} as given
             left join {qualify(target.table)} as landed using ({", ".join(target.key)})""",  # noqa: S608 - names of ours
-            f"compare rows of {target.table}",
         )
-        return self.statements.upsert(target.table, "wanted", target.key)
 
+    def land(self, replace: bool) -> int:
+        """Write the rows to the target's table; return the number of new and changed rows.
 
-def _sources_of(target: Target, column: str) -> Iterator[str]:
-    """Yield the expressions for the value of a column, in order of precedence."""
-    yield f"given.{column}"
-    yield f"landed.{column}"
-    if column in target.defaults:
-        yield target.defaults[column]
+        Raises:
+            CellConflict: a value differs from the landed value, and ``replace`` is False.
+        """
+        self.match()
+        if not replace:
+            self.require_landed_values()
+        target = self._target
+        kept = []
+        for name in target.values:
+            default = target.defaults.get(name, "null")
+            kept.append(f"coalesce({name}, landed_{name}, {default}) as {name}")
+        columns = ", ".join([*target.key, *kept])
+        self._create("wanted", f"select {columns} from matched_{target.table}")  # noqa: S608 - ours
+        return self.statements.upsert(target.table, f"wanted_{target.table}", [*target.key])
+
+    def stage(self, defaults: Mapping[str, object]) -> None:
+        """Parse the texts of table ``rows_to_land``, which stay as columns ``given_<name>``.
+
+        ``defaults`` are the values, by column, of rows without one.
+        """
+        columns = ["row_number"]
+        for name, kind in {**self._target.key, **self._target.values}.items():
+            parsed = _PARSED[kind].format(name)
+            if name in defaults:
+                parsed = f"coalesce({parsed}, ${name})"
+            columns += [f"{name} as given_{name}", f"{parsed} as {name}"]
+        query = f"select {', '.join(columns)} from rows_to_land"  # noqa: S608 - names of ours
+        self._create("staged", query, defaults)
+
+    def _create(
+        self, step: str, query: str, parameters: Mapping[str, object] | None = None
+    ) -> None:
+        name = f"{step}_{self._target.table}"
+        create = f"create or replace temp table {name} as {query}"
+        self.statements.execute(create, f"make table {name}", parameters)
 
 
 @contextmanager
 def staged(
     settings: Settings,
     table: TextTable,
-    target: str,
-    key: Sequence[str],
-    given: Mapping[str, object],
+    target: Target,
+    defaults: Mapping[str, object] | None = None,
+    facts: Mapping[str, object] | None = None,
 ) -> Iterator[StagedRows]:
     """Stage a file's rows in the writer's database, check them, and yield them.
+
+    Args:
+        settings: settings with the path of the warehouse.
+        table: the texts of the file.
+        target: the columns of the file, and the table that its rows land in.
+        defaults: the values, by column, of rows without one.
+        facts: the parameters of statement ``judge_<target>``.
 
     Raises:
         SchemaMismatch: a row is invalid; the message states its content and what is expected.
     """
     with locked(settings), connected(settings) as connection:
-        rows = StagedRows(Statements(connection), table.path)
+        rows = StagedRows(Statements(connection), table.path, target)
         with rows.statements.given(rows_to_land=table.rows):
-            rows.statements.run(f"stage_{target}", given)
-            rows.require_sound(target)
-            rows.require_distinct(target, key)
-            yield rows
+            rows.stage(defaults or {})
+        rows.require_sound(target.table, facts)
+        rows.require_distinct()
+        yield rows
 
 
 def summarise(table: TextTable, num_changed: int) -> LandedRows:

@@ -16,7 +16,6 @@ from warehouse.land.keyed_rows import (
     RATES,
     RATINGS,
     LandedRows,
-    Target,
     staged,
     summarise,
 )
@@ -53,8 +52,7 @@ def land_published(
     """
     required = ["model", "source", "month", "compression_rate"]
     table = read_text_table(path, required, _OPTIONAL)
-    given = {"reference": reference, "is_percent": is_percent}
-    return _land(settings, table, RATES, given, replace)
+    return _land_rates(settings, table, reference, is_percent, replace)
 
 
 def land_shipped(settings: Settings, replace: bool = False) -> LandedRows:
@@ -72,9 +70,8 @@ def land_shipped(settings: Settings, replace: bool = False) -> LandedRows:
         .with_columns(pl.lit(None, pl.String).alias(name) for name in _OPTIONAL)
         .with_row_index("row_number", 1)
     )
-    given = {"reference": stated["reference"], "is_percent": stated["unit"] == "%"}
     table = TextTable(SHIPPED, rows.to_arrow(), ())
-    return _land(settings, table, RATES, given, replace)
+    return _land_rates(settings, table, stated["reference"], stated["unit"] == "%", replace)
 
 
 def load_benchmarks(settings: Settings, path: Path, replace: bool = False) -> LandedRows:
@@ -93,7 +90,8 @@ def load_benchmarks(settings: Settings, path: Path, replace: bool = False) -> La
     table = read_text_table(
         path, ["model", "benchmark", "score"], ["reference", "as_of", "ability"]
     )
-    return _land(settings, table, BENCHMARKS, {}, replace)
+    with staged(settings, table, BENCHMARKS) as rows:
+        return summarise(table, rows.land(replace))
 
 
 def load_ratings(
@@ -115,24 +113,21 @@ def load_ratings(
     table = read_text_table(path, ["puzzle", "complexity", "rating"], ["num_raters", "reference"])
     # The form of a dict that DuckDB takes for a map.
     puzzles = {"key": list(complexities), "value": list(complexities.values())}
-    return _land(settings, table, RATINGS, {"puzzles": puzzles}, replace)
+    with staged(settings, table, RATINGS, facts={"puzzles": puzzles}) as rows:
+        return summarise(table, rows.land(replace))
 
 
-def _land(
-    settings: Settings,
-    table: TextTable,
-    target: Target,
-    given: Mapping[str, object],
-    replace: bool,
+def _land_rates(
+    settings: Settings, table: TextTable, reference: str | None, is_percent: bool, replace: bool
 ) -> LandedRows:
-    with staged(settings, table, target.table, target.key, given) as rows:
-        if not replace:
-            rows.require_landed_values(target)
+    facts = {"is_percent": is_percent}
+    with staged(settings, table, RATES, {"reference": reference}, facts) as rows:
+        if is_percent:
+            rows.statements.run("divide_percentages")
         with transaction(rows.statements.connection, f"land {table.path}"):
-            num_changed = rows.put(target)
-            if target is RATES:
-                rows.statements.add_names("models", target.table)
-                rows.statements.add_names("sources", target.table)
-                with rows.statements.given(protocol_to_name=_PROTOCOL):
-                    rows.statements.upsert("protocols", "protocol_to_name", ["protocol"])
+            num_changed = rows.land(replace)
+            rows.statements.add_names("models", "published_rates")
+            rows.statements.add_names("sources", "published_rates")
+            with rows.statements.given(protocol_to_name=_PROTOCOL):
+                rows.statements.upsert("protocols", "protocol_to_name", ["protocol"])
     return summarise(table, num_changed)

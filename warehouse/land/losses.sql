@@ -11,18 +11,10 @@
 -- Input: losses_to_land, data of schema LOSSES.
 create or replace temp view incoming as
 select
-    model,
-    revision,
-    source,
-    month,
-    document_id,
-    chunk_index,
-    protocol,
-    case when not isnan(nll_nats) then nll_nats end as nll_nats,
-    num_tokens,
-    num_chars,
-    num_bytes,
-    case when nll_nats is null or isnan(nll_nats) then reason end as reason
+    * replace (
+        case when not isnan(nll_nats) then nll_nats end as nll_nats,
+        case when nll_nats is null or isnan(nll_nats) then reason end as reason
+    )
 from losses_to_land;
 
 -- name: create_staged
@@ -31,11 +23,11 @@ from losses_to_land;
 -- same transaction has filled it (2026-11-20).
 create or replace temp table staged as
 select * from chunk_losses
-limit 0;
+where false;
 
 -- name: stage_incoming
 -- Copy the incoming losses to the staging table, to change them before landing.
-insert into staged
+insert into staged by name
 select * from incoming;
 
 -- name: read_staged
@@ -157,6 +149,60 @@ select
 from incoming_cells
 where protocol = $protocol
 order by cell
+limit 1;
+
+-- name: find_impossible
+-- The first incoming document that no corpus can have, with the rule that it breaks.
+-- A name is compared by what people see, so it has no control characters and no outer blanks.
+-- Nearly all tokens stand for a byte or more; four a byte allow for texts that a tokenizer expands,
+-- and the 16 for tokens of its own. A document's chunks are judged together, since one of them may
+-- end within a character.
+with cells as (
+    select
+        *,
+        regexp_matches(model, '[\x00-\x1F\x7F-\x{9F}\x{2028}\x{2029}]|^[\s\pZ]|[\s\pZ]$')
+        or regexp_matches(revision, '[\x00-\x1F\x7F-\x{9F}\x{2028}\x{2029}]|^[\s\pZ]|[\s\pZ]$')
+        or regexp_matches(source, '[\x00-\x1F\x7F-\x{9F}\x{2028}\x{2029}]|^[\s\pZ]|[\s\pZ]$')
+        or regexp_matches(protocol, '[\x00-\x1F\x7F-\x{9F}\x{2028}\x{2029}]|^[\s\pZ]|[\s\pZ]$')
+            as has_odd_name
+    from incoming_cells
+),
+
+judged as (
+    select
+        cells.*,
+        d.document_id,
+        d.num_tokens,
+        d.num_bytes,
+        d.nll_nats,
+        case
+            when cells.month > $today then 'a month must not be to come'
+            when d.num_bytes = 0 and d.nll_nats > 0 then 'a text without bytes has no loss'
+            when d.num_tokens > 4 * d.num_bytes + 16 then 'a text has at most 4 tokens a byte'
+            when cells.has_odd_name then 'names have no control characters and no outer blanks'
+            when regexp_matches(
+                d.document_id, '[\x00-\x1F\x7F-\x{9F}\x{2028}\x{2029}]|^[\s\pZ]|[\s\pZ]$'
+            )
+                then 'a document_id has no control characters and no outer blanks'
+        end as rule
+    from incoming_documents as d
+    inner join cells on d.cell = cells.cell
+)
+
+select
+    rule,
+    model,
+    revision,
+    source,
+    month,
+    protocol,
+    document_id,
+    num_tokens,
+    num_bytes,
+    nll_nats
+from judged
+where rule is not null
+order by cell, document_id
 limit 1;
 
 -- name: find_mixed_revisions

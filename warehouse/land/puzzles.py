@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import get_args
 
 import numpy as np
@@ -88,11 +88,11 @@ def _land_answers(
     columns = statements.columns("scylla_answers").names
     with statements.given(
         puzzle_to_land=_row_of(statements, cell, record),
-        puzzle_answers_to_land=answers,
+        puzzle_rows_to_land=answers,
         answers_of_puzzle=answers.select(columns),
     ):
         facts = {"num_items": record.num_items, "is_complete": record.status == "complete"}
-        _require_sound(statements, store, cell, "answers", **facts)
+        _require_sound(statements, store, cell, record, "answers", facts)
         statements.run("count_puzzle_steps")
         replicates = resample(cell, answers, statements.columns("scylla_replicates"))
         with (
@@ -120,8 +120,8 @@ def _land_likelihoods(
     for name, value in _facts_of_likelihoods(record).items():
         values = pa.repeat(pa.scalar(value, columns.field(name).type), read.num_rows)
         rows = rows.append_column(name, values)
-    with statements.given(puzzle_likelihoods_to_land=read, likelihoods_of_puzzle=rows):
-        _require_sound(statements, store, cell, "likelihoods", num_items=record.num_items)
+    with statements.given(puzzle_rows_to_land=read, likelihoods_of_puzzle=rows):
+        _require_sound(statements, store, cell, record, "likelihoods")
         with transaction(statements.connection, f"land {cell}"):
             statements.replace("scylla_likelihoods", key, "likelihoods_of_puzzle")
             statements.add_names("models", "scylla_likelihoods")
@@ -224,11 +224,17 @@ def _read_record(store: Store, cell: PuzzleCell) -> PuzzleRecord:
 
 
 def _require_sound(
-    statements: Statements, store: Store, cell: PuzzleCell, kind: str, **facts: object
+    statements: Statements,
+    store: Store,
+    cell: PuzzleCell,
+    record: PuzzleRecord,
+    kind: str,
+    facts: Mapping[str, object] | None = None,
 ) -> None:
     """Raise SchemaMismatch unless all rows belong to the cell, and splits have equally many."""
     expected = {name: getattr(cell, name) for name in ("model", "revision", "puzzle", "protocol")}
-    statements.run(f"judge_puzzle_{kind}", expected | facts)
+    statements.run("judge_puzzle_rows", {**expected, "num_items": record.num_items})
+    statements.run(f"judge_puzzle_{kind}", facts)
     bad = statements.first("find_problem")
     if bad:
         raise SchemaMismatch(

@@ -91,12 +91,11 @@ select
         when (chosen_index = answer_index) <> is_correct
             then [
                 'is_correct',
-                given_correct,
+                given_is_correct,
                 'what follows from the chosen option, ' || chosen_index
-                || case
-                    when given_chosen is null then ' (the likeliest; chosen_option may differ)'
-                    else ''
-                end
+                || if(
+                    given_chosen_option is null, ' (the likeliest; chosen_option may differ)', ''
+                )
                 || ', and the one that came true, ' || answer_index
             ]
         when abs(said_p_correct - probabilities[answer_index + 1]) > 0.001

@@ -211,3 +211,52 @@ def test_pages_whose_encoding_is_stated_wrongly(stated: str, tmp_path: Path) -> 
     noise = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + b"\x81\x8d\x8f" * 99
     path = write(tmp_path / "b.warc", record("response", url("b"), noise))
     assert "damaged" in read(path)[1][0]
+
+
+HTML = b"<html><article><p>" + b"The harbour was quiet. " * 20 + b"</p></article></html>"
+PACKED = gzip.compress(HTML, mtime=0)
+PACKED_TWICE = gzip.compress(PACKED, mtime=0)
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
+
+
+def chunked(body: bytes, last: bytes = b"0\r\n\r\n") -> bytes:
+    return b"Transfer-Encoding: chunked\r\n\r\n%x;a=b\r\n" % len(body) + body + b"\r\n" + last
+
+
+@pytest.mark.parametrize(
+    ("rest", "why"),
+    [
+        (chunked(HTML), ""),
+        (chunked(HTML, b""), "chunks were cut short"),
+        (chunked(HTML, b"ff\r\n<p>"), "chunks were cut short"),
+        (chunked(HTML, b"?\r\n"), "chunks were cut short"),
+        (b"Content-Length: %d\r\n\r\n" % len(HTML) + HTML, ""),
+        (b"Content-Length: 9\r\n\r\n" + HTML, ""),  # a browser would not see more; we keep it
+        (b"Content-Length: 9999\r\n\r\n" + HTML, ""),
+        (b"Content-Length: 9999\r\n\r\n" + HTML[:-7], f"cut after {len(HTML) - 7} of 9999 bytes"),
+        (
+            b"Content-Encoding: gzip\r\n\r\n" + PACKED_TWICE,
+            "",
+        ),
+        (b"\r\n" + PACKED, ""),
+        (
+            b"Content-Encoding: gzip\r\n\r\n" + PACKED[:-30],
+            "gzip that is cut",
+        ),
+    ],
+)
+def test_a_body_is_whole_or_a_counted_drop(rest: bytes, why: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.warc", record("response", url("a"), ANSWER + rest))
+    texts, drops = read(path)
+    assert texts == ([] if why else ["The harbour"])
+    assert [why in drop and "damaged" in drop for drop in drops] == ([True] if why else [])
+
+
+def test_pages_are_in_the_encodings_that_browsers_know(tmp_path: Path) -> None:
+    chinese = (
+        "\u6731\u9555\u57fa\u8bf4\u201c\u4e2d\u56fd\u201d\u3002" * 30
+    )  # the second sign is not in GB 2312
+    html = f"<html><meta charset=gb2312><article><p>{chinese}".encode("gbk")
+    path = write(tmp_path / "a.warc", record("response", url("a"), ANSWER + b"\r\n" + html))
+    [row] = read_archive(DataFile(path, "a", 2**20), ())
+    assert isinstance(row, Row) and row.values["text"] == chinese

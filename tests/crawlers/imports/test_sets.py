@@ -361,3 +361,12 @@ def test_nothing_to_import(imports: Imports, tmp_path: Path) -> None:
         imports(tmp_path / "empty")
     with pytest.raises(UsageError, match=r"two files are called a\.jsonl"):
         imports(write(tmp_path / "a" / "a.jsonl", LINES), write(tmp_path / "b" / "a.jsonl", LINES))
+
+
+def test_a_pointer_of_git_lfs_is_no_text(imports: Imports, tmp_path: Path) -> None:
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 12345\n"
+    write(tmp_path / "in" / "a.jsonl", lines([A]))
+    for name in ("b.parquet", "c.txt", "d.jsonl", "e.csv"):
+        write(tmp_path / "in" / name, pointer.encode())
+    found = imports(tmp_path / "in")
+    assert found.reasons == ["damaged"] * 4

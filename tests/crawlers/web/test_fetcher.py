@@ -590,6 +590,22 @@ def test_a_gzip_body_is_unpacked_and_no_other(make: Make, site: PageSite) -> Non
         make().get("main", "/br")
 
 
+def test_a_text_that_was_packed_twice_is_unpacked_twice(make: Make, site: PageSite) -> None:
+    page = {"Content-Type": "text/html; charset=utf-8"}
+    once, twice = gzip.compress(b"<html>"), gzip.compress(gzip.compress(b"<html>"))
+    site.pages["/twice"] = Response(200, page | GZIPPED, twice)
+    site.pages["/both"] = Response(200, page | {"Content-Encoding": "gzip, gzip"}, twice)
+    site.pages["/unsaid"] = Response(200, page, once)
+    site.pages["/feed"] = Response(200, {"Content-Type": "application/rss+xml"} | GZIPPED, twice)
+    for path in ("/twice", "/both", "/unsaid", "/feed"):
+        assert make().get("main", path).body == b"<html>"
+    site.pages["/archive"] = Response(200, {"Content-Type": "application/gzip"} | GZIPPED, twice)
+    assert make().get("main", "/archive").body == once  # a file that is meant to be packed
+    site.pages["/thrice"] = Response(200, {"Content-Encoding": "gzip, gzip, gzip"}, twice)
+    with pytest.raises(SourceChanged, match="packed as"):
+        make().get("main", "/thrice")
+
+
 @pytest.mark.parametrize("packing", [{}, GZIPPED], ids=["plain", "gzip"])
 def test_the_cap_is_exact(make: Make, site: PageSite, packing: dict[str, str]) -> None:
     body = bytes(range(256)) * 400

@@ -1,5 +1,4 @@
 import re
-from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
 import pytest
@@ -10,11 +9,8 @@ from prefect.assets import Asset
 from core.cells.losses import Cell
 from core.corpus.partition import Partition
 from core.month import Month
-from tasks.prefect import events
-from tasks.prefect.events import encode, key_of_losses, key_of_partition, key_of_warehouse
-from warehouse.database.schema import list_views, qualify
+from tasks.prefect.events import encode, key_of_losses, key_of_partition
 
-ROOT = Path(__file__).resolve().parents[3]
 HOSTILE = [
     "",
     ".",
@@ -65,7 +61,7 @@ def test_long_names_stay_apart(one: str, other: str) -> None:
 def test_every_key_is_valid(model: str, source: str, protocol: str) -> None:
     partition = Partition(source, None)
     cell = Cell(model, "r", partition, "d" * 64, protocol, "s")
-    for key in (key_of_partition(partition), key_of_losses(cell), key_of_warehouse(source)):
+    for key in (key_of_partition(partition), key_of_losses(cell)):
         assert Asset(key=key).key == key
 
 
@@ -73,13 +69,3 @@ def test_ordinary_names_are_readable() -> None:
     cell = Cell("control:zstd", "r", Partition("arxiv", Month("2024-03")), "d", "default", "s")
     assert key_of_losses(cell) == "tidemark://losses/control:zstd/arxiv/2024-03/default"
     assert key_of_partition(cell.partition) == "tidemark://corpus/arxiv/2024-03"
-
-
-def test_the_views_of_the_report_are_those_that_it_reads() -> None:
-    read = {
-        name
-        for file in (ROOT / "reports" / "site" / "queries").iterdir()
-        for name in re.findall(r"(?:from|join) (\w+)", file.read_text())
-    }
-    public = {name for name in list_views() if qualify(name).startswith("main.")}
-    assert set(events.REPORT_VIEWS) == read & public

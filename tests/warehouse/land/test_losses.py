@@ -364,3 +364,37 @@ def test_names_of_a_megabyte_are_refused_before_they_fill_memory(
     pq.write_table(pa.table(columns), path, use_dictionary=is_dictionary, compression="zstd")
     with open_warehouse(settings) as warehouse, pytest.raises(SchemaMismatch, match=rf"{name} has"):
         warehouse.land_file(path)
+
+
+IMPOSSIBLE = [
+    ({"month": dt.date(9000, 1, 1)}, "a month must not be to come"),
+    ({"num_bytes": 0, "num_chars": 0, "num_tokens": 1}, "a text without bytes has no loss"),
+    ({"num_tokens": 121, "num_bytes": 26}, "at most 4 tokens a byte"),
+    ({"model": "m\0"}, "no control characters and no outer blanks.*model='m..00'"),
+    ({"model": " m"}, "no outer blanks"),
+    ({"source": "s\u00a0"}, "no outer blanks"),
+    ({"revision": "r\n1"}, "no control characters"),
+    ({"protocol": "p\u2028q"}, "no control characters"),
+    ({"document_id": "d\t"}, "a document_id has no control characters"),
+]
+
+
+@pytest.mark.parametrize(("change", "rule"), IMPOSSIBLE)
+def test_rows_that_no_corpus_can_have_are_refused(
+    change: dict[str, Any], rule: str, land: Any, ask: Any
+) -> None:
+    with pytest.raises(SchemaMismatch, match=rule):
+        land({"document_id": "d0"}, {"document_id": "d1", **change})
+    assert ask("select count(*) as n from chunk_losses") == [{"n": 0}]
+
+
+def test_rows_at_the_limits_land(land: Any) -> None:
+    today = dt.datetime.now(dt.UTC).date().replace(day=1)
+    assert land(
+        {"document_id": "inner blank, \u0645\u06cc\u200c\u062e", "month": today},
+        {"document_id": "d1", "num_bytes": 26, "num_tokens": 120},
+        {"document_id": "d2", "num_bytes": 0, "num_tokens": 1, "nll_nats": 0.0, "num_chars": 0},
+        # A chunk that ends within a character has no byte of its own.
+        {"document_id": "d3", "chunk_index": 0},
+        {"document_id": "d3", "chunk_index": 1, "num_bytes": 0, "num_chars": 0, "num_tokens": 1},
+    ) == Landed(2, 5)

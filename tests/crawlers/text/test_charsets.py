@@ -1,0 +1,97 @@
+"""Encodings as browsers read them; bytes and characters are of the standard's tables."""
+
+import pytest
+from lxml import etree
+
+from core.errors import ItemUnavailable
+from crawlers.text import charsets
+
+# A stated name, bytes in it, and the text that a browser shows (Chromium's TextDecoder).
+SHOWN = [
+    ("gb2312", b"\xd6\xec\xe9F\xbb\xf9", "\u6731\u9555\u57fa"),  # the second is of GBK only
+    ("gbk", b"\x81\x30\x81\x34 \x80 \xa2\xe3", "\x84 \u20ac \u20ac"),  # four bytes of GB 18030
+    ("GB_2312-80", b"\xa1\xb0\xd6\xd0\xa1\xb1", "\u201c\u4e2d\u201d"),
+    ("x-gbk", b"\xa8\xbc\xa6\xd9\xfe\x59", "\u1e3f\ufe10\u9fb4"),
+    ("euc-kr", b"\x8cc\xb0\xa2\xc7\xcf", "\ub620\uac01\ud558"),  # CP949 has the first
+    ("ks_c_5601-1987", b"\x8cc", "\ub620"),
+    ("shift_jis", b"\x87@\x87\x8a\xfb\xfc\xed\x95", "\u2460\u3231\u9ad9\ufa11"),
+    ("x-sjis", b"\x81\x60\x81\x7c", "\uff5e\uff0d"),
+    ("euc-jp", b"\xad\xa1\xad\xea\xa1\xc1\x8e\xb1\x8f\xb0\xa1", "\u2460\u3231\uff5e\uff71\u4e02"),
+    ("iso-2022-jp", b"\x1b$BF|K\\-!\x1b(B abc \x1b(I1\x1b(B", "\u65e5\u672c\u2460 abc \uff71"),
+    ("big5", b"\xa4\xa4\xfa\x40\x88\x62\xf9\xd6", "\u4e2d\U00020547\u00ca\u0304\u7881"),
+    ("big5-hkscs", b"\x9d\xf5\xa1\x45", "\u55f0\u2027"),
+    ("iso-8859-9", b"\x93\xf0\xfe\xfd\x94", "\u201c\u011f\u015f\u0131\u201d"),
+    ("iso-8859-1", b"\x93a\x94\x80", "\u201ca\u201d\u20ac"),
+    ("us-ascii", b"\x85\xe9", "\u2026\u00e9"),
+    ("tis-620", b"\x93\xc0\xd2\xc9\xd2\x94", "\u201c\u0e20\u0e32\u0e29\u0e32\u201d"),
+    ("iso-8859-11", b"\x80\xa1", "\u20ac\u0e01"),
+    ("iso-8859-8-i", b"\xf9\xec\xe5\xed", "\u05e9\u05dc\u05d5\u05dd"),
+    ("logical", b"\xf9\xec", "\u05e9\u05dc"),
+    ("x-mac-cyrillic", b"\x8a\xa2\xb6\xff", "\u041a\u0490\u0491\u20ac"),
+    ("koi8-u", b"\xeb\xbd\xae\xbe", "\u041a\u0490\u045e\u040e"),
+    ("macintosh", b"\xd2\x8e\xd3", "\u201c\u00e9\u201d"),
+    ("windows-1251", b"\xcf\xf0\xe8", "\u041f\u0440\u0438"),
+    ("latin2", b"\xb3\xf3\xbf", "\u0142\u00f3\u017c"),
+    ("ibm866", b"\x8f\xe0", "\u041f\u0440"),
+]
+
+
+@pytest.mark.parametrize(("name", "data", "text"), SHOWN, ids=[each[0] for each in SHOWN])
+def test_stated_names_mean_what_they_mean_to_browsers(name: str, data: bytes, text: str) -> None:
+    padding = b" plain" * 400  # so that a control character is no sign of damage
+    for payload, header in (
+        (padding + data, f"text/html; charset={name}"),
+        (padding + data, f'text/html; Charset="{name.upper()}"'),
+        (f"<meta charset='{name}'>".encode() + padding + data, "text/html"),
+        (f'<?xml version="1.0" encoding="{name}"?>'.encode() + padding + data, ""),
+    ):
+        assert charsets.decode(payload, header).endswith(text)
+
+
+def test_all_tables_agree_with_the_library_of_xml_where_it_has_them() -> None:
+    """What libxml2's converters and ours both read is the same, for the one-byte encodings."""
+    compared = 0
+    for name in ("iso-8859-2", "iso-8859-5", "iso-8859-7", "iso-8859-15", "windows-1251", "koi8-r"):
+        for byte in range(0xA0, 0x100):
+            page = f'<?xml version="1.0" encoding="{name}"?><a>'.encode() + bytes([byte]) + b"</a>"
+            try:
+                theirs = etree.fromstring(page).text
+            except etree.XMLSyntaxError:
+                continue
+            ours = charsets.decode(bytes([byte]) + b"x" * 2000, name)
+            if ours[0] != "\ufffd":
+                assert ours[0] == theirs, (name, byte)
+                compared += 1
+    assert compared > 500
+
+
+def test_marks_and_unicode() -> None:
+    text = "\u4e2d\u6587 \u201ca\u201d"
+    marks = {"utf-8": b"\xef\xbb\xbf", "utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff"}
+    for codec, mark in marks.items():
+        assert charsets.decode(mark + text.encode(codec), "text/html; charset=gbk") == text
+    assert charsets.decode(text.encode("utf-16-le"), "text/html; charset=utf-16") == text
+    assert charsets.decode(text.encode("utf-16-be"), "text/html; charset=utf-16be") == text
+    assert charsets.decode(text.encode(), "text/html; charset=utf-16") == text  # it is not
+    for stated in ("gbk", "iso-8859-1", "windows-1251", "x-unknown"):
+        assert charsets.decode(text.encode(), f"text/html; charset={stated}") == text
+
+
+def test_what_is_in_no_encoding_is_damaged() -> None:
+    noise = b"\x81\x8d\x8f" * 99
+    for stated in ("", "text/html; charset=utf-8", "text/html; charset=x-no"):
+        with pytest.raises(ItemUnavailable, match="in no known encoding"):
+            charsets.decode(noise, stated)
+    with pytest.raises(ItemUnavailable, match="no browser reads"):
+        charsets.decode(b"~{VPND~}", "text/html; charset=hz-gb-2312")
+    for dangerous in ("utf-7", "unicode_escape", "rot13", "idna", "punycode", "base64"):
+        assert charsets.codec_of(dangerous) is None
+        assert charsets.decode(b"+AGE- \\u0041", f"charset={dangerous}") == "+AGE- \\u0041"
+
+
+def test_a_bad_byte_costs_one_character_and_no_markup() -> None:
+    whole = "\u4e2d\u6587".encode("gbk") * 1000
+    text = charsets.decode(whole + b"\xff<p>" + whole, "charset=gb2312")
+    assert text.count("\ufffd") == 1 and "\ufffd<p>\u4e2d" in text
+    korean = "\uac01".encode("cp949") * 2000
+    assert "\ufffd<b>" in charsets.decode(korean + b"\xfe<b>" + korean, "charset=euc-kr")
