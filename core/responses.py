@@ -1,17 +1,46 @@
-"""The part of a model's response that answers: no reasoning, and no further messages."""
+"""The part of a model's response that answers: no reasoning, and no further messages.
+
+Models mark their reasoning in many ways. A mark is known here if a public model writes it:
+``<think>`` and its relatives (DeepSeek, Qwen, EXAONE, Seed), ``[THINK]`` (Mistral), ``◁think▷``
+(Kimi), ``<|START_THINKING|>`` (Command), ``<|begin_of_thought|>`` (Sky-T1), ``<|inner_prefix|>``
+(Apertus), ``<unused94>`` and ``<|channel>`` (Gemma), the channels of the harmony format (gpt-oss).
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from itertools import islice
 
-_THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-_END_OF_THOUGHT = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
+_NAME = r"(?:[\w.-]{1,20}[:|_])?(?:think|thinking|thoughts?|reason|reasoning|scratchpad)"
+_OPENS = (
+    rf"<{_NAME}>|\[THINK\]|◁think▷|<\|(?:start_of_|begin_of_|start_|begin_)(?:thinking|thought)\|>"
+    r"|<\|inner_prefix\|>|<unused94>|<\|channel>(?:thought|analysis)\b"
+    # Each message of the harmony format names its channel. Only the last one, "final", answers.
+    r"|<\|channel\|>\s*(?:analysis|commentary)\b|here is my thought process:"
+)
+_CLOSES = (
+    rf"</{_NAME}>|\[/THINK\]|◁/think▷|<\|end_(?:of_)?(?:thinking|thought)\|>"
+    r"|<\|inner_suffix\|>|<unused95>|<channel\|>"
+    r"|(?P<final><\|channel\|>\s*final\b[^\n]{0,60}?<\|message\|>)|here is my response:"
+)
+_MARK = re.compile(rf"(?P<opens>{_OPENS})|(?P<closes>{_CLOSES})", re.IGNORECASE)
+# The harmony format without its control tokens, which decoders remove.
+_BARE_ANALYSIS = re.compile(r"\s*(?:analysis|commentary)(?=[A-Z\"'(\d]|\Z)")
+_BARE_FINAL = re.compile(r"assistant\s?final(?=\W|[A-Z\d])")
+# Control tokens that are parts of marks; a decoder that removes them makes reasoning an answer.
+_PARTS = re.compile(
+    rf"{_OPENS}|{_CLOSES}|<\|(?:channel|message|start|end|return|call)\|>|<\|channel>",
+    re.IGNORECASE,
+)
+_ANSWER_TOKENS = re.compile(
+    r"<\|(?:start|end|begin_of|end_of)_?(?:response|solution|text)\|>", re.I
+)
 # Where a model goes on with the user's next message, which is no part of its answer.
 _NEXT_TURN = re.compile(
     r"\n(?:#{1,3} ?)?(?:Human|User|Assistant|Instruction) ?:|</s>|(?<=\S)\s*\[/?INST\]"
     r"|<(?:start|end)_of_turn>|<[|｜](?:im_start|im_end|eot_id|end|endoftext|end▁of▁sentence"
-    r"|start_header_id|(?i:user|assistant|system))[|｜]>"
+    r"|start_header_id|return|call|(?i:user|assistant|system))[|｜]>|<turn\|>"
 )
 # Where a model that continues texts asks itself a further question.
 _NEXT_QUESTION = re.compile(
@@ -21,9 +50,59 @@ _NEXT_QUESTION = re.compile(
 
 
 def answering_part(response: str) -> str:
-    """Return a response without reasoning, whose opening tag may be missing, and next messages."""
-    text = _END_OF_THOUGHT.split(_THOUGHT.sub("", response))[-1]
+    """Return a response without reasoning, whose opening mark may be missing, and next messages.
+
+    Reasoning that does not end leaves nothing.
+    """
+    text = _ANSWER_TOKENS.sub("", _without_thoughts(response))
     return _NEXT_TURN.split(text, maxsplit=1)[0]
+
+
+def _without_thoughts(response: str) -> str:
+    if _BARE_ANALYSIS.match(response):
+        parts = _BARE_FINAL.split(response)
+        return parts[-1] if len(parts) > 1 else ""
+    kept: list[str] = []
+    is_open = False
+    begin = 0
+    for mark in _MARK.finditer(response):
+        if mark["closes"]:
+            # Text before a closing mark is reasoning, even if its opening mark is in the prompt.
+            if not is_open or mark["final"]:
+                kept.clear()
+            is_open = False
+            begin = mark.end()
+        elif not is_open:
+            kept.append(response[begin : mark.start()])
+            is_open = True
+    if not is_open:
+        kept.append(response[begin:])
+    return "".join(kept)
+
+
+def ends_in_thought(text: str, is_open: bool = False) -> bool:
+    """Return True if a text ends inside reasoning; ``is_open``: True if it begins inside."""
+    for mark in _MARK.finditer(text):
+        is_open = mark["opens"] is not None
+    return is_open
+
+
+def open_thought(prompt: str) -> str:
+    """Return the mark that opens reasoning at the end of a prompt, or an empty string."""
+    last = None
+    for mark in _MARK.finditer(prompt):
+        last = mark
+    if last is None or not last["opens"] or prompt[last.end() :].strip():
+        return ""
+    return last["opens"]
+
+
+def thinking_tokens(tokens: Iterable[str]) -> frozenset[str]:
+    """Return the control tokens without which reasoning could not be told from an answer."""
+    parts = frozenset(token for token in tokens if _PARTS.fullmatch(token))
+    # "<|end|>" and the like also end messages of models that mark no reasoning.
+    is_marked = any(_MARK.fullmatch(token) or "channel" in token for token in parts)
+    return parts if is_marked else frozenset()
 
 
 def before_next_question(text: str) -> str:

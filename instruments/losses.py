@@ -237,7 +237,12 @@ def _write(
         writers = []
         for cell in cells:
             staged = stack.enter_context(store.writing(cell.path))
-            writer = pq.ParquetWriter(staged.path, LOSSES, compression="zstd")
+            writer = pq.ParquetWriter(
+                staged.path,
+                LOSSES,
+                compression="zstd",
+                write_page_checksum=True,  # readers then detect flipped bits
+            )
             writers.append(stack.enter_context(writer))
         with metered(on_cuda=scorer.facts.device.startswith("cuda")) as cost:
             for tables in scorer.score_together(documents, protocols, tallies):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -15,20 +16,41 @@ _LINES_A_MINUTE = 10
 
 
 class LimitedProtocol(H11Protocol):
-    """HTTP/1.1 that closes slow connections, and those above MAX_CONNECTIONS.
+    """HTTP/1.1 that closes slow connections, and holds at most MAX_CONNECTIONS.
+
+    If there are more, one is closed that waits for a request: of the address with the most such
+    connections, the oldest. So requests that are never completed do not keep out other clients.
 
     uvicorn itself waits for the head of a request, and for a reader that pauses, without limit.
     """
 
     _head: asyncio.TimerHandle | None = None
     _stall: asyncio.TimerHandle | None = None
+    _begun = 0.0  # time of the event loop
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Close the connection if there are too many, else wait for a request."""
+        """Wait for a request; close a waiting connection if there are too many."""
         super().connection_made(transport)
-        if len(self.connections) > MAX_CONNECTIONS:
-            transport.abort()
+        self._begun = self.loop.time()
         self._watch_head()
+        if len(self.connections) > MAX_CONNECTIONS:
+            self._most_idle().transport.abort()
+
+    def _most_idle(self) -> LimitedProtocol:
+        """Return the connection to close; this one itself if no other waits for a request."""
+        waiting = [
+            each
+            for each in self.connections
+            if isinstance(each, LimitedProtocol)
+            and each._head is not None
+            and not each.transport.is_closing()
+        ]
+        addresses = Counter(each._address for each in waiting)
+        return max(waiting, key=lambda each: (addresses[each._address], -each._begun), default=self)
+
+    @property
+    def _address(self) -> str:
+        return self.client[0] if self.client else ""
 
     def data_received(self, data: bytes) -> None:
         """Stop the clock when a request has begun."""

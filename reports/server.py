@@ -129,6 +129,8 @@ class _Files:
         self._store = store
 
     async def health(self, request: Request) -> Response:
+        if await run_in_threadpool(self._leads_out, INDEX):
+            return PlainTextResponse("the report cannot be read\n", 503)
         try:
             (await run_in_threadpool(self._open, INDEX)).file.close()
         except StorageError as error:
@@ -147,18 +149,21 @@ class _Files:
 
     async def report(self, request: Request) -> Response:
         path = request.path_params["path"] or "index.html"
-        is_name = len(path) <= _MAX_PATH and _PATH.fullmatch(path)
-        if not is_name or await run_in_threadpool(self._leads_out, path):
+        if len(path) > _MAX_PATH or not _PATH.fullmatch(path):
             return PlainTextResponse("not found\n", 404)
         return await self._respond(request, f"{_FOLDER}/{path}")
 
     def _leads_out(self, path: str) -> bool:
-        """Return True for a link out of the report's folder, a named pipe and the like."""
-        root = self._store.url(_FOLDER)
+        """Return True for a link out of the folder that is served, a named pipe and the like.
+
+        The folder itself, such as ``releases``, may be a link to another disk.
+        """
+        *folders, name = path.split("/", 1)  # the snapshot is in no folder
+        root = self._store.url("/".join(folders))
         if "://" in root:
             return False
         try:
-            file = Path(root, path).resolve()
+            file = Path(root, name).resolve()
         except (OSError, RuntimeError):  # a link to itself
             return True
         return not file.is_relative_to(Path(root).resolve()) or (
@@ -166,6 +171,8 @@ class _Files:
         )
 
     async def _respond(self, request: Request, path: str) -> Response:
+        if await run_in_threadpool(self._leads_out, path):
+            return PlainTextResponse("not found\n", 404)
         try:
             download = await run_in_threadpool(self._open, path)
         except StorageError as error:

@@ -33,6 +33,7 @@ from typing import Any
 from core.corpus.questions import CrowdForecast, Question
 from core.errors import MalformedInput, UsageError
 from core.json import JsonObject
+from core.storage.regular import require_regular
 from crawlers.apis.fields import Fields
 from crawlers.contract import Drop, Repeat
 from crawlers.imports.readers import regular_files, require_unicode
@@ -84,6 +85,7 @@ def read_files(path: Path) -> Iterator[File]:
 
 
 def _read(path: Path) -> Any:
+    require_regular(path)
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_FILE_BYTES + 1)  # a device may have no size and no end

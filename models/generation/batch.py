@@ -19,20 +19,18 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 import torch
 
+from core.responses import ends_in_thought
 from models.generation import Decoding, Generation, GenerationRequest
 from models.scoring.scorer import Tokens
 
 _LONGEST_MATCH = 4096  # maximum length of a match in characters; earlier text is not searched again
 _HELD_BACK = 8  # maximum number of tokens that together form one character
 _BROKEN = "\ufffd"
-# Matches inside these tags are ignored, because reasoning may mention possible answers.
-_THOUGHT = re.compile(r"<(/?)(?:think|thinking|reasoning)>", re.IGNORECASE)
 
 Decode = Callable[[Sequence[int]], str]
 
 
 _NONE = -torch.inf
-_PROMPT_END = 16  # number of last prompt tokens, searched for a tag that opens a reasoning section
 
 
 class Texts(Protocol):
@@ -97,17 +95,12 @@ class StopText:
 
 def end_of_match(pattern: re.Pattern[str], text: str, prompt: str) -> int | None:
     """Return the end of the first match outside reasoning, which ``prompt`` may open, or None."""
-    begins_in_thought = _is_open(prompt, is_open=False)
+    # Reasoning may mention possible answers.
+    begins_in_thought = ends_in_thought(prompt)
     for match in pattern.finditer(text):
-        if not _is_open(text[: match.start()], begins_in_thought):
+        if not ends_in_thought(text[: match.start()], begins_in_thought):
             return match.end()
     return None
-
-
-def _is_open(text: str, is_open: bool) -> bool:
-    """Return True if a text ends inside reasoning; ``is_open``: True if it begins inside."""
-    tags = _THOUGHT.findall(text)
-    return tags[-1] == "" if tags else is_open
 
 
 class TokenChoice:
@@ -202,11 +195,18 @@ def _candidates(
 
 @dataclass
 class Row:
-    """A request in progress; ``limit`` is its maximum number of new tokens."""
+    """A request in progress.
+
+    Attributes:
+        limit: maximum number of new tokens.
+        opening: mark at the prompt's end that opens reasoning. The row's text begins with it, so
+            that reasoning which is cut off is not read as an answer.
+    """
 
     request: GenerationRequest
     prompt: Tokens
     limit: int
+    opening: str = ""
     is_done: bool = False
     tokens: list[int] = field(default_factory=list)
     stop: StopText | None = None
@@ -234,8 +234,7 @@ class Batch:
             row.tokens = []
             row.stop = None
             if decoding.stop:
-                end = decode(row.prompt[-_PROMPT_END:].tolist())
-                row.stop = StopText(re.compile(decoding.stop), decode, end)
+                row.stop = StopText(re.compile(decoding.stop), decode, row.opening)
         prompts = [row.prompt for row in rows]
         self._read = model.start(prompts, max(row.limit for row in rows))
         seeds = [row.request.seed for row in rows]
@@ -280,11 +279,12 @@ class Batch:
         row.tokens.append(token)
         text = None if row.stop is None else row.stop.ended(row.tokens)
         if text is not None:
-            return Generation(row.request.key, text, "stop", len(row.tokens))
+            return Generation(row.request.key, row.opening + text, "stop", len(row.tokens))
         return self._finished(row, "length") if len(row.tokens) >= row.limit else None
 
     def _finished(self, row: Row, finish: Literal["stop", "length"]) -> Generation:
-        return Generation(row.request.key, self._decode(row.tokens), finish, len(row.tokens))
+        text = row.opening + self._decode(row.tokens)
+        return Generation(row.request.key, text, finish, len(row.tokens))
 
     def _broken(self, row: Row) -> Generation:
         return Generation(row.request.key, "", "error", len(row.tokens), "non_finite")

@@ -19,6 +19,7 @@ import numpy as np
 from transformers import GenerationConfig
 
 from core.errors import NotMeasurable
+from core.responses import open_thought, thinking_tokens
 from core.settings import Settings
 from models.catalogue import ModelEntry
 from models.generation import Decoding, Generation, GenerationRequest
@@ -107,7 +108,7 @@ def generator_of(scorer: CausalLM, settings: Settings) -> LocalGenerator:
     return LocalGenerator(
         identity=_generation_identity(scorer.identity),
         text_model=scorer.text_model,
-        decode=partial(_decode, files.tokenizer),
+        decode=decode_of(files.tokenizer),
         rows=rows,
         budget=settings.batch_tokens or (_CPU_TOKENS if is_cpu else _GPU_TOKENS),
         most_rows=_CPU_ROWS if is_cpu else _GPU_ROWS,
@@ -123,8 +124,16 @@ def _generation_identity(source: CausalLMIdentity) -> GenerationIdentity:
         context=source.context,
         ends=_ends(source.files),
         is_chat=is_chat,
-        definition=f"{asked} {source.files.numerics}",
+        definition=f"{asked} {source.files.numerics}{_marks(source, is_chat)}",
     )
+
+
+def _marks(source: CausalLMIdentity, is_chat: bool) -> str:
+    """Return what of reasoning is in the model's texts, or an empty string for most models."""
+    fill = source.text_model.chat_text
+    opening = open_thought(fill("How much is 1 + 1?")) if is_chat and fill is not None else ""
+    kept = sorted(_kept_tokens(source.files.tokenizer))
+    return f" {opening} {kept}" if opening or kept else ""
 
 
 def template_digest(tokenizer: Any) -> str:
@@ -208,7 +217,8 @@ class LocalGenerator:
             if isinstance(ready, Generation):
                 yield ready
             else:
-                waiting.append(Row(request, ready.tokens, ready.limit))
+                opening = open_thought(ready.text)
+                waiting.append(Row(request, ready.tokens, ready.limit, opening))
         waiting.sort(key=lambda row: -len(row.prompt))
         start = 0
         while start < len(waiting):
@@ -277,6 +287,29 @@ def prepare(
     return Prompted(filled, ids, limit)
 
 
+def _kept_tokens(tokenizer: Any) -> frozenset[str]:
+    """Return the control tokens that mark reasoning, which stay in texts until it is removed."""
+    special = [str(token) for token in tokenizer.added_tokens_decoder.values() if token.special]
+    return thinking_tokens([*special, *map(str, tokenizer.all_special_tokens)])
+
+
+def decode_of(tokenizer: Any) -> Decode:
+    """Return a function that decodes tokens, without control tokens other than of reasoning."""
+    kept = _kept_tokens(tokenizer)
+    if not kept:
+        return partial(_decode, tokenizer)
+    special = {key for key, token in tokenizer.added_tokens_decoder.items() if token.special}
+    removed = special.union(tokenizer.all_special_ids)
+    removed.difference_update(tokenizer.convert_tokens_to_ids(sorted(kept)))
+    return partial(_decode_with_marks, tokenizer, frozenset(removed))
+
+
 def _decode(tokenizer: Any, tokens: Sequence[int]) -> str:
     with explained():
         return str(tokenizer.decode(tokens, skip_special_tokens=True))
+
+
+def _decode_with_marks(tokenizer: Any, removed: frozenset[int], tokens: Sequence[int]) -> str:
+    left = [token for token in tokens if token not in removed]
+    with explained():
+        return str(tokenizer.decode(left, skip_special_tokens=False))

@@ -16,8 +16,8 @@ Statements that are doubted, conditional, asked, or about another rank are ignor
 is A", "B?", "the runner-up answer is A"). So are those of others ("some say the answer is A"). Rule
 3 finds no answer in a first line with numbers for several letters ("A (30%), B (70%)"). An option's
 text that starts with a letter ("B. Obama") has priority over the option of that letter. Number
-words equal digits. Text between ``<think>`` and ``</think>`` is ignored, and so are a next turn and
-a next question.
+words equal digits. Reasoning is ignored (``core.responses`` has its marks), and so are a next turn
+and a next question.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from core.responses import answering_part, before_next_question
 from models.options.protocols import LETTERS
 
 _MOST_CHARS = 2_000  # maximum number of characters read at each end of a response
-VERSION = 6  # increase if a change here finds other choices in the same responses
+VERSION = 7  # increase if a change here finds other choices in the same responses
 
 _TAG = re.compile(r"</?[a-zA-Z]\w*>")
 _BOXED = re.compile(r"\\boxed\{\s*(?:\\(?:text|math)[a-z]*\s*\{)*([^{}]*)\}+")
@@ -43,10 +43,12 @@ _QUOTES = str.maketrans("“”„‘’", '"""\'\'')
 
 _OTHER_NOUNS = (  # "answer" in other languages
     "réponse|antwort|respuesta|resposta|risposta|antwoord|svar(?:et)?|odpowiedź|cevap|ответ|đáp án"
-    "|答案|答え|正解|回答|정답|답"
+    "|答案|答え|正解|回答|정답|답|câu trả lời|jawaban(?:nya)?|відповідь|odpověď|odpoveď|răspunsul"
+    "|válasz|vastaus|απάντηση|cevabım"
 )
 _NAMED = (
     r"(?:options?|outcomes?|choices?|letters?|ans(?:wers?)?|predictions?|opción|opção|opzione"
+    r"|letra|lettre|alternativa|buchstabe|pilihan|opsi|huruf|phương án|lựa chọn"
     rf"|{_OTHER_NOUNS})"
 )
 _WHY = r"(?:because|since|given|due|based|which|as the|with|i (?:think|guess|believe|suppose))\b"
@@ -54,9 +56,13 @@ _WHY = r"(?:because|since|given|due|based|which|as the|with|i (?:think|guess|bel
 _ANSWER = (
     rf"\b(?:{_NAMED}|pick|guess|forecast|response|selection|vote|bet|decision|conclusion|verdict)\b"
 )
-_IS = r"(?:\b(?:is|are|be|was|remains|est|ist|lautet|es|é|è|är|это)\b(?:\s*:)?|:|=|->|→|\s[—–]\s)"
+_IS = (
+    r"(?:\b(?:is|are|be|was|remains|est|ist|lautet|es|é|è|är|это|là|adalah|ialah|je|este|είναι)\b"
+    r"(?:\s*:)?|:|=|->|→|\s[—–]\s)"
+)
 _NOT = (
-    r"(?:not|never|cannot|neither|nor|hardly|nicht|niet|non|pas|não|не|no(?=\s(?:es|é)))\b"
+    r"(?:not|never|cannot|neither|nor|hardly|nicht|niet|non|pas|não|не|không|bukan(?:lah)?|není|nem"
+    r"|δεν|no(?=\s(?:es|é)))\b"
     r"|\w+n't\b"
 )
 _UNLIKELY = r"(?:unlikely|improbable|impossible|wrong|incorrect|false|fals\w+|fausse|mauvaise)"
@@ -65,13 +71,17 @@ _SAYS = (
     r"(?:think|choose|choosing|pick|picking|select|selecting|say|predict|predicting|believe|guess"
     r"|guessing|bet|lean|leaning|vote|answer|go|going|forecast|opt)\b"
     r"(?:\s(?:on|for|to|towards?|that|with|it|is|it's|will|be|the|most|likely|answer)\b)*:?"
-    r"|\b(?:it|that)(?:'s|\s(?:is|will\sbe|would\sbe))"
+    r"|\b(?:it|that)(?:'s|\s(?:is|will\sbe|would\sbe))|\bif\sforced(?:\sto)?(?:,|:|\s->)"
+    r"|\b(?:but|though|yet)\s(?:(?:it's|it\sis|is)\s)?(?:more|most)\s(?:likely|probabl[ey])"
     r"|\bif\s(?:(?:i|we)\s(?:had\sto|must|have\sto)|forced\sto)\s(?:choose|pick|guess|bet|decide|answer)"
     r"(?:\s(?:one|an?\s\w+|between\sthem))?(?:\s?[:,]|\s?->)(?:\sit\swould\sbe)?"
     r"|\bmy\smoney\s(?:is\s)?on|(?<!was\s)\bleaning(?:\stowards?)?"
     r"|\b(?:result|chosen|highest\sprobability)\s?:"
     r"|\bje\s(?:choisis|dirais|penche\spour|pense\sque\sc'est)|\bik\skies|\bя\sвыбираю"
     r"|(?<!no\s)\b(?:elijo|escojo|creo\sque\ses)|(?<!nie\s)\bwybieram"
+    r"|(?<!não\s)\b(?:escolho|eu\sescolheria|escolheria|acho\sque\sé|acredito\sque\sé|aposto\sem)"
+    r"|\btôi\s(?:sẽ\s|xin\s)?(?:chọn|nghĩ\slà|đoán(?:\slà)?)"
+    r"|\bjawaban\ssaya\b|\bsaya\s(?:akan\s)?(?:memilih|pilih|menjawab)"
     r"|\bich\s(?:wähle|nehme|tippe\sauf|denke,?|glaube,?|würde\ssagen:?)"
 )
 _CALLED = (
@@ -94,7 +104,10 @@ _BEST = (
 
 
 # Words that state the following letter or option text as the answer.
-_STATES = rf"(?:{_CALLED}|{_SAYS})\s*{_SURELY}(?:(?:the|la|die|donc)\s)?(?:{_NAMED}\s)?[\"']?"
+_STATES = (
+    rf"(?:{_CALLED}|{_SAYS})\s*{_SURELY}(?:(?:the|la|die|donc)\s)?"
+    rf"(?:(?:(?:a|o|el|il|le)\s)?{_NAMED}\s)?[\"']?"
+)
 
 # Words that cancel the statement after them: doubt, a condition, or another rank.
 _OR = r"\b(?:or|ou|oder|или|lub)\b"
@@ -104,6 +117,8 @@ _FILLING = (
 )
 _DOUBTED = re.compile(
     r"(?:如果|假如|若|もし|만약|不)[^\n。,]{0,6}\Z"
+    r"|(?<!\w)(?:إذا|اذا|لو|هل|لا(?!\sشك)|ليست?|अगर|यदि|क्या|اگر)(?!\w)[^\n.,،।]{0,24}\Z"
+    r"|\b(?:nếu|liệu|jika|kalau|bila|apakah|se|caso|pokud|dacă|якщо|αν)\s[^\n.,]{0,24}\Z"
     r"|\b(?:not|if|unless|whether|suppose|supposing|assuming|unsure|unclear|si|wenn|falls|ob|als|если"
     r"|(?:some|others|many|most|people|they|critics|experts|markets)\s(?:\w+\s)?"
     r"(?:say|think|believe|argue|claim|guess|predict|expect)"
@@ -134,6 +149,16 @@ _EAST_ASIAN = (  # "the answer is" and "I choose", and what may follow the lette
     r"(?:(?:答案|答え|正解|回答|정답|답)(?:应该|應該)?\s?(?:是|为|為|は|은|는|:)"
     r"|(?:\A|(?<=[\n。,]))(?:我会?)?(?:选择|選擇|选|選))[\s:\"'(\[]*",
     r"[)\"'\]]*\s?(?:です|だ|である|입니다|이다|选项|選項)?\s?(?=[。.!,:(\n]|\Z)",
+)
+# The same in Arabic, Persian, Urdu, Hindi, Bengali, Hebrew and Thai.
+_OTHER_SCRIPTS = (
+    r"(?:(?:(?<!\w)(?:(?:ال)?(?:إجابة|اجابة|جواب|خيار|اختيار)|پاسخ|گزینه|उत्तर|जवाब|विकल्प|উত্তর|התשובה)"
+    r"(?!\w)|คําตอบ)"
+    r"(?:\s(?:الصحيحة?|الأرجح|النهائية?|هي|هو|صحیح|درست|सही|है|হল|הנכונה|היא)(?!\w)|ที่ถูกต้อง|คือ)*"
+    r"|(?<!\w)(?<!لا\s)(?:أختار|سأختار|اخترت)(?:\sالخيار)?(?!\w)"
+    r"|(?<!\w)मैं(?:\sविकल्प)?(?=\s[\"'(\[]*[A-Za-z][)\"'\]]*\s(?:को\s)?चुन)"
+    r"|ฉันเลือก)[\s:\"'(\[]*",
+    r"[)\"'\]]*\s?(?:(?:सही\s)?है|होगा|(?:को\s)?चुन\w*[^\n।.]{0,12}|ہے|است|হবে)?\s?(?=[।۔.!,،:(\n]|\Z)",
 )
 _NUMBER_WORDS = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
@@ -219,6 +244,7 @@ def _patterns(count: int) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[
         rf"{_CONCLUDES}(?:it's\s)?[(\"']?(?:{_NAMED}\s)?\(?(?-i:(?P<l5>[{letters}]))[)\"']?[.!]?(?=\n|\Z)"
         rf"|(?<=[.!]\s)(?<!\b[{letters}][.!]\s)\(?(?-i:(?P<l6>[{letters}]))\)?[.!]?\Z"
         rf"|{_EAST_ASIAN[0]}(?P<l7>[{letters}]){_EAST_ASIAN[1]}"
+        rf"|{_OTHER_SCRIPTS[0]}(?P<l8>[{letters}]){_OTHER_SCRIPTS[1]}"
     )
     alone = rf"[\W_]*(?:the\s)?(?:{_NAMED}[\s:]+)?[\W_]*(?P<letter>[{letters}])[^\w?+]*"
     return (

@@ -175,10 +175,22 @@ def test_connections_above_the_limit_are_closed(
     limited: uvicorn.Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "HEAD_S", 600)
-    with connect(limited), connect(limited), connect(limited) as third:
+    with connect(limited) as first, connect(limited), connect(limited):
         with contextlib.suppress(ConnectionResetError):
-            assert third.recv(1000) == b""
-        assert len(limited.server_state.connections) == 2
+            assert first.recv(1000) == b""
+        wait_for(lambda: len(limited.server_state.connections) == 2)
+
+
+def test_requests_that_never_end_keep_out_no_other_client(
+    limited: uvicorn.Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "HEAD_S", 600)
+    with connect(limited) as one, connect(limited) as two, connect(limited) as other:
+        for each in (one, two):
+            with contextlib.suppress(ConnectionError):
+                each.sendall(b"GET / HTTP/1.1\r\nHost: localh")
+        other.sendall(b"GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert other.recv(1000).startswith(b"HTTP/1.1 200")
 
 
 def test_a_request_that_breaks_the_protocol_leaves_no_traceback(
@@ -236,6 +248,20 @@ def test_a_link_out_of_the_report_or_a_pipe_is_not_served(home: Path, url: str) 
     finally:
         out.unlink()
         pipe.unlink()
+
+
+def test_links_and_pipes_of_releases_and_the_snapshot_are_not_served(home: Path, url: str) -> None:
+    folder = home / "releases" / "2024-05"
+    out, pipe, month = folder / "out.txt", folder / "pipe", home / "releases" / "2024-06"
+    out.symlink_to("/etc/passwd")
+    os.mkfifo(pipe)
+    month.symlink_to("/etc")
+    try:
+        for path in ("2024-05/out.txt", "2024-05/pipe", "2024-06/passwd"):
+            assert get(f"{url}/releases/{path}").status_code == 404
+    finally:
+        for each in (out, pipe, month):
+            each.unlink()
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])

@@ -99,7 +99,14 @@ NUMBERS: list[tuple[int | None, int | None, list[str]]] = [
     (7, 7, [
         "<think>The answer is 3</think>The answer is 7", "The answer is 3</think>\nThe answer is 7",
     ]),
-    (None, None, ["<think>The answer is 3"]),
+    (None, None, [
+        "<think>The answer is 3", "[THINK]The answer is 3", "◁think▷The answer is 3",
+        "<seed:think>The answer is 3", "<|START_THINKING|>The answer is 3"]),
+    (7, 7, [
+        "[THINK]The answer is 3[/THINK]The answer is 7",
+        "analysisThe answer is 3.assistantfinalThe answer is 7",
+        "<|channel|>analysis<|message|>The answer is 3<|end|><|start|>assistant<|channel|>final"
+        "<|message|>The answer is 7<|return|>"]),
 ]  # fmt: skip
 LISTS: list[tuple[Read, Read, list[str]]] = [
     ((1, 2, 3), (1, 2, 3), [

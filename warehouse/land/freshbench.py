@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.json as pa_json
 
 from core.errors import MalformedInput, SchemaMismatch
+from core.storage.regular import require_regular
 from warehouse.database.statements import OFFLINE, Statements
 from warehouse.land.text_table import TextTable, read_text_table
 
@@ -61,6 +62,7 @@ def read_freshbench(path: Path, questions: Path, options_by_text: bool) -> TextT
 
 def _read_questions(path: Path) -> pa.Table:
     """Return the questions with their places in the file."""
+    require_regular(path)
     try:
         size = path.stat().st_size
         if size > _MAX_BYTES:

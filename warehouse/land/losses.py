@@ -21,6 +21,7 @@ from core.errors import MalformedInput, SchemaMismatch, TidemarkError, Warehouse
 from core.schemas.tables import DOCUMENTS, DUPLICATES, LOSSES, MEDIA
 from core.schemas.validation import validate
 from core.settings import Settings
+from core.storage.regular import require_regular
 from core.storage.store import Store
 from warehouse.database.statements import Statements
 from warehouse.database.writer import connected, locked, transaction
@@ -137,10 +138,11 @@ class Warehouse:
         overwrites landed losses that differ, and landed cells of other model revisions.
 
         Raises:
-            MalformedInput: the file is not a Parquet file.
+            MalformedInput: the file is not a Parquet file, or is a pipe or a device.
             SchemaMismatch: a row violates schema LOSSES or is duplicate; the message names it.
             CellConflict: a row differs from the landed row with the same key; the message names it.
         """
+        require_regular(path)
         try:
             with self._incoming.read_file(path):
                 return self._land_imported(str(path), replace)

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from core.errors import MalformedInput, SchemaMismatch
 from core.settings import MAX_NAME_BYTES
+from core.storage.regular import require_regular
 
 MAX_BYTES = 256 * 2**20
 MAX_ROWS = 5_000_000
@@ -76,6 +77,7 @@ def read_text_table(
 
 
 def _read(path: Path) -> bytes:
+    require_regular(path)
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)  # a device may have no size and no end

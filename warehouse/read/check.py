@@ -336,7 +336,10 @@ def _losses_of_files(root: _Root, damaged: dict[int, str]) -> Iterator[pa.Record
     for number, cell in enumerate(root.cells):
         try:
             with root.store.open(cell.path) as file:
-                table = pq.read_table(file, columns=_COLUMNS)
+                # Landing reads all columns, so damage in any of them matters.
+                table = pq.read_table(file, page_checksum_verification=True)
+            table.select(LOSSES.names).validate(full=True)
+            table = table.select(_COLUMNS)
             numbers = pa.repeat(pa.scalar(number, pa.int64()), table.num_rows)
             table = table.add_column(0, "number", numbers).cast(_OF_FILES)
         except (pa.ArrowException, KeyError, OSError, ValueError, StorageError) as error:

@@ -12,6 +12,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, MistralConfig
 
 from core.errors import NotMeasurable
+from core.responses import answering_part
 from core.settings import Settings
 from models import backends
 from models.catalogue import ModelEntry
@@ -22,6 +23,7 @@ from models.generation.cached_rows import RowModel, Rows
 from models.generation.local import (
     LocalGenerator,
     Prompted,
+    decode_of,
     generation_identity,
     load_generator,
     prepare,
@@ -299,6 +301,32 @@ def test_what_is_said_in_a_thought_is_no_end(prompt: str, thought: str) -> None:
     tokens = [ord(letter) for letter in text]
     found = [watch.ended(tokens[: end + 1]) for end in range(len(tokens))]
     assert found == [None] * (len(tokens) - 1) + [text]
+
+
+def test_control_tokens_of_reasoning_stay_in_texts(folders: dict[str, str]) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(folders["llama"])
+    ids = tokenizer("The tide")["input_ids"]
+    assert decode_of(tokenizer)([*ids, tokenizer.eos_token_id]) == "The tide"
+    tokenizer.add_special_tokens({"additional_special_tokens": ["[THINK]", "[/THINK]", "[INST]"]})
+    opens, closes, other = tokenizer.convert_tokens_to_ids(["[THINK]", "[/THINK]", "[INST]"])
+    text = decode_of(tokenizer)([opens, *ids, closes, other, *ids, tokenizer.eos_token_id])
+    assert text == "[THINK]The tide[/THINK]The tide"
+
+
+def test_a_thought_that_the_prompt_opens_is_marked_in_the_text(
+    folders: dict[str, str], copy_of: CopyOf
+) -> None:
+    folder = copy_of(folders["llama"])
+    entry = ModelEntry(name="tiny", location=str(folder))
+    set_template(folder, "{{ messages[0]['content'] }}")
+    plain = generation_identity(entry, Settings(device="cpu"))
+    set_template(folder, "{{ messages[0]['content'] }}<think>\n")
+    thinking = generation_identity(entry, Settings(device="cpu"))
+    assert "<think>" in thinking.definition
+    assert "<think>" not in plain.definition
+    (found,) = written(load(folder), asked(["The tide"]), Decoding(4, min_new_tokens=4))
+    assert found.text.startswith("<think>")
+    assert answering_part(found.text) == ""
 
 
 def test_the_context_ends_a_text_and_refuses_a_prompt(llama: LocalGenerator) -> None:

@@ -215,3 +215,50 @@ def test_a_long_response_is_read_in_no_time() -> None:
     assert chosen("answer " * 100_000 + "is B") == "B"
     assert chosen(" \nQuestion:" * 100_000) is None
     assert chosen("B" + "\ufdfa" * 100_000) is None  # each is 18 letters in the form NFKC
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "If forced: B", "if forced: B", "If forced to choose, B", "A or B, but more likely B",
+        "A or B, but more likely B.", "Either A or B, but most likely B", "الإجابة هي B",
+        "الإجابة الصحيحة هي (B).", "الجواب: B", "الجواب هو B", "أختار B",
+        "أعتقد أن الإجابة هي B.", "الإجابة: **B**", "الخيار B", "उत्तर: B", "सही उत्तर B है।",
+        "उत्तर B है", "मेरा जवाब B है।", "सही उत्तर है: B", "विकल्प B सही है", "मैं B चुनता हूँ।",
+        "Đáp án là B", "Đáp án: B.", "Đáp án đúng là B.", "Câu trả lời là B",
+        "Câu trả lời đúng là (B).", "Tôi chọn B", "Tôi chọn đáp án B.", "Tôi nghĩ đáp án là B",
+        "Jawabannya adalah B", "Jawaban: B", "Jawaban yang benar adalah B.", "Saya memilih B",
+        "Saya pilih opsi B", "Jawaban saya B.", "A resposta é B",
+        "A resposta correta é a letra B.", "Resposta: B", "Eu escolho B", "Escolho a opção B",
+        "A alternativa correta é B", "Acho que é B", "Acho que a resposta é B.",
+        "A opção mais provável é B", "Minha resposta: B", "Cevap: B", "Відповідь: B",
+        "Odpověď je B.", "Răspunsul este B", "Η απάντηση είναι B", "התשובה היא B", "คำตอบคือ B",
+        "پاسخ: B",
+    ],
+)  # fmt: skip
+def test_an_answer_is_read_in_more_languages(response: str) -> None:
+    assert chosen(response) == "B"
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "الإجابة ليست B", "إذا كانت الإجابة هي B", "لا أختار B", "अगर उत्तर B है",
+        "उत्तर B नहीं है", "Đáp án không phải là B", "Nếu đáp án là B", "Tôi không chọn B",
+        "Jawabannya bukan B", "Jika jawabannya adalah B", "A resposta não é B",
+        "Se a resposta é B", "Não escolho B", "A resposta é A ou B", "Đáp án là A hoặc B",
+        "Jawabannya adalah A atau B", "الإجابة هي A أو B", "A or B, but more likely neither",
+        "उत्तर A या B है", "B không phải là đáp án", "A resposta é A pergunta",
+    ],
+)  # fmt: skip
+def test_what_is_denied_or_doubted_in_other_languages_is_no_answer(response: str) -> None:
+    assert chosen(response) is None
+
+
+@pytest.mark.parametrize(
+    ("opens", "closes"),
+    [("[THINK]", "[/THINK]"), ("◁think▷", "◁/think▷"), ("<seed:think>", "</seed:think>")],
+)
+def test_thoughts_of_every_mark_are_no_answer(opens: str, closes: str) -> None:
+    assert chosen(f"{opens}The answer is A.{closes}B") == "B"
+    assert chosen(f"{opens}The answer is A.") is None

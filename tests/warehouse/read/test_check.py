@@ -224,6 +224,19 @@ def flip_a_bit(part: Path) -> None:
     part.write_bytes(raw[:40] + bytes([raw[40] ^ 1]) + raw[41:])
 
 
+def overwrite_source(file: Path) -> None:
+    """Write 40 bytes of zeros into the column that no comparison with landed rows reads."""
+    table = pq.read_table(file)
+    pq.write_table(table, file, compression="zstd", write_page_checksum=True)
+    group = pq.read_metadata(file).row_group(0)
+    column = group.column(table.column_names.index("source"))
+    start = column.dictionary_page_offset or column.data_page_offset
+    end = start + column.total_compressed_size
+    raw = bytearray(file.read_bytes())
+    raw[end - 40 : end] = bytes(40)
+    file.write_bytes(raw)
+
+
 LOSSES, RECORDS, PARTS = "losses/**/*.parquet", "losses/**/*.json", "corpus/**/*.parquet"
 FILES: dict[str, tuple[str, Callable[[Path], object], list[str]]] = {
     "changed places": (LOSSES, swap_losses, ["losses_match_files"]),
@@ -231,6 +244,7 @@ FILES: dict[str, tuple[str, Callable[[Path], object], list[str]]] = {
     "gone": (LOSSES, lambda f: f.unlink(), ["losses_can_be_read"]),
     "short": (LOSSES, lambda f: pq.write_table(pq.read_table(f, columns=["model"]), f),
               ["losses_can_be_read"]),
+    "bytes of a column": (LOSSES, overwrite_source, ["losses_can_be_read"]),
     "former losses": (LOSSES, copy_as_former, []),
     "record": (RECORDS, lambda f: f.write_text("{}"), ["records_can_be_read"]),
     "bit of a part": (PARTS, flip_a_bit, ["partitions_are_sound"]),

@@ -1,0 +1,73 @@
+import pytest
+
+from core.responses import answering_part, ends_in_thought, open_thought, thinking_tokens
+
+# Opening and closing marks as the models' own chat templates have them.
+MARKS = [
+    ("<think>", "</think>"),  # DeepSeek-R1, Qwen3, Kimi-K2-Thinking, GLM-4.5
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),  # EXAONE-Deep
+    ("<reasoning>", "</reasoning>"),
+    ("<seed:think>", "</seed:think>"),  # Seed-OSS
+    ("<longcat_think>", "</longcat_think>"),  # LongCat-Flash-Thinking
+    ("[THINK]", "[/THINK]"),  # Magistral, Ministral
+    ("◁think▷", "◁/think▷"),  # Kimi-VL
+    ("<|START_THINKING|>", "<|END_THINKING|>"),  # Command A Reasoning
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),  # Sky-T1, OpenThinker
+    ("<|inner_prefix|>", "<|inner_suffix|>"),  # Apertus
+    ("<unused94>thought\n", "<unused95>"),  # MedGemma
+    ("<|channel>thought\n", "<channel|>"),  # Gemma 4
+    (
+        "<|channel|>analysis<|message|>",
+        "<|end|><|start|>assistant<|channel|>final<|message|>",
+    ),  # gpt-oss
+    ("analysis", "assistantfinal"),  # gpt-oss, without its control tokens
+    ("Here is my thought process:", "Here is my response:"),  # Granite 3.2
+]
+
+
+@pytest.mark.parametrize(("opens", "closes"), MARKS)
+def test_what_is_thought_is_no_answer(opens: str, closes: str) -> None:
+    thought = "The answer is A. Or is it?"
+    assert answering_part(f"{opens}{thought}{closes}B").strip() == "B"
+    assert answering_part(f"{opens}{thought}").strip() == ""  # cut off
+    assert answering_part(f"{opens}").strip() == ""
+    if opens != "analysis":
+        assert ends_in_thought(opens + thought)
+        assert not ends_in_thought(opens + thought + closes)
+        assert answering_part(f"{thought}{closes}B").strip() == "B"  # the prompt has the opening
+
+
+def test_all_channels_but_the_final_one_are_thoughts() -> None:
+    answer = (
+        "<|channel|>analysis<|message|>A?<|end|><|start|>assistant<|channel|>commentary"
+        "<|message|>Perhaps C.<|end|><|start|>assistant<|channel|>final <|constrain|>json"
+        "<|message|>B<|return|>"
+    )
+    assert answering_part(answer) == "B"
+    cut = answer.partition("<|start|>assistant<|channel|>final")[0]
+    assert answering_part(cut) == ""
+    assert answering_part("<|channel|>final<|message|>B<|return|>") == "B"
+
+
+def test_parts_of_an_answer_are_kept() -> None:
+    assert answering_part("<|START_RESPONSE|>B<|END_RESPONSE|>") == "B"
+    assert answering_part("B<reason>the polls</reason>") == "B"
+    for text in ("B [reasoning] the polls", "analysis of the polls: B", "I think B", "<b>B</b>"):
+        assert answering_part(text) == text
+
+
+def test_the_mark_at_the_end_of_a_prompt_opens_reasoning() -> None:
+    assert open_thought("User: x?\nAssistant: <think>\n") == "<think>"
+    assert open_thought("Assistant: [THINK]") == "[THINK]"
+    assert open_thought("Assistant: <think>\n\n</think>\n\n") == ""
+    assert open_thought("Use <think> to think.\nAssistant:") == ""
+    assert open_thought("x") == ""
+
+
+def test_control_tokens_of_reasoning_are_named() -> None:
+    mistral = ["<s>", "</s>", "[INST]", "[THINK]", "[/THINK]"]
+    assert thinking_tokens(mistral) == {"[THINK]", "[/THINK]"}
+    harmony = ["<|start|>", "<|end|>", "<|channel|>", "<|message|>", "<|endoftext|>"]
+    assert thinking_tokens(harmony) == set(harmony[:4])
+    assert thinking_tokens(["<|end|>", "<|endoftext|>", "<s>"]) == frozenset()
