@@ -1,9 +1,11 @@
 """The part of a model's response that answers: no reasoning, and no further messages.
 
 Models mark their reasoning in many ways. A mark is known here if a public model writes it:
-``<think>`` and its relatives (DeepSeek, Qwen, EXAONE, Seed), ``[THINK]`` (Mistral), ``◁think▷``
-(Kimi), ``<|START_THINKING|>`` (Command), ``<|begin_of_thought|>`` (Sky-T1), ``<|inner_prefix|>``
-(Apertus), ``<unused94>`` and ``<|channel>`` (Gemma), the channels of the harmony format (gpt-oss).
+
+- ``<think>`` and similar names: DeepSeek, Qwen, EXAONE, Seed;
+- ``[THINK]``: Mistral; ``◁think▷``: Kimi; ``<|START_THINKING|>``: Command;
+- ``<|begin_of_thought|>``: Sky-T1; ``<|inner_prefix|>``: Apertus;
+- ``<unused94>`` and ``<|channel>``: Gemma; channels of the harmony format: gpt-oss.
 """
 
 from __future__ import annotations
