@@ -1,11 +1,10 @@
 """The part of a model's response that answers: no reasoning, and no further messages.
 
-Models mark their reasoning in many ways. A mark is known here if a public model writes it:
-
-- ``<think>`` and similar names: DeepSeek, Qwen, EXAONE, Seed;
-- ``[THINK]``: Mistral; ``◁think▷``: Kimi; ``<|START_THINKING|>``: Command;
-- ``<|begin_of_thought|>``: Sky-T1; ``<|inner_prefix|>``: Apertus;
-- ``<unused94>`` and ``<|channel>``: Gemma; channels of the harmony format: gpt-oss.
+Models mark their reasoning in many ways. A mark is known here if a public model writes it.
+``<think>`` and similar names are of DeepSeek, Qwen, EXAONE and Seed. ``[THINK]`` is of Mistral,
+``◁think▷`` of Kimi, and ``<|START_THINKING|>`` of Command. ``<|begin_of_thought|>`` is of Sky-T1,
+``<|inner_prefix|>`` of Apertus. ``<unused94>`` and ``<|channel>`` are of Gemma, and channels of the
+harmony format of gpt-oss.
 """
 
 from __future__ import annotations

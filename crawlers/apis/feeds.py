@@ -150,7 +150,7 @@ def _text_of(fetched: Fetched) -> str:
 
 @dataclass
 class _Fields:
-    """What an entry states, by the names of its elements; of two equal names, the first counts."""
+    """The texts of an entry, by the names of its elements; of equal names, the first counts."""
 
     kind: str
     texts: dict[str, str] = field(default_factory=dict)

@@ -98,7 +98,7 @@ def _gunzip(file: IO[bytes], faults: list[str]) -> Iterator[bytes]:
 
 
 class _End(NamedTuple):
-    """Where a member ends (None: at the end of the file), and what is wrong with it."""
+    """The end of a gzip member (None: the end of the file), and what is wrong with it."""
 
     end: int | None
     fault: str = ""

@@ -2,7 +2,7 @@
 
 Names mean what they mean to browsers (https://encoding.spec.whatwg.org): a page that says
 ``gb2312`` may have all characters of GB 18030, and one that says ``iso-8859-1`` is in Windows-1252.
-Python's codecs of the same names are stricter, so the table names a wider codec, and what that one
+Python's codecs of the same names are stricter, so the table names a wider codec. What that one
 lacks is decoded by a handler of errors.
 """
 
@@ -222,7 +222,8 @@ def _is_single_byte(codec: str) -> bool:
 
 def _from_shift_jis(data: bytes) -> str:
     """Decode two bytes of EUC-JP by CP932, which also has the rows of NEC and IBM."""
-    row, cell = data[0] - 0xA1, data[1] - 0xA1
+    row = data[0] - 0xA1
+    cell = data[1] - 0xA1
     lead = row // 2 + (0x81 if row < 62 else 0xC1)
     is_second = row % 2 == 1
     trail = cell + (0x9F if is_second else 0x40)

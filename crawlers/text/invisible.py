@@ -2,7 +2,7 @@
 
 ``docs/hygiene.md`` has the table. The grounds are the Unicode Standard, chapter 23 (joiners,
 variation selectors, tags), and UTS #51 (emoji). Each rule looks at the neighbours of a run of such
-characters, so that all of them take linear time and a second call changes nothing more.
+characters. So all of them take linear time, and a second call changes nothing more.
 """
 
 from __future__ import annotations

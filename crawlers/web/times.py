@@ -125,7 +125,8 @@ def zone_of(name: str) -> dt.tzinfo | None:
     """Return the zone of an offset (``+02:00``, ``GMT+2``) or a name; None if it is unknown."""
     found = _OFFSET.fullmatch(name.upper())
     if found:
-        hours, minutes = int(found[2]), int(found[3] or 0)
+        hours = int(found[2])
+        minutes = int(found[3] or 0)
         if hours > 23 or minutes > 59:
             return None
         offset = dt.timedelta(hours=hours, minutes=minutes)

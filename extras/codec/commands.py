@@ -129,7 +129,8 @@ def _verify(
         what = "its loss is a code length already" if is_code else "it has no codec"
         out.print(f"{entry.name}: skipped, {what}")
         return []
-    cells = plan_scoring(name, [PROTOCOL], sources, months, settings).done
+    plan = plan_scoring(name, [PROTOCOL], sources, months, settings)
+    cells = sorted(set(plan.cells) - set(plan.pending))
     if not cells:
         raise UsageError(
             f"nothing is scored with {entry.name} under protocol {PROTOCOL} of what was asked "
