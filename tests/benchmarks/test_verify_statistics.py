@@ -52,7 +52,7 @@ def test_designs_name_figures_that_exist() -> None:
     for name, design in designs().items():
         assert set(design.untold) <= set(COLUMNS), name
         for figure, known in design.known.items():
-            assert Known(**known).reason, f"{name}, {figure}"
+            assert known.reason, f"{name}, {figure}"
 
 
 def test_truths_follow_the_design() -> None:
