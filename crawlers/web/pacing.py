@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import email.utils
 import json
 import math
 import random
@@ -24,7 +25,6 @@ import filelock
 from core.errors import ItemFailed, ItemUnavailable, SourceChanged, SourceUnavailable, TokenRefused
 from core.storage.store import explain_disk_errors
 from crawlers.web.raw_cache import Fetched
-from crawlers.web.times import read_time
 
 BACKOFF_BASE_S = 2.0  # first pause after a failure without Retry-After; doubles with each failure
 MAX_WAIT_S = 600.0  # a host that asks for a longer pause is skipped for this run
@@ -192,10 +192,13 @@ def read_retry_after(value: str | None) -> float | None:
     value = (value or "").strip()
     if re.fullmatch("[0-9]+", value):
         return float(value)
-    moment = read_time(value, dt.UTC)
-    if moment is None:
+    try:  # not by read_time, since a year may be any here, and 9999 asks for a long pause
+        moment = email.utils.parsedate_to_datetime(value)
+        if moment.tzinfo is None:  # the zone "-0000" means UTC
+            moment = moment.replace(tzinfo=dt.UTC)
+        return max(0.0, (moment - dt.datetime.now(dt.UTC)).total_seconds())
+    except (ValueError, OverflowError):
         return None
-    return max(0.0, (moment - dt.datetime.now(dt.UTC)).total_seconds())
 
 
 REFUSALS_TO_STOP = 10  # number of consecutive responses with status 403 or 429
