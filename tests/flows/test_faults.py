@@ -47,15 +47,15 @@ from tests.flows.support.faults import Deployment, small_disk, wrong_clock
 from tests.servers import PostgreSQL, free_port
 from warehouse.read.query import query
 
-pytestmark = pytest.mark.timeout(3600)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 KINDS = (
     "coordinator", "part", "worker", "server", "denied",
     "cancel", "database", "hang", "disk", "clock",
 )  # fmt: skip
 STAGES = ("crawl", "score", "report")
-QUICK = ((0, 1, 2),)  # three faults in one month, since a month is 30 s of processor time
-SLOW = ((3, 4, 5), *((seed,) for seed in range(6, 30)))
+# Three faults in one month, since a month is 30 s of processor time; then one fault in a month.
+SEEDS = ((0, 1, 2), (3, 4, 5), *((seed,) for seed in range(6, 30)))
 FIRST, SOURCE, MODEL = Month("2022-01"), "govuk", "control:gzip"
 SILENCE = dt.timedelta(seconds=70)  # more than two of Prefect's heartbeats
 
@@ -217,12 +217,7 @@ class Disturbed:
         return run.state.name == "Completed"
 
 
-def marked(seeds: tuple[int, ...]) -> Any:
-    marks = () if seeds in QUICK else pytest.mark.slow
-    return pytest.param(seeds, marks=marks, id=name_of(seeds))
-
-
-@pytest.mark.parametrize("seeds", [marked(seeds) for seeds in QUICK + SLOW])
+@pytest.mark.parametrize("seeds", SEEDS, ids=name_of)
 def test_a_disturbed_month(
     seeds: tuple[int, ...],
     deployment: Deployment,
