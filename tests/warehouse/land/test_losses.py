@@ -259,7 +259,8 @@ def test_weights_are_poisson_and_independent(settings: Settings, losses: Any, du
     """Weights show as num_bytes where every document is one byte, and all else of its cell none."""
     n = 4000
     rows = [{"document_id": f"d{i}", "source": f"s{i}", "num_bytes": 1} for i in range(n)]
-    rows += [{"document_id": "other", "source": f"s{i}", "num_bytes": 0} for i in range(n)]
+    empty = {"document_id": "other", "num_bytes": 0, "nll_nats": 0.0}
+    rows += [{**empty, "source": f"s{i}"} for i in range(n)]
     with open_warehouse(settings) as warehouse:
         warehouse.land_losses(losses(*rows), "rows")
     cells = dump(settings)["cell_replicates"]
