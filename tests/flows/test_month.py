@@ -103,7 +103,13 @@ def test_a_backfill_does_what_is_missing_with_its_options(
 @pytest.mark.parametrize(
     ("deployment", "at", "given", "month"),
     [
-        ("monthly/monthly", (2024, 5, 3), {"sources": SOURCES[1:]}, "2024-04"),
+        pytest.param(
+            "monthly/monthly",
+            (2024, 5, 3),
+            {"sources": SOURCES[1:]},
+            "2024-04",
+            marks=pytest.mark.slow,
+        ),
         ("monthly/half-month", (2024, 2, 24), {}, "2024-02a"),
     ],
 )

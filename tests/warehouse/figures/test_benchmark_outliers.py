@@ -85,6 +85,7 @@ def test_a_planted_outlier_is_found_and_no_other(database: duckdb.DuckDBPyConnec
 
 
 @pytest.mark.long
+@pytest.mark.slow
 def test_worlds_without_an_outlier_have_one_at_the_stated_rate(
     database: duckdb.DuckDBPyConnection,
 ) -> None:
