@@ -93,17 +93,21 @@ class SourceInfo:
     # of that form. Sources in several languages have one for each language without an entry.
     subset_kind: Literal["language", "programming language", "archive", "site"] | None = None
     subset_names: tuple[str, ...] = ()
+    # Sources of which this one only consists, by name of the subset; default runs have each.
+    parts: Mapping[str, SourceInfo] = field(default_factory=dict)
     # Why half-months and weeks cannot be crawled, such as ``github_new:half-month``; None if they
     # can. Then the crawler may use a month's bounds only, which each Period has.
     whole_months: str | None = "its crawler has only been checked with whole months"
 
     def subset(self, name: str) -> SourceInfo:
         """Return the description of a subset as a source; raise UnknownName if there is none."""
+        if name in self.parts:
+            return self.parts[name]
         kind = "language" if self.language_sites else self.subset_kind
         names = self.subset_names if kind else ()
         form = _LANGUAGE if self.language_sites else _SUBSET
         if not (name in names or (kind and not names and form.fullmatch(name))):
-            known = [f"{self.name}:{each}" for each in names] or [self.name]
+            known = [f"{self.name}:{each}" for each in names or self.parts] or [self.name]
             raise UnknownName("source", f"{self.name}:{name}", known)
         languages = {"language": name, "programming language": f"code:{name}"}
         return replace(
