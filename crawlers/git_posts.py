@@ -4,12 +4,12 @@ Each file of ``crawlers/git/posts`` describes a repository, which is a source of
 ``git_posts:rust_blog``. All months come from one partial clone (``crawlers/git/mirror.py``).
 
 A document belongs to the month of its day, which its path or header states, or on which its file
-came onto the main line (first parents). The text is that of the last commit before the month's end.
-A document that came later is read as it came, if that is at most ``lag_days`` after the month;
-later ones never count. So a month is the same whenever it is crawled. Not counted is a text that was
-in the repository ``EARLIEST`` before its month: it can have been read before its stated day.
-Committers can set the dates of commits freely. A file that is removed before the month's end is no
-document. robots.txt is not checked, since GitHub offers repositories to programs through git.
+came onto the main line (first parents). The text is that of the last commit before the month's
+end. A document that came later is read as it came, if it came at most ``lag_days`` after the month;
+later ones never count. So a month is the same whenever it is crawled. A text that was in the
+repository longer than ``EARLIEST`` before its month does not count, as it could be read before its
+day. Nor does a file that is removed before the month's end. Committers can set the dates of commits
+freely. robots.txt is not checked, since GitHub offers repositories to programs through git.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from core.month import Month, Period
 from crawlers.contract import CrawlContext, Document, Item, SourceInfo, missing_item
 from crawlers.git.binary import Git
 from crawlers.git.entries import Entry, find_day, make_day, read_entries
-from crawlers.git.mirror import REGULAR_MODES, BlobReader, Commit, Mirror, Version, open_mirror
+from crawlers.git.mirror import REGULAR_MODES, BlobReader, Commit, Version, open_mirror
 from crawlers.text.code import decode_text, read_readme
 
 SITES = {"github": "https://github.com"}

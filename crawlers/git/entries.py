@@ -61,7 +61,9 @@ class Entry(BaseModel):
     licence_says: Pattern  # what the file must contain
     document_says: Pattern | None = None  # what each document must contain, if they state licences
     header: Literal["front", "mail", "none"] = "front"  # in mail, ``Name: value`` up to a blank
-    example: str  # a path that ``match`` matches, on a day of the year 2024 if ``path`` is a rule
+    # A path of a document, with {year}, {month}, {day}, {name} and {number} (of four digits) in the
+    # place of its parts. The simulated site has documents there.
+    example: str
 
 
 def list_names() -> list[str]:
