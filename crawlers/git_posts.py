@@ -49,6 +49,7 @@ def _describe(name: str, entry: Entry) -> SourceInfo:
         request_interval_s=2.0,
         first_month=Month(entry.first_month),
         lag_days=entry.lag_days,
+        whole_months=None,
     )
 
 
@@ -60,6 +61,7 @@ INFO = SourceInfo(
     category="blog",
     sites=SITES,
     request_interval_s=2.0,
+    whole_months=None,
     parts={name: _describe(name, entry) for name, entry in read_entries().items()},
 )
 

@@ -1,6 +1,6 @@
 """Repositories of dated texts: a YAML file each in ``crawlers/git/posts``.
 
-docs/add-a-repository.md describes the fields.
+docs/add-a-source.md (A repository of dated texts) shows how to add one.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _read(file: Path) -> Entry:
     try:
         return Entry.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")))
     except (yaml.YAMLError, ValidationError) as error:
-        raise MalformedInput(f"{file}: {error}; docs/add-a-repository.md has the fields") from error
+        raise MalformedInput(f"{file}: {error}; crawlers/git/entries.py has the fields") from error
 
 
 def find_day(text: str) -> dt.date | None:
