@@ -3,8 +3,8 @@
 Each file of ``crawlers/git/posts`` describes a repository, which is a source of its own, such as
 ``git_posts:rust_blog``. All months come from one partial clone (``crawlers/git/mirror.py``).
 
-A document belongs to the month of its day, which its path or header states, or on which its file
-came onto the main line (first parents). The text is that of the last commit before the month's
+A document belongs to the month of its day. Its path or header states the day, or it is the day on
+which its file came onto the main line (first parents). The text is that of the last commit before the month's
 end. A document that came later is read as it came, if it came at most ``lag_days`` after the month;
 later ones never count. So a month is the same whenever it is crawled. A text that was in the
 repository longer than ``EARLIEST`` before its month does not count, as it could be read before its
@@ -194,7 +194,8 @@ class _Visit:
         return split_header(decode_text(content), self.entry.header)
 
     def _document(self, candidate: _Candidate) -> Document:
-        entry, version = self.entry, candidate.version
+        entry = self.entry
+        version = candidate.version
         if not self.is_free:
             raise ItemUnavailable("licence", f"{entry.licence_file} does not state it")
         if version.mode not in REGULAR_MODES:

@@ -24,7 +24,10 @@ from simulator.world import World
 DOCUMENTS = 4  # a month
 EDIT = "This sentence was added after the end of the month."
 
-_REMOVED, _LATE, _UNDATED = 4, 5, 6  # numbers of the texts that are no documents
+# Numbers of the texts that are no documents.
+_REMOVED = 4
+_LATE = 5
+_UNDATED = 6
 _DAY = dt.timedelta(days=1)
 _SECOND = dt.timedelta(seconds=1)
 _LICENCE = """The texts are licensed MIT/Apache 2.0, CC0 or CC BY, as this PEP or README says.
