@@ -91,8 +91,7 @@ class SourceInfo:
     # of that form. Sources in several languages have one for each language without an entry.
     subset_kind: Literal["language", "programming language", "archive", "site"] | None = None
     subset_names: tuple[str, ...] = ()
-    # The subsets of which the source consists, by name; default runs have each.
-    parts: Mapping[str, SourceInfo] = field(default_factory=dict)
+    parts: Mapping[str, SourceInfo] = field(default_factory=dict)  # it has no items of its own
     # Why half-months and weeks cannot be crawled; None if they can, by a month's bounds alone.
     whole_months: str | None = "its crawler has only been checked with whole months"
 
@@ -104,8 +103,8 @@ class SourceInfo:
         names = self.subset_names if kind else ()
         form = _LANGUAGE if self.language_sites else _SUBSET
         if not (name in names or (kind and not names and form.fullmatch(name))):
-            known = [f"{self.name}:{each}" for each in names or self.parts]
-            raise UnknownName("source", f"{self.name}:{name}", known or [self.name])
+            known = [f"{self.name}:{each}" for each in names or self.parts] or [self.name]
+            raise UnknownName("source", f"{self.name}:{name}", known)
         languages = {"language": name, "programming language": f"code:{name}"}
         return replace(
             self,

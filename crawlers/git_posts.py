@@ -4,12 +4,12 @@ Each file of ``crawlers/git/posts`` describes a repository, which is a source of
 ``git_posts:rust_blog``. All months come from one partial clone (``crawlers/git/mirror.py``).
 
 A document belongs to the month of its day. Its path or header states the day, or it is the day on
-which its file came onto the main line (first parents). The text is that of the last commit before the month's
-end. A document that came later is read as it came, if it came at most ``lag_days`` after the month;
-later ones never count. So a month is the same whenever it is crawled. A text that was in the
-repository longer than ``EARLIEST`` before its month does not count, as it could be read before its
-day. Nor does a file that is removed before the month's end. Committers can set the dates of commits
-freely. robots.txt is not checked, since GitHub offers repositories to programs through git.
+which its file came onto the main line (first parents). The text is that of the last commit before
+the month's end. A document that came later is read as it came, if it came at most ``lag_days``
+after the month; later ones never count. So a month is the same whenever it is crawled. A text that
+was in the repository longer than ``EARLIEST`` before its month does not count, as it could be read
+before its day. Nor does a file that is removed before the month's end. Committers can set the dates
+of commits freely. robots.txt is not checked, since GitHub offers repositories to programs by git.
 """
 
 from __future__ import annotations
