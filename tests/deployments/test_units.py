@@ -112,6 +112,8 @@ def test_one_target_stops_and_starts_all_workers() -> None:
     for name in workers:
         unit = read_unit(name)
         assert unit["Unit", "PartOf"] == [TARGET]
+        # What comes after the target ends before it, so that stopping the target waits for workers.
+        assert TARGET in unit["Unit", "After"][0].split()
         assert unit["Install", "WantedBy"] == [TARGET]
     assert (FOLDER / TARGET).is_file()
 
