@@ -143,8 +143,8 @@ def folder_digest(folder: Path, patterns: tuple[str, ...] = ()) -> str:
 def linked_files(folder: Path) -> list[Path]:
     """Return the files of the hub's cache to which links in a model's folder lead.
 
-    Raise ModelLoadError for a link to anything else outside of the folder, which is no part of the
-    model, and which no digest of the folder pins.
+    Raise ModelLoadError for any other link out of the folder. What it leads to is no part of the
+    model, and no digest of the folder pins it.
     """
     own = folder.resolve()
     blobs = own.parent.parent / "blobs"  # beside models--org--name/snapshots/<commit>
