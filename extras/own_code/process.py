@@ -62,7 +62,7 @@ class WatchedProcess:
 
     def _watch(self, process: subprocess.Popen[bytes]) -> None:
         while process.poll() is None:
-            with suppress(OSError):  # it may have ended
+            with suppress(OSError, KeyError):  # it may have ended, or ``require_watch`` will fail
                 threads, written = _taken(process.pid)
                 if threads > _MOST_THREADS:
                     self.excess = f"it had {threads:,} threads, more than {_MOST_THREADS:,}"
