@@ -211,8 +211,7 @@ def _models(site: Site, name: str) -> Figure:
         Column("adjusted_gap", "gap", "+.3f", "adjusted_gap_low", "adjusted_gap_high", _BITS),
         Column("growth_per_year", "ageing", "+.3f", "growth_per_year_low", "growth_per_year_high",
                f"{_BITS} a year"),
-        Column("estimated_cutoff", "measured cutoff", "%Y-%m", "estimated_cutoff_low",
-               "estimated_cutoff_high"),
+        Column("cutoff_text", "measured cutoff"),
         Column("num_months", "months", "d"),
     ]  # fmt: skip
     title = source_finding(rows.to_dicts(), name)

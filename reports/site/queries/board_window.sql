@@ -4,6 +4,13 @@
 -- interval_basis: what intervals are over: months, or documents of these months
 select
     $span as months,
-    h.*
-from internal.headline_shown_at($first, $last) as h
-order by h.rank, h.model
+    h.* exclude (
+        resolution,
+        next_model,
+        next_difference,
+        next_difference_low,
+        next_difference_high,
+        next_p_value_adjusted
+    )
+from internal.headline_shown_at($first, $last, $counted) as h
+order by h.rank nulls last, h.bits_per_byte, h.model

@@ -27,6 +27,7 @@ select
     a.growth_per_year_low,
     a.growth_per_year_high,
     a.q_value as ageing_q_value,
+    c.cutoff_text,
     c.estimated_cutoff,
     c.estimated_cutoff_low,
     c.estimated_cutoff_high,
