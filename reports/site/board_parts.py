@@ -20,7 +20,8 @@ NEWEST = 12  # months of the first window
 ALL_MONTHS = "all months: includes text seen in training"
 # Columns that a part replaces: with a dash where it has none.
 _OF_WINDOW = (
-    "rank_set", "bits_per_byte", "adjusted_gap", "growth_per_year", "num_months", "num_sources",
+    "rank_set", "note", "bits_per_byte", "adjusted_gap", "growth_per_year", "num_months",
+    "num_sources",
 )  # fmt: skip
 _OF_SOURCE = (*_OF_WINDOW, "cutoff_text")
 _INTERVALS = {"months": "other months like these", "documents": "other documents of these months"}

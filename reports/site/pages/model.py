@@ -72,7 +72,9 @@ def _sources(site: Site, name: str) -> Figure:
     sql, rows = some(site.part("model_sources", "model", name, protocol=site.protocol))
     columns = [
         Column("source", "source", link=lambda row: site.source_page(row["source"])),
-        Column("bits_per_byte", "level", ".3f", unit="bits per byte"),
+        Column("bits_per_byte", "level", ".3f", unit="bits per byte",
+               about="Mean over months after the cutoff; over all if the cutoff is unknown."),
+        Column("bits_per_byte_seen", "up to the cutoff", ".3f", unit="bits per byte"),
         Column("adjusted_gap", "gap", "+.3f", "adjusted_gap_low", "adjusted_gap_high",
                "bits per byte", "Losses after the cutoff less before it, less what models share."),
         Column("growth_per_year", "ageing", "+.3f", "growth_per_year_low", "growth_per_year_high",

@@ -1,9 +1,14 @@
 -- Level and rank of each model of the board over a window of months.
 -- months: name of the window of months
 -- rank_set: ranks that other months, or documents, may give: low–high
+-- note: why the model has no rank
 -- interval_basis: what intervals are over: months, or documents of these months
 select
     $span as months,
+    case
+        when model like 'control:%' then 'compressor'
+        when rank is null then basis
+    end as note,
     h.* exclude (
         resolution,
         next_model,
