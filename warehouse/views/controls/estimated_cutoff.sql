@@ -4,7 +4,7 @@
 --   cutoff_text is what may be printed. estimated_cutoff is NULL unless both ends of its interval
 --   are inside the window; reason says why. Intervals are of 95 %; an end that is NULL is open, and
 --   is_at_edge is True. q_value: see internal.cutoff_tests.
--- Units: months as first days; jump in bits per byte; difference: estimate less catalogue.
+-- Units: months as first days; jump in bits per byte.
 -- Source: docs/metrics.md (Cutoffs); warehouse/estimates/cutoffs.py.
 create or replace view estimated_cutoff as
 select
@@ -22,7 +22,6 @@ select
     p_value,
     q_value,
     catalogue_cutoff,
-    case when is_told then date_diff('month', catalogue_cutoff, cutoff) end as difference_months,
     basis,
     reason
 from internal.cutoff_tests

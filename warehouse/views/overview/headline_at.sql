@@ -5,8 +5,8 @@
 --   compares text seen in training, too. The models and cells are chosen within the window.
 -- Units and intervals: as in headline. Over time, a window needs four blocks of three months.
 -- next_*: the model against the next one by rank, on the same cells. next_p_value_adjusted is
---   Bonferroni's over the ranked models. resolution: half the width of the interval over time of a
---   difference, median over pairs of ranked models; the same in all rows.
+--   Bonferroni's over the ranked models. resolution: half the width of the interval over time (or, while
+--   months are too few, documents) of a difference, median over pairs; the same in all rows.
 -- Source: docs/metrics.md (Headline, New text).
 create or replace macro headline_at(first_month, last_month, months := 'new') as table
     with figures as materialized (
@@ -46,8 +46,8 @@ create or replace macro headline_at(first_month, last_month, months := 'new') as
     tested as materialized (
         select
             *,
-            wider_half(document_error * t_975(document_degrees), month_error * t_975(month_degrees))
-                as half,
+            document_error * t_975(document_degrees) as document_half,
+            wider_half(document_half, month_error * t_975(month_degrees)) as half,
             case
                 when document_degrees > 1.999
                     then difference_p_value(difference, document_error, document_degrees)
@@ -133,7 +133,7 @@ create or replace macro headline_at(first_month, last_month, months := 'new') as
         n.difference + n.half as next_difference_high,
         case when n.p_value is not null then least(1, n.p_value * (f.num_ranked - 1)) end
             as next_p_value_adjusted,
-        (select median(t.half) from tested as t) as resolution
+        (select coalesce(median(t.half), median(t.document_half)) from tested as t) as resolution
     from halves as f
     left join sure as s on f.model = s.model
     left join tested as n on f.model = n.model and n.is_next
