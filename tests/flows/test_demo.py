@@ -7,6 +7,7 @@ from core.settings import Settings
 from core.storage.store import Store
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("mark", "what"),
     [
