@@ -135,13 +135,13 @@ def with_watermark(svg: str, mark: str) -> str:
     width, height = float(size[1]), float(size[2])
     style = f'font-family="{_FONT}" fill="{SOFT}"'
     if " " in mark:
-        place = f'x="{width - 4}" y="{height - 3}" text-anchor="end" font-size="9"'
+        place = f'x="{width - 4}" y="9" text-anchor="end" font-size="9"'
     else:
         x, y = width / 2, height / 2
-        letters = min(0.9 * width / len(mark), 0.5 * height)
+        letters = min(0.9 * width / len(mark), 0.45 * height)  # stays inside when it is turned
         place = (
             f'x="{x}" y="{y}" text-anchor="middle" dominant-baseline="middle" font-weight="bold" '
-            f'font-size="{letters:.0f}" fill-opacity="0.2" transform="rotate(-12 {x} {y})"'
+            f'font-size="{letters:.0f}" fill-opacity="0.2" transform="rotate(-8 {x} {y})"'
         )
     text = f'<text class="watermark" aria-hidden="true" {place} {style}>{mark}</text>'
     return svg.removesuffix("</svg>") + text + "</svg>"
