@@ -68,6 +68,7 @@ def demo_command(
         summary = run_demo(settings, seed)
     if summary.report:
         print_gaps(settings)
+        out.print("SIMULATED: a program made up the texts; no real site or model is measured")
         print_paths(settings, summary.report)
     fail_with(summary.holes)
 

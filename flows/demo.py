@@ -26,10 +26,10 @@ from simulator.server import serve
 from simulator.world import World
 from warehouse.database.schema import SNAPSHOT
 
-WEB_FIRST = Month("2022-11")  # models train on the months before FIRST, too
-FIRST = Month("2023-01")
-LAST = Month("2024-06")
-STORIES = 20  # per source and month
+WEB_FIRST = Month("2023-02")  # models train on the months before FIRST, too
+FIRST = Month("2023-04")
+LAST = Month("2024-05")
+STORIES = 6  # per source and month
 SOURCES = ("arxiv", "github_projects", "wikipedia_monitored", "wikipedia_new")
 CUTOFFS = {"reference-2023-08": Month("2023-08"), "reference-2024-01": Month("2024-01")}
 QUESTION_SOURCES = ("manifold", "polymarket")
@@ -38,7 +38,8 @@ SOLVERS = ("scripted:small", "scripted:large")  # models with known scores
 # One puzzle per level of complexity.
 PUZZLES = ("find_maximum", "sort_numbers", "three_sum", "four_sum", "subset_sum")
 CONTROLS = ("control:gzip", "control:zstd", "control:xz")
-_MARK = "demo.json"  # file with the seed of the demo, and True if the demo is complete
+_MARK = "demo.json"  # file with version and seed of the demo, and True if the demo is complete
+_VERSION = 2  # increase if the demo has other texts or models; no demo goes on with another's
 # These settings override the user's environment, since the demo needs no configuration.
 _EMBEDDED = {
     "request_interval_s": 0.0,
@@ -46,7 +47,10 @@ _EMBEDDED = {
     "device": "cpu",
     "dtype": "auto",
     "protocol": "default",
+    "puzzle_items": 128,
 }
+# The smallest model whose losses still rise by more than a bit per byte after its cutoff.
+_SHAPE = {"layers": 1, "hidden": 64, "vocabulary_size": 1024, "epochs": 1}
 
 
 def run_demo(settings: Settings, seed: int) -> RunSummary:
@@ -70,7 +74,7 @@ def run_demo(settings: Settings, seed: int) -> RunSummary:
 
 
 def _mark(seed: int, is_complete: bool) -> bytes:
-    return json.dumps({"seed": seed, "is_complete": is_complete}).encode()
+    return json.dumps({"version": _VERSION, "seed": seed, "is_complete": is_complete}).encode()
 
 
 def _is_complete(store: Store, seed: int) -> bool:
@@ -81,6 +85,11 @@ def _is_complete(store: Store, seed: int) -> bool:
             )
         return False
     found = json.loads(store.read_bytes(_MARK))
+    if found.get("version") != _VERSION:
+        raise UsageError(
+            f"{store.root} holds the demo of another version of tidemark; "
+            "delete it, or give --home another folder"
+        )
     if found["seed"] != seed:
         raise UsageError(
             f"{store.root} holds the demo of seed {found['seed']}; "
@@ -94,7 +103,7 @@ def demo(settings: Settings, seed: int) -> RunSummary:
     import torch  # large
 
     torch.set_num_threads(1)  # a second thread of these tiny models waits more than it computes
-    cutoffs = {"reference-2022-12": FIRST - 1, **CUTOFFS}  # the first is the thermometer
+    cutoffs = {"reference-2023-03": FIRST - 1, **CUTOFFS}  # the first is the thermometer
     request = Request(
         months=tuple(month_range(FIRST, LAST)), sources=SOURCES, models=(*cutoffs, *CONTROLS)
     )
@@ -117,7 +126,7 @@ def train_reference(
 ) -> None:
     """Train a reference model, and add it to the catalogue; a failure becomes a hole."""
     try:
-        entry = train(Recipe(name, cutoff, seed, epochs=1), list(SOURCES), settings)
+        entry = train(Recipe(name, cutoff, seed, **_SHAPE), list(SOURCES), settings)
     except TidemarkError as error:
         summary.holes.append(str(failure_of(f"train {name}", error)))
         return

@@ -55,6 +55,7 @@ def land_losses(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings) 
         if not finished:
             return []
         _land_partitions(warehouse, store, finished)
+        _land_sources(warehouse, {cell.partition.source for cell in finished})
         before = warehouse.find_landed(finished[0].model).cells
         faults: list[TidemarkError] = []
         for number in range(0, len(finished), _NUM_TOGETHER):
@@ -120,8 +121,6 @@ def _land_partitions(warehouse: Warehouse, store: Store, cells: list[Cell]) -> N
 def _land_dimensions(warehouse: Warehouse, entry: ModelEntry, cells: list[Cell]) -> None:
     revision = cells[0].revision if cells else entry.revision
     warehouse.upsert_models([{**vars(entry), "revision": revision}])
-    known = filter(is_source, {cell.partition.source for cell in cells})
-    warehouse.upsert_sources([vars(load_crawler(source).INFO) for source in sorted(known)])
     protocols = [get_protocol(name) for name in sorted({cell.protocol for cell in cells})]
     warehouse.upsert_protocols(
         [
@@ -129,6 +128,11 @@ def _land_dimensions(warehouse: Warehouse, entry: ModelEntry, cells: list[Cell])
             for each in protocols
         ]
     )
+
+
+def _land_sources(warehouse: Warehouse, names: set[str]) -> None:
+    known = sorted(filter(is_source, names))
+    warehouse.upsert_sources([vars(load_crawler(source).INFO) for source in known])
 
 
 def catalogue_model(entry: ModelEntry, settings: Settings, replace: bool) -> None:
@@ -164,8 +168,7 @@ def describe_published(rates: LandedRows, settings: Settings) -> None:
     """Land the catalogue entries of models and sources that have imported compression rates."""
     with open_warehouse(settings) as warehouse:
         describe_models(warehouse, settings)
-        known = filter(is_source, set(rates.sources))
-        warehouse.upsert_sources([vars(load_crawler(source).INFO) for source in sorted(known)])
+        _land_sources(warehouse, set(rates.sources))
 
 
 def land_shipped_rates(settings: Settings, replace: bool = False) -> LandedRows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -19,13 +19,20 @@ from warehouse.read.query import local_snapshot, opened, read_rows
 _KIND = "figures"
 _README = """# Figures of tidemark
 
-One view of the warehouse a file; the columns that tell its rows apart come first. `manifest.json`
-describes every column with its unit, and has versions and checksums. {format}
+{simulated}One view of the warehouse a file; the columns that tell its rows apart come first.
+`manifest.json` describes every column with its unit, and has versions and checksums. {format}
 
 | file | rows | what it holds |
 |---|---|---|
 {rows}
 """
+_SIMULATED = """**SIMULATED.** A program made up the texts of {sources}.
+Column `simulated` is true for rows of these sources, and for rows over all sources.
+
+"""
+_COLUMN = "simulated"
+_OF_MARK = "true if the row is of text that a program has made up, or of such text too"
+_PUBLISHED = "published_"  # names of views of figures that others have published begin so
 _OF_FORMAT = {
     "csv": 'CSV is UTF-8 with a line of names: an empty field is NULL, `""` an empty text.',
     "parquet": "Parquet is compressed with zstd.",
@@ -50,17 +57,20 @@ def export_figures(settings: Settings, format: str, output: Path) -> int:
         opened(path, threads=1) as connection,
         exporting(output, _KIND) as folder,
     ):
+        simulated = _simulated_sources(connection)
         described = [
-            _export(connection, name, description, folder / f"{name}.{format}")
+            _export(connection, name, description, folder / f"{name}.{format}", simulated)
             for name, description in views.items()
         ]
         rows = [f"| `{v['file']}` | {v['num_rows']} | {v['description']} |" for v in described]
-        readme = _README.format(format=_OF_FORMAT[format], rows="\n".join(rows))
+        warning = _SIMULATED.format(sources=", ".join(simulated)) if simulated else ""
+        readme = _README.format(format=_OF_FORMAT[format], rows="\n".join(rows), simulated=warning)
         (folder / "README.md").write_text(readme, encoding="utf-8")
         facts = {
             "tidemark": version("tidemark"),
             "duckdb": duckdb.__version__,
             "snapshot_sha256": sha256_of_file(path),
+            "simulated_sources": simulated,
             "views": described,
         }
         write_manifest(folder, _KIND, facts)
@@ -73,8 +83,31 @@ def exported_views() -> dict[str, ViewDescription]:
     return {name: view for name, view in sorted(described.items()) if not view.is_internal}
 
 
+def _simulated_sources(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    try:
+        found = connection.execute("select source from simulated_sources order by source")
+    except duckdb.Error as error:
+        raise _of_another_version("simulated_sources") from error
+    return [source for (source,) in found.fetchall()]
+
+
+def _mark(view: str, columns: Sequence[str], simulated: Sequence[str]) -> duckdb.Expression:
+    """Return column ``simulated``: is a row of simulated text, or may it be of such text too?"""
+    if view.startswith(_PUBLISHED) or not simulated:
+        return duckdb.ConstantExpression(False).alias(_COLUMN)
+    if "source" not in columns:
+        return duckdb.ConstantExpression(True).alias(_COLUMN)
+    source = duckdb.ColumnExpression("source")
+    among = source.isin(*(duckdb.ConstantExpression(name) for name in simulated))
+    return (source.isnull() | among).alias(_COLUMN)
+
+
 def _export(
-    connection: duckdb.DuckDBPyConnection, name: str, description: ViewDescription, path: Path
+    connection: duckdb.DuckDBPyConnection,
+    name: str,
+    description: ViewDescription,
+    path: Path,
+    simulated: Sequence[str],
 ) -> dict[str, object]:
     try:
         view = connection.table(qualify(name))
@@ -85,7 +118,8 @@ def _export(
     names = [*description.grain, *(n for n in view.columns if n not in description.grain)]
     columns = [duckdb.ColumnExpression(column) for column in names]
     types = dict(zip(view.columns, map(str, view.types), strict=True))
-    reader = read_rows(view.select(*columns).sort(*columns[: len(description.grain)]))
+    mark = _mark(name, names, simulated)
+    reader = read_rows(view.select(*columns, mark).sort(*columns[: len(description.grain)]))
     counter = _Counter(reader)
     if path.suffix == ".csv":
         with path.open("w", encoding="utf-8", newline="") as file:
@@ -98,6 +132,7 @@ def _export(
         | {"description": facts[column]["description"]}
         for column in names
     ]
+    described.append({"name": _COLUMN, "type": "BOOLEAN", "unit": None, "description": _OF_MARK})
     return {
         "name": name,
         "file": path.name,

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from core.corpus.partition import Partition, Seal, list_sealed, read_documents, read_seal
+from core.corpus.simulated import is_simulated
 from core.errors import UsageError
 from core.month import Period
 from core.settings import Settings
@@ -27,6 +28,7 @@ from reports.export_files import exporting, write_manifest
 
 _KIND = "lm-eval"
 _COLUMNS = ["document_id", "title", "url", "licence", "attribution", "text"]
+_ADDED = "simulated"  # true of text that the simulator has made up
 # doc_to_target must be the column name `text`. With the template {{text}}, the harness would
 # evaluate a text that looks like a Python list.
 _TASK = """\
@@ -57,14 +59,16 @@ def load(**_):
     with Path(__file__).with_name("documents.jsonl").open(encoding="ascii") as lines:
         rows = [json.loads(line) for line in lines]
     columns = {columns}
-    features = datasets.Features({{name: datasets.Value("string") for name in columns}})
-    texts = {{name: [row[name] for row in rows] for name in columns}}
-    return {{"test": datasets.Dataset.from_dict(texts, features=features)}}
+    features = {{name: datasets.Value("string") for name in columns}}
+    features["{added}"] = datasets.Value("bool")
+    values = {{name: [row[name] for row in rows] for name in features}}
+    dataset = datasets.Dataset.from_dict(values, features=datasets.Features(features))
+    return {{"test": dataset}}
 '''
 _README = """\
 # {name}
 
-A month of text as a task of lm-evaluation-harness. In this folder's parent:
+{simulated}A month of text as a task of lm-evaluation-harness. In this folder's parent:
 
     lm_eval --model hf --model_args pretrained=MODEL --include_path {folder} --tasks {name}
 
@@ -77,6 +81,10 @@ to yourself.
 | licence | documents |
 |---|---|
 {licences}
+"""
+_SIMULATED = """\
+**SIMULATED.** tidemark's simulator made this text up. No site has published it.
+
 """
 
 
@@ -112,7 +120,7 @@ def export_lm_eval(
         num_restricted = sum(n for licence, n in licences.items() if is_restricted(licence))
         task = LmEvalTask(name, folder, seal.num_documents, num_restricted)
         (staged / f"{name}.yaml").write_text(_TASK.format(name=name), encoding="ascii")
-        loader = _LOADER.format(columns=json.dumps(_COLUMNS))
+        loader = _LOADER.format(columns=json.dumps(_COLUMNS), added=_ADDED)
         (staged / "documents.py").write_text(loader, encoding="ascii")
         (staged / "README.md").write_text(_readme(task, licences), encoding="utf-8")
         write_manifest(staged, _KIND, _facts(task, seal, licences))
@@ -129,6 +137,7 @@ def _facts(task: LmEvalTask, seal: Seal, licences: Counter[str]) -> dict[str, ob
         "partition_digest": seal.digest,
         "num_documents": seal.num_documents,
         "num_bytes": seal.num_bytes,
+        "simulated": any(map(is_simulated, licences)),
         "licences": dict(sorted(licences.items())),
         "num_restricted": task.num_restricted,
     }
@@ -148,7 +157,8 @@ def task_name(partition: Partition) -> str:
 
 def is_restricted(licence: str) -> bool:
     """Return True unless the licence permits redistribution; arXiv's default licence does not."""
-    return licence.startswith("LicenseRef-") or "nonexclusive-distrib" in licence
+    is_named_only = licence.startswith("LicenseRef-") and not is_simulated(licence)
+    return is_named_only or "nonexclusive-distrib" in licence
 
 
 def _sealed_text(store: Store, partition: Partition, as_of: dt.datetime | None) -> Seal:
@@ -174,6 +184,7 @@ def _write_documents(store: Store, seal: Seal, file: IO[str]) -> Counter[str]:
         for row in batch.to_pylist():
             licences[row["licence"]] += 1
             ordered = {column: row[column] for column in _COLUMNS}
+            ordered[_ADDED] = is_simulated(row["licence"])
             file.write(json.dumps(ordered) + "\n")  # ASCII: some readers end lines at U+2028
     return licences
 
@@ -183,6 +194,7 @@ def _readme(task: LmEvalTask, licences: Counter[str]) -> str:
     return _README.format(
         name=task.name,
         folder=_in_a_cell(task.folder.name),
+        simulated=_SIMULATED if any(map(is_simulated, licences)) else "",
         num_restricted=task.num_restricted,
         num_documents=task.num_documents,
         licences="\n".join(rows),

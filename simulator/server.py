@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Literal, Protocol, cast
 from urllib.parse import parse_qs, urlsplit
 
 import simulator.sites
+from core.corpus import simulated
 from core.plugins import import_parts
 from simulator.faults import Fault, FaultKind, Traffic, pack_zeros
 from simulator.world import World
@@ -326,6 +327,8 @@ class _Handler(BaseHTTPRequestHandler):
         pieces = [body] if not pause_s else [bytes([byte]) for byte in body]
         try:
             self.send_response(response.status)
+            if isinstance(self.site, WorldSite):
+                self.send_header(simulated.HEADER, "1")
             for name, value in headers.items():
                 self.send_header(name, value)
             if not body:

@@ -10,6 +10,7 @@ from typing import Any, TypeGuard
 
 import pyarrow as pa
 
+from core.corpus import simulated
 from core.corpus.partition import Partition, Seal, read_seal, tables_of
 from core.corpus.permissions import Permission, require_permission
 from core.corpus.sealing import Description, seal_partition
@@ -251,6 +252,8 @@ class _Crawl:
         if self._month.of(item.event_time) != self._month:
             return Drop(item.native_id, "outside_month", item.event_time.isoformat())
         row = _row(item, self._crawler.INFO)
+        if self._context.fetcher.is_simulated():
+            row.update(licence=simulated.LICENCE, attribution=simulated.ATTRIBUTION)
         if isinstance(item, Medium):
             self._num_rows += 1
             return row

@@ -7,6 +7,7 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 
+from core.corpus import simulated
 from core.corpus.permissions import Permission, require_permission
 from core.corpus.questions import Question, QuestionSeal, read_question_seal, seal_questions
 from core.errors import EmptyPartition, SourceError, SourceUnavailable, TokenRefused, UsageError
@@ -264,6 +265,8 @@ class _Walk:
         self._seen.add(key)
         tidied = tidy(found) if isinstance(found, Question) else found
         if isinstance(tidied, Question):
+            if self._context.fetcher.is_simulated():
+                tidied = dataclasses.replace(tidied, licence=simulated.LICENCE)
             ledger.keep()
             self.questions[month].append(tidied)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import importlib.metadata
 import logging
@@ -15,6 +16,7 @@ import protego
 import requests
 from requests.structures import CaseInsensitiveDict
 
+from core.corpus import simulated
 from core.errors import (
     AccessRefused,
     ItemFailed,
@@ -183,6 +185,7 @@ class Exchange:
         self._lock = threading.Lock()
         self.stats: dict[str, int] = dict.fromkeys(_COUNTED, 0)
         self.record: Callable[[Answer, bool], None] | None = None  # see ``Fetcher.record``
+        self.is_simulated = False  # True once a response of a simulated site was read
 
     def knows(self, url: str) -> bool:
         """Return True if a URL is on one of the source's hosts."""
@@ -193,6 +196,18 @@ class Exchange:
         with self._lock:
             for name, number in more.items():
                 self.stats[name] = self.stats.get(name, 0) + number
+
+    def note_headers(self, headers: Mapping[str, str]) -> None:
+        """Note if a response, with lower-case names of headers, is of a simulated site."""
+        if simulated.HEADER.lower() in headers:
+            self.is_simulated = True
+
+    def ask_whether_simulated(self, site: str) -> None:
+        """Read a site's robots.txt once for ``is_simulated``, if the settings name the site."""
+        url = f"{site}/robots.txt"
+        if urls.place_of_url(url) in self._own:
+            with contextlib.suppress(SourceError, pacing.TryAgain):
+                self._exchange(_Hop(url, url, {}), Ask(url, is_robots=True), 0.0)
 
     def fetch(self, ask: Ask) -> Fetched:
         """Return the response to a request, after retries; raise the errors of ``Fetcher.get``."""
@@ -340,6 +355,7 @@ class Exchange:
         finally:
             self.count(bytes=response.raw.tell())
         headers = {name: self._tokens.hide(value) for name, value in headers.items()}
+        self.note_headers(headers)
         fetched = Fetched(url, headers, self._tokens.hide_in(body), dt.datetime.now(dt.UTC))
         return Answer(status, fetched, redirect)
 

@@ -90,6 +90,7 @@ class Fetcher:
         self.stats = self._exchange.stats
         self._rules: dict[str, ApiRules] = {}
         self._answered: list[str] = []  # requests of this run whose responses are cached
+        self._has_asked = False  # see ``is_simulated``
         self._last: str | None = None  # the latest request, or None if it failed
 
     def base_url(self, key: str) -> str:
@@ -97,6 +98,17 @@ class Fetcher:
         if key not in self._sites:
             raise UnknownName("site", key, sorted(self._sites))
         return self._sites[key]
+
+    def is_simulated(self) -> bool:
+        """Return True if a response was of a simulated site.
+
+        Sources that read their site by git alone have no response. Then their site is asked.
+        """
+        if not self._has_asked and not self.stats["requests"] and not self.stats["cached"]:
+            self._has_asked = True
+            for site in self._sites.values():
+                self._exchange.ask_whether_simulated(site)
+        return self._exchange.is_simulated
 
     def token(self, key: str) -> SecretStr | None:
         """Return a site's token from the settings, or None."""
@@ -245,6 +257,7 @@ class Fetcher:
         is_old = fetched and ask.not_before and fetched.retrieved_at < ask.not_before
         if fetched and not is_old and not self._revalidates:
             self._exchange.count(cached=1)
+            self._exchange.note_headers(fetched.headers)
         else:
             fetched = self._exchange.fetch(replace(ask, known=fetched))
             if self._cache:

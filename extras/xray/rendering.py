@@ -25,6 +25,7 @@ from markupsafe import Markup
 
 from core.cells.tokens import is_open
 from core.corpus.partition import Seal, read_documents
+from core.corpus.simulated import is_simulated
 from core.storage.store import Store
 from reports.site.build import environment
 
@@ -73,6 +74,7 @@ class XrayView:
     title: str
     url: str  # empty if it is no web address
     is_open: bool  # True if the licence allows to show the text
+    is_simulated: bool
     protocol: str
     models: list[ModelFigures]
     pieces: list[ShownPiece]
@@ -144,6 +146,7 @@ def view_of(facts: Facts, tables: Sequence[pa.Table], scores: Sequence[Scores]) 
         title=facts["title"] or facts["document_id"],
         url=url if url.startswith(("https://", "http://")) else "",
         is_open=is_open(facts["licence"]),
+        is_simulated=is_simulated(facts["licence"]),
         protocol=tables[0]["protocol"][0].as_py(),
         models=[
             ModelFigures(side.model, len(side.nats), float(side.nats.sum()),

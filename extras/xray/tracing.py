@@ -90,7 +90,8 @@ def write_xrays(
         shown = {key: str(value) for key, value in row.items() if value and key != "text"}
         found.append(XrayedDocument(f"{name}.html", view))
         figures = [dataclasses.asdict(model) for model in view.models]
-        told.append({**shown, "page": f"{name}.html", "is_open": view.is_open, "models": figures})
+        flags = {"is_open": view.is_open, "simulated": view.is_simulated}
+        told.append({**shown, "page": f"{name}.html", **flags, "models": figures})
     described = json.dumps({"documents": told}).encode()
     _write(folder / TABLE, to_parquet(pa.concat_tables(parts), described))
     return found

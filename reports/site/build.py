@@ -23,7 +23,7 @@ from core.plugins import import_parts, list_folders
 from core.settings import Settings
 from core.storage.store import Store, sha256_of_file
 from core.version import code_version
-from reports.site import charts, history, pages
+from reports.site import charts, history, pages, simulated
 from reports.site.context import Facts, Site
 from reports.site.figure import Figure, Page, cell
 from reports.site.files import addresses, data_files, drawing_files
@@ -84,8 +84,10 @@ def write_site(settings: Settings, only: str | None = None) -> str:
             (path.split("/")[2] for path in store.list(f"{ROOT}/months/*/index.html")), reverse=True
         )
         address = site.facts.address
-        atom = _filled("changes.atom.j2", changes=site.changes, address=address)
-        feeds = [(history.FEED, history.json_feed(site.changes, address)), (history.ATOM, atom)]
+        title = history.feed_title(is_simulated=bool(site.simulated))
+        atom = _filled("changes.atom.j2", changes=site.changes, address=address, title=title)
+        feed = history.json_feed(site.changes, address, title)
+        feeds = [(history.FEED, feed), (history.ATOM, atom)]
         _write_all(store, chain(_site_files(site), feeds))
         if current:
             _write_all(store, [(history.STATE, history.state_file(current))])
@@ -181,7 +183,7 @@ def _site_files(site: Site) -> Iterator[tuple[str, bytes]]:
     yield from _page_files(site, made)
     listed = [_listed(page, figure) for page in made for figure in page.figures]
     yield "figures.json", (json.dumps(listed, indent=1) + "\n").encode()
-    yield "llms.txt", _filled("llms.txt.j2", listed=listed)
+    yield "llms.txt", _filled("llms.txt.j2", listed=listed, site=site)
 
 
 def _filled(template: str, **values: object) -> bytes:
@@ -192,11 +194,7 @@ def _page_files(site: Site, made: Sequence[Page]) -> Iterator[tuple[str, bytes]]
     """Yield the files of pages: assets, data and pictures of their figures, and the HTML."""
     yield from _assets()
     figures = [(page, figure) for page in made for figure in page.figures]
-    specs = {
-        figure.name: charts.with_data(figure.chart, figure.drawn)
-        for _, figure in figures
-        if figure.chart is not None
-    }
+    specs = {figure.name: _spec(site, figure) for _, figure in figures if figure.chart is not None}
     with ThreadPoolExecutor(1) as pool:  # other processes draw; this one writes meanwhile
         drawing = pool.submit(charts.draw_all, specs)
         for _, figure in figures:
@@ -208,6 +206,12 @@ def _page_files(site: Site, made: Sequence[Page]) -> Iterator[tuple[str, bytes]]
         yield from page.files.items()
         yield from _row_files(site, page)
         yield page.path, _render(site, page, drawings).encode()
+
+
+def _spec(site: Site, figure: Figure) -> dict[str, object]:
+    """Return the specification of a figure's chart, with its rows and its watermark."""
+    mark = {charts.MARK: simulated.watermark(figure, site)}
+    return {**charts.with_data(figure.chart or {}, figure.drawn), "usermeta": mark}
 
 
 def page_modules() -> list[PageModule]:

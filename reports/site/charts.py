@@ -59,6 +59,8 @@ _BOX = re.compile(  # a rectangle, or a rule
 _GROUP = re.compile(r"</?g\b[^>]*>")
 _EMPTY = re.compile(r'<path(?: [a-z-]+="[^"]*")* (?:d="M[\d.,-]+h0v[\d.]+h0Z"|display="none")/>')
 _FONT = "system-ui, sans-serif"
+MARK = "watermark"  # key of ``usermeta`` in a specification: text over the picture
+_SIZE = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
 
 THEME: JsonObject = {
     "aria": False,  # the page describes each chart; readers of screens have the table
@@ -116,10 +118,33 @@ def draw(spec: Mapping[str, Any]) -> Drawing:
     """Draw a complete specification (``with_data``); Vega escapes its untrusted texts."""
     vega = _vega(spec)
     svg = _slim(str(vlc.vega_to_svg(vega)))
+    mark = spec.get("usermeta", {}).get(MARK)
+    if mark:
+        svg = with_watermark(svg, mark)
     compact = json.dumps(vega, ensure_ascii=True, separators=(",", ":"))
     in_colour = svg.replace(">", f'><rect width="100%" height="100%" fill="{PAPER}"/>', 1)
     png = bytes(vlc.svg_to_png(in_colour, scale=PNG_SCALE))
     return Drawing(_with_variables(svg), in_colour, png, _with_variables(compact))
+
+
+def with_watermark(svg: str, mark: str) -> str:
+    """Return a picture with a text over it: one word across, or a sentence in the corner."""
+    size = _SIZE.search(svg)
+    if size is None:
+        raise ValueError(f"no size in {svg:.100}")
+    width, height = float(size[1]), float(size[2])
+    style = f'font-family="{_FONT}" fill="{SOFT}"'
+    if " " in mark:
+        place = f'x="{width - 4}" y="9" text-anchor="end" font-size="9"'
+    else:
+        x, y = width / 2, height / 2
+        letters = min(0.9 * width / len(mark), 0.45 * height)  # stays inside when it is turned
+        place = (
+            f'x="{x}" y="{y}" text-anchor="middle" dominant-baseline="middle" font-weight="bold" '
+            f'font-size="{letters:.0f}" fill-opacity="0.2" transform="rotate(-8 {x} {y})"'
+        )
+    text = f'<text class="watermark" aria-hidden="true" {place} {style}>{mark}</text>'
+    return svg.removesuffix("</svg>") + text + "</svg>"
 
 
 def _vega(spec: Mapping[str, Any]) -> JsonObject:

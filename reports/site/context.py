@@ -148,6 +148,17 @@ class Site:
         return sorted(self.monthly["source"].unique().to_list())
 
     @cached_property
+    def simulated(self) -> list[str]:
+        """Return the sources with simulated text or questions; empty on a site of real text."""
+        rows = self.readable("simulated")
+        return rows["source"].to_list() if rows.columns else []
+
+    @property
+    def unsimulated(self) -> list[str]:
+        """Return the sources with measured months whose text is real."""
+        return [source for source in self.sources if source not in self.simulated]
+
+    @cached_property
     def window(self) -> tuple[Month, Month] | None:
         """Return first and last measured month, or None."""
         months: Sequence[dt.date] = self.monthly["month"].to_list()

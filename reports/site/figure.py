@@ -76,6 +76,11 @@ class Figure:
     is_provisional: Callable[[Row], bool] = lambda row: False  # True for rows to show in grey
 
     @property
+    def is_published(self) -> bool:
+        """Return True if the figure is of what others have published, or of the method."""
+        return "reference" in self.measured or self.measured == ELSEWHERE
+
+    @property
     def drawn(self) -> pl.DataFrame:
         """Return the rows that the chart shows, so that pictures do not carry all rows."""
         if self.drawn_pair:

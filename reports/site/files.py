@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 import polars as pl
 import polars.selectors as cs
 
+from reports.site import simulated
 from reports.site.charts import Drawing
 from reports.site.context import Site
 from reports.site.figure import Figure
@@ -16,6 +17,11 @@ from reports.site.figure import Figure
 # First characters of a text that a spreadsheet runs as a formula (OWASP, "CSV Injection").
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 LICENCE = "figures: CC0-1.0"
+_SIMULATED = {
+    "name": simulated.COLUMN,
+    "unit": "",
+    "is": "true if the row is of text that tidemark's simulator has made up, or of such text too",
+}
 
 
 def addresses(figure: Figure) -> list[str]:
@@ -27,9 +33,10 @@ def addresses(figure: Figure) -> list[str]:
 def data_files(figure: Figure, site: Site) -> Iterator[tuple[str, bytes]]:
     """Yield path (relative to the site's root) and content of each file of a figure's rows."""
     stem = f"figures/{figure.name}"
-    yield f"{stem}.csv", _csv(figure.rows).encode()
-    yield f"{stem}.json", _json_rows(figure.rows)
-    yield f"{stem}.parquet", _parquet(figure.rows)
+    rows = simulated.marked_rows(figure, site)
+    yield f"{stem}.csv", _csv(rows).encode()
+    yield f"{stem}.json", _json_rows(rows)
+    yield f"{stem}.parquet", _parquet(rows)
     yield f"{stem}.metadata.json", _json(metadata(figure, site))
     yield f"{stem}.sql", (figure.sql.strip() + ";\n").encode()
 
@@ -52,11 +59,16 @@ def metadata(figure: Figure, site: Site) -> dict[str, object]:
         "title": figure.title,
         "about": figure.about,
         "num_rows": figure.rows.height,
-        "columns": [_described(name, figure, formulas) for name in figure.rows.columns],
+        "columns": [
+            *(_described(name, figure, formulas) for name in figure.rows.columns),
+            _SIMULATED,
+        ],
         "formulas": {name: formulas[name] for name in figure.rows.columns if name in formulas},
         "sql": figure.sql,
         **site.measured,
         "licence": LICENCE,
+        "simulated": simulated.is_simulated(figure, site),
+        "simulated_sources": site.simulated,
         **figure.measured,
         "commit": facts.commit,
         "release": facts.release,

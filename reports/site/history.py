@@ -200,14 +200,20 @@ def state_file(publication: Publication) -> bytes:
     return (json.dumps(asdict(publication), indent=1) + "\n").encode()
 
 
-def json_feed(changes: Sequence[Change], address: str = "") -> bytes:
+def feed_title(is_simulated: bool) -> str:
+    """Return the title of the feeds."""
+    title = "tidemark: what changed"
+    return f"SIMULATED: {title}" if is_simulated else title
+
+
+def json_feed(changes: Sequence[Change], address: str, title: str) -> bytes:
     """Return the feed as JSON Feed; ``changes.atom.j2`` is the same as Atom.
 
     ``address`` is the public one of the site's root; without it, addresses are relative.
     """
     feed = {
         "version": "https://jsonfeed.org/version/1.1",
-        "title": "tidemark: what changed",
+        "title": title,
         "feed_url": f"{address}{FEED}",
         "items": [
             {

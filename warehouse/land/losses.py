@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from core.cells.canary import CanaryRecord
 from core.cells.losses import Cell
+from core.corpus import simulated
 from core.corpus.partition import Seal, read_documents
 from core.errors import MalformedInput, SchemaMismatch, TidemarkError, WarehouseError
 from core.schemas.tables import DOCUMENTS, DUPLICATES, LOSSES, MEDIA
@@ -248,8 +249,15 @@ class Warehouse:
         return dict(self._statements.run("find_landed_models"))
 
     def upsert_sources(self, rows: Sequence[Mapping[str, object]]) -> None:
-        """Insert or replace rows of table ``sources``."""
-        self._upsert("sources", rows)
+        """Insert or replace rows of table ``sources``; key ``name`` denotes column ``source``.
+
+        The licence of a source with simulated documents is the simulator's.
+        """
+        licence = {"licence": simulated.LICENCE}
+        found = {source for (source,) in self._statements.run("list_sources_of", licence)}
+        self._upsert(
+            "sources", [{**row, **licence} if row["name"] in found else row for row in rows]
+        )
 
     def upsert_protocols(self, rows: Sequence[Mapping[str, object]]) -> None:
         """Insert or replace rows of table ``protocols``."""

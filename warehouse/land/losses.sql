@@ -611,3 +611,9 @@ from models as m
 left join internal.landed_cells as c on m.model = c.model
 group by m.model
 order by m.model;
+
+-- name: list_sources_of
+-- The sources with documents under a licence. Parameter: licence.
+select distinct source
+from documents
+where licence = $licence;

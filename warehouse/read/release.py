@@ -46,9 +46,10 @@ from warehouse.read.query import connect_to_read, local_snapshot
 _README = """\
 # tidemark release {month}
 
-Losses of language models on text of every month up to {month}, and on undated corpora: {cells}
-cells (a model on a source's month under a protocol) that tidemark has scored, and what was landed
-from elsewhere. Later months are left out, so figures are those of a reader at the end of {month}.
+{simulated}Losses of language models on text of every month up to {month}, and on undated corpora:
+{cells} cells (a model on a source's month under a protocol) that tidemark has scored, and what was
+landed from elsewhere. Later months are left out, so figures are those of a reader at the end of
+{month}.
 
 - `warehouse.duckdb`: the losses, and every figure as an SQL view. Any DuckDB from 1.5 on opens it.
 - `cells.jsonl`: the cells, with the model's revision, the text's digest, the checksum of the losses
@@ -78,14 +79,21 @@ Cite the month and the checksum of the database, so that a reader knows which fi
 """
 
 
-def _citation(month: Month, digest: str, day: dt.date, contact: str) -> str:
+_SIMULATED = """**SIMULATED.** A program made up the texts of {sources}.
+`simulated` is true in the lines of these sources. View `simulated_sources` of the database names
+them.
+
+"""
+
+
+def _citation(month: Month, digest: str, day: dt.date, contact: str, *, is_simulated: bool) -> str:
     """Return the text of CITATION.cff (Citation File Format 1.2.0)."""
     is_web = contact.startswith(("https://", "http://"))
     lines = [
         "cff-version: 1.2.0",
         "message: Cite this release as below.",
         "type: dataset",
-        f"title: tidemark release {month}",
+        f"title: tidemark release {month}{' (simulated text)' if is_simulated else ''}",
         "authors:",
         "  - name: tidemark",
         f'version: "{month}"',
@@ -168,17 +176,29 @@ def _write(folder: Path, settings: Settings, month: Month) -> None:
     with explain_database_errors(f"read {database}"), connect_to_read(database) as connection:
         cells = scored_cells(connection)
         tables = {name: _rows(connection, name) for name in ("models", "sources", "protocols")}
+        simulated = [row["source"] for row in _rows(connection, "simulated_sources")]
         scored_with = sorted({row["versions"] for row in _rows(connection, "cell_costs")})
-    _write_lines(folder / "cells.jsonl", (_cell_line(store, cell) for cell in cells))
+    _write_lines(
+        folder / "cells.jsonl",
+        (
+            _cell_line(store, cell) | {"simulated": cell.partition.source in simulated}
+            for cell in cells
+        ),
+    )
     versions = sorted({(str(c.partition), c.partition_digest, c.partition) for c in cells})
-    lines = (_partition_line(store, partition, digest) for _, digest, partition in versions)
+    lines = (
+        _partition_line(store, partition, digest) | {"simulated": partition.source in simulated}
+        for _, digest, partition in versions
+    )
     _write_lines(folder / "partitions.jsonl", lines)
     _write_json(folder / "catalogue.json", tables)
     _write_json(folder / "versions.json", _versions(tables["protocols"], scored_with))
     digest = sha256_of_file(database)
-    text = _README.format(month=month, digest=digest, cells=len(cells))
+    warning = _SIMULATED.format(sources=", ".join(simulated)) if simulated else ""
+    text = _README.format(month=month, digest=digest, cells=len(cells), simulated=warning)
     (folder / "README.md").write_text(text, encoding="utf-8")
-    text = _citation(month, digest, dt.datetime.now(dt.UTC).date(), settings.contact)
+    today = dt.datetime.now(dt.UTC).date()
+    text = _citation(month, digest, today, settings.contact, is_simulated=bool(simulated))
     (folder / "CITATION.cff").write_text(text, encoding="utf-8")
     sums = [f"{sha256_of_file(file)}  {file.name}\n" for file in sorted(folder.iterdir())]
     (folder / SUMS).write_text("".join(sums), encoding="utf-8")

@@ -325,7 +325,11 @@ globalThis.tidemark = {
     if ("months" in place.dataset) new Months(place, spec);
     const view = new vega.View(vega.parse(spec, null, { ast: true }), { expr: vega.expressionInterpreter, renderer: "svg", hover: true });
     const box = element("div", { ariaHidden: "true" }); // the place around it describes the chart
-    view.initialize(box).runAsync().then(() => place.replaceChildren(box));
+    const watermark = place.querySelector(".watermark");
+    view.initialize(box).runAsync().then(() => {
+      place.replaceChildren(box);
+      if (watermark) box.querySelector("svg").append(watermark);
+    });
   },
 };
 
@@ -374,6 +378,8 @@ function markdown() {
   const text = (node) => node.innerText.replace(/\s+/g, " ").trim().replaceAll("|", "\\|");
   const line = (cells) => `| ${[...cells].filter((cell) => !cell.hidden).map(text).join(" | ")} |`;
   const parts = [`# ${text(document.querySelector("h1"))}`, ""];
+  const simulated = document.querySelector(".simulated");
+  if (simulated) parts.push(text(simulated), "");
   for (const name of document.querySelectorAll("main > dl dt")) parts.push(`- ${text(name)}: ${text(name.nextElementSibling)}`);
   for (const figure of document.querySelectorAll("figure")) {
     parts.push("", `## ${text(figure.querySelector("h2"))}`, "");

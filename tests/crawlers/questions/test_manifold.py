@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from core.corpus.questions import list_questions
+from core.corpus.simulated import LICENCE
 from core.errors import SourceChanged
 from core.storage.store import Store
 from crawlers.questions.manifold import _PRIVATE_TITLE, INFO
@@ -38,7 +39,8 @@ def test_a_question_is_what_the_world_asked(web: Web, tmp_path: Path) -> None:
         assert question.background == f"{true.background}\n\n{true.criteria}"
         assert UPDATE not in question.background
         assert question.url.startswith("https://manifold.markets/")
-        assert question.licence == INFO.licence == "LicenseRef-unknown"
+        assert question.licence == LICENCE
+    assert INFO.licence == "LicenseRef-unknown"
     assert found["mf2403000AbC"].tags == ("technology", "health")
     assert BY_ID["mf2403004AbC"].opened < FEBRUARY.start  # years before
 

@@ -20,6 +20,7 @@ from crawlers.crawling.crawl import crawl_partition
 from crawlers.text.archives import read_package
 from crawlers.text.latex.reader import LatexReader
 from crawlers.text.latex.source import SUFFIXES, decode_files
+from crawlers.web.fetcher import Fetcher
 from simulator.server import Fault, Web, serve_sites
 from simulator.sites import arxiv as simulated
 from simulator.world import World
@@ -131,8 +132,9 @@ def test_a_month_is_sealed_under_the_robots_of_arxiv(own: Settings, store: Store
 
 
 def test_without_oai_a_month_is_partial_and_its_licences_are_unknown(
-    own: Settings, store: Store, web: Web
+    own: Settings, store: Store, web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(Fetcher, "is_simulated", lambda self: False)  # keep the site's licences
     web.faults.append(Fault("status", "arxiv_oai", "/oai", 99, 429, {"Retry-After": "0"}))
     seal = crawl_partition("arxiv", MONTH, store, own)
     assert (seal.manifest["status"], seal.manifest["kept"]) == ("partial", STORIES)

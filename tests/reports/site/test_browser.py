@@ -8,6 +8,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from core.settings import Settings, load_settings
 from reports.site.build import write_site
 from tests.reports.curves import HOSTILE_MODEL
+from tests.reports.site.test_simulated import publish_home
 
 pytestmark = pytest.mark.long
 FLAGS = [
@@ -235,3 +236,53 @@ def test_five_questions_are_answered_in_few_clicks(visit: Open) -> None:
     window.locator("[name=other]").select_option("control:zstd")
     row = window.locator("[data-compared] tr", has_text="code")
     assert row.locator("td").first.text_content().startswith("\u2212")
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    settings = publish_home(tmp_path_factory.mktemp("simulated") / "home", ["arxiv", "news"])
+    return Path(write_site(settings, only="index")).parent
+
+
+def test_the_bar_of_simulated_text_is_seen_on_phones_and_on_paper(
+    browser: Browser, simulated: Path
+) -> None:
+    address = (simulated / "index.html").as_uri()
+    for media, scheme, width in (
+        ("screen", "light", 360), ("screen", "dark", 1280), ("print", "light", 690),
+    ):  # fmt: skip
+        window = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+        window.emulate_media(media=media)
+        window.goto(address)
+        bar = window.get_by_role("complementary", name="Simulated text")
+        assert "SIMULATED. A program made up the texts of arxiv" in bar.inner_text()
+        box = bar.bounding_box()
+        assert box is not None
+        assert 0 <= box["x"] <= box["x"] + box["width"] <= width
+        assert box["y"] < 300
+        assert window.evaluate("document.documentElement.scrollWidth") <= width
+        window.close()
+
+
+def test_marks_of_simulated_text_are_accessible_and_stay_on_open_charts(
+    browser: Browser, simulated: Path
+) -> None:
+    for scheme in ("light", "dark"):
+        window = browser.new_page(color_scheme=scheme)
+        window.goto((simulated / "index.html").as_uri())
+        found = Axe().run(window, options={"preload": False}).response["violations"]
+        assert [each["id"] for each in found if each["impact"] != "minor"] == []
+        chart = window.locator("[data-chart=over-time]")
+        assert chart.locator(".watermark").text_content() == "SIMULATED"
+        chart.focus()
+        chart.locator("svg.marks").wait_for()
+        chart.locator(".watermark").wait_for(state="attached")
+        assert chart.locator("svg.marks .watermark").text_content() == "SIMULATED"
+        window.close()
+
+
+def test_a_page_of_real_text_has_no_bar(visit: Open) -> None:
+    for kind in KINDS:
+        window = visit(kind)
+        assert window.locator(".simulated, .watermark").count() == 0
+        assert "SIMULATED" not in window.title()

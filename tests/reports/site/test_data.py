@@ -43,10 +43,10 @@ def test_what_was_dropped_is_told_with_reasons(publish_figures: Any) -> None:
         assert title in pages[(root / path).resolve()].titles, path
     rows = pl.read_parquet(root / "figures" / "source-news-collected.parquet").rows()
     assert rows == [
-        ("news", "kept", 40, 40 / 59, 2),
-        ("news", "too short", 14, 14 / 59, 2),
-        ("news", "failed: http 404", 4, 4 / 59, 2),
-        ("news", "=licence", 1, 1 / 59, 1),
+        ("news", "kept", 40, 40 / 59, 2, False),  # not simulated
+        ("news", "too short", 14, 14 / 59, 2, False),
+        ("news", "failed: http 404", 4, 4 / 59, 2, False),
+        ("news", "=licence", 1, 1 / 59, 1, False),
     ]
     assert "'=licence" in (root / "figures" / "data-collected.csv").read_text()
 

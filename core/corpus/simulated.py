@@ -1,0 +1,13 @@
+"""Simulated text: how the simulator names itself, and how sealed items say where they are from."""
+
+from __future__ import annotations
+
+HEADER = "Tidemark-Simulator"  # response header of each site with text of a simulated world
+# In place of an item's own licence and attribution. The macro ``is_simulated`` has the same text.
+LICENCE = "LicenseRef-tidemark-simulator"
+ATTRIBUTION = "the simulator of tidemark"
+
+
+def is_simulated(licence: str) -> bool:
+    """Return True if an item with this licence is of a simulated site."""
+    return licence == LICENCE
