@@ -74,14 +74,16 @@ def findings(settings: Settings) -> list[tuple[bool, str]]:
 
 def cutoff_finding(settings: Settings, name: str, cutoff: Month) -> tuple[bool, str]:
     """Check that a model has an estimated cutoff, whose interval has the planted month."""
-    columns = "estimated_cutoff, estimated_cutoff_low, estimated_cutoff_high, reason"
+    columns = "cutoff_text, estimated_cutoff_low, estimated_cutoff_high, reason"
     sql = f"select {columns} from estimated_cutoff where model = ? and protocol = 'default'"
-    [(month, low, high, reason)] = rows_of(settings, sql, [name])
+    [(text, low, high, reason)] = rows_of(settings, sql, [name])
     planted = cutoff.first_day
     # An end that is NULL is open.
     is_inside = (low is None or low <= planted) and (high is None or planted <= high)
-    shown = reason if month is None else f"{month} ({low or 'open'} … {high or 'open'})"
-    return month is not None and is_inside, f"{name}: estimated cutoff {shown}, planted {cutoff}"
+    return (
+        text is not None and is_inside,
+        f"{name}: estimated cutoff {text or reason}, planted {cutoff}",
+    )
 
 
 def panel_findings(settings: Settings, planted: list[str]) -> list[tuple[bool, str]]:

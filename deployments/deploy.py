@@ -44,7 +44,7 @@ from core.environment import without_password
 from core.errors import OrchestrationError
 from core.gpus import read_fleet
 from core.storage.store import Store
-from deployments.automations import PREFIX, alarms, losses, restarts, zombies
+from deployments.automations import PREFIX, read_automations
 from deployments.prefect_yaml import Deployment, Schedule, is_ours, read_deployments
 
 BLOCK, BLOCK_TYPE = "tidemark-alerts", "custom-webhook"
@@ -108,9 +108,7 @@ def deploy(
         ids = work.make_deployments(wanted)
         block = work.make_block(notify_url) if notify_url else work.keep_block(keep_alarms)
         restarted = [ids[each.full_name] for each in wanted if each.flow in RESTARTED]
-        automations = [zombies(), losses(), *restarts(restarted)]
-        automations += alarms(block, ids[MONTHLY]) if block else []
-        work.make_automations(automations)
+        work.make_automations(read_automations(restarted, ids[MONTHLY], block))
         return Deployed(work.changes, work.next_runs(ids[MONTHLY]), block is not None)
 
 

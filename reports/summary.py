@@ -93,13 +93,9 @@ def _one_sided(sources: list[Row]) -> Row:
 
 def describe_estimate(facts: Row) -> str | None:
     """Return a row of view ``estimated_cutoff`` as text; None if the model has no test."""
-    if facts["estimated_cutoff"] is None:
+    if facts["is_at_edge"] is None:
         return None if facts["p_value"] is None else "none"
-    if facts["is_at_edge"]:
-        return str(facts["reason"])
-    names = ("estimated_cutoff", "estimated_cutoff_low", "estimated_cutoff_high")
-    best, low, high = (_month(facts[name]) for name in names)
-    return best if low == high else f"{best} ({low} … {high})"
+    return facts["cutoff_text"] or str(facts["reason"])
 
 
 def _row(

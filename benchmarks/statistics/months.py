@@ -144,8 +144,8 @@ def _intervals(design: Design, key: int, rows: dict[str, Rows]) -> Shares:
 
 def _cutoffs(design: Design, rows: Rows) -> Shares:
     """Yield the shares of cutoffs that are found, and of found months in their intervals."""
-    found = [row for row in rows if row["estimated_cutoff"] is not None]
-    hits = [row["estimated_cutoff"] is not None for row in rows]
+    hits = [row["is_at_edge"] is not None for row in rows]
+    found = [row for row, is_found in zip(rows, hits, strict=True) if is_found]
     if not design.has_change:
         yield "estimated_cutoff", NO_EFFECT, hits
         return
@@ -155,7 +155,8 @@ def _cutoffs(design: Design, rows: Rows) -> Shares:
     last = FIRST + (design.end - 1 if design.second is None else design.second)
     first = FIRST + min(design.start + 1, design.end - 1)
     yield "estimated_cutoff", end, [_has(row, "estimated_cutoff", last) for row in found]
-    yield "cutoff_onset", onset, [_has(row, "cutoff_onset", first) for row in found]
+    told = [row for row in found if not row["is_at_edge"]]
+    yield "cutoff_onset", onset, [_has(row, "cutoff_onset", first) for row in told]
     if design.is_at_edge:
         at_edge = [row["is_at_edge"] and row["estimated_cutoff_high"] is None for row in found]
         yield "is_at_edge", AT_EDGE, at_edge

@@ -35,8 +35,7 @@ def serve_model(inbox: Connection, outbox: Connection) -> None:
     """Confine this process, load the model of the first request, and answer all others."""
     spec = json.loads(inbox.recv_bytes())
     inbox.recv_bytes()
-    readable, writable = map(Path, spec["readable"]), Path(spec["writable"])
-    if not _answer(outbox, lambda: ({"guard": confine(readable, writable)}, b"")):
+    if not _answer(outbox, lambda: ({"guard": _confine(spec)}, b"")):
         return
     served = _Served(spec)
     while True:
@@ -45,6 +44,11 @@ def serve_model(inbox: Connection, outbox: Connection) -> None:
         except EOFError:
             return
         _answer(outbox, partial(served.reply, request, data))
+
+
+def _confine(spec: JsonObject) -> str:
+    own = [*spec["folders"], *spec["linked"]]
+    return confine(map(Path, spec["readable"]), Path(spec["writable"]), map(Path, own))
 
 
 def _answer(outbox: Connection, reply: Callable[[], tuple[JsonObject, bytes]]) -> bool:

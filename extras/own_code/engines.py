@@ -8,8 +8,6 @@ object and an array, whose size this side knows before: losses (float64) or logi
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -30,9 +28,11 @@ import models
 from core.environment import confined_environment
 from core.errors import ModelError, ModelLoadError, NotMeasurable
 from core.json import JsonObject
+from extras.own_code.process import WatchedProcess, remove_folder
 from models.scoring.machine import name_of_dtype
 from models.scoring.scorer import DeviceFull, Losses, Tokens
 from models.weights.checkpoint import CheckpointFiles
+from models.weights.files import linked_files
 from models.weights.loading import require_rows
 
 WORKER = "extras.own_code.confined"  # the module that the process runs
@@ -59,24 +59,23 @@ class GuardedEngine:
     def __init__(self, files: CheckpointFiles) -> None:
         self._location = files.location
         self._lock = threading.Lock()
-        home = tempfile.TemporaryDirectory(prefix="tidemark-model-", ignore_cleanup_errors=True)
+        home = Path(tempfile.mkdtemp(prefix="tidemark-model-"))
         from_worker, to_parent = Pipe(duplex=False)
         from_parent, to_worker = Pipe(duplex=False)
         ends = [from_parent.fileno(), to_parent.fileno()]
         rooms = [str(Path(each).parent) for each in models.__path__]
         paths = ":".join(dict.fromkeys([*rooms, *filter(None, sys.path)]))
-        environment = confined_environment(Path(home.name)) | {"PYTHONPATH": paths}
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", WORKER, *map(str, ends)],
-            env=environment, cwd=home.name, pass_fds=ends, start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+        environment = confined_environment(home) | {"PYTHONPATH": paths}
+        command = [sys.executable, "-m", WORKER, *map(str, ends)]
+        self._watched = WatchedProcess(command, environment, home, *ends)
+        self._process = self._watched.process
         from_parent.close()
         to_parent.close()
         self._receive = from_worker
         self._send = to_worker
-        weakref.finalize(self, _end, self._process, home, from_worker, to_worker)
-        self.guard = str(self.ask(_spec(files, home.name))[0].get("guard"))
+        weakref.finalize(self, _end, self._watched, home, from_worker, to_worker)
+        self.guard = str(self.ask(_spec(files, home))[0].get("guard"))
+        self._watched.require_watch()
         facts, _ = self.ask({"do": "load"})
         self.vocabulary = _positive(facts.get("vocabulary"), self._location)
         most = facts.get("most")
@@ -120,9 +119,10 @@ class GuardedEngine:
                 state = "no longer follows the protocol"
                 with suppress(subprocess.TimeoutExpired):
                     state = f"ended ({self._process.wait(_END_S)})"
+                cause = "the memory may be full, or the model's code has ended it"
                 raise ModelError(
-                    f"{self._location}: the confined process of the model {state}; the memory may "
-                    "be full, or the model's code has ended it"
+                    f"{self._location}: the confined process of the model {state}; "
+                    f"{self._watched.excess or cause}"
                 ) from error
         if isinstance(reply, dict) and "error" in reply:
             message = "".join(filter(str.isprintable, str(reply.get("message"))))
@@ -161,18 +161,17 @@ def start_confined(files: CheckpointFiles) -> GuardedEngine:
     return GuardedEngine(files)
 
 
-def _spec(files: CheckpointFiles, home: str) -> JsonObject:
+def _spec(files: CheckpointFiles, home: Path) -> JsonObject:
     """Return the facts that the process needs to confine itself and to load its model."""
     folders = [each.resolve() for each in (files.folder, files.adapter) if each is not None]
-    # The files of the hub's cache are links to other folders.
-    linked = [path.resolve() for folder in folders for path in folder.iterdir() if path.is_file()]
+    linked = [path for folder in folders for path in linked_files(folder)]
     packages = [*core.__path__, *extras.__path__, *models.__path__, sys.prefix, sys.base_prefix]
     libraries = [each for each in sys.path if each.endswith("-packages")]
     return {
         "location": files.location, "folders": list(map(str, folders)), "device": str(files.device),
         "dtype": name_of_dtype(files.dtype), "attention": files.attention,
-        "has_own_code": files.has_own_code, "writable": home,
-        "readable": [*map(str, folders), *map(str, linked), *packages, *libraries],
+        "has_own_code": files.has_own_code, "writable": str(home),
+        "linked": list(map(str, linked)), "readable": [*packages, *libraries],
     }  # fmt: skip
 
 
@@ -182,15 +181,9 @@ def _positive(value: object, location: str) -> int:
     return value
 
 
-def _end(
-    process: subprocess.Popen[bytes],
-    home: tempfile.TemporaryDirectory[str],
-    *pipes: Connection,
-) -> None:
-    """End the process and those that it started, and remove its folder."""
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+def _end(watched: WatchedProcess, home: Path, *pipes: Connection) -> None:
+    """End the process, and remove its folder."""
+    watched.end()
     for pipe in pipes:
         pipe.close()
-    home.cleanup()
+    remove_folder(home)

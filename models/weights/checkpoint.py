@@ -36,6 +36,7 @@ from models.weights.files import (
     WEIGHT_FILES,
     first_line,
     folder_digest,
+    linked_files,
     read_base,
     require_safe_adapter,
 )
@@ -179,11 +180,16 @@ def _open_folder(
         if not is_hub_id(location):
             raise ModelLoadError(f"{location}: no such folder; give a model's folder or a hub id")
         folder = open_snapshot(location, revision, settings, is_trusted)
+        if is_trusted:
+            linked_files(folder)
         return folder, folder.name  # the hub's cache names a snapshot by its commit
     patterns: tuple[str, ...] = (*TOKENIZER_FILES, *WEIGHT_FILES)
     if (folder / ADAPTER_CONFIG).is_file():
         patterns = (*TOKENIZER_FILES, *ADAPTER_FILES, PICKLED_ADAPTER)
-    found = folder_digest(folder, EVERYTHING if is_trusted else patterns)
+    if is_trusted:
+        linked_files(folder)
+        patterns = EVERYTHING
+    found = folder_digest(folder, patterns)
     if revision is not None and revision != found:
         raise ModelLoadError(
             f"{location}: the files have digest {found}, expected {revision}; "

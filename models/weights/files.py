@@ -9,6 +9,7 @@ import fnmatch
 import hashlib
 import json
 import math
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -122,10 +123,14 @@ def folder_digest(folder: Path, patterns: tuple[str, ...] = ()) -> str:
     """
     patterns = patterns or (*TOKENIZER_FILES, *WEIGHT_FILES)
     paths = {path for pattern in ("config.json", *patterns) for path in folder.glob(pattern)}
-    paths -= {path for path in paths if path.is_dir()}
+    folders = {path for path in paths if path.is_dir()}
     digest = hashlib.sha256()
+    if patterns == EVERYTHING:
+        for path in sorted(each for each in folders if each.is_symlink()):
+            target = os.path.relpath(path.resolve(), folder.resolve())
+            digest.update(f"{path.relative_to(folder).as_posix()} -> {target}\n".encode())
     try:
-        for path in sorted(paths):
+        for path in sorted(paths - folders):
             refuse_endless(path, folder)
             with path.open("rb") as file:
                 content = hashlib.file_digest(file, "sha256").hexdigest()
@@ -133,6 +138,32 @@ def folder_digest(folder: Path, patterns: tuple[str, ...] = ()) -> str:
     except OSError as error:
         raise ModelLoadError(f"{folder}: cannot be read ({error})") from error
     return digest.hexdigest()[:16]
+
+
+def linked_files(folder: Path) -> list[Path]:
+    """Return the files of the hub's cache to which links in a model's folder lead.
+
+    Raise ModelLoadError for any other link out of the folder. What it leads to is no part of the
+    model, and no digest of the folder pins it.
+    """
+    own = folder.resolve()
+    blobs = own.parent.parent / "blobs"  # beside models--org--name/snapshots/<commit>
+    is_cached = own.parent.name == "snapshots" and blobs.parent.name.startswith("models--")
+    found = []
+    for path in own.rglob("*"):
+        if not path.is_symlink():
+            continue
+        target = Path(os.path.realpath(path))
+        next_link = Path(os.path.normpath(path.parent / path.readlink()))
+        if target.is_relative_to(own) and next_link.is_relative_to(own):
+            continue
+        if not is_cached or target.parent != blobs or target != next_link:
+            raise ModelLoadError(
+                f"{folder}: {path.relative_to(own)} is a link to {target}, outside of the model's "
+                "folder; a model with code reads its own files only, so put a copy in its place"
+            )
+        found.append(target)
+    return found
 
 
 def refuse_endless(path: Path, folder: Path) -> None:

@@ -17,15 +17,17 @@ from reports.site.figure import Column, Figure, Row, cell
 from reports.site.findings import board_finding, source_finding
 
 NEWEST = 12  # months of the first window
+ALL_MONTHS = "all months: includes text seen in training"
 # Columns that a part replaces: with a dash where it has none.
 _OF_WINDOW = (
-    "rank_set", "bits_per_byte", "adjusted_gap", "growth_per_year", "num_months", "num_sources",
+    "rank_set", "note", "bits_per_byte", "adjusted_gap", "growth_per_year", "num_months",
+    "num_sources",
 )  # fmt: skip
-_OF_SOURCE = (*_OF_WINDOW, "estimated_cutoff")
+_OF_SOURCE = (*_OF_WINDOW, "cutoff_text")
 _INTERVALS = {"months": "other months like these", "documents": "other documents of these months"}
 _ABOUT_WINDOW = (
-    "Level and rank over these months alone. Intervals are of 95 %: would {} say the same? Gap and "
-    "ageing need months on both sides of a cutoff. The other columns are over all months."
+    "Level and rank over these months alone: {}. Intervals are of 95 %: would {} say the same? "
+    "Gap and ageing need months on both sides of a cutoff. The other columns are over all months."
 )
 _ABOUT_SOURCE = "Each model over its own months. Ranks need months that all models have."
 Cells = Mapping[str, Mapping[str, Sequence[str]]]  # text, interval, value by model and column
@@ -47,14 +49,18 @@ def windows_figure(site: Site) -> Figure | None:
     """Return level and rank of each model over each window; None if there are no windows."""
     windows = windows_of(*site.window) if site.window else {}
     parts = [
-        site.query("board_window", span=name, first=first.first_day, last=last.first_day)
+        site.query(
+            "board_window", span=name, first=first.first_day, last=last.first_day, counted="new"
+        )
         for name, (first, last) in windows.items()
     ]
+    parts.append(site.query("board_window", span=ALL_MONTHS, first=None, last=None, counted="all"))
     if all(rows.is_empty() for _, rows in parts):
         return None
     sql = "\nunion all\n".join(f"from (\n{sql.strip()}\n)" for sql, _ in parts)
-    about = f"Shown in the board by its choice of months: {', '.join(windows)}."
-    title = f"{len(windows)} windows of months can be chosen in the board"
+    names = [*windows, ALL_MONTHS]
+    about = f"Shown in the board by its choice of months: {', '.join(names)}."
+    title = f"{len(names)} choices of months for the board"
     return Figure("board-windows", title, about, sql, pl.concat([rows for _, rows in parts]))
 
 
@@ -66,7 +72,8 @@ def parts_of(
     for figure in windows:
         for [name], rows in figure.rows.partition_by("months", as_dict=True).items():
             title = f"{board_finding(rows.to_dicts())} ({name})"
-            about = _ABOUT_WINDOW.format(_INTERVALS[rows["interval_basis"][0]])
+            interval = _INTERVALS[rows["interval_basis"][0]]
+            about = _ABOUT_WINDOW.format(rows["basis"][0], interval)
             cells = _cells(rows, columns, _OF_WINDOW)
             parts[f"months/{name}"] = {"title": title, "about": about, "rows": cells}
     for name in site.sources if len(site.sources) > 1 else ():

@@ -28,16 +28,29 @@ def span(values: Sequence[float], form: str) -> str:
 
 def board_finding(rows: Sequence[Row]) -> str:
     """Return who has the lowest loss, or how many models share the first rank."""
-    is_single = all(row["num_months"] == 1 for row in rows)
-    months = "this month" if is_single else "these months"
-    best = [row for row in rows if row["rank_low"] == 1 and not row["model"].startswith("control:")]
-    if all(row["rank_low"] is None for row in rows):
-        return "Documents are too few to rank models"
+    ranked = [row for row in rows if row["rank"] is not None]
+    if not ranked:
+        has_models = any(not row["model"].startswith("control:") for row in rows)
+        return "No model has a month after its cutoff yet" if has_models else "No model is measured"
+    months = "this month" if ranked[0]["num_months"] == 1 else "these months"
+    best = [row for row in ranked if row["rank_low"] == 1]
     if not best:
+        return "Documents are too few to rank models"
+    if _is_below(rows, min(row["bits_per_byte_low"] for row in best)):
         return "No model is better than the best compressor"
-    if len(best) == 1:
+    if len(ranked) == 1:
+        return f"No other model can be compared with {best[0]['model']} yet"
+    if len(best) > 1:
+        return f"{len(best)} models share the first rank: {months} cannot tell them apart"
+    if best[0]["basis"].startswith("after"):
         return f"{best[0]['model']} predicts {months} best"
-    return f"{len(best)} models share the first rank: {months} cannot tell them apart"
+    return f"{best[0]['model']} has the lowest loss, maybe on text seen in training"
+
+
+def _is_below(rows: Sequence[Row], level: float) -> bool:
+    """Return True if a compressor's interval is below ``level``, in bits per byte."""
+    ends = [row["bits_per_byte_high"] for row in rows if row["model"].startswith("control:")]
+    return any(end is not None and end < level for end in ends)
 
 
 def ageing_finding(rows: Sequence[Row]) -> str:
@@ -98,7 +111,8 @@ def cutoff_finding(row: Row, num_models: int) -> str:
     """
     ends = [row["estimated_cutoff_low"], row["estimated_cutoff_high"]]
     if None in ends:
-        return "No cutoff can be told from the losses"
+        known = row.get("cutoff_text")
+        return f"No cutoff can be told from the losses{f', but that it is {known}' * bool(known)}"
     first, last = (str(end)[:7] for end in ends)
     place = f"The losses place the cutoff in {' to '.join(dict.fromkeys([first, last]))}"
     if row["stated_cutoff"] is None:

@@ -12,10 +12,10 @@ import pytest
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 from pydantic import SecretStr
 
-from deployments.automations import losses, zombies
 from deployments.deploy import Change, Deployed, deploy
 from simulator.server import Request, Response
 from tests.commands import TIDEMARK
+from tests.deployments.support.automations import NEVER_BEGAN, NO_HEARTBEAT, automation_of
 from tests.forks import run_process
 from tests.loopback import serving
 from tests.servers import ROOT, PrefectServer, wait_for
@@ -241,7 +241,11 @@ def test_what_is_no_longer_wanted_goes_and_what_is_missing_comes_back(
     # Two of former versions, which started the next stage of a run when an event came.
     obsolete = ("tidemark: score is due", "tidemark: report is due")
     for name in (*obsolete, "mine"):
-        api("POST", "automations/", {**zombies().model_dump(mode="json"), "name": name})
+        api(
+            "POST",
+            "automations/",
+            {**automation_of(NO_HEARTBEAT).model_dump(mode="json"), "name": name},
+        )
     api("DELETE", f"deployments/{deployments['monthly/monthly']['id']}")
     api("DELETE", f"automations/{api.automations()['tidemark: no heartbeat']['id']}")
 
@@ -308,7 +312,7 @@ def test_a_run_whose_heartbeats_stop_is_crashed_and_one_that_ended_is_not(
     api: Api, again: Callable[..., Deployed]
 ) -> None:
     again()
-    automation = zombies(dt.timedelta(seconds=10)).model_dump(mode="json")
+    automation = automation_of(NO_HEARTBEAT, dt.timedelta(seconds=10)).model_dump(mode="json")
     api("POST", "automations/", {**automation, "name": "short"})
     assert api.automations()["short"]["trigger"]["within"] == 10
     time.sleep(6)  # until the server has loaded it
@@ -324,7 +328,7 @@ def test_a_run_whose_heartbeats_stop_is_crashed_and_one_that_ended_is_not(
 
     wait_for(lambda: state(killed) == "Crashed")
     message = api("GET", f"flow_runs/{killed}")["state"]["message"]
-    assert message.startswith("No heartbeat for 0:00:10")
+    assert message.startswith("No heartbeat for 0:10:00")
     time.sleep(6)  # of one more look of the server's
     assert (state(ended), state(strange["id"])) == ("Completed (partial)", "Running")
 
@@ -361,7 +365,7 @@ def test_a_run_whose_worker_died_before_it_began_is_replaced(
     api: Api, again: Callable[..., Deployed]
 ) -> None:
     again()
-    automation = losses(dt.timedelta(seconds=10)).model_dump(mode="json")
+    automation = automation_of(NEVER_BEGAN, dt.timedelta(seconds=10)).model_dump(mode="json")
     made = api("POST", "automations/", {**automation, "name": "brief"})
     time.sleep(6)  # until the server has loaded it
     scylla = api.deployments()["scylla/scylla"]["id"]
@@ -376,7 +380,7 @@ def test_a_run_whose_worker_died_before_it_began_is_replaced(
     assert [each["parameters"] for each in new_runs()] == [{"puzzles": ["two_sum"]}]
     state = api("GET", f"flow_runs/{taken}")["state"]
     assert (state["type"], state["name"]) == ("CRASHED", "Lost")
-    assert state["message"].startswith("Pending for 0:00:10")
+    assert state["message"].startswith("Pending for 0:10:00")
     api("DELETE", f"automations/{made['id']}")
 
 

@@ -1,5 +1,6 @@
 import json
 import re
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -133,15 +134,92 @@ def test_every_pool_of_a_deployment_has_a_worker(compose: dict[str, Any]) -> Non
     assert pools | {"gpu", "gpu-all"} == {each.work_pool.name for each in read_deployments()}
 
 
-def test_only_the_worker_of_models_behind_servers_reads_their_keys(tmp_path: Path) -> None:
-    folder = tmp_path / "deployments"
-    shutil.copytree(COMPOSE.parent, folder)
-    shutil.copy(ROOT / "Dockerfile", tmp_path)
-    (folder / "api.env").write_text("TIDEMARK_API_KEYS__SIM=planted")
-    variables = {**SECRETS, "COMPOSE_PROFILES": "api,cpu"}
-    services = read_services(folder / COMPOSE.name, variables)
+def test_only_the_worker_of_models_behind_servers_reads_their_keys(checkout: Path) -> None:
+    services = read_services(checkout, {**SECRETS, "COMPOSE_PROFILES": "api,cpu"})
     read = {name for name, each in services.items() if "TIDEMARK_API_KEYS__SIM" in each.settings}
     assert read == {"api-worker"}
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A copy of the compose file and the Dockerfile, with files of settings beside it."""
+    folder = tmp_path / "deployments"
+    folder.mkdir()
+    for path in (COMPOSE, COMPOSE.parent / "Caddyfile"):
+        shutil.copy(path, folder)
+    shutil.copy(ROOT / "Dockerfile", tmp_path)
+    (folder / "worker.env").write_text(
+        'TIDEMARK_PERIOD_SOURCES=["govuk:week"]\nTIDEMARK_MODELS=["gpt2"]\n'
+        "TIDEMARK_HOME=/elsewhere\nAWS_ACCESS_KEY_ID=of-worker.env\n"
+    )
+    (folder / "api.env").write_text("TIDEMARK_API_KEYS__SIM=planted")
+    return folder / COMPOSE.name
+
+
+def test_every_service_of_tidemark_has_its_environment_and_the_data(checkout: Path) -> None:
+    services = read_services(checkout, {**SECRETS, "COMPOSE_PROFILES": "cpu,gpu,gpus,api"})
+    of_tidemark = {name for name, each in services.items() if "tidemark:" in each.image}
+    clients = of_tidemark - {"prefect-server", "report", "metrics"}
+    assert clients == {"deploy", *(name for name in services if name.endswith("-worker"))}
+    for name in of_tidemark - {"prefect-server"}:
+        service = services[name]
+        assert service.mounts["/data"] == "data", name
+        assert service.environment["TIDEMARK_HOME"] == "/data", name
+        # The object store's keys are those of .env, for all services.
+        assert "AWS_ACCESS_KEY_ID" not in service.environment | service.settings, name
+    for name in clients:
+        service = services[name]
+        assert service.environment["PREFECT_API_URL"] == "http://prefect-server:4200/api", name
+        assert service.environment["PREFECT_API_AUTH_STRING"] == "user:password", name
+        assert service.settings["TIDEMARK_PERIOD_SOURCES"] == '["govuk:week"]', name
+        assert service.settings["TIDEMARK_MODELS"] == '["gpt2"]', name
+
+
+def test_what_is_in_env_reaches_every_service_of_tidemark(checkout: Path) -> None:
+    store = {"TIDEMARK_HOME": "s3://bucket/x", "AWS_ACCESS_KEY_ID": "key", "AWS_ENDPOINT_URL": "e"}
+    asked = {**SECRETS, **store, "TIDEMARK_NOTIFY_URL": "https://hooks.example.org/x"}
+    services = read_services(checkout, {**asked, "COMPOSE_PROFILES": "cpu,gpu,gpus,api"})
+    for name, service in services.items():
+        if "tidemark:" in service.image and name != "prefect-server":
+            assert store.items() <= service.environment.items(), name
+    assert services["deploy"].environment["TIDEMARK_NOTIFY_URL"] == "https://hooks.example.org/x"
+    told = [name for name, each in services.items() if "TIDEMARK_NOTIFY_URL" in each.environment]
+    assert told == ["deploy"]
+
+
+@pytest.mark.parametrize(
+    ("given", "url"),
+    [({}, "https://localhost"), ({"REPORT_SITE": "r.example.org"}, "https://r.example.org")],
+)
+def test_the_address_of_the_report_is_the_proxy_s(
+    given: dict[str, str], url: str, checkout: Path
+) -> None:
+    services = read_services(checkout, {**SECRETS, **given})
+    assert services["proxy"].environment["REPORT_SITE"] == url.removeprefix("https://")
+    for name in ("crawl-worker", "report"):  # who writes the site, and who serves it
+        assert services[name].environment["TIDEMARK_REPORT_URL"] == url
+
+
+def test_every_worker_takes_a_limited_number_of_runs(compose: dict[str, Any]) -> None:
+    commands = [each.get("command", []) for each in compose["services"].values()]
+    limits = {
+        each[each.index("--pool") + 1]: each[each.index("--limit") + 1]
+        for each in commands
+        if "--pool" in each
+    }
+    assert limits == {"crawl": "8", "gpu": "1", "api": "1"}
+
+
+def test_an_upgrade_stops_every_worker_first(checkout: Path) -> None:
+    page = (ROOT / "docs" / "containers.md").read_text(encoding="utf-8")
+    block = page.partition("\n## Upgrade\n")[2].partition("```sh\n")[2].partition("```")[0]
+    prefix = "docker compose --file deployments/compose.yaml "
+    lines = [line for line in block.splitlines() if line.startswith(prefix)]
+    steps = [shlex.split(line.removeprefix(prefix), comments=True) for line in lines]
+    services = read_services(checkout, {**SECRETS, "COMPOSE_PROFILES": "cpu,gpu,gpus,api"})
+    workers = {name for name, each in services.items() if "worker" in each.argv}
+    assert {*steps[0][1:]} == workers
+    assert [step[0] for step in steps] == ["stop", "exec", "build", "run", "up"]
 
 
 def test_services_come_after_what_they_depend_on() -> None:

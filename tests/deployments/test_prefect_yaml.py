@@ -1,6 +1,7 @@
 import datetime as dt
 import importlib
 import json
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ from prefect.utilities.schema_tools.validation import ValidationError, validate
 from core.errors import MalformedInput, UsageError
 from core.month import Month
 from crawlers.registry import list_sources, load_crawler
-from deployments.automations import zombies
+from deployments.automations import PREFIX, read_automations
 from deployments.prefect_yaml import PREFECT_YAML, Deployment, is_ours, read_deployments
 from instruments.planning import last_period
 from instruments.pools import POOLS
 from models.scoring.protocols import list_protocols
+from tests.deployments.support.automations import NO_HEARTBEAT, automation_of, silence_of
 
 FILE: dict[str, Any] = yaml.safe_load(PREFECT_YAML.read_text(encoding="utf-8"))
 DEPLOYMENTS = read_deployments()
@@ -114,13 +116,35 @@ def test_a_source_without_such_periods_is_not_scheduled(name: str) -> None:
         read_deployments(period_sources=[name])
 
 
+def test_automations_have_the_ids_of_what_they_watch_and_start() -> None:
+    restarted, monthly, block = (
+        [uuid.UUID(int=1), uuid.UUID(int=2)],
+        uuid.UUID(int=3),
+        uuid.UUID(int=4),
+    )
+    automations = read_automations(restarted, monthly, block)
+    names = [each.name for each in automations]
+    assert len({*names}) == 7
+    assert all(name.startswith(PREFIX) for name in names)
+    assert [each.name for each in read_automations(restarted, monthly)] == names[:4]
+    shown = {each.name.removeprefix(PREFIX): each.model_dump_json() for each in automations}
+    for name in ("a crashed run starts again", "a lost run starts again"):
+        assert (
+            f'["prefect.deployment.{restarted[0]}","prefect.deployment.{restarted[1]}"]'
+            in shown[name]
+        )
+    assert f'"prefect.deployment.{monthly}"' in shown["the monthly run is late"]
+    assert [str(block) in each for each in shown.values()] == [False] * 4 + [True] * 3
+    assert "$" not in "".join(shown.values())
+
+
 def test_heartbeats_come_often_enough_not_to_be_missed() -> None:
     frequency = {
         int(d.work_pool.job_variables["env"]["PREFECT_FLOWS_HEARTBEAT_FREQUENCY"])
         for d in DEPLOYMENTS
     }
     # A server may be away for five minutes, and a run does not notice at once that it is back.
-    silence: dt.timedelta = zombies().trigger.within  # type: ignore[union-attr]
+    silence = silence_of(automation_of(NO_HEARTBEAT))
     assert silence >= dt.timedelta(minutes=5, seconds=3 * max(frequency))
 
 

@@ -91,7 +91,7 @@ def ask(running: dict[str, Process], name: str, path: str, **options: Any) -> re
 def test_every_service_is_healthy(running: dict[str, Process]) -> None:
     watched = {name for name, process in running.items() if process.service.health}
     assert watched == {
-        "postgres", "prefect-server", "crawl-worker", "cpu-worker", "report", "proxy",
+        "postgres", "prefect-server", "crawl-worker", "cpu-worker", "report", "metrics", "proxy",
     }  # fmt: skip
     assert {name for name in watched if not running[name].is_healthy()} == set()
 
@@ -132,6 +132,12 @@ def test_the_snapshot_comes_through_the_proxy_in_parts_too(running: dict[str, Pr
     known = {"If-None-Match": whole.headers["ETag"]}
     answer = ask(running, REPORT, "/warehouse.duckdb", auth=READER, headers=known)
     assert (answer.status_code, answer.content) == (304, b"")
+
+
+def test_metrics_are_there_for_this_host(running: dict[str, Process]) -> None:
+    answer = requests.get(f"http://{running['metrics'].address}:9464/metrics", timeout=60)
+    # What this module has as a snapshot is no database.
+    assert "tidemark_up 0.0" in answer.text.splitlines()
 
 
 def test_plain_http_leads_to_tls(running: dict[str, Process]) -> None:

@@ -28,12 +28,12 @@ from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.crawling.crawl import crawl_partition
-from deployments.automations import losses, zombies
 from deployments.deploy import deploy
 from instruments.losses import score_and_land
 from simulator.server import Web, serve
 from simulator.world import World
 from tests.conftest import running
+from tests.deployments.support.automations import NEVER_BEGAN, NO_HEARTBEAT, automation_of
 from tests.flows.support.deployed import (
     DEADLINE_S,
     api,
@@ -121,8 +121,9 @@ def deployment(
 @pytest.fixture(scope="module")
 def client(deployment: Deployment) -> Iterator[SyncPrefectClient]:
     with api(deployment.server) as client:
-        for automation in (zombies(SILENCE), losses(2 * SILENCE)):
-            [found] = client.read_automations_by_name(automation.name)
+        for name, silence in ((NO_HEARTBEAT, SILENCE), (NEVER_BEGAN, 2 * SILENCE)):
+            automation = automation_of(name, silence)
+            [found] = client.read_automations_by_name(name)
             client.update_automation(found.id, automation)
         yield client
 

@@ -26,11 +26,11 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
-from deployments.automations import zombies
 from simulator.server import Fault, Web, serve
 from simulator.world import World
 from tests.commands import TIDEMARK
 from tests.conftest import running
+from tests.deployments.support.automations import NO_HEARTBEAT, automation_of
 from tests.flows.support.deployed import (
     api,
     children_of,
@@ -97,8 +97,8 @@ def client(prefect_server: PrefectServer) -> Iterator[SyncPrefectClient]:
         check=True,
     )
     with api(prefect_server) as client:
-        [found] = client.read_automations_by_name("tidemark: no heartbeat")
-        client.update_automation(found.id, zombies(SILENCE))
+        [found] = client.read_automations_by_name(NO_HEARTBEAT)
+        client.update_automation(found.id, automation_of(NO_HEARTBEAT, SILENCE))
         yield client
 
 

@@ -47,9 +47,9 @@ ARGUMENTS |= {
     "detectable_gap_at": "0", "forecast_benchmark_correlation_at": "3",
     "forecast_bins_at": "'null'", "forecast_peak_at": "3",
     "forecast_tbi_at": "'null'",
-    "headline_at": "null, null", "headline_figures_at": "null, null",
-    "headline_shown_at": "null, null", "monthly_loss_by_kind_at": "'papers'",
-    "smoothed_curves_at": "3",
+    "headline_at": "null, null", "headline_figures_at": "null, null, 'new'",
+    "headline_shown_at": "null, null, 'new'", "compared_cells_at": "null, null, 'new'",
+    "monthly_loss_by_kind_at": "'papers'", "smoothed_curves_at": "3",
 }  # fmt: skip
 PROVENANCE = """
     update internal.landed_cells as cells

@@ -1,11 +1,13 @@
 """A model's own code, in its confined process, looks for a network, credentials and files."""
 
+import ctypes
 import os
 import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ SECRET = "a-planted-secret"
 
 # What the code tries; ``found`` returns the names of what succeeds.
 INTRUDER = """
-import os, resource, socket, subprocess, tempfile
+import ctypes, fcntl, os, resource, socket, subprocess, tempfile
 from pathlib import Path
 
 AIMS = {aims}
@@ -50,9 +52,40 @@ def listing(): return os.listdir(AIMS["root"])
 def signals(): os.kill(os.getppid(), 0); return True
 def limits(): return resource.prlimit(os.getppid(), resource.RLIMIT_CORE)
 def cores(): os.sched_setaffinity(os.getppid(), os.sched_getaffinity(0)); return True
+def daemon():
+    ours, theirs = os.pipe()
+    if not os.fork():
+        os.setsid()
+        if not os.fork():
+            os.write(theirs, b"x")
+        os._exit(0)
+    return os.read(ours, 1)
+def replacement():
+    if not os.fork():
+        os.execv("/bin/true", ["true"])
+    return not os.wait()[1]
+def owner():
+    ours, theirs = os.pipe()
+    fcntl.fcntl(ours, fcntl.F_SETOWN, AIMS["victim"])
+    fcntl.fcntl(ours, fcntl.F_SETFL, os.O_ASYNC)
+    return os.write(theirs, b"x")
+def log():
+    pair = socket.socketpair(type=socket.SOCK_DGRAM)
+    return pair[0].sendto(b"x", AIMS["log"])
+def watching():
+    library = ctypes.CDLL(None, use_errno=True)
+    return library.inotify_add_watch(library.inotify_init(), AIMS["root"].encode(), 0xFFF) > 0
+def link(): return Path(AIMS["link"]).read_text()
+def hard_link(): os.link(AIMS["root"] + "/long", "hard"); return Path("hard").write_text("x")
+def memory(): return open(f"/proc/{{os.getppid()}}/mem", "rb")
+def shared():
+    library = ctypes.CDLL(None, use_errno=True)
+    return library.shmctl(AIMS["segment"], 2, ctypes.create_string_buffer(256)) == 0
+def signal_of_death(): return ctypes.CDLL(None).prctl(1, 0, 0, 0, 0) == 0
 
 TRIES = (tcp, udp, unix, environment, parent, program, credentials, data_root, listing, signals,
-         limits, cores, truncation, emptying, removal, mode)
+         limits, cores, truncation, emptying, removal, mode, daemon, replacement, owner, log,
+         watching, link, hard_link, memory, shared, signal_of_death)
 
 def found():
     names = []
@@ -90,14 +123,34 @@ def aims(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, 
     root.mkdir()
     for name in ("token", "long", "old"):
         (root / name).write_text(SECRET)
+    (tmp_path / "link").symlink_to(root / "token")
     monkeypatch.setenv("HF_TOKEN", SECRET)
     monkeypatch.chdir(tmp_path)  # the path of a local socket has at most 107 bytes
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as local:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.socket(socket.AF_UNIX) as local,
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as log,
+        subprocess.Popen(["sleep", "600"]) as victim,
+        segment() as shared,
+    ):
         local.bind("s")
         local.listen()
-        port = server.getsockname()[1]
-        path = str(tmp_path / "s")
-        yield {"port": port, "socket": path, "root": str(root), "secret": SECRET}
+        log.bind("log")
+        yield {
+            "port": server.getsockname()[1], "socket": str(tmp_path / "s"),
+            "log": str(tmp_path / "log"), "root": str(root), "secret": SECRET,
+            "link": str(tmp_path / "link"), "victim": victim.pid, "segment": shared,
+        }  # fmt: skip
+        victim.kill()
+
+
+@contextmanager
+def segment() -> Iterator[int]:
+    """Create shared memory of System V; yield its id."""
+    library = ctypes.CDLL(None, use_errno=True)
+    number = library.shmget(0, 4096, 0o600)
+    yield number
+    assert library.shmctl(number, 0, None) == 0  # IPC_RMID
 
 
 def run(code: str, environment: dict[str, str], home: Path) -> list[str]:

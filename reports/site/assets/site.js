@@ -277,12 +277,16 @@ class Comparison {
       return element("tr", {}, ...cells.map((text, k) => element(k ? "td" : "th", { className: k ? "number" : "" }, text)));
     });
     const overall = found[0];
+    if (data.difference[overall] === null) {
+      this.place.replaceChildren(element("p", { className: "note" }, `${one} and ${other} cannot be compared: ${data.reason[overall]}.`));
+      return;
+    }
     const isOverTime = data.p[overall] !== null;
     const isSure = isOverTime ? data.p[overall] <= 0.05 : data.low[overall] * data.high[overall] > 0;
     const isBetter = data.difference[overall] < 0 === (data.model[overall] === one);
     const verdict = isSure ? `${isBetter ? one : other} is better than ${isBetter ? other : one}${isOverTime ? "" : " on these documents"}` : `${one} and ${other} cannot be told apart`;
     const table = element("table", {}, element("thead", {}, element("tr", {}, ...head.map((text) => element("th", { scope: "col" }, text)))), element("tbody", {}, ...rows));
-    this.place.replaceChildren(element("h2", {}, verdict), element("p", { className: "soft" }, `Negative: ${one} is better. ${isOverTime ? "" : "Months are too few for a p-value: the interval says what other documents of these months would give."}`), element("div", { className: "scroll", tabIndex: 0 }, table));
+    this.place.replaceChildren(element("h2", {}, verdict), element("p", { className: "soft" }, `Months: ${data.basis[overall]}. Negative: ${one} is better. ${isOverTime ? "" : "Months are too few for a p-value: the interval says what other documents of these months would give."}`), element("div", { className: "scroll", tabIndex: 0 }, table));
   }
 
   // The chart of months is drawn again for the two, if the page has their rows.

@@ -64,7 +64,8 @@ def _data(name: str, pairs: pl.DataFrame) -> bytes:
 
 
 def _months(site: Site) -> Figure | None:
-    names = site.query("board", protocol=site.protocol)[1]["model"].to_list()
+    board = site.query("board", protocol=site.protocol)[1]
+    names = board.filter(pl.col("bits_per_byte").is_not_null())["model"].to_list()
     num_cells = site.monthly.select("source", "month").n_unique()
     while len(names) > 2 and len(names) * (len(names) - 1) / 2 * num_cells > MAX_PAIRED_MONTHS:
         names.pop()
@@ -131,11 +132,10 @@ def _neighbours(site: Site) -> Figure:
         Column("other", "against the next on the board",
                link=lambda row: site.model_page(row["other"])),
         Column("difference", "difference", "+.4f", "difference_low", "difference_high", _BITS),
-        Column("p_value_adjusted", "p", P_VALUE, about="after Holm's correction over all pairs"),
-        Column("num_documents", "documents", ",d"),
-        Column("num_months", "months of sources", "d"),
+        Column("p_value_adjusted", "p", P_VALUE, about="Bonferroni's, over ranked models"),
+        Column("num_months", "months", "d"),
     ]  # fmt: skip
-    about = "On the documents that both were scored on. Negative: the first of the two is better."
+    about = "On the months of the board. Negative: the first of the two is better."
     return Figure("neighbours", neighbours_finding(rows.to_dicts()), about, sql, rows, columns,
                   max_rows=MAX_NEIGHBOURS)  # fmt: skip
 
@@ -196,7 +196,7 @@ def _ranks(site: Site) -> Figure | None:
             "encoding": {"x": x, "y": y, "color": colour}}  # fmt: skip
     labels = end_labels(last, colours, extent_of(drawn["mean_rank"]))
     chart = {"width": 700, "height": 300, "layer": [line, labels]}
-    about = "Rank 1 is the lowest loss of a month. A mean over sources; ties share their best rank."
+    about = "Rank 1 is the lowest loss of a month, on the months of the board. A mean over sources."
     title = ranks_finding(rows.to_dicts())
     return Figure("ranks", title, about, sql, rows, chart=chart, drawn_models=shown,
                   has_months=True)  # fmt: skip

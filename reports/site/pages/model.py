@@ -72,7 +72,9 @@ def _sources(site: Site, name: str) -> Figure:
     sql, rows = some(site.part("model_sources", "model", name, protocol=site.protocol))
     columns = [
         Column("source", "source", link=lambda row: site.source_page(row["source"])),
-        Column("bits_per_byte", "level", ".3f", unit="bits per byte"),
+        Column("bits_per_byte", "level", ".3f", unit="bits per byte",
+               about="Mean over months after the cutoff; over all if the cutoff is unknown."),
+        Column("bits_per_byte_seen", "up to the cutoff", ".3f", unit="bits per byte"),
         Column("adjusted_gap", "gap", "+.3f", "adjusted_gap_low", "adjusted_gap_high",
                "bits per byte", "Losses after the cutoff less before it, less what models share."),
         Column("growth_per_year", "ageing", "+.3f", "growth_per_year_low", "growth_per_year_high",
@@ -80,8 +82,7 @@ def _sources(site: Site, name: str) -> Figure:
         Column("equivalent_share", "a year later like a fresh model of", ".0f",
                "equivalent_share_low", "equivalent_share_high", "% of its parameters",
                "Ageing in parameters, by the other sizes of its family.", factor=100),
-        Column("estimated_cutoff", "measured cutoff", "%Y-%m", "estimated_cutoff_low",
-               "estimated_cutoff_high"),
+        Column("cutoff_text", "measured cutoff"),
         Column("cutoff_onset", "thins out from", "%Y-%m", is_optional=True),
         *(Column(f"decay_{n}_pct", f"decay, {n} months", "+.1f", unit="%") for n in (3, 6, 9)),
         Column("decay_12_pct", "decay, 12 months", "+.1f", "decay_12_pct_low",

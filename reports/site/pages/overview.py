@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator
 
+import polars as pl
+
 from core.json import JsonObject
 from reports.site.board_parts import parts_file, parts_of, windows_figure
 from reports.site.charts import INK, PALETTE, SOFT, by_month, time_axis
@@ -47,6 +49,7 @@ def _board(site: Site) -> Figure:
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
         Column("rank_set", "rank", about="Models whose ranks overlap cannot be told apart."),
+        Column("note", "not ranked", about="Why the model has no rank."),
         Column("bits_per_byte", "level", ".3f", "bits_per_byte_low", "bits_per_byte_high",
                "bits per byte", "Mean over what all models have; lower is better."),
         Column("adjusted_gap", "gap", "+.3f", "adjusted_gap_low", "adjusted_gap_high",
@@ -56,8 +59,8 @@ def _board(site: Site) -> Figure:
         Column("growth_per_year", "ageing", "+.3f", "growth_per_year_low", "growth_per_year_high",
                "bits per byte a year", "Growth of the gap with the age of the model."),
         Column("stated_cutoff", "stated cutoff", "%Y-%m"),
-        Column("estimated_cutoff", "measured cutoff", "%Y-%m", "estimated_cutoff_low",
-               "estimated_cutoff_high", about="Last month with training text, by the losses."),
+        Column("cutoff_text", "measured cutoff",
+               about="Last month with training text, by the losses."),
         Column("forecast_accuracy", "forecasts", ".1f", unit="% right", factor=100),
         Column("puzzle_score", "puzzles", "+.2f", unit="-1 to 1"),
         Column("family", "family", is_optional=True, is_facet=True),
@@ -69,15 +72,17 @@ def _board(site: Site) -> Figure:
         Column("num_sources", "sources", "d", is_optional=True),
     ]  # fmt: skip
     shown = told([column for column in columns if trends or not column.draw], rows)
-    floor = site.query("board_resolution", protocol=site.protocol)[1].item()
-    is_over_time = rows["interval_basis"][0] == "months"
+    [floor, basis] = rows.select(pl.col("resolution", "basis").drop_nulls().first()).row(0)
+    is_over_time = "months" in rows["interval_basis"]
     these = "this month" if site.num_months == 1 else "these months"
     other = "months like these" if is_over_time else f"documents of {these}"
     about = f"Intervals are of 95 %: would other {other} say the same? –: not measured. "
     if floor is not None:
         about += f"Half of the pairs could be told apart from {floor:.2g} bits per byte on."
     if rows["num_months"].min() < MIN_MONTHS:  # type: ignore[operator]
-        about += f"Grey: fewer than {MIN_MONTHS} months."
+        about += f" Grey: fewer than {MIN_MONTHS} months to compare."
+    if basis is not None:
+        about = f"Level and rank are over months {basis}. {about}"
     title = board_finding(rows.to_dicts())
     return Figure("board", title, about, sql, rows, shown,
                   is_provisional=lambda row: bool(row["num_months"] < MIN_MONTHS))  # fmt: skip

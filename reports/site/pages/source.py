@@ -167,9 +167,21 @@ def _levels(site: Site, name: str) -> Figure | None:
     chart["layer"] += _regime_marks(site, name, time_axis(rows["month"].to_list()))
     about = "Lower is better. " + (f"In grey: the next {len(others)} models." if others else "")
     return Figure(
-        f"source-{slug(name)}-levels", lowest_finding(rows.to_dicts(), "month"), about, sql, rows,
+        f"source-{slug(name)}-levels", _levels_finding(rows), about, sql, rows,
         chart=chart, drawn_models=[*best, *others],
     )  # fmt: skip
+
+
+def _levels_finding(rows: pl.DataFrame) -> str:
+    """Return who is best in months that are new to two models; in all if no cutoff is known."""
+    models = rows.filter(~pl.col("model").str.starts_with("control:"))
+    if not models["is_new"].is_not_null().any():
+        return lowest_finding(rows.to_dicts(), "month")
+    months = models.filter("is_new").group_by("month").len().filter(pl.col("len") > 1)["month"]
+    new = rows.filter("is_new").filter(pl.col("month").is_in(months.to_list()))
+    if new.is_empty():
+        return "No month is after the cutoffs of two models"
+    return lowest_finding(new.to_dicts(), "month")
 
 
 def level_lines(
@@ -204,15 +216,17 @@ def level_lines(
 
 def _models(site: Site, name: str) -> Figure:
     sql, rows = site.part("model_sources", "source", name, protocol=site.protocol)
-    sql, rows = f"{sql}\norder by bits_per_byte, model", rows.sort("bits_per_byte", "model")
+    sql = f"{sql}\norder by bits_per_byte nulls last, model"
+    rows = rows.sort("bits_per_byte", "model", nulls_last=True)
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
-        Column("bits_per_byte", "level", ".3f", unit=_BITS),
+        Column("bits_per_byte", "level", ".3f", unit=_BITS,
+               about="Mean over months after the cutoff; over all if the cutoff is unknown."),
+        Column("bits_per_byte_seen", "up to the cutoff", ".3f", unit=_BITS),
         Column("adjusted_gap", "gap", "+.3f", "adjusted_gap_low", "adjusted_gap_high", _BITS),
         Column("growth_per_year", "ageing", "+.3f", "growth_per_year_low", "growth_per_year_high",
                f"{_BITS} a year"),
-        Column("estimated_cutoff", "measured cutoff", "%Y-%m", "estimated_cutoff_low",
-               "estimated_cutoff_high"),
+        Column("cutoff_text", "measured cutoff"),
         Column("num_months", "months", "d"),
     ]  # fmt: skip
     title = source_finding(rows.to_dicts(), name)

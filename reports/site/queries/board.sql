@@ -1,4 +1,6 @@
--- The board: one row per model that is compared under the default protocol.
+-- The board: one row per model with text under the default protocol, by loss on months after the
+-- latest cutoff of the ranked models. Models that are not compared come last.
+-- note: why the model has no rank
 -- rank_set: ranks that other months, or documents, may give: low–high
 -- size_class: class of parameters
 -- weights: open, or closed (behind an API)
@@ -9,6 +11,8 @@
 --   [share]
 -- num_questions: questions, summed over ways of asking [questions]
 -- puzzle_score: best score over ways of asking, on inputs that others wrote [-1 to 1]
+-- resolution: half the width of the interval of a difference, median over pairs of ranked models
+--   [bits per byte]
 -- interval_basis: what intervals are over: months, or documents of these months
 with forecasts as (
     select
@@ -27,6 +31,24 @@ puzzles as (
     from scylla_scores
     where level is null and ood_split = 'ood' and rules = 'strict'
     group by model
+),
+
+board as (
+    select
+        *,
+        case
+            when model like 'control:%' then 'compressor'
+            when rank is null then basis
+        end as note
+    from internal.headline_shown_at(cast(null as date), cast(null as date), 'new')
+    union all by name
+    select
+        u.model,
+        u.reason as note,
+        0 as num_sources,
+        0 as num_months
+    from internal.uncompared_models as u
+    where u.model in (select e.model from internal.eligible_cells as e)
 )
 
 select
@@ -56,16 +78,20 @@ select
     a.growth_per_year_high,
     a.q_value as ageing_q_value,
     m.cutoff as stated_cutoff,
+    c.cutoff_text,
     c.estimated_cutoff,
     c.estimated_cutoff_low,
     c.estimated_cutoff_high,
     f.forecast_accuracy,
     f.num_questions,
     p.puzzle_score,
+    h.basis,
+    h.note,
     h.num_sources,
     h.num_months,
-    h.interval_basis
-from internal.headline_shown_at(cast(null as date), cast(null as date)) as h
+    h.interval_basis,
+    h.resolution
+from board as h
 left join models as m on h.model = m.model
 -- The panel's part of control_adjusted_gap_overall, without what compressors say.
 left join internal.panel_tests as g
@@ -74,4 +100,4 @@ left join ageing as a on h.model = a.model and a.source is null and a.protocol =
 left join estimated_cutoff as c on h.model = c.model and c.protocol = $protocol
 left join forecasts as f on h.model = f.model
 left join puzzles as p on h.model = p.model
-order by h.rank, h.model
+order by h.rank is null and h.model not like 'control:%', h.bits_per_byte nulls last, h.model

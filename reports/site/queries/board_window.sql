@@ -1,9 +1,21 @@
 -- Level and rank of each model of the board over a window of months.
 -- months: name of the window of months
 -- rank_set: ranks that other months, or documents, may give: low–high
+-- note: why the model has no rank
 -- interval_basis: what intervals are over: months, or documents of these months
 select
     $span as months,
-    h.*
-from internal.headline_shown_at($first, $last) as h
-order by h.rank, h.model
+    case
+        when model like 'control:%' then 'compressor'
+        when rank is null then basis
+    end as note,
+    h.* exclude (
+        resolution,
+        next_model,
+        next_difference,
+        next_difference_low,
+        next_difference_high,
+        next_p_value_adjusted
+    )
+from internal.headline_shown_at($first, $last, $counted) as h
+order by h.rank nulls last, h.bits_per_byte, h.model

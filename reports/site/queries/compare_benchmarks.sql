@@ -1,4 +1,4 @@
--- Correlation of the level over all sources with benchmark scores; p is that of Pearson's.
+-- Correlation of the board's level with benchmark scores; p is that of Pearson's.
 -- p_value: of no correlation, by Fisher's transformation [probability]
 -- pearson_low: lower end of the 95 % interval of pearson [correlation]
 -- pearson_high: upper end of the 95 % interval of pearson [correlation]
@@ -19,7 +19,7 @@ select
     num_models
 from benchmark_correlation
 where
-    protocol = $protocol and scope = 'all' and figure = 'bits_per_byte'
+    scope = 'all' and figure = 'headline'
     and against_kind = 'benchmark' and model_kind = 'all' and size_class = 'all'
     and pearson is not null
 order by against

@@ -1,4 +1,5 @@
--- Difference of two models in each month of a source in which both have the same documents.
+-- Difference of two models in each month of a source, after both cutoffs, in which both have the
+-- same documents.
 -- low and high: would other documents of the month say the same? Pairs of the given models alone.
 -- other: the model that model is compared with
 -- low: lower end of the 95 % interval over documents of the month [bits per byte]

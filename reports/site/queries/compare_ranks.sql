@@ -1,4 +1,4 @@
--- Mean rank over sources, by model and month.
+-- Mean rank over sources, by model and month, of the ranked models and cells of the board.
 -- mean_rank: mean over sources of the rank of the month; 1 is the lowest loss [rank]
 -- num_sources: sources in the mean [sources]
 with ranked as (
@@ -6,8 +6,8 @@ with ranked as (
         model,
         month,
         rank() over (partition by source, month order by bits_per_byte) as rank
-    from monthly_loss
-    where protocol = $protocol and bits_per_byte is not null
+    from internal.compared_cells
+    where is_ranked
 )
 
 select

@@ -41,8 +41,9 @@ select
     l.bits_per_byte,
     l.rise,
     l.cutoff + interval 1 month as stated_end,
-    c.estimated_cutoff_low as measured_begin,
-    c.estimated_cutoff_high + interval 1 month as measured_end,
+    case when c.estimated_cutoff is not null then c.estimated_cutoff_low end as measured_begin,
+    case when c.estimated_cutoff is not null then c.estimated_cutoff_high + interval 1 month end
+        as measured_end,
     coalesce(l.month > l.cutoff, false) as is_after,
     row_number() over (partition by l.model, l.source order by l.month) = 1 as is_first
 from levelled as l

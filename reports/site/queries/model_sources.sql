@@ -3,21 +3,29 @@
 -- ageing_q_value: false discovery rate of growth_per_year [probability]
 -- gap_reason: why there is no gap
 -- cutoff_reason: why there is no measured cutoff
+-- bits_per_byte: mean over months after the cutoff, or over all if the cutoff is unknown [bits per
+--   byte]
+-- bits_per_byte_seen: mean over months up to the cutoff, maybe seen in training [bits per byte]
 with levels as (
     select
-        model,
-        source,
-        avg(bits_per_byte) as bits_per_byte,
+        l.model,
+        l.source,
+        avg(l.bits_per_byte) filter (
+            where t.last_month is null or l.month > t.last_month
+        ) as bits_per_byte,
+        avg(l.bits_per_byte) filter (where l.month <= t.last_month) as bits_per_byte_seen,
         count(*) as num_months
-    from monthly_loss
-    where protocol = $protocol and bits_per_byte is not null
-    group by model, source
+    from monthly_loss as l
+    left join internal.training_ends as t on l.model = t.model
+    where l.protocol = $protocol and l.bits_per_byte is not null
+    group by l.model, l.source
 )
 
 select
     l.model,
     l.source,
     l.bits_per_byte,
+    l.bits_per_byte_seen,
     l.num_months,
     g.value as adjusted_gap,
     g.value_low as adjusted_gap_low,
@@ -27,6 +35,7 @@ select
     a.growth_per_year_low,
     a.growth_per_year_high,
     a.q_value as ageing_q_value,
+    c.cutoff_text,
     c.estimated_cutoff,
     c.estimated_cutoff_low,
     c.estimated_cutoff_high,

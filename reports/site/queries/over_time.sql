@@ -44,8 +44,9 @@ select
     avg(l.rise) as rise,
     count(*) as num_sources,
     any_value(l.cutoff) + interval 1 month as stated_end,
-    any_value(c.estimated_cutoff_low) as measured_begin,
-    any_value(c.estimated_cutoff_high) + interval 1 month as measured_end,
+    any_value(c.estimated_cutoff_low) filter (c.estimated_cutoff is not null) as measured_begin,
+    any_value(c.estimated_cutoff_high) filter (c.estimated_cutoff is not null)
+    + interval 1 month as measured_end,
     coalesce(l.month > any_value(l.cutoff), false) as is_after,
     row_number() over (partition by l.model order by l.month) = 1 as is_first
 from levelled as l

@@ -40,6 +40,7 @@ select
     m.parameters,
     m.cutoff as stated_cutoff,
     m.cutoff_provenance,
+    c.cutoff_text,
     c.estimated_cutoff,
     c.estimated_cutoff_low,
     c.estimated_cutoff_high,

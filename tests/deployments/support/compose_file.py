@@ -109,7 +109,8 @@ def _service(name: str, raw: dict[str, Any], variables: Mapping[str, str], besid
         image=raw["image"],
         argv=[*raw.get("entrypoint", image.entrypoint), *command],
         environment=image.environment | given,
-        settings={key: value for key, value in settings.items() if key not in given},
+        # As in Docker, a variable without a value also unsets that of an ``env_file``.
+        settings={key: value for key, value in settings.items() if key not in environment},
         folder=image.folder,
         mounts=mounts,
         health=_health(raw.get("healthcheck")),

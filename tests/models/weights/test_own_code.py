@@ -12,7 +12,7 @@ from models.catalogue import ModelEntry, make_entry
 from models.scoring import token_scorer
 from models.scoring.token_scorer import CausalLM
 from models.weights.checkpoint import open_checkpoint
-from models.weights.files import EVERYTHING, folder_digest
+from models.weights.files import EVERYTHING, folder_digest, linked_files
 from tests.models.conftest import edit_json, nats, record_batch
 
 
@@ -81,6 +81,77 @@ def test_code_of_a_known_architecture_is_ignored(
     found = nats(CausalLM.load(str(folder), None, settings), batch)
     expected = nats(CausalLM.load(llama_folder, None, settings), batch)
     assert found == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "../../secret",
+        "/etc/passwd",
+        "../../others",
+        "../..",
+        "first",  # a chain: the next link leads out
+        "../../back",  # leads back into the folder, and may be replaced
+        "../inner/../../others/x",
+        "../../not_there_yet",
+        "../../blobs/x",
+    ],
+)
+def test_a_link_out_of_the_folder_is_refused(target: str, folder: Path, settings: Settings) -> None:
+    (folder.parent / "secret").write_text("x")
+    (folder.parent / "others").mkdir()
+    (folder.parent / "others" / "x").write_text("x")
+    (folder.parent / "back").symlink_to(folder / "config.json")
+    (folder / "inner").mkdir()
+    (folder / "inner" / "link").symlink_to(target)
+    if target == "first":
+        (folder / "inner" / "first").symlink_to("../../secret")
+    with pytest.raises(ModelLoadError, match=r"inner/.* is a link to .*outside of the model's"):
+        open_checkpoint(str(folder), "0" * 16, settings, is_trusted=True)
+
+
+def test_links_inside_the_folder_are_kept_and_pinned(folder: Path, settings: Settings) -> None:
+    for name, content in (("one", "a"), ("two", "b")):
+        (folder / name).mkdir()
+        (folder / name / "data").write_text(content)
+    (folder / "chosen").symlink_to("one")
+    (folder / "data").symlink_to("chosen/data")
+    (folder / "whole").symlink_to(".")
+    first = own_model(folder, "").revision
+    open_checkpoint(str(folder), first, settings, is_trusted=True)
+    (folder / "chosen").unlink()
+    (folder / "chosen").symlink_to("two")
+    (folder / "data").unlink()
+    (folder / "data").symlink_to("one/data")  # the same content as before
+    with pytest.raises(ModelLoadError, match=f"expected {first}; they changed"):
+        open_checkpoint(str(folder), first, settings, is_trusted=True)
+
+
+def test_links_of_the_hubs_cache_lead_to_its_blobs(folder: Path, tmp_path: Path) -> None:
+    root = tmp_path / "models--a--b"
+    snapshot = root / "snapshots" / ("0" * 40)
+    snapshot.mkdir(parents=True)
+    blobs = root / "blobs"
+    blobs.mkdir()
+    for number, path in enumerate(sorted(each for each in folder.iterdir() if each.is_file())):
+        (blobs / f"{number:040}").write_bytes(path.read_bytes())
+        (snapshot / path.name).symlink_to(f"../../blobs/{number:040}")
+    assert sorted(linked_files(snapshot)) == sorted(blobs.iterdir())
+    (root / "aside").write_text("x")
+    for target in ("../../aside", "../../blobs", "../../refs/main"):
+        (snapshot / "more").symlink_to(target)
+        with pytest.raises(ModelLoadError, match="more is a link to"):
+            linked_files(snapshot)
+        (snapshot / "more").unlink()
+    (blobs / "link").symlink_to(root / "aside")
+    (snapshot / "more").symlink_to("../../blobs/link")
+    with pytest.raises(ModelLoadError, match="more is a link to"):
+        linked_files(snapshot)
+    (snapshot / "more").unlink()
+    blobs.rename(root / "elsewhere")
+    blobs.symlink_to("elsewhere")
+    with pytest.raises(ModelLoadError, match="is a link to"):
+        linked_files(snapshot)
 
 
 def test_without_the_extra_a_trusted_model_is_refused(

@@ -15,7 +15,7 @@ import pytest
 from core.month import Month
 from core.settings import Settings
 from reports.site import build, charts
-from reports.site.board_parts import windows_of
+from reports.site.board_parts import ALL_MONTHS, windows_of
 from reports.site.figure import Figure
 from reports.site.findings import ranks_finding, simulations_finding
 from reports.site.pages import overview
@@ -41,11 +41,11 @@ def test_parts_of_the_board_are_rows_of_public_views(publish_figures: Any) -> No
         **step("a", HOSTILE_SOURCE, "2024-12", 1.0, 3.0, 14), **level("b", HOSTILE_SOURCE, 2.0, 14),
         **level("a", "code", 1.0, 14), **level("b", "code", 1.5, 14),
     }  # fmt: skip
-    settings = publish_figures(figures)
+    settings = publish_figures(figures, {"a": "2023-11", "b": "2023-12"})
     root = Path(build.write_site(settings)).parent
     text = (root / "figures" / "board.parts.js").read_text()
     parts = json.loads(re.fullmatch(r"tidemark\.parts\((.*)\);\n", text)[1])  # type: ignore[index]
-    names = ["last 12 months", "2025", "2024"]
+    names = ["last 12 months", "2025", "2024", ALL_MONTHS]
     assert list(parts) == [
         *(f"months/{name}" for name in names), f"source/{HOSTILE_SOURCE}", "source/code"
     ]  # fmt: skip

@@ -9,11 +9,34 @@ def test_titles_name_an_effect_that_is_there() -> None:
 
 
 def test_who_is_best_is_told_only_if_it_is_alone() -> None:
-    best = {"model": "a", "rank_low": 1, "rank_high": 1, "num_months": 2}
-    assert findings.board_finding([best]) == "a predicts these months best"
-    assert findings.board_finding([{**best, "num_months": 1}]) == "a predicts this month best"
+    best = {"model": "a", "rank": 1, "rank_low": 1, "rank_high": 1, "num_months": 2,
+            "bits_per_byte_low": 0.9, "bits_per_byte_high": 1.1,
+            "basis": "after 2024-01"}  # fmt: skip
+    other = {**best, "model": "b", "rank": 2, "rank_low": 2, "rank_high": 2}
+    assert findings.board_finding([best, other]) == "a predicts these months best"
+    month = [{**best, "num_months": 1}, other]
+    assert findings.board_finding(month) == "a predicts this month best"
     shared = {**best, "model": "b", "rank_high": 3}
     assert findings.board_finding([best, shared]).startswith("2 models share the first rank")
+    assert findings.board_finding([best]) == "No other model can be compared with a yet"
+    unknown = {**best, "basis": "cutoff unknown: months may have been seen in training"}
+    seen = "a has the lowest loss, maybe on text seen in training"
+    assert findings.board_finding([unknown, other]) == seen
+
+
+def test_compressors_are_no_contestants() -> None:
+    model = {"model": "a", "rank": 1, "rank_low": 1, "rank_high": 1, "num_months": 2,
+             "bits_per_byte_low": 0.9, "bits_per_byte_high": 1.1,
+             "basis": "after 2024-01"}  # fmt: skip
+    worse = {**model, "model": "b", "rank": 2, "rank_low": 2, "rank_high": 2}
+    control = {**model, "model": "control:xz", "rank": None, "rank_low": None, "rank_high": None}
+    assert findings.board_finding([control, model, worse]) == "a predicts these months best"
+    better = {**control, "bits_per_byte_high": 0.8}
+    told = "No model is better than the best compressor"
+    assert findings.board_finding([better, model, worse]) == told
+    late = {**worse, "rank": None, "rank_low": None, "rank_high": None}
+    assert findings.board_finding([late, control]) == "No model has a month after its cutoff yet"
+    assert findings.board_finding([control]) == "No model is measured"
 
 
 def test_neighbours_without_a_test_are_not_called_alike() -> None:

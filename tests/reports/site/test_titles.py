@@ -285,7 +285,7 @@ def test_a_benchmark_seldom_correlates_where_none_does(
                 pearson = float(np.corrcoef(level, score)[0, 1])
                 rows.append({"against": f"{world}/{name}", "pearson": pearson})
         planted = pl.DataFrame(rows).with_columns(
-            protocol=pl.lit("default"), scope=pl.lit("all"), figure=pl.lit("bits_per_byte"),
+            protocol=pl.lit("default"), scope=pl.lit("all"), figure=pl.lit("headline"),
             against_kind=pl.lit("benchmark"), model_kind=pl.lit("all"), size_class=pl.lit("all"),
             spearman=0.0, num_models=8,
         )  # fmt: skip
@@ -308,7 +308,7 @@ def test_titles_of_a_published_world(publish_figures: Any, effect: float) -> Non
         is_best = effect * (name == "a")
         for source in ("news", "code"):
             before, after = 2.0 - is_best, 2.0 - 0.5 * is_best
-            planted = step(name, source, cutoff, before, after, 24)
+            planted = step(name, source, cutoff, before, after, 36)
             figures |= {key: bits + dice.gauss(0, 0.02) for key, bits in planted.items()}
     settings = publish_figures(figures, CUTOFFS)
     with opened_site(settings) as site:

@@ -5,6 +5,8 @@
 -- q_value: Benjamini-Hochberg's over the models and sources of a protocol; the means over sources
 --   are a family of their own. is_found: q_value is at most 0.05. reason says why it is not,
 --   which end of the interval is open, or that the curve is not one ramp.
+-- is_told: is_found, and both ends of the interval are inside the window. cutoff_text: the month or
+--   months if is_told, 'at or after …' or 'at or before …' if one end is open, else NULL.
 -- Source: docs/metrics.md (Cutoffs); Benjamini and Hochberg 1995.
 create or replace view internal.cutoff_tests as
 with ranked as (
@@ -45,6 +47,22 @@ worded as (
 select
     t.* exclude (main_reason, further_reason),
     coalesce(t.q_value <= 0.05, false) as is_found,
+    is_found and t.cutoff_low is not null and t.cutoff_high is not null as is_told,
+    case
+        when is_told
+            then
+                concat_ws(
+                    ' to ',
+                    strftime(t.cutoff_low, '%Y-%m'),
+                    case
+                        when t.cutoff_high > t.cutoff_low then strftime(t.cutoff_high, '%Y-%m')
+                    end
+                )
+        when is_found and t.cutoff_low is not null
+            then 'at or after ' || strftime(t.cutoff_low, '%Y-%m')
+        when is_found and t.cutoff_high is not null
+            then 'at or before ' || strftime(t.cutoff_high, '%Y-%m')
+    end as cutoff_text,
     nullif(concat_ws('; ', t.main_reason, t.further_reason), '') as reason,
     m.cutoff as catalogue_cutoff
 from worded as t
@@ -55,6 +73,7 @@ select
     source,
     protocol,
     false as is_found,
+    false as is_told,
     'a compressor has no cutoff' as reason
 from internal.monthly_loss_details
 where is_compressor(model)

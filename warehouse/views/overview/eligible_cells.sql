@@ -3,8 +3,10 @@
 -- Left out: undated corpora; images and audio; cells without a figure in monthly_loss (no measured
 --   chunk, or a loss that is not finite); suspect_cells; models with a lossy tokenizer.
 -- A cell on other documents than most models has its figure and fingerprint of shared_figures.
+-- is_new: the month's text is new to the model (training_ends): True for a compressor, NULL if
+--   nothing is known.
 -- Units: bits per byte; num_unmeasured: chunks.
--- Source: docs/metrics.md (Headline).
+-- Source: docs/metrics.md (Headline, New text).
 create or replace view internal.eligible_cells as
 with lossy_models as (
     select
@@ -20,7 +22,8 @@ select
     loss.month,
     loss.num_unmeasured,
     coalesce(shared.bits_per_byte, loss.bits_per_byte) as bits_per_byte,
-    coalesce(shared.fingerprint, landed.fingerprint) as fingerprint
+    coalesce(shared.fingerprint, landed.fingerprint) as fingerprint,
+    ends.known_by = 'compressor' or loss.month > ends.last_month as is_new
 from internal.monthly_loss_details as loss
 inner join internal.landed_cells as landed
     on
@@ -34,6 +37,7 @@ left join internal.shared_figures as shared
         and loss.source = shared.source
         and loss.month = shared.month
         and loss.protocol = shared.protocol
+left join internal.training_ends as ends on loss.model = ends.model
 anti join lossy_models as lossy
     on landed.model = lossy.model and landed.revision = lossy.revision
 anti join main.suspect_cells as suspect

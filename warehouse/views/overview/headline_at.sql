@@ -1,17 +1,34 @@
 -- One figure per model, as in headline, over the months of a window.
 -- Grain: one row per compared model with a cell in the window.
 -- Parameters: first_month and last_month, dates of their first days, both inclusive; NULL: without
---   a limit. The compared models and cells are those of headline: a window does not choose them.
+--   a limit. months: 'new' compares only months after the latest cutoff of the ranked models; 'all'
+--   compares text seen in training, too. The models and cells are chosen within the window.
 -- Units and intervals: as in headline. Over time, a window needs four blocks of three months.
--- Source: docs/metrics.md (Headline).
-create or replace macro headline_at(first_month, last_month) as table
+-- next_*: the model against the next one by rank, on the same cells. next_p_value_adjusted is
+--   Bonferroni's over the ranked models. resolution: half the width of the interval over time (or, while
+--   months are too few, documents) of a difference, median over pairs; the same in all rows.
+-- Source: docs/metrics.md (Headline, New text).
+create or replace macro headline_at(first_month, last_month, months := 'new') as table
     with figures as materialized (
-        select * from internal.headline_figures_at(first_month, last_month)
+        select
+            *,
+            case
+                when is_ranked
+                    then
+                        row_number() over (
+                            partition by is_ranked order by bits_per_byte, model
+                        )
+            end as place,
+            count(*) filter (where is_ranked) over () as num_ranked
+        from internal.headline_figures_at(first_month, last_month, months)
     ),
 
     pairs as (
         select
             a.model,
+            a.num_ranked,
+            b.model as other_model,
+            b.place = a.place + 1 as is_next,
             a.bits_per_byte - b.bits_per_byte as difference,
             paired_error(a.deviations, b.deviations) as document_error,
             case
@@ -23,24 +40,37 @@ create or replace macro headline_at(first_month, last_month) as table
             a.month_degrees
         from figures as a
         inner join figures as b on a.model <> b.model
+        where a.is_ranked and b.is_ranked
     ),
 
-    tested as (
+    tested as materialized (
         select
-            model,
-            difference,
-            difference_p_value(difference, document_error, document_degrees) as document_p_value,
-            time_p_value(difference, document_error, document_degrees, month_error, month_degrees)
-                as p_value
+            *,
+            document_error * t_975(document_degrees) as document_half,
+            wider_half(document_half, month_error * t_975(month_degrees)) as half,
+            case
+                when document_degrees > 1.999
+                    then difference_p_value(difference, document_error, document_degrees)
+            end as document_p_value,
+            case
+                when document_degrees > 1.999
+                    then
+                        time_p_value(
+                            difference,
+                            document_error,
+                            document_degrees,
+                            month_error,
+                            month_degrees
+                        )
+            end as p_value
         from pairs
-        where document_degrees > 1.999
     ),
 
     signs as (
         select
-            model,
-            sure_sign(p_value, difference, (select count(*) from figures)) as sign,
-            sure_sign(document_p_value, difference, (select count(*) from figures)) as document_sign
+            *,
+            sure_sign(p_value, difference, num_ranked) as sign,
+            sure_sign(document_p_value, difference, num_ranked) as document_sign
         from tested
     ),
 
@@ -75,21 +105,36 @@ create or replace macro headline_at(first_month, last_month) as table
             when f.document_half is not null then greatest(0, f.bits_per_byte - f.document_half)
         end as bits_per_byte_low_documents,
         f.bits_per_byte + f.document_half as bits_per_byte_high_documents,
-        rank() over (order by f.bits_per_byte) as rank,
-        case when f.half is not null then 1 + coalesce(s.num_better, 0) end as rank_low,
-        case when f.half is not null then count(*) over () - coalesce(s.num_worse, 0) end
-            as rank_high,
-        case when f.document_half is not null then 1 + coalesce(s.num_better_documents, 0) end
-            as rank_low_documents,
         case
-            when f.document_half is not null
-                then count(*) over () - coalesce(s.num_worse_documents, 0)
+            when f.is_ranked then rank() over (partition by f.is_ranked order by f.bits_per_byte)
+        end as rank,
+        case when f.is_ranked and f.half is not null then 1 + coalesce(s.num_better, 0) end
+            as rank_low,
+        case
+            when f.is_ranked and f.half is not null
+                then f.num_ranked - coalesce(s.num_worse, 0)
+        end as rank_high,
+        case
+            when f.is_ranked and f.document_half is not null
+                then 1 + coalesce(s.num_better_documents, 0)
+        end as rank_low_documents,
+        case
+            when f.is_ranked and f.document_half is not null
+                then f.num_ranked - coalesce(s.num_worse_documents, 0)
         end as rank_high_documents,
-        f.bits_per_byte / 8 as compression_rate,
+        f.basis,
         f.num_sources,
         max(f.num_months) over () as num_months,
         f.num_unmeasured,
-        m.cutoff
+        m.cutoff,
+        n.other_model as next_model,
+        n.difference as next_difference,
+        n.difference - n.half as next_difference_low,
+        n.difference + n.half as next_difference_high,
+        case when n.p_value is not null then least(1, n.p_value * (f.num_ranked - 1)) end
+            as next_p_value_adjusted,
+        (select coalesce(median(t.half), median(t.document_half)) from tested as t) as resolution
     from halves as f
     left join sure as s on f.model = s.model
+    left join tested as n on f.model = n.model and n.is_next
     left join models as m on f.model = m.model;

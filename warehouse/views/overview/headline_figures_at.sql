@@ -1,6 +1,6 @@
 -- The figures of headline_at, and the inputs of their intervals. For headline_at to read.
 -- Grain: one row per compared model with a cell in the window.
--- Parameters: first and last month (dates of their first days); NULL: without a limit.
+-- Parameters: those of compared_cells_at.
 -- Units: bits per byte: the unweighted mean over sources of the unweighted mean over months.
 --   num_months counts the different months of all sources. deviations: bootstrap replicates less
 --   the figure, in the order of replicates; NULL if a cell has no standard error.
@@ -8,13 +8,10 @@
 -- changes: changes of the figure without a block of three calendar months, in the order of blocks.
 --   month_error is the jackknife's with them. Both are NULL if a source has fewer than four blocks.
 -- Source: docs/metrics.md (Likelihood, Intervals).
-create or replace macro internal.headline_figures_at(first_month, last_month) as table
+create or replace macro internal.headline_figures_at(first_month, last_month, months) as table
     with compared as materialized (
         select *
-        from internal.compared_cells
-        where
-            (first_month is null or month >= first_month)
-            and (last_month is null or month <= last_month)
+        from internal.compared_cells_at(first_month, last_month, months)
     ),
 
     sources as (
@@ -45,6 +42,8 @@ create or replace macro internal.headline_figures_at(first_month, last_month) as
     figures as (
         select
             model,
+            bool_and(is_ranked) as is_ranked,
+            any_value(basis) as basis,
             count(distinct source) as num_sources,
             count(distinct month) as num_months,
             cast(sum(num_unmeasured) as bigint) as num_unmeasured,
@@ -134,6 +133,8 @@ create or replace macro internal.headline_figures_at(first_month, last_month) as
 
     select
         f.model,
+        f.is_ranked,
+        f.basis,
         f.num_sources,
         f.num_months,
         f.num_unmeasured,

@@ -1,14 +1,14 @@
 -- The figures of headline_at with the one interval that a page shows. For the site's board to read.
 -- Grain: one row per compared model with a cell in the window.
--- Parameters: first and last month, as in headline_at.
+-- Parameters: as in headline_at.
 -- interval_basis: months (would other months like these say the same?), or documents (would other
 --   documents of these months?) while months are too few for the former.
-create or replace macro internal.headline_shown_at(first_month, last_month) as table
+create or replace macro internal.headline_shown_at(first_month, last_month, months) as table
     with figures as (
         select
             *,
-            bool_or(rank_low is not null) over () as is_over_time
-        from headline_at(first_month, last_month)
+            bool_or(bits_per_byte_low is not null) over () as is_over_time
+        from headline_at(first_month, last_month, months := months)
     ),
 
     shown as (
@@ -16,8 +16,15 @@ create or replace macro internal.headline_shown_at(first_month, last_month) as t
             model,
             bits_per_byte,
             rank,
+            basis,
             num_sources,
             num_months,
+            resolution,
+            next_model,
+            next_difference,
+            next_difference_low,
+            next_difference_high,
+            next_p_value_adjusted,
             case when is_over_time then bits_per_byte_low else bits_per_byte_low_documents end
                 as bits_per_byte_low,
             case when is_over_time then bits_per_byte_high else bits_per_byte_high_documents end
@@ -40,7 +47,14 @@ create or replace macro internal.headline_shown_at(first_month, last_month) as t
             when rank_low = rank_high then cast(rank as varchar)
             else rank_low || '–' || rank_high
         end as rank_set,
+        basis,
         num_sources,
         num_months,
-        interval_basis
+        interval_basis,
+        resolution,
+        next_model,
+        next_difference,
+        next_difference_low,
+        next_difference_high,
+        next_p_value_adjusted
     from shown;

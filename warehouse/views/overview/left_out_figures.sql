@@ -190,13 +190,8 @@ reasons as (
         null as source,
         'default' as protocol,
         'headline' as left_out_of,
-        case
-            when bool_and(month is null) then 'only undated text: see corpus_rank'
-            else 'too few cells in common with other models'
-        end as reason
-    from internal.landed_cells
-    where model not in (select c.model from compared as c)
-    group by model
+        reason
+    from internal.uncompared_models
 )
 
 select *

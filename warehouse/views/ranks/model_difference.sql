@@ -1,6 +1,9 @@
--- Difference of every two models on the documents that both were scored on.
+-- Difference of every two models on the documents of new months that both were scored on.
 -- Grain: one row per model, other_model, source, protocol; model comes first in the alphabet.
 --   source NULL is the mean over the sources of text that both models have (num_sources).
+-- basis: which months. Only months after the cutoffs of both count (training_ends): as `after
+--   2024-01`. If no month that both have is later, difference is NULL. Where nothing is known of a
+--   model's training, months may have been seen by it, and basis says so.
 -- Units: bits per byte. difference is model less other_model (negative: model is better), as the
 --   unweighted mean over shared months. *_low and *_high bound the 95 % interval of this one
 --   difference over time: would other months like these say the same? *_documents: would other
@@ -11,7 +14,7 @@
 --   family is all rows of a protocol with a source, or all means.
 -- In the mean, documents of sources count as independent; a block of months is left out of all
 --   sources at once.
--- Source: Holm 1979; docs/metrics.md (Pairs, Intervals).
+-- Source: Holm 1979; docs/metrics.md (Pairs, New text, Intervals).
 create or replace view model_difference as
 with rows_of_sources as materialized (
     select * from internal.source_differences
@@ -98,16 +101,94 @@ rows_and_means as (
         on m.model = e.model and m.other_model = e.other_model and m.protocol = e.protocol
 ),
 
+-- Pairs whose common months are all up to the end of a training, on a source or on all.
+curves as (
+    select
+        model,
+        source,
+        protocol,
+        bool_and(num_chars > 0) as is_text,
+        list(month) as months
+    from internal.sound_cells
+    where month is not null and num_bytes > 0 and source_period(source) = 'month'
+    group by model, source, protocol
+),
+
+common_curves as (
+    select
+        a.model,
+        b.model as other_model,
+        a.source,
+        a.protocol,
+        a.is_text,
+        list_max(list_intersect(a.months, b.months)) as last_month
+    from curves as a
+    inner join curves as b
+        on a.source = b.source and a.protocol = b.protocol and a.model < b.model
+),
+
+common as (
+    select
+        model,
+        other_model,
+        source,
+        protocol,
+        last_month
+    from common_curves
+    union all
+    select
+        model,
+        other_model,
+        null as source,
+        protocol,
+        max(last_month) as last_month
+    from common_curves
+    where is_text
+    group by model, other_model, protocol
+),
+
+known as (
+    select
+        a.model,
+        b.model as other_model,
+        greatest(a.last_month, b.last_month) as last_seen,
+        case
+            when a.known_by = 'nothing' or b.known_by = 'nothing'
+                then 'cutoff unknown: months may have been seen in training'
+            when last_seen is null then 'never trained'
+            else 'after ' || strftime(last_seen, '%Y-%m')
+        end as basis
+    from internal.training_ends as a
+    inner join internal.training_ends as b on a.model < b.model
+),
+
+all_pairs as (
+    select * from rows_and_means
+    union all by name
+    select
+        c.model,
+        c.other_model,
+        c.source,
+        c.protocol,
+        case when c.source is null then 0 else 1 end as num_sources,
+        0 as num_months,
+        0 as num_documents
+    from common as c
+    inner join known as k on c.model = k.model and c.other_model = k.other_model
+    where c.last_month <= k.last_seen
+),
+
 judged as (
     select
         * exclude (month_error),
         case when num_blocks >= 4 then month_error end as month_error,
         num_blocks - 1 as month_degrees,
         case
+            when num_months = 0 then 'no common month after both cutoffs'
             when num_blocks < 4 then 'fewer than four blocks of three months'
             when document_error is null then 'a month has a single cluster'
         end as reason
-    from rows_and_means
+    from all_pairs
 ),
 
 tested as (
@@ -135,26 +216,28 @@ stepped as (
 )
 
 select
-    model,
-    other_model,
-    source,
-    protocol,
-    difference,
-    difference - half as difference_low,
-    difference + half as difference_high,
-    p_value,
+    s.model,
+    s.other_model,
+    s.source,
+    s.protocol,
+    s.difference,
+    s.difference - s.half as difference_low,
+    s.difference + s.half as difference_high,
+    s.p_value,
     case
-        when p_value is not null
+        when s.p_value is not null
             then
-                max(step) over (
-                    partition by protocol, source is null
-                    order by p_value nulls last, model, other_model, source
+                max(s.step) over (
+                    partition by s.protocol, s.source is null
+                    order by s.p_value nulls last, s.model, s.other_model, s.source
                 )
     end as p_value_adjusted,
-    difference - document_half as difference_low_documents,
-    difference + document_half as difference_high_documents,
-    num_sources,
-    num_months,
-    num_documents,
-    reason
-from stepped;
+    s.difference - s.document_half as difference_low_documents,
+    s.difference + s.document_half as difference_high_documents,
+    k.basis,
+    s.num_sources,
+    s.num_months,
+    s.num_documents,
+    s.reason
+from stepped as s
+inner join known as k on s.model = k.model and s.other_model = k.other_model;

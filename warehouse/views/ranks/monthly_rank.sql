@@ -1,5 +1,8 @@
 -- Rank of each model on each source in each month, among all models and among models of its size.
 -- Grain: one row per model, source, protocol, month; only where the model has a figure.
+-- Only models to which the month's text is new are ranked (training_ends); basis says which. If
+--   nothing is known of any model's training under a protocol, all of its models are ranked.
+--   Compressors are never ranked. Ranks of others are NULL.
 -- rank 1 is the lowest bits per byte; equal models share their best rank. rank_in_class is among
 --   models of the same size_class; NULL if the size is unknown. rank_change: rank less rank in the
 --   month before, among the models of both months; positive if the model fell back.
@@ -9,12 +12,10 @@
 --   (number of other models). Quantiles of replicates' ranks would miss near ties too often. NULL
 --   if the month has a single cluster.
 --   Two models with different documents are compared on the documents that both measured.
--- has_same_documents: True if all models ranked there measured the same documents; NULL for
---   published rates.
 -- Source: Uncheatable Eval; Mogstad, Romano, Shaikh and Wilhelm 2024, "Inference for Ranks";
---   docs/metrics.md (Ranks, Intervals).
+--   docs/metrics.md (Ranks, New text, Intervals).
 create or replace view monthly_rank as
-with figures as (
+with judged as (
     select
         l.model,
         l.source,
@@ -24,12 +25,28 @@ with figures as (
         l.standard_error is not null as has_interval,
         l.is_published,
         size_class(m.parameters) as size_class,
-        count(*) over (partition by l.source, l.protocol, l.month) as num_models,
-        count(*) over (partition by l.source, l.protocol, l.month, size_class(m.parameters))
-            as num_in_class
+        case
+            when t.known_by = 'compressor' then 'compressor: never trained'
+            when l.month > t.last_month then 'after ' || strftime(t.last_month, '%Y-%m')
+            when l.month <= t.last_month then 'may have been seen in training'
+            else 'cutoff unknown: may have been seen in training'
+        end as basis,
+        l.month > t.last_month as is_new,
+        bool_or(t.last_month is not null) over (partition by l.protocol) as is_known
     from internal.period_loss_details as l
     left join models as m on l.model = m.model
+    left join internal.training_ends as t on l.model = t.model
     where l.bits_per_byte is not null
+),
+
+figures as materialized (
+    select
+        *,
+        coalesce(is_new, not is_known and basis not like 'compressor%') as is_ranked,
+        count(*) over (partition by source, protocol, month, is_ranked) as num_models,
+        count(*) over (partition by source, protocol, month, is_ranked, size_class)
+            as num_in_class
+    from judged
 ),
 
 sure as (
@@ -38,7 +55,6 @@ sure as (
         f.source,
         f.protocol,
         f.month,
-        count(*) filter (where p.has_same_documents) as num_same_documents,
         count(*) filter (where sure_sign(p.p_value, p.difference, f.num_models) = 1)
             as num_better,
         count(*) filter (where sure_sign(p.p_value, p.difference, f.num_models) = -1)
@@ -56,7 +72,34 @@ sure as (
             and f.source = p.source
             and f.protocol = p.protocol
             and f.month = p.month
+    inner join figures as o
+        on
+            p.other_model = o.model
+            and p.source = o.source
+            and p.protocol = o.protocol
+            and p.month = o.month
+    where f.is_ranked and o.is_ranked
     group by f.model, f.source, f.protocol, f.month
+),
+
+-- Ranks in a month and in the one before, among the ranked models that have both.
+changes as (
+    select
+        f.model,
+        f.source,
+        f.protocol,
+        f.month,
+        rank() over (of_month order by f.bits_per_byte) - rank() over (of_month order by b.bits_per_byte)
+            as rank_change
+    from figures as f
+    inner join figures as b
+        on
+            f.model = b.model
+            and f.source = b.source
+            and f.protocol = b.protocol
+            and f.month = period_after(b.source, b.month)
+    where f.is_ranked and b.is_ranked
+    window of_month as (partition by f.protocol, f.source, f.month)
 )
 
 select
@@ -65,33 +108,41 @@ select
     f.protocol,
     f.month,
     f.bits_per_byte,
-    rank() over (partition by f.protocol, f.source, f.month order by f.bits_per_byte) as rank,
-    case when f.has_interval then 1 + coalesce(s.num_better, 0) end as rank_low,
-    case when f.has_interval then f.num_models - coalesce(s.num_worse, 0) end as rank_high,
-    f.num_models,
+    case
+        when f.is_ranked
+            then
+                rank() over (
+                    partition by f.protocol, f.source, f.month, f.is_ranked
+                    order by f.bits_per_byte
+                )
+    end as rank,
+    case when f.is_ranked and f.has_interval then 1 + coalesce(s.num_better, 0) end as rank_low,
+    case
+        when f.is_ranked and f.has_interval then f.num_models - coalesce(s.num_worse, 0)
+    end as rank_high,
+    case when f.is_ranked then f.num_models end as num_models,
     f.size_class,
     case
-        when f.size_class is not null
-            then rank() over (
-                partition by f.protocol, f.source, f.month, f.size_class order by f.bits_per_byte
-            )
+        when f.is_ranked and f.size_class is not null
+            then
+                rank() over (
+                    partition by f.protocol, f.source, f.month, f.is_ranked, f.size_class
+                    order by f.bits_per_byte
+                )
     end as rank_in_class,
     case
-        when f.has_interval and f.size_class is not null
+        when f.is_ranked and f.has_interval and f.size_class is not null
             then 1 + coalesce(s.num_better_in_class, 0)
     end as rank_in_class_low,
     case
-        when f.has_interval and f.size_class is not null
+        when f.is_ranked and f.has_interval and f.size_class is not null
             then f.num_in_class - coalesce(s.num_worse_in_class, 0)
     end as rank_in_class_high,
-    case when f.size_class is not null then f.num_in_class end as num_in_class,
-    c.rank - c.rank_before as rank_change,
-    case
-        when f.num_models = 1 then true
-        when not f.is_published then coalesce(s.num_same_documents, 0) = f.num_models - 1
-    end as has_same_documents
+    case when f.is_ranked and f.size_class is not null then f.num_in_class end as num_in_class,
+    c.rank_change,
+    f.basis
 from figures as f
 left join sure as s
     on f.model = s.model and f.source = s.source and f.protocol = s.protocol and f.month = s.month
-left join internal.consecutive_ranks_at([]) as c
+left join changes as c
     on f.model = c.model and f.source = c.source and f.protocol = c.protocol and f.month = c.month;

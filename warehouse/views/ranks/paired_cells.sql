@@ -1,30 +1,33 @@
--- All pairs of models that have a figure of the same source and month.
+-- All pairs of models that have a figure of the same source and month, of text new to both.
 -- Grain: one row per model, other_model, source, protocol, month; model comes first in the
 --   alphabet. For other views to read.
 -- Units: difference is model less other_model, in bits per byte. sum_of_variances treats both
 --   figures as independent, although they are not: it only weights months, for degrees of freedom.
 --   degrees_of_freedom are for the interval: the lower value of both models, each three times that
 --   of the cell if its clusters allow (ADR 0016). num_documents are those of `model`.
+-- Only months after the training of both (training_ends). A model of which nothing is known leaves
+--   out no month.
 -- has_same_documents: both models measured the same documents, and the same bytes of each.
--- Source: docs/metrics.md (Pairs).
+-- Source: docs/metrics.md (Pairs, New text).
 create or replace view internal.paired_cells as
 with figures as (
     select
-        model,
-        source,
-        protocol,
-        month,
-        num_documents,
-        num_chars > 0 as is_text,
-        fingerprint,
-        nll_nats / (ln(2) * num_bytes) as bits_per_byte,
-        power(standard_error, 2) as variance,
+        c.model,
+        c.source,
+        c.protocol,
+        c.month,
+        c.num_documents,
+        c.num_chars > 0 as is_text,
+        c.fingerprint,
+        c.nll_nats / (ln(2) * c.num_bytes) as bits_per_byte,
+        power(c.standard_error, 2) as variance,
         case
-            when degrees_of_freedom is not null
-                then least(3 * degrees_of_freedom, num_clusters - 1)
+            when c.degrees_of_freedom is not null
+                then least(3 * c.degrees_of_freedom, c.num_clusters - 1)
         end as degrees_of_freedom
-    from internal.sound_cells
-    where month is not null and num_bytes > 0
+    from internal.sound_cells as c
+    left join internal.training_ends as t on c.model = t.model
+    where c.num_bytes > 0 and c.month > coalesce(t.last_month, date '-infinity')
 )
 
 select

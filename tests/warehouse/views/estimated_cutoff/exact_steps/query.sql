@@ -6,7 +6,6 @@ select
     cutoff_onset,
     round(jump_bits_per_byte, 6) as jump,
     round(q_value, 6) as q,
-    difference_months,
     is_at_edge,
     basis,
     reason

@@ -1,5 +1,6 @@
 select
     model,
+    cutoff_text,
     estimated_cutoff,
     estimated_cutoff_low,
     estimated_cutoff_high,

@@ -1,0 +1,1 @@
+from internal.compared_cells_at(null, null, 'new')
