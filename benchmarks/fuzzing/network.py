@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urljoin, urlsplit
 from benchmarks.fuzzing.mutations import Grafts, mutate, odd_header
 from core.errors import ItemFailed
 from core.month import Month
+from core.retry_after import read_retry_after
 from crawlers.web import pacing
 from crawlers.web.connections import too_large
 from crawlers.web.exchange import Ask
@@ -109,7 +110,7 @@ class Line:
         fetched = self._answer(url, response)
         if len(fetched.body) > ask.max_bytes:
             raise too_large(ask.url, ask.max_bytes)
-        pacing.read_retry_after(fetched.headers.get("retry-after"))
+        read_retry_after(fetched.headers.get("retry-after"))
         rest_s = ask.rules.pause_s(response.status, fetched) if ask.rules else None
         is_limited = response.status == 403 and rest_s is not None
         is_busy = response.status == 200 and ask.is_busy and ask.is_busy(fetched)

@@ -25,10 +25,11 @@ from core.errors import (
     SourceError,
     TokenRefused,
 )
+from core.retry_after import read_retry_after
 from crawlers.contract import Document, Drop, Failure, Item, Quota, missing_item
 from crawlers.text.code import blob_id
 from crawlers.web.fetcher import Fetched, Fetcher, read_time
-from crawlers.web.pacing import ApiRules, read_retry_after
+from crawlers.web.pacing import ApiRules
 
 SITE = "github_api"
 SITES = {SITE: "https://api.github.com", "github_codeload": "https://codeload.github.com"}

@@ -32,6 +32,7 @@ from crawlers.contract import Drop, DropReason, SourceInfo
 from crawlers.crawling.manifest import Outcome
 from crawlers.hygiene import duplicates, sketches
 from crawlers.hygiene.boilerplate import Boilerplate, LineSample
+from crawlers.hygiene.mojibake import find_mojibake
 from crawlers.hygiene.month_texts import MonthTexts, Spool
 from crawlers.hygiene.quality import Ranks, low_quality, rank_languages, wrong_language
 from crawlers.hygiene.redaction import redact
@@ -39,7 +40,6 @@ from crawlers.hygiene.signatures import SHINGLE
 from crawlers.hygiene.tokens import Hashes, ngrams, tokens_of
 from crawlers.text.cleaning import MIN_CHARS
 from crawlers.text.defects import DefectCounts
-from crawlers.text.mojibake import find_mojibake
 
 
 class Hygiene:

@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
@@ -34,6 +35,16 @@ def rank_languages(texts: Sequence[str]) -> list[Ranks]:
     The model reads the first 2,000 bytes, without ``$maths$``. Texts without words have none.
     """
     return _model().rank([_MATHS.sub(" ", text[: 4 * _MAX_BYTES]) for text in texts])
+
+
+def evidence(texts: Sequence[str]) -> list[float]:
+    """Return how clearly each text is in one language, whichever it is.
+
+    The figure is the likeliest language's lead over the mean of all languages, in nats a byte. Most
+    texts of 400 characters have 1.9 to 3, those in languages that the model does not know about 1,
+    and signs without words 0.1 to 0.8. The model reads the first 2,000 bytes.
+    """
+    return _model().evidence(texts)
 
 
 def language_score(ranks: Ranks, language: str) -> tuple[float, str, float] | None:
@@ -111,14 +122,27 @@ class _LanguageModel:
             found = found[: len(each)]
             yield Counter(found[found >= 0].tolist())
 
-    def _ranks(self, visits: Counter[int], num_bytes: int) -> Ranks:
+    def evidence(self, texts: Sequence[str]) -> list[float]:
+        packed = [_pack(text) for text in texts]
+        found = []
+        for visits, each in zip(self._visits(packed), packed, strict=True):
+            scores = self._likelihoods(visits)
+            found.append(float(scores.max() - scores.mean()) / max(len(each), 1))
+        return found
+
+    def _likelihoods(self, visits: Counter[int]) -> np.ndarray[Any, np.dtype[np.float32]]:
+        """Return the logarithm of each class's likelihood, up to a constant."""
         if not visits:
-            scores = np.zeros(len(self._priors), dtype=np.float32)
-        else:
-            counts = np.fromiter(visits.values(), dtype=np.float32, count=len(visits))
-            found = np.fromiter(visits, dtype=np.intp, count=len(visits))
-            weights = np.take(self._weights, found, axis=0)  # twice as quick as an index
-            scores = np.log1p(counts) @ weights + self._priors
+            return np.zeros(len(self._priors), dtype=np.float32)
+        counts = np.fromiter(visits.values(), dtype=np.float32, count=len(visits))
+        found = np.fromiter(visits, dtype=np.intp, count=len(visits))
+        weights = np.take(self._weights, found, axis=0)  # twice as quick as an index
+        return np.log1p(counts) @ weights
+
+    def _ranks(self, visits: Counter[int], num_bytes: int) -> Ranks:
+        scores = self._likelihoods(visits)
+        if visits:
+            scores += self._priors
         scores *= 1.0 / math.sqrt(num_bytes or 1)
         np.exp(scores - scores.max(), out=scores)
         scores /= scores.sum()

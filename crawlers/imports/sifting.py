@@ -24,10 +24,10 @@ import numpy.typing as npt
 from core.schemas.tables import DocumentRow
 from core.storage.store import explain_disk_errors
 from crawlers.contract import DropReason
+from crawlers.hygiene.mojibake import find_mojibake
 from crawlers.hygiene.quality import low_quality, rank_languages, wrong_language
 from crawlers.hygiene.signatures import SHINGLE
 from crawlers.hygiene.tokens import ngrams, tokens_of
-from crawlers.text.mojibake import find_mojibake
 
 Keys = npt.NDArray[np.uint64]
 _NUM_BUCKETS = 16  # files of hashes; one at a time is sorted in memory

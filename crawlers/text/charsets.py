@@ -101,8 +101,9 @@ _MAX_BAD = 1000  # one character of so many may be unreadable
 def decode(payload: bytes, stated: str = "") -> str:
     """Decode a page, feed or part of a book; ``stated`` is the header Content-Type, or a name.
 
-    Encodings are tried in this order: the mark of the order of bytes; UTF-8, since no other text
-    is UTF-8 by accident; that of the header, of the text itself; Windows-1252, if none is stated.
+    Encodings are tried in this order: the mark of the order of bytes; UTF-16, if every second byte
+    of many is zero; UTF-8, since no other text is UTF-8 by accident; that of the header, of the
+    text itself; Windows-1252, if none is stated.
     Raise ItemUnavailable (``damaged``) if none fits.
     """
     for mark, codec in _MARKS:
@@ -116,6 +117,9 @@ def decode(payload: bytes, stated: str = "") -> str:
         return _checked(payload.decode(found[0], "replace"), found[0])
     if found and found[0] == "":
         raise ItemUnavailable("damaged", f"in {names[0]}, which no browser reads")
+    unmarked = _utf_16_of(payload)
+    if unmarked:
+        return _checked(payload.decode(unmarked, "replace"), unmarked)
     try:
         return payload.decode("utf-8")
     except UnicodeDecodeError:
@@ -148,6 +152,19 @@ def _stated_names(payload: bytes, stated: str) -> Iterator[str]:
         match = _STATED.search(text)
         if match:
             yield match[1]
+
+
+def _utf_16_of(payload: bytes) -> str | None:
+    """Return the codec of UTF-16 without a mark: spaces and markup have a zero byte on one side."""
+    head = payload[:_HEAD]
+    first = head[::2].count(0)
+    second = head[1::2].count(0)
+    many = len(head) / 20
+    if second > many and first == 0:
+        return "utf-16-le"
+    if first > many and second == 0:
+        return "utf-16-be"
+    return None
 
 
 def _is_whole(text: str) -> bool:

@@ -1,7 +1,7 @@
 """Connections to public internet addresses; responses are read with time and size limits.
 
-A host name may resolve to a private address, even if an earlier look-up found a public one. So each
-connected socket's peer address is checked before anything is sent.
+A host name may resolve to a private address, even if an earlier look-up found a public one. So a
+connection looks its host up itself, checks the addresses, and opens a socket to no other one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import socket
 import threading
 import zlib
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, ClassVar, Protocol
 
 import requests
@@ -26,6 +26,8 @@ from urllib3.exceptions import (
     IncompleteRead,
     InvalidChunkLength,
     InvalidHeader,
+    NameResolutionError,
+    NewConnectionError,
     ReadTimeoutError,
 )
 
@@ -100,28 +102,63 @@ def note_progress() -> None:
 
 
 class _Guard:
-    """Mixin for urllib3's connections, which refuses private addresses that are not in ``own``."""
+    """Mixin for urllib3's connections, which refuses private addresses that are not in ``own``.
+
+    A name is looked up once. The addresses that were found are checked, and only those of the
+    public internet are connected to.
+    """
 
     own: ClassVar[Set[tuple[str, int]]]
     host: str
     port: int
     proxy: Any
     sock: Any
+    _dns_host: str  # of urllib3: the name that it looks up, with its full stop at the end
 
     def _new_conn(self) -> socket.socket:
-        connected: socket.socket = super()._new_conn()  # type: ignore[misc]
-        peer = str(connected.getpeername()[0])
-        is_direct = self.proxy is None  # otherwise the socket's peer is the proxy
-        if is_direct and (self.host, self.port) not in self.own and not is_public(peer):
-            connected.close()
-            raise AccessRefused(
-                f"{self.host} leads to {peer}, which is no address of the public internet; if it "
-                "is meant, name it in a setting: TIDEMARK_SITES__<KEY>"
-            )
+        is_direct = self.proxy is None  # otherwise the host is the proxy
+        if is_direct and (self.host, self.port) not in self.own:
+            connected = self._connect_to_one_of(self._public_addresses())
+        else:
+            connected = self._connect()
         deadline = _deadline.get()
         if deadline:
             deadline.watch(connected)
         return connected
+
+    def _connect(self) -> socket.socket:
+        connected: socket.socket = super()._new_conn()  # type: ignore[misc]
+        return connected
+
+    def _public_addresses(self) -> Sequence[str]:
+        """Return the host's public addresses; raise AccessRefused if it has others alone."""
+        try:
+            found = socket.getaddrinfo(self._dns_host, self.port, type=socket.SOCK_STREAM)
+        except UnicodeError as error:  # a name that no look-up can have
+            raise NewConnectionError(self, f"{self.host!r} is no host name") from error  # type: ignore[arg-type]
+        except socket.gaierror as error:
+            raise NameResolutionError(self.host, self, error) from error  # type: ignore[arg-type]
+        addresses = list(dict.fromkeys(str(address[0]) for *_, address in found))
+        public = [address for address in addresses if is_public(address)]
+        if not public:
+            raise AccessRefused(
+                f"{self.host} leads to {', '.join(addresses)}, which is no address of the public "
+                "internet; if it is meant, name it in a setting: TIDEMARK_SITES__<KEY>"
+            )
+        return public
+
+    def _connect_to_one_of(self, addresses: Sequence[str]) -> socket.socket:
+        """Connect to the first address that answers; raise the last one's error if none does."""
+        name = self._dns_host
+        try:
+            for address in addresses[:-1]:
+                self._dns_host = address
+                with contextlib.suppress(ConnectTimeoutError, NewConnectionError):
+                    return self._connect()
+            self._dns_host = addresses[-1]
+            return self._connect()
+        finally:
+            self._dns_host = name  # for the header Host, and the name that a certificate has
 
     def getresponse(self) -> urllib3.HTTPResponse:
         deadline = _deadline.get()

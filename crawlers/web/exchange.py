@@ -25,6 +25,7 @@ from core.errors import (
     SourceError,
     UsageError,
 )
+from core.retry_after import read_retry_after
 from core.settings import Settings
 from crawlers.web import pacing, urls
 from crawlers.web.connections import Cookies, Sender, in_time, read_body, read_headers
@@ -315,7 +316,7 @@ class Exchange:
                 answer = self._read(response, url, ask)
             if self.record:
                 self.record(answer, ask.download is not None)
-            pause_s = pacing.read_retry_after(answer.fetched.headers.get("retry-after"))
+            pause_s = read_retry_after(answer.fetched.headers.get("retry-after"))
             rest_s = ask.rules.pause_s(answer.status, answer.fetched) if ask.rules else None
             pause_s = pause_s if rest_s is None else rest_s
             if answer.status in _WORTH_ANOTHER_TRY or (answer.status == 403 and rest_s is not None):

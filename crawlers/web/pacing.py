@@ -7,8 +7,6 @@ among several machines; it uses Prefect's concurrency limits (``tasks/crawling.p
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
-import email.utils
 import json
 import math
 import random
@@ -185,20 +183,6 @@ def _write(file: Path, record: _Record) -> None:
         new = Path(f"{file}.new")
         new.write_text(json.dumps(asdict(record)))
         new.replace(file)
-
-
-def read_retry_after(value: str | None) -> float | None:
-    """Return the seconds of a Retry-After header (RFC 9110, 10.2.3), 0 if past; None if invalid."""
-    value = (value or "").strip()
-    if re.fullmatch("[0-9]+", value):
-        return float(value)
-    try:  # not by read_time, since a year may be any here, and 9999 asks for a long pause
-        moment = email.utils.parsedate_to_datetime(value)
-        if moment.tzinfo is None:  # the zone "-0000" means UTC
-            moment = moment.replace(tzinfo=dt.UTC)
-        return max(0.0, (moment - dt.datetime.now(dt.UTC)).total_seconds())
-    except (ValueError, OverflowError):
-        return None
 
 
 REFUSALS_TO_STOP = 10  # number of consecutive responses with status 403 or 429

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import socket
 from collections.abc import Mapping
 from urllib.parse import urljoin, urlsplit
 
@@ -123,9 +124,30 @@ def is_public(address: str) -> bool:
 
 
 def is_private_address(host: str) -> bool:
-    """Return True if a host is an IP address that is not public; False for host names."""
+    """Return True if a host is an address that is not public, or is named ``localhost``.
+
+    An IPv4 address may be spelled as resolvers read it: ``2130706433``, ``0177.0.0.1``, ``127.1``.
+    Return False for other host names.
+    """
+    host = host.partition("%")[0].rstrip(".").lower()
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
     try:
-        ipaddress.ip_address(host.partition("%")[0])
+        ipaddress.ip_address(host)
     except ValueError:
-        return False
+        number = _spelled_address(host)
+        return number is not None and not is_public(number)
     return not is_public(host)
+
+
+def _spelled_address(host: str) -> str | None:
+    """Return the IPv4 address of a host of one to four numbers; None for a name."""
+    if _NUMBERS.fullmatch(host) is None:
+        return None
+    try:
+        return socket.inet_ntoa(socket.inet_aton(host))
+    except OSError:
+        return None
+
+
+_NUMBERS = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)(?:\.(?:0x[0-9a-f]*|[0-9]+)){0,3}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import posixpath
+import unicodedata
 import zipfile
 import zlib
 from collections.abc import Collection, Iterator
@@ -22,6 +24,7 @@ from crawlers.text.cleaning import clean
 _MAX_PART = 32 * 2**20  # unpacked bytes of a part; more is a bomb or a scan
 _MAX_BOOK = 2**28  # of all chapters together; a bomb may name one part many times
 _DC = "{http://purl.org/dc/elements/1.1/}"
+_IS_UTF8 = 0x800  # the flag of a part whose name is UTF-8
 _STATED = ("title", "language", "date")
 _PAGES = ("application/xhtml+xml", "text/html")
 _FAULTS = (
@@ -36,13 +39,13 @@ def read_epub(file: DataFile, columns: Collection[str]) -> Rows:
     Title, language and date are those of the book. Chapters that cannot be read are drops.
     """
     try:
-        with zipfile.ZipFile(file.path) as book:
+        with _Book(file.path) as book:
             package = _package_of(book)
             root = fromstring(charsets.decode(_part(book, package)))
             stated = {name: root.findtext(f".//{_DC}{name}") for name in _STATED}
             parts = list(_spine(root, posixpath.dirname(package)))
-            known = book.NameToInfo
-            if (size := sum(known[each].file_size for each in parts if each in known)) > _MAX_BOOK:
+            found = [info for part in parts if (info := book.find(part))]
+            if (size := sum(info.file_size for info in found)) > _MAX_BOOK:
                 raise ValueError(f"chapters of {size} bytes, at most {_MAX_BOOK} are read")
             for number, part in enumerate(parts):
                 yield _chapter(file, book, part, number, stated)
@@ -50,7 +53,33 @@ def read_epub(file: DataFile, columns: Collection[str]) -> Rows:
         yield file.damaged("file", f"no EPUB, or damaged: {type(error).__name__}: {error}")
 
 
-def _package_of(book: zipfile.ZipFile) -> str:
+class _Book(zipfile.ZipFile):
+    """A packed book, whose parts may be named a little otherwise than they are referred to."""
+
+    @functools.cached_property
+    def _by_plain_name(self) -> dict[str, zipfile.ZipInfo]:
+        return {_plain(_name_of(info)): info for info in reversed(self.infolist())}
+
+    def find(self, name: str) -> zipfile.ZipInfo | None:
+        """Return the part of a name, or one that differs in letter case or composed accents."""
+        return self.NameToInfo.get(name) or self._by_plain_name.get(_plain(name))
+
+
+def _name_of(info: zipfile.ZipInfo) -> str:
+    """Return the name of a part; many programs write UTF-8 without the flag that says so."""
+    if info.flag_bits & _IS_UTF8:
+        return info.filename
+    try:
+        return info.filename.encode("cp437").decode("utf-8")
+    except UnicodeError:
+        return info.filename
+
+
+def _plain(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def _package_of(book: _Book) -> str:
     container = fromstring(charsets.decode(_part(book, "META-INF/container.xml")))
     found = container.find(".//{*}rootfile")
     if found is None:
@@ -58,8 +87,10 @@ def _package_of(book: zipfile.ZipFile) -> str:
     return str(found.get("full-path"))
 
 
-def _part(book: zipfile.ZipFile, name: str) -> bytes:
-    info = book.getinfo(name)
+def _part(book: _Book, name: str) -> bytes:
+    info = book.find(name)
+    if info is None:
+        raise KeyError(f"the archive has no part {name!r}")
     if info.file_size > _MAX_PART:
         raise ValueError(f"{name} has {info.file_size} bytes, at most {_MAX_PART} are read")
     return book.read(info)
@@ -73,11 +104,12 @@ def _spine(root: Any, folder: str) -> Iterator[str]:
         if item is None or item.get("media-type") not in _PAGES:
             continue
         if "nav" not in (item.get("properties") or "").split():
-            yield posixpath.normpath(posixpath.join(folder, unquote(item.get("href") or "")))
+            href = unquote((item.get("href") or "").partition("#")[0])
+            yield posixpath.normpath(posixpath.join(folder, href)).lstrip("/")
 
 
 def _chapter(
-    file: DataFile, book: zipfile.ZipFile, name: str, number: int, stated: dict[str, str | None]
+    file: DataFile, book: _Book, name: str, number: int, stated: dict[str, str | None]
 ) -> Row | Drop:
     try:
         text = clean(articles.to_text(charsets.decode(_part(book, name))))

@@ -24,7 +24,8 @@ from pydantic import SecretStr
 
 from core.errors import ModelError, ModelLoadError, UsageError
 from core.json import JsonObject
-from models.servers.http import TryAgain, open_session, pause_asked_for
+from core.retry_after import read_retry_after
+from models.servers.http import TryAgain, open_session
 
 MIN_KEY_CHARS = 8  # hiding a shorter API key would also hide other text
 _HIDDEN = "[key]"
@@ -162,9 +163,8 @@ class ApiClient:
                 f"{self.address}: answered {response.status_code}, a redirect, which is not "
                 "followed: the key is for this address; set the entry's location to the API's own"
             )
-        raise self._refusal(
-            response.status_code, answer, self._said(answer, data), pause_asked_for(response)
-        )
+        pause_s = read_retry_after(response.headers.get("Retry-After"))
+        raise self._refusal(response.status_code, answer, self._said(answer, data), pause_s)
 
     def _require_whole(self, kind: str, data: bytes, answer: Any) -> None:
         """Raise Streamed for a stream or a piece of one, and ModelLoadError for a web page."""

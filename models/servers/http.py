@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import threading
 import time
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 import requests
@@ -15,6 +13,7 @@ from requests.adapters import HTTPAdapter
 
 from core.errors import ModelError, ModelLoadError, NotMeasurable, UsageError
 from core.json import JsonObject
+from core.retry_after import read_retry_after
 
 _MAX_TRIES = 5
 _PAUSE_S = 1.0  # pause before the first retry; doubled before each further retry
@@ -127,7 +126,8 @@ class RemoteClient:
         where = f"{self.address}{path}: the server answered {status}"
         said = data.decode(errors="replace")[:300]
         if status in _WORTH_ANOTHER_TRY:
-            raise TryAgain(f"it answered {status}: {said!r}", pause_asked_for(response))
+            pause_s = read_retry_after(response.headers.get("Retry-After"))
+            raise TryAgain(f"it answered {status}: {said!r}", pause_s)
         if status in (401, 403):
             raise ModelLoadError(f"{where}: {said!r}; set TIDEMARK_REMOTE_API_KEY to its key")
         if status == 404 or 300 <= status < 400:
@@ -168,17 +168,3 @@ class _Bearer(requests.auth.AuthBase):
         if self._key is not None:
             request.headers["Authorization"] = f"Bearer {self._key.get_secret_value()}"
         return request
-
-
-def pause_asked_for(response: requests.Response) -> float | None:
-    """Return the header Retry-After (RFC 9110, 10.2.3) in s, or None if absent or malformed."""
-    value = response.headers.get("Retry-After", "").strip()
-    if value.isascii() and value.replace(".", "", 1).isdigit():
-        return float(value[:9])
-    try:
-        moment = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    if moment.tzinfo is None:
-        return None
-    return max(0.0, (moment - dt.datetime.now(dt.UTC)).total_seconds())

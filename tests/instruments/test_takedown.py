@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -15,7 +16,7 @@ import zstandard
 
 from core.corpus.partition import Partition, Seal, list_sealed, list_versions, read_seal, tables_of
 from core.corpus.sealing import Description, read_held, seal_partition
-from core.corpus.tombstones import item_key, list_tombstones, read_tombstones
+from core.corpus.tombstones import Tombstone, item_key, list_tombstones, read_tombstones
 from core.errors import PartitionHeld, UsageError
 from core.month import Month
 from core.schemas.tables import DUPLICATES
@@ -26,9 +27,11 @@ from crawlers.web.raw_cache import Fetched, RawCache
 from instruments.losses import score_and_land
 from instruments.maintenance.takedown import forget
 from tests.forks import Forks, forking
+from warehouse.database.writer import writer_path
 from warehouse.read.check import check_home
 from warehouse.read.query import query
 from warehouse.read.release import make_release
+from warehouse.takedown.documents import forget_in_warehouse, has_rows
 
 SOURCE = "pages"
 MARCH, APRIL = (Partition(SOURCE, Month(month)) for month in ("2024-03", "2024-04"))
@@ -134,6 +137,11 @@ def _mentions(settings: Settings, *words: str) -> set[str]:
     return found
 
 
+REASON = "the author asked"
+RECORDS = "from internal.forgotten_documents"
+DATABASES = ("warehouse.duckdb", "work/writer.duckdb")
+
+
 def _stones(*keys: str) -> set[str]:
     return {f"corpus/forgotten/{key}.json" for key in keys}
 
@@ -156,13 +164,13 @@ def test_an_item_is_forgotten_everywhere_in_all_its_versions(home: Settings) -> 
     ids = {_id(store), _id(store, APRIL), _id(store, MARCH, 2)}
     digests = {seal.digest for seal in list_versions(store, MARCH)}
     assert len(_mentions(home, SECRET, *ids)) > 12
-    done = forget(home, [item_key(SOURCE, f"page-{SECRET}")], "the author asked")
+    done = forget(home, [item_key(SOURCE, f"page-{SECRET}")], REASON)
     assert ids < set(done.document_ids)  # and what was held back
     assert done.num_versions == 4
     assert done.num_fetched == 1
     assert done.releases == ("releases/2024-04",)
     stones = _stones(*done.document_ids)
-    databases = {"warehouse.duckdb", "work/writer.duckdb", "releases/2024-04/warehouse.duckdb"}
+    databases = {*DATABASES, "releases/2024-04/warehouse.duckdb"}
     assert _mentions(home, SECRET) == set()
     assert _mentions(home, *done.document_ids) <= stones | databases  # their records
     assert not _in_databases(home, *done.document_ids)
@@ -175,8 +183,28 @@ def test_an_item_is_forgotten_everywhere_in_all_its_versions(home: Settings) -> 
     released = Path(home.home) / "releases/2024-04"
     subprocess.run(CHECK_SUMS, cwd=released, check=True)
     assert list(check_home(released / "warehouse.duckdb", store, is_deep=True)) == []
-    [record] = {row["why"] for row in query(home, "from internal.forgotten_documents").to_pylist()}
-    assert record == "the author asked"
+    keys = {row["document_id"] for row in query(home, RECORDS).to_pylist()}
+    assert keys == set(done.document_ids)
+    # The reason may name people, so it is in no file that others get.
+    assert _mentions(home, REASON) == stones | _stones(item_key(SOURCE, f"page-{SECRET}"))
+
+
+def test_reasons_of_former_versions_leave_a_database(settings: Settings) -> None:
+    """Tables of former versions had a column for them."""
+    stone = Tombstone(key="a" * 32, forgotten_at=dt.datetime.now(dt.UTC), why=REASON)
+    forget_in_warehouse(settings, [stone])
+    path = writer_path(settings)
+    assert REASON.encode() not in path.read_bytes()
+    assert not has_rows(path, [stone])
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("alter table internal.forgotten_documents add column why varchar")
+        connection.execute("update internal.forgotten_documents set why = ?", [REASON])
+        connection.execute("update internal.schema_version set definitions = 'former'")
+    assert REASON.encode() in path.read_bytes()
+    assert has_rows(path, [stone])  # so a release with it is rewritten
+    forget_in_warehouse(settings, [stone])
+    assert REASON.encode() not in path.read_bytes()
+    assert not has_rows(path, [stone])
 
 
 @pytest.mark.slow

@@ -84,6 +84,7 @@ def _create_tables(connection: duckdb.DuckDBPyConnection, version: int) -> None:
         connection.execute(read_sql("migrations", str(step)))
     for schema in SCHEMAS[1:]:
         connection.execute(f"create schema if not exists {schema}")
+    connection.execute(read_sql("migrations", "5_reasons"))
     for table in list_tables():
         connection.execute(read_sql("tables", table))
     if version < 4:

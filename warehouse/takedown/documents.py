@@ -40,9 +40,7 @@ from warehouse.land.losses import Warehouse
 from warehouse.read.publish import write_estimates
 from warehouse.read.release import FOLDER, SUMS
 
-_SCHEMA = pa.schema(
-    [("document_id", pa.string()), ("forgotten_at", pa.timestamp("us")), ("why", pa.string())]
-)
+_SCHEMA = pa.schema([("document_id", pa.string()), ("forgotten_at", pa.timestamp("us"))])
 _DUPLICATES = ("source", "month", "document_id", "duplicate_of_document_id")
 LEFTOVER = ".tmp-forgetting-"  # prefix of folders with copies of databases
 MARK = "FORGETTING"
@@ -85,7 +83,6 @@ def _as_table(tombstones: Sequence[Tombstone]) -> pa.Table:
         {
             "document_id": stone.key,
             "forgotten_at": naive_utc(stone.forgotten_at),
-            "why": stone.why,
         }
         for stone in tombstones
         if stone.is_document
@@ -112,9 +109,9 @@ def _forget(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse) -> int:
 
 
 def has_rows(path: Path, tombstones: Sequence[Tombstone]) -> bool:
-    """Return True if a database file has rows of the documents to take down.
+    """Return True if a database file has rows of the documents to take down, or states reasons.
 
-    The file may have a former schema version.
+    The file may be of a former version. Those of 2026 stated the reasons of takedowns.
     """
     with (
         explain_database_errors(f"read {path}"),
@@ -125,7 +122,15 @@ def has_rows(path: Path, tombstones: Sequence[Tombstone]) -> bool:
         none = pa.table({name: pa.array([], pa.string()) for name in _DUPLICATES})
         duplicates = it.table(f"{schema}.duplicate_of") if schema else none
         it.register("documents_to_forget", _as_table(tombstones))
-        return bool(_list_partitions(it, duplicates))
+        return bool(_list_partitions(it, duplicates)) or _has_reasons(it)
+
+
+def _has_reasons(connection: duckdb.DuckDBPyConnection) -> bool:
+    schema = find_schema(connection, "forgotten_documents")
+    if schema is None:
+        return False
+    forgotten = connection.table(f"{schema}.forgotten_documents")
+    return "why" in forgotten.columns and forgotten.limit(1).fetchone() is not None
 
 
 def _list_partitions(

@@ -95,3 +95,11 @@ def test_a_bad_byte_costs_one_character_and_no_markup() -> None:
     assert text.count("\ufffd") == 1 and "\ufffd<p>\u4e2d" in text
     korean = "\uac01".encode("cp949") * 2000
     assert "\ufffd<b>" in charsets.decode(korean + b"\xfe<b>" + korean, "charset=euc-kr")
+
+
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("word", ["caf\u00e9", "\u0434\u043e\u043c", "\u6d77"])
+def test_utf_16_without_a_mark(codec: str, word: str) -> None:
+    page = f"<html><p>{word} and {word}</p></html>"
+    assert charsets.decode(page.encode(codec)) == page
+    assert charsets.decode(f"{page} a\0b {page * 9}".encode()).count("\0") == 1

@@ -1,3 +1,4 @@
+import itertools
 import socket
 import threading
 import time
@@ -82,15 +83,88 @@ def test_a_name_that_leads_to_our_own_network_is_refused(
     assert Fetcher(named, {"main": "https://x.example"}, 0.0).get("main", "/page").body == b"hello"
 
 
-def test_what_counts_is_the_address_that_a_socket_has(
-    settings: Settings, web: Web, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def connected(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list of the addresses that sockets are to be connected to; all of them refuse."""
+    found: list[str] = []
+
+    def connect(self: socket.socket, address: Any) -> None:
+        found.append(str(address[0]))
+        raise ConnectionRefusedError(f"{address[0]} refuses")
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
+    return found
+
+
+# Hosts that lead into our own network, with what a resolver says of them.
+INWARD = {
+    "evil.example": ["127.0.0.1"], "localhost.": ["127.0.0.1", "::1"], "zero.example": ["0.0.0.0"],
+    "mapped.example": ["::ffff:127.0.0.1"], "inner.example": ["10.1.2.3", "fd00::1"],
+    "cloud.example": ["169.254.169.254"],
+}  # fmt: skip
+
+
+def say(monkeypatch: pytest.MonkeyPatch, answers: Iterator[list[str]]) -> None:
+    """Let the resolver say the next answer at each look-up of a name; an address is itself."""
+
+    def getaddrinfo(host: str, port: int, *_: Any, **__: Any) -> Any:
+        found = [host] if is_address(host) else next(answers)
+        kinds = [socket.AF_INET6 if ":" in each else socket.AF_INET for each in found]
+        return [
+            (kind, socket.SOCK_STREAM, 6, "", (each, port, 0, 0)[: 4 if ":" in each else 2])
+            for kind, each in zip(kinds, found, strict=True)
+        ]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+
+
+def is_address(host: str) -> bool:
+    return ":" in host or host.replace(".", "").isdigit() and host.count(".") == 3
+
+
+@pytest.mark.parametrize("host", INWARD)
+def test_no_socket_is_connected_to_our_own_network(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, connected: list[str], host: str
 ) -> None:
-    """DNS rebinding: the first look-up of the name gives another address."""
-    resolve(monkeypatch, evil=["93.184.216.34", "127.0.0.1"])
-    assert socket.getaddrinfo("evil.example", 80)[0][4][0] == "93.184.216.34"
+    say(monkeypatch, iter([INWARD[host]] * 9))
+    with pytest.raises(AccessRefused, match="public internet"):
+        Fetcher(settings, {"main": f"http://{host}:8080"}, 0.0).get("main", "/page")
+    assert connected == []
+
+
+@pytest.mark.parametrize("host", ["2130706433", "0177.0.0.1", "0x7f.1", "127.1", "0", "3232235777"])
+@pytest.mark.parametrize("proxy", [False, True])
+def test_an_address_may_be_spelled_in_other_ways(
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    connected: list[str],
+    host: str,
+    proxy: bool,
+) -> None:
+    if proxy:
+        use_proxy(monkeypatch, "http://127.0.0.1:9")
+    with pytest.raises(AccessRefused, match="public internet"):
+        Fetcher(settings, {"main": f"http://{host}:8080"}, 0.0).get("main", "/page")
+    assert connected == []
+
+
+def test_of_mixed_addresses_the_public_ones_are_asked(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, connected: list[str]
+) -> None:
+    say(monkeypatch, iter([["10.0.0.1", "93.184.216.34", "::1", "93.184.216.35"]] * 9))
+    with pytest.raises(AccessRefused, match=r"93\.184\.216\.35 refuses"):
+        Fetcher(settings, {"main": "http://mixed.example"}, 0.0).get("main", "/page")
+    assert set(connected) == {"93.184.216.34", "93.184.216.35"}
+
+
+def test_a_name_is_looked_up_once_a_connection(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, connected: list[str]
+) -> None:
+    """DNS rebinding: each second look-up of the name leads into our own network."""
+    say(monkeypatch, itertools.cycle([["93.184.216.34"], ["127.0.0.1"]]))
     with pytest.raises(AccessRefused, match=r"127\.0\.0\.1"):
-        Fetcher(settings, {"main": f"http://evil.example:{port_of(web)}"}, 0.0).get("main", "/page")
-    assert web.requests == []
+        Fetcher(settings, {"main": "http://evil.example"}, 0.0).get("main", "/page")
+    assert connected == ["93.184.216.34"]
 
 
 def test_another_port_of_a_named_host_is_not_named(settings: Settings, web: Web) -> None:

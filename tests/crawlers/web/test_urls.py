@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from requests.adapters import HTTPAdapter
 
 from core.errors import SourceChanged
-from crawlers.web.urls import follow, host_of_url, normalise, origin_of
+from crawlers.web.urls import follow, host_of_url, is_private_address, normalise, origin_of
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,14 @@ from crawlers.web.urls import follow, host_of_url, normalise, origin_of
 )  # fmt: skip
 def test_host_of_url(url: str, host: str | None) -> None:
     assert host_of_url(url) == host
+
+
+def test_private_addresses_are_known_in_all_spellings() -> None:
+    """RFC 6761 gives ``localhost`` away; numbers are read as ``inet_aton`` reads them."""
+    private = ["localhost", "localhost.", "a.LocalHost", "127.1", "0x7f000001", "017700000001",
+               "10.1", "192.168.257", "0", "::ffff:7f00:1", "127.0.0.1."]  # fmt: skip
+    public = ["1.1", "16843009", "0x08080808", "example.org", "10.example", "1.2.3.4.5", "a.1.2"]
+    assert [host for host in private + public if is_private_address(host)] == private
 
 
 def test_origins_differ_by_scheme_and_port() -> None:

@@ -1,8 +1,12 @@
 """Texts that were decoded by the wrong encoding are found, and others are not."""
 
+import json
+from pathlib import Path
+
 import pytest
 
-from crawlers.text.mojibake import count_mojibake, find_mojibake
+from crawlers.hygiene.mojibake import count_mojibake, find_mojibake
+from crawlers.text.cleaning import drop_controls
 
 # Words of each language, as escapes or as code points of their letters.
 TEXTS = {
@@ -19,12 +23,50 @@ TEXTS = {
 # The encoding that a text was in, and the one by which it was read.
 WRONG = [
     ("fr", "utf-8", "cp1252"), ("ru", "utf-8", "cp1252"), ("ru", "utf-8", "cp1251"),
-    ("zh", "utf-8", "cp1252"), ("ru", "utf-8", "gb18030"), ("ko", "utf-8", "cp949"),
+    ("zh", "utf-8", "cp1252"), ("ko", "utf-8", "cp949"),
     ("el", "utf-8", "cp1252"), ("ar", "utf-8", "cp1252"), ("emoji", "utf-8", "cp1252"),
     ("ru", "cp1251", "cp1252"), ("ru", "koi8-r", "cp1252"), ("zh", "gb18030", "cp1252"),
     ("ko", "cp949", "cp1252"), ("el", "cp1253", "cp1252"), ("ar", "cp1256", "cp1252"),
     ("zh", "gb18030", "utf-8"),
 ]  # fmt: skip
+
+# Sentences by language.
+SENTENCES = json.loads(Path(__file__).with_name("sentences.json").read_text(encoding="utf-8"))
+# The language, the encoding that its text was in, and the one by which it was read.
+MISREAD = [
+    ("cs", "cp1250", "cp1252"), ("pl", "cp1250", "cp1252"), ("pl", "iso8859-2", "cp1252"),
+    ("cs", "cp1250", "cp1251"), ("cs", "iso8859-2", "cp1250"), ("tr", "cp1254", "cp1252"),
+    ("fr", "cp1252", "cp1250"), ("fr", "cp1252", "cp1251"), ("ru", "koi8-r", "cp1251"),
+    ("ru", "cp1251", "koi8-r"), ("ru", "cp866", "cp1251"), ("ru", "iso8859-5", "cp1251"),
+    ("uk", "koi8-u", "cp1251"), ("uk", "cp1251", "koi8-u"), ("zht", "big5hkscs", "gb18030"),
+    ("zh", "gb18030", "big5hkscs"), ("zh", "gb18030", "cp949"), ("ja", "cp932", "euc_jp"),
+    ("ja", "euc_jp", "cp932"), ("ja", "euc_jp", "gb18030"), ("ja", "cp932", "gb18030"),
+    ("ko", "cp949", "gb18030"), ("pl", "utf-8", "cp1250"), ("pl", "utf-8", "cp1251"),
+    ("cs", "utf-8", "gb18030"), ("ru", "utf-8", "koi8-r"),
+    ("ru", "utf-8", "gb18030"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("language", SENTENCES)
+@pytest.mark.parametrize("times", [1, 9])
+def test_good_letters_in_good_words_are_kept(language: str, times: int) -> None:
+    assert find_mojibake(SENTENCES[language] * times) is None
+
+
+@pytest.mark.parametrize(("language", "own", "wrong"), MISREAD)
+@pytest.mark.parametrize("times", [1, 9])
+def test_good_letters_in_bad_words_are_found(
+    language: str, own: str, wrong: str, times: int
+) -> None:
+    data = (SENTENCES[language] * times).encode(own, "ignore")
+    assert find_mojibake(drop_controls(data.decode(wrong, "replace")))
+
+
+def test_an_article_may_quote_misread_words() -> None:
+    word = SENTENCES["cs"][:40].encode("cp1250").decode("cp1252")
+    assert (
+        find_mojibake((f"It was read as {word!r}. " + "plain text of an article " * 40) * 9) is None
+    )
 
 
 @pytest.mark.parametrize("language", TEXTS)

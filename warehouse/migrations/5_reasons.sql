@@ -1,0 +1,3 @@
+-- Databases up to November 2026 stated why a document was taken down, and so did their snapshots.
+alter table if exists main.forgotten_documents drop column if exists why;
+alter table if exists internal.forgotten_documents drop column if exists why;
