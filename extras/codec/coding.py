@@ -102,7 +102,7 @@ class Cutter:
     def cut(self, text: str) -> CutText:
         """Split a text into chunks; raise NotMeasurable if its tokens do not restore the text."""
         raw = text.encode()
-        [tokens] = self._accountant.tokenize([text])
+        [tokens] = self._accountant.tokenize([text], as_text=True)
         windows = plan_windows(len(tokens.ids), self._protocol, self.context, self._num_prefix)
         chunks = [tokens.ids[window.first : window.end] for window in windows]
         for by_decoder in (False, True):

@@ -228,7 +228,13 @@ def test_what_cannot_be_run_says_so(gpt2_folder, startless_folder, settings):
 def test_a_start_token_in_the_text_is_not_added_again(starting_folder, settings):
     text_model = load(starting_folder, settings).text_model
     pairs = tokenize_options(
-        text_model, [("<s>one", [" a"]), ("one", [" a"]), ("", ["<s> a", " a"])], None
+        text_model,
+        [
+            TextPrompt("<s>one", (" a",)),
+            TextPrompt("one", (" a",)),
+            TextPrompt("", ("<s> a", " a")),
+        ],
+        None,
     )
     assert [pair.prefix.tolist().count(0) for own in pairs for pair in own] == [1, 1, 1, 1]
     assert pairs[2][0].continuation.tolist() == pairs[2][1].continuation.tolist()
