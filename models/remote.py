@@ -303,14 +303,16 @@ def _loss(entry: object, token: int, where: str) -> float:
 def _probe(model: RemoteModel, text_model: TextModel, engine: RemoteEngine) -> None:
     """Test with a few tokens if the server returns all likelihoods that scoring needs.
 
-    An equal second request detects a server that gives other results for cached tokens.
+    The request is repeated after another text. So a server is detected that gives other results for
+    tokens in its cache of prefixes, such as those of the request before.
     """
     (tokens,) = text_model.tokenizer.tokenize([_PROBE])
     _compare_tokenizers(model, tokens.ids.tolist())
     ids = tokens.ids[: None if model.context is None else model.context]
     if len(ids) < 2:
         raise ModelLoadError(f"{model.where}: the tokenizer makes {len(ids)} tokens of {_PROBE!r}")
-    first, second = (engine.losses([ids[:-1]], [ids[1:]])[0] for _ in range(2))
+    texts = (ids, ids[::-1], ids)
+    first, _, second = (engine.losses([own[:-1]], [own[1:]])[0] for own in texts)
     apart = float(np.abs(first - second).max())
     if apart > _PROBE_TOLERANCE:
         raise NotMeasurable(

@@ -6,7 +6,9 @@ length. Each prompt uses the first method of ``models.options.branches`` that su
 Tokens are divided as in multiple-choice tasks of lm-evaluation-harness. Prompt and continuation are
 tokenized together. If the prompt alone has n tokens, the continuation gets the tokens from index n
 on. The model reads them after the prompt's n tokens, even if a token contains text of both. So the
-results equal those of lm-eval 0.4 (``TemplateLM._encode_pair`` and ``HFLM.tok_encode``).
+results equal those of lm-eval 0.4 (``TemplateLM._encode_pair`` and ``HFLM.tok_encode``). If one
+token has the prompt's end and the whole continuation (``: A``), no token would be left, and lm-eval
+fails. Then the continuation is tokenized by itself.
 """
 
 from __future__ import annotations
@@ -80,8 +82,21 @@ def tokenize_options(
         before = next(ids)
         together = [next(ids) for _ in prompt.continuations]
         pairs = [_pair(text_model, before, whole) for whole in together]
+        for place, continuation in enumerate(prompt.continuations):
+            prefix, own = pairs[place]
+            if len(own) == 0 and continuation:
+                pairs[place] = (prefix, _alone(text_model, prompt, continuation))
         found.append([_fit(*pair, context) for pair in pairs])
     return found
+
+
+def _alone(text_model: TextModel, prompt: TextPrompt, continuation: str) -> Tokens:
+    """Return the tokens of a continuation whose text is within a token of the prompt's end."""
+    blanks = prompt.text[len(prompt.text.rstrip()) :]
+    [tokens] = text_model.tokenizer.tokenize(
+        [blanks + continuation], False, as_text=bool(prompt.quoted)
+    )
+    return tokens.ids
 
 
 class _Text(NamedTuple):
