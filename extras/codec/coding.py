@@ -92,7 +92,7 @@ class Cutter:
         self._location = files.location
         self._protocol = get_protocol(PROTOCOL)
         self._tokenizer = tokenizer.backend_tokenizer
-        self._accountant = Accountant(self._tokenizer)
+        self._accountant = Accountant(self._tokenizer, tokenizer.all_special_tokens)
         self._table = token_bytes(self._tokenizer) or []
         self._num_prefix = 0 if start is None else 1
         self.context = self._protocol.effective_context(files.context)
