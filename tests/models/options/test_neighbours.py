@@ -91,7 +91,7 @@ def test_texts_that_grow_beyond_the_length(kind: str) -> None:
     model = random_model(CONFIGS[kind]()).double()
     owner = RowModel(model)
     assert not owner.may_batch(40)
-    for size in (50, 27, 40):  # the second and third come after longer rows
+    for size in (27, 50, 40):  # the last comes after a longer row
         prompt = draw(size, size)
         expected = greedy(random_model(CONFIGS[kind]()).double(), prompt.tolist(), 12)
         rows = owner.start([prompt], 12)
