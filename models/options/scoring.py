@@ -127,7 +127,8 @@ def _brings_start(text_model: TextModel, text: _Text) -> bool:
     start = text_model.start_text
     if start is None or not (text.prompt + text.continuation).startswith(start):
         return False
-    return not text.quoted or not text.prompt.startswith(text.quoted.strip())
+    quoted = text.quoted.strip()
+    return not quoted or not text.prompt.startswith(quoted)
 
 
 def _pair(text_model: TextModel, before: Tokens, whole: Tokens) -> tuple[Tokens, Tokens]:
