@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from core.cells.answers import Answer, AnswerCell, NoAnswer, find_answers, write_answers
 from core.corpus.questions import QuestionSeal, list_questions, read_questions
+from core.corpus.spelled import find_spelled
 from core.errors import TidemarkError, UsageError
 from core.month import Month
 from core.settings import Settings
@@ -113,10 +114,13 @@ def plan_answers(
             "no questions are sealed of what was asked for; crawl them with `tidemark forecast "
             "crawl`, or import them with `tidemark forecast import`"
         )
-    revision, answering = _identify(entry, asked, settings)
+    revision, ids = _identify(entry, asked, seals, settings)
     cells = tuple(
         AskedCell(
-            AnswerCell(entry.name, revision, s.source, s.month, s.digest, asked.name, answering), s
+            AnswerCell(
+                entry.name, revision, s.source, s.month, s.digest, asked.name, ids[s.digest]
+            ),
+            s,
         )
         for s in seals
     )
@@ -127,15 +131,41 @@ def plan_answers(
     return AnsweringPlan(entry, cells, tuple(pending))
 
 
-def _identify(entry: ModelEntry, protocol: AnswerProtocol, settings: Settings) -> tuple[str, str]:
-    """Return the model's revision, and a hash of all settings that influence the answers."""
+def _identify(
+    entry: ModelEntry,
+    protocol: AnswerProtocol,
+    seals: Sequence[QuestionSeal],
+    settings: Settings,
+) -> tuple[str, dict[str, str]]:
+    """Return the model's revision, and a hash of all that influences the answers, by digest.
+
+    Questions that spell one of the model's control tokens have a hash of their own.
+    """
     if entry.backend.is_paid:
         answerer = held.get(load_answerer, entry, settings)
-        return answerer.revision, answerer.answering_id(protocol)
+        same = answerer.answering_id(protocol)
+        return answerer.revision, {seal.digest: same for seal in seals}
     from models.options.answering import answering_id
 
+    store = Store(settings.home)
     identity = identify(entry, settings)
-    return identity.revision, answering_id(identity, protocol)
+    words: frozenset[str] = getattr(identity, "control_texts", frozenset())
+    sealed = {seal.digest: partial(_texts, store, seal) for seal in seals}
+    spelling = find_spelled(store, sealed, words)
+    ids = {seal.digest: answering_id(identity, protocol, seal.digest in spelling) for seal in seals}
+    return identity.revision, ids
+
+
+def _texts(store: Store, seal: QuestionSeal) -> Iterator[str]:
+    for question in read_questions(store, seal):
+        yield "\n".join(
+            [
+                question.title,
+                question.background or "",
+                question.resolution_criteria or "",
+                *question.options,
+            ]
+        )
 
 
 def spent_by(models: Sequence[str], settings: Settings) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +17,7 @@ from core.cells.losses import Cell, list_losses
 from core.cells.record import CellRecord
 from core.cells.tokens import choose_documents, path_of_tokens, to_parquet
 from core.corpus.partition import Seal, find_version, read_documents
+from core.corpus.spelled import find_spelled
 from core.errors import BatchTooLarge, ModelError, NotMeasurable, StorageError
 from core.month import Period
 from core.schemas.tables import LOSSES
@@ -34,8 +35,9 @@ from instruments.running.stopping import go_on, is_written
 from models.backends import identify
 from models.catalogue import ModelEntry, find_model
 from models.scoring.machine import Cost, metered
+from models.scoring.protocol import ScoringProtocol
 from models.scoring.protocols import get_protocol
-from models.scoring.scorer import Scorer, Tally, tokens_table
+from models.scoring.scorer import Identity, Scorer, Tally, tokens_table
 
 _log = logging.getLogger(__name__)
 KEYS = ["document_id", "source", "month"]
@@ -107,14 +109,17 @@ def plan_scoring(
     store = Store(settings.home)
     entry = find_model(model, settings)
     identity = identify(entry, settings)
-    scoring, refused = {}, []
+    usable, refused = [], []
     for protocol in dict.fromkeys(map(get_protocol, protocols)):  # two names may mean one protocol
         try:
-            scoring[protocol.name] = identity.scoring_id(protocol)
+            identity.scoring_id(protocol)
         except NotMeasurable as error:
             refused.append(str(error))
+        else:
+            usable.append(protocol)
     losses = list_losses(store, identity.name)
     seals = select_sealed(store, sources, months, settings.corpus_as_of)
+    ids = scoring_ids(identity, usable, seals, store)
     cells = tuple(
         Cell(
             model=identity.name,
@@ -122,16 +127,43 @@ def plan_scoring(
             partition=seal.partition,
             partition_digest=seal.digest,
             partition_version=seal.version,
-            protocol=name,
-            scoring=scoring_id,
+            protocol=protocol.name,
+            scoring=ids[seal.digest, protocol.name],
         )
         for seal in seals
-        for name, scoring_id in scoring.items()
+        for protocol in usable
     )
     sizes = {seal.partition: -seal.num_bytes for seal in seals}
     pending = [cell for cell in cells if cell.path not in losses]
     pending.sort(key=lambda cell: (sizes[cell.partition], str(cell.partition)))
     return ScoringPlan(entry, cells, tuple(pending), tuple(refused))
+
+
+def scoring_ids(
+    identity: Identity, protocols: Sequence[ScoringProtocol], seals: Sequence[Seal], store: Store
+) -> dict[tuple[str, str], str]:
+    """Return the scoring id of each cell, by digest of the partition and name of the protocol.
+
+    Only a text that spells one of the model's control tokens has an id of its own, and only under
+    protocols that read such a token as text.
+    """
+    words: frozenset[str] = getattr(identity, "control_texts", frozenset())
+    sealed = {seal.digest: partial(_texts, store, seal) for seal in seals if seal.is_text}
+    if all(protocol.parses_control for protocol in protocols):
+        sealed = {}
+    spelling = find_spelled(store, sealed, words)
+    ids = {}
+    for protocol in protocols:
+        usual = identity.scoring_id(protocol)
+        other = identity.scoring_id(protocol, has_control=True) if spelling else usual
+        for seal in seals:
+            ids[seal.digest, protocol.name] = other if seal.digest in spelling else usual
+    return ids
+
+
+def _texts(store: Store, seal: Seal) -> Iterator[str]:
+    for batch in read_documents(store, seal, columns=["text"]):
+        yield from batch["text"].to_pylist()
 
 
 def load_model(plan: ScoringPlan, settings: Settings) -> None:

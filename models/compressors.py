@@ -57,7 +57,7 @@ class Compressor(Scoring):
         versions = library_versions() | {self.name.removeprefix("control:"): self.revision}
         return ScorerFacts(describe_cpu(), "", None, versions, None)
 
-    def scoring_id(self, protocol: ScoringProtocol) -> str:
+    def scoring_id(self, protocol: ScoringProtocol, has_control: bool = False) -> str:
         """Return a hash over the size of the pieces and the versions of this code and the library.
 
         Raise NotMeasurable if the protocol is defined on tokens only.

@@ -40,7 +40,7 @@ class FakeScorer(Scoring):
         self._bits_per_byte = bits_per_byte
         self._context = context
 
-    def scoring_id(self, protocol: ScoringProtocol) -> str:
+    def scoring_id(self, protocol: ScoringProtocol, has_control: bool = False) -> str:
         """Return a hash over the protocol and the effective context."""
         definition = f"{protocol.digest} {protocol.effective_context(self._context)}"
         return hashlib.sha256(definition.encode()).hexdigest()[:8]

@@ -20,9 +20,9 @@ from models.catalogue import ModelEntry
 from models.choice import settings_for
 from models.generation import Decoding, Generation, GenerationRequest
 from models.generation.local import generator_of
-from models.options.scoring import OptionTokens, tokenize_options
+from models.options.scoring import OptionTokens, TextPrompt, tokenize_options
 from models.scoring.scorer import DeviceFull, Losses, Tokens
-from models.scoring.token_scorer import CausalLM, CausalLMIdentity, load_causal_lm
+from models.scoring.token_scorer import CausalLM, CausalLMIdentity, apart, load_causal_lm
 from models.scoring.windows import plan_batches
 
 _VERSION = "1"  # increase if a change here, or in a module used here, changes likelihoods
@@ -75,7 +75,8 @@ class LikelihoodModel:
         Raises:
             NotMeasurable: a single prompt does not fit into the device's memory.
         """
-        options = tokenize_options(self._scorer.text_model, prompts, self._scorer.context)
+        asked = [TextPrompt(text, tuple(answers), quoted=text) for text, answers in prompts]
+        options = tokenize_options(self._scorer.text_model, asked, self._scorer.context)
         fitting = [not any(each.is_truncated for each in own) for own in options]
         rows = [row for own, fits in zip(options, fitting, strict=True) if fits for row in own]
         losses = iter(self._losses([np.concatenate(row[:2]) for row in rows]))
@@ -117,7 +118,7 @@ def likelihood_id(entry: ModelEntry, settings: Settings) -> str:
     require_logits(entry)
     identity = identify(entry, settings)
     assert isinstance(identity, CausalLMIdentity)  # noqa: S101
-    definition = f"{_VERSION} {identity.context} {identity.numerics}"
+    definition = f"{_VERSION} {identity.context} {identity.numerics}{apart(identity)}"
     return hashlib.sha256(definition.encode()).hexdigest()[:8]
 
 

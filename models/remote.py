@@ -31,7 +31,7 @@ from models.generation.local import GenerationIdentity, takes_questions, templat
 from models.kinds import REMOTE
 from models.scoring.machine import library_versions
 from models.scoring.scorer import Losses, ScorerFacts, Tokens
-from models.scoring.text_model import TextModel, text_model_of
+from models.scoring.text_model import TextModel, control_texts_of, text_model_of
 from models.scoring.token_scorer import TokenIdentity, TokenScorer
 from models.servers.completions import CompletionGenerator
 from models.servers.http import RemoteClient
@@ -75,7 +75,10 @@ class RemoteModel:
         """Return the identity of the model under a name of the catalogue."""
         # Earlier versions of tidemark sent other tokens where the tokenizer was replaced.
         numerics = f"remote {TOKENIZER_FILE}" if self.replaced else "remote"
-        return TokenIdentity(name, self.revision, self.context, numerics)
+        control_texts = control_texts_of(self.tokenizer)
+        return TokenIdentity(
+            name, self.revision, self.context, numerics, control_texts=control_texts
+        )
 
 
 def identify_remote(entry: ModelEntry, settings: Settings) -> TokenIdentity:
@@ -128,8 +131,11 @@ def load_remote_generator(entry: ModelEntry, settings: Settings) -> CompletionGe
 def _identity_of_texts(name: str, model: RemoteModel) -> GenerationIdentity:
     is_chat = takes_questions(name, text_model_of(model.tokenizer))
     asked = template_digest(model.tokenizer) if is_chat else "plain"
+    # Earlier versions of tidemark sent other tokens where the tokenizer was replaced.
+    origin = f" {TOKENIZER_FILE}" if model.replaced else ""
+    definition = f"{asked} remote{origin}"
     # The server ends texts by the checkpoint's own end tokens.
-    return GenerationIdentity(name, model.revision, model.context, (), is_chat, f"{asked} remote")
+    return GenerationIdentity(name, model.revision, model.context, (), is_chat, definition)
 
 
 def open_remote(entry: ModelEntry, settings: Settings) -> RemoteModel:
@@ -297,14 +303,16 @@ def _loss(entry: object, token: int, where: str) -> float:
 def _probe(model: RemoteModel, text_model: TextModel, engine: RemoteEngine) -> None:
     """Test with a few tokens if the server returns all likelihoods that scoring needs.
 
-    An equal second request detects a server that gives other results for cached tokens.
+    The request is repeated after another text. So a server is detected that gives other results for
+    tokens in its cache of prefixes, such as those of the request before.
     """
     (tokens,) = text_model.tokenizer.tokenize([_PROBE])
     _compare_tokenizers(model, tokens.ids.tolist())
     ids = tokens.ids[: None if model.context is None else model.context]
     if len(ids) < 2:
         raise ModelLoadError(f"{model.where}: the tokenizer makes {len(ids)} tokens of {_PROBE!r}")
-    first, second = (engine.losses([ids[:-1]], [ids[1:]])[0] for _ in range(2))
+    texts = (ids, ids[::-1], ids)
+    first, _, second = (engine.losses([own[:-1]], [own[1:]])[0] for own in texts)
     apart = float(np.abs(first - second).max())
     if apart > _PROBE_TOLERANCE:
         raise NotMeasurable(

@@ -92,7 +92,7 @@ class Cutter:
         self._location = files.location
         self._protocol = get_protocol(PROTOCOL)
         self._tokenizer = tokenizer.backend_tokenizer
-        self._accountant = Accountant(self._tokenizer)
+        self._accountant = Accountant(self._tokenizer, tokenizer.all_special_tokens)
         self._table = token_bytes(self._tokenizer) or []
         self._num_prefix = 0 if start is None else 1
         self.context = self._protocol.effective_context(files.context)
@@ -102,7 +102,7 @@ class Cutter:
     def cut(self, text: str) -> CutText:
         """Split a text into chunks; raise NotMeasurable if its tokens do not restore the text."""
         raw = text.encode()
-        [tokens] = self._accountant.tokenize([text])
+        [tokens] = self._accountant.tokenize([text], as_text=True)
         windows = plan_windows(len(tokens.ids), self._protocol, self.context, self._num_prefix)
         chunks = [tokens.ids[window.first : window.end] for window in windows]
         for by_decoder in (False, True):

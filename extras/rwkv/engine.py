@@ -123,7 +123,14 @@ def _texts_identity(entry: ModelEntry, files: RwkvFiles) -> GenerationIdentity:
 
 def _identity(entry: ModelEntry, files: RwkvFiles) -> TokenIdentity:
     # A recurrent model has no maximum length. Only the catalogue may limit the context.
-    return TokenIdentity(entry.name, files.revision, entry.context, f"{files.dtype} rwkv")
+    accountant = files.tokenizer.text_model.accountant
+    return TokenIdentity(
+        entry.name,
+        files.revision,
+        entry.context,
+        f"{files.dtype} rwkv",
+        control_texts=frozenset() if accountant is None else frozenset(accountant.control.ids),
+    )
 
 
 def open_rwkv(entry: ModelEntry, settings: Settings) -> RwkvFiles:

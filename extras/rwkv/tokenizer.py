@@ -62,8 +62,10 @@ class WorldTokenizer:
                 return piece
         return raw[place : place + 1]
 
-    def tokenize(self, texts: Sequence[str], special_tokens: bool = False) -> list[TokenizedText]:
-        """Tokenize texts; ``special_tokens`` has no effect, because World has none."""
+    def tokenize(
+        self, texts: Sequence[str], special_tokens: bool = False, as_text: bool = False
+    ) -> list[TokenizedText]:
+        """Tokenize texts; the options have no effect, because World has no special tokens."""
         return [self._tokenize(text) for text in texts]
 
     def _tokenize(self, text: str) -> TokenizedText:
@@ -193,8 +195,10 @@ def _pile_model(data: bytes, path: Path) -> _Read:
     if not vocabulary:
         raise ModelLoadError(f"{path}: the tokenizer has no vocabulary")
     start = tokenizer.token_to_id(_PILE_END_OF_TEXT)
+    accountant = Accountant(tokenizer)
     model = TextModel(
-        tokenizer=Accountant(tokenizer),
+        tokenizer=accountant,
+        accountant=accountant,
         vocabulary_size=max(vocabulary.values()) + 1,
         start_token=start,
         eos_token=start,

@@ -22,7 +22,7 @@ from core.settings import Settings
 from core.storage.store import Store, writing_file
 from extras.xray import rendering
 from extras.xray.min_k import SHARES, min_k, min_k_plus
-from instruments.losses import KEYS
+from instruments.losses import KEYS, scoring_ids
 from instruments.models import held, scorer_of
 from models.backends import identify
 from models.catalogue import ModelEntry, find_model
@@ -131,7 +131,7 @@ def _trace(
         partition=seal.partition,
         partition_digest=seal.digest,
         protocol=protocol.name,
-        scoring=identity.scoring_id(protocol),
+        scoring=scoring_ids(identity, [protocol], [seal], store)[seal.digest, protocol.name],
     )
     path = path_of_tokens(cell)
     kept = TOKEN_LOSSES.empty_table()

@@ -17,6 +17,7 @@ from core.corpus.parts import find_damage
 from core.errors import BatchTooLarge, ModelError, StorageError, UnknownName, UsageError
 from core.settings import Settings
 from core.storage.store import Store
+from instruments.losses import scoring_ids
 from models.backends import identify, load_scorer
 from models.catalogue import find_model
 from models.scoring.protocols import get_protocol
@@ -89,11 +90,12 @@ def reproduce(
         connection.register("rescored_losses", losses)
         [figures] = read_rows(connection, "compare_losses", _key(cell))
     protocol = get_protocol(cell.protocol)
+    ids = scoring_ids(scorer, [protocol], [seal], store)
     return Reproduction(
         **figures,
         then=_conditions(costs.device, costs.dtype, json.loads(costs.versions)) if costs else {},
         now=_conditions(scorer.facts.device, scorer.facts.dtype, scorer.facts.versions),
-        is_same_scoring=scorer.scoring_id(protocol) == cell.scoring,
+        is_same_scoring=ids[seal.digest, protocol.name] == cell.scoring,
     )
 
 

@@ -22,7 +22,7 @@ import torch
 from transformers import PreTrainedModel
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
-from models.scoring.lengths import attention_windows
+from models.scoring.lengths import attention_windows, find_switch
 from models.scoring.row_check import is_rounding, rms
 from models.scoring.scorer import Tokens
 from models.weights.files import MODEL_FAILURES
@@ -31,8 +31,6 @@ from models.weights.products import quick_products
 
 _PROBE_PROMPTS = (9, 23, 16)
 _PROBE_STEPS = 4
-# Types of rotary embeddings that scale all rows' positions by the longest row of the batch.
-_SCALED_BY_LONGEST = {"dynamic", "longrope"}
 
 Floats = npt.NDArray[np.float64]
 
@@ -56,8 +54,10 @@ class RowModel:
         self.keeps_last = "logits_to_keep" in parameters
         self.vocabulary = embedding_rows(model)
         self._window = min(attention_windows(model.config), default=None)
+        self.switch = find_switch(model.config)
         self.keeps_state = True
-        self.is_batched = not _scales_by_longest(model) and self._is_exact(_PROBE_PROMPTS)
+        # Such a model chooses the frequencies of all rows by the longest row of the batch.
+        self.is_batched = self.switch is None and self._is_exact(_PROBE_PROMPTS)
         if not self.is_batched:
             self.keeps_state = self._is_exact(_PROBE_PROMPTS[:1])
 
@@ -151,19 +151,37 @@ class Rows:
         self._width = width
         self._lengths = owner.send(np.array([len(tokens) for tokens in prompts]))
         self._ids = owner.send(ids)
+        self._forget_length()
         self.logits = self._run(self._ids)
         for state in self._carried.values():
             give_room(state)
+
+    @torch.inference_mode()
+    def _forget_length(self) -> None:
+        """Run one token: a dynamic model keeps the frequencies of its longest row until then."""
+        if self._owner.switch is not None and self._owner.switch.is_dynamic:
+            self._owner.model(input_ids=self._ids[:, :1], use_cache=False)
 
     def read(self, tokens: torch.Tensor) -> None:
         """Run the model on the next token of each row, int64 (rows,)."""
         self._width += 1
         self._lengths = self._lengths + 1
-        if self._owner.keeps_state:
-            self.logits = self._run(tokens[:, None])
-        else:
+        if not self._owner.keeps_state or self._owner.switch is not None:
             self._ids = torch.cat([self._ids, tokens[:, None]], dim=1)
+        if self._must_read_all():
+            self._carried = {}
             self.logits = self._run(self._ids)
+        else:
+            self.logits = self._run(tokens[:, None])
+
+    def _must_read_all(self) -> bool:
+        """Return True if the state of the tokens so far does not suit the next token."""
+        if not self._owner.keeps_state:
+            return True
+        switch = self._owner.switch
+        if switch is None or self._width <= switch.length:
+            return False
+        return switch.is_dynamic or self._width == switch.length + 1
 
     @torch.inference_mode()
     def keep(self, places: Sequence[int]) -> None:
@@ -198,12 +216,6 @@ class Rows:
             self._carried = carried_state(output)
         logits: torch.Tensor = output.logits[:, -1]
         return logits.to(ids.device)  # a model on several devices has logits on the last device
-
-
-def _scales_by_longest(model: PreTrainedModel) -> bool:
-    rope = getattr(model.config.get_text_config(), "rope_parameters", None) or {}
-    kinds = [rope, *(each for each in rope.values() if isinstance(each, dict))]
-    return any(each.get("rope_type") in _SCALED_BY_LONGEST for each in kinds)
 
 
 def _on_host(logits: torch.Tensor) -> Floats:

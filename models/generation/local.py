@@ -32,6 +32,7 @@ from models.scoring.text_model import TextModel
 from models.scoring.token_scorer import (
     CausalLM,
     CausalLMIdentity,
+    apart,
     identify_causal_lm,
     load_causal_lm,
 )
@@ -124,7 +125,7 @@ def _generation_identity(source: CausalLMIdentity) -> GenerationIdentity:
         context=source.context,
         ends=_ends(source.files),
         is_chat=is_chat,
-        definition=f"{asked} {source.files.numerics}{_marks(source, is_chat)}",
+        definition=f"{asked} {source.files.numerics}{_marks(source, is_chat)}{apart(source)}",
     )
 
 
@@ -276,9 +277,11 @@ def prepare(
     """
     is_chat = identity.is_chat
     filled = model.chat_text(request.prompt) if is_chat and model.chat_text else request.prompt
-    starts = model.start_text is not None and filled.startswith(model.start_text)
-    (tokens,) = model.tokenizer.tokenize([filled], not is_chat and not starts)
-    ids = tokens.ids
+    quoted = model.quoted_ids(filled, request.prompt, special_tokens=not is_chat)
+    if quoted is None:
+        (tokens,) = model.tokenizer.tokenize([filled], not is_chat)
+        quoted = tokens.ids
+    ids = quoted
     if len(ids) == 0 and model.start_token is not None:
         ids = np.array([model.start_token], dtype=np.int64)
     limit = identity.room(len(ids), decoding)

@@ -21,7 +21,7 @@ from models.catalogue import ModelEntry
 from models.options.protocols import Answerer, AnswerProtocol, Prompt, prompts_of
 from models.options.scoring import OptionScore, OptionScorer, TextPrompt
 from models.scoring.scorer import Identity
-from models.scoring.token_scorer import TokenIdentity, TokenScorer
+from models.scoring.token_scorer import TokenIdentity, TokenScorer, apart
 
 _VERSION = "1"  # increase if a change here, or in a module used here, changes answers
 _BLOCK_PROMPTS = 512  # questions are added to a block until it has this number of prompts
@@ -37,8 +37,10 @@ def load_answerer(entry: ModelEntry, settings: Settings) -> Answerer:
     return LocalAnswerer(scorer)
 
 
-def answering_id(identity: Identity, protocol: AnswerProtocol) -> str:
+def answering_id(identity: Identity, protocol: AnswerProtocol, has_control: bool = False) -> str:
     """Return a short hash over protocol, prompt, context, dtype, attention and code version.
+
+    ``has_control``: True if one of the questions spells a control token of the model.
 
     ``models.backends.identify`` returns the identity without loading weights. Raise NotMeasurable
     if the model cannot answer under this protocol.
@@ -51,6 +53,9 @@ def answering_id(identity: Identity, protocol: AnswerProtocol) -> str:
             "one under letter or text, which read probabilities"
         )
     definition = f"{_VERSION} {protocol.digest} {identity.context} {identity.numerics}"
+    definition += apart(identity)
+    if has_control:
+        definition += " as text"  # once, such texts were read as control tokens
     return hashlib.sha256(definition.encode()).hexdigest()[:8]
 
 
@@ -115,20 +120,24 @@ class LocalAnswerer:
         self, text: str, continuations: Sequence[str], protocol: AnswerProtocol
     ) -> TextPrompt:
         if not protocol.is_chat or self._chat_text is None:
-            return TextPrompt(text, tuple(continuations))
+            return TextPrompt(text, tuple(continuations), quoted=text)
         own = tuple(each.removeprefix(" ") for each in continuations)
-        return TextPrompt(self._chat_text(text), own)
+        return TextPrompt(self._chat_text(text), own, quoted=text)
 
     def _score_blanks(self, blanks: Iterable[TextPrompt]) -> None:
         """Score continuations after a prompt without a question, if they are not yet scored."""
-        pairs = {(blank.text, each): None for blank in blanks for each in blank.continuations}
-        missing: dict[str, list[str]] = {}
-        for text, each in pairs:
+        pairs = {
+            (blank.text, blank.quoted, each): None
+            for blank in blanks
+            for each in blank.continuations
+        }
+        missing: dict[tuple[str, str], list[str]] = {}
+        for text, quoted, each in pairs:
             if (text, each) not in self._blanks:
-                missing.setdefault(text, []).append(each)
+                missing.setdefault((text, quoted), []).append(each)
         prompts = [
-            TextPrompt(text, tuple(own[first : first + _BLANK_CONTINUATIONS]))
-            for text, own in missing.items()
+            TextPrompt(text, tuple(own[first : first + _BLANK_CONTINUATIONS]), quoted)
+            for (text, quoted), own in missing.items()
             for first in range(0, len(own), _BLANK_CONTINUATIONS)
         ]
         for prompt, scores in zip(prompts, self._scorer.score(prompts), strict=True):

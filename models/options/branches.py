@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from models.scoring.forward import Forward, or_device_full
-from models.scoring.lengths import row_limits
+from models.scoring.lengths import attention_windows, find_switch, row_limits
 from models.scoring.row_check import is_rounding, rms
 from models.scoring.scorer import Engine, Losses, Tokens
 from models.weights.files import MODEL_FAILURES
@@ -110,12 +110,33 @@ class SharedRow:
         return tree.is_line or (self.is_exact and fits)
 
     def losses(self, trees: Sequence[Tree]) -> list[list[Losses]]:
-        """Implement ``Way.losses``."""
-        is_masked = not all(tree.is_line for tree in trees)
-        return or_device_full(lambda: _run(self._forward, trees, is_masked))
+        """Implement ``Way.losses``.
+
+        A mask replaces the model's own, which may have a window. So trees that need one do not
+        share a batch with lines, which may be longer than the window. Nor do rows on two sides of a
+        length at which the model changes.
+        """
+        found: list[list[Losses]] = [[] for _ in trees]
+        for is_masked in (False, True):
+            places = [place for place, tree in enumerate(trees) if tree.is_line is not is_masked]
+            some = [trees[place] for place in places]
+            losses = or_device_full(partial(self._run_alike, some, is_masked))
+            for place, own in zip(places, losses, strict=True):
+                found[place] = own
+        return found
+
+    def _run_alike(self, trees: Sequence[Tree], is_masked: bool) -> list[list[Losses]]:
+        def run(rows: Sequence[int]) -> list[list[Losses]]:
+            return _run(self._forward, [trees[row] for row in rows], is_masked)
+
+        return self._forward.by_sides([tree.width for tree in trees], run) if trees else []
 
 
-def is_exact(forward: Forward, way: Callable[[Sequence[Tree]], list[list[Losses]]]) -> bool:
+def is_exact(
+    forward: Forward,
+    way: Callable[[Sequence[Tree]], list[list[Losses]]],
+    prefixes: Sequence[int] = _PROBE_PREFIXES,
+) -> bool:
     """Return True if a method gives the same losses as ``OneByOne`` in a test with a few tokens.
 
     The tolerance is relative to the error of a row without a mask, whose branches see each other.
@@ -126,7 +147,7 @@ def is_exact(forward: Forward, way: Callable[[Sequence[Tree]], list[list[Losses]
             generator.integers(0, forward.vocabulary, length),
             tuple(generator.integers(0, forward.vocabulary, each) for each in _PROBE_BRANCHES),
         )
-        for length in _PROBE_PREFIXES
+        for length in prefixes
     ]
     expected = _flat(OneByOne(forward).losses(trees))
     leak = rms(_flat(_run(forward, trees, is_masked=False)) - expected)
@@ -232,6 +253,8 @@ class SharedCache:
 
     def __init__(self, forward: Forward) -> None:
         self._forward = forward
+        self._switch = find_switch(forward.model.config)
+        self._window = min(attention_windows(forward.model.config), default=None)
         self.is_stepwise = False
         self.is_exact = is_exact(forward, self._losses)
         if not self.is_exact:  # some models read only one token per call with a cache
@@ -239,8 +262,22 @@ class SharedCache:
             self.is_exact = is_exact(forward, self._losses)
 
     def takes(self, tree: Tree) -> bool:
-        """Implement ``Way.takes``."""
-        return self.is_exact
+        """Implement ``Way.takes``.
+
+        The first tree that is longer than the model's attention window causes another test.
+        """
+        longest = len(tree.prefix) + max(map(len, tree.branches)) - 1
+        if self.is_exact and self._window is not None and longest > self._window:
+            prefixes = (max(1, self._window - 2), self._window + 7)
+            self._window = None
+            self.is_exact = is_exact(self._forward, self._losses, prefixes)
+        return self.is_exact and self._is_on_one_side(len(tree.prefix), longest)
+
+    def _is_on_one_side(self, prefix: int, longest: int) -> bool:
+        """Return True if a model reads a prefix alone as it reads it before a branch."""
+        if self._switch is None or longest <= self._switch.length:
+            return True
+        return prefix > self._switch.length and not self._switch.is_dynamic
 
     def losses(self, trees: Sequence[Tree]) -> list[list[Losses]]:
         """Implement ``Way.losses``."""
@@ -248,7 +285,10 @@ class SharedCache:
 
     @torch.inference_mode()
     def _losses(self, trees: Sequence[Tree]) -> list[list[Losses]]:
-        return [self._tree(tree) for tree in trees]
+        def run(places: Sequence[int]) -> list[list[Losses]]:
+            return [self._tree(trees[place]) for place in places]
+
+        return self._forward.by_sides([len(tree.prefix) for tree in trees], run)
 
     def _tree(self, tree: Tree) -> list[Losses]:
         forward = self._forward

@@ -6,7 +6,9 @@ length. Each prompt uses the first method of ``models.options.branches`` that su
 Tokens are divided as in multiple-choice tasks of lm-evaluation-harness. Prompt and continuation are
 tokenized together. If the prompt alone has n tokens, the continuation gets the tokens from index n
 on. The model reads them after the prompt's n tokens, even if a token contains text of both. So the
-results equal those of lm-eval 0.4 (``TemplateLM._encode_pair`` and ``HFLM.tok_encode``).
+results equal those of lm-eval 0.4 (``TemplateLM._encode_pair`` and ``HFLM.tok_encode``). If one
+token has the prompt's end and the whole continuation (``: A``), no token would be left, and lm-eval
+fails. Then the continuation is tokenized by itself.
 """
 
 from __future__ import annotations
@@ -28,6 +30,18 @@ from models.scoring.windows import plan_batches
 _BLOCK_PROMPTS = 128  # prompts of a block; enough to find many prompts of similar length
 
 
+class TextPrompt(NamedTuple):
+    """The text of a prompt and of its possible continuations.
+
+    ``quoted`` is the part of the prompt that others wrote. Control tokens that this part or a
+    continuation spells are read as text. If it is empty, all are control tokens, as in lm-eval.
+    """
+
+    text: str
+    continuations: tuple[str, ...]
+    quoted: str = ""
+
+
 class OptionTokens(NamedTuple):
     """The tokens of a prompt and of one of its continuations, as read by the model.
 
@@ -43,45 +57,78 @@ class OptionTokens(NamedTuple):
 
 
 def tokenize_options(
-    text_model: TextModel, prompts: Sequence[tuple[str, Sequence[str]]], context: int | None
+    text_model: TextModel, prompts: Sequence[TextPrompt], context: int | None
 ) -> list[list[OptionTokens]]:
     """Tokenize prompts and their continuations.
 
     Args:
         text_model: a tokenizer; it adds its default special tokens, except to a prompt that begins
             with the start token's text.
-        prompts: pairs of a prompt and its continuations. White space at a prompt's end is moved to
-            its continuations; an empty prompt becomes the start token.
+        prompts: White space at a prompt's end is moved to its continuations; an empty prompt
+            becomes the start token.
         context: maximum number of tokens that the model reads, or None for no maximum.
 
     Raise NotMeasurable if a prompt is empty and the tokenizer has no start token.
     """
-    texts: list[str] = []
-    for text, continuations in prompts:
-        texts += [text.rstrip(), *(text + continuation for continuation in continuations)]
-    ids = iter(_encode(text_model, texts, [bool(t.rstrip()) for t, c in prompts for _ in (t, *c)]))
+    texts: list[_Text] = []
+    for prompt in prompts:
+        before = prompt.text.rstrip()
+        texts.append(_Text(before, "", prompt.quoted, bool(before)))
+        for continuation in prompt.continuations:
+            texts.append(_Text(prompt.text, continuation, prompt.quoted, bool(before)))
+    ids = iter(_encode(text_model, texts))
     found = []
-    for _, continuations in prompts:
+    for prompt in prompts:
         before = next(ids)
-        together = [next(ids) for _ in continuations]
+        together = [next(ids) for _ in prompt.continuations]
         pairs = [_pair(text_model, before, whole) for whole in together]
+        for place, continuation in enumerate(prompt.continuations):
+            prefix, own = pairs[place]
+            if len(own) == 0 and continuation:
+                pairs[place] = (prefix, _alone(text_model, prompt, continuation))
         found.append([_fit(*pair, context) for pair in pairs])
     return found
 
 
-def _encode(text_model: TextModel, texts: Sequence[str], follows: Sequence[bool]) -> list[Tokens]:
-    """Tokenize texts; add special tokens to texts with a prompt (``follows`` is True)."""
-    start = text_model.start_text
-    adds = [
-        has_prompt and not (start is not None and text.startswith(start))
-        for text, has_prompt in zip(texts, follows, strict=True)
-    ]
+def _alone(text_model: TextModel, prompt: TextPrompt, continuation: str) -> Tokens:
+    """Return the tokens of a continuation whose text is within a token of the prompt's end."""
+    blanks = prompt.text[len(prompt.text.rstrip()) :]
+    [tokens] = text_model.tokenizer.tokenize(
+        [blanks + continuation], False, as_text=bool(prompt.quoted)
+    )
+    return tokens.ids
+
+
+class _Text(NamedTuple):
+    prompt: str
+    continuation: str
+    quoted: str
+    has_prompt: bool
+
+
+def _encode(text_model: TextModel, texts: Sequence[_Text]) -> list[Tokens]:
+    """Tokenize prompts with continuations; add special tokens to texts with a prompt."""
+    adds = [each.has_prompt and not _brings_start(text_model, each) for each in texts]
     ids: dict[int, Tokens] = {}
     for added in set(adds):
         places = [place for place, each in enumerate(adds) if each == added]
-        tokens = text_model.tokenizer.tokenize([texts[place] for place in places], added)
+        wholes = [texts[place].prompt + texts[place].continuation for place in places]
+        tokens = text_model.tokenizer.tokenize(wholes, added)
         ids |= {place: each.ids for place, each in zip(places, tokens, strict=True)}
+    for place, (prompt, continuation, quoted, _) in enumerate(texts):
+        other = text_model.quoted_ids(prompt, quoted, continuation, adds[place])
+        if other is not None:
+            ids[place] = other
     return [ids[place] for place in range(len(texts))]
+
+
+def _brings_start(text_model: TextModel, text: _Text) -> bool:
+    """Return True if a prompt begins with the start token, and not with a quotation of it."""
+    start = text_model.start_text
+    if start is None or not (text.prompt + text.continuation).startswith(start):
+        return False
+    quoted = text.quoted.strip()
+    return not quoted or not text.prompt.startswith(quoted)
 
 
 def _pair(text_model: TextModel, before: Tokens, whole: Tokens) -> tuple[Tokens, Tokens]:
@@ -100,13 +147,6 @@ def _fit(prefix: Tokens, continuation: Tokens, context: int | None) -> OptionTok
     # A continuation longer than the context is not cut; the caller detects it.
     cut = min(max(0, excess), len(prefix) - 1)
     return OptionTokens(prefix[cut:], continuation, cut > 0)
-
-
-class TextPrompt(NamedTuple):
-    """The text of a prompt and of its possible continuations."""
-
-    text: str
-    continuations: tuple[str, ...]
 
 
 class OptionScore(NamedTuple):

@@ -19,6 +19,7 @@ import contextlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ import numpy.typing as npt
 from tokenizers import Encoding, Tokenizer
 
 from core.errors import NotMeasurable
+from models.scoring.control import ControlTokens
 from models.weights.files import first_line
 from models.weights.tokenizer_files import is_panic
 
@@ -63,30 +65,60 @@ def explained() -> Iterator[None]:
 
 
 class Accountant:
-    """Tokenizes texts and counts the characters and bytes that tokens cover."""
+    """Tokenizes texts and counts the characters and bytes that tokens cover.
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    ``named``: control tokens that the tokenizer's configuration names, besides its special tokens.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, named: Iterable[str] = ()) -> None:
         tokenizer.no_truncation()
         tokenizer.no_padding()
         self._tokenizer = tokenizer
+        self.control = ControlTokens(tokenizer, named)
         self._table = token_bytes(tokenizer)
         self._lengths = np.array([len(token) for token in self._table or ()], dtype=np.int64)
 
-    def tokenize(self, texts: Sequence[str], special_tokens: bool = False) -> list[TokenizedText]:
+    def tokenize(
+        self, texts: Sequence[str], special_tokens: bool = False, as_text: bool = False
+    ) -> list[TokenizedText]:
         """Tokenize texts in parallel threads.
 
         Args:
             texts: any Unicode without lone surrogates.
             special_tokens: True to let the tokenizer add special tokens, which cover no text.
+            as_text: True to read control tokens that are spelled in a text as text.
         """
-        if self._table is None:
-            return [self._by_offsets(text, special_tokens) for text in texts]
+        found = self._tokenize(self._tokenizer, texts, special_tokens)
+        if not as_text:
+            return found
+        num_added = self._num_added if special_tokens else 0
+        for row, tokens in enumerate(found):
+            if self.control.count(tokens.ids) > num_added:
+                [found[row]] = self._tokenize(self.control.plain, [texts[row]], special_tokens)
+        return found
+
+    def tokenize_marked(self, text: str, special_tokens: bool = False) -> Counts:
+        """Return the ids of a text whose control tokens are marks of ``ControlTokens``."""
         with explained():
-            encodings = self._tokenizer.encode_batch_fast(
-                list(texts), add_special_tokens=special_tokens
-            )
+            encoding = self.control.plain.encode(text, add_special_tokens=special_tokens)
+        return np.array(encoding.ids, dtype=np.int64)
+
+    @cached_property
+    def _num_added(self) -> int:
+        """Number of control tokens that the tokenizer adds to a text."""
+        ids = self._tokenizer.encode("", add_special_tokens=True).ids
+        return self.control.count(np.array(ids, dtype=np.int64))
+
+    def _tokenize(
+        self, tokenizer: Tokenizer, texts: Sequence[str], special_tokens: bool
+    ) -> list[TokenizedText]:
+        if self._table is None:
+            return [self._by_offsets(tokenizer, text, special_tokens) for text in texts]
+        with explained():
+            encodings = tokenizer.encode_batch_fast(list(texts), add_special_tokens=special_tokens)
         return [
-            self._by_bytes(text, encoding, special_tokens) or self._by_offsets(text, special_tokens)
+            self._by_bytes(text, encoding, special_tokens)
+            or self._by_offsets(tokenizer, text, special_tokens)
             for text, encoding in zip(texts, encodings, strict=True)
         ]
 
@@ -112,9 +144,9 @@ class Accountant:
         covered = np.maximum(_cumulated(lengths) - in_front, 0)
         return TokenizedText(ids, whole_characters(text, raw, covered), covered)
 
-    def _by_offsets(self, text: str, special_tokens: bool) -> TokenizedText:
+    def _by_offsets(self, tokenizer: Tokenizer, text: str, special_tokens: bool) -> TokenizedText:
         with explained():
-            encoding = self._tokenizer.encode(text, add_special_tokens=special_tokens)
+            encoding = tokenizer.encode(text, add_special_tokens=special_tokens)
         ids = np.array(encoding.ids, dtype=np.int64)
         ends = np.array([0, *(end for _, end in encoding.offsets)], dtype=np.int64)
         chars = np.maximum.accumulate(np.minimum(ends, len(text)))

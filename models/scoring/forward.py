@@ -81,7 +81,7 @@ class Forward:
         def run(rows: Sequence[int]) -> list[Losses]:
             return self._losses([inputs[i] for i in rows], [targets[i] for i in rows], alphabet)
 
-        return or_device_full(lambda: self._by_sides(inputs, run))
+        return or_device_full(lambda: self.by_sides([len(row) for row in inputs], run))
 
     def with_moments(self, inputs: Sequence[Tokens], targets: Sequence[Tokens]) -> list[Scored]:
         """Return losses as ``losses``, and moments in float64; see ``MomentEngine``."""
@@ -89,24 +89,22 @@ class Forward:
         def run(rows: Sequence[int]) -> list[Scored]:
             return self._with_moments([inputs[i] for i in rows], [targets[i] for i in rows])
 
-        return or_device_full(lambda: self._by_sides(inputs, run))
+        return or_device_full(lambda: self.by_sides([len(row) for row in inputs], run))
 
-    def _by_sides(
-        self, inputs: Sequence[Tokens], run: Callable[[Sequence[int]], list[T]]
-    ) -> list[T]:
+    def by_sides(self, lengths: Sequence[int], run: Callable[[Sequence[int]], list[T]]) -> list[T]:
         """Run the rows that a model reads alike together; ``run`` takes indices of rows.
 
         A model with dynamic frequencies keeps those of its longest row until it reads a short one.
         """
         if self._switch is None:
-            return run(range(len(inputs)))
+            return run(range(len(lengths)))
         found: dict[int, T] = {}
         with self._lock:  # the frequencies belong to the model, not to a pass
-            for rows in sides([len(row) for row in inputs], self._switch):
+            for rows in sides(lengths, self._switch):
                 if self._switch.is_dynamic:
                     self._forget_length()
                 found.update(zip(rows, run(rows), strict=True))
-        return [found[row] for row in range(len(inputs))]
+        return [found[row] for row in range(len(lengths))]
 
     @torch.inference_mode()
     def _forget_length(self) -> None:

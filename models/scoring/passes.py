@@ -70,11 +70,13 @@ class Tokenization(NamedTuple):
     special_tokens: bool
     max_chars: int | None
     joined_by: str
+    as_text: bool
 
     @classmethod
     def of(cls, protocol: ScoringProtocol) -> Tokenization:
         """Return a protocol's values of the fields of this class."""
-        return cls(protocol.special_tokens, protocol.max_chars, protocol.joined_by or "")
+        text = protocol.joined_by or ""
+        return cls(protocol.special_tokens, protocol.max_chars, text, not protocol.parses_control)
 
 
 @dataclass
@@ -82,8 +84,7 @@ class Block:
     """Some documents of a partition, in order.
 
     Attributes:
-        tokens: tokens of each document, by ``Tokenization``, or None for media if the tokenizer has
-            no byte tokens.
+        tokens: tokens of each document by ``Tokenization``, or None for media without byte tokens.
         seconds: time of tokenizing the block, in s.
     """
 
@@ -117,17 +118,16 @@ def read_blocks(
 
 def _tokenized(block: Block, text_model: TextModel, wanted: set[Tokenization]) -> Block:
     began = time.perf_counter()
-    known: dict[tuple[str, bool], TokenizedText] = {}
+    known: dict[tuple[str, bool, bool], TokenizedText] = {}
     for way in sorted(wanted, key=str):
+        options = (way.special_tokens, way.as_text)
         contents = [_content(block, row, way) for row in range(len(block.documents))]
         texts = {text for text in contents if isinstance(text, str)}
-        new = [text for text in sorted(texts) if (text, way.special_tokens) not in known]
-        tokenized = text_model.tokenizer.tokenize(new, way.special_tokens)
-        known |= {
-            (text, way.special_tokens): tokens for text, tokens in zip(new, tokenized, strict=True)
-        }
+        new = [text for text in sorted(texts) if (text, *options) not in known]
+        tokenized = text_model.tokenizer.tokenize(new, *options)
+        known |= {(text, *options): tokens for text, tokens in zip(new, tokenized, strict=True)}
         block.tokens[way] = [
-            known[content, way.special_tokens]
+            known[(content, *options)]
             if isinstance(content, str)
             else text_model.tokenize_bytes(content)
             for content in contents

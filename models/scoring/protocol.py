@@ -45,6 +45,8 @@ class ScoringProtocol:
         full_windows: number of first windows whose second to last tokens are all scored.
         sums: dtype of a window's token losses and of their sum. ``bfloat16`` is for comparison with
             peers only.
+        parses_control: True if a control token that a text spells (``</s>``) is read as this token,
+            as the peers do; False if it is read as text.
     """
 
     name: str
@@ -62,17 +64,20 @@ class ScoringProtocol:
     max_stream_bytes: int | None = None
     full_windows: int = 1
     sums: Literal["float64", "bfloat16"] = "float64"
+    parses_control: bool = False
 
     @property
     def digest(self) -> str:
         """Hash (eight hex digits) of the fields, without name, description and defaults.
 
-        So a new field changes no digest if its default keeps the old behaviour.
+        So a new field changes no digest if its default keeps the old behaviour. ``parses_control``
+        is left out: it decides only losses of texts that spell a control token, whose cells have a
+        scoring id of their own.
         """
         fields = {
             field.name: getattr(self, field.name)
             for field in dataclasses.fields(self)
-            if field.name not in ("name", "description")
+            if field.name not in ("name", "description", "parses_control")
             and getattr(self, field.name) != field.default
         }
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:8]

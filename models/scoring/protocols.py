@@ -65,6 +65,7 @@ def _uncheatable(context: int) -> ScoringProtocol:
         prefix="none",
         special_tokens=True,
         scores_first=False,
+        parses_control=True,
     )
 
 
@@ -95,6 +96,7 @@ def _uncheatable_start(start: Prefix, replaces: bool, chunk: int = 4000) -> Scor
         context=chunk if replaces else chunk + 1,
         prefix=start,
         replaces_first=replaces,
+        parses_control=True,
     )
 
 
@@ -122,6 +124,7 @@ def _lm_eval(context: int | None, special_tokens: bool = True) -> ScoringProtoco
         layout="rolling",
         context=context,
         special_tokens=special_tokens,
+        parses_control=True,
     )
 
 
@@ -140,6 +143,7 @@ def _swce(context: int, stride: int) -> ScoringProtocol:
         special_tokens=True,
         scores_first=False,
         joined_by="",
+        parses_control=True,
     )
 
 
@@ -157,6 +161,7 @@ def _pieces(context: int) -> ScoringProtocol:
         scores_first=False,
         joined_by=" ",
         max_stream_bytes=2**23,
+        parses_control=True,
     )
 
 
@@ -179,6 +184,7 @@ def _sliding_pieces(context: int, stride: int, full_windows: int = 1) -> Scoring
         joined_by=" ",
         max_stream_bytes=2**23,
         full_windows=full_windows,
+        parses_control=True,
     )
 
 

@@ -290,11 +290,13 @@ class Identity(Protocol):
     def revision(self) -> str:
         """Commit of the hub, or digest of the files."""
 
-    def scoring_id(self, protocol: ScoringProtocol) -> str:
+    def scoring_id(self, protocol: ScoringProtocol, has_control: bool = False) -> str:
         """Return a short stable hash of all other facts that determine the losses.
 
         The facts are the protocol's definition, the effective context, the dtype and the version of
-        the scorer's code. Raise NotMeasurable if the model cannot be scored under this protocol.
+        the scorer's code. ``has_control`` is True if the text spells one of the ``control_texts``
+        of an identity that has this attribute; others ignore it. Raise NotMeasurable if the model
+        cannot be scored under this protocol.
         """
 
 

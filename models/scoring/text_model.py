@@ -13,20 +13,29 @@ from transformers import PreTrainedTokenizerFast
 from core.cells.record import TokenizerFacts
 from core.errors import NotMeasurable
 from models.scoring.accounting import Accountant, TokenizedText, explained
+from models.scoring.control import control_ids
 from models.scoring.protocol import ScoringProtocol
 from models.scoring.scorer import Tokens
 from models.weights.files import MODEL_FAILURES, first_line
 
 # Some chat templates state today's date, but losses must not depend on the date. So all templates
 # get the default date of Llama's templates.
+# A question that is in no chat template.
+_QUESTION = "tidemark:question"
 _ALWAYS_THAT_DAY = "{%- macro strftime_now(format) -%}26 Jul 2024{%- endmacro -%}"
 
 
 class Tokenizer(Protocol):
     """Splits texts into tokens and counts the text that each token covers."""
 
-    def tokenize(self, texts: Sequence[str], special_tokens: bool = False) -> list[TokenizedText]:
-        """Tokenize texts; ``special_tokens``: True to add the tokenizer's special tokens."""
+    def tokenize(
+        self, texts: Sequence[str], special_tokens: bool = False, as_text: bool = False
+    ) -> list[TokenizedText]:
+        """Tokenize texts.
+
+        ``special_tokens``: True to add the tokenizer's special tokens. ``as_text``: True to read
+        control tokens that are spelled in a text as text.
+        """
 
 
 @dataclass(frozen=True)
@@ -41,6 +50,7 @@ class TextModel:
         byte_tokens: ids of the tokens for the bytes 0 to 255, (256,), or None without such tokens.
         chat_prefix: function that returns the ids of a filled template, or None without a template.
         chat_text: function that puts a question into the template, or None without a template.
+        accountant: the tokenizer if texts can spell its control tokens, else None.
     """
 
     tokenizer: Tokenizer
@@ -54,6 +64,39 @@ class TextModel:
     byte_tokens: Tokens | None = field(default=None, compare=False)
     chat_prefix: Callable[[], tuple[int, ...]] | None = None
     chat_text: Callable[[str], str] | None = None
+    accountant: Accountant | None = field(default=None, compare=False)
+
+    def quoted_ids(
+        self, prompt: str, quoted: str, continuation: str = "", special_tokens: bool = False
+    ) -> Tokens | None:
+        """Return the ids of a prompt and its continuation, or None if no quotation needs care.
+
+        ``quoted`` is a part of the prompt that others wrote, as is the continuation. Control tokens
+        that these spell are read as text; those of the rest of the prompt are control tokens.
+        """
+        accountant = self.accountant
+        quoted = quoted.strip()
+        if accountant is None or not quoted:
+            return None
+        control = accountant.control
+        if not control.are_in(quoted) and not control.are_in(continuation):
+            return None
+        marked = quoted.join(map(control.marked, self._around(prompt, quoted)))
+        return accountant.tokenize_marked(marked + continuation, special_tokens)
+
+    def _around(self, prompt: str, quoted: str) -> list[str]:
+        """Return the parts of a prompt before and after its quotation.
+
+        A template may have the same text as the quotation, so another question shows the place.
+        """
+        if self.chat_text is not None and prompt.strip() != quoted:
+            around = self.chat_text(_QUESTION).split(_QUESTION)
+            whole = quoted.join(around)
+            excess = len(whole) - len(prompt)  # blanks at the end, which the caller cut off
+            if whole.startswith(prompt) and not whole[len(prompt) :].strip():
+                around[-1] = around[-1][: len(around[-1]) - excess]
+                return around
+        return prompt.split(quoted)
 
     @property
     def facts(self) -> TokenizerFacts:
@@ -111,12 +154,14 @@ def text_model_of(tokenizer: PreTrainedTokenizerFast) -> TextModel:
     """Return a Hugging Face tokenizer as a TextModel."""
     bos = tokenizer.bos_token_id
     eos = tokenizer.eos_token_id
-    accountant = Accountant(tokenizer.backend_tokenizer)  # disables padding; must come first
+    # The accountant disables padding, so it must come first.
+    accountant = Accountant(tokenizer.backend_tokenizer, tokenizer.all_special_tokens)
     with explained():
         encoded = tokenizer.backend_tokenizer.encode(tokenizer.bos_token or "").ids
         newline = tokenizer.backend_tokenizer.encode("\n").ids
     return TextModel(
         tokenizer=accountant,
+        accountant=accountant,
         vocabulary_size=len(tokenizer),
         start_token=eos if bos is None else bos,
         bos_token=bos,
@@ -128,6 +173,11 @@ def text_model_of(tokenizer: PreTrainedTokenizerFast) -> TextModel:
         chat_prefix=(lambda: _chat_prefix(tokenizer)) if tokenizer.chat_template else None,
         chat_text=(lambda text: _chat_text(tokenizer, text)) if tokenizer.chat_template else None,
     )
+
+
+def control_texts_of(tokenizer: PreTrainedTokenizerFast) -> frozenset[str]:
+    """Return the spellings of a tokenizer's control tokens."""
+    return frozenset(control_ids(tokenizer.backend_tokenizer, tokenizer.all_special_tokens))
 
 
 def _byte_tokens(vocabulary: dict[str, int]) -> Tokens | None:

@@ -34,7 +34,7 @@ from models.scoring.passes import DocumentRun, Run, StreamRun, read_blocks
 from models.scoring.protocol import ScoringProtocol
 from models.scoring.row_check import check_lengths, check_rows
 from models.scoring.scorer import ConfinedEngine, Engine, ScorerFacts, Scoring, Tally, TokenLosses
-from models.scoring.text_model import TextModel, text_model_of
+from models.scoring.text_model import TextModel, control_texts_of, text_model_of
 from models.scoring.windows import Batches, check_prefix
 from models.weights.checkpoint import CheckpointFiles, open_checkpoint
 from models.weights.loading import load_weights
@@ -56,6 +56,7 @@ class TokenIdentity:
         numerics: dtype, attention implementation and other influences on rounding.
         switch: length after which the frequencies of positions are others, or None without one.
         lengths: lengths in tokens at which the model may compute otherwise.
+        control_texts: spellings of the control tokens that are looked for in texts.
     """
 
     name: str
@@ -64,9 +65,12 @@ class TokenIdentity:
     numerics: str
     switch: int | None = field(default=None, kw_only=True)
     lengths: tuple[int, ...] = field(default=(), kw_only=True)
+    control_texts: frozenset[str] = field(default=frozenset(), kw_only=True)
 
-    def scoring_id(self, protocol: ScoringProtocol) -> str:
+    def scoring_id(self, protocol: ScoringProtocol, has_control: bool = False) -> str:
         """Return a hash over protocol, effective context, ``numerics`` and the code's version.
+
+        ``has_control``: True if the text that is scored has one of ``control_texts``.
 
         Raise NotMeasurable if the protocol's windows exceed the model's maximum.
         """
@@ -74,7 +78,16 @@ class TokenIdentity:
         definition = f"{_VERSION} {protocol.digest} {context} {self.numerics}"
         if self.switch is not None and context > self.switch:
             definition += f" apart at {self.switch}"  # once, longer rows changed shorter ones
+        if has_control and not protocol.parses_control:
+            definition += " as text"  # once, such texts were read as control tokens
         return hashlib.sha256(definition.encode()).hexdigest()[:8]
+
+
+def apart(identity: TokenIdentity) -> str:
+    """Return what the definition of answers has more for a model that changes at a length."""
+    if identity.switch is None or identity.switch >= (identity.context or identity.switch + 1):
+        return ""
+    return f" apart at {identity.switch}"  # once, longer rows changed shorter ones
 
 
 class TokenScorer(Scoring):
@@ -105,9 +118,14 @@ class TokenScorer(Scoring):
         """Device, dtype and versions; ``batch_tokens`` is the current maximum."""
         return self._facts._replace(batch_tokens=self._batches.budget)
 
-    def scoring_id(self, protocol: ScoringProtocol) -> str:
+    @property
+    def control_texts(self) -> frozenset[str]:
+        """As in ``TokenIdentity``."""
+        return self.identity.control_texts
+
+    def scoring_id(self, protocol: ScoringProtocol, has_control: bool = False) -> str:
         """Implement ``TokenIdentity.scoring_id``."""
-        return self.identity.scoring_id(protocol)
+        return self.identity.scoring_id(protocol, has_control)
 
     def score_together(
         self,
@@ -188,11 +206,11 @@ class CausalLMIdentity(TokenIdentity):
         """The checkpoint's tokenizer as a TextModel."""
         return text_model_of(self.files.tokenizer)
 
-    def scoring_id(self, protocol: ScoringProtocol) -> str:
+    def scoring_id(self, protocol: ScoringProtocol, has_control: bool = False) -> str:
         """Return the scoring id; also raise NotMeasurable if a needed special token is missing."""
         context = protocol.effective_context(self.context)
         check_prefix(protocol, context, len(self.text_model.prefix(protocol)))
-        return super().scoring_id(protocol)
+        return super().scoring_id(protocol, has_control)
 
 
 class CausalLM(TokenScorer):
@@ -226,6 +244,7 @@ class CausalLM(TokenScorer):
             numerics=f"{files.numerics} fast" if _is_fast(files, settings) else files.numerics,
             switch=None if switch is None else switch.length,
             lengths=tuple(stated_lengths(files.config)),
+            control_texts=control_texts_of(files.tokenizer),
             files=files,
         )
 

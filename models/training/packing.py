@@ -127,6 +127,7 @@ def _pack(tokenizer: Tokenizer, batches: Iterator[list[str]], path: Path) -> lis
     """Write the tokens of all documents as uint32; return the index of each document's end."""
     ends = []
     position = 0
+    tokenizer.encode_special_tokens = True  # a spelled control token is text, as when it is scored
     temporary = path.with_name(f".tmp-{path.name}")
     try:
         with temporary.open("wb") as file:

@@ -28,6 +28,7 @@ from models.backends import identify
 from models.catalogue import ModelEntry, find_model
 from models.scoring import machine as meter
 from models.scoring.forward import Forward
+from models.scoring.protocols import get_protocol
 from models.scoring.scorer import DeviceFull, Losses, Tokens
 from models.weights.hub import find_cached
 from tests.conftest import Hub
@@ -421,3 +422,27 @@ def test_a_partition_of_images_is_scored_or_says_why_not(
         found = record(store, the_plan.pending[0])
         assert found.num_lossy_documents == 0
         assert found.context == (None if model.startswith("control:") else 512)
+
+
+def test_only_texts_that_spell_a_control_token_have_another_identity(
+    settings: Settings, store: Store, canary: str, seal: Sealer
+) -> None:
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(canary)
+    seal("a", "2024-01", "A mark < s >. ")
+    seal("a", "2024-02", f"A page that spells {tokenizer.bos_token}. ")
+    names = ["default", "lm-eval-no-bos-256"]
+    cells = {
+        (cell.partition.month, cell.protocol): cell.scoring
+        for cell in plan_scoring(canary, names, None, None, settings).cells
+    }
+    identity = identify(find_model(canary, settings), settings)
+    usual = {name: identity.scoring_id(get_protocol(name)) for name in names}
+    for name in names:
+        assert cells[JANUARY, name] == usual[name]
+    assert cells[FEBRUARY, "lm-eval-no-bos-256"] == usual["lm-eval-no-bos-256"]
+    assert cells[FEBRUARY, "default"] != usual["default"]
+    # A second plan reads no text.
+    for path in store.list("corpus/source=a/month=*/*.parquet"):
+        store.delete(path)
+    again = plan_scoring(canary, names, None, None, settings).cells
+    assert {(c.partition.month, c.protocol): c.scoring for c in again} == cells

@@ -323,7 +323,29 @@ def test_a_server_that_answers_twice_differently_is_refused(server: Server) -> N
         return answer
 
     server.spoil = drifting
-    with pytest.raises(NotMeasurable, match="1.00 nats apart.*no-enable-prefix-caching"):
+    with pytest.raises(NotMeasurable, match="2.00 nats apart.*no-enable-prefix-caching"):
+        scorer_of(server)
+
+
+def test_a_server_that_answers_with_another_request_s_likelihoods_is_refused(
+    server: Server,
+) -> None:
+    """As vLLM with a cache of prefixes: the cached tokens have what was in the buffer."""
+    asked: list[list[int]] = []
+    given: list[list[float]] = []
+
+    def stale(answer: Answer, prompt: list[int]) -> object:
+        entries = entries_of(answer)
+        if prompt in asked:
+            own = [(entry, token) for entry, token in zip(entries, prompt, strict=True) if entry]
+            for (entry, token), value in zip(own, given[-1], strict=False):
+                entry[str(token)]["logprob"] = value
+        asked.append(prompt)
+        given.append([next(iter(entry.values()))["logprob"] for entry in entries if entry])
+        return answer
+
+    server.spoil = stale
+    with pytest.raises(NotMeasurable, match="nats apart.*no-enable-prefix-caching"):
         scorer_of(server)
 
 

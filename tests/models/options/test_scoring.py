@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+from tokenizers import Tokenizer, models
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+)
 
 from core.errors import NotMeasurable
 from core.settings import Settings
@@ -16,6 +23,7 @@ from models.options.branches import OneByOne, SharedCache, SharedRow, Tree
 from models.options.scoring import OptionScore, OptionScorer, TextPrompt, tokenize_options
 from models.scoring.forward import Forward
 from models.scoring.scorer import DeviceFull, Losses, Tokens
+from models.scoring.text_model import text_model_of
 from models.scoring.token_scorer import CausalLM
 from tests.models.conftest import random_model
 
@@ -228,10 +236,26 @@ def test_what_cannot_be_run_says_so(gpt2_folder, startless_folder, settings):
 def test_a_start_token_in_the_text_is_not_added_again(starting_folder, settings):
     text_model = load(starting_folder, settings).text_model
     pairs = tokenize_options(
-        text_model, [("<s>one", [" a"]), ("one", [" a"]), ("", ["<s> a", " a"])], None
+        text_model,
+        [
+            TextPrompt("<s>one", (" a",)),
+            TextPrompt("one", (" a",)),
+            TextPrompt("", ("<s> a", " a")),
+        ],
+        None,
     )
     assert [pair.prefix.tolist().count(0) for own in pairs for pair in own] == [1, 1, 1, 1]
     assert pairs[2][0].continuation.tolist() == pairs[2][1].continuation.tolist()
+
+
+def test_a_token_with_the_prompt_s_end_and_the_whole_option() -> None:
+    """The vocabulary has the token `:A`. In lm-eval, no token is left for the option."""
+    tokens = ["<s>", "</s>", "x", ":", "A", "B", ":A"]
+    backend = Tokenizer(models.BPE({t: n for n, t in enumerate(tokens)}, [(":", "A")]))
+    text_model = text_model_of(PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<s>"))
+    [own] = tokenize_options(text_model, [TextPrompt("x:", ("A", "B", "AB"))], None)
+    assert [pair.prefix.tolist() for pair in own] == [[2, 3]] * 3
+    assert [pair.continuation.tolist() for pair in own] == [[4], [5], [5]]
 
 
 class Small:

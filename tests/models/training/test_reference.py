@@ -26,7 +26,7 @@ from models.backends import load_scorer
 from models.catalogue import ModelEntry, find_model, models_folder
 from models.scoring.protocols import get_protocol
 from models.training import Recipe, train_reference
-from models.training.packing import END_ID, IGNORED, START_ID, PackedCorpus, _windows
+from models.training.packing import END, END_ID, IGNORED, START_ID, PackedCorpus, _pack, _windows
 from simulator.world import World
 from tests.forks import forking
 
@@ -380,3 +380,14 @@ def test_the_order_of_an_epoch_follows_from_its_seed() -> None:
     assert first == again
     assert first != second
     assert first != other
+
+
+def test_a_text_that_spells_the_end_is_one_document(tmp_path: Path) -> None:
+    letters = ["<|start|>", END, *"ab<|end>"]
+    tokenizer = Tokenizer(models.BPE({letter: n for n, letter in enumerate(letters)}, []))
+    tokenizer.add_special_tokens(["<|start|>", END])
+    path = tmp_path / "tokens.uint32"
+    ends = _pack(tokenizer, iter([[f"a{END}b", "b"]]), path)
+    spelled = [letters.index(letter) for letter in f"a{END}b"]
+    assert np.fromfile(path, dtype=np.uint32).tolist() == [*spelled, END_ID, 3, END_ID]
+    assert ends == [len(spelled) + 1, len(spelled) + 3]
