@@ -286,7 +286,8 @@ def read_manifest(store: Store, partition: Partition, path: str) -> Seal:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StorageError(
             f"{store.url(path)} is not a manifest of tidemark ({error!r}); "
-            "delete its folder and crawl or import the partition again"
+            "bring it back from a backup, or move its folder out of the data root and crawl or "
+            "import the partition again"
         ) from error
 
 

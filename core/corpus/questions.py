@@ -173,7 +173,8 @@ def _read_manifest(store: Store, path: str) -> QuestionSeal:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StorageError(
             f"{store.url(path)} is not a manifest of tidemark ({error!r}); "
-            "delete its folder and crawl or import the month again"
+            "bring it back from a backup, or move its folder out of the data root and crawl or "
+            "import the month again"
         ) from error
 
 
