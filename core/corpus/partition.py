@@ -34,6 +34,7 @@ from core.month import Period
 from core.periods import parse_period, require_kind
 from core.schemas.tables import DOCUMENTS, MEDIA, DocumentRow
 from core.storage.store import Store, name_of_part, path_part
+from core.version import explain_newer
 
 BATCH_ROWS = 256
 BATCH_BYTES = 32 * 2**20  # content size in bytes from which a batch is complete
@@ -284,6 +285,9 @@ def read_manifest(store: Store, partition: Partition, path: str) -> Seal:
             content=content,
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
+        newer = explain_newer(raw)
+        if newer:
+            raise StorageError(f"{store.url(path)} {newer}") from error
         raise StorageError(
             f"{store.url(path)} is not a manifest of tidemark ({error!r}); "
             "bring it back from a backup, or move its folder out of the data root and crawl or "

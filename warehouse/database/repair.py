@@ -99,6 +99,10 @@ def advise_on_snapshot(settings: Settings, fault: Fault) -> str:
         return f"Delete nothing: run `tidemark publish` on {named}, which makes it again"
     path = settings.scratch / WRITER
     other = find_writer_fault(settings)
+    if (Path(settings.home) / SNAPSHOT).is_dir():
+        return (
+            f"Move {Path(settings.home) / SNAPSHOT} to another place, then run `tidemark publish`"
+        )
     if other is None:
         return (
             f"Delete nothing: run `tidemark publish`, which makes it again from {path}, the "

@@ -16,7 +16,7 @@ from pathlib import Path
 import duckdb
 from filelock import FileLock, Timeout
 
-from core.errors import WarehouseError
+from core.errors import StorageError, WarehouseError
 from core.settings import Settings
 from core.storage.store import Store, explain_disk_errors, replace_durably
 from warehouse.database import holder as holders
@@ -127,7 +127,8 @@ def take_over(settings: Settings) -> bool:
     """Make this scratch folder the writer, starting from the published snapshot.
 
     Use this if the former writer's scratch folder is lost. That folder may not write afterwards.
-    A process that holds the lock of this folder's database and hangs is killed.
+    If the record of the writer is damaged, this folder's own database is kept. A process that holds
+    the lock of this folder's database and hangs is killed.
 
     Returns:
         True if the writer changed; False if this scratch folder already was the writer.
@@ -136,9 +137,13 @@ def take_over(settings: Settings) -> bool:
         DamagedDatabase: the published snapshot cannot be read; nothing has changed.
     """
     with locked(settings, ends_hung=True):
-        if is_writer(settings):
-            return False
-        if Store(settings.home).exists(SNAPSHOT):
+        is_recorded = True
+        try:
+            if is_writer(settings):
+                return False
+        except StorageError:  # the record is damaged; its message says to take over here
+            is_recorded = not writer_path(settings).exists()
+        if is_recorded and Store(settings.home).exists(SNAPSHOT):
             _create(writer_path(settings), settings)  # its own database may be outdated
         become_writer(settings)
         with connected(settings):  # creates the database
