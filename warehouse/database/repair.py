@@ -99,13 +99,11 @@ def advise_on_snapshot(settings: Settings, fault: Fault) -> str:
         return f"Delete nothing: run `tidemark publish` on {named}, which makes it again"
     path = settings.scratch / WRITER
     other = find_writer_fault(settings)
-    if (Path(settings.home) / SNAPSHOT).is_dir():
-        return (
-            f"Move {Path(settings.home) / SNAPSHOT} to another place, then run `tidemark publish`"
-        )
     if other is None:
+        is_folder = (Path(settings.home) / SNAPSHOT).is_dir()
+        first = "move it to another place, then " if is_folder else ""
         return (
-            f"Delete nothing: run `tidemark publish`, which makes it again from {path}, the "
+            f"Delete nothing: {first}run `tidemark publish`, which makes it again from {path}, the "
             "writer's database, which can be read"
         )
     if other.kind == "busy":
