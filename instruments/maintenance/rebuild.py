@@ -21,7 +21,14 @@ import duckdb
 
 from core import progress
 from core.cells.files import FoundCells, find_cells
-from core.errors import DamagedDatabase, NewerVersion, TidemarkError, WarehouseError
+from core.errors import (
+    DamagedDatabase,
+    DiskFull,
+    NewerVersion,
+    StorageError,
+    TidemarkError,
+    WarehouseError,
+)
 from core.settings import Settings
 from core.storage.store import Store, explain_disk_errors, replace_durably
 from instruments.landing import land_losses, land_texts
@@ -112,8 +119,8 @@ def rebuild(settings: Settings, plan: RebuildPlan, may_lack: bool = False) -> Re
         NewerVersion: a later version wrote the old database; it stays.
     """
     new = settings.model_copy(update={"work_dir": settings.scratch / FOLDER})
-    require_writer(settings)
     with locked(settings):
+        require_writer(settings)
         problems = list(plan.cells.problems)
         unread = _carry(settings, new, problems)  # first, because cells replace rows of their keys
         num_cells = _land_all(new, plan.cells, problems)
@@ -198,16 +205,17 @@ def _carry(settings: Settings, new: Settings, problems: list[str]) -> dict[str, 
         _begin(settings, new)
         copy = new.scratch / "former.duckdb"
         try:
-            fetch(copy)
+            with explain_disk_errors(name, copy.parent):
+                fetch(copy)
             fault = find_fault(copy)
             if fault and fault.kind == "newer":
                 raise NewerVersion(f"{name} {fault.reason}. {ADVICE_ON_NEWER}")
             if fault:
                 raise DamagedDatabase(f"{name} {fault.reason}")
             _carry_from(copy, new)
-        except NewerVersion:
+        except (DiskFull, NewerVersion):
             raise
-        except (WarehouseError, OSError) as error:
+        except (StorageError, WarehouseError) as error:
             unread[name] = str(error)
             continue
         return unread
@@ -274,8 +282,9 @@ def _keep(settings: Settings, unread: Mapping[str, str], is_partial: bool) -> li
     url = store.url(SNAPSHOT)
     if url in unread:
         target = _free_name(settings.scratch / SNAPSHOT)
-        store.fetch(SNAPSHOT, target)
-        kept.append(f"a copy of {url} is kept as {target}")
+        with contextlib.suppress(StorageError, OSError):  # a folder, or unreadable as a whole
+            store.fetch(SNAPSHOT, target)
+            kept.append(f"a copy of {url} is kept as {target}")
     reasons = [f"{reason}: its rows were not used" for reason in unread.values()]
     return [
         *reasons, *kept,

@@ -32,7 +32,7 @@ _DAMAGE = (
     "Serialization Error",
     "not a valid DuckDB database",
 )
-_NEWER = "Trying to read a database file with version number"
+_NEWER = "created with a newer version of DuckDB"
 _BUSY = "Conflicting lock is held"
 
 
