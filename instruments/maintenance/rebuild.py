@@ -205,7 +205,7 @@ def _carry(settings: Settings, new: Settings, problems: list[str]) -> dict[str, 
         _begin(settings, new)
         copy = new.scratch / "former.duckdb"
         try:
-            with explain_disk_errors(name, copy.parent):
+            with explain_disk_errors(str(copy)):
                 fetch(copy)
             fault = find_fault(copy)
             if fault and fault.kind == "newer":
