@@ -29,7 +29,7 @@ from instruments.backlog import name_of, split_name
 from instruments.planning import Request
 from models.choice import chosen_models
 from warehouse.database.faults import QUICK_ROWS, read_all
-from warehouse.database.repair import advise_on_writer, find_writer_fault
+from warehouse.database.repair import SKIPPED, advise_on_writer, find_writer_fault
 from warehouse.database.schema import SNAPSHOT, WRITER
 from warehouse.database.statements import explain_database_errors
 from warehouse.land.landed import scored_cells
@@ -317,7 +317,7 @@ def _published(settings: Settings) -> tuple[_Published, list[str]]:
 
 def _writer_faults(settings: Settings) -> list[str]:
     path = settings.scratch / WRITER
-    fault = find_writer_fault(settings, QUICK_ROWS) if path.exists() else None
-    if fault is None or fault.kind == "busy":
+    fault = find_writer_fault(settings, QUICK_ROWS)
+    if fault is None or fault.kind in SKIPPED:
         return []
     return [f"{path} {fault.reason}. {advise_on_writer(settings, fault)}"]

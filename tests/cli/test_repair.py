@@ -133,8 +133,8 @@ def test_a_damaged_database_is_called_well_by_nobody(
     assert f"run `{advice}`" in text_of(check)
     doctor = tidemark("doctor")
     assert doctor.code == 1
-    [row] = [line for line in doctor.out.splitlines() if line.lstrip("│ ").startswith("warehouse")]
-    assert "PROBLEM" in row
+    rows = [line for line in doctor.out.splitlines() if line.lstrip("│ ").startswith("warehouse ")]
+    assert any("PROBLEM" in row for row in rows)
 
 
 @pytest.mark.parametrize("kind", ["losses", pytest.param("first header", marks=pytest.mark.slow)])
@@ -263,8 +263,6 @@ def test_a_database_of_a_later_version_is_named(
         assert "9.8.7" in text
         assert "half-written" not in text
     assert which(home).read_bytes() == before
-    with duckdb.connect(str(which(home))) as database:
-        database.execute("update internal.schema_version set version = 5, tidemark = null")
 
 
 def test_the_version_that_made_a_database_is_stored(made: Path) -> None:

@@ -41,7 +41,7 @@ class Fault:
     """Why a database file cannot be read."""
 
     reason: str  # continues a sentence that begins with the path
-    kind: Literal["damaged", "forbidden", "newer", "busy"] = "damaged"
+    kind: Literal["damaged", "forbidden", "newer", "busy", "missing"] = "damaged"
 
 
 def find_fault(path: Path, max_rows: int | None = None) -> Fault | None:
@@ -51,8 +51,6 @@ def find_fault(path: Path, max_rows: int | None = None) -> Fault | None:
         path: a file that this process has not opened for writing.
         max_rows: tables with more rows are not read.
     """
-    if not path.exists():
-        return Fault("is missing")
     fault = _fault_of_file(path)
     if fault:
         return fault
@@ -143,7 +141,7 @@ def explained_faults(
 def fault_in(error: BaseException, path: Path) -> Fault | None:
     """Return the fault of a database file that an error comes from, or None."""
     fault = _fault_of_file(path)
-    if fault:
+    if fault and fault.kind != "missing":
         return fault
     cause: BaseException | None = error
     while cause is not None:
@@ -170,7 +168,7 @@ def _fault_named(error: BaseException) -> Fault | None:
 
 
 def _fault_of_file(path: Path) -> Fault | None:
-    """Return what the file's kind, size, mode and first bytes say; None if it is missing."""
+    """Return what the file's kind, size, mode and first bytes say; None if they are right."""
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
@@ -181,7 +179,7 @@ def _fault_of_file(path: Path) -> Fault | None:
         with path.open("rb") as file:
             start = file.read(_MAGIC_AT + len(_MAGIC))
     except FileNotFoundError:
-        return None
+        return Fault("is missing", "missing")
     except OSError as error:
         return Fault(f"may not be opened by this user ({error.strerror})", "forbidden")
     if start[_MAGIC_AT:] != _MAGIC:

@@ -21,22 +21,24 @@ _FORBIDDEN = (
     "Run the command as the owner of the file, or let this user read and write it (chown, chmod)"
 )
 _IN_USE = "Let that process end, then run the same command again"
+SKIPPED = ("busy", "missing")  # kinds of faults of which nothing is to be told
 _LAND_AGAIN = "land again what came from other people's files"
 
 
 def find_writer_fault(settings: Settings, max_rows: int | None = None) -> Fault | None:
     """Return why the writer's database cannot be read, or None; nobody can land meanwhile.
 
-    While another process lands, the fault is of kind ``busy``, and the file is not read.
+    While another process lands, or where this user may not take the lock, the fault is of kind
+    ``busy``, and the file is not read.
     """
     path = settings.scratch / WRITER
-    if not path.exists():
-        return Fault("is missing")
+    if not path.parent.exists():
+        return Fault("is missing", "missing")
     lock = FileLock(f"{path}.lock")
     try:
         lock.acquire(timeout=0)
-    except Timeout:
-        return Fault("is being written", "busy")
+    except (Timeout, OSError):
+        return Fault("is being written, or its lock belongs to another user", "busy")
     try:
         return find_fault(path, max_rows)
     finally:
@@ -49,7 +51,7 @@ def find_snapshot_fault(settings: Settings, max_rows: int | None = None) -> Faul
     A snapshot in an object store is not fetched: it is only missing, or not.
     """
     if not Store(settings.home).exists(SNAPSHOT):
-        return Fault("is missing")
+        return Fault("is missing", "missing")
     if not settings.is_local:
         return None
     return find_fault(Path(settings.home) / SNAPSHOT, max_rows)
@@ -63,11 +65,11 @@ def find_faults(settings: Settings) -> dict[str, str]:
     """
     found = {}
     writer = find_writer_fault(settings, QUICK_ROWS)
-    if writer and writer.kind != "busy" and (settings.scratch / WRITER).exists():
+    if writer and writer.kind not in SKIPPED:
         found[f"{settings.scratch / WRITER} {writer.reason}"] = advise_on_writer(settings, writer)
     store = Store(settings.home)
     snapshot = find_snapshot_fault(settings, QUICK_ROWS)
-    if snapshot and store.exists(SNAPSHOT):
+    if snapshot and snapshot.kind not in SKIPPED:
         advice = advise_on_snapshot(settings, snapshot)
         found[f"{store.url(SNAPSHOT)} {snapshot.reason}"] = advice
     return found

@@ -101,9 +101,6 @@ class ScoredCell:
 
 
 _FAULTS = (MalformedInput, SchemaMismatch, StorageError)  # errors of one cell's files
-# If so many files in a row cannot be read, a disk or a network is away, and the others cannot be
-# read either: each would take a minute.
-_MAX_UNREADABLE = 3
 
 
 def read_scored(
@@ -115,10 +112,9 @@ def read_scored(
     place of the cell.
 
     Raises:
-        StorageError: three files in a row cannot be read; all earlier cells were yielded.
+        StorageError: the store does not answer; all earlier cells were yielded.
     """
     group: list[ScoredCell] = []
-    num_unreadable = 0
     try:
         with ThreadPoolExecutor(_NUM_READERS) as pool:
             records = pool.map(lambda cell: _read_record(store, cell), cells)
@@ -128,13 +124,10 @@ def read_scored(
                     continue
                 if isinstance(scored, ScoredCell):
                     group.append(scored)
-                    num_unreadable = 0
                 else:
-                    is_content = not isinstance(scored, StorageError)
-                    is_content |= isinstance(scored, DamagedFile)
-                    num_unreadable = 0 if is_content else num_unreadable + 1
-                    if num_unreadable == _MAX_UNREADABLE:
-                        raise scored
+                    if not isinstance(scored, DamagedFile):
+                        # If the store is away, no other cell can be read either: raises an error.
+                        store.list(f"{cell.path.rpartition('/')[0]}/*")
                     yield scored
                 num_rows = sum(each.losses.num_rows for each in group)
                 if num_rows >= MAX_ROWS or len(group) >= MAX_CELLS:

@@ -88,7 +88,7 @@ class Warehouse:
         error is in ``faults``. ``cells`` are distinct cells of one model.
 
         Raises:
-            StorageError: three files in a row cannot be read; all earlier cells have landed.
+            StorageError: the store does not answer; all earlier cells have landed.
         """
         if not cells:
             return Landed(0, 0)

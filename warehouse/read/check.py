@@ -27,7 +27,12 @@ from core.schemas.tables import LOSSES
 from core.settings import Settings
 from core.storage.store import Store
 from warehouse.database.faults import ADVICE_ON_NEWER, QUICK_ROWS, fault_in, read_all
-from warehouse.database.repair import advise_on_snapshot, advise_on_writer, find_writer_fault
+from warehouse.database.repair import (
+    SKIPPED,
+    advise_on_snapshot,
+    advise_on_writer,
+    find_writer_fault,
+)
 from warehouse.database.schema import (
     SCHEMA_VERSION,
     WRITER,
@@ -89,8 +94,8 @@ def _unreadable(path: Path, error: Exception, settings: Settings | None) -> Find
 def check_writer(settings: Settings, is_deep: bool = False) -> Iterator[Finding]:
     """Check that this machine's database to write can be read; one in use is not read."""
     path = settings.scratch / WRITER
-    fault = find_writer_fault(settings, None if is_deep else QUICK_ROWS) if path.exists() else None
-    if fault and fault.kind != "busy":
+    fault = find_writer_fault(settings, None if is_deep else QUICK_ROWS)
+    if fault and fault.kind not in SKIPPED:
         row: dict[str, object] = {"file": str(path), "fault": fault.reason}
         meaning = "The database that landing writes cannot be read."
         remedy = f"{advise_on_writer(settings, fault)}."
