@@ -125,7 +125,7 @@ def read_scored(
                 if isinstance(scored, ScoredCell):
                     group.append(scored)
                 else:
-                    if not isinstance(scored, DamagedFile):
+                    if isinstance(scored, StorageError) and not isinstance(scored, DamagedFile):
                         # If the store is away, no other cell can be read either: raises an error.
                         store.list(f"{cell.path.rpartition('/')[0]}/*")
                     yield scored
