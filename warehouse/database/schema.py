@@ -221,7 +221,8 @@ def read_maker(connection: duckdb.DuckDBPyConnection) -> str | None:
     if schema is None:
         return None
     row = connection.table(f"{schema}.schema_version").to_arrow_table().to_pylist()[0]
-    return row.get("tidemark")
+    maker: str | None = row.get("tidemark")
+    return maker
 
 
 @functools.cache
