@@ -179,9 +179,13 @@ def _models(settings: Settings) -> Finding:
 
 def _writer(settings: Settings) -> Finding:
     from warehouse.database.lock import is_writer, read_writer
+    from warehouse.database.repair import find_faults
 
     what = "warehouse"
     try:
+        faults = find_faults(settings)
+        if faults:
+            return Finding(what, False, "; ".join(faults), "; ".join(faults.values()))
         named = read_writer(Store(settings.home))
         if named is None:
             return Finding(what, True, "nothing has landed yet")

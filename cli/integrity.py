@@ -17,7 +17,7 @@ from core.storage.store import Store
 
 if TYPE_CHECKING:  # importing torch takes seconds
     from instruments.maintenance.reproduction import Reproduction
-    from warehouse.read.check import Finding
+    from warehouse.read.findings import Finding
 
 
 check_app = typer.Typer(invoke_without_command=True)
@@ -39,12 +39,13 @@ def check_command(
         if deep:
             raise UsageError(f"give --deep after `check`, without {context.invoked_subcommand}")
         return
-    from warehouse.read.check import check_home
+    from warehouse.read.check import check_home, check_writer
     from warehouse.read.query import local_snapshot
 
     settings = settings_of(context)
     with local_snapshot(settings) as path, progress_bars():
-        findings = list(check_home(path, Store(settings.home), deep))
+        findings = list(check_home(path, Store(settings.home), deep, settings))
+        findings += check_writer(settings, deep)
     _report(findings, "sound" if deep else _QUICK)
 
 
@@ -54,8 +55,9 @@ def check_warehouse_command(context: typer.Context) -> None:
     from warehouse.read.check import check_database
     from warehouse.read.query import local_snapshot
 
-    with local_snapshot(settings_of(context)) as path, progress_bars():
-        findings = list(check_database(path, is_deep=True))
+    settings = settings_of(context)
+    with local_snapshot(settings) as path, progress_bars():
+        findings = list(check_database(path, is_deep=True, settings=settings))
     _report(findings, "sound")
 
 

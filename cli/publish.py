@@ -64,7 +64,8 @@ def rebuild_command(
     """Make the warehouse again from the cells, and publish.
 
     A new database is made beside the old one, and replaces it when it is complete. Rows that came
-    from other people's files are copied from the old one. Landing waits meanwhile.
+    from other people's files are copied from the old one, or from the published snapshot if the old
+    one is damaged; then the old one is kept as writer.duckdb.kept-1. Landing waits meanwhile.
     """
     settings = settings_for_tasks(context)
     from core.errors import DiskFull
@@ -92,6 +93,8 @@ def rebuild_command(
     with progress_bars():
         rebuilt = rebuild(settings, plan, partial)
     out.print(f"{counted(rebuilt.num_cells, 'cell')} landed")
+    for note in rebuilt.notes:
+        out.print(note, soft_wrap=True)
     if rebuilt.is_replaced:
         out.print(publish(settings), soft_wrap=True)
     else:

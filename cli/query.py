@@ -135,10 +135,12 @@ def lm_eval_command(
 
 def run_client(settings: Settings, arguments: Sequence[str]) -> int:
     """Run the DuckDB client read-only until it ends; return its exit code."""
-    from warehouse.read.query import local_snapshot
+    from warehouse.read.query import local_snapshot, opened
 
     client = find_client()
     with local_snapshot(settings) as path, _interrupts_left_to_the_client():
+        with opened(path):  # the client's own errors do not say what to do
+            pass
         command = [str(client), "-readonly", "-cmd", _OFFLINE, str(path.absolute()), *arguments]
         code = subprocess.run(command, check=False).returncode
     return code if code >= 0 else 128 - code  # shells also return 128 + signal number

@@ -241,8 +241,8 @@ def _items(store: Store, path: str) -> list[_Item]:
             items = pq.read_table(file, columns=list(_Item._fields)).to_pylist()
     except (pa.ArrowException, OSError) as error:
         raise StorageError(
-            f"{store.url(path)} cannot be read ({error}); delete it and the .json beside it, and "
-            "run `tidemark scylla run` again"
+            f"{store.url(path)} cannot be read ({error}); bring it back from a backup, or move it "
+            "and the .json beside it out of the data root and run `tidemark scylla run` again"
         ) from error
     return [_Item(**item) for item in items]
 

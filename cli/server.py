@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
+from importlib.metadata import version
 from typing import Any
 from urllib.parse import quote
 
@@ -56,7 +57,27 @@ def require_access(is_needed: bool = False) -> str | None:
             f"{server} answers {response.status_code}: see that it is well, and that the address "
             "ends in /api"
         )
+    _require_same_major(server, response)
     return without_password(address)
+
+
+def _require_same_major(server: str, response: requests.Response) -> None:
+    """Check that an answer to ``/admin/version`` is the version of a Prefect that fits ours."""
+    own = version("prefect")
+    try:
+        found = response.json()
+    except requests.JSONDecodeError:
+        found = None
+    if not isinstance(found, str):
+        raise UsageError(
+            f"{server} answers with {response.headers.get('content-type', 'nothing known')}, not "
+            "with Prefect's version: another program answers there, or the address lacks /api"
+        )
+    if found.partition(".")[0] != own.partition(".")[0]:
+        raise UsageError(
+            f"{server} is one of Prefect {found}, and this is Prefect {own}: install the same "
+            "version at both places (docs/operate.md, upgrade)"
+        )
 
 
 def _session(address: str) -> requests.Session:
@@ -90,7 +111,7 @@ def ask_server() -> ServerStatus | None:
         return None
     try:
         return _Questions(address.rstrip("/")).ask()
-    except (requests.RequestException, ValueError, KeyError, TypeError) as error:
+    except (requests.RequestException, ValueError, LookupError, TypeError, AttributeError) as error:
         return ServerStatus(
             without_password(address), problem=f"does not answer as it should: {_why(error)}"
         )
@@ -99,11 +120,18 @@ def ask_server() -> ServerStatus | None:
 def _why(error: Exception) -> str:
     if isinstance(error, requests.Timeout):
         return f"nothing for {TIMEOUT_S:g} s"
+    if isinstance(error, requests.JSONDecodeError):
+        return "it sends no JSON; another program answers there, or the address lacks /api"
     if isinstance(error, requests.ConnectionError):
         return "it cannot be reached"
-    if isinstance(error, requests.HTTPError) and error.response.status_code in (401, 403):
-        return "it wants a user and password (PREFECT_API_AUTH_STRING)"
-    return str(error)
+    if isinstance(error, requests.HTTPError):
+        status = error.response.status_code
+        if status in _REFUSALS:
+            return "it wants a user and password (PREFECT_API_AUTH_STRING)"
+        return f"it answers {status}; see that it is well, and that the address ends in /api"
+    if isinstance(error, requests.RequestException):
+        return str(error)
+    return f"its answers are not those of Prefect {version('prefect')} ({type(error).__name__})"
 
 
 class _Questions:

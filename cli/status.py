@@ -90,6 +90,7 @@ def _summary(status: Status) -> Iterator[str]:
     yield f"months: {span}: {counts or 'nothing is sealed'}"
     at = status.published_at
     yield f"published: {f'{at:%Y-%m-%d %H:%M} UTC, {age(at)} ago' if at else 'nothing yet'}"
+    yield from (f"PROBLEM: {fault}" for fault in status.faults)
     left = [model.pending_s for model in status.models]
     if status.crawl_s != 0:
         yield f"to crawl what is missing: {_about(status.crawl_s)}, one month after the other"
@@ -163,6 +164,7 @@ def _plain(status: Status, server: ServerStatus | None) -> dict[str, object]:
             for model in status.models
         ],
         "published_at": status.published_at,
+        "faults": list(status.faults),
         "seconds_to_crawl": status.crawl_s,
         "server": server and dataclasses.asdict(server),
     }

@@ -28,6 +28,8 @@
     └── WarehouseError
         ├── SchemaMismatch         a table does not fit its schema; names the first bad row
         ├── CellConflict           a cell has landed with different losses
+        ├── DamagedDatabase        the writer's database or a snapshot cannot be read
+        ├── NewerVersion           a later version of tidemark, or of DuckDB, wrote a database
         └── CheckFailed            a snapshot failed its integrity checks and was not published
 
 An error message states the fault, its place, the expected state, and the remedy. Add a line to the
@@ -172,3 +174,11 @@ class CellConflict(WarehouseError):
 
 class CheckFailed(WarehouseError):
     """A snapshot failed its integrity checks and was not published."""
+
+
+class DamagedDatabase(WarehouseError):
+    """The writer's database or a snapshot cannot be read; the message states what to do."""
+
+
+class NewerVersion(WarehouseError):
+    """A later version of tidemark, or of DuckDB, wrote the database."""

@@ -170,7 +170,8 @@ def _read_pages(store: Store) -> dict[tuple[str, str], KeptPage]:
     except (ValueError, TypeError, KeyError) as error:
         raise MalformedInput(
             f"{store.url(PAGES_FILE)} is not the list of pages that a crawl wrote ({error}); "
-            "restore it from a backup, or delete it to have the titles looked up again"
+            "bring it back from a backup, or move it out of the data root to have the titles "
+            "looked up again"
         ) from error
     return {(page.language, page.title): page for page in pages}
 

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 import httpx
+from prefect import __version__ as prefect_version
 from prefect.blocks.notifications import CustomWebhookNotificationBlock
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import (
@@ -35,7 +36,7 @@ from prefect.client.schemas.responses import DeploymentResponse
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.events.schemas.automations import AutomationCore
-from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
+from prefect.exceptions import ObjectNotFound, PrefectException, PrefectHTTPStatusError
 from prefect.types import SecretDict
 from prefect.workers.process import ProcessWorker
 from pydantic import SecretStr
@@ -367,4 +368,11 @@ def _explained(address: str) -> Iterator[None]:
         raise OrchestrationError(
             f"{server} does not answer ({type(error).__name__}: {error}): see that it runs, then "
             "deploy again: what was made is left"
+        ) from error
+    except (PrefectException, RuntimeError, ValueError) as error:
+        # Prefect's client raises these where an answer is not of its version, or no JSON.
+        raise OrchestrationError(
+            f"{server} answers otherwise than Prefect {prefect_version} does ({error!r:.300}): "
+            "is it one of this version, and does the address end in /api? Then deploy again: what "
+            "was made is left"
         ) from error

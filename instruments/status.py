@@ -28,7 +28,9 @@ from crawlers.registry import is_source, list_sources, load_crawler
 from instruments.backlog import name_of, split_name
 from instruments.planning import Request
 from models.choice import chosen_models
-from warehouse.database.schema import SNAPSHOT
+from warehouse.database.faults import QUICK_ROWS, read_all
+from warehouse.database.repair import SKIPPED, advise_on_writer, find_writer_fault
+from warehouse.database.schema import SNAPSHOT, WRITER
 from warehouse.database.statements import explain_database_errors
 from warehouse.land.landed import scored_cells
 from warehouse.read.query import connect_to_read, local_snapshot
@@ -42,6 +44,8 @@ MARKS = {
     "lacking": "-",
 }
 _DIGEST_CHARS = 12  # number of digits of a digest in file names
+# Partitions with their digests, by model and protocol.
+_Published = dict[tuple[str, str], set[tuple[Partition, str]]]
 
 
 @dataclass
@@ -78,6 +82,7 @@ class Status:
     models: tuple[ModelState, ...]  # configured models, and all models with losses
     published_at: dt.datetime | None  # time of the snapshot; None if there is none
     crawl_s: float | None  # seconds to crawl the missing partitions; None if unknown
+    faults: tuple[str, ...]  # databases that cannot be read, and what to do
 
     @property
     def counts(self) -> Counter[str]:
@@ -100,13 +105,15 @@ def find_status(
     window = tuple(months or corpus.months())
     partitions = corpus.states(window, request.sources if request else ())
     stamp = store.list_stamped(SNAPSHOT).get(SNAPSHOT)
+    published, faults = _published(settings)
     return Status(
         home=store.root,
         months=window,
         partitions=partitions,
-        models=tuple(_models(store, settings, corpus, request)),
+        models=tuple(_models(store, settings, corpus, published, request)),
         published_at=dt.datetime.fromtimestamp(stamp.modified_at, dt.UTC) if stamp else None,
         crawl_s=corpus.seconds_to_crawl(partitions),
+        faults=(*faults, *_writer_faults(settings)),
     )
 
 
@@ -200,7 +207,11 @@ def _list_corpus(store: Store) -> tuple[dict[Partition, str], set[Partition]]:
 
 
 def _models(
-    store: Store, settings: Settings, corpus: _Corpus, request: Request | None
+    store: Store,
+    settings: Settings,
+    corpus: _Corpus,
+    published: _Published,
+    request: Request | None,
 ) -> list[ModelState]:
     protocol = settings.protocol
     scored = _list_cells(store, protocol)
@@ -208,7 +219,7 @@ def _models(
     asked = request.models if request else chosen_models(settings)
     others = () if request else sorted({*scored, *failed})
     names = dict.fromkeys([*(name_of(each, settings) for each in asked), *others])
-    published, claimed = _published(settings, protocol), _claimed(store)
+    claimed = _claimed(store)
     states = []
     for name in names:
         cells = scored.get(name, {})
@@ -217,7 +228,7 @@ def _models(
             for partition, digest in corpus.digests.items()
             if digest in (paths := cells.get(partition, {}))
         }
-        num_published = len(published.get(name, set()) & set(corpus.digests.items()))
+        num_published = len(published.get((name, protocol), set()) & set(corpus.digests.items()))
         state = ModelState(
             model=name,
             num_sealed=len(corpus.digests),
@@ -279,16 +290,34 @@ def _seconds_of(store: Store, done: dict[Partition, str]) -> float | None:
     return median_seconds(store, paths)
 
 
-def _published(settings: Settings, protocol: str) -> dict[str, set[tuple[Partition, str]]]:
-    """Return partition and digest of each cell in the published snapshot, by model.
+def _published(settings: Settings) -> tuple[_Published, list[str]]:
+    """Return partition and digest of each cell in the published snapshot, by model and protocol.
 
-    The snapshot may have an earlier version of the schema.
+    The second value tells if the snapshot cannot be read. It may have an earlier version of the
+    schema.
     """
-    found: dict[str, set[tuple[Partition, str]]] = defaultdict(set)
-    with contextlib.suppress(TidemarkError), local_snapshot(settings) as path:  # if published
-        with explain_database_errors(f"read {path}"), connect_to_read(path) as connection:
+    found: _Published = defaultdict(set)
+    if not Store(settings.home).exists(SNAPSHOT):
+        return found, []
+    try:
+        with (
+            local_snapshot(settings) as path,
+            explain_database_errors(f"read {path}"),
+            connect_to_read(path) as connection,
+        ):
+            read_all(connection, QUICK_ROWS)
             cells = scored_cells(connection)
-        for cell in cells:
-            if cell.protocol == protocol:
-                found[cell.model].add((cell.partition, cell.partition_digest[:_DIGEST_CHARS]))
-    return found
+    except TidemarkError as error:
+        return found, [str(error)]
+    for cell in cells:
+        digest = cell.partition_digest[:_DIGEST_CHARS]
+        found[cell.model, cell.protocol].add((cell.partition, digest))
+    return found, []
+
+
+def _writer_faults(settings: Settings) -> list[str]:
+    path = settings.scratch / WRITER
+    fault = find_writer_fault(settings, QUICK_ROWS)
+    if fault is None or fault.kind in SKIPPED:
+        return []
+    return [f"{path} {fault.reason}. {advise_on_writer(settings, fault)}"]

@@ -295,7 +295,7 @@ def entry_of_folder(folder: Path) -> ModelEntry:
     except (OSError, ValueError, LookupError, TypeError, UsageError, RecursionError) as error:
         raise MalformedInput(
             f"{path} is not a file that tidemark wrote for a reference model ({error!r}); "
-            "delete the folder and train the model again"
+            "bring it back from a backup, or move the folder away and train the model again"
         ) from error
 
 

@@ -136,8 +136,8 @@ class Journal:
                 raise ValueError("its checksum differs")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StorageError(
-                f"{self.path}, line {number}, is damaged ({error}); restore the file, or delete "
-                "the line to have that one item asked again"
+                f"{self.path}, line {number}, is damaged ({error}); bring the file back from a "
+                "backup, or keep a copy of it and delete the line to have that item asked again"
             ) from error
         return generation
 

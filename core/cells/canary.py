@@ -56,7 +56,7 @@ def write_canary_record(store: Store, record: CanaryRecord) -> None:
 def read_canary_records(store: Store) -> list[CanaryRecord]:
     """Return the records of all runs, the oldest first; raise MalformedInput for a bad file."""
     what = "a run of the canary"
-    remedy = "delete it and run `tidemark check numerics`"
+    remedy = "bring it back from a backup, or move it out of the data root"
     records = (
         read_record(CanaryRecord, store, path, what, remedy, MalformedInput)
         for path in store.list("canary/*.json")

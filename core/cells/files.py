@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.cells.answers import AnswerCell
@@ -68,7 +69,7 @@ def find_losses(store: Store, paths: Sequence[str], problems: list[str]) -> list
     """
     versions: dict[Partition, list[Seal]] = {}
 
-    def read(path: str) -> Cell | None:
+    def read(path: str) -> tuple[Cell, str] | None:
         model, *folders = path.split("/")[1:4]
         partition = partition_of("/".join(["corpus", *folders]))
         if partition not in versions:
@@ -82,15 +83,14 @@ def find_losses(store: Store, paths: Sequence[str], problems: list[str]) -> list
                 _last_part(path), seal.version,
             )  # fmt: skip
             if cell.path == path:
-                return cell
+                record = read_cell_record(store, cell)
+                return cell, record.scored_at.isoformat() if record else ""
         raise _Unknown(f"its text, {partition}, is not sealed here in this version")
 
     cells = _each(paths, read, problems)
     newest: dict[tuple[object, ...], tuple[str, Cell]] = {}
-    for cell in cells:
+    for cell, scored_at in cells:
         key = (cell.model, cell.partition, cell.protocol)
-        record = read_cell_record(store, cell)
-        scored_at = record.scored_at.isoformat() if record else ""
         if key not in newest or newest[key][0] < scored_at:
             newest[key] = (scored_at, cell)
     return [cell for _, cell in newest.values()]
@@ -159,7 +159,7 @@ def _each(paths: Iterable[str], read: Callable[[str], Any], problems: list[str])
     for path in paths:
         try:
             cell = read(path)
-        except (TidemarkError, ValueError, KeyError, OSError) as error:
+        except (TidemarkError, pa.ArrowException, ValueError, KeyError, OSError) as error:
             problems.append(f"{path}: {error}")
             continue
         if cell is not None:

@@ -176,8 +176,8 @@ def read_puzzle_record(store: Store, cell: PuzzleCell) -> PuzzleRecord | None:
         return PuzzleRecord(**{name: document[name] for name in names})
     except (ValueError, KeyError, TypeError) as error:
         raise StorageError(
-            f"{store.url(cell.record_path)} is damaged ({error}); delete it and run "
-            "`tidemark scylla run` again"
+            f"{store.url(cell.record_path)} is damaged ({error}); bring it back from a "
+            "backup, or move it out of the data root and run `tidemark scylla run` again"
         ) from error
 
 

@@ -91,7 +91,10 @@ def read_cell_record(store: Store, cell: Cell) -> CellRecord | None:
         MalformedInput: the file is not a record; the message names file and first bad field.
     """
     path = cell.record_path
-    remedy = "delete it and the losses beside it (.parquet), score again"
+    remedy = (
+        "bring it back from a backup, or move it and the losses beside it (.parquet) out of the "
+        "data root and score again"
+    )
     if not store.exists(path):
         return None
     return read_record(CellRecord, store, path, "the record of a cell", remedy, MalformedInput)

@@ -87,6 +87,6 @@ def read_tokens(store: Store, path: str, ids: Collection[str] | None = None) -> 
             return pq.read_table(file, filters=chosen).cast(TOKEN_LOSSES)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise StorageError(
-            f"{store.url(path)} has no token losses ({error}); delete it, and `tidemark xray` "
-            "computes them again"
+            f"{store.url(path)} has no token losses ({error}); move it out of the data root, "
+            "and `tidemark xray` computes them again"
         ) from error

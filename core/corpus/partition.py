@@ -34,6 +34,7 @@ from core.month import Period
 from core.periods import parse_period, require_kind
 from core.schemas.tables import DOCUMENTS, MEDIA, DocumentRow
 from core.storage.store import Store, name_of_part, path_part
+from core.version import explain_newer
 
 BATCH_ROWS = 256
 BATCH_BYTES = 32 * 2**20  # content size in bytes from which a batch is complete
@@ -284,9 +285,13 @@ def read_manifest(store: Store, partition: Partition, path: str) -> Seal:
             content=content,
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
+        newer = explain_newer(raw)
+        if newer:
+            raise StorageError(f"{store.url(path)} {newer}") from error
         raise StorageError(
             f"{store.url(path)} is not a manifest of tidemark ({error!r}); "
-            "delete its folder and crawl or import the partition again"
+            "bring it back from a backup, or move its folder out of the data root and crawl or "
+            "import the partition again"
         ) from error
 
 

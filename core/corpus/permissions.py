@@ -118,4 +118,7 @@ def _today(now: dt.datetime | None) -> dt.date:
     return (now or dt.datetime.now(dt.UTC)).astimezone(dt.UTC).date()
 
 
-_AGAIN = "delete it and record the permission again: tidemark sources permit"
+_AGAIN = (
+    "bring it back from a backup, or move it out of the data root and record the permission again: "
+    "tidemark sources permit"
+)

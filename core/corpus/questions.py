@@ -28,6 +28,7 @@ from core.month import Month
 from core.schemas.tables import QUESTIONS
 from core.schemas.validation import validate
 from core.storage.store import Store, name_of_part, path_part
+from core.version import explain_newer
 
 _MANIFEST = "manifest.json"
 
@@ -171,9 +172,13 @@ def _read_manifest(store: Store, path: str) -> QuestionSeal:
     try:
         return _seal_of(store, path, json.loads(raw))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
+        newer = explain_newer(raw)
+        if newer:
+            raise StorageError(f"{store.url(path)} {newer}") from error
         raise StorageError(
             f"{store.url(path)} is not a manifest of tidemark ({error!r}); "
-            "delete its folder and crawl or import the month again"
+            "bring it back from a backup, or move its folder out of the data root and crawl or "
+            "import the month again"
         ) from error
 
 

@@ -219,7 +219,8 @@ def _rewrite_table(store: Store, path: str, ids: Collection[str]) -> int:
     except (pa.ArrowException, OSError) as error:
         raise StorageError(
             f"{store.url(path)} is damaged ({error}), so it is not known whether it contains the "
-            "documents to forget; delete it, then run the same command again"
+            "documents to forget; bring it back from a backup, or move it out of the data root, "
+            "then run the same command again"
         ) from error
     with store.writing(path) as staged:
         pq.write_table(rest, staged.path, compression="zstd", write_page_checksum=True)

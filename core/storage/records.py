@@ -8,6 +8,7 @@ from pydantic import BaseModel, ValidationError
 
 from core.errors import StorageError, TidemarkError
 from core.storage.store import Store
+from core.version import explain_newer
 
 Record = TypeVar("Record", bound=BaseModel)
 
@@ -20,10 +21,17 @@ def read_record(
     remedy: str,
     error: type[TidemarkError] = StorageError,
 ) -> Record:
-    """Return the record in a file; raise ``error``, with its first bad field, if it is damaged."""
+    """Return the record in a file; raise ``error``, with its first bad field, if it is damaged.
+
+    A record of a later version that this one cannot read is called so.
+    """
+    content = store.read_bytes(path)
     try:
-        return kind.model_validate_json(store.read_bytes(path))
+        return kind.model_validate_json(content)
     except ValidationError as problem:
+        newer = explain_newer(content)
+        if newer:
+            raise error(f"{store.url(path)} {newer}") from problem
         first = problem.errors()[0]
         field = ".".join(map(str, first["loc"])) or "the file"
         raise error(

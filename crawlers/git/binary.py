@@ -213,4 +213,7 @@ def _last_words(output: bytes) -> str:
 
 def damaged(folder: Path, why: str) -> StorageError:
     """Return the error for a mirror that cannot be read."""
-    return StorageError(f"the mirror {folder} is damaged ({why}); delete it and run again")
+    return StorageError(
+        f"the mirror {folder} is damaged ({why}); move it away and run again, which fetches it "
+        "again; delete it then"
+    )

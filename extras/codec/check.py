@@ -111,7 +111,8 @@ def _measured_chunks(store: Store, cells: Sequence[Cell]) -> Iterator[SampledChu
                             yield SampledChunk(cell, document_id, chunk_index, num_tokens, nats)
         except (pa.ArrowInvalid, OSError) as error:
             raise StorageError(
-                f"{store.url(cell.path)} is damaged ({error}); delete it and score the cell again"
+                f"{store.url(cell.path)} is damaged ({error}); bring it back from a "
+                "backup, or move it out of the data root and score the cell again"
             ) from error
 
 

@@ -3,14 +3,16 @@
     <scratch>/rebuild/writer.duckdb    the new database, which replaces the old one when complete
 
 Rows that came from files of other people are in no cell. They are copied from the old database, or
-from the published snapshot if the database is lost.
+from the published snapshot if the database is lost or damaged. A database that could not be read is
+kept beside the new one, as ``writer.duckdb.kept-1``.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,15 +21,23 @@ import duckdb
 
 from core import progress
 from core.cells.files import FoundCells, find_cells
-from core.errors import TidemarkError, WarehouseError
+from core.errors import (
+    DamagedDatabase,
+    DiskFull,
+    NewerVersion,
+    StorageError,
+    TidemarkError,
+    WarehouseError,
+)
 from core.settings import Settings
 from core.storage.store import Store, explain_disk_errors, replace_durably
 from instruments.landing import land_losses, land_texts
 from models.catalogue import ModelEntry, list_models
+from warehouse.database.faults import ADVICE_ON_NEWER, find_fault
 from warehouse.database.lock import FILE as WRITER_FILE
 from warehouse.database.lock import require_writer
-from warehouse.database.schema import SNAPSHOT, qualify
-from warehouse.database.statements import explain_database_errors
+from warehouse.database.schema import SNAPSHOT, WRITER, qualify
+from warehouse.database.statements import explain_database_errors, quoted
 from warehouse.database.writer import (
     connect_file,
     connected,
@@ -83,6 +93,7 @@ class Rebuilt:
     num_cells: int  # number of landed cells
     problems: tuple[str, ...]  # what could not be landed, and why
     is_replaced: bool  # True if the new database has replaced the old one
+    notes: tuple[str, ...] = ()  # which files were damaged, and where they are kept
 
 
 def plan_rebuild(settings: Settings) -> RebuildPlan:
@@ -105,28 +116,29 @@ def rebuild(settings: Settings, plan: RebuildPlan, may_lack: bool = False) -> Re
 
     Raises:
         DiskFull: there is no space for a second database; the old one stays.
-        WarehouseError: the old database, or the snapshot in its place, cannot be read.
+        NewerVersion: a later version wrote the old database; it stays.
     """
     new = settings.model_copy(update={"work_dir": settings.scratch / FOLDER})
     with locked(settings):
-        shutil.rmtree(new.scratch, ignore_errors=True)  # left by a killed rebuild
-        _begin(settings, new)
+        require_writer(settings)
         problems = list(plan.cells.problems)
-        _carry(settings, new)  # first, because cells replace rows of their keys
+        unread = _carry(settings, new, problems)  # first, because cells replace rows of their keys
         num_cells = _land_all(new, plan.cells, problems)
         with connected(new) as connection:
             write_journal(connection)
         is_replaced = may_lack or not problems
+        notes = []
         if is_replaced:
-            writer_path(settings).with_name("writer.duckdb.wal").unlink(missing_ok=True)
+            notes = _keep(settings, unread, is_partial=bool(problems))
+            writer_path(settings).with_name(f"{WRITER}.wal").unlink(missing_ok=True)
             replace_durably(writer_path(new), writer_path(settings))
         shutil.rmtree(new.scratch, ignore_errors=True)
-    return Rebuilt(num_cells, tuple(problems), is_replaced)
+    return Rebuilt(num_cells, tuple(problems), is_replaced, tuple(notes))
 
 
 def _begin(settings: Settings, new: Settings) -> None:
     """Create an empty database that this machine may write."""
-    require_writer(settings)
+    shutil.rmtree(new.scratch, ignore_errors=True)  # of a killed rebuild, or of an attempt before
     new.scratch.mkdir(parents=True)
     named = settings.scratch / WRITER_FILE
     if named.exists():
@@ -145,25 +157,32 @@ def _land_all(new: Settings, cells: FoundCells, problems: list[str]) -> int:
                 f"{model} is not in the catalogue: add it with `tidemark models add`, then run "
                 "the same command again"
             )
-        try:
-            if entry is None:
-                num_landed += _land_texts(new, model, cells)
-            else:
-                num_landed += _land_model(new, entry, cells)
-        except TidemarkError as error:
-            problems.append(f"{model}: {error}")
+        lands = [partial(_land_texts, new, model, cells)]
+        if entry is not None:
+            lands = [
+                partial(_land_losses_of, new, entry, cells),
+                partial(_land_texts_of, new, entry, cells),
+            ]
+        for land in lands:
+            try:
+                num_landed += land()
+            except TidemarkError as error:
+                problems.append(f"{model}: {error}")
         progress.report("rebuild", number, len(cells.models), len(problems))
     return num_landed
 
 
-def _land_model(new: Settings, entry: ModelEntry, cells: FoundCells) -> int:
+def _land_losses_of(new: Settings, entry: ModelEntry, cells: FoundCells) -> int:
     losses = tuple(cell for cell in cells.losses if cell.model == entry.name)
-    num_landed = len(land_losses(entry, losses, new)) if losses else 0
+    return len(land_losses(entry, losses, new)) if losses else 0
+
+
+def _land_texts_of(new: Settings, entry: ModelEntry, cells: FoundCells) -> int:
     answers = [each for each in cells.answers if each[0].model == entry.name]
     puzzles = [cell for cell in cells.puzzles if cell.model == entry.name]
     revisions = [cell.revision for cell, _ in answers] + [cell.revision for cell in puzzles]
     land = partial(_land_texts, new, entry.name, cells)
-    return num_landed + land_texts(entry, revisions, land, new)
+    return land_texts(entry, revisions, land, new)
 
 
 def _land_texts(new: Settings, model: str, cells: FoundCells) -> int:
@@ -172,47 +191,120 @@ def _land_texts(new: Settings, model: str, cells: FoundCells) -> int:
     return land_answer_cells(new, answers) + land_puzzle_cells(new, puzzles)
 
 
-def _carry(settings: Settings, new: Settings) -> None:
-    """Copy the rows that are in no cell from the old database."""
-    with _copy_of_old(settings, new) as old:
-        if old is None:
-            return
-        imported = new.scratch / "imported.parquet"
-        with connected(new) as connection, explain_database_errors(f"read {old}"):
-            connection.execute(f"attach '{str(old).replace(chr(39), chr(39) * 2)}' as former")
-            with transaction(connection, "copy rows of the old warehouse"):
-                _copy_rows(connection)
-            num_losses = _write_imported(connection, imported)
-            connection.execute("detach former")
-        if num_losses:
-            with open_warehouse(new) as warehouse:
-                warehouse.land_file(imported)
+def _carry(settings: Settings, new: Settings, problems: list[str]) -> dict[str, str]:
+    """Begin the new database with the rows of an old one that are in no cell.
+
+    The first of these that can be read in full is taken: the writer's database, this database
+    without its journal, the published snapshot. If none can be read, ``problems`` says so.
+
+    Returns:
+        Those that cannot be read, and why.
+    """
+    unread: dict[str, str] = {}
+    for name, fetch in _former_databases(settings):
+        _begin(settings, new)
+        copy = new.scratch / "former.duckdb"
+        try:
+            with explain_disk_errors(str(copy)):
+                fetch(copy)
+            fault = find_fault(copy)
+            if fault and fault.kind == "newer":
+                raise NewerVersion(f"{name} {fault.reason}. {ADVICE_ON_NEWER}")
+            if fault:
+                raise DamagedDatabase(f"{name} {fault.reason}")
+            _carry_from(copy, new)
+        except (DiskFull, NewerVersion):
+            raise
+        except (StorageError, WarehouseError) as error:
+            unread[name] = str(error)
+            continue
+        return unread
+    _begin(settings, new)
+    if unread:
+        problems.append(
+            f"rows of other people's files cannot be copied: {'; '.join(unread.values())}. "
+            f"Bring {Store(settings.home).url(SNAPSHOT)} back from a backup, then run the same "
+            "command again; or run `tidemark rebuild --partial`, then land those files again"
+        )
+    return unread
 
 
-@contextlib.contextmanager
-def _copy_of_old(settings: Settings, new: Settings) -> Iterator[Path | None]:
-    """Yield a migrated copy of the old database or of the snapshot, or None if there is neither."""
-    copy = new.scratch / "former.duckdb"
+def _former_databases(settings: Settings) -> Iterator[tuple[str, Callable[[Path], object]]]:
+    """Yield the name of each copy of the warehouse, and a function that copies it to a path."""
+    path = writer_path(settings)
+    journal = path.with_name(f"{WRITER}.wal")
+    if path.exists() and journal.exists():
+        yield f"{path} with its journal {journal.name}", partial(_copy_both, path, journal)
+    if path.exists():
+        yield str(path), partial(shutil.copyfile, path)
     store = Store(settings.home)
-    if writer_path(settings).exists():
-        shutil.copyfile(writer_path(settings), copy)
-        if _can_be_opened(copy, new):
-            yield copy
-            return
-    if not store.exists(SNAPSHOT):
-        yield None
-        return
-    store.fetch(SNAPSHOT, copy)
-    connect_file(copy, new).close()
-    yield copy
+    if store.exists(SNAPSHOT):
+        yield store.url(SNAPSHOT), partial(store.fetch, SNAPSHOT)
 
 
-def _can_be_opened(path: Path, settings: Settings) -> bool:
-    try:
-        connect_file(path, settings).close()
-    except WarehouseError:  # damaged
-        return False
-    return True
+def _copy_both(path: Path, journal: Path, copy: Path) -> None:
+    shutil.copyfile(path, copy)
+    shutil.copyfile(journal, copy.with_name(f"{copy.name}.wal"))
+
+
+def _carry_from(old: Path, new: Settings) -> None:
+    """Copy the rows that are in no cell from an old database, after migrating it."""
+    connect_file(old, new).close()
+    imported = new.scratch / "imported.parquet"
+    with (
+        contextlib.closing(connect_file(writer_path(new), new)) as connection,
+        explain_database_errors(f"read {old}"),
+    ):
+        connection.execute(f"attach {quoted(str(old))} as former")
+        with transaction(connection, "copy rows of the old warehouse"):
+            _copy_rows(connection)
+        num_losses = _write_imported(connection, imported)
+        connection.execute("detach former")
+    if num_losses:
+        with open_warehouse(new) as warehouse:
+            warehouse.land_file(imported)
+
+
+def _keep(settings: Settings, unread: Mapping[str, str], is_partial: bool) -> list[str]:
+    """Keep copies of what the new database may lack rows of; return what is kept, and where."""
+    if not unread and not is_partial:
+        return []
+    path = writer_path(settings)
+    store = Store(settings.home)
+    kept = []
+    if path.exists():
+        target = _free_name(path)
+        journal = path.with_name(f"{WRITER}.wal")
+        if journal.exists():
+            _give_name(journal, Path(f"{target}.wal"))
+        _give_name(path, target)
+        kept.append(f"{path} is kept as {target}")
+    url = store.url(SNAPSHOT)
+    if url in unread:
+        target = _free_name(settings.scratch / SNAPSHOT)
+        with contextlib.suppress(StorageError, OSError):  # a folder, or unreadable as a whole
+            store.fetch(SNAPSHOT, target)
+            kept.append(f"a copy of {url} is kept as {target}")
+    reasons = [f"{reason}: its rows were not used" for reason in unread.values()]
+    return [
+        *reasons, *kept,
+        "land again what came from other people's files since the last publication, and run "
+        "`tidemark check --deep`; delete what is kept when it finds nothing and no row is missing",
+    ]  # fmt: skip
+
+
+def _give_name(path: Path, name: Path) -> None:
+    """Give a file a second name, so that it can be replaced at once; rename a folder."""
+    if path.is_dir():
+        path.rename(name)
+    else:
+        name.hardlink_to(path)
+
+
+def _free_name(path: Path) -> Path:
+    """Return the first of ``<path>.kept-1``, ``<path>.kept-2``, … that does not exist."""
+    names = (path.with_name(f"{path.name}.kept-{number}") for number in itertools.count(1))
+    return next(name for name in names if not name.exists())
 
 
 def _copy_rows(connection: duckdb.DuckDBPyConnection) -> None:

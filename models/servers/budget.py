@@ -287,7 +287,10 @@ class AnswerCache:
         return f"{self.folder}/answers/{key[:2]}/{key}.json"
 
     def _read(self, path: str) -> Received:
-        remedy = "restore it, or delete it to have the question asked, and paid, again"
+        remedy = (
+            "bring it back from a backup, or move it out of the data root to have the question "
+            "asked, and paid, again"
+        )
         return read_record(Received, self.store, path, "what tidemark writes for an answer", remedy)
 
     def _read_note(self, path: str) -> Paid | None:
@@ -298,4 +301,7 @@ class AnswerCache:
                 raise
             return None  # another thread or run deleted the file: the response arrived
         except (ValueError, KeyError, TypeError) as error:
-            raise StorageError(f"{self.store.url(path)} is damaged; delete it") from error
+            raise StorageError(
+                f"{self.store.url(path)} is damaged; bring it back from a backup, or move it out "
+                "of the data root: what it notes as paid is then not counted"
+            ) from error

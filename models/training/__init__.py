@@ -171,7 +171,7 @@ def _check_folder(folder: Path, recipe: Recipe) -> None:
         )
     if folder.exists() and not (folder / REFERENCE_FILE).is_file():
         raise UsageError(
-            f"{folder} exists and tidemark did not train it; choose another name or remove it"
+            f"{folder} exists and tidemark did not train it; choose another name or move it away"
         )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import logging
 import re
 from collections.abc import Iterator, Sequence
@@ -23,6 +24,7 @@ from core.settings import Settings
 from warehouse.read.query import query
 
 MAX_ROWS = 300  # maximum number of rows in a table of cells
+MAX_BYTES = 250_000  # of the rows as JSON; proxies such as nginx refuse requests above 1 MB
 _FIGURES = (
     "select source, month, num_documents, bits_per_byte from monthly_loss "
     "where model = ? and protocol = ?"
@@ -34,7 +36,11 @@ _log = logging.getLogger(__name__)
 
 
 def show_cells(model: str, cells: Sequence[Cell], settings: Settings) -> None:
-    """Show a table of a model's landed cells; its description tells how many did not fit."""
+    """Show a table of a model's landed cells; its description tells how many did not fit.
+
+    A table has at most ``MAX_ROWS`` rows and ``MAX_BYTES`` as JSON, since proxies refuse large
+    requests.
+    """
     if not prefect_server() or not cells:
         return
     shown = sorted(cells)[:MAX_ROWS]
@@ -45,12 +51,26 @@ def show_cells(model: str, cells: Sequence[Cell], settings: Settings) -> None:
         first_day = month.first_day if month else None
         documents, bits = figures.get((cell.partition.source, first_day), (None, None))
         rows.append({"cell": cell.name, "documents": documents, "bits per byte": bits})
+    rows = _fitting(rows)
     name = _PUNCTUATION.sub(r"\\\1", model)
     text = f"{counted(len(cells), 'cell')} of {name}."
-    if len(cells) > len(shown):
-        text += f" {len(cells) - len(shown)} more are not shown."
+    if len(cells) > len(rows):
+        text += (
+            f" {len(cells) - len(rows):,} more did not fit, and are not shown. "
+            "All are in the warehouse: `tidemark sql 'from monthly_loss'`."
+        )
     with _logging_failures(f"the table of cells of {model}"):
         create_table_artifact(rows, key=_key_of("cells", model), description=text)
+
+
+def _fitting(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+    """Return the first rows that have at most ``MAX_BYTES`` as JSON."""
+    num_bytes = 0
+    for number, row in enumerate(rows):
+        num_bytes += len(json.dumps(row))
+        if num_bytes > MAX_BYTES:
+            return rows[:number]
+    return rows
 
 
 def show_link(address: str, settings: Settings) -> None:

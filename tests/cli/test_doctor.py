@@ -103,8 +103,10 @@ def server() -> Iterator[str]:
             is_known = self.headers["authorization"] == "Basic YTpi"
             right = 200 if is_known or self.path == "/api/health" else 401
             self.send_response(right if self.path.startswith("/api/") else 404)
-            self.send_header("Content-Length", "0")
+            body = b'"3.9.9"' if right == 200 else b""
+            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
+            self.wfile.write(body)
 
         def log_message(self, *_: Any) -> None:
             """Stay silent."""
@@ -133,6 +135,53 @@ def test_the_server(
         finding = find(settings, "Prefect server")
         assert not finding.is_well
         assert "PREFECT_API_URL" in finding.mend
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "body", "says"),
+    [
+        (200, "text/html", "<html>the pages</html>", "answers with text/html, not with Prefect's"),
+        (200, "application/json", '{"no": "version"}', "another program answers there"),
+        (200, "application/json", '"2.20.3"', "is one of Prefect 2.20.3, and this is Prefect 3."),
+        (500, "text/plain", "Internal Server Error", "answers 500: see that it is well"),
+        (503, "text/html", "<html>starting</html>", "answers 503: see that it is well"),
+        (401, "application/json", "{}", "does not let us in (401)"),
+    ],
+)
+def test_other_servers_are_named_by_all_who_ask(
+    tidemark: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    status: int,
+    kind: str,
+    body: str,
+    says: str,
+) -> None:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        do_POST = do_GET  # noqa: N815 - a name of http.server
+
+        def log_message(self, *_: Any) -> None:
+            """Stay silent."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as web:
+        threading.Thread(target=web.serve_forever, args=(0.02,), daemon=True).start()
+        address = f"http://me:hush@127.0.0.1:{web.server_port}/api"
+        monkeypatch.setenv("PREFECT_API_URL", address)
+        for command in (("deploy", "--dry-run"), ("run", "--month", "2024-01", "-s", "arxiv")):
+            ran = tidemark(*command)
+            assert ran.code == 2
+            assert says in ran.err
+            assert "hush" not in ran.err
+        told = " ".join(tidemark("status").out.split())
+        assert "does not answer as it should: it" in told
+        assert "hush" not in told
+        web.shutdown()
 
 
 def test_runs_explain_a_wrong_address_and_errors_of_the_server(

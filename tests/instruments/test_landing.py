@@ -167,7 +167,7 @@ def test_the_damaged_cells_of_a_model_are_named_and_the_others_land(
     store = Store(settings.home)
     whole = store.read_bytes(plan.cells[place].path)
     store.write_bytes(plan.cells[place].path, whole[:-20])
-    with pytest.raises(DamagedFile, match="delete it and score again") as alone:
+    with pytest.raises(DamagedFile, match="move it out of the data root and score again") as alone:
         land_losses(plan.entry, plan.cells, settings)
     assert plan.cells[place].path in str(alone.value)
     assert ask(settings, "select count(*) as n from internal.landed_cells") == [{"n": 2}]

@@ -1,7 +1,7 @@
 -- Cells, partitions or records with more than one row: loaded twice, or one cell with two revisions
 -- of a model.
--- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: it lands
---   existing losses without scoring. Also land imported files again.
+-- Do: Run `tidemark rebuild`: it makes the database again from the cells, and replaces the old one
+--   only if nothing is missing.
 with keys as (
     select
         'landed_cells' as found_in,

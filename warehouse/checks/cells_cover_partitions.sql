@@ -1,7 +1,7 @@
 -- Cells scored by tidemark with fewer documents than their partition, under a protocol that covers
 -- whole documents.
--- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: it lands
---   existing losses without scoring. Also land imported files again.
+-- Do: Run `tidemark rebuild`: it makes the database again from the cells, and replaces the old one
+--   only if nothing is missing.
 with covering as (
     select protocol
     from protocols

@@ -1,7 +1,7 @@
 -- Cells with replicates but not 200 of them; cells without replicates whose measured chunks have
 -- two or more clusters; replicates without a cell.
--- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: it lands
---   existing losses without scoring. Also land imported files again.
+-- Do: Run `tidemark rebuild`: it makes the database again from the cells, and replaces the old one
+--   only if nothing is missing.
 with counts as (
     select
         model,

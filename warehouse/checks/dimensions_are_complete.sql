@@ -1,7 +1,7 @@
 -- Models, sources or protocols of cells that are missing in their dimension tables: joins would
 -- drop the cells.
--- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: it lands
---   existing losses without scoring. Also land imported files again.
+-- Do: Run `tidemark rebuild`: it makes the database again from the cells, and replaces the old one
+--   only if nothing is missing.
 with names as (
     select
         'models' as missing_from,

@@ -1,7 +1,7 @@
 -- Partitions whose number of documents or bytes differs from their rows in table documents, and
 -- documents without a partition.
--- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: it lands
---   existing losses without scoring. Also land imported files again.
+-- Do: Run `tidemark rebuild`: it makes the database again from the cells, and replaces the old one
+--   only if nothing is missing.
 with counts as (
     select
         source,

@@ -1,6 +1,6 @@
 -- Cells whose sums by kind are more than the sums of the cell, and sums by kind without a cell.
--- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: it lands
---   existing losses without scoring. Also land imported files again.
+-- Do: Run `tidemark rebuild`: it makes the database again from the cells, and replaces the old one
+--   only if nothing is missing.
 with kinds as (
     select
         model,

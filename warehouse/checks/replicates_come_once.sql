@@ -1,7 +1,7 @@
 -- Duplicate bootstrap replicates of a cell, or replicates with a number outside 1 to 200: intervals
 -- would be too narrow.
--- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: it lands
---   existing losses without scoring. Also land imported files again.
+-- Do: Run `tidemark rebuild`: it makes the database again from the cells, and replaces the old one
+--   only if nothing is missing.
 
 -- Each number sets a bit of one of four words: this takes a third of the time of count(distinct).
 with bits as (

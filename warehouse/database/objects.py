@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from core.errors import WarehouseError
+from core.version import code_version
 from warehouse.database.schema import (
     MATERIALISED,
     SCHEMA_VERSION,
@@ -52,17 +52,11 @@ def create_objects(connection: duckdb.DuckDBPyConnection) -> None:
     changes if the digest of the files, stored in the database, equals the present digest. The
     caller must have begun a transaction.
 
-    Raises:
-        WarehouseError: the file was written by a later version of tidemark.
+    The database must not be of a later version of tidemark (``faults.require_known``).
     """
     version, definitions = read_version(connection)
     if (version, definitions) == (SCHEMA_VERSION, digest_definitions()):
         return
-    if version > SCHEMA_VERSION:
-        raise WarehouseError(
-            f"the warehouse has schema version {version}, this tidemark knows {SCHEMA_VERSION}; "
-            "use the newer tidemark, or another TIDEMARK_HOME"
-        )
     _create_tables(connection, version)
     _create_macros_and_views(connection)
     connection.execute(comment_script())
@@ -74,8 +68,8 @@ def create_objects(connection: duckdb.DuckDBPyConnection) -> None:
     refresh_published_figures(connection)
     refresh_tag_groups(connection)
     connection.execute(
-        "update internal.schema_version set version = ?, definitions = ?",
-        [SCHEMA_VERSION, digest_definitions()],
+        "update internal.schema_version set version = ?, definitions = ?, tidemark = ?",
+        [SCHEMA_VERSION, digest_definitions(), code_version()],
     )
 
 
@@ -94,6 +88,7 @@ def _create_tables(connection: duckdb.DuckDBPyConnection, version: int) -> None:
         connection.execute(read_sql("migrations", "3_partitions"))
     if version == 2:
         connection.execute(read_sql("migrations", "3_cells"))
+    connection.execute(read_sql("migrations", "add_maker"))
 
 
 def _create_macros_and_views(connection: duckdb.DuckDBPyConnection) -> None:

@@ -34,6 +34,7 @@ ESTIMATES = (
 )
 MATERIALISED = "materialised"  # schema of a snapshot, with the rows of some views
 SNAPSHOT = "warehouse.duckdb"  # path of the published snapshot under the data root
+WRITER = "writer.duckdb"  # path of the database that landing writes, under the scratch folder
 _ROOM = Path(__file__).parents[1]
 _HEADING = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 _SECTION = re.compile(r"^-{10} ", re.MULTILINE)
@@ -212,6 +213,16 @@ def read_version(connection: duckdb.DuckDBPyConnection) -> tuple[int, str | None
     # Schema version 1 has no digest column.
     row = connection.table(f"{schema}.schema_version").to_arrow_table().to_pylist()[0]
     return int(row["version"]), row.get("definitions")
+
+
+def read_maker(connection: duckdb.DuckDBPyConnection) -> str | None:
+    """Return the version of tidemark that made a database's objects; None if it is not recorded."""
+    schema = find_schema(connection, "schema_version")
+    if schema is None:
+        return None
+    row = connection.table(f"{schema}.schema_version").to_arrow_table().to_pylist()[0]
+    maker: str | None = row.get("tidemark")
+    return maker
 
 
 @functools.cache

@@ -10,19 +10,22 @@ import contextlib
 import logging
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import duckdb
 from filelock import FileLock, Timeout
 
-from core.errors import WarehouseError
+from core.errors import StorageError, WarehouseError
 from core.settings import Settings
 from core.storage.store import Store, explain_disk_errors, replace_durably
 from warehouse.database import holder as holders
+from warehouse.database.faults import explained_faults, read_all, require_known
 from warehouse.database.lock import become_writer, is_writer, require_writer
 from warehouse.database.materialised import compute_views
 from warehouse.database.objects import create_objects
-from warehouse.database.schema import ESTIMATES, SNAPSHOT, qualify
+from warehouse.database.repair import advise_on_snapshot, advise_on_writer
+from warehouse.database.schema import ESTIMATES, SNAPSHOT, WRITER, qualify
 from warehouse.database.statements import OFFLINE, Config, explain_database_errors
 
 # DuckDB 1.5 and later can open files of this storage version.
@@ -33,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 def writer_path(settings: Settings) -> Path:
     """Return the path of the database file that landing writes."""
-    return settings.scratch / "writer.duckdb"
+    return settings.scratch / WRITER
 
 
 @contextlib.contextmanager
@@ -98,34 +101,50 @@ def connected(settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
     The caller must hold the lock of the warehouse.
 
     Raises:
-        WarehouseError: the file is damaged; a newer version wrote it; another scratch folder is
-            the writer.
+        DamagedDatabase: the file is damaged, or is lost and the snapshot is damaged.
+        NewerVersion: a later version wrote the file.
+        WarehouseError: another scratch folder is the writer.
     """
     require_writer(settings)
     path = writer_path(settings)
     if not path.exists():
         _create(path, settings)
-    with contextlib.closing(connect_file(path, settings)) as connection:
+    with (
+        explained_writer(settings),
+        contextlib.closing(connect_file(path, settings)) as connection,
+    ):
         yield connection
+
+
+@contextlib.contextmanager
+def explained_writer(settings: Settings) -> Iterator[None]:
+    """Convert errors that come from a fault of the writer's database, with what to do about it."""
+    with explained_faults(writer_path(settings), partial(advise_on_writer, settings)):
+        yield
 
 
 def take_over(settings: Settings) -> bool:
     """Make this scratch folder the writer, starting from the published snapshot.
 
     Use this if the former writer's scratch folder is lost. That folder may not write afterwards.
-    A process that holds the lock of this folder's database and hangs is killed.
+    If the record of the writer is damaged, this folder's own database is kept. A process that holds
+    the lock of this folder's database and hangs is killed.
 
     Returns:
         True if the writer changed; False if this scratch folder already was the writer.
 
     Raises:
-        WarehouseError: the published snapshot cannot be opened.
+        DamagedDatabase: the published snapshot cannot be read; nothing has changed.
     """
     with locked(settings, ends_hung=True):
-        if is_writer(settings):
-            return False
-        if Store(settings.home).exists(SNAPSHOT):
-            _remove_database(writer_path(settings))  # this folder's own database may be outdated
+        is_recorded = True
+        try:
+            if is_writer(settings):
+                return False
+        except StorageError:  # the record is damaged; its message says to take over here
+            is_recorded = not writer_path(settings).exists()
+        if is_recorded and Store(settings.home).exists(SNAPSHOT):
+            _create(writer_path(settings), settings)  # its own database may be outdated
         become_writer(settings)
         with connected(settings):  # creates the database
             pass
@@ -135,33 +154,30 @@ def take_over(settings: Settings) -> bool:
 def _create(path: Path, settings: Settings) -> None:
     """Create the database file as a copy of the published snapshot, or empty without snapshot.
 
-    The file is written under another name and then renamed, so a kill leaves no partial file.
+    The file is written under another name, read in full and then renamed. So a kill leaves no
+    partial file, and an existing file is replaced by a sound one only.
     """
     store = Store(settings.home)
     new = path.with_name(f"{path.name}.new")
-    is_published = store.exists(SNAPSHOT)
     path.parent.mkdir(parents=True, exist_ok=True)
-    _remove_database(path)  # also removes a leftover write-ahead log
     _remove_database(new)
     try:
-        if is_published:
+        if store.exists(SNAPSHOT):
             store.fetch(SNAPSHOT, new)
+        snapshot = f"{path} cannot be made from the published snapshot: {store.url(SNAPSHOT)}"
         with (
+            explained_faults(new, partial(advise_on_snapshot, settings), snapshot),
             contextlib.closing(connect_file(new, settings)) as connection,
-            transaction(connection, f"make {path} from the snapshot"),
         ):
-            compute_views(connection)
-            for table in map(qualify, ESTIMATES):
-                connection.execute(f"delete from {table}")  # noqa: S608 - a constant name
+            with explain_database_errors(f"read {new}"):
+                read_all(connection)
+            with transaction(connection, f"make {path} from the snapshot"):
+                compute_views(connection)
+                for table in map(qualify, ESTIMATES):
+                    connection.execute(f"delete from {table}")  # noqa: S608 - a constant name
         with explain_disk_errors(str(path)):
+            path.with_name(f"{path.name}.wal").unlink(missing_ok=True)  # of the former file
             replace_durably(new, path)
-    except WarehouseError as error:
-        if not is_published:
-            raise
-        raise WarehouseError(
-            f"{path} is lost and cannot be made from {store.url(SNAPSHOT)}: {error}; bring that "
-            "back from a backup, or delete it, score again and land again what came from elsewhere"
-        ) from error
     finally:
         _remove_database(new)
 
@@ -181,6 +197,7 @@ def connect_file(path: Path, settings: Settings) -> duckdb.DuckDBPyConnection:
     with explain_database_errors(f"open {path}"):
         connection = duckdb.connect(str(path), config=config)
     try:
+        require_known(connection, path)
         with transaction(connection, f"prepare {path}"):
             create_objects(connection)
     except BaseException:

@@ -69,7 +69,10 @@ def _warn_of_unfitting(statements: Statements, source: str) -> None:
 
 
 def _land(statements: Statements, store: Store, cell: AnswerCell, seal: QuestionSeal) -> int:
-    remedy = "delete it and run `tidemark forecast` again"
+    remedy = (
+        "bring it back from a backup, or move it out of the data root and run `tidemark forecast` "
+        "again"
+    )
     questions = validate(read_parquet(store, seal.path, remedy), QUESTIONS, seal.path)
     # Convert times to days in UTC here: DuckDB would use the session's time zone.
     for name in ("opened_at", "closed_at", "resolved_at"):

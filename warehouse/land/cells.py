@@ -16,7 +16,13 @@ import pyarrow.compute as pc
 from core.cells.canary import CanaryRecord
 from core.cells.losses import Cell
 from core.cells.record import CellRecord, read_cell_record
-from core.errors import DamagedFile, MalformedInput, SchemaMismatch, TidemarkError
+from core.errors import (
+    DamagedFile,
+    MalformedInput,
+    SchemaMismatch,
+    StorageError,
+    TidemarkError,
+)
 from core.month import Month
 from core.schemas.tables import LOSSES
 from core.schemas.validation import validate
@@ -94,8 +100,7 @@ class ScoredCell:
     losses: pa.Table  # valid rows of this cell
 
 
-# Errors of one cell's files; other errors, such as of a disk or a network, concern all cells.
-_FAULTS = (DamagedFile, MalformedInput, SchemaMismatch)
+_FAULTS = (MalformedInput, SchemaMismatch, StorageError)  # errors of one cell's files
 
 
 def read_scored(
@@ -103,25 +108,27 @@ def read_scored(
 ) -> Iterator[tuple[ScoredCell, ...] | TidemarkError]:
     """Read cells that have not landed; yield them in groups, one group per transaction.
 
-    If a file of a cell is damaged, or its rows are invalid, yield the error in place of the cell.
+    If a file of a cell cannot be read or is damaged, or its rows are invalid, yield the error in
+    place of the cell.
 
     Raises:
-        StorageError: a file cannot be read now; all earlier cells were yielded.
+        StorageError: the store does not answer; all earlier cells were yielded.
     """
     group: list[ScoredCell] = []
     try:
         with ThreadPoolExecutor(_NUM_READERS) as pool:
             records = pool.map(lambda cell: _read_record(store, cell), cells)
             for cell, record in zip(cells, records, strict=True):
-                if isinstance(record, TidemarkError):
-                    yield record
+                scored = _read_scored(store, cell, record, landed)
+                if scored is None:
                     continue
-                if landed.has(cell, record):
-                    continue
-                try:
-                    group.append(ScoredCell(cell, record, read_losses(store, cell)))
-                except _FAULTS as error:
-                    yield error
+                if isinstance(scored, ScoredCell):
+                    group.append(scored)
+                else:
+                    if isinstance(scored, StorageError) and not isinstance(scored, DamagedFile):
+                        # If the store is away, no other cell can be read either: raises an error.
+                        store.list(f"{cell.path.rpartition('/')[0]}/*")
+                    yield scored
                 num_rows = sum(each.losses.num_rows for each in group)
                 if num_rows >= MAX_ROWS or len(group) >= MAX_CELLS:
                     yield tuple(group)
@@ -132,6 +139,20 @@ def read_scored(
         raise
     if group:
         yield tuple(group)
+
+
+def _read_scored(
+    store: Store, cell: Cell, record: CellRecord | TidemarkError | None, landed: LandedCells
+) -> ScoredCell | TidemarkError | None:
+    """Return a cell with its losses, the error of its files, or None if it has landed."""
+    if isinstance(record, TidemarkError):
+        return record
+    if landed.has(cell, record):
+        return None
+    try:
+        return ScoredCell(cell, record, read_losses(store, cell))
+    except _FAULTS as error:
+        return error
 
 
 def _read_record(store: Store, cell: Cell) -> CellRecord | TidemarkError | None:
@@ -148,7 +169,7 @@ def read_losses(store: Store, cell: Cell) -> pa.Table:
         DamagedFile: the content of the file is damaged.
         SchemaMismatch: a row belongs to another cell or violates schema LOSSES.
     """
-    remedy = "delete it and score again"
+    remedy = "bring it back from a backup, or move it out of the data root and score again"
     where = f"losses of {cell}"
     table = validate(read_parquet(store, cell.path, remedy), LOSSES, where)
     key = cell_key(cell)

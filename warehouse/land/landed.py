@@ -144,9 +144,10 @@ def read_parquet(store: Store, path: str, remedy: str) -> pa.Table:
     try:
         with store.open(path) as file:
             return pq.read_table(file, page_checksum_verification=True)
-    except (pa.ArrowInvalid, OSError) as error:
-        # Arrow's errors about content have no number; those of the disk or the network have one.
-        is_content = isinstance(error, pa.ArrowInvalid) or error.errno is None
+    # Of a damaged schema, names may not be UTF-8, and types may be unknown.
+    except (pa.ArrowException, OSError, ValueError, LookupError) as error:
+        # Errors about content have no number; those of the disk or the network have one.
+        is_content = not isinstance(error, OSError) or error.errno is None
         kind = DamagedFile if is_content else StorageError
         raise kind(f"{store.url(path)} is damaged ({error}); {remedy}") from error
 

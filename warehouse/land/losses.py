@@ -85,11 +85,11 @@ class Warehouse:
         """Land the losses of cells that tidemark scored; replace landed rows of the same cells.
 
         A cell's scoring record, if any, lands together with the losses. Several small cells land in
-        one transaction. A cell with a damaged file or an invalid row is left out: its error is in
-        ``faults``. ``cells`` are distinct cells of one model.
+        one transaction. A cell with a file that cannot be read, or an invalid row, is left out: its
+        error is in ``faults``. ``cells`` are distinct cells of one model.
 
         Raises:
-            StorageError: a file cannot be read now; all earlier cells have landed.
+            StorageError: the store does not answer; all earlier cells have landed.
         """
         if not cells:
             return Landed(0, 0)
@@ -216,7 +216,8 @@ class Warehouse:
         key = partition_key(seal.partition)
         table = DUPLICATES.empty_table()
         if self._store.exists(path):
-            table = validate(read_parquet(self._store, path, "delete it"), DUPLICATES, path)
+            remedy = "bring it back from a backup, or move it out of the data root"
+            table = validate(read_parquet(self._store, path, remedy), DUPLICATES, path)
         table = _without_zone(table, "found_at")
         with self._statements.given(duplicates_to_land=table):
             if self._statements.has_same("duplicate_of", key, "duplicates_to_land"):

@@ -177,7 +177,10 @@ def _read(
 ) -> pa.Table:
     if record.answers_digest is None:
         return schema.empty_table()
-    remedy = f"delete {cell.record_path} and run `tidemark scylla run` again"
+    remedy = (
+        f"bring it back from a backup, or move {cell.record_path} out of the data root and run "
+        "`tidemark scylla run` again"
+    )
     if not store.exists(cell.path):
         raise StorageError(f"{store.url(cell.path)} is missing; {remedy}")
     content = store.read_bytes(cell.path)

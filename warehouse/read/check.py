@@ -1,8 +1,6 @@
 """Integrity checks of a warehouse's database, alone or together with the data root.
 
-A check is a file ``checks/<check>.sql`` that selects faulty rows. The file's first comment
-describes these rows and, after ``-- Do:``, states the remedy. Publishing skips the checks in
-``checks/deep/``.
+Publishing skips the checks in ``checks/deep/``.
 """
 
 from __future__ import annotations
@@ -24,122 +22,94 @@ from core.cells.record import read_cell_record
 from core.corpus.partition import MANIFEST, Partition, Seal, partition_of, read_manifest
 from core.corpus.parts import find_damage
 from core.corpus.tombstones import list_tombstones
-from core.errors import MalformedInput, StorageError, TidemarkError
+from core.errors import MalformedInput, NewerVersion, StorageError, TidemarkError
 from core.schemas.tables import LOSSES
+from core.settings import Settings
 from core.storage.store import Store
+from warehouse.database.faults import ADVICE_ON_NEWER, QUICK_ROWS, fault_in, read_all
+from warehouse.database.repair import (
+    SKIPPED,
+    advise_on_snapshot,
+    advise_on_writer,
+    find_writer_fault,
+)
 from warehouse.database.schema import (
     SCHEMA_VERSION,
+    WRITER,
     find_schema,
-    list_checks,
     list_leaf_views,
     qualify,
     read_sql,
 )
-from warehouse.database.statements import OFFLINE, Statements, explain_database_errors, show
+from warehouse.database.statements import OFFLINE, Statements, explain_database_errors
 from warehouse.land.landed import partition_at, partition_key, read_rows, scored_cells
+from warehouse.read.findings import PUBLISH_AGAIN, Finding, describe, finding_of, run_checks
 from warehouse.read.query import connect_to_read
 
 QUICK = "checks"
 DEEP = "checks/deep"
-SHOWN_ROWS = 5
 # If one of these checks fails, no other check can run.
 NOT_A_WAREHOUSE = ("database_can_be_read", "schema_is_current")
 _UNREADABLE = "The database cannot be read: it is damaged, half-written, or none of tidemark."
-_PUBLISH_AGAIN = (
-    "Publish it again with `tidemark score`; where that fails, too, delete the writer's database "
-    "(work/writer.duckdb) and run it once more."
-)
+_OTHER_VERSION = "The database is of another version of tidemark."
 
 
-@dataclass(frozen=True)
-class Finding:
-    """A problem that a check found."""
-
-    check: str  # name of the check that found it
-    meaning: str  # description of the faulty rows
-    remedy: str  # action that the user should take
-    rows: tuple[dict[str, object], ...]  # the first few faulty rows
-    num_rows: int
-
-    @property
-    def first(self) -> str:
-        """The first faulty row as one line of text."""
-        return show(self.rows[0])
-
-
-def finding_of(
-    check: str, meaning: str, remedy: str, rows: list[dict[str, object]]
+def check_database(
+    path: Path, is_deep: bool = False, settings: Settings | None = None
 ) -> Iterator[Finding]:
-    """Yield one finding if there are faulty rows, else nothing."""
-    if rows:
-        yield Finding(check, meaning, remedy, tuple(rows[:SHOWN_ROWS]), len(rows))
+    """Check a database file, without comparing it with the data root.
 
-
-def check_database(path: Path, is_deep: bool = False) -> Iterator[Finding]:
-    """Check a database file, without comparing it with the data root."""
+    Args:
+        path: the database.
+        is_deep: also run the checks that read every chunk, and read all rows of all tables.
+        settings: those of the data root whose published snapshot the file is.
+    """
+    max_rows = None if is_deep else QUICK_ROWS
     try:
         with connect_to_read(path) as connection:
-            version = _other_version(connection)
+            version = _former_version(connection)
             if version:
                 yield from version
                 return
+            read_all(connection, max_rows)
             yield from run_checks(connection, QUICK)
             yield from _check_views(connection)
             if is_deep:
                 yield from run_checks(connection, DEEP)
-    except duckdb.Error as error:
-        row: dict[str, object] = {"file": str(path), "error": str(error)}
-        yield Finding(NOT_A_WAREHOUSE[0], _UNREADABLE, _PUBLISH_AGAIN, (row,), 1)
+    except (duckdb.Error, NewerVersion) as error:
+        yield _unreadable(path, error, settings)
 
 
-def run_checks(connection: duckdb.DuckDBPyConnection, folder: str) -> Iterator[Finding]:
-    """Run all checks of a folder; yield a finding per failed check, and one on invalid checks."""
-    rows: list[dict[str, object]] = []
-    for check in list_checks(folder):
-        text = read_sql(folder, check)
-        try:
-            first, num_rows = _first_rows(connection, text)
-        except (duckdb.BinderException, duckdb.CatalogException) as error:
-            rows.append({"check": f"{check}.sql cannot be read: {error}"})
-            continue
-        if num_rows:
-            yield Finding(check, *describe(text), tuple(first), num_rows)
-    meaning = "Checks that cannot be run: a table is missing, or lacks a column."
-    yield from finding_of("checks_can_be_run", meaning, _PUBLISH_AGAIN, rows)
+def _unreadable(path: Path, error: Exception, settings: Settings | None) -> Finding:
+    row: dict[str, object] = {"file": str(path), "error": str(error)}
+    if isinstance(error, NewerVersion):
+        return Finding(NOT_A_WAREHOUSE[1], _OTHER_VERSION, f"{ADVICE_ON_NEWER}.", (row,), 1)
+    fault = fault_in(error, path)
+    remedy = PUBLISH_AGAIN
+    if fault and settings:
+        remedy = f"{advise_on_snapshot(settings, fault)}."
+    return Finding(NOT_A_WAREHOUSE[0], _UNREADABLE, remedy, (row,), 1)
 
 
-def describe(text: str) -> tuple[str, str]:
-    """Return the meaning and the remedy from the first comment in a check's SQL text."""
-    lines = []
-    for line in text.splitlines():
-        if not line.startswith("--") or line.startswith("-- Input:"):
-            break
-        lines.append(line.removeprefix("--").strip())
-    meaning, _, remedy = " ".join(lines).partition("Do: ")
-    return meaning.strip(), remedy
+def check_writer(settings: Settings, is_deep: bool = False) -> Iterator[Finding]:
+    """Check that this machine's database to write can be read; one in use is not read."""
+    path = settings.scratch / WRITER
+    fault = find_writer_fault(settings, None if is_deep else QUICK_ROWS)
+    if fault and fault.kind not in SKIPPED:
+        row: dict[str, object] = {"file": str(path), "fault": fault.reason}
+        meaning = "The database that landing writes cannot be read."
+        remedy = f"{advise_on_writer(settings, fault)}."
+        yield Finding("writer_can_be_read", meaning, remedy, (row,), 1)
 
 
-def _first_rows(
-    connection: duckdb.DuckDBPyConnection, text: str
-) -> tuple[list[dict[str, object]], int]:
-    first: list[dict[str, object]] = []
-    num_rows = 0
-    for batch in connection.sql(text).to_arrow_reader():
-        if len(first) < SHOWN_ROWS:
-            first += pa.Table.from_batches([batch]).slice(0, SHOWN_ROWS - len(first)).to_pylist()
-        num_rows += batch.num_rows
-    return first, num_rows
-
-
-def _other_version(connection: duckdb.DuckDBPyConnection) -> list[Finding]:
+def _former_version(connection: duckdb.DuckDBPyConnection) -> list[Finding]:
     schema = find_schema(connection, "schema_version")
     relation = f"{schema or 'internal'}.schema_version"
     [(version,)] = connection.table(relation).max("version").fetchall()
     if version == SCHEMA_VERSION:
         return []
     row = {"schema_version": version, "expected": SCHEMA_VERSION}
-    meaning = "The database is of another version of tidemark."
-    return [Finding(NOT_A_WAREHOUSE[1], meaning, _PUBLISH_AGAIN, (row,), 1)]
+    return [Finding(NOT_A_WAREHOUSE[1], _OTHER_VERSION, PUBLISH_AGAIN, (row,), 1)]
 
 
 def _check_views(connection: duckdb.DuckDBPyConnection) -> Iterator[Finding]:
@@ -156,7 +126,7 @@ def _check_views(connection: duckdb.DuckDBPyConnection) -> Iterator[Finding]:
     if not rows:
         _readable.add(catalogue)
     meaning = "Views that cannot be read: a table that they read is not as it should be."
-    yield from finding_of("views_can_be_read", meaning, _PUBLISH_AGAIN, rows)
+    yield from finding_of("views_can_be_read", meaning, PUBLISH_AGAIN, rows)
 
 
 _readable: set[bytes] = set()  # digests of catalogues of which this process could read all views
@@ -190,7 +160,10 @@ _CRAWL_AGAIN = (
     "Crawl or import the partition again with --replace, or bring its files back from a backup; "
     "then run `tidemark score`."
 )
-_SCORE_AGAIN = "Delete the file and the .json beside it, then run `tidemark score` again."
+_SCORE_AGAIN = (
+    "Bring the file and the .json beside it back from a backup; or move both out of the data root, "
+    "then run `tidemark score` again."
+)
 _SCORE = "Run `tidemark score` with this model: what is scored already only lands."
 
 
@@ -209,10 +182,15 @@ class _Root:
         return next(reversed(self.digests(partition)), None)
 
 
-def check_home(database: Path, store: Store, is_deep: bool = False) -> Iterator[Finding]:
-    """Check a database file; if ``is_deep``, also compare it with the data root."""
+def check_home(
+    database: Path, store: Store, is_deep: bool = False, settings: Settings | None = None
+) -> Iterator[Finding]:
+    """Check a database file; if ``is_deep``, also compare it with the data root.
+
+    ``settings`` are those of ``check_database``.
+    """
     is_usable = True
-    for finding in check_database(database, is_deep):
+    for finding in check_database(database, is_deep, settings):
         is_usable &= finding.check not in NOT_A_WAREHOUSE
         yield finding
     if is_deep and is_usable:
@@ -364,7 +342,9 @@ def _check_strays(root: _Root) -> Iterator[Finding]:
         except (pa.ArrowException, KeyError, OSError, TidemarkError) as error:
             rows.append({"file": path, "problem": str(error)})
     meaning = "Files of losses that have not landed, or are damaged."
-    yield from finding_of("losses_have_landed", meaning, f"{_SCORE} If damaged: delete it.", rows)
+    yield from finding_of(
+        "losses_have_landed", meaning, f"{_SCORE} If damaged: {_SCORE_AGAIN}", rows
+    )
 
 
 def _key(cell: Cell) -> Key:

@@ -13,11 +13,14 @@ from pathlib import Path
 from core.errors import CheckFailed
 from core.settings import Settings
 from core.storage.store import Store
+from warehouse.database.faults import read_all
 from warehouse.database.materialised import materialise
 from warehouse.database.schema import SNAPSHOT
+from warehouse.database.statements import explain_database_errors
 from warehouse.database.writer import (
     connect_file,
     connected,
+    explained_writer,
     locked,
     transaction,
     write_journal,
@@ -36,12 +39,13 @@ def publish(settings: Settings, may_shrink: bool = False) -> str:
     Raises:
         CheckFailed: a check fails on the new snapshot, or it lacks more than half of the losses,
             models or months of the former snapshot; the former snapshot stays.
+        DamagedDatabase: the writer's database cannot be read in full; the former snapshot stays.
         DiskFull: there is no space for a second copy; the former snapshot stays.
     """
     store = Store(settings.home, settings.scratch)
     with locked(settings):
         store.clear_leftovers(SNAPSHOT)
-        with store.writing(SNAPSHOT) as staged:
+        with store.writing(SNAPSHOT) as staged, explained_writer(settings):
             _copy_file(settings, staged.path)
             if not may_shrink:
                 require_no_shrinking(settings, staged.path)
@@ -72,6 +76,8 @@ def _copy_file(settings: Settings, target: Path) -> None:
 def write_estimates(settings: Settings, path: Path) -> None:
     """Fit the estimates of a database file that is to be published, and keep the rows of views."""
     with contextlib.closing(connect_file(path, settings)) as connection:
+        with explain_database_errors(f"read {path}"):
+            read_all(connection)
         with transaction(connection, "estimate from the snapshot"):
             estimate(connection)
             materialise(connection)

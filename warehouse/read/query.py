@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
-from core.errors import UsageError, WarehouseError
+from core.errors import NewerVersion, UsageError, WarehouseError
 from core.settings import Settings
 from core.storage.store import Store
+from warehouse.database.faults import explained_faults, require_known
+from warehouse.database.repair import advise_on_snapshot
 from warehouse.database.schema import SNAPSHOT
 from warehouse.database.statements import OFFLINE, Config
 
@@ -48,6 +51,7 @@ def connect_to_read(path: Path, **config: int | str) -> duckdb.DuckDBPyConnectio
 
     Raises:
         duckdb.Error: the file is missing, not a database, or replaced at every attempt.
+        NewerVersion: a later version of tidemark wrote it.
     """
     for _ in range(_TRIES):
         before = _identity(path)
@@ -70,7 +74,8 @@ def _connect(path: Path, config: Mapping[str, int | str]) -> duckdb.DuckDBPyConn
         if connection.execute(_FIND_FORMER_NAMES).fetchall():
             connection.execute(_READ_FORMER_NAMES)
         connection.execute(_LOCK)
-    except duckdb.Error:
+        require_known(connection, path)
+    except (duckdb.Error, NewerVersion):
         connection.close()
         raise
     return connection
@@ -118,7 +123,7 @@ def opened(path: Path, **config: int | str) -> Iterator[duckdb.DuckDBPyConnectio
     try:
         connection = connect_to_read(path, **config)
     except duckdb.Error as error:
-        raise WarehouseError(f"cannot open {path}: {error}; publish it again") from error
+        raise WarehouseError(f"cannot open {path}: {error}") from error
     with contextlib.closing(connection):
         yield connection
 
@@ -167,18 +172,24 @@ def local_snapshot(settings: Settings) -> Iterator[Path]:
 
     Raises:
         UsageError: there is no snapshot yet.
+        DamagedDatabase: the ``with`` block failed because the snapshot cannot be read.
+        NewerVersion: it failed because a later version wrote the snapshot.
     """
     store = Store(settings.home)
+    advise = partial(advise_on_snapshot, settings)
     if not store.exists(SNAPSHOT):
         raise UsageError(
             f"nothing is published at {store.url(SNAPSHOT)} yet; "
             "run `tidemark demo`, `tidemark score` or `tidemark land losses` first"
         )
     if settings.is_local:
-        yield Path(settings.home) / SNAPSHOT
+        path = Path(settings.home) / SNAPSHOT
+        with explained_faults(path, advise):
+            yield path
         return
     settings.scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="snapshot-", dir=settings.scratch) as folder:
         path = Path(folder) / SNAPSHOT
         store.fetch(SNAPSHOT, path)
-        yield path
+        with explained_faults(path, advise, store.url(SNAPSHOT)):
+            yield path

@@ -31,6 +31,7 @@ from warehouse.database.statements import OFFLINE, Statements, explain_database_
 from warehouse.database.writer import (
     connect_file,
     connected,
+    explained_writer,
     locked,
     transaction,
     writer_path,
@@ -57,7 +58,7 @@ def forget_in_warehouse(settings: Settings, tombstones: Sequence[Tombstone]) -> 
     Raises:
         WarehouseError: a statement failed; nothing has changed.
     """
-    with locked(settings):
+    with locked(settings), explained_writer(settings):
         for leftover in settings.scratch.glob(f"{LEFTOVER}*"):  # left by a killed run
             shutil.rmtree(leftover, ignore_errors=True)
         with connected(settings) as connection:

@@ -70,7 +70,7 @@ def test_a_damaged_file_permits_nothing(store: Store) -> None:
     whole = path.read_text()
     for damaged in (whole[:-5], "[]", json.dumps({**json.loads(whole), "until": "never"})):
         path.write_text(damaged)
-        with pytest.raises(StorageError, match="forum.json is not a permission: .*; delete it"):
+        with pytest.raises(StorageError, match="forum.json is not a permission: .*; bring it back"):
             require_permission(store, "forum", WHY)
     path.rename(path.with_name("other.json"))
     path.with_name("other.json").write_text(whole)

@@ -64,7 +64,7 @@ def test_a_local_command_may_not_fetch_what_is_missing(git: Git, web: Web, tmp_p
     folder = tmp_path / "mirror"
     clone(git, folder)
     num_requests = len(web.requests)
-    with pytest.raises(StorageError, match=r"mirror .* is damaged .*delete it and run again"):
+    with pytest.raises(StorageError, match=r"mirror .* is damaged .*move it away and run again"):
         git.local(folder, "cat-file", "-p", "HEAD:LICENSE")
     assert len(web.requests) == num_requests
 

@@ -170,7 +170,7 @@ def test_a_damaged_file_loses_nothing_that_is_landed(
 ) -> None:
     good, bad = answered([question("a")]), answered([question("b")], month=JUNE)
     store.write_bytes(bad[0].path, b"PAR1")
-    with pytest.raises(StorageError, match="is damaged .* delete it and run"):
+    with pytest.raises(StorageError, match="is damaged .* move it out of the data root and run"):
         land(good, bad)
     assert [row["question_id"] for row in peek("from forecast_answers")] == ["a"]
 

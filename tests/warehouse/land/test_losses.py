@@ -142,8 +142,8 @@ def test_own_cells_are_read_from_the_data_root(
     settings: Settings, store: Store, losses: Any
 ) -> None:
     with open_warehouse(settings) as warehouse:
-        with pytest.raises(StorageError):
-            warehouse.land_cells([CELL])
+        [fault] = warehouse.land_cells([CELL]).faults
+        assert isinstance(fault, StorageError)
         store.write_bytes(CELL.path, b"torn")
         [fault] = warehouse.land_cells([CELL]).faults
         assert isinstance(fault, DamagedFile)
@@ -274,6 +274,36 @@ def test_weights_are_poisson_and_independent(settings: Settings, losses: Any, du
     # Over n clusters a correlation of chance stays below 5 / sqrt(n) in all 19,900 pairs.
     between = np.corrcoef(weights) - np.eye(200)
     assert float(np.abs(between).max()) < 5 / math.sqrt(n)
+
+
+def test_a_file_that_cannot_be_read_costs_its_cell_alone(
+    settings: Settings, store: Store, losses: Any, ask: Any
+) -> None:
+    """A folder in place of a file gives an error of the disk, not of the content."""
+    cells = [
+        dataclasses.replace(CELL, partition=Partition("news", Month(f"2024-{month:02}")))
+        for month in range(1, 10)
+    ]
+    for cell in cells:
+        month = cell.partition.month
+        assert month
+        with store.writing(cell.path) as staged:
+            pq.write_table(losses({"month": month.first_day}), staged.path)
+    unreadable = [cells[index] for index in (0, 2, 3, 6, 7, 8)]
+    for cell in unreadable:
+        Path(store.url(cell.path)).unlink()
+        Path(store.url(cell.path)).mkdir()
+    with open_warehouse(settings) as warehouse:
+        landed = warehouse.land_cells(cells[:6])
+        assert landed.num_cells == 3
+        assert [type(fault) for fault in landed.faults] == [StorageError] * 3
+        again = warehouse.land_cells(cells)
+        assert again.num_cells == 0
+        assert [type(fault) for fault in again.faults] == [StorageError] * 6
+        for cell, fault in zip(unreadable, again.faults, strict=True):
+            assert cell.path in str(fault)
+    found = ask("select strftime(month, '%m') as month from internal.landed_cells order by all")
+    assert [row["month"] for row in found] == ["02", "05", "06"]
 
 
 @pytest.mark.parametrize(

@@ -109,11 +109,14 @@ def test_damage_is_found_and_what_came_before_stays(land: Any, store: Store, pee
     sound, torn, lost = (write(store, make(puzzle=name)) for name in ("a", "b", "c"))
     content = store.read_bytes(torn.path)
     store.write_bytes(torn.path, content[:-9])
-    with pytest.raises(StorageError, match=r"(?s)is damaged.*delete .*json and run `tidemark scyl"):
+    with pytest.raises(
+        StorageError,
+        match=r"(?s)is damaged.*move .*json out of the data root and run `tidemark scyl",
+    ):
         land(sound, torn)
     assert [row["puzzle"] for row in peek("from internal.scylla_cells")] == ["a"]
     store.delete(lost.path)
-    with pytest.raises(StorageError, match=r"parquet is missing; delete"):
+    with pytest.raises(StorageError, match=r"parquet is missing; bring it back"):
         land(lost)
     with pytest.raises(StorageError, match=r"json is missing.*not done"):
         land(make(puzzle="never"))

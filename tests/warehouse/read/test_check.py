@@ -20,15 +20,8 @@ from core.storage.store import Store, sha256_of_file
 from tests.warehouse.cells import JANUARY, RECORD
 from warehouse.database.schema import SNAPSHOT, list_checks, read_sql
 from warehouse.land.losses import open_warehouse
-from warehouse.read.check import (
-    DEEP,
-    QUICK,
-    SHOWN_ROWS,
-    Finding,
-    check_database,
-    check_home,
-    describe,
-)
+from warehouse.read.check import DEEP, QUICK, check_database, check_home
+from warehouse.read.findings import SHOWN_ROWS, Finding, describe
 from warehouse.read.publish import publish
 
 pytestmark = pytest.mark.long

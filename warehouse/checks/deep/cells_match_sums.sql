@@ -1,7 +1,7 @@
 -- Cells whose sums differ from the sums over their measured chunks. Cells with missing rows or
 -- invalid losses are skipped: other checks find them.
--- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: it lands
---   existing losses without scoring. Also land imported files again.
+-- Do: Run `tidemark rebuild`: it makes the database again from the cells, and replaces the old one
+--   only if nothing is missing.
 with sums as (
     select
         model,

@@ -1,6 +1,6 @@
 -- Chunks with more than one row: they were loaded twice, so their losses count twice.
--- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: it lands
---   existing losses without scoring. Also land imported files again.
+-- Do: Run `tidemark rebuild`: it makes the database again from the cells, and replaces the old one
+--   only if nothing is missing.
 
 -- As group_documents in land/losses.sql: a sum of powers of two differs from their bitwise OR if
 -- and only if a power is duplicate. Documents are compared by hash first, then by id.

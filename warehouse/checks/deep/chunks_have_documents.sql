@@ -1,6 +1,6 @@
 -- Chunks of cells scored by tidemark whose document is not in the scored partition.
--- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: it lands
---   existing losses without scoring. Also land imported files again.
+-- Do: Run `tidemark rebuild`: it makes the database again from the cells, and replaces the old one
+--   only if nothing is missing.
 with cells as (
     select
         landed.model,

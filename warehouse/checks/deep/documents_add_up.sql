@@ -1,7 +1,7 @@
 -- Documents whose characters or bytes differ from the sums over their chunks, in cells scored by
 -- tidemark under a protocol that covers whole documents: text is counted twice or without its loss.
--- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: it lands
---   existing losses without scoring. Also land imported files again.
+-- Do: Run `tidemark rebuild`: it makes the database again from the cells, and replaces the old one
+--   only if nothing is missing.
 
 -- Cells and documents are numbered first: grouping by names costs three times as much.
 with covering as (

@@ -1,6 +1,6 @@
 -- Losses that are negative, infinite or NaN, and negative counts.
--- Do: Delete the writer's database (work/writer.duckdb) and run `tidemark score` again: it lands
---   existing losses without scoring. Also land imported files again.
+-- Do: Run `tidemark rebuild`: it makes the database again from the cells, and replaces the old one
+--   only if nothing is missing.
 select
     model,
     source,

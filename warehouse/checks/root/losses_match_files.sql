@@ -1,6 +1,6 @@
 -- Cells whose landed losses differ from their file in the data root.
 -- Do: If `tidemark land losses` has added rows to these cells on purpose, keep the landed files;
---   else delete the writer's database (work/writer.duckdb) and run `tidemark score` again.
+--   else run `tidemark rebuild`: it makes the database again from the files.
 -- Input: scored_cells (number, model, source, month, protocol), and losses_of_files (number and
 -- the columns of LOSSES), each as Arrow data.
 with landed as (

@@ -3,7 +3,7 @@
 -- A run of the canary is good if |drift| <= 1e-6. A cell is suspect if a bad run of its device and
 --   dtype is next to it in time. No good run may lie between the scoring and the bad run. Cells
 --   without a cost record, or of a device without runs, are not suspect. To clear a suspect cell,
---   delete its files and score it again.
+--   move its files out of the data root and score it again.
 -- Units: drift is relative; drifted_at is UTC.
 -- Source: reads cell_costs and canary_runs.
 create or replace view suspect_cells as

@@ -1,0 +1,193 @@
+"""Database files that cannot be read: what is wrong with one.
+
+DuckDB verifies the checksum of a block when it reads the block. So a file is known to be sound only
+after all its rows were read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import duckdb
+import pyarrow as pa
+
+from core.errors import DamagedDatabase, NewerVersion, TidemarkError
+from core.version import code_version
+from warehouse.database.schema import SCHEMA_VERSION, read_maker, read_version
+from warehouse.database.statements import OFFLINE, quoted
+
+QUICK_ROWS = 1_000_000  # a quick look reads tables of up to so many rows; a second each at most
+_MAGIC = b"DUCK"
+_MAGIC_AT = 8  # byte in the file, after a checksum
+_DAMAGE = (
+    "Corrupt database file",
+    "Corrupt WAL file",
+    "Could not read enough bytes",
+    "Failure while replaying WAL",
+    "Serialization Error",
+    "not a valid DuckDB database",
+)
+_NEWER = "created with a newer version of DuckDB"
+_BUSY = "Conflicting lock is held"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why a database file cannot be read."""
+
+    reason: str  # continues a sentence that begins with the path
+    kind: Literal["damaged", "forbidden", "newer", "busy", "missing"] = "damaged"
+
+
+def find_fault(path: Path, max_rows: int | None = None) -> Fault | None:
+    """Read all rows of a database file; return why this fails, or None.
+
+    Args:
+        path: a file that this process has not opened for writing.
+        max_rows: tables with more rows are not read.
+    """
+    fault = _fault_of_file(path)
+    if fault:
+        return fault
+    try:
+        with contextlib.closing(duckdb.connect(config=OFFLINE)) as connection:
+            connection.execute(f"attach {quoted(str(path))} as examined (read_only)")
+            connection.execute("use examined")
+            read_all(connection, max_rows)
+            newer = _find_newer(connection)
+    except duckdb.Error as error:
+        return fault_in(error, path) or Fault(f"cannot be read ({_first_line(error)})")
+    return Fault(newer, "newer") if newer else None
+
+
+def read_all(connection: duckdb.DuckDBPyConnection, max_rows: int | None = None) -> None:
+    """Read all rows of a connection's database, so that DuckDB verifies their checksums.
+
+    Tables with more than ``max_rows`` rows are not read.
+
+    Raises:
+        duckdb.Error: a block is damaged.
+    """
+    tables = connection.execute(
+        "select schema_name, table_name, estimated_size from duckdb_tables() "
+        "where database_name = current_database() and not temporary"
+    ).fetchall()
+    for schema, table, num_rows in tables:
+        if max_rows is None or num_rows <= max_rows:
+            name = f'"{schema}"."{table}"'
+            connection.execute(f"select bit_xor(hash(it)) from {name} as it").fetchall()  # noqa: S608
+
+
+def require_known(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Check that no later version of tidemark wrote the database that a connection uses.
+
+    Raises:
+        NewerVersion: names the version that wrote the database, and what to do.
+    """
+    newer = _find_newer(connection)
+    if newer:
+        raise NewerVersion(f"{path} {newer}. {ADVICE_ON_NEWER}")
+
+
+def _find_newer(connection: duckdb.DuckDBPyConnection) -> str | None:
+    version, _ = read_version(connection)
+    if version <= SCHEMA_VERSION:
+        return None
+    maker = read_maker(connection)
+    return (
+        f"was made by {f'tidemark {maker}' if maker else 'a tidemark'}, newer than this one "
+        f"({code_version()}): it has schema version {version}, this one knows {SCHEMA_VERSION}"
+    )
+
+
+ADVICE_ON_NEWER = (
+    "Use that version or a later one; to stay with this one, bring back the backup that was made "
+    "before the upgrade (docs/going-back.md)"
+)
+
+
+@contextlib.contextmanager
+def explained_faults(
+    path: Path, advise: Callable[[Fault], str], name: str | None = None
+) -> Iterator[None]:
+    """Convert errors that come from a fault of a database file, in a ``with`` block.
+
+    Args:
+        path: the file that the block reads.
+        advise: returns what to do; it is called after an error only.
+        name: the file's name in messages; the default is the path.
+
+    Raises:
+        DamagedDatabase: the file is damaged, no database, or must not be read by this user.
+        NewerVersion: a later version of tidemark or of DuckDB wrote the file.
+    """
+    try:
+        yield
+    except (DamagedDatabase, NewerVersion):
+        raise
+    except (TidemarkError, duckdb.Error, pa.ArrowException, OSError) as error:
+        fault = fault_in(error, path)
+        if fault is None:
+            raise
+        kind = NewerVersion if fault.kind == "newer" else DamagedDatabase
+        raise kind(f"{name or path} {fault.reason}. {advise(fault)}") from error
+
+
+def fault_in(error: BaseException, path: Path) -> Fault | None:
+    """Return the fault of a database file that an error comes from, or None."""
+    fault = _fault_of_file(path)
+    if fault and fault.kind != "missing":
+        return fault
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, (duckdb.Error, pa.ArrowException, OSError)):
+            fault = _fault_named(cause)
+            if fault:
+                return fault
+        cause = cause.__cause__
+    return None
+
+
+def _fault_named(error: BaseException) -> Fault | None:
+    text = str(error)
+    line = _first_line(error)
+    if _NEWER in text:
+        return Fault(f"was made by a newer DuckDB than {duckdb.__version__} ({line})", "newer")
+    if _BUSY in text:
+        return Fault(f"is in use by another process ({line})", "busy")
+    if any(sign in text for sign in _DAMAGE):
+        return Fault(f"is damaged ({line})")
+    if "Permission denied" in text:
+        return Fault(f"may not be opened by this user ({line})", "forbidden")
+    return None
+
+
+def _fault_of_file(path: Path) -> Fault | None:
+    """Return what the file's kind, size, mode and first bytes say; None if they are right."""
+    try:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            kind = "a directory" if stat.S_ISDIR(found.st_mode) else "no regular file"
+            return Fault(f"is {kind}, no database")
+        if not found.st_size:
+            return Fault("is empty")
+        with path.open("rb") as file:
+            start = file.read(_MAGIC_AT + len(_MAGIC))
+    except FileNotFoundError:
+        return Fault("is missing", "missing")
+    except OSError as error:
+        return Fault(f"may not be opened by this user ({error.strerror})", "forbidden")
+    if start[_MAGIC_AT:] != _MAGIC:
+        return Fault(
+            f"is no database of DuckDB, or its header is damaged; it begins with {start!r}"
+        )
+    return None
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0]
