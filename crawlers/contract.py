@@ -71,8 +71,7 @@ class SourceInfo:
     # Paths that programs may use by the site's own rules, although robots.txt disallows them. A
     # path that ends in ``/*`` stands for all paths below it. The source's module cites the rules.
     robots_exempt_paths: tuple[str, ...] = ()
-    # For sources in several languages: base URL by site key with the placeholder ``{language}``,
-    # such as ``https://{language}.wikipedia.org``.
+    # For sources in several languages, by site key: ``https://{language}.wikipedia.org``.
     language_sites: Mapping[str, str] = field(default_factory=dict)
     first_month: Month = Month("2017-01")  # first month available
     last_month: Month | None = None  # last month available, if the source has ended
@@ -84,8 +83,7 @@ class SourceInfo:
     max_documents: int | None = None  # a crawl with more documents is held back
     # True if months contain versions of the same items; a version is no duplicate of the last one.
     keeps_versions: bool = False
-    # Text that says why crawling needs a permission, and whom to ask for it
-    # (``core.corpus.permissions``). None if no permission is needed.
+    # Why crawling needs a permission, and whom to ask for it (``core.corpus.permissions``).
     permission: str | None = None
     needs_contact: str | None = None  # why the sites require TIDEMARK_CONTACT, if they do
     regimes: tuple[Regime, ...] = ()  # dated changes of site or method, the oldest first
@@ -93,17 +91,19 @@ class SourceInfo:
     # of that form. Sources in several languages have one for each language without an entry.
     subset_kind: Literal["language", "programming language", "archive", "site"] | None = None
     subset_names: tuple[str, ...] = ()
-    # Why half-months and weeks cannot be crawled, such as ``github_new:half-month``; None if they
-    # can. Then the crawler may use a month's bounds only, which each Period has.
+    parts: Mapping[str, SourceInfo] = field(default_factory=dict)  # it has no items of its own
+    # Why half-months and weeks cannot be crawled; None if they can, by a month's bounds alone.
     whole_months: str | None = "its crawler has only been checked with whole months"
 
     def subset(self, name: str) -> SourceInfo:
         """Return the description of a subset as a source; raise UnknownName if there is none."""
+        if name in self.parts:
+            return self.parts[name]
         kind = "language" if self.language_sites else self.subset_kind
         names = self.subset_names if kind else ()
         form = _LANGUAGE if self.language_sites else _SUBSET
         if not (name in names or (kind and not names and form.fullmatch(name))):
-            known = [f"{self.name}:{each}" for each in names] or [self.name]
+            known = [f"{self.name}:{each}" for each in names or self.parts] or [self.name]
             raise UnknownName("source", f"{self.name}:{name}", known)
         languages = {"language": name, "programming language": f"code:{name}"}
         return replace(

@@ -18,12 +18,14 @@ from core.month import Month, Period
 from core.periods import split_source
 from core.plugins import import_parts, list_entry_points
 from crawlers.contract import CrawlContext, Crawler, Item, SourceInfo
+from crawlers.git.entries import list_names
 
 OPEN: tuple[str, ...] = (
     "crawlers.arxiv",
     "crawlers.biorxiv",
     "crawlers.edgar",
     "crawlers.dumps.federal_register",
+    "crawlers.git_posts",
     "crawlers.github_new",
     "crawlers.github_projects",
     "crawlers.github_trending",
@@ -37,6 +39,7 @@ OPEN: tuple[str, ...] = (
     "crawlers.wikipedia_monitored",
     "crawlers.wikipedia_new",
 )
+GIT_POSTS = "git_posts"  # its parts are the files of a folder
 QUESTIONS: tuple[str, ...] = (
     "crawlers.questions.manifold",
     "crawlers.questions.metaculus",
@@ -45,8 +48,10 @@ QUESTIONS: tuple[str, ...] = (
 
 
 def list_sources() -> list[str]:
-    """Return the names of the open sources."""
-    return sorted(_open_modules())
+    """Return the names of the open sources; one that consists of parts is only its parts."""
+    names = [*_open_modules()]
+    names.remove(GIT_POSTS)
+    return sorted([*names, *(f"{GIT_POSTS}:{name}" for name in list_names())])
 
 
 def list_gated_sources() -> list[str]:

@@ -47,6 +47,7 @@ _CONFIG = {
     "http.followRedirects": "initial",  # renamed repositories redirect the first request
     "http.lowSpeedLimit": "1000",
     "http.lowSpeedTime": "60",
+    "log.mailmap": "false",  # .mailmap of the last commit is a file, which a mirror has not
     "maintenance.auto": "false",  # maintenance would continue in the background after git ends
     "protocol.file.allow": "never",
     "submodule.recurse": "false",

@@ -51,6 +51,15 @@ class Change(NamedTuple):
     new_oid: str
 
 
+class Version(NamedTuple):
+    """The state of a file on the main line from a commit on; without ``oid``, it is removed."""
+
+    path: str
+    oid: str | None
+    mode: str
+    commit: Commit
+
+
 class Work(NamedTuple):
     """The changes of a repository in a period; the mirror has the changed files' contents."""
 
@@ -175,7 +184,7 @@ class Mirror:
         if not oids:
             return None
         top_oids = self._top_files(head.oid, top_files)
-        retrieved_at = self._fetch_blobs([*oids, *top_oids])
+        retrieved_at = self.fetch_blobs([*oids, *top_oids])
         changes = self._changes(before, head.oid, pathspecs)
         return Work(head, before is None, changes, touches, top_oids, retrieved_at)
 
@@ -195,6 +204,40 @@ class Mirror:
             if head is not None and commit.committed_at < start:
                 return commit.oid, head
         return None, head
+
+    def versions(self, pathspecs: tuple[str, ...]) -> list[Version]:
+        """Return each change of the files on the main line, the oldest first.
+
+        Names of moved files are a removal and an addition, in this order. Needs no contents.
+        """
+        output = self._git.local(
+            self._folder, "log", "--branches", "--first-parent", "--diff-merges=first-parent",
+            "--reverse", "--no-renames", "--raw", "-z", "--no-abbrev", f"--format=%x01{_COMMIT}",
+            "--", *pathspecs,
+        )  # fmt: skip
+        found: list[Version] = []
+        added: list[Version] = []  # by the present commit; its removals come first
+        tokens = iter(output.split(b"\0"))
+        for token in tokens:
+            meta = token.strip()
+            if token.startswith(b"\x01"):
+                found += added
+                added = []
+                commit = _parse_commit(token[1:].decode())
+            elif meta:
+                change = _parse_change(meta, next(tokens))
+                if change.new_oid == _NO_OID:
+                    found.append(Version(change.path, None, change.mode, commit))
+                elif _SUBMODULE not in meta[:14]:
+                    added.append(Version(change.path, change.new_oid, change.mode, commit))
+        return found + added
+
+    def file_at(self, commit: str, path: str) -> str | None:
+        """Return the object id of a file at a commit; None if there is no such file."""
+        entry = self._git.local(self._folder, "ls-tree", "-z", commit, "--", path)
+        meta, _, _ = entry.decode(errors="backslashreplace").partition("\t")
+        mode, _, oid = [*meta.split(" "), "", ""][:3]
+        return oid if mode in REGULAR_MODES else None
 
     def _history(
         self, before: str | None, head: str, pathspecs: tuple[str, ...]
@@ -249,7 +292,7 @@ class Mirror:
                 oids.append(oid)
         return oids
 
-    def _fetch_blobs(self, oids: Iterable[str]) -> dt.datetime:
+    def fetch_blobs(self, oids: Iterable[str]) -> dt.datetime:
         """Fetch file contents in one request, unless fetched before; return the fetch's time."""
         request = "".join(f"{oid}\n" for oid in sorted(set(oids))).encode()
         done = self._folder / f"blobs-{hashlib.sha256(request).hexdigest()}"

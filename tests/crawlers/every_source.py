@@ -35,6 +35,14 @@ LIMIT = 3
 GATED = ("ao3", "bbc", "yahoo_finance")  # that have a simulated site; crawled with a permission
 
 
+def list_kinds() -> list[str]:
+    """Return the open sources, of parts of one source the first alone: they share all code."""
+    kinds: dict[str, str] = {}
+    for name in list_sources():
+        kinds.setdefault(name.partition(":")[0], name)
+    return list(kinds.values())
+
+
 def list_scenes() -> list[str]:
     """Return sources of documents, then of questions.
 
@@ -42,7 +50,7 @@ def list_scenes() -> list[str]:
     """
     world = World(3, MARCH - 1, MARCH)
     simulated = {key for kind in site_kinds() for key in kind(world).keys}
-    texts = [name for name in list_sources() if simulated >= {*load_crawler(name).INFO.sites}]
+    texts = [name for name in list_kinds() if simulated >= {*load_crawler(name).INFO.sites}]
     asked = (
         source
         for source in list_question_sources()

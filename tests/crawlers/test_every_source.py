@@ -21,7 +21,6 @@ import pytest
 import simulator.faults
 from core.errors import AccessRefused, SourceChanged
 from crawlers.git import binary as git
-from crawlers.registry import list_sources
 from crawlers.web import pacing
 from crawlers.web.raw_cache import Fetched, RawCache
 from crawlers.web.urls import is_covered
@@ -37,6 +36,7 @@ from tests.crawlers.every_source import (
     Webs,
     disturbed,
     exactly,
+    list_kinds,
     list_scenes,
     watch,
 )
@@ -57,9 +57,9 @@ NAMES = list_scenes()
 QUESTIONS = [name for name in NAMES if name.startswith("questions.")]
 # Sites with an item in the month's first second and one in its last, or of its first and last day.
 FILLED = (
-    "arxiv", "biorxiv", "commons_images", "edgar", "federal_register", "github_new",
-    "github_projects", "global_voices", "govuk", "hackernews", "scp_tales", "stackexchange",
-    "wikinews", "wikipedia_new",
+    "arxiv", "biorxiv", "commons_images", "edgar", "federal_register",
+    "git_posts:bitcoin_optech_newsletters", "github_new", "github_projects", "global_voices",
+    "govuk", "hackernews", "scp_tales", "stackexchange", "wikinews", "wikipedia_new",
 )  # fmt: skip
 _scenes: dict[str, Scene] = {}
 pytestmark = pytest.mark.timeout(300)  # whatever a site does, a crawl ends
@@ -147,7 +147,7 @@ def test_the_time_zone_of_the_machine_changes_nothing(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("scene", list_sources(), indirect=True)
+@pytest.mark.parametrize("scene", list_kinds(), indirect=True)
 def test_a_sample_depends_on_the_seed_alone(scene: Scene, tmp_path: Path) -> None:
     first, again = (scene.crawl(tmp_path / name, limit=2, seed=1) for name in ("first", "again"))
     assert first.seal.digest == again.seal.digest
@@ -156,7 +156,7 @@ def test_a_sample_depends_on_the_seed_alone(scene: Scene, tmp_path: Path) -> Non
     assert any(other.items.keys() != first.items.keys() for other in others)
 
 
-@pytest.mark.parametrize("scene", list_sources(), indirect=True)
+@pytest.mark.parametrize("scene", list_kinds(), indirect=True)
 def test_a_sample_of_bytes_ends_when_it_is_full(scene: DocumentScene, tmp_path: Path) -> None:
     outcome = scene.crawl(tmp_path, limit=None, max_bytes=1_000)
     items = outcome.items.values()
@@ -181,6 +181,8 @@ def check_unnoticed(scene: Scene, home: Path) -> None:
 def test_transient_faults_change_nothing(scene: Scene, tmp_path: Path) -> None:
     names, kinds = assign(TRANSIENT, NAMES.index(scene.name)), scene.kinds
     num = max(len(names), len(kinds))
+    if len({*scene.targets}) == 2:  # one transfer of git, which is tried three times
+        num = 2
     pairs = zip(itertools.cycle(names), itertools.cycle(kinds), strict=False)
     inject_transient(scene, itertools.islice(pairs, num))
     check_unnoticed(scene, tmp_path)
@@ -385,7 +387,8 @@ def test_killed_and_resumed_is_undisturbed(scene: Scene, tmp_path: Path, forks: 
     outcome = scene.crawl(tmp_path)
     assert outcome.seal is not None
     assert outcome.seal.digest == scene.digest
-    assert len(scene.web.requests) - begun < len(scene.targets)
+    if len({*targets}) > 2:  # a killed clone of a single repository is made again
+        assert len(scene.web.requests) - begun < len(scene.targets)
 
 
 @pytest.mark.parametrize("scene", QUESTIONS, indirect=True)

@@ -115,6 +115,7 @@ class Incoming:
                 f"(`tidemark land rates`); give these losses another: {show(row)}"
             )
         today = dt.datetime.now(dt.UTC).date()
+        self._statements.run("define_odd_names")
         row = self._statements.first("find_impossible", {"today": today})
         if row:
             # Names may have control characters, which a terminal obeys.

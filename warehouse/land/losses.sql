@@ -151,19 +151,20 @@ where protocol = $protocol
 order by cell
 limit 1;
 
+-- name: define_odd_names
+-- True if a name has control characters or outer blanks. Names are compared by what people see.
+create or replace temp macro is_odd_name(name) as
+regexp_matches(name, '[\x00-\x1F\x7F-\x{9F}\x{2028}\x{2029}]|^[\s\pZ]|[\s\pZ]$');
+
 -- name: find_impossible
 -- The first incoming document that no corpus can have, with the rule that it breaks.
--- A name is compared by what people see, so it has no control characters and no outer blanks.
 -- Nearly all tokens stand for a byte or more; four a byte allow for texts that a tokenizer expands,
 -- and the 16 for tokens of its own. A document's chunks are judged together, since one of them may
 -- end within a character.
 with cells as (
     select
         *,
-        regexp_matches(model, '[\x00-\x1F\x7F-\x{9F}\x{2028}\x{2029}]|^[\s\pZ]|[\s\pZ]$')
-        or regexp_matches(revision, '[\x00-\x1F\x7F-\x{9F}\x{2028}\x{2029}]|^[\s\pZ]|[\s\pZ]$')
-        or regexp_matches(source, '[\x00-\x1F\x7F-\x{9F}\x{2028}\x{2029}]|^[\s\pZ]|[\s\pZ]$')
-        or regexp_matches(protocol, '[\x00-\x1F\x7F-\x{9F}\x{2028}\x{2029}]|^[\s\pZ]|[\s\pZ]$')
+        is_odd_name(model) or is_odd_name(revision) or is_odd_name(source) or is_odd_name(protocol)
             as has_odd_name
     from incoming_cells
 ),
@@ -180,10 +181,7 @@ judged as (
             when d.num_bytes = 0 and d.nll_nats > 0 then 'a text without bytes has no loss'
             when d.num_tokens > 4 * d.num_bytes + 16 then 'a text has at most 4 tokens a byte'
             when cells.has_odd_name then 'names have no control characters and no outer blanks'
-            when
-                regexp_matches(
-                    d.document_id, '[\x00-\x1F\x7F-\x{9F}\x{2028}\x{2029}]|^[\s\pZ]|[\s\pZ]$'
-                )
+            when is_odd_name(d.document_id)
                 then 'a document_id has no control characters and no outer blanks'
         end as rule
     from incoming_documents as d
