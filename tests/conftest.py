@@ -121,8 +121,14 @@ def clean_environment(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
 
 @pytest.fixture(scope="session", autouse=True)
 def one_fresh_database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with made_once(tmp_path_factory.mktemp("fresh") / "writer.duckdb"):
+    with made_once(shared_folder(tmp_path_factory) / "writer.duckdb"):
         yield
+
+
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder that all processes of the run share."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # noqa: TID251
 
 
 @pytest.fixture
@@ -173,8 +179,7 @@ def shared() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def prefect_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a fresh database for Prefect servers, shared by all processes of the run."""
-    base = tmp_path_factory.getbasetemp()
-    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "prefect"  # noqa: TID251
+    return shared_folder(tmp_path_factory) / "prefect"
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""One fresh database for all tests of a process: making a database's objects takes seconds."""
+"""One fresh database for all tests of a run: making a database's objects takes ten seconds."""
 
 import shutil
 from collections.abc import Iterator
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from filelock import FileLock
 
 from core.settings import Settings
 from warehouse.database import writer
@@ -19,14 +20,18 @@ ROOM_BYTES = 100 * 2**20
 def made_once(template: Path) -> Iterator[None]:
     """Begin every new database of this process with a copy of the first, ``template``.
 
-    The writer checks a copy as any database. On small disks no copy is used: it fails as for users.
+    Other processes may use the same template. The writer checks a copy as any database. On small
+    disks no copy is used: it fails as for users.
     """
     really = writer.connect_file
 
     def connect_file(path: Path, settings: Settings) -> duckdb.DuckDBPyConnection:
         if not path.exists() and path.parent.is_dir() and _has_room(path.parent):
-            if not template.exists():
-                really(template, settings).close()
+            with FileLock(f"{template}.lock"):
+                if not template.exists():
+                    new = template.with_suffix(".new")
+                    really(new, settings).close()
+                    new.rename(template)
             shutil.copyfile(template, path)
         return really(path, settings)
 

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from core.settings import Settings
 from crawlers.registry import list_sources
 from models.scoring.protocols import list_protocols
 from tests.losses import loss_row, publish_rows
-from warehouse.read.query import query
+from warehouse.read.query import local_snapshot, opened, run_statement
 
 PAGE = (Path(__file__).parents[1] / "docs" / "coverage-of-the-papers.md").read_text("utf-8")
 # Lines of extras that are there.
@@ -33,9 +34,14 @@ KNOWN = {
 }
 
 
+@cache
+def whole_command() -> Any:
+    return get_command(app)
+
+
 def complaint(words: list[str]) -> str | None:
     """Return what is wrong with a command line, or None."""
-    command: Any = get_command(app)
+    command = whole_command()
     rest = list(words)
     while commands := getattr(command, "commands", None):
         if not rest or rest[0] not in commands:
@@ -72,8 +78,9 @@ def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 @pytest.mark.long
 def test_each_query_is_understood(snapshot: Settings) -> None:
     assert QUERIES
-    for text in QUERIES:
-        assert query(snapshot, f"explain {text}").num_rows, text
+    with local_snapshot(snapshot) as path, opened(path) as connection:
+        for text in QUERIES:
+            assert run_statement(connection, f"explain {text}").read_all().num_rows, text
 
 
 def test_all_numbered_tables_and_figures_are_there() -> None:

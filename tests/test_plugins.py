@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from core.month import Month
+from core.settings import Settings
 from simulator.server import serve_sites
 from simulator.world import World
 from tests.crawlers.toy.site import Site
 from tests.forks import ROOT
+from warehouse.database.writer import connected
 
 MONTH = Month("2024-03")
 ENTRY_POINTS = """[tidemark.sources]
@@ -74,6 +76,8 @@ def test_a_source_installed_by_pip_is_crawled_and_scored_by_a_backend_installed_
         asked = ("crawl", "--source", "toy", "--month", str(MONTH), "--limit", "4")
         assert "toy 2024-03: 4 documents" in tidemark(installed, tmp_path, *asked, **sites)
     (tmp_path / "data" / "catalogue.yaml").write_text(ENTRY)
+    with connected(Settings(home=str(tmp_path / "data"))):
+        pass  # a copy of an empty database, which the process would take ten seconds to make
     tidemark(installed, tmp_path, "score", "--model", "charge", "--source", "toy")
     question = "select bits_per_byte from monthly_loss where model = 'charge'"
     answer = tidemark(installed, tmp_path, "sql", question, "--format", "csv")

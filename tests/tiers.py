@@ -3,6 +3,7 @@
 import inspect
 import sys
 from collections.abc import Iterator
+from functools import cache
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -20,12 +21,17 @@ MARKS = {"server": SERVER, "process": PROCESS, "torch": TORCH}
 
 def marks_of(item: pytest.Function) -> set[str]:
     """Return the marks for a test and its fixtures, without autouse fixtures, which all have."""
-    found: set[str] = set()
-    seen: set[int] = set()
-    for function in _functions_of(item):
-        for name in _names(function, seen):
-            found |= {mark for mark, names in MARKS.items() if _is_named(name, names)}
-    return found
+    return set().union(*map(_marks_of_function, _functions_of(item)))
+
+
+@cache
+def _marks_of_function(function: Any) -> frozenset[str]:
+    return frozenset[str]().union(*map(_marks_of_name, _names(function, set())))
+
+
+@cache
+def _marks_of_name(name: str) -> frozenset[str]:
+    return frozenset(mark for mark, names in MARKS.items() if _is_named(name, names))
 
 
 def _functions_of(item: pytest.Function) -> Iterator[Any]:

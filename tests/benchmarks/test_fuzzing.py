@@ -13,7 +13,7 @@ from crawlers.questions.contract import list_question_sources
 from crawlers.registry import list_all_sources
 from tests.conftest import SHARED
 
-NUM_ANSWERS = 300  # mutated responses a source; docs/testing.md has the command for more
+NUM_ANSWERS = 150  # mutated responses a source; docs/testing.md has the command for more
 
 
 @contextlib.contextmanager

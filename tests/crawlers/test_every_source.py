@@ -4,17 +4,18 @@
 on the full product: every source, every fault, every kind of request.
 """
 
+import contextlib
 import dataclasses
 import datetime as dt
 import itertools
-import subprocess
-import sys
+import signal
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import get_args
 
+import psutil
 import pytest
 
 import simulator.faults
@@ -50,8 +51,8 @@ from tests.crawlers.faults import (
     deal,
 )
 from tests.crawlers.questions.scene import MARCH
+from tests.forks import Forks, forking
 
-ROOT = Path(__file__).resolve().parents[2]
 NAMES = list_scenes()
 QUESTIONS = [name for name in NAMES if name.startswith("questions.")]
 # Sites with an item in the month's first second and one in its last, or of its first and last day.
@@ -351,17 +352,35 @@ def test_no_request_is_above_the_limits(
         assert traffic.most_at_once == 1
 
 
-def test_killed_and_resumed_is_undisturbed(scene: Scene, tmp_path: Path) -> None:
+_CRAWLER = """
+import sys
+import crawlers.crawling.crawl, crawlers.questions.crawl
+from tests.forks import serve
+def work(job):
+    sys.argv[1:] = job["arguments"]
+    exec(job["code"], {"__name__": "__main__"})
+serve(work)
+"""
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    with forking(_CRAWLER, {"PATH": "/usr/local/bin:/usr/bin:/bin"}) as forks:
+        yield forks
+
+
+def test_killed_and_resumed_is_undisturbed(scene: Scene, tmp_path: Path, forks: Forks) -> None:
     targets = [pair for pair in scene.targets if pair[1] != "/robots.txt"]
     key, target = targets[len(targets) // 2]
     scene.web.faults.append(Fault("stall", key, exactly(target)))
-    command = [sys.executable, "-c", scene.kill_code, *scene.kill_arguments(tmp_path)]
-    with subprocess.Popen(command, cwd=ROOT) as crawl:
-        until = time.monotonic() + 60
-        while scene.web.faults[0].times and crawl.poll() is None and time.monotonic() < until:
-            time.sleep(0.005)
+    job = {"code": scene.kill_code, "arguments": scene.kill_arguments(tmp_path)}
+    crawl = psutil.Process(forks.start(job))
+    until = time.monotonic() + 60
+    while scene.web.faults[0].times and crawl.is_running() and time.monotonic() < until:
+        time.sleep(0.005)
+    with contextlib.suppress(psutil.NoSuchProcess):
         crawl.kill()
-    assert crawl.returncode == -9
+    assert forks.wait() == -signal.SIGKILL
     scene.web.faults.clear()
     assert scene.sealed(tmp_path) == []
     begun = len(scene.web.requests)

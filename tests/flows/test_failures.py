@@ -180,8 +180,11 @@ def test_score_on_a_full_disk(
 
 @pytest.mark.parametrize(
     "leave",
-    [(0, 1_000_000), pytest.param((30_000, 300_000, 3_000_000, 6_000_000), marks=pytest.mark.slow)],
-    ids=["two", "more"],
+    [
+        (1_000_000,),
+        pytest.param((0, 30_000, 300_000, 3_000_000, 6_000_000), marks=pytest.mark.slow),
+    ],
+    ids=["one", "more"],
 )
 def test_land_on_a_full_disk(
     mend: Callable[..., Any], losses_file: Callable[..., Path], dump: Any, leave: tuple[int, ...]

@@ -40,7 +40,7 @@ def client(
     home = tmp_path_factory.mktemp("month")
     with api(prefect_server) as client, ExitStack() as stack:
         deploy(prefect_server.url, period_sources=["arxiv:half-month"])
-        environment = worker_environment(home, web, every_s=1)
+        environment = worker_environment(home, web, every_s=2)
         for pool in ("crawl", "gpu"):
             stack.enter_context(prefect_server.worker(pool, **environment))
         client.home = home  # type: ignore[attr-defined]
@@ -137,19 +137,23 @@ def test_a_run_that_is_late_does_the_month_of_its_schedule(
     )
 
 
-def test_a_wrong_request_starts_nothing(client: SyncPrefectClient, settings: Settings) -> None:
-    runs = [
-        start("monthly/monthly", month="2024-01", sources=["nosuch"]),
-        start("monthly/monthly", month="2024-01", sources=SOURCES, models=["nosuch"]),
-        start("monthly/monthly", month="2999-01"),
-    ]
-    messages = ["nosuch", "nosuch", "2999-01"]
-    for run, message in zip(runs, messages, strict=True):
-        state = ended(client, run).state
-        assert state and state.is_failed() and message in (state.message or "")
-        assert children_of(client, run) == []
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"month": "2024-01", "sources": SOURCES, "models": ["nosuch"]}, "nosuch"),
+        pytest.param({"month": "2024-01", "sources": ["nosuch"]}, "nosuch", marks=pytest.mark.slow),
+        pytest.param({"month": "2999-01"}, "2999-01", marks=pytest.mark.slow),
+    ],
+)
+def test_a_wrong_request_starts_nothing(
+    client: SyncPrefectClient, given: dict[str, Any], message: str
+) -> None:
+    run = ended(client, start("monthly/monthly", **given))
+    assert run.state and run.state.is_failed() and message in (run.state.message or "")
+    assert children_of(client, run) == []
 
 
+@pytest.mark.slow  # test_rounds.py and instruments/test_runs.py have its parts
 def test_models_that_nobody_can_use_are_holes_after_one_round(
     client: SyncPrefectClient, settings: Settings, tmp_path: Path
 ) -> None:
@@ -175,6 +179,14 @@ def test_questions_are_answered_and_a_source_that_fails_is_a_hole(
     assert children == [f"answer {tiny_model} on gpu"]
     landed = query(settings, "select distinct model, month from forecast_accuracy_monthly")
     assert set(landed["model"].to_pylist()) == {tiny_model.name}
-    again, _ = do(client, "forecast/forecast", sources=["manifold"], **asked)
-    assert again.state and again.state.name == "Completed"
-    assert again.state.message and "2 partitions, 0 cells" in again.state.message
+
+
+@pytest.mark.slow
+def test_questions_that_were_answered_are_not_asked_again(
+    client: SyncPrefectClient, tiny_model: Path
+) -> None:
+    asked = {"first": "2024-02", "last": "2024-03", "models": [str(tiny_model)]}
+    for _ in range(2):
+        run, _ = do(client, "forecast/forecast", sources=["manifold"], **asked)
+        assert run.state and run.state.name == "Completed"
+    assert run.state and run.state.message and "2 partitions, 0 cells" in run.state.message

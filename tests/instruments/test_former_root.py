@@ -34,9 +34,10 @@ TABLES = (
 )  # fmt: skip
 
 
-@pytest.fixture
-def former(settings: Settings) -> Settings:
-    home = Path(settings.home)
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The former data root; each test has a copy."""
+    home = tmp_path_factory.mktemp("made") / "home"
     with tarfile.open(ARCHIVE) as archive:
         archive.extractall(home, filter="data")
     exported = home / "snapshot"
@@ -47,6 +48,12 @@ def former(settings: Settings) -> Settings:
             table = qualify(file.stem.removeprefix("internal_"))
             connection.read_parquet(str(file)).insert_into(table)
     shutil.rmtree(exported)
+    return home
+
+
+@pytest.fixture
+def former(settings: Settings, made: Path) -> Settings:
+    shutil.copytree(made, settings.home)
     return settings
 
 

@@ -1,4 +1,5 @@
 import datetime as dt
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ from core.schemas.tables import LOSSES
 from core.settings import Settings
 from core.storage.store import Store
 from instruments.losses import score_and_land
+from instruments.maintenance import rebuild as rebuilding
 from instruments.maintenance.rebuild import plan_rebuild, rebuild
 from tests.losses import loss_row
+from warehouse.database import writer
 from warehouse.database.schema import list_tables, qualify
 from warehouse.database.writer import writer_path
 from warehouse.land.losses import open_warehouse
@@ -25,9 +28,16 @@ MONTHS = ("2024-01", "2024-02")
 MODELS = ["control:gzip", "control:zstd"]
 
 
-@pytest.fixture
-def scored(settings: Settings, store: Store) -> Settings:
-    """Seal two months, and score and land them with two compressors."""
+@pytest.fixture(autouse=True)
+def new_databases_are_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rebuilding, "connect_file", writer.connect_file)  # as made_once has it
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two months, scored and landed with two compressors; each test has a copy."""
+    settings = Settings(home=str(tmp_path_factory.mktemp("made") / "home"), device="cpu")
+    store = Store(settings.home)
     for month in MONTHS:
         partition = Partition("news", Month(month))
         rows = (
@@ -41,6 +51,12 @@ def scored(settings: Settings, store: Store) -> Settings:
         )
         seal_partition(store, partition, tables_of(rows, partition))
     score_and_land(settings, MODELS, None, None, ["default"])
+    return Path(settings.home)
+
+
+@pytest.fixture
+def scored(settings: Settings, made: Path) -> Settings:
+    shutil.copytree(made, settings.home)
     return settings
 
 

@@ -16,14 +16,24 @@ Tidemark = Callable[..., Any]
 ZSTD, TINY = "control:zstd/news/2024-01/default", "tiny/news/2024-01/default"
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("scored") / "home"
+
+
 @pytest.fixture
-def scored(tidemark: Tidemark, tmp_path: Path, tiny_model: Path) -> None:
+def scored(tidemark: Tidemark, home: Path, made: Path, tmp_path: Path, tiny_model: Path) -> None:
+    """Score once; each test has a copy."""
+    if made.exists():
+        shutil.copytree(made, home)
+        return
     texts = tmp_path / "texts.json"
     texts.write_text(json.dumps([f"{number}: sand and tide, né, " * 9 for number in range(3)]))
     imported = tidemark("import", "texts", texts, "--source", "news", "--month", "2024-01")
     assert imported.code == 0, imported.err
     ran = tidemark("score", "-m", "control:zstd", "-m", tiny_model, "-s", "news")
     assert ran.code == 0, ran.err
+    shutil.copytree(home, made)
 
 
 def files(home: Path) -> dict[Path, str]:

@@ -71,8 +71,21 @@ def _id(store: Store, partition: Partition = MARCH, version: int = 1) -> str:
     return next(r["document_id"] for r in table.to_pylist() if r["title"] == SECRET)
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data root with releases, versions, held text and a cache; each test has a copy."""
+    settings = Settings(home=str(tmp_path_factory.mktemp("made") / "home"), device="cpu")
+    _make(settings)
+    return Path(settings.home)
+
+
 @pytest.fixture
-def home(settings: Settings) -> Settings:
+def home(settings: Settings, made: Path) -> Settings:
+    shutil.copytree(made, settings.home)
+    return settings
+
+
+def _make(settings: Settings) -> None:
     store = Store(settings.home)
     describe: dict[str, object] = {
         "base_urls": {"pages": "http://127.0.0.1:8"},
@@ -101,7 +114,6 @@ def home(settings: Settings) -> Settings:
     cache = RawCache(settings.scratch / "http-cache")
     cache.save("a", Fetched("http://127.0.0.1:8/list?all", {}, SECRET.encode(), now))
     cache.save("b", Fetched("http://127.0.0.1:9/other", {}, b"kept", now))
-    return settings
 
 
 def _twin(document_id: str) -> dict[str, Any]:

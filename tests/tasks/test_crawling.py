@@ -27,6 +27,7 @@ from tasks.prefect.sites import take_slot, with_tokens
 from tests.forks import run_process
 from tests.loopback import serving
 from tests.servers import PrefectServer
+from warehouse.database.writer import connected
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "Zq9-x_W73-s3cr3t"
@@ -169,6 +170,8 @@ def test_a_run_on_a_server_shows_no_token(
         "PREFECT_LOGGING_TO_API_ENABLED": "true",
         "PYTHONPATH": str(ROOT),
     }
+    with connected(Settings(home=str(tmp_path / "home"))):
+        pass  # a copy of an empty database, which the process would take ten seconds to make
     run = [sys.executable, "-c", "from cli.main import main; main()", "run", "--month", "2024-01"]
     run += ["-s", "wikipedia_new", "-m", "control:zstd"]
     done = run_process(*run, env=environment, cwd=tmp_path, timeout=280)

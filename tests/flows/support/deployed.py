@@ -15,8 +15,10 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.deployments import run_deployment
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
+from core.settings import Settings
 from simulator.server import Web
 from tests.servers import PrefectServer
+from warehouse.database.writer import connected
 
 DEADLINE_S = 3000  # of a month on a busy machine, in seconds
 
@@ -28,7 +30,12 @@ def api(server: PrefectServer) -> Iterator[SyncPrefectClient]:
 
 
 def worker_environment(home: Path, sites: Web, every_s: int) -> dict[str, str]:
-    """Return the variables of a worker that crawls simulated sites without pauses."""
+    """Return the variables of a worker that crawls simulated sites without pauses.
+
+    The data root begins with an empty database: to make one takes a process ten seconds.
+    """
+    with connected(Settings(home=str(home))):
+        pass
     return {
         "TIDEMARK_HOME": str(home),
         "TIDEMARK_REQUEST_INTERVAL_S": "0",
@@ -66,7 +73,7 @@ def ended(client: SyncPrefectClient, run: FlowRun) -> FlowRun:
         found = client.read_flow_run(run.id)
         return found if found.state and found.state.is_final() else None
 
-    found: FlowRun = until(find, pause_s=0.5)
+    found: FlowRun = until(find, pause_s=2)  # to ask takes the server and this process long
     return found
 
 

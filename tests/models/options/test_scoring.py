@@ -83,15 +83,15 @@ def lm_eval_nats(folder: str | Path, prompts: Sequence[TextPrompt]) -> list[floa
     ("fixture", "num_words"),
     [("llama_folder", 20), ("gpt2_folder", 12), ("starting_folder", 20), ("bytes_folder", 7)],
 )
-def test_two_hundred_questions_have_lm_eval_s_figures(fixture, num_words, request, settings):
+def test_sixty_questions_have_lm_eval_s_figures(fixture, num_words, request, settings):
     """Some prompts do not fit into the context of 48 to 64 tokens."""
     folder = request.getfixturevalue(fixture)
-    prompts = make_prompts(200, num_words)
+    prompts = make_prompts(60, num_words)
     scores = list(scorer_of(load(folder, settings)).score(prompts))
-    assert 10 < sum(any(score.is_truncated for score in own) for own in scores) < 190
+    assert 3 <= sum(any(score.is_truncated for score in own) for own in scores) < 57
     kept = [not any(score.is_too_long for score in own) for own in scores]
     asked = [prompt for prompt, fits in zip(prompts, kept, strict=True) if fits]
-    assert len(asked) > 150
+    assert len(asked) > 45
     found = nats_of([own for own, fits in zip(scores, kept, strict=True) if fits])
     np.testing.assert_allclose(found, lm_eval_nats(folder, asked), rtol=0, atol=1e-4)
 
@@ -193,7 +193,7 @@ def test_rows_longer_than_a_window_are_not_given_a_mask():
 @pytest.mark.parametrize("budget", [1, 64, 4096])
 def test_prompts_score_alike_whatever_the_budget_and_their_order(budget, llama_folder, settings):
     model = load(llama_folder, settings)
-    prompts = make_prompts(30, 12, seed=2)
+    prompts = make_prompts(12, 12, seed=2)
     expected = [next(scorer_of(model).score([prompt])) for prompt in prompts]
     order = random.Random(budget).sample(range(len(prompts)), len(prompts))
     found = list(scorer_of(model, budget).score([prompts[place] for place in order]))
@@ -312,7 +312,7 @@ def test_a_full_device_gets_the_branches_of_a_tree_by_themselves(llama_folder, s
 
 def test_very_many_options_are_run_in_parts(llama_folder, settings):
     model = load(llama_folder, settings)
-    options = tuple(f" option {number} of many" for number in range(120))
+    options = tuple(f" option {number} of many" for number in range(40))
     (scores,) = scorer_of(model, budget=64).score([TextPrompt("Which?", options)])
     few = [next(scorer_of(model).score([TextPrompt("Which?", (each,))]))[0] for each in options]
     np.testing.assert_allclose(nats_of([scores]), nats_of([few]), rtol=1e-6)

@@ -398,7 +398,7 @@ documents = st.lists(
 
 @pytest.mark.parametrize("kind", KINDS)
 @hypothesis_settings(
-    max_examples=20,
+    max_examples=10,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

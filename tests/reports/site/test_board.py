@@ -42,7 +42,7 @@ def test_parts_of_the_board_are_rows_of_public_views(publish_figures: Any) -> No
         **level("a", "code", 1.0, 14), **level("b", "code", 1.5, 14),
     }  # fmt: skip
     settings = publish_figures(figures, {"a": "2023-11", "b": "2023-12"})
-    root = Path(build.write_site(settings)).parent
+    root = Path(build.write_site(settings, "index")).parent
     text = (root / "figures" / "board.parts.js").read_text()
     parts = json.loads(re.fullmatch(r"tidemark\.parts\((.*)\);\n", text)[1])  # type: ignore[index]
     names = ["last 12 months", "2025", "2024", ALL_MONTHS]
@@ -67,7 +67,7 @@ def test_few_rows_are_in_the_page_and_the_others_in_a_file(
 ) -> None:
     monkeypatch.setattr(overview, "Figure", partial(Figure, max_rows=2))
     figures = {key: 1.0 + n for n in range(3) for key in level(f"m<{n}>", "news", 1.0, 1)}
-    root = Path(build.write_site(publish_figures(figures))).parent
+    root = Path(build.write_site(publish_figures(figures), "index")).parent
     page = (root / "index.html").read_text()
     assert "1 more rows" in page
     assert page.count("m&lt;2&gt;") == 0
@@ -79,7 +79,7 @@ def test_few_rows_are_in_the_page_and_the_others_in_a_file(
 @pytest.mark.long
 def test_public_addresses_are_absolute_if_they_are_known(publish_figures: Any) -> None:
     settings: Settings = publish_figures(level("a", "news", 1.0))
-    root = Path(build.write_site(settings)).parent
+    root = Path(build.write_site(settings, "index")).parent
     assert "og:image" not in (root / "index.html").read_text()
     known = settings.model_copy(update={"report_url": "https://example.org/site/index.html"})
     build.write_site(known)
@@ -166,7 +166,14 @@ def test_labels_do_not_overlap() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("view", ["estimated_cutoff", "ageing", "forecast_accuracy"])
+@pytest.mark.parametrize(
+    "view",
+    [
+        "estimated_cutoff",
+        pytest.param("ageing", marks=pytest.mark.slow),
+        pytest.param("forecast_accuracy", marks=pytest.mark.slow),
+    ],
+)
 def test_a_view_that_fails_is_named_on_each_page(publish_figures: Any, view: str) -> None:
     settings = publish_figures(level("a", "news", 1.0, 1))
     with duckdb.connect(f"{settings.home}/warehouse.duckdb") as database:

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -63,11 +63,20 @@ def visit(browser: Browser, root: Path) -> Iterator[Open]:
     assert all(request.startswith(root.as_uri()) for request in requests)
 
 
-# Pages have their parts in common, so the dark theme is checked on those with all parts.
+# Pages have their parts in common, so the dark theme is checked on those with all parts, and the
+# pages that are long and plain in the slow tests.
+PLAIN = ("changes", "published", "views", "sources")
+
+
 @pytest.mark.parametrize(
-    ("scheme", "kinds"), [("light", KINDS), ("dark", ("index", "compare", "models/early"))]
+    ("scheme", "kinds"),
+    [
+        ("light", [kind for kind in KINDS if kind not in PLAIN]),
+        ("dark", ["index", "compare", "models/early"]),
+        pytest.param("light", PLAIN, marks=pytest.mark.slow),
+    ],
 )
-def test_pages_are_accessible(visit: Open, scheme: str, kinds: tuple[str, ...]) -> None:
+def test_pages_are_accessible(visit: Open, scheme: str, kinds: Sequence[str]) -> None:
     for kind in kinds:
         window = visit(kind, color_scheme=scheme)
         # Without preload, axe does not request the style sheet, which the policy forbids.

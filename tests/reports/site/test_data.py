@@ -36,7 +36,8 @@ def test_what_was_dropped_is_told_with_reasons(publish_figures: Any) -> None:
     settings = publish_figures({**level("a", "news", 1.0, 3), **level("a", HOSTILE_SOURCE, 1.0, 3)})
     _seal(settings, "2024-01")
     _seal(settings, "2024-02", dropped={"too_short": 10})
-    root = Path(write_site(settings)).parent
+    root = Path(write_site(settings, "data")).parent
+    write_site(settings, "sources/news")
     pages = read_pages(root)
     title = "19 of 59 items were not kept, 14 of them for the reason: too short"
     for path in ("data.html", "sources/news.html"):
@@ -55,7 +56,7 @@ def test_what_was_dropped_is_told_with_reasons(publish_figures: Any) -> None:
 def test_a_damaged_manifest_does_not_stop_the_site(publish_figures: Any) -> None:
     settings = publish_figures(level("a", "news", 1.0, 3))
     _seal(settings, "2024-01", digest=None, files=7)
-    page = Path(write_site(settings)).parent / "data.html"
+    page = Path(write_site(settings, "data"))
     assert "is not a manifest of tidemark" in page.read_text()
 
 

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from core.settings import Settings
-from warehouse.database.objects import create_objects
+from warehouse.database.writer import connected
 from warehouse.land.answers import land_imported_answers
 from warehouse.read.publish import publish
 from warehouse.read.query import query
@@ -108,9 +108,8 @@ class Worlds:
 
 
 @pytest.fixture(scope="module")
-def worlds() -> Iterator[Worlds]:
-    with duckdb.connect() as connection:
-        create_objects(connection)
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worlds]:
+    with connected(Settings(home=str(tmp_path_factory.mktemp("worlds")))) as connection:
         worlds = Worlds(connection, seed=7)
         knows = worlds.days < 1_900  # until November 2020
         guess = 1 / worlds.options

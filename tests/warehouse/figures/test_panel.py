@@ -244,9 +244,9 @@ def months() -> Any:
 
 
 @pytest.mark.long
-def test_the_views_agree_with_least_squares_on_25_panels(settings: Settings) -> None:
+def test_the_views_agree_with_least_squares_on_12_panels(settings: Settings) -> None:
     rows = []
-    for number in range(25):
+    for number in range(12):
         models = members(number)
         for model, curve in zip(models, draw(number, models), strict=True):
             rows += [cell(f"m{model}", f"s{number:02}", m, bits) for m, bits in enumerate(curve)]
@@ -264,14 +264,14 @@ def test_the_views_agree_with_least_squares_on_25_panels(settings: Settings) -> 
         query(settings, f"from {table} where source is not null").to_pylist() for table in more
     )
     pairs = {(row["source"], *pair(row)): row["difference_error"] for row in errors}
-    for number in range(25):
+    for number in range(12):
         source = f"s{number:02}"
         assert_source_agrees(number, *(by_model(rows, source) for rows in (*tables, effects)))
         days = {row["month"]: row for row in difficulties if row["source"] == source}
         assert_months_agree(number, days)
         own = [row for row in differences if row["source"] == source and row["basis"] == "panel"]
         assert_differences_agree(number, own, pairs)
-    assert len([row for row in differences if row["basis"] == "panel"]) == len(pairs) > 150
+    assert len([row for row in differences if row["basis"] == "panel"]) == len(pairs) > 60
 
 
 def pair(row: dict[str, Any]) -> tuple[str, str, str]:

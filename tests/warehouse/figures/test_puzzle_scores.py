@@ -22,7 +22,6 @@ from core.settings import Settings
 from core.storage.store import Store
 from reports.site.build import write_site
 from tests.reports.site.pages import Page
-from warehouse.database.objects import create_objects
 from warehouse.database.writer import connected
 from warehouse.land.puzzles import land_puzzle_cells
 from warehouse.read.publish import publish
@@ -153,9 +152,8 @@ def test_an_anchor_that_was_added_is_missing_until_it_is_solved(
 
 
 @pytest.fixture(scope="module")
-def tables() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect() as connection:
-        create_objects(connection)
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
+    with connected(Settings(home=str(tmp_path_factory.mktemp("tables")))) as connection:
         yield connection
 
 

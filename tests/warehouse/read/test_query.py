@@ -7,13 +7,18 @@ import pytest
 from core.errors import UsageError
 from core.settings import Settings
 from warehouse.database.schema import SNAPSHOT
+from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
 from warehouse.read.query import opened, query, query_batches
 
+ROWS = ({"document_id": "d0"}, {"document_id": "d1", "model": "other"})
 
-@pytest.fixture
-def published(land: Any, settings: Settings) -> Settings:
-    land({"document_id": "d0"}, {"document_id": "d1", "model": "other"})
+
+@pytest.fixture(scope="module")
+def published(losses: Any, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    settings = Settings(home=str(tmp_path_factory.mktemp("published")))
+    with open_warehouse(settings) as warehouse:
+        warehouse.land_losses(losses(*ROWS), "rows")
     publish(settings)
     return settings
 
@@ -40,14 +45,15 @@ def test_batches_stream(published: Settings) -> None:
 
 
 @pytest.mark.long
-def test_readers_of_one_process_do_not_meet(published: Settings, land: Any) -> None:
-    path = Path(published.home) / SNAPSHOT
+def test_readers_of_one_process_do_not_meet(settings: Settings, land: Any) -> None:
+    land(*ROWS)
+    path = Path(publish(settings))
     count = "select count(*) from chunk_losses"
     with opened(path, memory_limit="200MB") as slow:
-        assert query(published, count).to_pylist() == [{"count_star()": 2}]
+        assert query(settings, count).to_pylist() == [{"count_star()": 2}]
         land({"document_id": "d2", "model": "third"})
-        publish(published)
-        assert query(published, count).to_pylist() == [{"count_star()": 3}]
+        publish(settings)
+        assert query(settings, count).to_pylist() == [{"count_star()": 3}]
         assert slow.sql(count).fetchall() == [(2,)]
 
 
@@ -66,10 +72,13 @@ REFUSED = [
 @pytest.mark.long
 @pytest.mark.parametrize("sql", REFUSED)
 def test_anything_but_reading_is_refused(published: Settings, tmp_path: Path, sql: str) -> None:
-    before = sorted(tmp_path.rglob("*"))
+    def list_files() -> list[Path]:
+        return [file for folder in (tmp_path, Path(published.home)) for file in folder.rglob("*")]
+
+    before = sorted(list_files())
     with pytest.raises(UsageError):
         query(published, sql.replace("FOLDER", str(tmp_path)))
-    assert sorted(tmp_path.rglob("*")) == before
+    assert sorted(list_files()) == before
 
 
 def test_a_snapshot_of_a_former_version_is_read(settings: Settings) -> None:
