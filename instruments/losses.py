@@ -144,8 +144,8 @@ def scoring_ids(
 ) -> dict[tuple[str, str], str]:
     """Return the scoring id of each cell, by digest of the partition and name of the protocol.
 
-    Only a text that spells one of the model's control tokens has an id of its own, and only under
-    protocols that read such a token as text.
+    A text that spells one of the model's control tokens has an id of its own, under protocols that
+    read such a token as text.
     """
     words: frozenset[str] = getattr(identity, "control_texts", frozenset())
     sealed = {seal.digest: partial(_texts, store, seal) for seal in seals if seal.is_text}

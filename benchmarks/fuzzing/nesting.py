@@ -51,7 +51,7 @@ ENDS = (ItemUnavailable, SourceChanged, TidemarkError, ValueError, RecursionErro
 
 
 class Unit(NamedTuple):
-    """What opens a unit of a format, and what closes it."""
+    """Opening and closing of a unit of a format."""
 
     opening: str
     closing: str

@@ -1,4 +1,4 @@
-"""Which sealed texts spell one of some words, such as a tokenizer's control tokens.
+"""Search of sealed texts that spell one of some words, such as a tokenizer's control tokens.
 
 Planning asks this of each partition. So the outcomes are kept under ``work/spelled/``, one small
 file for each set of words. A file that is lost or damaged costs time only.

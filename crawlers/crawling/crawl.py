@@ -253,7 +253,8 @@ class _Crawl:
             return Drop(item.native_id, "outside_month", item.event_time.isoformat())
         row = _row(item, self._crawler.INFO)
         if self._context.fetcher.is_simulated():
-            row.update(licence=simulated.LICENCE, attribution=simulated.ATTRIBUTION)
+            row["licence"] = simulated.LICENCE
+            row["attribution"] = simulated.ATTRIBUTION
         if isinstance(item, Medium):
             self._num_rows += 1
             return row

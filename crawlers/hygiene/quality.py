@@ -41,8 +41,8 @@ def evidence(texts: Sequence[str]) -> list[float]:
     """Return how clearly each text is in one language, whichever it is.
 
     The figure is the likeliest language's lead over the mean of all languages, in nats a byte. Most
-    texts of 400 characters have 1.9 to 3, those in languages that the model does not know about 1,
-    and signs without words 0.1 to 0.8. The model reads the first 2,000 bytes.
+    texts of 400 characters have 1.9 to 3. Texts in a language that the model does not know have
+    about 1, and signs without words 0.1 to 0.8. The model reads the first 2,000 bytes.
     """
     return _model().evidence(texts)
 
@@ -137,7 +137,8 @@ class _LanguageModel:
         counts = np.fromiter(visits.values(), dtype=np.float32, count=len(visits))
         found = np.fromiter(visits, dtype=np.intp, count=len(visits))
         weights = np.take(self._weights, found, axis=0)  # twice as quick as an index
-        return np.log1p(counts) @ weights
+        scores: np.ndarray[Any, np.dtype[np.float32]] = np.log1p(counts) @ weights
+        return scores
 
     def _ranks(self, visits: Counter[int], num_bytes: int) -> Ranks:
         scores = self._likelihoods(visits)

@@ -1,6 +1,6 @@
 """Texts that have good words when they are encoded as they were read, and decoded otherwise.
 
-Czech in Windows-1250 that was read as Windows-1252 has no sign that is not a letter, and Russian in
+Czech in Windows-1250 that was read as Windows-1252 has no sign that is not a letter. Russian in
 KOI8-R that was read as Windows-1251 has Cyrillic letters alone. So parts of a text are *read
 again*: encoded by an encoding of their script, and decoded by each other one. A language model
 tells whether a reading is clearer than what is there.

@@ -89,9 +89,7 @@ class Deadline:
                     each.shutdown(socket.SHUT_RDWR)
 
 
-_deadline: contextvars.ContextVar[Deadline | None] = contextvars.ContextVar(
-    "deadline", default=None
-)
+_deadline = contextvars.ContextVar[Deadline | None]("deadline", default=None)
 
 
 def note_progress() -> None:

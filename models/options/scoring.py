@@ -72,10 +72,10 @@ def tokenize_options(
     """
     texts: list[_Text] = []
     for prompt in prompts:
-        before = prompt.text.rstrip()
-        texts.append(_Text(before, "", prompt.quoted, bool(before)))
+        start = prompt.text.rstrip()
+        texts.append(_Text(start, "", prompt.quoted, bool(start)))
         for continuation in prompt.continuations:
-            texts.append(_Text(prompt.text, continuation, prompt.quoted, bool(before)))
+            texts.append(_Text(prompt.text, continuation, prompt.quoted, bool(start)))
     ids = iter(_encode(text_model, texts))
     found = []
     for prompt in prompts:

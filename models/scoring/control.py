@@ -26,7 +26,8 @@ from core.errors import NotMeasurable
 from core.json import JsonObject
 
 # Code points that no character has. Texts seldom contain them, and no normaliser changes them.
-_OPEN, _CLOSE = "\ufdd0", "\ufdd1"
+_OPEN = "\ufdd0"
+_CLOSE = "\ufdd1"
 
 
 def control_ids(tokenizer: Tokenizer, named: Iterable[str] = ()) -> dict[str, int]:

@@ -45,7 +45,7 @@ def show_cells(model: str, cells: Sequence[Cell], settings: Settings) -> None:
         return
     shown = sorted(cells)[:MAX_ROWS]
     figures = _read_figures(model, settings)
-    rows = []
+    rows: list[dict[str, str | float | None]] = []
     for cell in shown:
         month = cell.partition.month
         first_day = month.first_day if month else None
@@ -63,7 +63,7 @@ def show_cells(model: str, cells: Sequence[Cell], settings: Settings) -> None:
         create_table_artifact(rows, key=_key_of("cells", model), description=text)
 
 
-def _fitting(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+def _fitting(rows: list[dict[str, str | float | None]]) -> list[dict[str, str | float | None]]:
     """Return the first rows that have at most ``MAX_BYTES`` as JSON."""
     num_bytes = 0
     for number, row in enumerate(rows):

@@ -38,7 +38,7 @@ _BUSY = "Conflicting lock is held"
 
 @dataclass(frozen=True)
 class Fault:
-    """Why a database file cannot be read."""
+    """The reason why a database file cannot be read."""
 
     reason: str  # continues a sentence that begins with the path
     kind: Literal["damaged", "forbidden", "newer", "busy", "missing"] = "damaged"

@@ -1,4 +1,4 @@
-"""What to do about a writer's database or a snapshot that cannot be read.
+"""Advice about a writer's database or a snapshot that cannot be read.
 
 The advice follows the case: which copies can be read is found out by reading them. No advice says
 that a file is to be deleted before another copy of it was read in full.

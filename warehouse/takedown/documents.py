@@ -131,7 +131,7 @@ def _has_reasons(connection: duckdb.DuckDBPyConnection) -> bool:
     if schema is None:
         return False
     forgotten = connection.table(f"{schema}.forgotten_documents")
-    return "why" in forgotten.columns and forgotten.limit(1).fetchone() is not None
+    return "why" in forgotten.columns and bool(forgotten.limit(1).fetchall())
 
 
 def _list_partitions(

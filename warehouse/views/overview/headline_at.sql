@@ -5,8 +5,8 @@
 --   compares text seen in training, too. The models and cells are chosen within the window.
 -- Units and intervals: as in headline. Over time, a window needs four blocks of three months.
 -- next_*: the model against the next one by rank, on the same cells. next_p_value_adjusted is
---   Bonferroni's over the ranked models. resolution: half the width of the interval over time (or, while
---   months are too few, documents) of a difference, median over pairs; the same in all rows.
+--   Bonferroni's over the ranked models. resolution: half the width of the interval over time (or,
+--   while months are too few, documents) of a difference, median over pairs; the same in all rows.
 -- Source: docs/metrics.md (Headline, New text).
 create or replace macro headline_at(first_month, last_month, months := 'new') as table
     with figures as materialized (

@@ -89,8 +89,8 @@ changes as (
         f.source,
         f.protocol,
         f.month,
-        rank() over (of_month order by f.bits_per_byte) - rank() over (of_month order by b.bits_per_byte)
-            as rank_change
+        rank() over (of_month order by f.bits_per_byte)
+        - rank() over (of_month order by b.bits_per_byte) as rank_change
     from figures as f
     inner join figures as b
         on
