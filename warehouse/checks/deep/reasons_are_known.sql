@@ -1,6 +1,6 @@
 -- Chunks of cells scored by tidemark with an unknown reason for a missing loss.
--- Do: Use the tidemark that scored them, or later; else move their losses out of the data root and score
---   them again.
+-- Do: Use the tidemark that scored them, or later; else move their losses out of the data root and
+--   score them again.
 select
     losses.model,
     losses.source,
