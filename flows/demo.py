@@ -28,7 +28,7 @@ from warehouse.database.schema import SNAPSHOT
 
 WEB_FIRST = Month("2023-02")  # models train on the months before FIRST, too
 FIRST = Month("2023-04")
-LAST = Month("2024-05")
+LAST = Month("2024-06")
 STORIES = 6  # per source and month
 SOURCES = ("arxiv", "github_projects", "wikipedia_monitored", "wikipedia_new")
 CUTOFFS = {"reference-2023-08": Month("2023-08"), "reference-2024-01": Month("2024-01")}

@@ -104,20 +104,23 @@ def of_decay(*horizons: int) -> Truth:
 
 
 def of_rank(world: World, row: Row) -> int | None:
-    """Return the true rank of model "gap" in one month of the world, else None."""
-    number = (world.number * 7) % NUM_MONTHS
+    """Return the true rank of model "gap" in one month after its cutoff, else None.
+
+    Compressors have no rank.
+    """
+    number = NUM_BEFORE + (world.number * 7) % (NUM_MONTHS - NUM_BEFORE)
     if row["model"] != "gap" or row["month"] != (FIRST + number).first_day:
         return None
-    of_source = world.monthly[:, SOURCES.index(row["source"]), number]
-    return 1 + int((of_source < of_source[MODELS.index("gap")]).sum())
+    of_models = world.monthly[:2, SOURCES.index(row["source"]), number]
+    return 1 + int((of_models < of_models[MODELS.index("gap")]).sum())
 
 
 def of_pair(world: World, row: Row) -> float | None:
-    """Return the true mean difference of models "gap" and "steady"; None for other pairs."""
+    """Return the true mean difference of models "gap" and "steady" after the cutoff, or None."""
     if {row["model"], row["other_model"]} != {"gap", "steady"}:
         return None
     other = curve(world, {**row, "model": row["other_model"]})
-    return float((curve(world, row) - other).mean())
+    return float((curve(world, row) - other)[NUM_BEFORE:].mean())
 
 
 def of_adjusted_gap(world: World, row: Row) -> float | None:

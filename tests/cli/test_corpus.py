@@ -42,7 +42,7 @@ def test_the_manifest_of_a_crawl_is_shown_and_adds_up(tidemark: Tidemark, sites:
     assert found is not None
     requested, *parts = (int(each.replace(",", "")) for each in found.groups())
     assert requested == sum(parts) > 0
-    for word in ("complete", "CC-BY-SA", "digest", "user_agent"):
+    for word in ("complete", "LicenseRef-tidemark-simulator", "digest", "user_agent"):
         assert word in shown
     for kind in ("hole", "markup"):
         row = rf"texts with {kind} 0 of ([\d,]+) \(0.0%\); 0 places, 0.0 per million characters"

@@ -58,7 +58,7 @@ QUESTIONS = [name for name in NAMES if name.startswith("questions.")]
 # Sites with an item in the month's first second and one in its last, or of its first and last day.
 FILLED = (
     "arxiv", "biorxiv", "commons_images", "edgar", "federal_register",
-    "git_posts:bitcoin_optech_newsletters", "github_new", "github_projects", "global_voices",
+    "git_posts:optech_news", "github_new", "github_projects", "global_voices",
     "govuk", "hackernews", "scp_tales", "stackexchange", "wikinews", "wikipedia_new",
 )  # fmt: skip
 _scenes: dict[str, Scene] = {}

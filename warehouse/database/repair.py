@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from core.errors import TidemarkError
 from core.settings import Settings
 from core.storage.store import Store
@@ -31,8 +29,10 @@ def find_writer_fault(settings: Settings, max_rows: int | None = None) -> Fault 
     While another process lands, or where this user may not take the lock, the fault is of kind
     ``busy``, and the file is not read.
     """
+    from filelock import FileLock, Timeout  # a query of the snapshot does not need it
+
     path = settings.scratch / WRITER
-    if not path.parent.exists():
+    if not path.exists():
         return Fault("is missing", "missing")
     lock = FileLock(f"{path}.lock")
     try:
