@@ -7,21 +7,34 @@
 -- gap_q_value: false discovery rate of adjusted_gap [probability]
 -- ageing_q_value: false discovery rate of growth_per_year [probability]
 -- stated_cutoff: last month of training text that the maker states, or that is inferred [date]
--- forecast_accuracy: share of questions that were answered rightly, mean over ways of asking
---   [share]
--- num_questions: questions, summed over ways of asking [questions]
+-- forecast_accuracy: share of right answers to questions opened after the cutoff, over all ways of
+--   asking [share]
+-- forecast_accuracy_low: lower end of Wilson's 95 % interval; a question counts once [share]
+-- forecast_accuracy_high: upper end of the interval [share]
+-- expected_accuracy: share of right answers expected from guessing [share]
+-- num_questions: questions opened after the cutoff, mean over ways of asking [questions]
 -- puzzle_score: best score over ways of asking, on inputs that others wrote [-1 to 1]
 -- resolution: half the width of the interval of a difference, median over pairs of ranked models
 --   [bits per byte]
 -- interval_basis: what intervals are over: months, or documents of these months
-with forecasts as (
+with answered as (
     select
         model,
-        avg(accuracy) as forecast_accuracy,
-        sum(num_questions) as num_questions
+        sum(test_accuracy * num_test_questions) / sum(num_test_questions) as forecast_accuracy,
+        sum(expected_test_accuracy * num_test_questions) / sum(num_test_questions)
+            as expected_accuracy,
+        sum(num_test_questions) / count(distinct protocol) as num_questions
     from forecast_accuracy
-    where num_questions > 0
+    where num_test_questions > 0
     group by model
+),
+
+forecasts as (
+    select
+        *,
+        wilson_low(forecast_accuracy * num_questions, num_questions) as forecast_accuracy_low,
+        wilson_high(forecast_accuracy * num_questions, num_questions) as forecast_accuracy_high
+    from answered
 ),
 
 puzzles as (
@@ -83,6 +96,9 @@ select
     c.estimated_cutoff_low,
     c.estimated_cutoff_high,
     f.forecast_accuracy,
+    f.forecast_accuracy_low,
+    f.forecast_accuracy_high,
+    f.expected_accuracy,
     f.num_questions,
     p.puzzle_score,
     h.basis,
