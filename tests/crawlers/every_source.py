@@ -36,11 +36,8 @@ GATED = ("ao3", "bbc", "yahoo_finance")  # that have a simulated site; crawled w
 
 
 def list_kinds() -> list[str]:
-    """Return the open sources, of parts of one source the first alone: they share all code."""
-    kinds: dict[str, str] = {}
-    for name in list_sources():
-        kinds.setdefault(name.partition(":")[0], name)
-    return list(kinds.values())
+    """Return the open sources, of parts of one source the last alone: they share all code."""
+    return list({name.partition(":")[0]: name for name in list_sources()}.values())
 
 
 def list_scenes() -> list[str]:
@@ -137,7 +134,13 @@ class Scene(ABC):
 
     @property
     def robots_keys(self) -> set[str]:
-        """Return the sites whose robots.txt is read; git reads none."""
+        """Return the sites whose robots.txt is read.
+
+        Git reads none: a site that the settings name is only asked whether it is simulated.
+        """
+        pages = {target for _, target in self.targets if "git-upload-pack" not in target}
+        if pages == {"/robots.txt"}:
+            return set()
         return {key for key, target in self.targets if target == "/robots.txt"}
 
     @property
