@@ -198,9 +198,10 @@ class Git:
 
 def _folder_bytes(folder: Path) -> int:
     total = 0
-    for file in folder.rglob("*"):
-        with contextlib.suppress(FileNotFoundError):  # git may rename files meanwhile
-            total += file.lstat().st_size
+    for parent, _, names in os.walk(folder):  # ignores folders that git removes meanwhile
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):  # git may rename files meanwhile
+                total += Path(parent, name).lstat().st_size
     return total
 
 
