@@ -257,7 +257,7 @@ def test_a_document_of_50_mb_is_scored_where_it_is_allowed(
 def test_a_snapshot_that_is_no_database(tidemark: Tidemark, home: Path) -> None:
     home.mkdir()
     (home / "warehouse.duckdb").write_bytes(b"not a database" * 1000)
-    tidemark("sql", "select 1").expect(1, "publish it again")
+    tidemark("sql", "select 1").expect(1, "is no database of DuckDB")
 
 
 def test_a_data_root_that_is_a_file(tidemark: Tidemark, imported: Path) -> None:
