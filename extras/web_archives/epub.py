@@ -43,7 +43,8 @@ def read_epub(file: DataFile, columns: Collection[str]) -> Rows:
             package = _package_of(book)
             root = fromstring(charsets.decode(_part(book, package)))
             stated = {name: root.findtext(f".//{_DC}{name}") for name in _STATED}
-            parts = list(_spine(root, posixpath.dirname(package)))
+            # A page that the order of reading names again is the same text.
+            parts = list(dict.fromkeys(_spine(root, posixpath.dirname(package))))
             found = [info for part in parts if (info := book.find(part))]
             if (size := sum(info.file_size for info in found)) > _MAX_BOOK:
                 raise ValueError(f"chapters of {size} bytes, at most {_MAX_BOOK} are read")

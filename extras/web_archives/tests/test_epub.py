@@ -70,10 +70,13 @@ def test_books_and_texts(imports: Imports, tmp_path: Path) -> None:
     assert dated.texts == {"2024-05": ["one", "two"]}
 
 
-TWO = '<itemref idref="two"/>'
+LARGE = [f"large{number}" for number in range(9)]
+ITEM = '<item id="{0}" href="text/{0}" media-type="application/xhtml+xml"/>'
 MANY = {
-    "OEBPS/package.opf": PACKAGE.replace(TWO, TWO * 9),
-    "OEBPS/text/chapter 2.xhtml": " " * 2**25,
+    "OEBPS/package.opf": PACKAGE.replace(
+        "</manifest>", "".join(map(ITEM.format, LARGE)) + "</manifest>"
+    ).replace("</spine>", "".join(f'<itemref idref="{name}"/>' for name in LARGE) + "</spine>"),
+    **{f"OEBPS/text/{name}": " " * 2**25 for name in LARGE},
 }
 BOMB = '<!DOCTYPE x [<!ENTITY a "b"><!ENTITY c "&a;&a;">]><package>&c;</package>'
 
@@ -88,7 +91,7 @@ BOMB = '<!DOCTYPE x [<!ENTITY a "b"><!ENTITY c "&a;&a;">]><package>&c;</package>
         (epub(**{"OEBPS/package.opf": BOMB}), 0, "EntitiesForbidden"),
         (epub(**{"OEBPS/text/one.xhtml": None}), 1, "chapter 0 (OEBPS/text/one.xhtml)"),
         (epub(**{"OEBPS/text/one.xhtml": b"\x81" * 99}), 1, "in no known encoding"),
-        (epub(**MANY), 0, "chapters of 301"),
+        (epub(**MANY), 0, "chapters of 30"),
         (epub(**{"OEBPS/text/one.xhtml": b" " * (33 * 2**20)}), 1, "at most 33554432 are read"),
     ],
 )
@@ -128,3 +131,12 @@ def test_parts_that_are_referred_to_by_another_name(part: str, href: str, tmp_pa
     first, *_ = read_epub(DataFile(path, path.name, 2**20), ["text"])
     assert not isinstance(first, Drop), first
     assert str(first.values["text"]).startswith(long("one")[:40])
+
+
+def test_a_page_that_is_named_again_is_read_once(tmp_path: Path) -> None:
+    again = '<itemref idref="one"/>' * 50
+    book = epub(**{"OEBPS/package.opf": PACKAGE.replace("</spine>", f"{again}</spine>")})
+    path = tmp_path / "tides.epub"
+    path.write_bytes(book)
+    rows = list(read_epub(DataFile(path, "tides", 10**6), ()))
+    assert len([row for row in rows if not isinstance(row, Drop)]) == 2
