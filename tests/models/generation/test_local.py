@@ -413,9 +413,12 @@ def test_a_chat_model_is_asked_in_its_template(folders: dict[str, str], copy_of:
     plain = load(folder)
     set_template(folder, "{{ bos_token }}<{{ messages[0].content }}>")
     chat = load(folder)
-    (found,) = written(chat, asked(["The tide"]), SAMPLED)
-    (same,) = written(plain, asked(["<s><The tide>"]), SAMPLED)
-    assert found == same
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+    ids = tokenizer("<The tide>", add_special_tokens=False)["input_ids"]
+    [request] = asked(["The tide"])
+    ready = prepare(chat._identity, chat._text_model, request, SAMPLED)
+    assert isinstance(ready, Prompted)
+    assert ready.tokens.tolist() == [tokenizer.bos_token_id, *ids]
     assert chat.generation_id(SAMPLED) != plain.generation_id(SAMPLED)
 
 
