@@ -1,6 +1,8 @@
 -- Each ranked model of the board against the next one, on the cells of the board.
 -- other: the next model on the board
 -- rank: rank of the first of the two on the board [rank]
+-- difference_low: lower end of the 95 % interval of the difference [bits per byte]
+-- difference_high: upper end of the interval [bits per byte]
 select
     rank,
     model,

@@ -308,7 +308,7 @@ def test_titles_of_a_published_world(publish_figures: Any, effect: float) -> Non
         is_best = effect * (name == "a")
         for source in ("news", "code"):
             before, after = 2.0 - is_best, 2.0 - 0.5 * is_best
-            planted = step(name, source, cutoff, before, after, 36)
+            planted = step(name, source, cutoff, before, after, 32)
             figures |= {key: bits + dice.gauss(0, 0.02) for key, bits in planted.items()}
     settings = publish_figures(figures, CUTOFFS)
     with opened_site(settings) as site:
