@@ -144,7 +144,7 @@ def test_a_half_written_database_is_explained(home: Path) -> None:
         (home / SNAPSHOT).write_bytes(raw[:size])
         [finding] = check(home)
         assert finding.check == "database_can_be_read"
-        assert "damaged" in finding.meaning and "Publish it again" in finding.remedy
+        assert "damaged" in finding.meaning and "tidemark publish" in finding.remedy
 
 
 def test_databases_that_are_not_of_this_version_or_damaged_are_explained(home: Path) -> None:
