@@ -201,7 +201,7 @@ class _Visit:
         if version.mode not in REGULAR_MODES:
             raise ItemUnavailable("unsafe_path", f"a link (mode {version.mode}), not a file")
         header, text = self._split(candidate)
-        if entry.document_says and not re.search(entry.document_says, header + text):
+        if entry.document_says and not re.search(entry.document_says, f"{header}\n{text}"):
             raise ItemUnavailable("licence", f"the text does not state {entry.licence}")
         day = _stated_day(entry, candidate, header)
         if day is None:

@@ -211,6 +211,19 @@ def test_without_the_licence_nothing_is_kept(
     assert count_drops(items) == {"licence": 1}
 
 
+@pytest.mark.parametrize(
+    ("name", "document", "is_kept"),
+    [
+        ("rustsec", 'id = "RUSTSEC-2024-0001"\ndate = "2024-01-01"\n# A crate', True),
+        ("rustsec", 'id = "RUSTSEC-2024-0001"\nlicense = "CC-BY-4.0"\n# A crate', False),
+        ("python_peps", "Title: T\nCopyright\nThis document is placed in the public\ndomain", True),
+        ("python_peps", "Title: T\nOpen Publication License", False),
+    ],
+)
+def test_documents_with_a_licence_of_their_own(name: str, document: str, is_kept: bool) -> None:
+    assert (re.search(ENTRIES[name].document_says or "", document) is not None) == is_kept
+
+
 def test_links_and_large_and_binary_files_are_counted(
     web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
