@@ -9,12 +9,13 @@ protocols have an equal batch, the batch is run once.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 import pyarrow as pa
+from transformers import PreTrainedModel
 
 from core.errors import ModelError, ModelLoadError, NotMeasurable
 from core.plugins import import_parts
@@ -213,6 +214,21 @@ class CausalLMIdentity(TokenIdentity):
         return super().scoring_id(protocol, has_control)
 
 
+def identity_of(files: CheckpointFiles, name: str, settings: Settings) -> CausalLMIdentity:
+    """Return the identity of a model with these files."""
+    switch = find_switch(files.config)
+    return CausalLMIdentity(
+        name=name,
+        revision=files.revision,
+        context=files.context,
+        numerics=f"{files.numerics} fast" if _is_fast(files, settings) else files.numerics,
+        switch=None if switch is None else switch.length,
+        lengths=tuple(stated_lengths(files.config)),
+        control_texts=control_texts_of(files.tokenizer),
+        files=files,
+    )
+
+
 class CausalLM(TokenScorer):
     """A ``Scorer`` with a Hugging Face causal language model."""
 
@@ -236,17 +252,7 @@ class CausalLM(TokenScorer):
         files = open_checkpoint(location, revision, settings, is_trusted)
         folder = Path(location).expanduser()
         default = folder.resolve().name if folder.is_dir() else location
-        switch = find_switch(files.config)
-        return CausalLMIdentity(
-            name=name or default,
-            revision=files.revision,
-            context=files.context,
-            numerics=f"{files.numerics} fast" if _is_fast(files, settings) else files.numerics,
-            switch=None if switch is None else switch.length,
-            lengths=tuple(stated_lengths(files.config)),
-            control_texts=control_texts_of(files.tokenizer),
-            files=files,
-        )
+        return identity_of(files, name or default, settings)
 
     @classmethod
     def load(
@@ -259,7 +265,18 @@ class CausalLM(TokenScorer):
     ) -> CausalLM:
         """Load a model; arguments and errors are those of ``identify``."""
         identity = cls.identify(location, revision, settings, name, is_trusted)
+        return cls.assemble(identity, settings, load_weights)
+
+    @classmethod
+    def assemble(
+        cls,
+        identity: CausalLMIdentity,
+        settings: Settings,
+        read: Callable[[CheckpointFiles], PreTrainedModel],
+    ) -> CausalLM:
+        """Load the model of an identity, whose weights ``read`` reads if it is not trusted."""
         files = identity.files
+        is_trusted = files.is_trusted
         versions = library_versions(*LIBRARIES)
         if files.replaced:
             versions["tokenizer"] = f"{TOKENIZER_FILE} in place of {files.replaced}"
@@ -273,7 +290,7 @@ class CausalLM(TokenScorer):
                 what = "code of the model" if files.has_own_code else "class of transformers"
                 versions["guard"] = f"{what}; {confined.guard}"
             else:
-                model = load_weights(files)
+                model = read(files)
                 is_fast = _is_fast(files, settings)
                 fast = fast_for(files.device, model.num_parameters(), files.context)
                 engine = forward = Forward(model, fast if is_fast else None)
