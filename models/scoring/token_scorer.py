@@ -9,6 +9,7 @@ protocols have an equal batch, the batch is run once.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -35,12 +36,14 @@ from models.scoring.passes import DocumentRun, Run, StreamRun, read_blocks
 from models.scoring.protocol import ScoringProtocol
 from models.scoring.row_check import check_lengths, check_rows
 from models.scoring.scorer import ConfinedEngine, Engine, ScorerFacts, Scoring, Tally, TokenLosses
+from models.scoring.start_check import find_need_of_start
 from models.scoring.text_model import TextModel, control_texts_of, text_model_of
 from models.scoring.windows import Batches, check_prefix
 from models.weights.checkpoint import CheckpointFiles, open_checkpoint
 from models.weights.loading import load_weights
 from models.weights.tokenizer_choice import TOKENIZER_FILE
 
+_log = logging.getLogger(__name__)
 # default maximum tokens of one pass
 _CPU_TOKENS = 1024
 _GPU_TOKENS = 16_384
@@ -183,6 +186,13 @@ class TokenScorer(Scoring):
         context = protocol.effective_context(self.context)
         prefix = self.text_model.prefix(protocol)
         check_prefix(protocol, context, len(prefix))
+        need = self._facts.versions.get("start")
+        if need is not None and self.text_model.start_token not in prefix:
+            _log.warning(
+                "%s: protocol %s puts no start token before a window, and the model's losses mean "
+                "little without it (%s); use another protocol",
+                self.name, protocol.name, need,
+            )  # fmt: skip
         tally.context = context
         kind = StreamRun if protocol.is_stream else DocumentRun
         return kind(
@@ -299,6 +309,9 @@ class CausalLM(TokenScorer):
                 rate = matmul_rate(files.device, files.dtype)
         except ModelError as error:
             raise type(error)(f"{identity.name}: {error}") from error
+        need = find_need_of_start(engine, identity.text_model)
+        if need is not None:
+            versions["start"] = need
         usual = _CPU_TOKENS if files.device.type == "cpu" else _GPU_TOKENS
         facts = ScorerFacts(
             device=describe_device(files.device),
