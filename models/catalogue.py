@@ -79,7 +79,7 @@ class ModelEntry:
 
     Attributes:
         kind: causal_lm, gguf (a ``.gguf`` file), rwkv (a ``.pth`` checkpoint), remote (a server
-            of likelihoods), api (a server that writes answers), reference (trained by tidemark),
+            of likelihoods), api (a server of answers), reference (trained by us),
             control (a compressor).
         location: hub id, folder, file, the server's address, or the compressor's name. For an API,
             the URL before ``/chat/completions``.

@@ -27,7 +27,7 @@ from transformers.utils import logging as transformers_logging
 
 from core.errors import ModelLoadError
 from core.settings import Settings
-from extras.gguf.header import Header, read_header
+from extras.gguf.header import GgufHeader, read_gguf_header
 from models.catalogue import ModelEntry
 from models.scoring.token_scorer import CausalLM, CausalLMIdentity, identity_of
 from models.weights.checkpoint import (
@@ -60,23 +60,23 @@ def identify_gguf(entry: ModelEntry, settings: Settings) -> CausalLMIdentity:
 
 
 def load_gguf(entry: ModelEntry, settings: Settings) -> CausalLM:
-    """Load the model of a file; errors are those of ``open_gguf`` and ``read_model``."""
-    return CausalLM.assemble(identify_gguf(entry, settings), settings, read_model)
+    """Load the model of a file; errors are those of ``open_gguf`` and ``unpack_model``."""
+    return CausalLM.assemble(identify_gguf(entry, settings), settings, unpack_model)
 
 
 def open_gguf(entry: ModelEntry, settings: Settings) -> CheckpointFiles:
     """Open a file, or the only such file of a folder, without reading its weights.
 
     Raises:
-        ModelLoadError: the file is missing or damaged, transformers does not read its kind, its
-            digest is not that of the entry, or the package gguf is not installed.
+        ModelLoadError: the file is missing, damaged, changed or of a kind that transformers does
+            not read, or the package gguf is not installed.
         NotMeasurable: the model is no causal language model, or its tokenizer is not a fast one.
         UsageError: the device or dtype of the settings is not available.
     """
     device, dtype = choose_device(settings)
     path = find_file(entry.location)
     location = entry.location
-    header = read_header(path)
+    header = read_gguf_header(path)
     _require_readable(header, location)
     revision = _digest(path)
     if entry.revision not in (None, revision):
@@ -115,13 +115,13 @@ def find_file(location: str) -> Path:
     return found[0].resolve()
 
 
-def read_model(files: CheckpointFiles) -> PreTrainedModel:
+def unpack_model(files: CheckpointFiles) -> PreTrainedModel:
     """Read the weights of a file in full precision, and compare them with config and tokenizer.
 
     Raise ModelLoadError if tensors are missing, not used, or of another shape.
     """
     path = find_file(files.location)
-    header = read_header(path)
+    header = read_gguf_header(path)
     placement = plan_placement(files.device, files.dtype, _weights(header), is_quantised=False)
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     with _explained(files.location, "the weights cannot be loaded"), _alone(path) as folder:
@@ -146,7 +146,7 @@ def read_model(files: CheckpointFiles) -> PreTrainedModel:
     return model
 
 
-def _require_readable(header: Header, location: str) -> None:
+def _require_readable(header: GgufHeader, location: str) -> None:
     """Raise ModelLoadError for what transformers does not read, or reads and ignores."""
     try:
         import gguf  # noqa: F401 - transformers reads most architectures with this package
@@ -189,7 +189,7 @@ def _digest(path: Path) -> str:
         raise ModelLoadError(f"{path}: cannot be read ({error})") from error
 
 
-def _described(path: Path, header: Header, revision: str, settings: Settings) -> Path:
+def _described(path: Path, header: GgufHeader, revision: str, settings: Settings) -> Path:
     """Return a folder with config and tokenizer of a file, as ``save_pretrained`` writes them.
 
     transformers takes a minute for a vocabulary of 262,144 tokens, so the folder is kept among the
@@ -220,7 +220,7 @@ def _described(path: Path, header: Header, revision: str, settings: Settings) ->
     return folder
 
 
-def _weights(header: Header) -> Weights:
+def _weights(header: GgufHeader) -> Weights:
     return Weights(
         num_tensors=len(header.tensors),
         num_elements=sum(each.num_elements for each in header.tensors),
@@ -229,7 +229,7 @@ def _weights(header: Header) -> Weights:
 
 
 def _require_all_used(
-    model: PreTrainedModel, header: Header, unexpected: list[str], location: str
+    model: PreTrainedModel, header: GgufHeader, unexpected: list[str], location: str
 ) -> None:
     """Raise ModelLoadError if transformers uses no part of the model for one of the tensors.
 

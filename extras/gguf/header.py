@@ -59,7 +59,7 @@ class Tensor:
 
 
 @dataclass(frozen=True)
-class Header:
+class GgufHeader:
     """A checked header: metadata by key, and the table of tensors."""
 
     metadata: Mapping[str, Value]
@@ -71,7 +71,7 @@ class Header:
         return str(self.metadata["general.architecture"])
 
 
-def read_header(path: Path) -> Header:
+def read_gguf_header(path: Path) -> GgufHeader:
     """Read and check the header of a file.
 
     Raise ModelLoadError if this is no GGUF file, or if a count, length, type or place is not that
@@ -93,7 +93,7 @@ class _Parser:
         self._at = 0
         self._num_elements = 0
 
-    def read(self) -> Header:
+    def read(self) -> GgufHeader:
         if bytes(self._data[:4]) != b"GGUF":
             raise self._fault("it does not begin with GGUF, so it is no GGUF file")
         self._at = 4
@@ -112,7 +112,7 @@ class _Parser:
         self._require_architecture(metadata)
         begin = -(-self._at // self._alignment(metadata)) * self._alignment(metadata)
         self._require_places(entries, begin)
-        return Header(metadata, tuple(entries))
+        return GgufHeader(metadata, tuple(entries))
 
     def _fault(self, what: str) -> ModelLoadError:
         return ModelLoadError(

@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 from core.environment import environment_with
 from core.errors import ModelLoadError, NotMeasurable
 from core.settings import Settings
-from extras.gguf.header import BLOCKS, read_header
+from extras.gguf.header import BLOCKS, read_gguf_header
 from extras.gguf.tests.files import (
     TOKENS,
     make_model,
@@ -163,7 +163,7 @@ def test_types_that_are_not_read_are_named(number: int, name: str, tmp_path: Pat
     packed = {"output.weight": b"\0" * 8}
     path = write_gguf(tmp_path / "t.gguf", metadata_of("llama"), tensors, packed, number)
     with pytest.raises(ModelLoadError, match=f"'output.weight' has the type {name}, which"):
-        read_header(path)
+        read_gguf_header(path)
 
 
 def test_blocks_are_those_of_the_library() -> None:
@@ -190,7 +190,7 @@ def test_damaged_headers_are_refused_without_large_allocations(tmp_path: Path) -
     for content in [*cut, *mutated]:
         path.write_bytes(content)
         try:
-            read_header(path)
+            read_gguf_header(path)
         except ModelLoadError:
             refused += 1
     peak = tracemalloc.get_traced_memory()[1]
