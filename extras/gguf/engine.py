@@ -154,7 +154,7 @@ def _require_readable(header: GgufHeader, location: str) -> None:
         raise ModelLoadError(
             f"{location}: GGUF files need the extra: pip install 'tidemark[gguf]'"
         ) from error
-    from transformers.integrations.gguf import GGUF_ARCHS
+    from transformers.integrations.gguf.gguf_conversion_mapping import GGUF_ARCHS
     from transformers.modeling_gguf_pytorch_utils import GGUF_SUPPORTED_ARCHITECTURES
 
     found = header.architecture
@@ -236,7 +236,7 @@ def _require_all_used(
     Its reader passes over such a tensor without a word. One is ``rope_freqs.weight``, which scales
     the positions of Llama 3.
     """
-    from transformers.integrations.gguf import GGUF_ARCHS
+    from transformers.integrations.gguf.gguf_conversion_mapping import GGUF_ARCHS
     from transformers.modeling_gguf_pytorch_utils import (
         TENSOR_PROCESSORS,
         TensorProcessor,
@@ -245,7 +245,7 @@ def _require_all_used(
 
     unused = set(unexpected)
     if header.architecture not in GGUF_ARCHS:
-        processor = TENSOR_PROCESSORS.get(header.architecture, TensorProcessor)
+        processor: Any = TENSOR_PROCESSORS.get(header.architecture, TensorProcessor)
         made = processor(config=model.config.to_dict())
         used = {*get_gguf_hf_weights_map(model, made), "output.weight"}
         unused = {each.name for each in header.tensors} - used
