@@ -14,6 +14,7 @@ from cli import (
     clean,
     corpus,
     doctor,
+    examine,
     forecast,
     imports,
     integrity,
@@ -39,6 +40,7 @@ land_app = typer.Typer(no_args_is_help=True, help="Land results that were comput
 _COMMANDS: Commands = {
     "Start": {
         "demo": run.demo_command,
+        "examine": examine.examine_command,
         "doctor": doctor.doctor_command,
     },
     "Collect text": {

@@ -1,0 +1,223 @@
+"""Command `examine`: from the weights of a model to an answer."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+from cli.terminal.console import err, out, print_table, progress_bars, visible
+from cli.terminal.options import FirstMonth, LastMonth, Sources, month_window, settings_for_tasks
+from core.month import Month
+from core.progress import counted, duration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from instruments.examining.examination import Examination
+    from instruments.examining.findings import Findings
+
+
+def examine_command(
+    context: typer.Context,
+    model: Annotated[
+        str, Argument(help="Folder, hub id, file or catalogue name.", metavar="MODEL")
+    ],
+    minutes: Annotated[float, Option(min=0.1, help="Time to spend on scoring.")] = 10,
+    cutoff: Annotated[
+        str | None,
+        Option(help="End of the training data, as the maker states it.", metavar="YYYY-MM"),
+    ] = None,
+    source: Sources = None,
+    first: FirstMonth = None,
+    last: LastMonth = None,
+    companions: Annotated[
+        int, Option(min=0, help="Other language models that read the same text, at most.")
+    ] = 2,
+    plan: Annotated[bool, Option("--plan", help="Only say what can be told.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print the answer as JSON.")] = False,
+) -> None:
+    """Say when a model's training data seem to end, and how well it reads what came after.
+
+    A sample of the sealed months is scored with the model, with compressors, and with other models
+    that are on this machine. The command first says what the text that is here can tell.
+    """
+    settings = settings_for_tasks(context)
+    from instruments.examining.examination import Request, limits, plan_examination, score_sample
+    from instruments.examining.findings import read_findings
+
+    request = Request(
+        model=model,
+        minutes=minutes,
+        cutoff=None if cutoff is None else Month(cutoff),
+        sources=source,
+        months=month_window(None, first, last),
+        num_companions=companions,
+    )
+    examination = plan_examination(request, settings)
+    missing = limits(examination)
+    if not as_json:
+        _print_plan(examination, missing)
+    if plan:
+        if as_json:
+            _print_json({"plan": _plan(examination), "cannot_be_told": missing})
+        return
+    with progress_bars():
+        thin = score_sample(examination, settings)
+    findings = read_findings(examination.entry.name, examination.settings)
+    from reports.site.build import write_site
+
+    page = write_site(examination.settings)
+    if as_json:
+        _print_json(
+            {
+                "plan": _plan(examination),
+                "cannot_be_told": missing,
+                "too_thin": [str(partition) for partition in thin],
+                "page": page,
+                **dataclasses.asdict(findings),
+            }
+        )
+        return
+    _print_findings(examination, findings)
+    if thin:
+        out.print(f"left out  {counted(len(thin), 'month')} of too few short documents")
+    for each in missing:
+        out.print(f"not told  {each}", soft_wrap=True)
+    out.print(f"pages     {page}", soft_wrap=True)
+    out.print(f"data      {examination.settings.home}", soft_wrap=True)
+
+
+def _plan(examination: Examination) -> Mapping[str, Any]:
+    sample = examination.sample
+    return {
+        "model": examination.entry.name,
+        "cutoff": examination.entry.cutoff,
+        "months": [str(month) for month in sample.months],
+        "sources": sample.sources,
+        "bytes_of_a_month": sample.quota,
+        "bytes": sample.num_bytes,
+        "companions": [other.name for other in examination.companions],
+        "bytes_per_second": examination.speed.bytes_per_second,
+        "seconds": sample.num_bytes / examination.speed.bytes_per_second,
+    }
+
+
+def _print_plan(examination: Examination, missing: Sequence[str]) -> None:
+    sample, speed = examination.sample, examination.speed
+    others = ", ".join(each.name for each in examination.companions)
+    out.print(
+        f"{examination.entry.name} reads {speed.bytes_per_second / 1024:,.1f} kB a second here",
+        soft_wrap=True,
+    )
+    out.print(
+        f"text      {sample.months[0]} to {sample.months[-1]} "
+        f"({counted(len(sample.months), 'month')}) of {', '.join(sample.sources)}, "
+        f"{sample.quota // 1024} kB a month and source, about "
+        f"{duration(sample.num_bytes / speed.bytes_per_second)} for this model",
+        soft_wrap=True,
+    )
+    out.print(f"beside    {others or 'no other language model'}, zstd, xz", soft_wrap=True)
+    for each in missing:
+        err.print(f"note: {each}", soft_wrap=True)
+
+
+def _print_json(answer: Mapping[str, Any]) -> None:
+    print(json.dumps(answer, indent=2, default=str, ensure_ascii=False))
+
+
+def _print_findings(examination: Examination, findings: Findings) -> None:
+    out.print(f"cutoff    {_cutoff(findings)}", soft_wrap=True)
+    for row in findings.cutoff_by_source:
+        told = row["cutoff_text"] or row["reason"]
+        out.print(f"          {row['source']}: {told}", soft_wrap=True)
+    stated = examination.entry.cutoff
+    out.print(f"stated    {stated or 'not known'}")
+    out.print(f"gap       {_gap(findings)}", soft_wrap=True)
+    out.print(f"ageing    {_ageing(findings)}", soft_wrap=True)
+    rows = [
+        (row["model"], _number(row["bits_per_byte"]), _interval(row, "bits_per_byte"), row["basis"])
+        for row in findings.level
+    ]
+    print_table("level", ["model", "bits per byte", "95 % interval", "months"], rows)
+    for odd in _odd(examination, findings):
+        out.print(f"odd       {odd}", soft_wrap=True)
+    if findings.cost is not None:
+        out.print(
+            f"cost      {findings.cost['num_tokens']:,} tokens, "
+            f"{duration(findings.cost['seconds'])}, {findings.cost['dtype']}"
+        )
+
+
+def _cutoff(findings: Findings) -> str:
+    row = findings.cutoff
+    if row is None:
+        return f"not told: {findings.reason('estimated_cutoff') or 'the view has no row'}"
+    if row["cutoff_text"] is None:
+        return f"not told: {row['reason']}"
+    text = f"{row['cutoff_text']} (basis: {row['basis']}"
+    if row["jump_bits_per_byte"] is not None:
+        text += f"; losses rise by {_number(row['jump_bits_per_byte'])} bits per byte there"
+    return text + ")" + (f"; {row['reason']}" if row["reason"] else "")
+
+
+def _gap(findings: Findings) -> str:
+    row = findings.gap
+    if row is None:
+        reason = findings.reason("train_test_gap_overall") or findings.reason("train_test_gap")
+        return f"not told: {reason or 'the cutoff is not known'}"
+    gap = _number(row["bits_per_byte_gap"])
+    text = f"{gap} bits per byte, {_interval(row, 'bits_per_byte_gap')}"
+    adjusted = findings.adjusted_gap
+    if adjusted is not None and adjusted["adjusted_gap"] is not None:
+        less = _number(adjusted["adjusted_gap"])
+        text += (
+            f"; {less} after what the {adjusted['basis']} says of these months, "
+            f"{_interval(adjusted, 'adjusted_gap')}"
+        )
+    return text
+
+
+def _ageing(findings: Findings) -> str:
+    row = findings.ageing
+    if row is None or row["growth_per_year"] is None:
+        reason = (row or {}).get("reason") or findings.reason("ageing")
+        return f"not told: {reason or 'the cutoff is not known'}"
+    growth = _number(row["growth_per_year"])
+    return f"{growth} bits per byte a year, {_interval(row, 'growth_per_year')}"
+
+
+def _odd(examination: Examination, findings: Findings) -> list[str]:
+    found = []
+    if examination.speed.num_lossy_documents:
+        found.append("the tokenizer loses text: tokens of some documents decode to other text")
+    reasons = [row["reason"] for row in findings.unmeasured if row["left_out_of"] is None]
+    found += [f"chunks without a loss: {reason}" for reason in dict.fromkeys(reasons)]
+    found += _replaced_tokenizer(examination)
+    return [visible(each) for each in found]
+
+
+def _replaced_tokenizer(examination: Examination) -> list[str]:
+    from models.weights.tokenizer_check import check_tokenizer, local_folder
+
+    folder = local_folder(examination.entry)
+    if folder is None or not (folder / "tokenizer.json").exists():
+        return []
+    replaced = check_tokenizer(examination.entry, folder)
+    if replaced is None:
+        return []
+    return [f"transformers makes {replaced.transformers} of its tokenizer; {replaced.used} is used"]
+
+
+def _number(value: float) -> str:
+    return f"{value:.3f}"
+
+
+def _interval(row: Mapping[str, Any], figure: str) -> str:
+    low, high = row.get(f"{figure}_low"), row.get(f"{figure}_high")
+    if low is None or high is None:
+        return row.get("reason") or "without an interval over time: too few months"
+    return f"95 % interval {low:.3f} to {high:.3f}"
