@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from cli.terminal.console import err, out, print_table, progress_bars, visible
+from cli.terminal.console import out, print_table, progress_bars, visible
 from cli.terminal.options import FirstMonth, LastMonth, Sources, month_window, settings_for_tasks
 from core.month import Month
 from core.progress import counted, duration
@@ -46,7 +46,8 @@ def examine_command(
     that are on this machine. The command first says what the text that is here can tell.
     """
     settings = settings_for_tasks(context)
-    from instruments.examining.examination import Request, limits, plan_examination, score_sample
+    from instruments.examining.advice import limits, next_steps
+    from instruments.examining.examination import Request, plan_examination, score_sample
     from instruments.examining.findings import read_findings
 
     request = Request(
@@ -58,7 +59,8 @@ def examine_command(
         num_companions=companions,
     )
     examination = plan_examination(request, settings)
-    missing = limits(examination)
+    entry, sample = examination.entry, examination.sample
+    missing = limits(sample.months, entry.cutoff, len(examination.companions))
     if not as_json:
         _print_plan(examination, missing)
     if plan:
@@ -67,16 +69,18 @@ def examine_command(
         return
     with progress_bars():
         thin = score_sample(examination, settings)
-    findings = read_findings(examination.entry.name, examination.settings)
+    findings = read_findings(entry.name, examination.settings)
     from reports.site.build import write_site
 
     page = write_site(examination.settings)
+    following = next_steps(findings, entry.cutoff, minutes)
     if as_json:
         _print_json(
             {
                 "plan": _plan(examination),
                 "cannot_be_told": missing,
                 "too_thin": [str(partition) for partition in thin],
+                "next_steps": following,
                 "page": page,
                 **dataclasses.asdict(findings),
             }
@@ -85,8 +89,8 @@ def examine_command(
     _print_findings(examination, findings)
     if thin:
         out.print(f"left out  {counted(len(thin), 'month')} of too few short documents")
-    for each in missing:
-        out.print(f"not told  {each}", soft_wrap=True)
+    for each in following:
+        out.print(f"next      {each}", soft_wrap=True)
     out.print(f"pages     {page}", soft_wrap=True)
     out.print(f"data      {examination.settings.home}", soft_wrap=True)
 
@@ -122,14 +126,16 @@ def _print_plan(examination: Examination, missing: Sequence[str]) -> None:
     )
     out.print(f"beside    {others or 'no other language model'}, zstd, xz", soft_wrap=True)
     for each in missing:
-        err.print(f"note: {each}", soft_wrap=True)
+        out.print(f"not told  {each}", soft_wrap=True)
 
 
 def _print_json(answer: Mapping[str, Any]) -> None:
-    print(json.dumps(answer, indent=2, default=str, ensure_ascii=False))
+    out.print_json(json.dumps(answer, default=str, ensure_ascii=False))
 
 
 def _print_findings(examination: Examination, findings: Findings) -> None:
+    if findings.simulated:
+        out.print(f"SIMULATED: a program made up the texts of {', '.join(findings.simulated)}")
     out.print(f"cutoff    {_cutoff(findings)}", soft_wrap=True)
     for row in findings.cutoff_by_source:
         told = row["cutoff_text"] or row["reason"]

@@ -9,10 +9,9 @@ from pathlib import Path
 from core.corpus.partition import Partition, Seal, list_sealed
 from core.errors import ModelError, UsageError
 from core.month import Month
-from core.progress import counted
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers.registry import GIT_POSTS, list_sources
+from instruments.examining.advice import command_for_text
 from instruments.examining.budget import (
     COMPRESSORS,
     PROTOCOL,
@@ -22,7 +21,6 @@ from instruments.examining.budget import (
     measure_speed,
 )
 from instruments.examining.sampling import (
-    MIN_MONTHS,
     Sample,
     choose_sample,
     seal_sample,
@@ -30,9 +28,6 @@ from instruments.examining.sampling import (
 )
 from instruments.losses import score_and_land
 from models.catalogue import ModelEntry, add_model, find_model
-
-_NUM_SUGGESTED = 4  # sources that the advice names
-_SUGGESTED_MONTHS = 36
 
 
 @dataclass(frozen=True)
@@ -127,15 +122,6 @@ def _sealed_text(request: Request, settings: Settings) -> list[Seal]:
     )
 
 
-def command_for_text(first: Month | None = None, last: Month | None = None) -> str:
-    """Return a command that crawls months of freely licensed posts: the last three years."""
-    names = [name for name in list_sources() if name.startswith(f"{GIT_POSTS}:")]
-    last = last or Month.last_complete() - 1
-    first = first or last - (_SUGGESTED_MONTHS - 1)
-    sources = " ".join(f"--source {name}" for name in names[:_NUM_SUGGESTED])
-    return f"tidemark crawl {sources} --from {first} --to {last}"
-
-
 def score_sample(examination: Examination, source: Settings) -> list[Partition]:
     """Seal the sample, score it with all models, land and publish; return partitions left out.
 
@@ -168,7 +154,8 @@ def score_sample(examination: Examination, source: Settings) -> list[Partition]:
         )
     finally:
         shutil.rmtree(Path(settings.home) / "corpus", ignore_errors=True)
-    own = [failure for failure in failures if examination.entry.name in failure]
+    names = (examination.entry.name, _name_of(examination.entry))
+    own = [failure for failure in failures if failure.startswith(names)]
     if own:
         raise ModelError(own[0])
     return thin
@@ -180,29 +167,3 @@ def _is_added(entry: ModelEntry) -> bool:
 
 def _name_of(entry: ModelEntry) -> str:
     return entry.name if _is_added(entry) else entry.location
-
-
-def limits(examination: Examination) -> list[str]:
-    """Return what the sample cannot tell, each with the remedy; empty if it can tell all."""
-    months = examination.sample.months
-    entry = examination.entry
-    found = []
-    if len(months) < MIN_MONTHS:
-        found.append(
-            f"cutoff: {counted(len(months), 'month')} here, {MIN_MONTHS} are needed; "
-            f"`{command_for_text()}` brings more"
-        )
-    if entry.cutoff is None:
-        found.append("gap: it needs the cutoff that the maker states; give --cutoff YYYY-MM")
-    elif entry.cutoff < months[0] or entry.cutoff >= months[-1]:
-        found.append(
-            f"gap: it needs months before and after the cutoff {entry.cutoff}; here are "
-            f"{months[0]} to {months[-1]}; "
-            f"`{command_for_text(entry.cutoff - 12, min(entry.cutoff + 18, Month.last_complete() - 1))}`"
-        )
-    if not examination.companions:
-        found.append(
-            "ageing, and what other models felt of the same months: no other language model is on "
-            "this machine; `tidemark models fetch pythia-70m` brings one"
-        )
-    return found

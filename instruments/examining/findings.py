@@ -56,6 +56,7 @@ class Findings:
     level: list[Row] = field(default_factory=list)
     level_by_source: list[Row] = field(default_factory=list)
     unmeasured: list[Row] = field(default_factory=list)
+    simulated: list[str] = field(default_factory=list)  # sources whose texts a program made up
 
     def reason(self, view: str) -> str | None:
         """Return why a view has no figure of the model over all sources, or no interval."""
@@ -76,4 +77,6 @@ def read_findings(model: str, settings: Settings) -> Findings:
         return query(settings, sql, used).to_pylist()
 
     ones = {name: next(iter(rows(sql)), None) for name, sql in _ONE_ROW.items()}
-    return Findings(**ones, **{name: rows(sql) for name, sql in _MANY_ROWS.items()})
+    many = {name: rows(sql) for name, sql in _MANY_ROWS.items()}
+    simulated = [str(row["source"]) for row in rows("from simulated_sources order by source")]
+    return Findings(**ones, **many, simulated=simulated)
