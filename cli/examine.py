@@ -40,17 +40,17 @@ def examine_command(
     plan: Annotated[bool, Option("--plan", help="Only say what can be told.")] = False,
     as_json: Annotated[bool, Option("--json", help="Print the answer as JSON.")] = False,
 ) -> None:
-    """Say when a model's training data seem to end, and how well it reads what came after.
+    """Find when a model's training data end, from its weights.
 
     A sample of the sealed months is scored with the model, with compressors, and with other models
     that are on this machine. The command first says what the text that is here can tell.
     """
     settings = settings_for_tasks(context)
     from instruments.examining.advice import limits, next_steps
-    from instruments.examining.examination import Request, plan_examination, score_sample
+    from instruments.examining.examination import ExamineRequest, plan_examination, score_sample
     from instruments.examining.findings import read_findings
 
-    request = Request(
+    request = ExamineRequest(
         model=model,
         minutes=minutes,
         cutoff=None if cutoff is None else Month(cutoff),

@@ -121,6 +121,8 @@ def bytes_within(minutes: float, speed: Speed, companions: Sequence[ModelEntry])
     """
     cost = 1.0
     for other in companions:
-        is_known = speed.parameters is not None and other.parameters is not None
-        cost += other.parameters / speed.parameters if is_known else 1.0
+        if speed.parameters is None or other.parameters is None:
+            cost += 1
+        else:
+            cost += other.parameters / speed.parameters
     return int(SHARE * 60 * minutes * speed.bytes_per_second / cost)

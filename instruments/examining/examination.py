@@ -31,7 +31,7 @@ from models.catalogue import ModelEntry, add_model, find_model
 
 
 @dataclass(frozen=True)
-class Request:
+class ExamineRequest:
     """The options of an examination.
 
     Attributes:
@@ -66,7 +66,7 @@ class Examination:
         return [*map(_name_of, (self.entry, *self.companions)), *COMPRESSORS]
 
 
-def plan_examination(request: Request, settings: Settings) -> Examination:
+def plan_examination(request: ExamineRequest, settings: Settings) -> Examination:
     """Load the model, measure its speed, and choose the text that fits into the time.
 
     Raises:
@@ -101,7 +101,7 @@ def _with_cutoff(entry: ModelEntry, cutoff: Month) -> ModelEntry:
     )
 
 
-def _sealed_text(request: Request, settings: Settings) -> list[Seal]:
+def _sealed_text(request: ExamineRequest, settings: Settings) -> list[Seal]:
     sealed = usable(list_sealed(Store(settings.home), as_of=settings.corpus_as_of))
     seals = [
         seal

@@ -74,9 +74,9 @@ def read_findings(model: str, settings: Settings) -> Findings:
 
     def rows(sql: str) -> list[Row]:
         used = {name: value for name, value in parameters.items() if f"${name}" in sql}
-        return query(settings, sql, used).to_pylist()
+        return list(query(settings, sql, used).to_pylist())
 
-    ones = {name: next(iter(rows(sql)), None) for name, sql in _ONE_ROW.items()}
-    many = {name: rows(sql) for name, sql in _MANY_ROWS.items()}
+    ones: dict[str, Any] = {name: next(iter(rows(sql)), None) for name, sql in _ONE_ROW.items()}
+    many: dict[str, Any] = {name: rows(sql) for name, sql in _MANY_ROWS.items()}
     simulated = [str(row["source"]) for row in rows("from simulated_sources order by source")]
     return Findings(**ones, **many, simulated=simulated)
