@@ -21,7 +21,7 @@ from instruments.examining.budget import (
     measure_speed,
 )
 from instruments.examining.sampling import (
-    Sample,
+    TextSample,
     choose_sample,
     seal_sample,
     usable,
@@ -56,7 +56,7 @@ class Examination:
 
     entry: ModelEntry
     companions: tuple[ModelEntry, ...]
-    sample: Sample
+    sample: TextSample
     speed: Speed
     settings: Settings  # of the data root of the sample
 

@@ -29,7 +29,7 @@ MIN_MONTHS = 8  # of a cutoff; see warehouse/estimates/estimate.py
 
 
 @dataclass(frozen=True)
-class Sample:
+class TextSample:
     """The chosen partitions, and the bytes of text to take of each."""
 
     seals: tuple[Seal, ...]
@@ -69,7 +69,7 @@ def usable(seals: Sequence[Seal]) -> list[Seal]:
     ]
 
 
-def choose_sample(seals: Sequence[Seal], budget: int) -> Sample:
+def choose_sample(seals: Sequence[Seal], budget: int) -> TextSample:
     """Choose sources, months and a quota, so that at most about ``budget`` bytes are taken.
 
     Sources with the most months come first, at most MOST_SOURCES. If the budget leaves less than
@@ -89,7 +89,7 @@ def choose_sample(seals: Sequence[Seal], budget: int) -> Sample:
     if len(names) == 1 and len(chosen) > most:
         chosen = _spread(sorted(chosen, key=_month_of), most)
     quota = max(LEAST_BYTES, min(MOST_BYTES, budget // max(1, len(chosen))))
-    return Sample(tuple(chosen), 2 ** (quota.bit_length() - 1))
+    return TextSample(tuple(chosen), 2 ** (quota.bit_length() - 1))
 
 
 def _count(by_source: dict[str, list[Seal]], names: Sequence[str]) -> int:
@@ -109,7 +109,7 @@ def _month_of(seal: Seal) -> Month:
     return month
 
 
-def seal_sample(sample: Sample, source: Store, target: Store) -> list[Partition]:
+def seal_sample(sample: TextSample, source: Store, target: Store) -> list[Partition]:
     """Seal the sample's documents in another store; return the partitions that are too thin.
 
     Documents longer than half of the quota are left out, so that one text does not make a month.
