@@ -1,4 +1,4 @@
-"""What a sample of text cannot tell about a model, and what to do next."""
+"""Advice: the limits of a sample of text, and the next steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time that an examination takes: who reads, and how fast."""
+"""Budget of an examination: its readers and their speed."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _distance(one: int | None, other: int | None) -> float:
 
 @dataclass(frozen=True)
 class Speed:
-    """What loading a model and a first pass show."""
+    """Facts that loading a model and a first pass show."""
 
     bytes_per_second: float
     parameters: int | None  # that a token is multiplied by; None if unknown
