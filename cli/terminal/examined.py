@@ -1,98 +1,31 @@
-"""Command `examine`: from the weights of a model to an answer."""
+"""Output of ``tidemark examine``: the plan, and the answer as text or JSON."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-import typer
-from typer import Argument, Option
-
-from cli.terminal.console import out, print_table, progress_bars, visible
-from cli.terminal.options import FirstMonth, LastMonth, Sources, month_window, settings_for_tasks
-from core.month import Month
+from cli.terminal.console import out, print_table, visible
 from core.progress import counted, duration
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
+    from core.corpus.partition import Partition
     from instruments.examining.examination import Examination
     from instruments.examining.findings import Findings
 
 
-def examine_command(
-    context: typer.Context,
-    model: Annotated[
-        str, Argument(help="Folder, hub id, file or catalogue name.", metavar="MODEL")
-    ],
-    minutes: Annotated[float, Option(min=0.1, help="Time to spend on scoring.")] = 10,
-    cutoff: Annotated[
-        str | None,
-        Option(help="End of the training data, as the maker states it.", metavar="YYYY-MM"),
-    ] = None,
-    source: Sources = None,
-    first: FirstMonth = None,
-    last: LastMonth = None,
-    companions: Annotated[
-        int, Option(min=0, help="Other language models that read the same text, at most.")
-    ] = 2,
-    plan: Annotated[bool, Option("--plan", help="Only say what can be told.")] = False,
-    as_json: Annotated[bool, Option("--json", help="Print the answer as JSON.")] = False,
-) -> None:
-    """Find when a model's training data end, from its weights.
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """The answer to an examination; empty parts before anything is scored."""
 
-    A sample of the sealed months is scored with the model, with compressors, and with other models
-    that are on this machine. The command first says what the text that is here can tell.
-    """
-    settings = settings_for_tasks(context)
-    from instruments.examining.advice import limits, next_steps
-    from instruments.examining.examination import ExamineRequest, plan_examination, score_sample
-    from instruments.examining.findings import read_findings
-
-    request = ExamineRequest(
-        model=model,
-        minutes=minutes,
-        cutoff=None if cutoff is None else Month(cutoff),
-        sources=source,
-        months=month_window(None, first, last),
-        num_companions=companions,
-    )
-    examination = plan_examination(request, settings)
-    entry, sample = examination.entry, examination.sample
-    missing = limits(sample.months, entry.cutoff, len(examination.companions))
-    if not as_json:
-        _print_plan(examination, missing)
-    if plan:
-        if as_json:
-            _print_json({"plan": _plan(examination), "cannot_be_told": missing})
-        return
-    with progress_bars():
-        thin = score_sample(examination, settings)
-    findings = read_findings(entry.name, examination.settings)
-    from reports.site.build import write_site
-
-    page = write_site(examination.settings)
-    following = next_steps(findings, entry.cutoff, minutes)
-    if as_json:
-        _print_json(
-            {
-                "plan": _plan(examination),
-                "cannot_be_told": missing,
-                "too_thin": [str(partition) for partition in thin],
-                "next_steps": following,
-                "page": page,
-                **dataclasses.asdict(findings),
-            }
-        )
-        return
-    _print_findings(examination, findings)
-    if thin:
-        out.print(f"left out  {counted(len(thin), 'month')} of too few short documents")
-    for each in following:
-        out.print(f"next      {each}", soft_wrap=True)
-    out.print(f"pages     {page}", soft_wrap=True)
-    out.print(f"data      {examination.settings.home}", soft_wrap=True)
+    examination: Examination
+    limits: Sequence[str]
+    findings: Findings | None = None
+    too_thin: Sequence[Partition] = ()
+    next_steps: Sequence[str] = ()
+    page: str | None = None
 
 
 def _plan(examination: Examination) -> Mapping[str, Any]:
@@ -110,7 +43,9 @@ def _plan(examination: Examination) -> Mapping[str, Any]:
     }
 
 
-def _print_plan(examination: Examination, missing: Sequence[str]) -> None:
+def print_plan(answer: Answer) -> None:
+    """Print what is read, in which time, and what this text cannot tell."""
+    examination = answer.examination
     sample, speed = examination.sample, examination.speed
     others = ", ".join(each.name for each in examination.companions)
     out.print(
@@ -125,15 +60,27 @@ def _print_plan(examination: Examination, missing: Sequence[str]) -> None:
         soft_wrap=True,
     )
     out.print(f"beside    {others or 'no other language model'}, zstd, xz", soft_wrap=True)
-    for each in missing:
+    for each in answer.limits:
         out.print(f"not told  {each}", soft_wrap=True)
 
 
-def _print_json(answer: Mapping[str, Any]) -> None:
-    out.print_json(json.dumps(answer, default=str, ensure_ascii=False))
+def print_as_json(answer: Answer) -> None:
+    """Print the plan and all figures, for programs."""
+    found = {} if answer.findings is None else dataclasses.asdict(answer.findings)
+    record = {
+        "plan": _plan(answer.examination),
+        "cannot_be_told": answer.limits,
+        "too_thin": [str(partition) for partition in answer.too_thin],
+        "next_steps": answer.next_steps,
+        "page": answer.page,
+        **found,
+    }
+    out.print_json(json.dumps(record, default=str, ensure_ascii=False))
 
 
-def _print_findings(examination: Examination, findings: Findings) -> None:
+def print_findings(answer: Answer, findings: Findings) -> None:
+    """Print the figures with their intervals or reasons, and the next steps."""
+    examination = answer.examination
     if findings.simulated:
         out.print(f"SIMULATED: a program made up the texts of {', '.join(findings.simulated)}")
     out.print(f"cutoff    {_cutoff(findings)}", soft_wrap=True)
@@ -156,6 +103,13 @@ def _print_findings(examination: Examination, findings: Findings) -> None:
             f"cost      {findings.cost['num_tokens']:,} tokens, "
             f"{duration(findings.cost['seconds'])}, {findings.cost['dtype']}"
         )
+    if answer.too_thin:
+        left_out = counted(len(answer.too_thin), "month")
+        out.print(f"left out  {left_out} of too few short documents")
+    for each in answer.next_steps:
+        out.print(f"next      {each}", soft_wrap=True)
+    out.print(f"pages     {answer.page}", soft_wrap=True)
+    out.print(f"data      {examination.settings.home}", soft_wrap=True)
 
 
 def _cutoff(findings: Findings) -> str:
