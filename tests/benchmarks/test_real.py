@@ -15,14 +15,14 @@ SUM = {"source": "s", "model": "m", "months": 2, "documents": 4, "bytes": 900, "
 
 
 def test_a_budget_gives_sources_months_and_documents() -> None:
-    """A document costs 1,100 tokens, and a source 28 of them: two in every fourth of 55 months."""
-    plan = real.make_plan(62_000, ["a", "b", "c"])
+    """A document costs 1,200 tokens, and a source 28 of them: two in every fourth of 55 months."""
+    plan = real.make_plan(68_000, ["a", "b", "c"])
     assert plan.sources == ["a", "b"]
     assert [str(month) for month in plan.months[:3]] == ["2022-01", "2022-05", "2022-09"]
     assert (len(plan.months), plan.documents) == (14, 2)
-    one = real.make_plan(31_000, ["a", "b"])
+    one = real.make_plan(34_000, ["a", "b"])
     assert (one.sources, one.months, one.documents) == (["a"], plan.months, 2)
-    rich = real.make_plan(2 * 55 * 1100 * 5, ["a", "b"])
+    rich = real.make_plan(2 * 55 * 1200 * 5, ["a", "b"])
     assert (rich.sources, len(rich.months), rich.documents) == (["a", "b"], 55, 5)
     poor = real.make_plan(1, ["a", "b"])
     assert (poor.sources, len(poor.months), poor.documents) == (["a"], 14, 2)
@@ -41,7 +41,7 @@ def write_texts(folder: Path) -> Path:
 
 def test_documents_are_sampled_by_seed_and_id(tmp_path: Path) -> None:
     path = write_texts(tmp_path)
-    plan = real.make_plan(31_000, ["real_posts"])
+    plan = real.make_plan(34_000, ["real_posts"])
     command = real.import_sampled(path, "real_posts", plan, 7, tmp_path)
     assert command[:2] == ["import", "set"]
     found = pl.read_parquet(command[2])
