@@ -78,9 +78,8 @@ class ModelEntry:
     """The known facts of a model.
 
     Attributes:
-        kind: causal_lm, gguf (a ``.gguf`` file), rwkv (a ``.pth`` checkpoint), remote (a server
-            of likelihoods), api (a server of answers), reference (trained by us),
-            control (a compressor).
+        kind: causal_lm, gguf (a ``.gguf`` file), rwkv (a ``.pth`` checkpoint), remote (a server of
+            likelihoods), api (a server of answers), reference (trained by us) or control.
         location: hub id, folder, file, the server's address, or the compressor's name. For an API,
             the URL before ``/chat/completions``.
         revision: commit, tag or branch of the hub, or None for the hub's default. A remote model
