@@ -12,6 +12,7 @@ LABEL_HEIGHT, LETTER_WIDTH, LABEL_GAP = 12, 7, 4  # pixels; the gap is between p
 # Names left of lanes, where a phone shows them with the axis.
 LANE_HEADER: JsonObject = {
     "title": None, "labelAngle": 0, "labelAlign": "left", "labelLimit": 180, "labelFontSize": 12,
+    "labelPadding": 34,  # the labels of the axis are there
 }  # fmt: skip
 LABEL_SHARE = 0.065  # of the height of a chart of 220 pixels or more
 
