@@ -14,7 +14,7 @@ from reports.site.build import opened_site
 from reports.site.context import Site
 from reports.site.figure import cell
 from reports.site.files import metadata
-from reports.site.pages import model, overview, published
+from reports.site.pages import cutoffs, model, overview, published
 from tests.reports.curves import level, losses
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
@@ -49,6 +49,18 @@ def test_the_page_has_what_table_3_prints(site: Site) -> None:
     assert told["reference"] == "Li et al. 2024, arXiv 2402.00861 (wikitext)"
     marks = lines.rows["cutoff_here"].drop_nulls().sort().to_list()
     assert marks == 4 * ["inferred"] + 5 * ["stated"]
+
+
+@pytest.mark.long
+def test_the_registry_holds_stated_cutoffs_against_measured_ones(site: Site) -> None:
+    [page] = cutoffs.make_pages(site)
+    [figure] = page.figures
+    rows = {(row["model"], row["scope"]): row for row in figure.rows.to_dicts()}
+    assert not any(name.startswith("control:") for name, _ in rows)
+    llama = rows["llama-2-70b", "all sources"]
+    assert str(llama["stated_cutoff"]) == "2022-09-01"
+    assert llama["is_contradicted"] in {None, False}
+    assert all(row["told"] for row in rows.values())
 
 
 @pytest.mark.long

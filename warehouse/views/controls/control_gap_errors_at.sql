@@ -18,7 +18,7 @@ create or replace macro internal.control_gap_errors_at(split_on) as table
     ),
 
     deviations as materialized (
-        from internal.replicate_deviations
+        from internal.pooled_deviations
     ),
 
     replicates as (

@@ -12,7 +12,11 @@
 create or replace macro internal.controlled_cells_at(split_on) as table
     with figures as (
         select
-            c.* replace (coalesce(s.fingerprint, c.fingerprint) as fingerprint),
+            c.* replace (
+                coalesce(s.fingerprint, c.fingerprint) as fingerprint,
+                e.standard_error as standard_error,
+                e.degrees_of_freedom as degrees_of_freedom
+            ),
             coalesce(s.bits_per_byte, c.nll_nats / (ln(2) * c.num_bytes)) as bits_per_byte,
             starts_with(c.model, 'control:') as is_control
         from internal.sound_cells as c
@@ -22,6 +26,12 @@ create or replace macro internal.controlled_cells_at(split_on) as table
                 and c.source = s.source
                 and c.protocol = s.protocol
                 and c.month = s.month
+        left join internal.pooled_errors as e
+            on
+                c.model = e.model
+                and c.source = e.source
+                and c.protocol = e.protocol
+                and c.month = e.month
         where c.month is not null and c.num_bytes > 0 and source_period(c.source) = 'month'
     ),
 

@@ -32,5 +32,6 @@ select
     num_sources,
     num_months,
     num_unmeasured,
-    cutoff
+    cutoff,
+    reason
 from headline_at(cast(null as date), cast(null as date));

@@ -62,7 +62,7 @@ means as (
         s.id,
         r.replicate,
         avg(r.deviation) as deviation
-    from internal.replicate_deviations as r
+    from internal.pooled_deviations as r
     inner join members as s
         on
             r.model = s.model
