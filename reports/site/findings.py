@@ -136,9 +136,8 @@ def registry_finding(rows: Sequence[Row]) -> str:
     if not held:
         return "No stated cutoff can be held against the losses yet"
     stated = "1 stated cutoff is" if len(held) == 1 else f"{len(held)} stated cutoffs are"
-    return (
-        f"{stated} measured; {len(held) - sum(held)} inside the 95 % interval, {sum(held)} outside"
-    )
+    inside = f"{len(held) - sum(held)} inside the 95 % interval"
+    return f"{stated} measured: {inside}, {sum(held)} outside"
 
 
 def _margin(num_months: int, num_tests: int) -> float:
