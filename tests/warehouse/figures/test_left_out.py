@@ -57,6 +57,7 @@ def test_a_figure_has_an_interval_or_one_reason(settings: Settings, losses: Any,
         lacking = {name for name, row in shown.items() if row[f"{figure}_low"] is None}
         assert lacking and lacking < set(shown)
         assert set(MODELS) - set(shown) | lacking == set(reasons)
+        assert all(shown[name]["reason"] == reasons[name] for name in lacking)
         assert all(
             reasons[name].startswith("no interval: ") == (name in lacking) for name in reasons
         )

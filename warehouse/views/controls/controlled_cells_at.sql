@@ -5,9 +5,8 @@
 -- is_same: both measured the same documents, and the same bytes of each (equal fingerprints). A
 --   cell on other documents than most models has its figure and fingerprint of shared_figures.
 -- weight: 1 / months after the split, or -1 / months before it; NULL where not is_same.
--- Units: bits per UTF-8 byte. variance: sum of both squared standard errors; NULL if a cell has a
---   single cluster. degrees_of_freedom: lower value of both cells; NULL if both have a single
---   cluster.
+-- Units: bits per UTF-8 byte. variance: sum of both squared standard errors; NULL if a cell has no
+--   pooled error. degrees_of_freedom: lower value of both cells; NULL if both have none.
 -- Source: docs/metrics.md (Control-adjusted figures).
 create or replace macro internal.controlled_cells_at(split_on) as table
     with figures as (
