@@ -139,6 +139,20 @@ def cutoff_finding(row: Row, num_models: int) -> str:
     return f"{place}, {'later' if told < low else 'earlier'} than the stated {stated}"
 
 
+def registry_finding(rows: Sequence[Row]) -> str:
+    """Return how many stated cutoffs are inside the interval of the measured one."""
+    held = [
+        row["is_contradicted"]
+        for row in rows
+        if row["scope"] == "all sources" and row["is_contradicted"] is not None
+    ]
+    if not held:
+        return "No stated cutoff can be held against the losses yet"
+    stated = "1 stated cutoff is" if len(held) == 1 else f"{len(held)} stated cutoffs are"
+    inside = f"{len(held) - sum(held)} inside the 95 % interval"
+    return f"{stated} measured: {inside}, {sum(held)} outside"
+
+
 def _margin(num_months: int, num_tests: int) -> float:
     """Return by how many months Bonferroni's correction widens each end of a month's interval.
 

@@ -69,3 +69,15 @@ def test_a_cutoff_is_compared_with_the_stated_one() -> None:
     assert findings.cutoff_finding(alone, 1) == "The losses place the cutoff in 2024-01, as stated"
     unknown = {**alone, "estimated_cutoff_low": None}
     assert findings.cutoff_finding(unknown, 1) == "No cutoff can be told from the losses"
+
+
+def test_stated_cutoffs_are_counted_by_the_interval_that_holds_them() -> None:
+    rows = [
+        {"scope": "all sources", "is_contradicted": False},
+        {"scope": "all sources", "is_contradicted": True},
+        {"scope": "news", "is_contradicted": True},
+        {"scope": "all sources", "is_contradicted": None},
+    ]
+    told = "2 stated cutoffs are measured: 1 inside the 95 % interval, 1 outside"
+    assert findings.registry_finding(rows) == told
+    assert findings.registry_finding(rows[2:]).startswith("No stated cutoff can be held")

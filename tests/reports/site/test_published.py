@@ -17,7 +17,7 @@ from reports.site.context import Site
 from reports.site.figure import cell
 from reports.site.files import metadata
 from reports.site.front import rises_figure
-from reports.site.pages import model, overview, published
+from reports.site.pages import cutoffs, model, overview, published
 from tests.reports.curves import level, losses
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
@@ -74,6 +74,18 @@ def test_the_first_picture_is_of_published_models_while_own_ones_are_few(site: S
     with_frame = {"usermeta": {charts.FRAME: {"title": figure.title, "note": "", "foot": ""}}}
     drawn = charts.draw(charts.with_data(figure.chart or {}, figure.drawn) | with_frame)
     assert size_of(drawn.png) == (1200, 630)
+
+
+@pytest.mark.long
+def test_the_registry_holds_stated_cutoffs_against_measured_ones(site: Site) -> None:
+    [page] = cutoffs.make_pages(site)
+    [figure] = page.figures
+    rows = {(row["model"], row["scope"]): row for row in figure.rows.to_dicts()}
+    assert not any(name.startswith("control:") for name, _ in rows)
+    llama = rows["llama-2-70b", "all sources"]
+    assert str(llama["stated_cutoff"]) == "2022-09-01"
+    assert llama["is_contradicted"] in {None, False}
+    assert all(row["told"] for row in rows.values())
 
 
 @pytest.mark.long
