@@ -121,9 +121,9 @@ app = typer.Typer(
 
 def _print_version(is_asked: bool) -> None:
     if is_asked:
-        from importlib.metadata import version
+        from core.version import own_version
 
-        out.print(version("tidemark"))
+        out.print(own_version())
         raise typer.Exit
 
 

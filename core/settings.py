@@ -120,6 +120,10 @@ class Settings(BaseSettings):
     """Seconds between two looks of a run at the flow runs of its workers."""
     report_url: str | None = Field(default=None, pattern=r"^https?://\S+$")
     """http:// or https:// address of the report; default: its address under the data root."""
+    report_author: str | None = None
+    """Who publishes the report, for its footer and its citation."""
+    report_code: str | None = Field(default=None, pattern=r"^https?://\S+$")
+    """http:// or https:// address of the code repository, for the report's footer."""
     chromium: Path | None = DEBIAN_CHROMIUM if DEBIAN_CHROMIUM.exists() else None
     """Browser binary; default: a system Chromium, else Playwright's own."""
 
@@ -133,7 +137,7 @@ class Settings(BaseSettings):
             raise ValueError("names no bucket; give a folder or s3://bucket/prefix")
         return home.rstrip("/") if "://" in home else str(Path(home).expanduser().resolve())
 
-    @field_validator("home", "report_url")
+    @field_validator("home", "report_url", "report_code")
     @classmethod
     def _without_password(cls, address: str | None) -> str | None:
         return address if address is None else _require_no_password(address)

@@ -1,4 +1,4 @@
-"""The version of the code that runs."""
+"""The name and the version of the code that runs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,19 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
+# The name of the distribution. `tidemark` on the package index belongs to other people.
+DISTRIBUTION = "tidemark-eval"
+
+
+def own_version() -> str:
+    """Return the version of tidemark; raise PackageNotFoundError if it is not installed."""
+    return version(DISTRIBUTION)
+
+
+def how_to_install(extra: str) -> str:
+    """Return the command that installs an extra, in a checkout of tidemark."""
+    return f"in your checkout of tidemark, run `pip install -c constraints.txt -e '.[{extra}]'`"
+
 
 @cache  # a deployment states it of each source
 def code_version() -> str:
@@ -18,8 +31,8 @@ def code_version() -> str:
     try:
         described = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
     except (OSError, subprocess.SubprocessError):
-        return version("tidemark")
-    return f"{version('tidemark')} ({described.stdout.strip()})"
+        return own_version()
+    return f"{own_version()} ({described.stdout.strip()})"
 
 
 def explain_newer(record: bytes) -> str | None:
@@ -32,7 +45,7 @@ def explain_newer(record: bytes) -> str | None:
         found = document.get("code_version") or document.get("versions", {}).get("tidemark")
     except (ValueError, AttributeError):
         return None
-    own = version("tidemark")
+    own = own_version()
     if not isinstance(found, str) or _numbers(found) <= _numbers(own):
         return None
     return (

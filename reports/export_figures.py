@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.metadata import version
 from pathlib import Path
 
 import duckdb
@@ -12,6 +11,7 @@ import pyarrow as pa
 from core.errors import WarehouseError
 from core.settings import Settings
 from core.storage.store import sha256_of_file
+from core.version import own_version
 from reports.export_files import csv_parts, exporting, write_manifest, write_parquet
 from warehouse.database.schema import ViewDescription, describe_view, is_macro, list_views, qualify
 from warehouse.read.query import local_snapshot, opened, read_rows
@@ -67,7 +67,7 @@ def export_figures(settings: Settings, format: str, output: Path) -> int:
         readme = _README.format(format=_OF_FORMAT[format], rows="\n".join(rows), simulated=warning)
         (folder / "README.md").write_text(readme, encoding="utf-8")
         facts = {
-            "tidemark": version("tidemark"),
+            "tidemark": own_version(),
             "duckdb": duckdb.__version__,
             "snapshot_sha256": sha256_of_file(path),
             "simulated_sources": simulated,

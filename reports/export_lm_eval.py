@@ -14,7 +14,6 @@ import json
 import re
 from collections import Counter
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import IO
 
@@ -24,6 +23,7 @@ from core.errors import UsageError
 from core.month import Period
 from core.settings import Settings
 from core.storage.store import Store
+from core.version import own_version
 from reports.export_files import exporting, write_manifest
 
 _KIND = "lm-eval"
@@ -130,7 +130,7 @@ def export_lm_eval(
 def _facts(task: LmEvalTask, seal: Seal, licences: Counter[str]) -> dict[str, object]:
     month = seal.partition.month
     return {
-        "tidemark": version("tidemark"),
+        "tidemark": own_version(),
         "task": task.name,
         "source": seal.partition.source,
         "month": str(month) if month else None,

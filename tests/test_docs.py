@@ -1,5 +1,7 @@
 import re
+import subprocess
 import tomllib
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -99,6 +101,24 @@ def test_links_between_documents_lead_somewhere() -> None:
 def test_no_path_of_one_machine_is_written_down() -> None:
     pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *DOCS.rglob("*.md")]
     assert [p.name for p in pages if re.search(r"/(?:work|root|home/\w+)/", p.read_text())] == []
+
+
+def test_nobody_is_told_to_install_a_name_of_strangers() -> None:
+    """The index has a `tidemark` that is not ours, so advice names a checkout."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = "|".join(project["optional-dependencies"])
+    strangers = re.compile(
+        rf"pip3? install\b[^\n`]*[\s'\"]tidemark\b(?!-)|\btidemark\[(?:{extras})\]"
+    )
+    listed = subprocess.run(
+        ["git", "ls-files", "*.py", "*.md", "*.sh", "*.toml", "*.yaml", "*.yml", "*Dockerfile"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    pages = [ROOT / name for name in listed.stdout.splitlines() if name != "tests/test_docs.py"]
+    assert len(pages) > 1000
+    assert [str(page) for page in pages if strangers.search(page.read_text())] == []
+    assert "Private :: Do Not Upload" in project["classifiers"]
+    assert version(project["name"]) == project["version"]
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ import zstandard
 from core.corpus.partition import Partition, Seal
 from core.errors import EmptyPartition, SourceUnavailable, TidemarkError
 from core.schemas.tables import DocumentRow
+from core.version import own_version
 from crawlers.contract import Drop, Failure, Repeat
 from crawlers.text.cleaning import CLEANER_VERSION
 
@@ -173,6 +174,6 @@ def now() -> str:
 def code_version() -> str:
     """Return the version of the installed tidemark package."""
     try:
-        return importlib.metadata.version("tidemark")
+        return own_version()
     except importlib.metadata.PackageNotFoundError:
         return "not installed"

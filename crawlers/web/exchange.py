@@ -27,6 +27,7 @@ from core.errors import (
 )
 from core.retry_after import read_retry_after
 from core.settings import Settings
+from core.version import own_version
 from crawlers.web import pacing, urls
 from crawlers.web.connections import Cookies, Sender, in_time, read_body, read_headers
 from crawlers.web.credentials import Tokens
@@ -374,7 +375,7 @@ class Exchange:
 
 def _version() -> str:
     try:
-        return importlib.metadata.version(ROBOTS_AGENT)
+        return own_version()
     except importlib.metadata.PackageNotFoundError:  # tidemark is not installed
         return "checkout"
 

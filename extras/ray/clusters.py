@@ -5,6 +5,7 @@ from __future__ import annotations
 from core.errors import OrchestrationError
 from core.month import Period
 from core.settings import Settings
+from core.version import how_to_install
 from instruments.driver import Summary, WorkRequest
 
 
@@ -24,6 +25,6 @@ def work_on_cluster(
     except ImportError as error:
         raise OrchestrationError(
             f"TIDEMARK_RAY_ADDRESS is {settings.ray_address}, but Ray is not installed here "
-            f"({error}): install tidemark[ray], or unset it to score in this process"
+            f"({error}): {how_to_install('ray')}, or unset it to score in this process"
         ) from error
     return work_on_ray(request, sources, months, settings)

@@ -18,6 +18,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from core.errors import ModelLoadError
+from core.version import how_to_install
 from models.scoring.accounting import Accountant, TokenizedText, whole_characters
 from models.scoring.text_model import TextModel
 
@@ -212,7 +213,6 @@ def package_folder() -> Path:
     spec = importlib.util.find_spec("rwkv")
     if spec is None or not spec.submodule_search_locations:
         raise ModelLoadError(
-            "RWKV checkpoints (.pth) need the rwkv package; install tidemark with its extra: "
-            "pip install 'tidemark[rwkv]'"
+            f"RWKV checkpoints (.pth) need the rwkv package: {how_to_install('rwkv')}"
         )
     return Path(spec.submodule_search_locations[0])

@@ -15,6 +15,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core.version import own_version
+
 if TYPE_CHECKING:  # torch takes seconds to import, and compressors do not need it
     import torch
     from transformers import PreTrainedModel
@@ -53,7 +55,7 @@ def describe_cpu() -> str:
 
 def library_versions(*names: str) -> dict[str, str]:
     """Return the versions of tidemark and of the named libraries."""
-    return {name: version(name) for name in ("tidemark", *names)}
+    return {"tidemark": own_version(), **{name: version(name) for name in names}}
 
 
 @cache

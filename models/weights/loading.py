@@ -21,6 +21,7 @@ from transformers.utils import logging as transformers_logging
 from transformers.utils.quantization_config import QuantizationMethod
 
 from core.errors import ModelLoadError, NotMeasurable
+from core.version import how_to_install
 from models.weights.checkpoint import CheckpointFiles
 from models.weights.configuration import MAMBA_TENSORS
 from models.weights.files import (
@@ -285,7 +286,7 @@ def merge_adapter(model: PreTrainedModel, folder: Path, location: str) -> PreTra
         from peft import PeftConfig, PeftModel
     except ImportError as error:
         raise ModelLoadError(
-            f"{location}: holds an adapter, which needs the extra: pip install 'tidemark[peft]'"
+            f"{location}: holds an adapter, which needs the extra peft: {how_to_install('peft')}"
         ) from error
     try:
         config = PeftConfig.from_pretrained(str(folder))

@@ -27,11 +27,17 @@ def _with_answers(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if row["num_unparsed"] < row["num_questions"]]
 
 
-def forecast_finding(rows: Sequence[Row]) -> str:
-    """Return where a model forecasts better than by guessing."""
+def forecast_finding(rows: Sequence[Row], num_tests: int) -> str:
+    """Return where a model forecasts better than by guessing, on questions from after its cutoff.
+
+    Bonferroni's correction is over the ``num_tests`` rows of all models with a p-value.
+    """
     if not _with_answers(rows):
         return "No answers to forecasting questions could be read"
-    better = [row["source"] for row in _sure(rows, "p_value")]
+    tested = [row for row in rows if row["p_value"] is not None]
+    if not tested:
+        return "No question from after the cutoff is answered yet"
+    better = [row["source"] for row in tested if row["p_value"] * num_tests <= MAX_Q]
     if not better:
         return "Forecasts no better than guessing, as far as these questions tell"
     return f"Forecasts better than guessing on {listed(dict.fromkeys(better))}"
@@ -90,16 +96,19 @@ def crowd_finding(rows: Sequence[Row]) -> str:
     )
 
 
-def puzzle_finding(rows: Sequence[Row], num_models: int) -> str:
+def puzzle_finding(rows: Sequence[Row], num_models: int, *, has_gap: bool = False) -> str:
     """Return whether a model solves puzzles on inputs that it did not write, however asked.
 
-    Bonferroni's correction is over the models with a score.
+    Bonferroni's correction is over the models with a score. ``has_gap``: it is worse on these
+    inputs than on its own, by ``with_gap``.
     """
     whole = [row for row in rows if row["level"] == "all" and row["p_value"] is not None]
     if not whole:
         return "Puzzles: no level is complete yet"
-    is_above = all(r["score_low"] > 0 and r["p_value"] * num_models <= MAX_Q for r in whole)
-    return "Generalises to inputs of others" if is_above else "Generalisation is not shown"
+    worse = "worse on inputs of others than on its own"
+    if all(r["score_low"] > 0 and r["p_value"] * num_models <= MAX_Q for r in whole):
+        return "Scores above zero on inputs of others" + f", but is {worse}" * has_gap
+    return f"Is {worse}" if has_gap else "A score above zero on inputs of others is not shown"
 
 
 def valley_finding(rows: Sequence[Row]) -> str:
@@ -107,13 +116,14 @@ def valley_finding(rows: Sequence[Row]) -> str:
     told = [row for row in rows if row["status"] in ("found", "none")]
     if not told:
         return "No level has enough answers yet"
-    found = _with_gap(rows)
+    found = with_gap(rows)
     if not found:
         return "No model is worse on other inputs than on its own, by more than chance"
     return f"{len(found)} of {len(told)} models are worse on other inputs than on their own"
 
 
-def _with_gap(rows: Sequence[Row]) -> list[Row]:
+def with_gap(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of models and ways of asking with a gap, by Bonferroni's correction."""
     told = [row for row in rows if row["status"] in ("found", "none")]
     tested = [row for row in told if row["joint_p_value"] is not None]
     return [row for row in tested if row["joint_p_value"] * len(told) <= MAX_Q]
@@ -121,7 +131,7 @@ def _with_gap(rows: Sequence[Row]) -> list[Row]:
 
 def levels_finding(rows: Sequence[Row], levels_of: Sequence[Row]) -> str:
     """Return at which levels models with a gap have the largest; which level is not tested."""
-    found = {(row["model"], row["protocol"]) for row in _with_gap(rows)}
+    found = {(row["model"], row["protocol"]) for row in with_gap(rows)}
     largest = [row for row in levels_of if row["is_critical"]]
     levels = [row["level"] for row in largest if (row["model"], row["protocol"]) in found]
     if not levels:

@@ -14,7 +14,7 @@ import polars as pl
 from core.month import Month, month_range
 from reports.site.context import Site
 from reports.site.figure import Column, Figure, Row, cell
-from reports.site.findings import board_finding, source_finding
+from reports.site.findings import board_finding, listed, source_finding
 
 NEWEST = 12  # months of the first window
 ALL_MONTHS = "all months: includes text seen in training"
@@ -59,8 +59,8 @@ def windows_figure(site: Site) -> Figure | None:
         return None
     sql = "\nunion all\n".join(f"from (\n{sql.strip()}\n)" for sql, _ in parts)
     names = [*windows, ALL_MONTHS]
-    about = f"Shown in the board by its choice of months: {', '.join(names)}."
-    title = f"{len(names)} choices of months for the board"
+    about = "The board shows them by its choice of months."
+    title = f"Other months for the board: {listed(names)}"
     return Figure("board-windows", title, about, sql, pl.concat([rows for _, rows in parts]))
 
 

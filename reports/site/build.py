@@ -23,7 +23,7 @@ from core.plugins import import_parts, list_folders
 from core.settings import Settings
 from core.storage.store import Store, sha256_of_file
 from core.version import code_version
-from reports.site import charts, history, pages, simulated
+from reports.site import cards, charts, citation, history, pages, simulated
 from reports.site.context import Facts, Site
 from reports.site.figure import Figure, Page, cell
 from reports.site.files import addresses, data_files, drawing_files
@@ -34,6 +34,9 @@ ROOT = "report"
 INDEX = f"{ROOT}/index.html"
 SMALL_DATABASE = f"{ROOT}/site.duckdb"  # small_database.py writes it
 NUM_WRITERS = 8
+MAX_FOOT = 130  # letters below a picture
+# The five entries of the menu; the other entries are listed at the end of each page.
+MENU = ("index.html", "compare.html", "forecasts.html", "puzzles.html", "data.html")
 MEMORY = "1GB"  # DuckDB writes larger intermediate results to disk
 # It groups millions of replicates before a join that keeps most of them: three times as slow.
 DISABLED = "partial_aggregate_pushdown"
@@ -103,6 +106,7 @@ def opened_site(settings: Settings) -> Iterator[Site]:
         facts = Facts(
             code_version(), sha256_of_file(path), newest_release(store), _now(),
             _public_address(settings.report_url), _is_current(store, SMALL_DATABASE),
+            settings.report_author or "", settings.report_code or "",
         )  # fmt: skip
         yield Site(connection, settings.protocol, facts, store=store)
 
@@ -180,6 +184,8 @@ def _now() -> dt.datetime:
 
 def _site_files(site: Site) -> Iterator[tuple[str, bytes]]:
     made = [page for module in page_modules() for page in module.make_pages(site)]
+    pictures = [figure.name for page in made for figure in page.figures if figure.chart]
+    site.lead_card = pictures[0] if pictures else ""
     yield from _page_files(site, made)
     listed = [_listed(page, figure) for page in made for figure in page.figures]
     yield "figures.json", (json.dumps(listed, indent=1) + "\n").encode()
@@ -193,6 +199,8 @@ def _filled(template: str, **values: object) -> bytes:
 def _page_files(site: Site, made: Sequence[Page]) -> Iterator[tuple[str, bytes]]:
     """Yield the files of pages: assets, data and pictures of their figures, and the HTML."""
     yield from _assets()
+    yield citation.BIBTEX, f"{citation.site_bibtex(site)}\n".encode()
+    yield citation.CFF, citation.cff(site).encode()
     figures = [(page, figure) for page in made for figure in page.figures]
     specs = {figure.name: _spec(site, figure) for _, figure in figures if figure.chart is not None}
     with ThreadPoolExecutor(1) as pool:  # other processes draw; this one writes meanwhile
@@ -210,8 +218,22 @@ def _page_files(site: Site, made: Sequence[Page]) -> Iterator[tuple[str, bytes]]
 
 def _spec(site: Site, figure: Figure) -> dict[str, object]:
     """Return the specification of a figure's chart, with its rows and its watermark."""
-    mark = {charts.MARK: simulated.watermark(figure, site)}
-    return {**charts.with_data(figure.chart or {}, figure.drawn), "usermeta": mark}
+    frame = {"title": figure.title, "note": figure.about, "foot": _foot(site, figure)}
+    meta = {charts.MARK: simulated.watermark(figure, site), charts.FRAME: frame}
+    return {**charts.with_data(figure.chart or {}, figure.drawn), "usermeta": meta}
+
+
+def _foot(site: Site, figure: Figure) -> str:
+    """Return where the numbers of a figure are from, as the line below its picture."""
+    measured = {**site.measured, **figure.measured}
+    window = measured.get("window")
+    parts = [
+        "SIMULATED text" if simulated.is_simulated(figure, site) else "",
+        str(measured.get("reference", "")),
+        "{} to before {}".format(*window) if isinstance(window, list) else "",
+        site.facts.address or f"tidemark {site.facts.commit}",
+    ]
+    return " · ".join(filter(None, parts))[:MAX_FOOT]
 
 
 def page_modules() -> list[PageModule]:
@@ -223,9 +245,12 @@ def page_modules() -> list[PageModule]:
 
 
 @cache
-def navigation() -> list[tuple[str, str]]:
-    """Return address and name of each entry of the navigation."""
-    return [module.NAVIGATION for module in page_modules() if module.NAVIGATION]
+def navigation() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return address and name of each entry of the menu, and of the other kinds of pages."""
+    entries = [module.NAVIGATION for module in page_modules() if module.NAVIGATION]
+    return [each for each in entries if each[0] in MENU], [
+        each for each in entries if each[0] not in MENU
+    ]
 
 
 def _render(site: Site, page: Page, drawings: Mapping[str, charts.Drawing]) -> str:
@@ -233,10 +258,32 @@ def _render(site: Site, page: Page, drawings: Mapping[str, charts.Drawing]) -> s
     # Markup disables escaping: Vega escapes the texts of a chart.
     svgs = {name: Markup(drawings[name].page) for name in names}  # noqa: S704
     template = environment().get_template(page.template)
+    menu, others = navigation()
+    card = {"name": names[0], "size": cards.size_of(drawings[names[0]].png)} if names else None
     return template.render(
-        page=page, site=site, svgs=svgs, root=_root(page), navigation=navigation(),
-        figures={figure.name: figure for figure in page.figures}, **page.fields,
+        page=page, site=site, svgs=svgs, root=_root(page), menu=menu, others=others, card=card,
+        made_of=_made_of(site, page), figures={figure.name: figure for figure in page.figures},
+        **page.fields,
     )  # fmt: skip
+
+
+_UNKNOWN = dict.fromkeys(("reference", "protocol", "num_documents", "num_questions"))
+
+
+def _made_of(site: Site, page: Page) -> Mapping[str, object]:
+    """Return what the figures of a page are from, for its end.
+
+    A page with a figure of losses measured here is from these. One about other figures is from
+    what they say of themselves.
+    """
+    others = [figure.measured for figure in page.figures]
+    if not others or not all(others):
+        months = " to ".join(dict.fromkeys(map(str, site.window))) if site.window else ""
+        return {**_UNKNOWN, **site.measured, "months": months}
+    dated = [measured for measured in others if measured.get("window")]
+    found = dated[0] if dated else others[0]
+    window = cast("Sequence[str] | None", found.get("window"))
+    return {**_UNKNOWN, **found, "months": "{} to before {}".format(*window) if window else ""}
 
 
 def _row_files(site: Site, page: Page) -> Iterator[tuple[str, bytes]]:

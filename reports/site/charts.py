@@ -27,13 +27,12 @@ import vl_convert as vlc
 
 from core.errors import TidemarkError
 from core.json import JsonObject
+from reports.site.cards import Frame, framed
 
 VEGA_LITE = "6.4"
 PNG_SCALE = 1.5
 MAX_ALONE = 20  # charts that are drawn faster than processes start
 MAX_PROCESSES = 4
-LABEL_HEIGHT, LETTER_WIDTH, LABEL_GAP = 12, 7, 4  # pixels; the gap is between point and label
-LABEL_SHARE = 0.065  # of the height of a chart of 220 pixels or more
 # Colour-blind people can tell these apart, and each from grey; the order is that of use. The first
 # three are Okabe and Ito's, whose others are too pale for labels.
 PALETTE = (
@@ -59,7 +58,9 @@ _BOX = re.compile(  # a rectangle, or a rule
 _GROUP = re.compile(r"</?g\b[^>]*>")
 _EMPTY = re.compile(r'<path(?: [a-z-]+="[^"]*")* (?:d="M[\d.,-]+h0v[\d.]+h0Z"|display="none")/>')
 _FONT = "system-ui, sans-serif"
-MARK = "watermark"  # key of ``usermeta`` in a specification: text over the picture
+# Keys of ``usermeta`` in a specification.
+MARK = "watermark"  # text over the picture
+FRAME = "frame"  # texts of the card that the PNG is; without them it is the chart alone
 _SIZE = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
 
 THEME: JsonObject = {
@@ -110,20 +111,25 @@ class Drawing:
 
     page: str  # SVG for a page: rounded numbers, colours as CSS variables
     svg: str  # SVG for a file: fixed colours on white
-    png: bytes  # the same as PNG
+    png: bytes  # the chart as a card with title and scale
     vega: str  # Vega specification as JSON, which the page's script runs
 
 
 def draw(spec: Mapping[str, Any]) -> Drawing:
     """Draw a complete specification (``with_data``); Vega escapes its untrusted texts."""
-    vega = _vega(spec)
+    vega = _vega({name: part for name, part in spec.items() if name != "usermeta"})
     svg = _slim(str(vlc.vega_to_svg(vega)))
     mark = spec.get("usermeta", {}).get(MARK)
     if mark:
         svg = with_watermark(svg, mark)
     compact = json.dumps(vega, ensure_ascii=True, separators=(",", ":"))
     in_colour = svg.replace(">", f'><rect width="100%" height="100%" fill="{PAPER}"/>', 1)
-    png = bytes(vlc.svg_to_png(in_colour, scale=PNG_SCALE))
+    frame = spec.get("usermeta", {}).get(FRAME)
+    if frame:
+        card = framed(svg, Frame(**frame), INK, SOFT, PAPER, _FONT)
+        png = bytes(vlc.svg_to_png(card, scale=1))
+    else:
+        png = bytes(vlc.svg_to_png(in_colour, scale=PNG_SCALE))
     return Drawing(_with_variables(svg), in_colour, png, _with_variables(compact))
 
 
@@ -317,47 +323,6 @@ def by_month(key: str, value: str, form: str, **titles: str) -> list[dict[str, s
     """Return what a touched point tells: column ``key``, the month, and ``value`` in a format."""
     number = {"field": value, "type": "quantitative", "format": form, **titles}
     return [{"field": key}, {"field": "month", "type": "temporal", "format": "%Y-%m"}, number]
-
-
-def spread(
-    values: Mapping[str, float], extent: tuple[float, float], share: float = LABEL_SHARE
-) -> dict[str, float]:
-    """Return positions of labels near their values, so far apart that they do not overlap.
-
-    ``extent`` is the range of the axis; labels are at least ``share`` of it apart.
-    """
-    low, high = extent
-    gap = share * (high - low)
-    placed: dict[str, float] = {}
-    last = low - gap
-    for name, value in sorted(values.items(), key=lambda item: (item[1], item[0])):
-        placed[name] = last = max(value, last + gap)
-    excess = last - high
-    if excess > 0:  # the topmost labels move down together, as far as there is room
-        last = high + gap
-        for name in reversed(placed):
-            placed[name] = last = min(placed[name], last - gap)
-    return placed
-
-
-def with_room(points: Sequence[tuple[str, float, float]], width: float, height: float) -> list[str]:
-    """Return the names whose labels, right of their points, overlap no earlier label, and no point.
-
-    ``width`` and ``height`` are those of the chart in pixels; points are name, x and y.
-    """
-    if not points:
-        return []
-    _, xs, ys = zip(*points, strict=True)
-    across, up = (max(max(v) - min(v), 1e-9) for v in (xs, ys))
-    at = [(name, x / across * width, y / up * height) for name, x, y in points]
-    taken = [(x, x, y, 0.75 * LABEL_HEIGHT) for _, x, y in at]  # begin, end, middle, distance
-    named = []
-    for name, left, middle in at:
-        begin, end = left + LABEL_GAP, left + LETTER_WIDTH * len(name)
-        if all(abs(middle - y) > far or end < x or last < begin for x, last, y, far in taken):
-            taken.append((begin, end, middle, LABEL_HEIGHT))
-            named.append(name)
-    return named
 
 
 def _with_variables(text: str) -> str:

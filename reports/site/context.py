@@ -31,6 +31,8 @@ class Facts:
     built_at: dt.datetime  # when the site was made, UTC
     address: str = ""  # public address of the site's root, such as https://example.org/
     has_small_database: bool = False
+    author: str = ""  # who publishes the site; empty if it is not stated
+    repository: str = ""  # address of the code's repository; empty if it is not stated
 
 
 @dataclass
@@ -46,6 +48,7 @@ class Site:
     changes: Sequence[Any] = ()  # ``history.Change``, newest first
     former_months: Sequence[str] = ()  # months with pages under ``months/``
     failures: list[str] = field(default_factory=list)  # figures that could not be read
+    lead_card: str = ""  # figure whose picture stands for pages without one
     store: Store | None = None  # data root, for pages with texts
     _results: dict[str, pl.DataFrame] = field(default_factory=dict)  # by statement
     _parts: dict[tuple[str, str], dict[str, pl.DataFrame]] = field(default_factory=dict)

@@ -73,7 +73,7 @@ class Figure:
     max_rows: int = 100  # in the page; its script adds the others
     measured: Mapping[str, object] = field(default_factory=dict)  # where not as ``Site.measured``
     has_months: bool = False  # readers may choose the months that the chart shows
-    is_provisional: Callable[[Row], bool] = lambda row: False  # True for rows to show in grey
+    row_class: Callable[[Row], str] = lambda row: ""  # classes of a row's style
 
     @property
     def is_published(self) -> bool:

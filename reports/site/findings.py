@@ -42,6 +42,9 @@ def board_finding(rows: Sequence[Row]) -> str:
         return f"No other model can be compared with {best[0]['model']} yet"
     if len(best) > 1:
         return f"{len(best)} models share the first rank: {months} cannot tell them apart"
+    near = _not_above(rows, best[0])
+    if near:
+        return f"{best[0]['model']} has the lowest loss, but cannot be told apart from {near[0]}"
     if best[0]["basis"].startswith("after"):
         return f"{best[0]['model']} predicts {months} best"
     return f"{best[0]['model']} has the lowest loss, maybe on text seen in training"
@@ -51,6 +54,16 @@ def _is_below(rows: Sequence[Row], level: float) -> bool:
     """Return True if a compressor's interval is below ``level``, in bits per byte."""
     ends = [row["bits_per_byte_high"] for row in rows if row["model"].startswith("control:")]
     return any(end is not None and end < level for end in ends)
+
+
+def _not_above(rows: Sequence[Row], model: Row) -> list[str]:
+    """Return the compressors whose interval is not wholly above that of a model."""
+    return [
+        row["model"]
+        for row in rows
+        if row["model"].startswith("control:") and row["bits_per_byte_low"] is not None
+        and row["bits_per_byte_low"] <= model["bits_per_byte_high"]
+    ]  # fmt: skip
 
 
 def ageing_finding(rows: Sequence[Row]) -> str:
@@ -89,7 +102,7 @@ def sources_finding(rows: Sequence[Row]) -> str:
     if not tested:
         return "No gap by source can be told yet"
     if not worse:
-        return f"No gap on {counted(len(tested), 'source')} by more than chance"
+        return f"On no single source is the gap more than chance, of {len(tested)}"
     return f"Worse after the cutoff on {listed(worse)}"
 
 
@@ -126,6 +139,20 @@ def cutoff_finding(row: Row, num_models: int) -> str:
     return f"{place}, {'later' if told < low else 'earlier'} than the stated {stated}"
 
 
+def registry_finding(rows: Sequence[Row]) -> str:
+    """Return how many stated cutoffs are inside the interval of the measured one."""
+    held = [
+        row["is_contradicted"]
+        for row in rows
+        if row["scope"] == "all sources" and row["is_contradicted"] is not None
+    ]
+    if not held:
+        return "No stated cutoff can be held against the losses yet"
+    stated = "1 stated cutoff is" if len(held) == 1 else f"{len(held)} stated cutoffs are"
+    inside = f"{len(held) - sum(held)} inside the 95 % interval"
+    return f"{stated} measured: {inside}, {sum(held)} outside"
+
+
 def _margin(num_months: int, num_tests: int) -> float:
     """Return by how many months Bonferroni's correction widens each end of a month's interval.
 
@@ -150,22 +177,23 @@ def collected_finding(rows: Sequence[Row]) -> str:
     dropped = [row for row in rows if row["outcome"] != "kept"]
     items, lost = (sum(row["num_items"] for row in each) for each in (rows, dropped))
     if not lost:
-        return f"All {items:,} items that were found are kept"
+        return f"All {counted(items, 'item')} that crawls found are in the corpus"
     reasons: Counter[str] = Counter()
     for row in dropped:
         reasons[row["outcome"]] += row["num_items"]
     [(reason, num)] = reasons.most_common(1)
-    return f"{lost:,} of {items:,} items were not kept, {num:,} of them for the reason: {reason}"
+    return f"{lost:,} of {items:,} items are not in the corpus, {num:,} for the reason: {reason}"
 
 
 def cells_finding(rows: Sequence[Row]) -> str:
-    """Return how many cells there are, and how many are not or are outdated."""
+    """Return how many cells are missing, stale or held back."""
     cells: Counter[str] = Counter()
     for row in rows:
         cells[row["state"]] += row["num_cells"]
     others = [f"{num:,} {state}" for state, num in sorted(cells.items()) if state != "there"]
-    known = f"{cells['there']:,} of {cells.total():,} cells are there"
-    return ", ".join([known, *others])
+    if not others:
+        return "Every model is scored on every month of every source"
+    return f"Of {cells.total():,} cells, {', '.join(others)}"
 
 
 def left_out_finding(rows: Sequence[Row]) -> str:
@@ -179,7 +207,7 @@ def contamination_finding(rows: Sequence[Row]) -> str:
     """Return how many months are suspected to have been in the training text."""
     suspected = [row for row in rows if row["is_suspected"]]
     if not suspected:
-        return "No month is suspected to have been seen in training"
+        return "No month stands out from its neighbours and from other models"
     months = "month is" if len(suspected) == 1 else "months are"
     return f"{len(suspected)} {months} predicted better than neighbours and other models explain"
 
@@ -224,6 +252,17 @@ def months_finding(rows: Sequence[Row]) -> str:
     return f"{names[0]} has a lower loss than {names[1]} {found}"
 
 
+def pair_finding(row: Row, one: str, other: str) -> str:
+    """Return which of two models is better, by the p-value, or without one by the interval."""
+    is_over_time = row["p"] is not None
+    is_sure = row["p"] <= MAX_Q if is_over_time else (row["low"] or 0) * (row["high"] or 0) > 0
+    if not is_sure:
+        return f"{one} and {other} cannot be told apart"
+    is_better = (row["difference"] < 0) == (row["model"] == one)
+    better, worse = (one, other) if is_better else (other, one)
+    return f"{better} is better than {worse}{'' if is_over_time else ' on these documents'}"
+
+
 def neighbours_finding(rows: Sequence[Row]) -> str:
     """Return how many neighbours on the board differ by more than chance."""
     sure = [row for row in rows if is_sure(row["p_value_adjusted"])]
@@ -237,16 +276,18 @@ def neighbours_finding(rows: Sequence[Row]) -> str:
 
 
 def plane_finding(rows: Sequence[Row]) -> str:
-    """Return how many models have a gap whose interval excludes zero."""
-    told = [row for row in rows if row["q_value"] is not None]
-    if not told:
-        return "Level and gap: months are too few for intervals"
-    worse = sum(is_sure(row["q_value"]) and row["bits_per_byte_gap"] > 0 for row in told)
-    return f"The raw gap of {worse} of {len(told)} models is above zero by more than chance"
+    """Return the range of the raw gaps, which are not tested: they have the months' difficulty."""
+    gaps = [row["bits_per_byte_gap"] for row in rows if row["bits_per_byte_gap"] is not None]
+    if not gaps:
+        return "No raw gap can be told yet: it needs months on both sides of a cutoff"
+    sizes = span(gaps, "+.3f").replace("-", "\u2212")
+    return f"Raw gaps are {sizes} bits per byte, with the difficulty of the months in them"
 
 
 def ranks_finding(rows: Sequence[Row]) -> str:
     """Return in how many months a model alone had the best mean rank; a count, not a test."""
+    if len({row["model"] for row in rows}) == 1:
+        return f"Only {rows[0]['model']} has ranks"
     model, num, of = _most_often_lowest(rows, "mean_rank", "month")
     if model is None:
         return "No model alone has the best mean rank of a month"
@@ -258,6 +299,8 @@ def lowest_finding(rows: Sequence[Row], per: str) -> str:
 
     ``per`` is a column: month or source.
     """
+    if len({row["model"] for row in rows}) == 1:
+        return f"Only {rows[0]['model']} has a loss"
     model, num, of = _most_often_lowest(rows, "bits_per_byte", per)
     if model is None:
         return f"No model alone has the lowest loss of a {per}"

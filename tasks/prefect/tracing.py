@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 
 from core.environment import telemetry_endpoint
+from core.version import how_to_install
 
 _log = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ def export_spans() -> None:
     except ImportError:
         _log.warning(
             "an endpoint for traces is set (OTEL_EXPORTER_OTLP_…), but nothing exports to it: "
-            "install tidemark[telemetry], or unset it"
+            f"{how_to_install('telemetry')}, or unset it"
         )
         return
     # OTEL_SERVICE_NAME takes precedence over this name.

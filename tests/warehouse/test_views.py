@@ -271,10 +271,10 @@ def test_every_view_has_a_case_and_a_description() -> None:
         assert set(description.grain) <= set(description.columns)
 
 
-def test_a_public_view_has_at_most_16_columns() -> None:
+def test_a_public_view_has_at_most_16_columns_and_the_reason() -> None:
     files = {name: file for name, file in list_views().items() if not is_macro(file)}
     for name, each in zip(files, map(describe_view, files.values()), strict=True):
-        assert each.is_internal or len(each.columns) <= 16, name
+        assert each.is_internal or len(each.columns.keys() - {"reason"}) <= 16, name
 
 
 def test_headers_cite_headings_of_the_metrics() -> None:

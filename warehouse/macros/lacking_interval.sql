@@ -3,8 +3,18 @@
 -- Source: docs/metrics.md (Intervals).
 create or replace macro lacking_interval(num_before, num_after) as
     case
-        when least(num_before, num_after) < 3
-            then 'no interval: fewer than three months on a side of the cutoff'
-        when num_before // 3 + num_after // 3 < 4
-            then 'no interval: fewer than four blocks of three months'
+        when least(num_before, num_after) < minimum('months of a side')
+            then
+                'no interval: '
+                || too_few(
+                    least(num_before, num_after), 'month', ' on a side of the cutoff',
+                    'months of a side'
+                )
+        when num_before // 3 + num_after // 3 < minimum('blocks of a gap')
+            then
+                'no interval: '
+                || too_few(
+                    num_before // 3 + num_after // 3, 'block', ' of three months',
+                    'blocks of a gap'
+                )
     end;

@@ -34,6 +34,7 @@ from core.errors import CheckFailed, StorageError, UsageError
 from core.month import Month, require_complete
 from core.settings import Settings
 from core.storage.store import Store, explain_disk_errors, sha256_of_file
+from core.version import own_version
 from warehouse.database.materialised import compute_views, materialise
 from warehouse.database.schema import SCHEMA_VERSION, SNAPSHOT, list_checks, read_sql
 from warehouse.database.statements import OFFLINE, Config, Row, explain_database_errors
@@ -271,7 +272,7 @@ def _partition_line(store: Store, partition: Partition, digest: str) -> dict[str
 
 def _versions(protocols: list[Row], scored_with: list[str]) -> dict[str, object]:
     return {
-        "tidemark": version("tidemark"),
+        "tidemark": own_version(),
         "python": platform.python_version(),
         "schema": SCHEMA_VERSION,
         "libraries": {name: version(name) for name in _LIBRARIES},

@@ -28,7 +28,7 @@ from models.scoring.token_scorer import TokenScorer
 from tests.models.conftest import BatchOf, record_batch
 from tests.models.test_kinds import go_through_all_instruments
 
-pytest.importorskip("rwkv", reason="the extra tidemark[rwkv] is not installed")
+pytest.importorskip("rwkv", reason="the extra rwkv is not installed")
 
 TEXTS = [
     "The tide leaves a mark on the sand, and the next tide washes it away.",
@@ -594,7 +594,7 @@ def test_without_the_package_the_extra_is_named(
 ) -> None:
     monkeypatch.setitem(sys.modules, "rwkv", None)  # as if it were not installed
     for attempt in (identity_of, load):
-        with pytest.raises(ModelLoadError, match=r"pip install 'tidemark\[rwkv\]'"):
+        with pytest.raises(ModelLoadError, match=r"pip install -c constraints.txt -e '\.\[rwkv\]'"):
             attempt(fourth)
 
 

@@ -1,7 +1,7 @@
 // Tables that sort and filter, charts that open. The address keeps the view of each table.
 "use strict";
 const root = document.body.dataset.root;
-const MANY_ROWS = 40, FIRST_ROWS = 25, FEW_MODELS = 20;
+const MANY_ROWS = 40, FIRST_ROWS = 25;
 
 // The fragment has one part per table: #name?sort=column,-1&find=text;other?…
 function readState() {
@@ -12,13 +12,13 @@ function readState() {
   }));
 }
 
-function writeState(name, state) {
+function writeState(name, state, how = "replaceState") {
   const all = readState();
   all.delete(name);
   const others = [...all].filter(([, query]) => query.size);
   const mine = state.size ? [[name, state]] : [];
   const text = [...mine, ...others].map(([key, query]) => `${key}?${query}`).join(";");
-  history.replaceState(null, "", "#" + encodeURI(text || name).replaceAll("%252C", ","));
+  history[how](null, "", "#" + encodeURI(text || name).replaceAll("%252C", ","));
 }
 
 function element(kind, properties = {}, ...children) {
@@ -91,11 +91,13 @@ class Table {
         const column = this.heads[index].dataset.column;
         if (!columns.has(column)) {
           cell.innerHTML = html;
+          cell.classList.toggle("none", cell.textContent.trim() === "–");
           if (value) cell.dataset.value = value;
           return;
         }
         const [text, interval, raw] = found?.[column] ?? ["–", "", ""];
         cell.textContent = text;
+        cell.classList.toggle("none", text === "–");
         if (interval) cell.append(" ", element("small", {}, interval));
         if (raw && cell.classList.contains("number")) cell.dataset.value = raw;
         else delete cell.dataset.value;
@@ -238,28 +240,55 @@ function loadData(name, path) {
 }
 
 // Two models chosen on the page of comparisons: their rows of all pairs, best known overall first.
+// The page itself has the first pair. Each choice is an entry of the history, so that Back undoes it.
 class Comparison {
   constructor(form) {
     this.form = form;
     this.place = document.querySelector("[data-compared]");
     const { one, other } = form.elements;
     other.append(...[...one.options].map((option) => option.cloneNode(true)));
-    other.value = form.dataset.other;
-    const state = readState().get("pair");
-    for (const name of ["one", "other"]) {
-      if (state?.get(name)) form.elements[name].value = state.get(name);
-      form.elements[name].addEventListener("change", () => this.show(true));
+    this.usual = { one: one.value, other: form.dataset.other };
+    for (const select of [one, other]) {
+      select.addEventListener("change", () => {
+        writeState("pair", new URLSearchParams({ one: one.value, other: other.value }), "pushState");
+        this.show();
+      });
     }
+    addEventListener("popstate", () => this.read());
     form.hidden = false;
-    if (state || one.options.length <= FEW_MODELS) this.show(Boolean(state), false);
+    this.read();
   }
 
-  async show(isChosen, isNew = true) {
+  read() {
+    const state = readState().get("pair");
+    const unknown = [];
+    for (const [name, usual] of Object.entries(this.usual)) {
+      const select = this.form.elements[name];
+      const wanted = state?.get(name) ?? usual;
+      const isKnown = [...select.options].some((option) => option.value === wanted);
+      if (!isKnown) unknown.push(wanted);
+      select.value = isKnown ? wanted : usual;
+    }
+    if (unknown.length) this.tell(`There is no model ${unknown.join(" and no model ")} here. Choose two from the lists.`);
+    else if (state || this.isChanged) this.show();
+  }
+
+  tell(text) {
+    this.isChanged = true;
+    this.place.replaceChildren(element("p", { className: "note" }, text));
+  }
+
+  async show() {
     const [one, other] = ["one", "other"].map((name) => this.form.elements[name].value);
-    if (isNew) writeState("pair", new URLSearchParams({ one, other }));
-    if (isChosen) this.showMonths(one, other); // the chart shows the first pair already
+    if (one === other) {
+      this.tell(`${one} is on both sides. Choose another model to compare it with.`);
+      return;
+    }
+    this.isChanged = true;
+    this.showMonths(one, other);
     this.data ??= await loadData("pairs", "figures/pairs.data.js");
     const data = this.data;
+    if (this.form.elements.one.value !== one || this.form.elements.other.value !== other) return; // another pair meanwhile
     const isPair = (i) => (data.model[i] === one && data.other[i] === other) || (data.model[i] === other && data.other[i] === one);
     const found = data.model.map((_, i) => i).filter(isPair);
     if (!found.length) {

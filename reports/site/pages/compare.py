@@ -11,19 +11,21 @@ import polars.selectors as cs
 
 from core.json import JsonObject
 from reports.site.answer_findings import benchmarks_finding
-from reports.site.charts import INK, PALETTE, SOFT, time_axis, with_room
+from reports.site.charts import INK, PALETTE, SOFT, time_axis
 from reports.site.context import Site, some
-from reports.site.figure import P_VALUE, Column, Figure, Page
+from reports.site.figure import NOTHING, P_VALUE, Column, Figure, Page, Row, shown
 from reports.site.findings import (
     contexts_finding,
     lowest_finding,
     months_finding,
     neighbours_finding,
+    pair_finding,
     plane_finding,
     ranks_finding,
+    span,
 )
-from reports.site.pages.overview import MIN_MONTHS, lane_label
-from reports.site.pages.source import end_labels, extent_of
+from reports.site.labels import LANE_HEADER, end_labels, extent_of, with_room
+from reports.site.pages.overview import MIN_MONTHS
 from reports.site.radar import MAX_LINES, MIN_SPOKES, radar
 
 ORDER, NAVIGATION = 2, ("compare.html", "Compare")
@@ -49,11 +51,49 @@ def make_pages(site: Site) -> Iterator[Page]:
     ranked = [name for name in board["model"] if name in paired] if board.columns else []
     first = list(dict.fromkeys([*ranked, *models]))  # the board leaves some models out
     pair = months.drawn["model", "other"].row(0) if months else first[:2]
-    fields = {"models": models, "pair": pair}
+    verdict = verdict_of(pairs, *pair) if len(pair) > 1 else None
+    fields = {"models": models, "pair": pair, "verdict": verdict}
     files = {"figures/pairs.data.js": _data("pairs", pairs)} if models else {}
     if months:
         files["figures/pair-months.data.js"] = _data(months.name, months.rows)
     yield Page("compare.html", "Compare", "compare.html.j2", figures, fields, files)
+
+
+def verdict_of(pairs: pl.DataFrame, one: str, other: str) -> dict[str, object] | None:
+    """Return title and table of a pair, as the page's script makes them; None without rows."""
+    is_pair = (pl.col("model") == one) & (pl.col("other") == other)
+    is_turned = (pl.col("model") == other) & (pl.col("other") == one)
+    rows = pairs.filter(is_pair | is_turned).to_dicts()
+    if not rows:
+        return None
+    sign = 1 if rows[0]["model"] == one else -1
+    overall = rows[0]
+    basis = f"Months: {overall['basis']}."
+    if overall["difference"] is None:
+        title = f"{one} and {other} cannot be compared: {overall['reason']}"
+        return {"title": title, "about": basis, "rows": []}
+    return {
+        "title": pair_finding(overall, one, other),
+        "about": f"{basis} Negative: {one} is better.",
+        "rows": [_pair_cells(row, sign) for row in rows],
+    }
+
+
+def _pair_cells(row: Row, sign: int) -> list[str]:
+    """Return the cells of a source's difference."""
+    difference, *ends = (
+        None if row[name] is None else shown(sign * row[name], Column("", "", ".4f"))
+        for name in ("difference", "low", "high")
+    )
+    interval = " to ".join(end or NOTHING for end in ends[::sign])
+    p_value = NOTHING if row["p"] is None else shown(float(row["p"]), Column("", "", P_VALUE))
+    return [
+        row["source"] or "all sources",
+        difference or NOTHING,
+        interval,
+        p_value,
+        f"{row['n']:,}",
+    ]
 
 
 def _data(name: str, pairs: pl.DataFrame) -> bytes:
@@ -88,12 +128,11 @@ def _month_lanes(rows: pl.DataFrame) -> JsonObject:
     x: JsonObject = time_axis(rows["month"].to_list())
     y = {"field": "difference", "type": "quantitative", "title": None,
          "axis": {"tickCount": 2, "format": "+.2~f"}}  # fmt: skip
-    once = {"aggregate": [{"op": "count", "as": "num"}], "groupby": ["source"]}
     is_dotted = rows["month"].n_unique() <= MAX_DOTS
     numbers = [{"field": name, "format": "+.4f"} for name in ("difference", "low", "high")]
     tooltip = [{"field": "month", "type": "temporal", "format": "%Y-%m"}, *numbers]
     return {
-        "facet": {"row": {"field": "source", "header": None}},
+        "facet": {"row": {"field": "source", "header": LANE_HEADER}},
         "spacing": 14,
         "spec": {"width": 780, "height": 48, "layer": [
             {"mark": {"type": "area", "color": PALETTE[0], "fillOpacity": 0.25},
@@ -103,7 +142,6 @@ def _month_lanes(rows: pl.DataFrame) -> JsonObject:
             {"mark": {"type": "line", "color": PALETTE[0], "strokeWidth": 1.3,
                       "point": is_dotted and {"size": 12, "color": PALETTE[0]}},
              "encoding": {"x": x, "y": y, "tooltip": tooltip}},
-            lane_label("source", once, 48),
         ]},
     }  # fmt: skip
 
@@ -231,11 +269,7 @@ def _tokenizers(site: Site) -> Figure:
         "More bytes a token make a longer context and fewer steps; bits per byte compare fairly."
     )
     sizes = rows["bytes_per_token"].drop_nulls().to_list()
-    title = (
-        f"A token is {min(sizes):.2f} to {max(sizes):.2f} bytes"
-        if sizes
-        else "No token is measured yet"
-    )
+    title = f"A token is {span(sizes, '.2f')} bytes" if sizes else "No token is measured yet"
     return Figure("tokenizers", title, about, sql, rows, columns)
 
 

@@ -11,7 +11,7 @@ from reports.site.context import Site, some
 from reports.site.figure import Column, Figure, Page
 from reports.site.findings import cells_finding, collected_finding, left_out_finding
 from reports.site.history import held_months
-from reports.site.pages.source import COLLECTED
+from reports.site.pages.source import COLLECTED, scored_of
 
 ORDER, NAVIGATION = 6, ("data.html", "Data")
 PATHS = ("data.html", "views.html")
@@ -75,6 +75,8 @@ def _months(site: Site) -> Figure:
     whole = int((rows["share"] == 1).sum())
     months = f"{rows.height:,} months of {rows['source'].n_unique()} sources"
     title = f"{whole:,} of {months} have losses of every model"
+    if whole == rows.height:
+        title = f"All {months} have losses of every model"
     return Figure("data-months", title, about, sql, rows, chart=chart)
 
 
@@ -113,7 +115,11 @@ def _coverage(site: Site) -> Figure:
         Column("num_suspect_cells", "suspect", ",d"),
     ]
     missing = int(rows["num_missing_months"].sum() or 0)
-    title = "Nothing is missing" if not missing else f"{missing:,} months of models are missing"
+    title = (
+        f"{missing:,} months between the first and the last of a model have no losses"
+        if missing
+        else "No model skips a month between its first and its last"
+    )
     return Figure("data-coverage", title, "Summed over sources.", sql, rows, columns)
 
 
@@ -132,7 +138,8 @@ def _collected(site: Site) -> Figure:
     sql, rows = some(site.query("collected", outcomes=site.outcomes))
     source = Column("source", "source", link=lambda row: site.source_page(row["source"]))
     title = collected_finding(rows.to_dicts())
-    about = "Items that crawls of the sealed months found. Each reason is a rule of its crawler."
+    about = "Items that crawls of the sealed months found. Each reason is a rule of its crawler. "
+    about += scored_of(site)
     return Figure("data-collected", title, about, sql, rows, [source, *COLLECTED])
 
 

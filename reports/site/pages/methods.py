@@ -11,7 +11,7 @@ from core.json import JsonObject
 from reports.site.charts import PALETTE, SOFT
 from reports.site.context import Site, some
 from reports.site.figure import ELSEWHERE, Column, Figure, Page
-from reports.site.findings import simulations_finding
+from reports.site.findings import simulations_finding, span
 
 ORDER, NAVIGATION = 7, ("methods.html", "Methods")
 PATHS = (NAVIGATION[0],)
@@ -19,7 +19,7 @@ PATHS = (NAVIGATION[0],)
 
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page of methods."""
-    figures = site.make(_simulations, _peers, _canaries, _resolution)
+    figures = site.make(simulations, peers, canaries, _resolution)
     protocols = site.query("methods_protocols")[1].to_dicts()
     yield Page("methods.html", "Methods", "methods.html.j2", figures, {"protocols": protocols})
 
@@ -30,7 +30,8 @@ def recorded(name: str) -> str:
     return json.dumps(list(csv.DictReader(file.read_text(encoding="utf-8").splitlines())))
 
 
-def _simulations(site: Site) -> Figure:
+def simulations(site: Site) -> Figure:
+    """Return how often intervals hold the truth in simulated worlds."""
     sql, rows = site.query("methods_simulations", shares=recorded("simulations"))
     columns = [
         Column("figure", "view and figure"),
@@ -84,7 +85,8 @@ def _coverage_chart() -> JsonObject:
     }  # fmt: skip
 
 
-def _peers(site: Site) -> Figure:
+def peers(site: Site) -> Figure:
+    """Return how far losses are from those of other evaluations' code."""
     sql, rows = site.query("methods_peers", runs=recorded("peers"))
     columns = [
         Column("peer", "code of"),
@@ -103,7 +105,8 @@ def _peers(site: Site) -> Figure:
     return Figure("methods-peers", title, about, sql, rows, columns, measured=ELSEWHERE)
 
 
-def _canaries(site: Site) -> Figure:
+def canaries(site: Site) -> Figure:
+    """Return how often a model of known losses drifted, by device."""
     sql, rows = some(site.query("methods_canaries"))
     columns = [
         Column("device", "device"),
@@ -129,5 +132,5 @@ def _resolution(site: Site) -> Figure:
     ]  # fmt: skip
     about = "Smaller gaps than these are not seen with this much text."
     gaps = rows["detectable_gap"].to_list()
-    title = f"Gaps of {min(gaps):.3f} to {max(gaps):.3f} bits per byte can be told, by source"
+    title = f"Gaps of {span(gaps, '.3f')} bits per byte can be told, by source"
     return Figure("methods-resolution", title, about, sql, rows, columns)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from reports.site.answer_findings import forecast_finding, puzzle_finding
+from reports.site.answer_findings import forecast_finding, puzzle_finding, with_gap
+from reports.site.citation import bibtex, window_of
 from reports.site.context import Site, is_control, of_name, some
 from reports.site.figure import CLIPPED, P_VALUE, WILSON, Column, Figure, Page, slug, told
 from reports.site.findings import (
@@ -93,8 +94,11 @@ def _sources(site: Site, name: str) -> Figure:
         Column("gap_reason", "gap: reason", is_optional=True),
         Column("cutoff_reason", "cutoff: reason", is_optional=True),
     ]  # fmt: skip
+    title = sources_finding(rows.to_dicts())
+    if is_control(name):
+        title = "Levels by source; a compressor has no gap, since it has no cutoff"
     return Figure(
-        f"model-{slug(name)}-sources", sources_finding(rows.to_dicts()),
+        f"model-{slug(name)}-sources", title,
         "A dash: not measured; the columns of reasons say why.", sql, rows, told(columns, rows),
     )  # fmt: skip
 
@@ -132,7 +136,8 @@ def _forecasts(site: Site, name: str) -> Figure:
         Column("protocol", "asked as"),
     ]  # fmt: skip
     about = f"Questions about events, asked without looking anything up. {WILSON}"
-    title = forecast_finding(rows.to_dicts())
+    num_tests = site.query("model_forecasts")[1]["p_value"].drop_nulls().len()
+    title = forecast_finding(rows.to_dicts(), num_tests)
     return Figure(f"model-{slug(name)}-forecasts", title, about, sql, rows, columns,
                   measured=site.facts_of("forecasts_facts"))  # fmt: skip
 
@@ -150,7 +155,9 @@ def _puzzles(site: Site, name: str) -> Figure:
     ]
     about = f"Puzzles on inputs that the model wrote, and on others of the same shape. {CLIPPED}"
     num_models = site.query("model_puzzles")[1].drop_nulls("p_value")["model"].n_unique()
-    title = puzzle_finding(rows.to_dicts(), num_models)
+    with_gaps = with_gap(site.query("puzzles_board")[1].to_dicts())
+    has_gap = name in {row["model"] for row in with_gaps}
+    title = puzzle_finding(rows.to_dicts(), num_models, has_gap=has_gap)
     return Figure(f"model-{slug(name)}-puzzles", title, about, sql, rows, columns,
                   measured=site.facts_of("puzzles_facts"))  # fmt: skip
 
@@ -172,12 +179,7 @@ def _costs(site: Site, name: str) -> Figure:
 
 
 def _cite(site: Site, name: str) -> str:
-    """Return a BibTeX entry of the page; braces in a name are doubled by TeX's own escape."""
-    title = "".join(f"\\{char}" if char in "{}\\%&#_$" else char for char in name)
-    losses = "losses on {} to {}".format(*site.window) if site.window else "no months"
-    what = {2: "answers", 3: "published rates"}.get(site.models[name]["place"], losses)
-    return (
-        f"@misc{{tidemark-{slug(name)},\n  title = {{{title}: {what}}},\n"
-        f"  howpublished = {{tidemark {site.facts.commit}, snapshot "
-        f"{site.facts.snapshot_sha256[:12]}}},\n  year = {{{site.facts.built_at.year}}}\n}}"
-    )
+    """Return a BibTeX entry of the page."""
+    kinds = {2: "answers", 3: "published rates"}
+    what = kinds.get(site.models[name]["place"], window_of(site))
+    return bibtex(site, f"tidemark-{slug(name)}", f"{name}: {what}")

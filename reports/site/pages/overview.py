@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 
 from core.json import JsonObject
 from reports.site.board_parts import parts_file, parts_of, windows_figure
 from reports.site.charts import INK, PALETTE, SOFT, by_month, time_axis
+from reports.site.citation import TITLE, site_bibtex
 from reports.site.context import Site, is_control, some
-from reports.site.figure import Column, Figure, Page, told
+from reports.site.figure import Column, Figure, Page, Row, told
 from reports.site.findings import ageing_finding, board_finding
+from reports.site.front import (
+    HOW_TO_READ,
+    REFUTED_BY,
+    headline_finding,
+    rises_figure,
+    three_answers,
+    trust,
+)
+from reports.site.labels import LANE_HEADER
 from reports.site.trends import trends_of
 
 ORDER, NAVIGATION = 0, ("index.html", "Overview")
@@ -25,7 +35,7 @@ MIN_MONTHS = 3  # curves of fewer months are not drawn, and rows are shown in gr
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the overview."""
     windows = site.make(windows_figure)
-    figures = site.make(_curves, _board)
+    figures = site.make(rises_figure, _curves, _board)
     board = next((figure for figure in figures if figure.name == "board"), None)
     parts = parts_of(site, board.columns, windows) if board else {}
     collected = site.query("sources_board", protocol=site.protocol)[1]
@@ -35,10 +45,19 @@ def make_pages(site: Site) -> Iterator[Page]:
         "sources": collected["source"].to_list(),
         "parts": list(parts),
         "published": site.readable("published_span").to_dicts(),
+        "headline": headline_finding(_own_gaps(site), "models"),
+        "how_to_read": HOW_TO_READ,
+        "refuted_by": REFUTED_BY,
+        "cards": three_answers(site),
+        "trust": list(trust(site)),
+        "cite": site_bibtex(site),
     }
     files = {"figures/board.parts.js": parts_file(parts)} if parts else {}
-    title = "How language models age"
-    yield Page("index.html", title, "overview.html.j2", [*figures, *windows], fields, files)
+    yield Page("index.html", TITLE, "overview.html.j2", [*figures, *windows], fields, files)
+
+
+def _own_gaps(site: Site) -> Sequence[Row]:
+    return site.readable("gaps", protocol=site.protocol).to_dicts()
 
 
 def _board(site: Site) -> Figure:
@@ -52,6 +71,8 @@ def _board(site: Site) -> Figure:
         Column("note", "not ranked", about="Why the model has no rank."),
         Column("bits_per_byte", "level", ".3f", "bits_per_byte_low", "bits_per_byte_high",
                "bits per byte", "Mean over what all models have; lower is better."),
+        Column("saved_share", "better than zstd by", ".1f", unit="% of its bits", factor=100,
+               about="On the same months; below zero where zstd is better."),
         Column("adjusted_gap", "gap", "+.3f", "adjusted_gap_low", "adjusted_gap_high",
                "bits per byte", "Losses after the cutoff less before it, less what models share."),
         Column("trend", "over time", about="Losses less the level up to the cutoff; by the last.",
@@ -88,8 +109,14 @@ def _board(site: Site) -> Figure:
     if basis is not None:
         about = f"Level and rank are over months {basis}. {about}"
     title = board_finding(rows.to_dicts())
-    return Figure("board", title, about, sql, rows, shown,
-                  is_provisional=lambda row: bool(row["num_months"] < MIN_MONTHS))  # fmt: skip
+    return Figure("board", title, about, sql, rows, shown, row_class=_row_class)
+
+
+def _row_class(row: Row) -> str:
+    """Return the style of a row of the board: compressors are marks, few months are grey."""
+    if is_control(row["model"]):
+        return "compressor"
+    return "provisional" if row["num_months"] < MIN_MONTHS else ""
 
 
 def _curves(site: Site) -> Figure | None:
@@ -101,7 +128,7 @@ def _curves(site: Site) -> Figure | None:
     kept = [name for name in rows["model"].unique(maintain_order=True) if name in best]
     return Figure(
         "over-time",
-        ageing_finding(board.to_dicts()),
+        ageing_finding(_own_gaps(site)),
         "Bits per byte above the level up to the stated cutoff, less what makes a month hard for "
         "all models. Dashed: the cutoff that the maker states. Band: the one that losses show.",
         sql,
@@ -112,13 +139,6 @@ def _curves(site: Site) -> Figure | None:
     )
 
 
-def lane_label(key: str, place: JsonObject, height: int) -> JsonObject:
-    """Return a layer with a lane's name right of its end, from the row that ``place`` leaves."""
-    mark = {"type": "text", "align": "left", "dx": 8, "fontSize": 12, "limit": 190}
-    at = {"x": {"value": "width"}, "y": {"value": height / 2}, "text": {"field": key}}
-    return {"transform": [place], "mark": mark, "encoding": at}
-
-
 def lanes(key: str, names: list[str], months: list[dt.date]) -> JsonObject:
     """Return a chart with one lane per value of column ``key`` over a common time axis.
 
@@ -126,14 +146,15 @@ def lanes(key: str, names: list[str], months: list[dt.date]) -> JsonObject:
     """
     x = time_axis(months)
     x["scale"] |= {"domain": [min(months).isoformat(), max(months).isoformat()]}
-    y = {"field": "rise", "type": "quantitative", "title": None, "axis": None}
+    y = {"field": "rise", "type": "quantitative", "title": None,
+         "axis": {"tickCount": 2, "format": "+.2~f", "labelFontSize": 10}}  # fmt: skip
     tooltip = by_month(key, "rise", "+.3f")
     once = {"filter": "datum.is_first"}
     return {
         "transform": [{"filter": {"field": key, "oneOf": names}}],
-        "facet": {"row": {"field": key, "sort": names, "header": None}},
-        "spacing": 4,
-        "spec": {"width": 860, "height": LANE_HEIGHT, "layer": [
+        "facet": {"row": {"field": key, "sort": names, "header": LANE_HEADER}},
+        "spacing": 8,
+        "spec": {"width": 700, "height": LANE_HEIGHT, "layer": [
             {
                 "transform": [once],
                 "mark": {"type": "rect", "color": PALETTE[0], "fillOpacity": 0.35, "clip": True},
@@ -156,6 +177,5 @@ def lanes(key: str, names: list[str], months: list[dt.date]) -> JsonObject:
                 "mark": {"type": "rule", "strokeDash": [4, 3], "color": SOFT, "clip": True},
                 "encoding": {"x": {"field": "stated_end", "type": "temporal"}},
             },
-            lane_label(key, once, LANE_HEIGHT),
         ]},
     }  # fmt: skip

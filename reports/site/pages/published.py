@@ -12,11 +12,11 @@ from reports.site.answer_findings import (
     printed_rates_finding,
     published_gaps_finding,
 )
-from reports.site.charts import INK, PALETTE, PAPER, SOFT, by_month, time_axis, with_room
+from reports.site.charts import INK, PALETTE, PAPER, SOFT, by_month, time_axis
 from reports.site.context import Site, some
 from reports.site.figure import ELSEWHERE, Column, Figure, Page
 from reports.site.findings import span
-from reports.site.pages.source import end_labels, extent_of
+from reports.site.labels import end_labels, extent_of, with_room
 
 ORDER, NAVIGATION = 5, ("published.html", "Published")
 PATHS = (NAVIGATION[0],)

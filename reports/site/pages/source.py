@@ -9,7 +9,8 @@ import polars as pl
 
 from core.json import JsonObject
 from core.plugins import import_parts
-from reports.site.charts import INK, LABEL_SHARE, PALETTE, SOFT, by_month, spread, time_axis
+from core.progress import counted
+from reports.site.charts import INK, PALETTE, SOFT, by_month, time_axis
 from reports.site.context import Site, of_name, some
 from reports.site.figure import Column, Figure, Link, Page, slug, told
 from reports.site.findings import (
@@ -18,6 +19,7 @@ from reports.site.findings import (
     lowest_finding,
     source_finding,
 )
+from reports.site.labels import end_labels, extent_of
 from reports.site.pages.overview import MIN_MONTHS
 
 ORDER, NAVIGATION = 11, ("sources.html", "Sources")
@@ -108,32 +110,6 @@ def _lines(rows: pl.DataFrame, lines: Sequence[tuple[str, str, str]]) -> list[Js
     values = rows.select(columns).unpivot()["value"].drop_nulls()
     colours = {label: colour for _, label, colour in lines}
     return [*layers, end_labels(last, colours, extent_of(values))]
-
-
-def extent_of(values: pl.Series) -> tuple[float, float]:
-    """Return least and greatest value."""
-    return float(values.min() or 0), float(values.max() or 0)  # type: ignore[arg-type]
-
-
-def end_labels(
-    last: Mapping[str, float], colours: Mapping[str, str], extent: tuple[float, float],
-    share: float = LABEL_SHARE,
-) -> JsonObject:  # fmt: skip
-    """Return a layer with a label per line, right of its last value, without overlaps."""
-    values = [
-        {"at": at, "label": label, "colour": colours[label]}
-        for label, at in spread(last, extent, share).items()
-    ]
-    return {
-        "data": {"values": values},
-        "mark": {"type": "text", "align": "left", "dx": 6, "limit": 200},
-        "encoding": {
-            "x": {"value": "width"},
-            "y": {"field": "at", "type": "quantitative"},
-            "text": {"field": "label"},
-            "color": {"field": "colour", "type": "nominal", "scale": None},
-        },
-    }
 
 
 def _regime_marks(site: Site, name: str, x: Mapping[str, Any]) -> list[JsonObject]:
@@ -245,7 +221,7 @@ def _documents(site: Site, name: str) -> Figure:
     ]  # fmt: skip
     months = [str(month)[:7] for month in rows["month"].to_list()]
     num = f"{rows.height} months, {months[-1]} to" if rows.height > 1 else "1 month,"
-    title = f"What was collected: {num} {months[0]}"
+    title = f"What was scored: {num} {months[0]}"
     return Figure(f"source-{slug(name)}-documents", title, "", sql, rows, told(columns, rows))
 
 
@@ -260,4 +236,13 @@ COLLECTED = (
 def _collected(site: Site, name: str) -> Figure:
     sql, rows = some(site.part("collected", "source", name, outcomes=site.outcomes))
     title = collected_finding(rows.to_dicts())
-    return Figure(f"source-{slug(name)}-collected", title, "", sql, rows, COLLECTED)
+    about = scored_of(site, name)
+    return Figure(f"source-{slug(name)}-collected", title, about, sql, rows, COLLECTED)
+
+
+def scored_of(site: Site, name: str | None = None) -> str:
+    """Return how many documents of a source, or of all, are scored; others may be kept, too."""
+    rows = site.query("sources_board", protocol=site.protocol)[1]
+    chosen = rows if name is None else rows.filter(pl.col("source") == name)
+    num = counted(int(chosen["num_documents"].sum()), "document")
+    return f"Figures are of the {num} with losses."

@@ -4,6 +4,7 @@
 -- rank_set: ranks that other months, or documents, may give: low–high
 -- size_class: class of parameters
 -- weights: open, or closed (behind an API)
+-- saved_share: how many fewer bits than control:zstd the model needs on the same months [share]
 -- gap_q_value: false discovery rate of adjusted_gap [probability]
 -- ageing_q_value: false discovery rate of growth_per_year [probability]
 -- stated_cutoff: last month of training text that the maker states, or that is inferred [date]
@@ -78,6 +79,11 @@ select
     h.bits_per_byte,
     h.bits_per_byte_low,
     h.bits_per_byte_high,
+    case
+        when h.model <> 'control:zstd'
+            then 1 - h.bits_per_byte
+                / max(h.bits_per_byte) filter (h.model = 'control:zstd') over ()
+    end as saved_share,
     h.rank,
     h.rank_low,
     h.rank_high,

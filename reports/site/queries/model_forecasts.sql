@@ -15,7 +15,8 @@ select
     test_accuracy_low,
     test_accuracy_high,
     -- as many right answers or more by guessing
-    binomial_tail(accuracy * num_questions, num_questions, expected_accuracy) as p_value
+    binomial_tail(test_accuracy * num_test_questions, num_test_questions, expected_test_accuracy)
+        as p_value
 from forecast_accuracy
 where num_questions > 0
 order by model, source, protocol

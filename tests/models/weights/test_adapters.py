@@ -132,7 +132,7 @@ def test_its_own_tokenizer_is_used_where_it_has_one(
 
 def test_without_the_library_the_extra_is_named(adapter, settings, monkeypatch):
     monkeypatch.setitem(sys.modules, "peft", None)
-    with pytest.raises(ModelLoadError, match=r"pip install 'tidemark\[peft\]'"):
+    with pytest.raises(ModelLoadError, match=r"pip install -c constraints.txt -e '\.\[peft\]'"):
         CausalLM.load(str(adapter), None, settings)
 
 

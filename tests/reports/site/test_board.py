@@ -14,7 +14,7 @@ import pytest
 
 from core.month import Month
 from core.settings import Settings
-from reports.site import build, charts
+from reports.site import build, charts, labels
 from reports.site.board_parts import ALL_MONTHS, windows_of
 from reports.site.figure import Figure
 from reports.site.findings import ranks_finding, simulations_finding
@@ -159,10 +159,10 @@ def test_colours_are_told_apart_in_both_themes() -> None:
 
 def test_labels_do_not_overlap() -> None:
     points = [("first", 0.0, 0.0), ("hidden", 0.01, 0.01), ("right", 1.0, 0.0), ("up", 0.0, 1.0)]
-    assert charts.with_room(points, 300, 200) == ["first", "right", "up"]
+    assert labels.with_room(points, 300, 200) == ["first", "right", "up"]
     covered = [("covers", 0.0, 0.0), ("covered", 0.05, 0.01), ("end", 1.0, 1.0)]
-    assert charts.with_room(covered, 300, 200) == ["covered", "end"]
-    assert charts.with_room([], 300, 200) == []
+    assert labels.with_room(covered, 300, 200) == ["covered", "end"]
+    assert labels.with_room([], 300, 200) == []
 
 
 @pytest.mark.long

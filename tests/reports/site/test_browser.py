@@ -115,7 +115,7 @@ def test_charts_are_readable_on_a_phone(visit: Open) -> None:
     )
     assert min(sizes) > 8
     name = window.locator("[data-chart=over-time] text", has_text="early")
-    assert 0 < name.evaluate("e => e.getBoundingClientRect().right") < 360  # newest months first
+    assert 0 < name.evaluate("e => e.getBoundingClientRect().left") < 360
 
 
 def test_a_table_sorts_and_the_address_keeps_it(visit: Open) -> None:
@@ -180,6 +180,29 @@ def test_two_models_are_compared(visit: Open) -> None:
     window.get_by_role("heading", name=months_of_all).wait_for()
 
 
+def test_the_first_pair_has_its_verdict_and_back_undoes_a_choice(visit: Open) -> None:
+    window = visit("compare")
+    first = window.locator("[data-compared] h2").inner_text()
+    assert "early" in first
+    window.locator("[name=one]").select_option("early")
+    window.get_by_label("against").select_option("control:zstd")
+    chosen = window.get_by_role("heading", name="early is better than control:zstd")
+    chosen.wait_for()
+    window.go_back()
+    chosen.wait_for(state="detached")
+    window.go_back()
+    window.get_by_role("heading", name=first).wait_for()
+    assert window.url.endswith("compare.html")
+
+
+def test_wrong_names_and_a_model_on_both_sides_are_told(visit: Open) -> None:
+    window = visit("compare#pair?one=nobody&other=early")
+    window.get_by_text("There is no model nobody here.").wait_for()
+    again = visit("compare#pair?one=early&other=early")
+    again.get_by_text("early is on both sides.").wait_for()
+    assert again.locator("#pair-months").is_visible()
+
+
 def test_a_page_of_a_model_is_copied_as_markdown(visit: Open) -> None:
     window = visit("models/early")
     window.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(); }")
@@ -231,7 +254,43 @@ def test_pages_read_without_a_script(browser: Browser, root: Path) -> None:
     window.goto((root / "index.html").as_uri())
     assert window.get_by_role("table").is_visible()
     assert window.locator(".chart svg").count() == 1
+    window.goto((root / "compare.html").as_uri())
+    assert not window.locator("select").first.is_visible()  # a list that does nothing
+    assert window.locator("[data-compared] h2").is_visible()
+    assert window.locator("[data-compared] tbody tr").count() > 0
     context.close()
+
+
+MISPLACED = Path(__file__).with_name("misplaced.js").read_text(encoding="utf-8")
+
+
+def test_nothing_is_cut_or_covered_on_a_phone(browser: Browser, root: Path) -> None:
+    for has_script in (True, False):
+        context = browser.new_context(
+            java_script_enabled=has_script, viewport={"width": 390, "height": 844}
+        )
+        window = context.new_page()
+        for kind in KINDS:
+            window.goto((root / f"{kind}.html").as_uri())
+            assert window.evaluate(MISPLACED) == [], (kind, has_script)
+        context.close()
+
+
+def test_the_first_view_is_small_without_a_script(browser: Browser, root: Path) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    window = context.new_page()
+    requested: list[str] = []
+    window.on("request", lambda request: requested.append(request.url))
+    window.goto((root / "index.html").as_uri())
+    context.close()
+    files = [Path(url.removeprefix("file://")) for url in requested]
+    assert sum(file.stat().st_size for file in files) <= 150_000, requested
+
+
+def test_charts_are_open_at_their_axis_on_a_phone(visit: Open) -> None:
+    window = visit("index", viewport={"width": 390, "height": 844})
+    inside = window.locator("[data-chart=over-time] text", has_text="+0").first
+    assert 0 <= inside.evaluate("e => e.getBoundingClientRect().left") < 390
 
 
 def test_five_questions_are_answered_in_few_clicks(visit: Open) -> None:
@@ -244,7 +303,8 @@ def test_five_questions_are_answered_in_few_clicks(visit: Open) -> None:
     # Which model ages slowest? With more months there is a column of ageing, too.
     board.get_by_role("button", name="level").click()
     assert board.locator("[aria-sort=ascending]").get_attribute("data-column") == "bits_per_byte"
-    numbers = window.locator("#board").get_by_role("link", name="csv")  # can I have the numbers?
+    window.locator("#board").get_by_text("data", exact=True).click()  # can I have the numbers?
+    numbers = window.locator("#board").get_by_role("link", name="csv")
     assert numbers.get_attribute("href") == "figures/board.csv"
     window.get_by_role("link", name="Compare").click()  # is A better than B on code?
     window.locator("[name=one]").select_option("early")

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import duckdb
 import pytest
+import yaml
 
 from core.settings import Settings
-from reports.site.build import write_site
+from reports.site import citation
+from reports.site.build import _render, opened_site, write_site
+from reports.site.pages import changes
 from tests.reports.curves import HOSTILE_MODEL, HOSTILE_SOURCE
 from tests.reports.site.pages import Page, read_pages
 
@@ -94,8 +97,25 @@ def test_pages_are_light_and_say_what_they_are_made_of(root: Path) -> None:
     for path in root.rglob("*.html"):
         page = path.read_text(encoding="utf-8")
         assert len(page.encode()) <= 150_000, path
-        assert "2024-01 to 2024-08 · 64 documents · protocol <code>default</code>" in page, path
+        own = "2024-01 to 2024-08 · 64 documents · protocol <code>default</code>" in page
+        assert own == (path.name not in ("methods.html", "published.html", "puzzles.html")), path
+        assert "By an author who is not stated · code: repository not stated" in page, path
         assert re.search(r"snapshot <code>[0-9a-f]{12}</code>", page), path
+
+
+def test_author_code_and_citation_are_told_where_they_are_set(usual: Settings) -> None:
+    told = {"report_author": "A & B", "report_code": "https://example.org/code",
+            "report_url": "https://example.org/x/"}  # fmt: skip
+    with opened_site(usual.model_copy(update=told)) as site:
+        [page] = changes.make_pages(site)
+        html = _render(site, page, {})
+        bibtex, cited = citation.site_bibtex(site), yaml.safe_load(citation.cff(site))
+    assert 'By A &amp; B · code: <a href="https://example.org/code"' in html
+    assert "author = {{A \\& B}}" in bibtex
+    assert cited["authors"] == [{"name": "A & B"}]
+    assert cited["repository-code"] == "https://example.org/code"
+    assert cited["url"] == "https://example.org/x/"
+    assert 'og:title" content="What changed"' in html
 
 
 def test_metadata_says_what_each_column_is(root: Path) -> None:

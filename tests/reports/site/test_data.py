@@ -39,7 +39,7 @@ def test_what_was_dropped_is_told_with_reasons(publish_figures: Any) -> None:
     root = Path(write_site(settings, "data")).parent
     write_site(settings, "sources/news")
     pages = read_pages(root)
-    title = "19 of 59 items were not kept, 14 of them for the reason: too short"
+    title = "19 of 59 items are not in the corpus, 14 for the reason: too short"
     for path in ("data.html", "sources/news.html"):
         assert title in pages[(root / path).resolve()].titles, path
     rows = pl.read_parquet(root / "figures" / "source-news-collected.parquet").rows()
@@ -82,9 +82,9 @@ def test_runs_of_cells_are_there_missing_stale_or_held_back() -> None:
         ("stale", 2, "b", 2), ("missing", 1, "b", 1), ("held back", 1, "a, b", 2),
         ("there", 5, "a", 5), ("there", 1, "b", 1), ("there", 1, "b", 1),
     ]  # fmt: skip
-    assert cells_finding(found.to_dicts()) == (
-        "7 of 12 cells are there, 2 held back, 1 missing, 2 stale"
-    )
+    assert cells_finding(found.to_dicts()) == "Of 12 cells, 2 held back, 1 missing, 2 stale"
+    whole = found.filter(pl.col("state") == "there").to_dicts()
+    assert cells_finding(whole) == "Every model is scored on every month of every source"
 
 
 def test_contexts_are_compared_where_there_are_several() -> None:
@@ -118,7 +118,7 @@ def test_releases_and_months_held_back_are_linked(publish_figures: Any) -> None:
     text = (root / "data.html").read_text()
     assert text.index("wwww2024-06") < text.index("wwww2024-05")
     assert "Held back, since a check failed: news/2024-08" in text
-    assert "7 of 8 cells are there, 1 held back" in text
+    assert "Of 8 cells, 1 held back" in text
     publish_figures(step("a", "news", "2024-03", 1.0, 1.5, 8))
     write_site(settings)  # the former site is kept, with links to the same releases
     for path in ("data.html", "months/2024-07/data.html"):

@@ -29,8 +29,12 @@ def test_compressors_are_no_contestants() -> None:
              "bits_per_byte_low": 0.9, "bits_per_byte_high": 1.1,
              "basis": "after 2024-01"}  # fmt: skip
     worse = {**model, "model": "b", "rank": 2, "rank_low": 2, "rank_high": 2}
-    control = {**model, "model": "control:xz", "rank": None, "rank_low": None, "rank_high": None}
+    control = {**model, "model": "control:xz", "rank": None, "rank_low": None, "rank_high": None,
+               "bits_per_byte_low": 2.9, "bits_per_byte_high": 3.1}  # fmt: skip
     assert findings.board_finding([control, model, worse]) == "a predicts these months best"
+    near = {**control, "bits_per_byte_low": 1.05}
+    shared = "a has the lowest loss, but cannot be told apart from control:xz"
+    assert findings.board_finding([near, model, worse]) == shared
     better = {**control, "bits_per_byte_high": 0.8}
     told = "No model is better than the best compressor"
     assert findings.board_finding([better, model, worse]) == told
@@ -65,3 +69,15 @@ def test_a_cutoff_is_compared_with_the_stated_one() -> None:
     assert findings.cutoff_finding(alone, 1) == "The losses place the cutoff in 2024-01, as stated"
     unknown = {**alone, "estimated_cutoff_low": None}
     assert findings.cutoff_finding(unknown, 1) == "No cutoff can be told from the losses"
+
+
+def test_stated_cutoffs_are_counted_by_the_interval_that_holds_them() -> None:
+    rows = [
+        {"scope": "all sources", "is_contradicted": False},
+        {"scope": "all sources", "is_contradicted": True},
+        {"scope": "news", "is_contradicted": True},
+        {"scope": "all sources", "is_contradicted": None},
+    ]
+    told = "2 stated cutoffs are measured: 1 inside the 95 % interval, 1 outside"
+    assert findings.registry_finding(rows) == told
+    assert findings.registry_finding(rows[2:]).startswith("No stated cutoff can be held")

@@ -19,7 +19,9 @@ from core.schemas.tables import LOSSES
 from core.settings import Settings
 from core.storage.store import Store
 from reports.export_figures import export_figures
+from reports.site import charts
 from reports.site.build import write_site
+from reports.site.cards import size_of
 from tests.losses import loss_row
 from tests.reports.curves import FIRST
 from warehouse.land.losses import open_warehouse
@@ -107,16 +109,25 @@ def test_every_form_of_a_picture_has_the_watermark(site: Path) -> None:
         )
 
 
-def test_the_picture_differs_from_the_one_without_a_watermark(site: Path) -> None:
-    import vl_convert as vlc
-
-    svg = (site / "figures/over-time.svg").read_text()
-    bare = re.sub(r'<text class="watermark".*?</text>', "", svg)
-    pictures = [Image.open(io.BytesIO(vlc.svg_to_png(each, scale=1.5))) for each in (svg, bare)]
-    written = Image.open(site / "figures/over-time.png")
-    assert ImageChops.difference(*(each.convert("RGB") for each in pictures)).getbbox()
-    same = [each.convert("RGB") for each in (written, pictures[0])]
-    assert not ImageChops.difference(*same).getbbox()
+def test_a_picture_is_a_card_with_title_scale_and_watermark(site: Path) -> None:
+    for path in sorted((site / "figures").glob("*.png")):
+        width, height = size_of(path.read_bytes())
+        assert (width, height >= 630) == (1200, True), path
+    spec = {"data": {"values": [{"x": 1}]}, "mark": "bar", "width": 300, "height": 200,
+            "encoding": {"x": {"field": "x", "type": "quantitative"}}}  # fmt: skip
+    frame = {"title": "A & B", "note": "bits per byte", "foot": "from here"}
+    drawn = [
+        Image.open(io.BytesIO(charts.draw({**spec, "usermeta": meta}).png)).convert("RGB")
+        for meta in (
+            {charts.FRAME: frame},
+            {charts.FRAME: {**frame, "title": "C"}},
+            {charts.FRAME: {**frame, "note": "%"}},
+            {charts.FRAME: frame, charts.MARK: "SIMULATED"},
+        )
+    ]
+    assert {each.size for each in drawn} == {(1200, 630)}
+    for other in drawn[1:]:
+        assert ImageChops.difference(drawn[0], other).getbbox()
 
 
 def test_files_of_figures_tell_which_rows_are_simulated(site: Path) -> None:

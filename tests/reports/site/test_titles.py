@@ -134,7 +134,6 @@ CASES: dict[str, tuple[Callable[[list[Row]], str], str, World]] = {
     "gap on a source": (
         lambda rows: findings.source_finding(rows, "code"), "worse after", partial(_gaps, 8)
     ),
-    "plane": (findings.plane_finding, "The raw gap of", partial(_gaps, 8)),
     "pairs": (findings.neighbours_finding, "apart", partial(_pairs, 9)),
     "contamination": (findings.contamination_finding, "predicted better", partial(_suspects, 50)),
     "difficulty": (
@@ -146,7 +145,7 @@ CASES: dict[str, tuple[Callable[[list[Row]], str], str, World]] = {
     ) for n in (1, 12)},
     "puzzles of models": (
         _titles_of_site(lambda row, num: answers.puzzle_finding([row], num)),
-        "Generalises", partial(_scores, 40),
+        "Scores above zero", partial(_scores, 40),
     ),
     "gap of puzzles": (answers.valley_finding, "are worse", partial(_valleys, 6)),
     "level of the gap": (
@@ -154,7 +153,7 @@ CASES: dict[str, tuple[Callable[[list[Row]], str], str, World]] = {
     ),
     "bias over time": (answers.bias_finding, "are answered worse", partial(_biases, 6)),
 }  # fmt: skip
-_DENIALS = ("No ", "The raw gap of 0 ")
+_DENIALS = ("No ", "On no ", "A score above zero on inputs of others is not")
 
 
 def _claims(title: str, claim: str) -> bool:
@@ -219,7 +218,8 @@ def _forecasts(database: duckdb.DuckDBPyConnection, chance: float, num: int, rig
 @pytest.mark.parametrize(
     ("query", "find", "no_claim"),
     [("forecasts_board", answers.board_of_forecasts_finding, "No model forecasts better"),
-     ("model_forecasts", answers.forecast_finding, "Forecasts no better")],
+     ("model_forecasts", lambda rows: answers.forecast_finding(rows, len(rows)),
+      "Forecasts no better")],
 )  # fmt: skip
 def test_guessing_is_seldom_called_forecasting(
     database: duckdb.DuckDBPyConnection, query: str, find: Callable[[list[Row]], str], no_claim: str
@@ -238,7 +238,11 @@ def test_guessing_is_seldom_called_forecasting(
 def test_a_model_that_refuses_all_has_no_verdict() -> None:
     silent = {"model": "m", "source": "s", "num_questions": 9, "num_unparsed": 9, "p_value": 1.0,
               "p_adjusted": None, "tested_class": "No answers"}  # fmt: skip
-    finders = (answers.forecast_finding, answers.board_of_forecasts_finding, answers.bias_finding)
+    finders = (
+        lambda rows: answers.forecast_finding(rows, 1),
+        answers.board_of_forecasts_finding,
+        answers.bias_finding,
+    )
     assert not [find([silent]) for find in finders if "answer" not in find([silent])]
 
 

@@ -41,7 +41,7 @@ def test_without_the_extra_there_is_a_warning() -> None:
     script = f"import sys; sys.modules['opentelemetry.sdk'] = None\n{textwrap.dedent(SPAN)}"
     done = run(script, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")
     assert done.returncode == 0, done.stderr
-    assert "install tidemark[telemetry]" in done.stderr
+    assert "-e '.[telemetry]'" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,16 @@ MODELS = {
     "pair": (2, 0, 1, 2),
     "single document": (24, 11, 9, 10),
 }
+# Of "late", two months are after the cutoff; of "nine", five are before it and four after it.
+TOLD = {
+    ("train_test_gap", "late"): "no interval: 2 months on a side of the cutoff; 3 are needed",
+    ("train_test_gap", "nine"): "no interval: 2 blocks of three months; 4 are needed",
+    ("tbi_likelihood", "eleven"): "no interval: 11 months; 12 are needed",
+    (
+        "decay_after_release",
+        "nine",
+    ): "no interval: 1 complete quarter after the release; 2 are needed",
+}
 FIGURES = {
     "train_test_gap": "bits_per_byte_gap", "tbi_likelihood": "tbi_per_month",
     "train_test_gap_overall": "bits_per_byte_gap", "tbi_likelihood_overall": "tbi_per_month",
@@ -57,6 +67,9 @@ def test_a_figure_has_an_interval_or_one_reason(settings: Settings, losses: Any,
         lacking = {name for name, row in shown.items() if row[f"{figure}_low"] is None}
         assert lacking and lacking < set(shown)
         assert set(MODELS) - set(shown) | lacking == set(reasons)
+        assert all(shown[name]["reason"] == reasons[name] for name in lacking)
+        told = {name: reason for (of_view, name), reason in TOLD.items() if of_view == view}
+        assert told.items() <= {name: shown[name]["reason"] for name in lacking}.items()
         assert all(
             reasons[name].startswith("no interval: ") == (name in lacking) for name in reasons
         )

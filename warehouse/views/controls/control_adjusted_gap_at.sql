@@ -8,7 +8,7 @@
 -- Units: bits per byte. A gap is the mean of monthly figures after the split less the mean before;
 --   NULL if one side is empty. *_low and *_high bound a 95 % interval: t_975(degrees_of_freedom) *
 --   standard_error (200 replicates, paired by cluster). degrees_of_freedom follow from the
---   effective number of clusters. NULL if a month has a single cluster.
+--   effective number of clusters. NULL if a month has no pooled error.
 -- Source: docs/metrics.md (Control-adjusted figures).
 create or replace macro internal.control_adjusted_gap_at(split_on) as table
     with gaps as (

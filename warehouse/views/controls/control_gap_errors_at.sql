@@ -4,7 +4,7 @@
 -- A cluster has the same weight for the model and for the control, so shared variation cancels in
 --   each of the 200 replicates. degrees_of_freedom are Kish's effective number of clusters less
 --   one, over all months together: a recurring page counts once.
--- Units: bits per byte. Months with a single cluster have no replicates and are left out.
+-- Units: bits per byte. Months without a pooled error have no replicates and are left out.
 -- Source: docs/metrics.md (Control-adjusted figures); Kish 1965, "Survey
 --   Sampling", section 11.2.
 create or replace macro internal.control_gap_errors_at(split_on) as table
@@ -18,7 +18,7 @@ create or replace macro internal.control_gap_errors_at(split_on) as table
     ),
 
     deviations as materialized (
-        from internal.replicate_deviations
+        from internal.pooled_deviations
     ),
 
     replicates as (

@@ -5,14 +5,17 @@
 -- is_same: both measured the same documents, and the same bytes of each (equal fingerprints). A
 --   cell on other documents than most models has its figure and fingerprint of shared_figures.
 -- weight: 1 / months after the split, or -1 / months before it; NULL where not is_same.
--- Units: bits per UTF-8 byte. variance: sum of both squared standard errors; NULL if a cell has a
---   single cluster. degrees_of_freedom: lower value of both cells; NULL if both have a single
---   cluster.
+-- Units: bits per UTF-8 byte. variance: sum of both squared standard errors; NULL if a cell has no
+--   pooled error. degrees_of_freedom: lower value of both cells; NULL if both have none.
 -- Source: docs/metrics.md (Control-adjusted figures).
 create or replace macro internal.controlled_cells_at(split_on) as table
     with figures as (
         select
-            c.* replace (coalesce(s.fingerprint, c.fingerprint) as fingerprint),
+            c.* replace (
+                coalesce(s.fingerprint, c.fingerprint) as fingerprint,
+                e.standard_error as standard_error,
+                e.degrees_of_freedom as degrees_of_freedom
+            ),
             coalesce(s.bits_per_byte, c.nll_nats / (ln(2) * c.num_bytes)) as bits_per_byte,
             starts_with(c.model, 'control:') as is_control
         from internal.sound_cells as c
@@ -22,6 +25,12 @@ create or replace macro internal.controlled_cells_at(split_on) as table
                 and c.source = s.source
                 and c.protocol = s.protocol
                 and c.month = s.month
+        left join internal.pooled_errors as e
+            on
+                c.model = e.model
+                and c.source = e.source
+                and c.protocol = e.protocol
+                and c.month = e.month
         where c.month is not null and c.num_bytes > 0 and source_period(c.source) = 'month'
     ),
 

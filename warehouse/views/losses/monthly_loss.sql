@@ -28,5 +28,6 @@ select
     num_bytes,
     bits_per_char,
     compression_rate,
-    is_text
+    is_text,
+    reason
 from internal.monthly_loss_details;

@@ -23,5 +23,6 @@ select
     num_chars,
     num_bytes,
     bits_per_char,
-    is_text
+    is_text,
+    reason
 from internal.period_loss_details;

@@ -34,7 +34,8 @@ select
     standard_error,
     degrees_of_freedom,
     num_clusters,
-    false as is_published
+    false as is_published,
+    cell_reason(is_finite, num_bytes, num_documents, standard_error) as reason
 from internal.sound_cells
 where month is not null
 union all
@@ -62,5 +63,6 @@ select
     null as standard_error,
     null as degrees_of_freedom,
     null as num_clusters,
-    true as is_published
+    true as is_published,
+    'no interval: published rates have no documents' as reason
 from internal.published_rates;

@@ -9,7 +9,7 @@
 -- low and high bound 95 % intervals over time: would other months like these say the same?
 --   *_documents: would other documents of these months? The former is the wider of the latter and
 --   of a jackknife over blocks of three calendar months. It is NULL if a source has fewer than four
---   blocks, and both are NULL if a cell has a single cluster.
+--   blocks; *_documents is NULL if a cell has no pooled error (pooled_errors). reason says so.
 -- An interval of a rank is from 1 + (significantly better models) to all - (significantly worse
 --   models), as in monthly_rank.
 -- Source: docs/metrics.md (Likelihood, Headline, New text, Intervals); the mean over sources is
@@ -32,5 +32,6 @@ select
     num_sources,
     num_months,
     num_unmeasured,
-    cutoff
+    cutoff,
+    reason
 from headline_at(cast(null as date), cast(null as date));

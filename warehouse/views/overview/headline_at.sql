@@ -127,6 +127,15 @@ create or replace macro headline_at(first_month, last_month, months := 'new') as
         max(f.num_months) over () as num_months,
         f.num_unmeasured,
         m.cutoff,
+        coalesce(
+            lacking_blocks(f.num_blocks),
+            lacking_documents(f.document_half),
+            case
+                when f.is_ranked then null
+                when is_compressor(f.model) then 'not ranked: a compressor'
+                else 'not ranked: ' || f.basis
+            end
+        ) as reason,
         n.other_model as next_model,
         n.difference as next_difference,
         n.difference - n.half as next_difference_low,

@@ -6,7 +6,8 @@
 --   the figure, in the order of replicates; NULL if a cell has no standard error.
 --   degrees_of_freedom: Satterthwaite's over cells, as for the intervals around a split (ADR 0016).
 -- changes: changes of the figure without a block of three calendar months, in the order of blocks.
---   month_error is the jackknife's with them. Both are NULL if a source has fewer than four blocks.
+--   month_error is the jackknife's with them. Both are NULL if a source has fewer than four blocks;
+--   num_blocks is that of the source with fewest.
 -- Source: docs/metrics.md (Likelihood, Intervals).
 create or replace macro internal.headline_figures_at(first_month, last_month, months) as table
     with compared as materialized (
@@ -26,17 +27,17 @@ create or replace macro internal.headline_figures_at(first_month, last_month, mo
     cells as materialized (
         select
             c.*,
-            l.standard_error,
-            least(3 * l.degrees_of_freedom, l.num_clusters - 1) as degrees_of_freedom,
+            e.standard_error,
+            e.degrees_of_freedom,
             s.coefficient
         from compared as c
         inner join sources as s on c.model = s.model and c.source = s.source
-        inner join internal.monthly_loss_details as l
+        inner join internal.pooled_errors as e
             on
-                c.model = l.model
-                and c.source = l.source
-                and c.month = l.month
-                and l.protocol = 'default'
+                c.model = e.model
+                and c.source = e.source
+                and c.month = e.month
+                and e.protocol = 'default'
     ),
 
     figures as (
@@ -63,7 +64,7 @@ create or replace macro internal.headline_figures_at(first_month, last_month, mo
             c.model,
             r.replicate,
             sum(c.coefficient * r.deviation) as deviation
-        from internal.replicate_deviations as r
+        from internal.pooled_deviations as r
         inner join cells as c
             on
                 r.model = c.model
@@ -114,12 +115,13 @@ create or replace macro internal.headline_figures_at(first_month, last_month, mo
     jackknives as (
         select
             model,
+            min(num_blocks) as num_blocks,
+            min(num_blocks) >= minimum('blocks of a difference') as has_blocks,
             list(change order by quarter) as changes,
             sqrt(jackknife_variance(sum(power(change, 2)), count(*))) as month_error,
             min(num_blocks) - 1 as month_degrees
         from blocks
         group by model
-        having min(num_blocks) >= 4
     ),
 
     vectors as (
@@ -142,9 +144,10 @@ create or replace macro internal.headline_figures_at(first_month, last_month, mo
         v.standard_error,
         f.degrees_of_freedom,
         v.deviations,
-        j.month_error,
-        j.month_degrees,
-        j.changes
+        j.num_blocks,
+        case when j.has_blocks then j.month_error end as month_error,
+        case when j.has_blocks then j.month_degrees end as month_degrees,
+        case when j.has_blocks then j.changes end as changes
     from figures as f
     left join vectors as v on f.model = v.model and f.has_interval
     left join jackknives as j on f.model = j.model;

@@ -8,7 +8,6 @@ with figures as (
         l.model,
         l.source,
         l.protocol,
-        l.standard_error,
         l.month > m.cutoff as is_after
     from internal.monthly_loss_details as l
     left join main.models as m on l.model = m.model
@@ -22,11 +21,7 @@ counted as (
         protocol,
         count(*) as num_months,
         count(*) filter (where not is_after) as num_before,
-        count(*) filter (where is_after) as num_after,
-        case
-            when protocol = 'published' then 'no interval: published rates have no documents'
-            when count(standard_error) < count(*) then 'no interval: a month has a single cluster'
-        end as no_error
+        count(*) filter (where is_after) as num_after
     from figures
     group by model, source, protocol
 ),
@@ -36,8 +31,7 @@ decays as (
         model,
         source,
         protocol,
-        count(*) filter (where horizon > 0) as num_after,
-        bool_or(standard_error is null) as lacks_error
+        count(distinct horizon) filter (where horizon > 0) as num_quarters
     from internal.decay_cells
     where horizon is not null
     group by model, source, protocol
@@ -49,20 +43,12 @@ select
     c.source,
     c.protocol,
     case
-        when least(c.num_before, c.num_after) = 0 or starts_with(c.model, 'control:') then null
-        when c.no_error is not null then c.no_error
-        else lacking_interval(c.num_before, c.num_after)
+        when least(c.num_before, c.num_after) > 0 and not is_compressor(c.model)
+            then gap_reason(c.num_before, c.num_after, c.protocol, 'month', 0)
     end as gap_reason,
-    case
-        when c.num_months < 2 then null
-        when c.no_error is not null then c.no_error
-        when c.num_months < 12 then 'no interval: fewer than twelve months'
-    end as slope_reason,
-    case
-        when d.num_after = 0 then null
-        when d.lacks_error then 'no interval: a month has a single cluster'
-        when d.num_after < 6 then 'no interval: fewer than two complete quarters after the release'
-    end as decay_reason
+    case when c.num_months > 1 then slope_reason(c.num_months, c.protocol, 0) end as slope_reason,
+    case when d.num_quarters > 0 then decay_reason(1, d.num_quarters, d.protocol, 0) end
+        as decay_reason
 from counted as c
 left join decays as d
     on c.model = d.model and c.source = d.source and c.protocol = d.protocol;

@@ -105,14 +105,13 @@ compared as materialized (
     select * from internal.compared_cells
 ),
 
--- Sources of headline with too few blocks of three calendar months.
-short_sources as (
+-- Blocks of three calendar months of the sources of headline.
+blocks_of_sources as (
     select
         model,
-        source
+        count(distinct date_trunc('quarter', month)) as num_blocks
     from compared
     group by model, source
-    having count(distinct date_trunc('quarter', month)) < 4
 ),
 
 reasons as (
@@ -177,13 +176,14 @@ reasons as (
     from internal.panel_tests
     where value is null
     union all
-    select distinct
+    select
         model,
         null as source,
         'default' as protocol,
         'headline' as left_out_of,
-        'no interval: fewer than four blocks of three months' as reason
-    from short_sources
+        lacking_blocks(min(num_blocks)) as reason
+    from blocks_of_sources
+    group by model
     union all
     select
         model,

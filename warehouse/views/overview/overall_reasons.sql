@@ -43,8 +43,7 @@ gaps as (
         model,
         protocol,
         count(distinct month) filter (where not is_after) as num_before,
-        count(distinct month) filter (where is_after) as num_after,
-        bool_or(standard_error is null) as lacks_error
+        count(distinct month) filter (where is_after) as num_after
     from internal.split_cells_at(cast(null as date))
     where is_common
     group by model, protocol
@@ -54,8 +53,7 @@ slopes as (
     select
         model,
         protocol,
-        count(distinct month) as num_months,
-        bool_or(standard_error is null) as lacks_error
+        count(distinct month) as num_months
     from internal.slope_cells
     where scope is null
     group by model, protocol
@@ -71,17 +69,13 @@ select
         when not t.has_sides then 'no source with months on both sides of the cutoff'
         when coalesce(least(g.num_before, g.num_after), 0) = 0
             then 'no month on a side of the cutoff that all sources have'
-        when r.protocol = 'published' then 'no interval: published rates have no documents'
-        when g.lacks_error then 'no interval: a month has a single cluster'
-        else lacking_interval(g.num_before, g.num_after)
+        else gap_reason(g.num_before, g.num_after, r.protocol, 'month', 0)
     end as gap_reason,
     case
         when t.model is null then 'no dated text with a figure'
         when t.num_months < 2 then 'a single month'
         when coalesce(s.num_months, 0) < 2 then 'fewer than two months that all sources have'
-        when r.protocol = 'published' then 'no interval: published rates have no documents'
-        when s.lacks_error then 'no interval: a month has a single cluster'
-        when s.num_months < 12 then 'no interval: fewer than twelve months'
+        else slope_reason(s.num_months, r.protocol, 0)
     end as slope_reason
 from models_read as r
 left join main.models as m on r.model = m.model

@@ -17,11 +17,8 @@ create or replace macro internal.comparable_cells_at(left_out) as table
             l.source,
             l.month,
             coalesce(s.bits_per_byte, l.bits_per_byte) as bits_per_byte,
-            l.standard_error,
-            case
-                when l.standard_error is not null
-                    then least(3 * l.degrees_of_freedom, l.num_clusters - 1)
-            end as degrees_of_freedom
+            e.standard_error,
+            e.degrees_of_freedom
         from internal.monthly_loss_details as l
         left join internal.shared_figures as s
             on
@@ -29,6 +26,12 @@ create or replace macro internal.comparable_cells_at(left_out) as table
                 and l.source = s.source
                 and l.protocol = s.protocol
                 and l.month = s.month
+        left join internal.pooled_errors as e
+            on
+                l.model = e.model
+                and l.source = e.source
+                and l.protocol = e.protocol
+                and l.month = e.month
         where
             l.bits_per_byte is not null
             and l.is_text

@@ -21,5 +21,6 @@ select
     num_months_after,
     size_band,
     split_date,
-    split_basis
+    split_basis,
+    reason
 from papers.generalization_robustness_at(cast(null as date));

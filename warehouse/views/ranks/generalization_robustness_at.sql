@@ -64,5 +64,10 @@ create or replace macro papers.generalization_robustness_at(split_on) as table
                 then rank() over (
                     partition by protocol, source, is_compared, size_band order by expected_next
                 )
-        end as rank_in_band
+        end as rank_in_band,
+        case
+            when reason is not null then reason
+            when not is_compared then 'no rank: other months than most models'
+            when size_band is null then 'no rank in a band: number of parameters unknown'
+        end as reason
     from planes;

@@ -36,7 +36,7 @@ create or replace macro internal.mean_rank_pairs_at(left_out) as table
             r.replicate,
             avg(r.deviation) as deviation
         from cells as c
-        inner join internal.replicate_deviations as r
+        inner join internal.pooled_deviations as r
             on
                 c.protocol = r.protocol
                 and c.model = r.model

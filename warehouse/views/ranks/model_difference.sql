@@ -1,6 +1,7 @@
 -- Difference of every two models on the documents of new months that both were scored on.
 -- Grain: one row per model, other_model, source, protocol; model comes first in the alphabet.
---   source NULL is the mean over the sources of text that both models have (num_sources).
+--   source NULL is the mean over the sources of text that both models have (num_sources). If one
+--   of them has four blocks of three months, those with fewer are left out of the mean.
 -- basis: which months. Only months after the cutoffs of both count (training_ends): as `after
 --   2024-01`. If no month that both have is later, difference is NULL. Where nothing is known of a
 --   model's training, months may have been seen by it, and basis says so.
@@ -17,7 +18,15 @@
 -- Source: Holm 1979; docs/metrics.md (Pairs, New text, Intervals).
 create or replace view model_difference as
 with rows_of_sources as materialized (
-    select * from internal.source_differences
+    select
+        *,
+        is_text and (
+            num_blocks >= minimum('blocks of a difference')
+            or max(case when is_text then num_blocks end) over pair
+            < minimum('blocks of a difference')
+        ) as is_counted
+    from internal.source_differences
+    window pair as (partition by model, other_model, protocol)
 ),
 
 changes_of_sources as (
@@ -27,7 +36,7 @@ changes_of_sources as (
         protocol,
         unnest(blocks) as block
     from rows_of_sources
-    where is_text
+    where is_counted
 ),
 
 -- Sums over sources; a source without months in a block does not change.
@@ -72,7 +81,7 @@ means as (
         ) as document_degrees,
         min(num_blocks) as num_blocks
     from rows_of_sources
-    where is_text
+    where is_counted
     group by model, other_model, protocol
 ),
 
@@ -181,12 +190,12 @@ all_pairs as (
 judged as (
     select
         * exclude (month_error),
-        case when num_blocks >= 4 then month_error end as month_error,
+        case when num_blocks >= minimum('blocks of a difference') then month_error end
+            as month_error,
         num_blocks - 1 as month_degrees,
         case
             when num_months = 0 then 'no common month after both cutoffs'
-            when num_blocks < 4 then 'fewer than four blocks of three months'
-            when document_error is null then 'a month has a single cluster'
+            else coalesce(lacking_blocks(num_blocks), lacking_documents(document_error))
         end as reason
     from all_pairs
 ),

@@ -24,6 +24,7 @@ with judged as (
         l.bits_per_byte,
         l.standard_error is not null as has_interval,
         l.is_published,
+        l.reason,
         size_class(m.parameters) as size_class,
         case
             when t.known_by = 'compressor' then 'compressor: never trained'
@@ -140,7 +141,12 @@ select
     end as rank_in_class_high,
     case when f.is_ranked and f.size_class is not null then f.num_in_class end as num_in_class,
     c.rank_change,
-    f.basis
+    f.basis,
+    case
+        when not f.is_ranked then f.basis
+        when f.reason is not null then f.reason
+        when f.size_class is null then 'no rank in a class: number of parameters unknown'
+    end as reason
 from figures as f
 left join sure as s
     on f.model = s.model and f.source = s.source and f.protocol = s.protocol and f.month = s.month

@@ -20,12 +20,15 @@ with figures as (
         c.num_chars > 0 as is_text,
         c.fingerprint,
         c.nll_nats / (ln(2) * c.num_bytes) as bits_per_byte,
-        power(c.standard_error, 2) as variance,
-        case
-            when c.degrees_of_freedom is not null
-                then least(3 * c.degrees_of_freedom, c.num_clusters - 1)
-        end as degrees_of_freedom
+        power(e.standard_error, 2) as variance,
+        e.degrees_of_freedom
     from internal.sound_cells as c
+    left join internal.pooled_errors as e
+        on
+            c.model = e.model
+            and c.source = e.source
+            and c.protocol = e.protocol
+            and c.month = e.month
     left join internal.training_ends as t on c.model = t.model
     where c.num_bytes > 0 and c.month > coalesce(t.last_month, date '-infinity')
 )

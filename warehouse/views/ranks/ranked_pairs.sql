@@ -15,7 +15,7 @@ with vectors as (
         protocol,
         month,
         list(deviation order by replicate) as deviations
-    from internal.replicate_deviations
+    from internal.pooled_deviations
     group by model, source, protocol, month
 ),
 

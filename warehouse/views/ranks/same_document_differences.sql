@@ -2,7 +2,7 @@
 -- Grain: one row per model, other_model, source, protocol. For other views to read.
 -- Units: difference is model less other_model, in bits per byte: the unweighted mean over months.
 --   standard_error is of the mean of paired bootstrap replicates (a page that recurs in several
---   months has the same weight in all of them); NULL if a month has a single cluster.
+--   months has the same weight in all of them); NULL if a month has no pooled error.
 -- Replicates are averaged once per model and set of months, not per pair: most pairs share a set.
 -- Source: docs/metrics.md (Pairs).
 create or replace view internal.same_document_differences as
@@ -62,7 +62,7 @@ means as (
         s.id,
         r.replicate,
         avg(r.deviation) as deviation
-    from internal.replicate_deviations as r
+    from internal.pooled_deviations as r
     inner join members as s
         on
             r.model = s.model

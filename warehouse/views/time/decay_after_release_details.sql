@@ -27,7 +27,8 @@ decays as (
         100 * (mean_6 / nullif(base, 0) - 1) as decay_6_pct,
         100 * (mean_9 / nullif(base, 0) - 1) as decay_9_pct,
         100 * (mean_12 / nullif(base, 0) - 1) as decay_12_pct,
-        list_avg([decay_3_pct, decay_6_pct, decay_9_pct, decay_12_pct]) as decay_mean_pct
+        list_avg([decay_3_pct, decay_6_pct, decay_9_pct, decay_12_pct]) as decay_mean_pct,
+        list_count([mean_3, mean_6, mean_9, mean_12]) as num_quarters
     from means
 ),
 
@@ -85,5 +86,22 @@ select
     decay_12_pct + half_12 as decay_12_pct_high,
     decay_12_pct - error_12 as decay_12_pct_low_documents,
     decay_12_pct + error_12 as decay_12_pct_high_documents,
-    base_bits_per_byte
+    base_bits_per_byte,
+    coalesce(
+        decay_reason(base_bits_per_byte, num_quarters, protocol, error_mean),
+        'incomplete or ahead: '
+        || array_to_string(
+            list_filter(
+                [
+                    case when decay_3_pct is null then 'months 0 to 2' end,
+                    case when decay_6_pct is null then 'months 3 to 5' end,
+                    case when decay_9_pct is null then 'months 6 to 8' end,
+                    case when decay_12_pct is null then 'months 9 to 11' end
+                ],
+                lambda quarter: quarter is not null
+            ),
+            ', '
+        )
+        || ' after the release'
+    ) as reason
 from ranked;

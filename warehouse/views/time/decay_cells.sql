@@ -15,11 +15,17 @@ with points as (
         l.month,
         m.released,
         l.bits_per_byte,
-        l.standard_error,
-        power(l.standard_error, 4) / least(3 * l.degrees_of_freedom, l.num_clusters - 1) as spread,
+        e.standard_error,
+        power(e.standard_error, 4) / e.degrees_of_freedom as spread,
         date_diff('month', date_trunc('month', m.released), l.month) as months_after
     from internal.monthly_loss_details as l
     inner join main.models as m on l.model = m.model
+    left join internal.pooled_errors as e
+        on
+            l.model = e.model
+            and l.source = e.source
+            and l.protocol = e.protocol
+            and l.month = e.month
     where m.released is not null and l.bits_per_byte is not null
 ),
 

@@ -7,18 +7,24 @@
 create or replace view internal.slope_cells as
 with points as (
     select
-        model,
-        protocol,
-        source,
-        month,
-        is_text,
-        year(month) * 12 + month(month) as month_number,
-        bits_per_byte,
-        standard_error,
-        power(standard_error, 4) / least(3 * degrees_of_freedom, num_clusters - 1) as spread,
-        count(*) over (partition by model, protocol, source) > 1 as is_lasting
-    from internal.monthly_loss_details
-    where bits_per_byte is not null
+        l.model,
+        l.protocol,
+        l.source,
+        l.month,
+        l.is_text,
+        year(l.month) * 12 + month(l.month) as month_number,
+        l.bits_per_byte,
+        e.standard_error,
+        power(e.standard_error, 4) / e.degrees_of_freedom as spread,
+        count(*) over (partition by l.model, l.protocol, l.source) > 1 as is_lasting
+    from internal.monthly_loss_details as l
+    left join internal.pooled_errors as e
+        on
+            l.model = e.model
+            and l.source = e.source
+            and l.protocol = e.protocol
+            and l.month = e.month
+    where l.bits_per_byte is not null
 ),
 
 num_lasting as (

@@ -2,8 +2,8 @@
 -- Grain: one row per model, source, protocol, month; models without a split date are left out.
 -- Parameter: split_on, the first day after the split; NULL splits each model after its own cutoff
 --   month.
--- Units: as monthly_loss. spread is (standard error)^4 / degrees of freedom, for Satterthwaite's
---   formula. These degrees of freedom are 3 times the cell's if its clusters allow (ADR 0016).
+-- Units: as monthly_loss; errors as pooled_errors. spread is (standard error)^4 / degrees of
+--   freedom, for Satterthwaite's formula.
 -- Half-months and weeks are after the split if they begin after it.
 -- is_common: the month counts in means over sources. Its source is text with months on both sides,
 --   and all such sources have the month.
@@ -11,7 +11,9 @@
 create or replace macro internal.split_cells_at(split_on) as table
     with cells as (
         select
-            l.*,
+            l.* exclude (standard_error, degrees_of_freedom),
+            e.standard_error,
+            e.degrees_of_freedom,
             coalesce(
                 cast(split_on as date),
                 cast(m.cutoff + interval 1 month as date)
@@ -19,6 +21,12 @@ create or replace macro internal.split_cells_at(split_on) as table
             case when split_on is null then m.cutoff_provenance else 'analyst' end as split_basis
         from internal.period_loss_details as l
         left join main.models as m on l.model = m.model
+        left join internal.pooled_errors as e
+            on
+                l.model = e.model
+                and l.source = e.source
+                and l.protocol = e.protocol
+                and l.month = e.month
     ),
 
     two_sided as (
@@ -68,7 +76,7 @@ create or replace macro internal.split_cells_at(split_on) as table
         c.num_bytes,
         c.bits_per_byte,
         c.standard_error,
-        power(c.standard_error, 4) / least(3 * c.degrees_of_freedom, c.num_clusters - 1) as spread
+        power(c.standard_error, 4) / c.degrees_of_freedom as spread
     from cells as c
     left join two_sided as t
         on c.model = t.model and c.protocol = t.protocol and c.source = t.source

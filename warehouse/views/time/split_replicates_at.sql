@@ -15,7 +15,7 @@ create or replace macro internal.split_replicates_at(split_on) as table
             d.replicate,
             sum(d.deviation) as deviation,
             sum(d.weight_deviation) as weight_deviation
-        from internal.replicate_deviations as d
+        from internal.pooled_deviations as d
         inner join internal.split_cells_at(split_on) as c
             on
                 d.model = c.model

@@ -4,7 +4,7 @@
 --   -tbi_per_month: positive means "better on newer". The intercept is the line at year * 12 +
 --   month = 0. *_low and *_high bound a 95 % interval over time: would other months like these say
 --   the same? NULL with fewer than 12 months. *_documents: would other documents of these months?
---   Both are NULL if a month has a single cluster.
+--   Where something is NULL, reason says why; a month of a single cluster: as in train_test_gap.
 -- p_value: of no slope, by the interval over time. q_value: Benjamini-Hochberg's over the models
 --   and sources of a protocol.
 -- Months that get harder or easier for all models are part of the slope: see ageing.
@@ -66,5 +66,6 @@ select
     12 * (slope - error) as tbi_per_year_low,
     12 * (slope + error) as tbi_per_year_high,
     -slope as bias_slope,
-    intercept
+    intercept,
+    slope_reason(num_months, protocol, document_error) as reason
 from ranked;

@@ -78,5 +78,6 @@ select
     12 * slope as tbi_per_year,
     12 * (slope - error) as tbi_per_year_low,
     12 * (slope + error) as tbi_per_year_high,
-    -slope as bias_slope
+    -slope as bias_slope,
+    slope_reason(num_months, protocol, document_error) as reason
 from ranked;

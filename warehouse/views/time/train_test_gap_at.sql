@@ -6,8 +6,10 @@
 --   *_weighted are ratios of the months' sums. gap = after - before; NULL if one side is empty.
 --   *_low and *_high bound a 95 % interval over time: would other months like these say the same?
 --   *_low_documents and *_high_documents: would other documents of these months? The former is the
---   wider of the latter and of one over months in blocks of three. The latter is NULL if a month
---   has a single cluster; the former, too, and with fewer than four blocks (3 months of a side).
+--   wider of the latter and of one over months in blocks of three. The former is NULL with fewer
+--   than four blocks (3 months of a side). Where something is NULL, reason says why.
+-- A month of a single cluster has no error of its own, and gets that of the source's other months;
+--   without four of these, the latter is NULL, and the former is of months alone.
 -- p_value: of no gap, by the interval over time. q_value: Benjamini-Hochberg's over the models and
 --   sources of a protocol.
 -- Months that get harder or easier for all models are part of this gap, and no interval of a single
@@ -108,6 +110,9 @@ create or replace macro train_test_gap_at(split_on) as table
         expected_next + next_error as expected_next_high_documents,
         num_months_before,
         num_months_after,
+        gap_reason(
+            num_months_before, num_months_after, protocol, source_period(source), gap_error
+        ) as reason,
         bits_per_byte_all,
         split_date,
         split_basis,

@@ -21,6 +21,7 @@ select
     num_sources,
     num_months_before,
     num_months_after,
+    reason,
     split_date,
     split_basis
 from train_test_gap_overall_at(cast(null as date));

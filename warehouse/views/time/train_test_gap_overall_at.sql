@@ -96,6 +96,7 @@ create or replace macro train_test_gap_overall_at(split_on) as table
         num_sources,
         num_months_before,
         num_months_after,
+        gap_reason(num_months_before, num_months_after, protocol, 'month', gap_error) as reason,
         bits_per_byte_all,
         split_date,
         split_basis

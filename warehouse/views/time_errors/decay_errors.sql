@@ -14,10 +14,10 @@ with figures as (
         figure,
         sum(power(coefficient, 2) * variance) as cell_variance,
         sum(power(coefficient, 4) * spread) as spread,
-        sum(power(coefficient, 4) * num_cells) as squares
+        sum(power(coefficient, 4) * num_cells) as squares,
+        count(variance) = count(*) as has_errors
     from internal.decay_coefficients
     group by model, source, protocol, figure
-    having count(variance) = count(*)
 ),
 
 sums as (
@@ -29,7 +29,7 @@ sums as (
         d.replicate,
         sum(d.deviation) as deviation,
         sum(d.weight_deviation) as weight_deviation
-    from internal.replicate_deviations as d
+    from internal.pooled_deviations as d
     inner join internal.decay_cells as c
         on
             d.model = c.model
@@ -78,9 +78,10 @@ standard_errors as (
         m.standard_error as month_error,
         m.degrees_of_freedom as month_degrees
     from figures as f
-    inner join variances as v
+    left join variances as v
         on
-            f.model = v.model
+            f.has_errors
+            and f.model = v.model
             and f.source = v.source
             and f.protocol = v.protocol
             and f.figure = v.figure

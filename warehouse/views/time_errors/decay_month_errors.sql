@@ -15,7 +15,7 @@ with points as (
         year(month) * 12 + month(month) as month_number,
         bits_per_byte - avg(bits_per_byte) over side as residual
     from internal.decay_cells
-    where horizon is not null
+    where horizon is not null and protocol <> 'published'
     window side as (partition by model, source, protocol, horizon = 0)
 ),
 

@@ -1,7 +1,7 @@
 -- Half widths of the 95 % intervals of slopes over months. For tbi_likelihood and its mean.
 -- Grain: one row per model, scope, protocol; scope is a source, or NULL for the mean over sources.
---   No row if a month has no standard error.
--- Units: bits per byte per month. document_error is by other documents of these months (bootstrap),
+-- Units: bits per byte per month. document_error is by other documents of these months (bootstrap;
+--   NULL if a month has no standard error),
 --   error by other months like these: the wider of document_error and slope_month_errors. With
 --   monitored pages, the same documents recur every month, so the variation between months does
 --   not show the former. error and p_value (of no slope) are NULL with fewer than 12 months.
@@ -21,10 +21,10 @@ figures as (
         sum(coefficient * bits_per_byte) as slope,
         sum(power(coefficient * standard_error, 2)) as cell_variance,
         sum(power(coefficient, 4) * spread) as spread,
-        sum(power(coefficient, 4)) as squares
+        sum(power(coefficient, 4)) as squares,
+        count(standard_error) = count(*) as has_errors
     from cells
     group by model, scope, protocol
-    having count(standard_error) = count(*)
 ),
 
 replicates as (
@@ -34,7 +34,7 @@ replicates as (
         c.protocol,
         sum(c.coefficient * d.deviation) as deviation,
         sum(power(c.coefficient, 2) * d.weight_deviation) as weight_deviation
-    from internal.replicate_deviations as d
+    from internal.pooled_deviations as d
     inner join cells as c
         on
             d.model = c.model
@@ -66,9 +66,10 @@ errors as (
         m.standard_error as month_error,
         m.degrees_of_freedom as month_degrees
     from figures as f
-    inner join variances as v
+    left join variances as v
         on
-            f.model = v.model
+            f.has_errors
+            and f.model = v.model
             and f.scope is not distinct from v.scope
             and f.protocol = v.protocol
     left join internal.slope_month_errors as m

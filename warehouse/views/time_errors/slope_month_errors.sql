@@ -1,6 +1,6 @@
 -- Standard errors of slopes, for other months. For slope_errors.
 -- Grain: one row per model, scope, protocol with at least 12 months; scope is a source, or NULL for
---   the mean over sources.
+--   the mean over sources. Published rates are left out.
 -- A month differs from the line by a shock. All shocks have one variance, and a correlation of
 --   memory^(months between them). Student's t has one degree of freedom per block of three months,
 --   less the two of the line.
@@ -16,6 +16,7 @@ with points as (
         any_value(x) as x,
         avg(bits_per_byte) as y
     from internal.slope_cells
+    where protocol <> 'published'
     group by model, scope, protocol, month_number
 ),
 
@@ -51,7 +52,7 @@ curves as (
         avg(product) / nullif(avg(residual * residual), 0) as correlation
     from months
     group by model, scope, protocol
-    having count(*) >= 12
+    having count(*) >= minimum('months of a slope')
 ),
 
 memories as (

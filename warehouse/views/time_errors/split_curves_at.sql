@@ -1,7 +1,8 @@
 -- Monthly curves of each model around a split, for a source or over sources. For
 --   gap_month_errors_at.
 -- Grain: one row per model, scope, protocol, month; scope is a source of calendar months, or NULL
---   for the mean over sources.
+--   for the mean over sources. Published rates are left out: nothing tells the error of their
+--   documents.
 -- Parameter: split_on, as in split_cells_at.
 -- Units: bits per byte; residual is the month's figure less the mean of its side. product is the
 --   residual times that of the month before, NULL if that is missing or on the other side.
@@ -17,7 +18,7 @@ create or replace macro internal.split_curves_at(split_on) as table
             is_common,
             bits_per_byte
         from internal.split_cells_at(split_on)
-        where bits_per_byte is not null
+        where bits_per_byte is not null and protocol <> 'published'
     ),
 
     scoped as (

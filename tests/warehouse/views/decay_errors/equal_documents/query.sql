@@ -1,4 +1,4 @@
--- One month of the first three is of a single document in model b.
+-- One month of model b is of a single document: its error is that of the other months, 0.
 select
     model,
     round(error_3, 5) as error_3,

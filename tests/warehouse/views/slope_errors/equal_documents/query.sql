@@ -1,4 +1,5 @@
--- No error of documents that are all alike, but of months; none where a month is of one cluster.
+-- No error of documents that are all alike, but of months. Model b has a month of one
+--   cluster, which gets the error of the other months.
 select
     model,
     scope,

@@ -1,0 +1,39 @@
+"""The registry of cutoffs: stated against measured, over all sources and by source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reports.site.context import Site, some
+from reports.site.figure import Column, Figure, Page
+from reports.site.findings import registry_finding
+
+ORDER, NAVIGATION = 8, ("cutoffs.html", "Cutoffs")
+PATHS = (NAVIGATION[0],)
+
+
+def make_pages(site: Site) -> Iterator[Page]:
+    """Yield the page of cutoffs."""
+    yield Page("cutoffs.html", "Cutoffs", "cutoffs.html.j2", site.make(_registry))
+
+
+def _registry(site: Site) -> Figure:
+    sql, rows = some(site.query("cutoffs", protocol=site.protocol))
+    columns = [
+        Column("model", "model", link=lambda row: site.model_page(row["model"])),
+        Column("scope", "sources", is_facet=True),
+        Column("protocol", "protocol", is_optional=True),
+        Column("role", "role", is_optional=True),
+        Column("stated_cutoff", "stated", "%Y-%m"),
+        Column("cutoff_provenance", "by"),
+        Column("told", "measured, or why not"),
+        Column("is_contradicted", "outside"),
+        Column("basis", "against", is_optional=True),
+        Column("reason", "note", is_optional=True),
+    ]
+    about = (
+        "Measured: the last month with training text by the losses, a 95 % interval. Outside: the "
+        "interval leaves out the stated month; of true cutoffs it leaves out 5 % by chance. A "
+        "model's sources may end in different months."
+    )
+    return Figure("cutoffs", registry_finding(rows.to_dicts()), about, sql, rows, columns)

@@ -1,0 +1,18 @@
+-- How many of something a figure needs. View `minima` lists them all.
+-- Parameter: name, a constant.
+-- Source: docs/cutoffs.md (Minima).
+create or replace macro minimum(name) as
+    case name
+        when 'months of a side' then 3
+        when 'blocks of a gap' then 4
+        when 'months of a slope' then 12
+        when 'months of the base' then 6
+        when 'quarters of a decay' then 2
+        when 'blocks of a difference' then 4
+        when 'months with an error' then 4
+        when 'blocks of a panel' then 4
+        when 'months of a cutoff' then 8
+        when 'months before a cutoff' then 3
+        when 'months after a cutoff' then 2
+        when 'sizes of a family' then 3
+    end;

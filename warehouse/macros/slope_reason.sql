@@ -1,0 +1,10 @@
+-- Why a slope over months, or one of its intervals, is NULL; NULL if none is.
+-- Parameters: num_months; protocol; document_error, half of the interval for other documents.
+create or replace macro slope_reason(num_months, protocol, document_error) as
+    case
+        when num_months < 2 then 'a single month'
+        when protocol = 'published' then 'no interval: published rates have no documents'
+        when num_months < minimum('months of a slope')
+            then 'no interval: ' || too_few(num_months, 'month', '', 'months of a slope')
+        else lacking_documents(document_error)
+    end;

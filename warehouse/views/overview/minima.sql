@@ -1,0 +1,51 @@
+-- How many months, blocks or models a figure needs. With fewer it is NULL, and its reason says so.
+-- Grain: one row per figure and what is counted; figure is a view, or two.
+-- Source: docs/cutoffs.md (Minima).
+create or replace view minima as
+select
+    rows_of_minima.figure,
+    rows_of_minima.counted,
+    rows_of_minima.minimum
+from (
+    values
+    ('train_test_gap', 'months with a figure on each side of the cutoff', 1),
+    (
+        'train_test_gap: interval', 'months with a figure on each side of the cutoff',
+        minimum('months of a side')
+    ),
+    (
+        'train_test_gap: interval', 'blocks of three months, of both sides',
+        minimum('blocks of a gap')
+    ),
+    ('tbi_likelihood', 'months with a figure', 2),
+    ('tbi_likelihood: interval', 'months with a figure', minimum('months of a slope')),
+    (
+        'decay_after_release', 'months with a figure, right before the release',
+        minimum('months of the base')
+    ),
+    ('decay_after_release', 'quarters after the release with all months', 1),
+    (
+        'decay_after_release: interval', 'quarters after the release with all months',
+        minimum('quarters of a decay')
+    ),
+    (
+        'intervals over documents',
+        'other months of the source with an error, if a month has one document',
+        minimum('months with an error')
+    ),
+    (
+        'model_difference: interval', 'blocks of three calendar months of each source',
+        minimum('blocks of a difference')
+    ),
+    (
+        'headline: interval', 'blocks of three calendar months of each source',
+        minimum('blocks of a difference')
+    ),
+    ('control_adjusted_gap', 'other models with another cutoff, on the same documents', 1),
+    ('control_adjusted_gap', 'blocks of three months', minimum('blocks of a panel')),
+    ('estimated_cutoff', 'months with a figure', minimum('months of a cutoff')),
+    ('estimated_cutoff', 'months before the change', minimum('months before a cutoff')),
+    ('estimated_cutoff', 'months after the change', minimum('months after a cutoff')),
+    ('estimated_cutoff', 'other models of known cutoff, or control:zstd', 1),
+    ('age_in_parameters', 'sizes of a family', minimum('sizes of a family'))
+) as rows_of_minima (figure, counted, minimum);
