@@ -104,6 +104,11 @@ format: $(VENV)/.installed-dev ## Format Python and SQL
 bench: $(VENV)/.installed-dev ## Measure crawling, scoring and the warehouse; prints ratios
 	@$(BIN)/python -m benchmarks
 
+.PHONY: real
+real: $(VENV)/.installed ## Score Gemma 3 270M on real text of 2022 to 2026: docs/real.md
+	@$(PIP_INSTALL) --no-deps -c constraints.txt gguf
+	@$(BIN)/python -m benchmarks real $(REAL)
+
 .PHONY: figures
 figures: $(VENV)/.installed-dev ## Write sizes and coupling into docs/architecture.md again
 	@$(BIN)/python -m tools.figures --write

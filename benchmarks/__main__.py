@@ -3,6 +3,7 @@
     python -m benchmarks                       all of them
     python -m benchmarks warehouse --rows 2500000 --rounds 3
     python -m benchmarks >> benchmarks/RESULTS.md
+    python -m benchmarks real --help           a real model on real text, which are fetched
 
 Progress goes to standard error.
 """
@@ -57,6 +58,10 @@ _ROOT = Path(__file__).resolve().parents[1]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the named benchmarks and print their reports; return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["real"]:  # fetches weights and text, so it is not one of all benchmarks
+        from benchmarks import real
+
+        return real.main(given[1:])
     parsed = _parser().parse_args(given)
     print(headline(["python", "-m", "benchmarks", *given]), flush=True)
     holds = True

@@ -238,7 +238,7 @@ def models_add(
     context: typer.Context,
     name: Annotated[str, Argument(help="Name in the catalogue.")],
     location: Annotated[
-        str, Argument(help="Hub id, folder, .pth file, or http://host:port of a server.")
+        str, Argument(help="Hub id, folder, .gguf or .pth file, or http://host:port of a server.")
     ],
     cutoff: Cutoff = None,
     released: Released = None,

@@ -24,6 +24,7 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
 REGISTERED = (
     "browser_questions",
     "codec",
+    "gguf",
     "lake",
     "media",
     "own_code",

@@ -78,10 +78,10 @@ class ModelEntry:
     """The known facts of a model.
 
     Attributes:
-        kind: causal_lm, rwkv (a ``.pth`` checkpoint), remote (a server that gives likelihoods), api
-            (a server that writes answers), reference (trained by tidemark), control (a compressor).
-        location: hub id, folder, ``.pth`` file, the server's address, or the compressor's name. For
-            an API, the URL before ``/chat/completions``.
+        kind: causal_lm, gguf (a ``.gguf`` file), rwkv (a ``.pth`` checkpoint), remote (a server of
+            likelihoods), api (a server of answers), reference (trained by us) or control.
+        location: hub id, folder, file, the server's address, or the compressor's name. For an API,
+            the URL before ``/chat/completions``.
         revision: commit, tag or branch of the hub, or None for the hub's default. A remote model
             has its tokenizer's revision here.
         released: day of the release; the month's first day if only the month is known.
@@ -209,7 +209,7 @@ def list_shipped() -> tuple[ModelEntry, ...]:
 
 
 def find_model(name_or_folder: str, settings: Settings) -> ModelEntry:
-    """Return the entry of a model, given by name, hub id, folder or ``.pth`` file.
+    """Return the entry of a model, given by name, hub id, folder or file.
 
     A name in the catalogue has priority over a folder of the same name (use ``./name`` for the
     folder). A hub id that is not in the catalogue gives an entry without a cutoff. Trust and

@@ -9,12 +9,14 @@ protocols have an equal batch, the batch is run once.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 import pyarrow as pa
+from transformers import PreTrainedModel
 
 from core.errors import ModelError, ModelLoadError, NotMeasurable
 from core.plugins import import_parts
@@ -34,12 +36,14 @@ from models.scoring.passes import DocumentRun, Run, StreamRun, read_blocks
 from models.scoring.protocol import ScoringProtocol
 from models.scoring.row_check import check_lengths, check_rows
 from models.scoring.scorer import ConfinedEngine, Engine, ScorerFacts, Scoring, Tally, TokenLosses
+from models.scoring.start_check import find_need_of_start
 from models.scoring.text_model import TextModel, control_texts_of, text_model_of
 from models.scoring.windows import Batches, check_prefix
 from models.weights.checkpoint import CheckpointFiles, open_checkpoint
 from models.weights.loading import load_weights
 from models.weights.tokenizer_choice import TOKENIZER_FILE
 
+_log = logging.getLogger(__name__)
 # default maximum tokens of one pass
 _CPU_TOKENS = 1024
 _GPU_TOKENS = 16_384
@@ -182,6 +186,13 @@ class TokenScorer(Scoring):
         context = protocol.effective_context(self.context)
         prefix = self.text_model.prefix(protocol)
         check_prefix(protocol, context, len(prefix))
+        need = self._facts.versions.get("start")
+        if need is not None and self.text_model.start_token not in prefix:
+            _log.warning(
+                "%s: protocol %s puts no start token before a window, and the model's losses mean "
+                "little without it (%s); use another protocol",
+                self.name, protocol.name, need,
+            )  # fmt: skip
         tally.context = context
         kind = StreamRun if protocol.is_stream else DocumentRun
         return kind(
@@ -213,6 +224,21 @@ class CausalLMIdentity(TokenIdentity):
         return super().scoring_id(protocol, has_control)
 
 
+def identity_of(files: CheckpointFiles, name: str, settings: Settings) -> CausalLMIdentity:
+    """Return the identity of a model with these files."""
+    switch = find_switch(files.config)
+    return CausalLMIdentity(
+        name=name,
+        revision=files.revision,
+        context=files.context,
+        numerics=f"{files.numerics} fast" if _is_fast(files, settings) else files.numerics,
+        switch=None if switch is None else switch.length,
+        lengths=tuple(stated_lengths(files.config)),
+        control_texts=control_texts_of(files.tokenizer),
+        files=files,
+    )
+
+
 class CausalLM(TokenScorer):
     """A ``Scorer`` with a Hugging Face causal language model."""
 
@@ -236,17 +262,7 @@ class CausalLM(TokenScorer):
         files = open_checkpoint(location, revision, settings, is_trusted)
         folder = Path(location).expanduser()
         default = folder.resolve().name if folder.is_dir() else location
-        switch = find_switch(files.config)
-        return CausalLMIdentity(
-            name=name or default,
-            revision=files.revision,
-            context=files.context,
-            numerics=f"{files.numerics} fast" if _is_fast(files, settings) else files.numerics,
-            switch=None if switch is None else switch.length,
-            lengths=tuple(stated_lengths(files.config)),
-            control_texts=control_texts_of(files.tokenizer),
-            files=files,
-        )
+        return identity_of(files, name or default, settings)
 
     @classmethod
     def load(
@@ -259,7 +275,18 @@ class CausalLM(TokenScorer):
     ) -> CausalLM:
         """Load a model; arguments and errors are those of ``identify``."""
         identity = cls.identify(location, revision, settings, name, is_trusted)
+        return cls.assemble(identity, settings, load_weights)
+
+    @classmethod
+    def assemble(
+        cls,
+        identity: CausalLMIdentity,
+        settings: Settings,
+        read: Callable[[CheckpointFiles], PreTrainedModel],
+    ) -> CausalLM:
+        """Load the model of an identity, whose weights ``read`` reads if it is not trusted."""
         files = identity.files
+        is_trusted = files.is_trusted
         versions = library_versions(*LIBRARIES)
         if files.replaced:
             versions["tokenizer"] = f"{TOKENIZER_FILE} in place of {files.replaced}"
@@ -273,7 +300,7 @@ class CausalLM(TokenScorer):
                 what = "code of the model" if files.has_own_code else "class of transformers"
                 versions["guard"] = f"{what}; {confined.guard}"
             else:
-                model = load_weights(files)
+                model = read(files)
                 is_fast = _is_fast(files, settings)
                 fast = fast_for(files.device, model.num_parameters(), files.context)
                 engine = forward = Forward(model, fast if is_fast else None)
@@ -282,6 +309,9 @@ class CausalLM(TokenScorer):
                 rate = matmul_rate(files.device, files.dtype)
         except ModelError as error:
             raise type(error)(f"{identity.name}: {error}") from error
+        need = find_need_of_start(engine, identity.text_model)
+        if need is not None:
+            versions["start"] = need
         usual = _CPU_TOKENS if files.device.type == "cpu" else _GPU_TOKENS
         facts = ScorerFacts(
             device=describe_device(files.device),

@@ -216,17 +216,17 @@ def _open_model(
         revision=revision,
         config=config,
         tokenizer=tokenizer,
-        context=_context(config, tokenizer),
+        context=context_of(config, tokenizer),
         device=device,
         dtype=dtype,
-        attention="own code" if has_own_code else _attention(config),
+        attention="own code" if has_own_code else attention_of(config),
         is_trusted=is_trusted,
         has_own_code=has_own_code,
         replaced=replaced,
     )
 
 
-def _attention(config: PreTrainedConfig) -> str:
+def attention_of(config: PreTrainedConfig) -> str:
     """Return the name of the attention implementation, for a hash without loaded weights."""
     model_class: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
     return "sdpa" if getattr(model_class, "_supports_sdpa", False) else "eager"
@@ -316,7 +316,8 @@ def _read_tokenizer(folder: Path) -> Any:
         return PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
 
 
-def _context(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerFast) -> int | None:
+def context_of(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerFast) -> int | None:
+    """Return the longest input that config or tokenizer state, in tokens, or None."""
     text_config = config.get_text_config()
     for key in _CONTEXT_KEYS:
         value = getattr(text_config, key, None)

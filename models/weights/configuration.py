@@ -73,7 +73,7 @@ def load_config(folder: Path, location: str, is_trusted: bool) -> PreTrainedConf
         raise ModelLoadError(
             f"{location}: config.json is not one that transformers knows ({first_line(error)})"
         ) from error
-    _refuse_non_causal(config, location)
+    refuse_non_causal(config, location)
     return config
 
 
@@ -148,7 +148,8 @@ def _refuse_other_mambas(record: JsonObject, layer: JsonObject, location: str) -
             )
 
 
-def _refuse_non_causal(config: PreTrainedConfig, location: str) -> None:
+def refuse_non_causal(config: PreTrainedConfig, location: str) -> None:
+    """Raise NotMeasurable if this is no config of a causal language model."""
     kind = config.model_type
     if config.is_encoder_decoder:
         raise NotMeasurable(

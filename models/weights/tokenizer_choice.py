@@ -66,7 +66,7 @@ def choose_tokenizer(
     """
     path = folder / TOKENIZER_FILE
     if not path.is_file():
-        _require_stable(tokenizer, location)
+        require_stable(tokenizer, location)
         return ChosenTokenizer(tokenizer)
     from_file = Tokenizer.from_file(str(path))
     texts = [*_TEXTS, *_added_tokens(from_file), *_words(from_file)]
@@ -115,7 +115,7 @@ def _ids(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
     return [encoding.ids for encoding in encodings]
 
 
-def _require_stable(tokenizer: PreTrainedTokenizerFast, location: str) -> None:
+def require_stable(tokenizer: PreTrainedTokenizerFast, location: str) -> None:
     """Raise ModelLoadError if a text's tokens, decoded and tokenized again, are other tokens."""
     backend = tokenizer.backend_tokenizer
     unknown = tokenizer.unk_token_id

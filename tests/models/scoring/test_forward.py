@@ -4,9 +4,11 @@ import torch
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import (
     AutoModelForCausalLM,
     Gemma2Config,
+    Gemma3TextConfig,
     GPT2Config,
     LlamaConfig,
     MambaConfig,
@@ -164,3 +166,37 @@ def test_full_memory_is_told_and_passes():
 def test_a_model_that_looks_ahead_is_refused():
     with pytest.raises(NotMeasurable, match="later tokens"):
         Forward(_Toy(sees_all=True))
+
+
+class LargestResult(TorchDispatchMode):
+    """Notes the number of elements of the largest new tensor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor) and not result._is_view():
+            self.found = max(self.found, result.numel())
+        return result
+
+
+def test_a_tied_head_of_262144_rows_makes_no_row_of_logits_whole() -> None:
+    """Whole logits of 96 tokens are 25 million numbers; tiles of 2,048 columns are below a million.
+
+    The losses are those of the whole logits in float64.
+    """
+    vocabulary = 262_144
+    config = Gemma3TextConfig(
+        vocab_size=vocabulary, hidden_size=8, intermediate_size=16, num_hidden_layers=1,
+        num_attention_heads=1, num_key_value_heads=1, head_dim=8, max_position_embeddings=128,
+    )  # fmt: skip
+    model = random_model(config, 4)
+    assert model.get_output_embeddings().weight is model.get_input_embeddings().weight
+    forward = Forward(model)
+    ids = np.random.default_rng(1).integers(0, vocabulary, 97)
+    with LargestResult() as largest:
+        (found,) = forward.losses([ids[:-1]], [ids[1:]])
+    assert 0 < largest.found < 1_000_000
+    np.testing.assert_allclose(found, in_float64(model, ids[:-1], ids[1:]), rtol=1e-5)
