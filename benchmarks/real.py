@@ -32,6 +32,7 @@ from benchmarks.gemma import FACTS, NAME, fetch_weights
 from core.environment import environment_with
 from core.month import Month, month_range
 from core.settings import load_settings
+from core.version import own_version
 from warehouse.read.query import query
 
 SUMS = Path(__file__).resolve().parents[1] / "docs" / "real.csv"
@@ -45,7 +46,7 @@ _MONTHS = list(month_range(Month("2022-01"), Month("2026-07")))
 _TOKENS_A_DOCUMENT = 1200  # of 5,000 characters of English with code
 _LEAST_DOCUMENTS = 2  # a month has no standard error of a single document
 _LEAST_MONTHS = 14  # eight up to the cutoff and six after it: a gap has an interval
-_VERSIONS = ("tidemark", "torch", "transformers", "tokenizers", "zstandard")
+_VERSIONS = ("torch", "transformers", "tokenizers", "zstandard")
 _FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_tile")
 _TABLE = """
 select
@@ -188,6 +189,7 @@ def _machine() -> str:
     facts = {key.strip(): value.strip() for key, value in facts.items()}
     present = [flag for flag in _FLAGS if flag in facts.get("flags", "").split()]
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _VERSIONS)
+    versions = f"tidemark {own_version()}, {versions}"
     return (
         f"{facts.get('model name', platform.machine())}, {os.cpu_count()} cores, "
         f"{' '.join(present)}; Python {platform.python_version()}, {versions}"

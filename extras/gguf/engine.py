@@ -152,7 +152,7 @@ def _require_readable(header: GgufHeader, location: str) -> None:
         import gguf  # noqa: F401 - transformers reads most architectures with this package
     except ImportError as error:
         raise ModelLoadError(
-            f"{location}: GGUF files need the extra: pip install 'tidemark[gguf]'"
+            f"{location}: GGUF files need the extra gguf: {how_to_install('gguf')}"
         ) from error
     from transformers.integrations.gguf.gguf_conversion_mapping import GGUF_ARCHS
     from transformers.modeling_gguf_pytorch_utils import GGUF_SUPPORTED_ARCHITECTURES

@@ -27,7 +27,7 @@ from models.catalogue import ModelEntry, find_model
 from models.scoring.protocols import get_protocol
 from tests.models.conftest import BatchOf
 
-pytest.importorskip("gguf", reason="the extra tidemark[gguf] is not installed")
+pytest.importorskip("gguf", reason="the extra gguf is not installed")
 
 TEXTS = ["the tide the tides", "tide é 早", "x"]
 # A real file, and a folder with the same weights; read before tests change the variables.
