@@ -13,8 +13,8 @@ with what its cutoff explains, and with ramp_i:
 - Where cutoffs are stated, a model without one has no own_j: its change is at a month that nobody
   states. So of the rises of these models, the largest F_ij is left out. A fall is no cutoff.
 
-The change may be the source's if F_ij is more than 9 for a model whose |b_ij| is at least a tenth
-of the change (p = 0.05 among 16 models). The model has no earlier cutoff, because that would show
+The change may be the source's if F_ij is more than 9 (p = 0.05 among 16 models). Then |b_ij| must
+be at least a tenth of the change. The model has no earlier cutoff, because that would show
 as an earlier change. So the interval has no upper end then, and begins with the onset's.
 """
 
@@ -25,13 +25,13 @@ import numpy as np
 from warehouse.estimates.cutoffs import MIN_FREE, NUM_ROUNDS, CutoffFit, ramp
 from warehouse.estimates.panel_errors import TINY, Floats
 from warehouse.estimates.regression import ROUNDING, ZERO, Curve, Months, WeightedFit
-from warehouse.estimates.untreated import Dated
+from warehouse.estimates.untreated import DatedCurve
 
 LIMIT = 9.0  # of F
 LEAST_SHARE = 0.1  # of the change
 
 
-def find_bends(dated: list[Dated], cutoffs: Floats, months: Months) -> list[int | None]:
+def find_bends(dated: list[DatedCurve], cutoffs: Floats, months: Months) -> list[int | None]:
     """Return, for each model's change, the number of a model that changes in the same months.
 
     ``dated`` and the stated ``cutoffs`` (NaN if unknown) are of all models of the panel.
@@ -74,7 +74,9 @@ def find_bends(dated: list[Dated], cutoffs: Floats, months: Months) -> list[int 
     return bends
 
 
-def _fit_own(dated: Dated, cutoff: float, any_stated: bool, months: Months) -> WeightedFit | None:
+def _fit_own(
+    dated: DatedCurve, cutoff: float, any_stated: bool, months: Months
+) -> WeightedFit | None:
     """Fit a model's curve with what its cutoff explains; None if the months are too few."""
     if dated.difficulty is None or dated.cutoff is None:
         return None

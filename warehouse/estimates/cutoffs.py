@@ -41,10 +41,9 @@ docs/metrics.md). A straight line over all months is no cutoff: its squares must
 2.71 s^2 more than those of the best ramp. If those of a parabola are not, the curve may bend
 smoothly: the interval has no upper end, and begins with the onset's.
 
-Detectable change: a step of size d in month a has the root of F near d / e_a, with e_a^2 = s^2 /
-(step' P step), and normal noise of 1. It is found if that is more than the critical root. The step
-error e is the e_a that months would have in common, if 80 % of steps in all months that can be
-dated were found at the same size:
+Detectable change: a step of size d in month a has an F whose root is about d / e_a plus normal
+noise of 1. Here e_a^2 = s^2 / (step' P step). The step is found if that is more than the critical
+root. The step error e is an e_a for all months that can be dated. With it, as many steps are found:
 
     mean_a Phi(d / e_a - 3.6) = 0.8        e = d / (3.6 + 0.84)
 
@@ -305,12 +304,16 @@ def _step_error(is_counted: Flags, norms: Floats, variance: float) -> float:
     if not len(norms):
         return np.nan
     needed = CRITICAL + POWER_QUANTILE
-    low, high = 0.0, 100.0
+    low = 0.0
+    high = 100.0
     for _ in range(NUM_BISECTIONS):  # of the step's size, in units of the smallest error
         size = (low + high) / 2
         excess = size * np.sqrt(norms / norms.max()) - CRITICAL
         found = 1 / (1 + np.exp(-LOGISTIC * excess))
-        low, high = (size, high) if found.mean() < POWER else (low, size)
+        if found.mean() < POWER:
+            low = size
+        else:
+            high = size
     return float(low / needed * np.sqrt(variance / norms.max()))
 
 

@@ -32,7 +32,7 @@ from warehouse.estimates.panels import (
     number_of,
     read_panels,
 )
-from warehouse.estimates.untreated import Dated, date_cutoffs, fit_untreated
+from warehouse.estimates.untreated import DatedCurve, date_cutoffs, fit_untreated
 
 TOO_FEW_MONTHS = "too few months"
 STEADY_RISE = "a steady rise over all months, no change"
@@ -173,7 +173,9 @@ class _Change:
     bend: str | None = None  # a model that changes in the same months
 
     @classmethod
-    def of(cls, panel: Panel, number: int, all_dated: list[Dated], bend: int | None) -> _Change:
+    def of(
+        cls, panel: Panel, number: int, all_dated: list[DatedCurve], bend: int | None
+    ) -> _Change:
         """Return the change of one model; model number ``bend`` changes in the same months."""
         dated = all_dated[number]
         basis = "panel" if dated.others else "compressor"
@@ -240,7 +242,7 @@ def _note(found: CutoffFit, bend: str | None) -> str | None:
     return GROWTH if found.is_growth else None
 
 
-def _coincidence(panel: Panel, number: int, dated: list[Dated]) -> str | None:
+def _coincidence(panel: Panel, number: int, dated: list[DatedCurve]) -> str | None:
     """Return a reason if a model's curve has a change that a new regime may explain."""
     if not len(panel.starts):
         return None

@@ -117,7 +117,7 @@ class PanelFit:
         if not theta.any():
             return None
         unknown = null_space(total, self._solution.unknown)
-        other = solve(theta, self._annihilators, self._remainders, total, unknown)
+        other = solve_difficulty(theta, self._annihilators, self._remainders, total, unknown)
         return replace(other, variance=self._solution.variance)
 
 
@@ -266,7 +266,7 @@ def _fit_sensitivities(annihilators: Floats, remainders: Floats, enters: Flags) 
     theta = enters.astype(float)
     total = annihilators[enters].sum(axis=0)
     unknown = null_space(total, np.zeros((len(total), 0)))
-    solution = solve(theta, annihilators, remainders, total, unknown)
+    solution = solve_difficulty(theta, annihilators, remainders, total, unknown)
     for _ in range(NUM_ROUNDS if enters.any() else 0):
         left = annihilators @ solution.values
         squares = (left * left).sum(axis=1)
@@ -275,7 +275,7 @@ def _fit_sensitivities(annihilators: Floats, remainders: Floats, enters: Flags) 
         slopes = np.clip(np.where(is_told, slopes, 1), LEAST_SENSITIVITY, MOST_SENSITIVITY)
         theta = np.where(enters, slopes, 0) / slopes[enters].mean()
         total = np.tensordot(theta**2, annihilators, 1)
-        solution = solve(theta, annihilators, remainders, total, unknown)
+        solution = solve_difficulty(theta, annihilators, remainders, total, unknown)
     return solution
 
 
@@ -290,7 +290,7 @@ def null_space(total: Floats, known: Floats) -> Floats:
     return known
 
 
-def solve(
+def solve_difficulty(
     theta: Floats, annihilators: Floats, remainders: Floats, total: Floats, unknown: Floats
 ) -> Difficulty:
     """Solve for lambda; ``total`` is M, and ``unknown`` its null space."""

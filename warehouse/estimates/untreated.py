@@ -2,7 +2,7 @@
 
 A month of a model is treated once its training text thins out. Models that are treated at different
 times are no controls for each other ("forbidden comparisons": Goodman-Bacon 2021). So lambda is
-estimated without the months in which text thins out, and cutoffs are dated against it (Borusyak,
+estimated without the months in which text thins out. Cutoffs are dated against it (Borusyak,
 Jaravel and Spiess 2024, "Revisiting Event-Study Designs"):
 
     y_im = x_im' gamma_i + theta_i lambda_m + u_im        in the months that model i keeps
@@ -27,8 +27,8 @@ model without one enters later, if others or a compressor can tell lambda. Then 
 by ``cutoffs`` against lambda without it. If a change is found, its interval is the new spell: text
 thins out from the lowest onset to the highest cutoff; months beyond an open end are left out. If
 none is found, a model with a stated cutoff has its first spell. Another is untreated; but if no
-cutoff is stated within the window, it does not enter. This is repeated until no spell changes, at
-most six times.
+cutoff is stated within the window, it does not enter. This is repeated until no spell moves (in a
+large panel: one in twenty), at most six times.
 
 The intervals also hold those found without each of the other models, if there are 3 to 8.
 
@@ -52,7 +52,7 @@ from warehouse.estimates.panel import (
     annihilator,
     design,
     null_space,
-    solve,
+    solve_difficulty,
 )
 from warehouse.estimates.panel_errors import MOST_AUTOCORRELATION, TINY, Floats
 from warehouse.estimates.regression import ZERO, Months
@@ -63,6 +63,7 @@ LEAST_OTHERS = 3
 MOST_OTHERS = 8
 NUM_SENSITIVITIES = 3
 MOST_ROUNDS = 6
+LARGE_PANEL = 20  # models; one spell in so many may still move
 _CONTROL_SENSITIVITY = 0.1, 3.0
 
 
@@ -101,13 +102,13 @@ class Untreated:
             return None
         unknown = null_space(total, self.unknown)
         weighted = theta * self.weights
-        found = solve(weighted, self.annihilators, self.remainders, total, unknown)
+        found = solve_difficulty(weighted, self.annihilators, self.remainders, total, unknown)
         return replace(found, theta=theta, variance=self.variance)
 
 
 @dataclass(frozen=True)
-class Dated:
-    """What a panel tells of one model's cutoff."""
+class DatedCurve:
+    """One model's curve and the change that a panel shows in it."""
 
     others: list[int]  # numbers of the models that lambda is fitted with
     spell: Spell | None  # the model's own, in the fits of the others
@@ -173,7 +174,7 @@ def _fit(
     for turn in range(NUM_SENSITIVITIES + 1):
         total = np.tensordot(theta**2 * weights, annihilators, 1)
         unknown = null_space(total, nothing)
-        found = solve(theta * weights, annihilators, remainders, total, unknown)
+        found = solve_difficulty(theta * weights, annihilators, remainders, total, unknown)
         moved = annihilators @ found.values
         left = remainders - theta[:, None] * moved
         squares = (left**2).sum(axis=1)
@@ -209,7 +210,7 @@ def _sensitivities(moved: Floats, remainders: Floats, lowest: Floats, highest: F
 
 def date_cutoffs(
     losses: Floats, cutoffs: Floats, months: Months, regimes: Floats, control: Floats | None
-) -> list[Dated]:
+) -> list[DatedCurve]:
     """Date the cutoffs of all models of a panel in turn.
 
     ``cutoffs`` (models,) are the numbers of the stated months, NaN if unknown. Other arguments are
@@ -231,7 +232,8 @@ def date_cutoffs(
         spells = [
             _spell(each.cutoff, otherwise) for each, otherwise in zip(dated, later, strict=True)
         ]
-        if spells == former:
+        num_moved = sum(new != old for new, old in zip(spells, former, strict=True))
+        if num_moved <= len(spells) // LARGE_PANEL:
             break
     return [_widened(fit, number, each, months) for number, each in enumerate(dated)]
 
@@ -251,13 +253,13 @@ def _first_spell(cutoff: float, months: Months) -> Spell | None:
 
 def _date(
     fit: Untreated, number: int, losses: Floats, months: Months, spell: Spell | None
-) -> Dated:
+) -> DatedCurve:
     others = [row for row in range(fit.num_models) if row != number and fit.theta[row]]
     difficulty = fit.without(number)
     if difficulty is None:
-        return Dated(others, spell, None, losses, None)
+        return DatedCurve(others, spell, None, losses, None)
     kept = np.where(find_low_months(losses, difficulty), np.nan, losses)
-    return Dated(others, spell, difficulty, kept, fit_cutoff(kept, months, difficulty))
+    return DatedCurve(others, spell, difficulty, kept, fit_cutoff(kept, months, difficulty))
 
 
 def _spell(found: CutoffFit | None, otherwise: Spell | None) -> Spell | None:
@@ -268,7 +270,7 @@ def _spell(found: CutoffFit | None, otherwise: Spell | None) -> Spell | None:
     return Spell(start, np.inf if np.isnan(found.cutoff_high) else found.cutoff_high + 1)
 
 
-def _widened(fit: Untreated, number: int, dated: Dated, months: Months) -> Dated:
+def _widened(fit: Untreated, number: int, dated: DatedCurve, months: Months) -> DatedCurve:
     """Return the change with the intervals of panels without another model, if they are few."""
     found = dated.cutoff
     if found is None or not found.is_found or not LEAST_OTHERS <= len(dated.others) <= MOST_OTHERS:

@@ -11,7 +11,7 @@ from warehouse.estimates.bends import find_bends
 from warehouse.estimates.estimate import BEND, NONE_UNTREATED
 from warehouse.estimates.untreated import (
     UNTREATED,
-    Dated,
+    DatedCurve,
     Spell,
     date_cutoffs,
     fit_untreated,
@@ -22,7 +22,7 @@ MONTHS = np.arange(36)
 NO_REGIMES = np.zeros((36, 0))
 
 
-def date(y: Array, cutoffs: Array, control: Array | None = None) -> list[Dated]:
+def date(y: Array, cutoffs: Array, control: Array | None = None) -> list[DatedCurve]:
     months = np.arange(y.shape[1])
     return date_cutoffs(y, cutoffs, months, np.zeros((len(months), 0)), control)
 
