@@ -1,1 +1,2 @@
 from tests.commands import *  # noqa: F403
+from tests.seals import *  # noqa: F403

@@ -1,0 +1,183 @@
+"""Output of ``tidemark examine``: the plan, and the answer as text or JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from cli.terminal.console import out, print_table, visible
+from core.progress import counted, duration
+
+if TYPE_CHECKING:
+    from core.corpus.partition import Partition
+    from instruments.examining.examination import Examination
+    from instruments.examining.findings import Findings
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """The answer to an examination; empty parts before anything is scored."""
+
+    examination: Examination
+    limits: Sequence[str]
+    findings: Findings | None = None
+    too_thin: Sequence[Partition] = ()
+    next_steps: Sequence[str] = ()
+    page: str | None = None
+
+
+def _plan(examination: Examination) -> Mapping[str, Any]:
+    sample = examination.sample
+    return {
+        "model": examination.entry.name,
+        "cutoff": examination.entry.cutoff,
+        "months": [str(month) for month in sample.months],
+        "sources": sample.sources,
+        "bytes_of_a_month": sample.quota,
+        "bytes": sample.num_bytes,
+        "companions": [other.name for other in examination.companions],
+        "bytes_per_second": examination.speed.bytes_per_second,
+        "seconds": sample.num_bytes / examination.speed.bytes_per_second,
+    }
+
+
+def print_plan(answer: Answer) -> None:
+    """Print what is read, in which time, and what this text cannot tell."""
+    examination = answer.examination
+    sample, speed = examination.sample, examination.speed
+    others = ", ".join(each.name for each in examination.companions)
+    out.print(
+        f"{examination.entry.name} reads {speed.bytes_per_second / 1024:,.1f} kB a second here",
+        soft_wrap=True,
+    )
+    out.print(
+        f"text      {sample.months[0]} to {sample.months[-1]} "
+        f"({counted(len(sample.months), 'month')}) of {', '.join(sample.sources)}, "
+        f"{sample.quota // 1024} kB a month and source, about "
+        f"{duration(sample.num_bytes / speed.bytes_per_second)} for this model",
+        soft_wrap=True,
+    )
+    out.print(f"beside    {others or 'no other language model'}, zstd, xz", soft_wrap=True)
+    for each in answer.limits:
+        out.print(f"not told  {each}", soft_wrap=True)
+
+
+def print_as_json(answer: Answer) -> None:
+    """Print the plan and all figures, for programs."""
+    found = {} if answer.findings is None else dataclasses.asdict(answer.findings)
+    record = {
+        "plan": _plan(answer.examination),
+        "cannot_be_told": answer.limits,
+        "too_thin": [str(partition) for partition in answer.too_thin],
+        "next_steps": answer.next_steps,
+        "page": answer.page,
+        **found,
+    }
+    out.print_json(json.dumps(record, default=str, ensure_ascii=False))
+
+
+def print_findings(answer: Answer, findings: Findings) -> None:
+    """Print the figures with their intervals or reasons, and the next steps."""
+    examination = answer.examination
+    if findings.simulated:
+        out.print(f"SIMULATED: a program made up the texts of {', '.join(findings.simulated)}")
+    out.print(f"cutoff    {_cutoff(findings)}", soft_wrap=True)
+    for row in findings.cutoff_by_source:
+        told = row["cutoff_text"] or row["reason"]
+        out.print(f"          {row['source']}: {told}", soft_wrap=True)
+    stated = examination.entry.cutoff
+    out.print(f"stated    {stated or 'not known'}")
+    out.print(f"gap       {_gap(findings)}", soft_wrap=True)
+    out.print(f"ageing    {_ageing(findings)}", soft_wrap=True)
+    rows = [
+        (row["model"], _number(row["bits_per_byte"]), _interval(row, "bits_per_byte"), row["basis"])
+        for row in findings.level
+    ]
+    print_table("level", ["model", "bits per byte", "95 % interval", "months"], rows)
+    for odd in _odd(examination, findings):
+        out.print(f"odd       {odd}", soft_wrap=True)
+    if findings.cost is not None:
+        out.print(
+            f"cost      {findings.cost['num_tokens']:,} tokens, "
+            f"{duration(findings.cost['seconds'])}, {findings.cost['dtype']}"
+        )
+    if answer.too_thin:
+        left_out = counted(len(answer.too_thin), "month")
+        out.print(f"left out  {left_out} of too few short documents")
+    for each in answer.next_steps:
+        out.print(f"next      {each}", soft_wrap=True)
+    out.print(f"pages     {answer.page}", soft_wrap=True)
+    out.print(f"data      {examination.settings.home}", soft_wrap=True)
+
+
+def _cutoff(findings: Findings) -> str:
+    row = findings.cutoff
+    if row is None:
+        return f"not told: {findings.reason('estimated_cutoff') or 'the view has no row'}"
+    if row["cutoff_text"] is None:
+        return f"not told: {row['reason']}"
+    text = f"{row['cutoff_text']} (basis: {row['basis']}"
+    if row["jump_bits_per_byte"] is not None:
+        text += f"; losses rise by {_number(row['jump_bits_per_byte'])} bits per byte there"
+    return text + ")" + (f"; {row['reason']}" if row["reason"] else "")
+
+
+def _gap(findings: Findings) -> str:
+    row = findings.gap
+    if row is None:
+        reason = findings.reason("train_test_gap_overall") or findings.reason("train_test_gap")
+        return f"not told: {reason or 'the cutoff is not known'}"
+    gap = _number(row["bits_per_byte_gap"])
+    text = f"{gap} bits per byte, {_interval(row, 'bits_per_byte_gap')}"
+    adjusted = findings.adjusted_gap
+    if adjusted is not None and adjusted["adjusted_gap"] is not None:
+        less = _number(adjusted["adjusted_gap"])
+        text += (
+            f"; {less} after what the {adjusted['basis']} says of these months, "
+            f"{_interval(adjusted, 'adjusted_gap')}"
+        )
+    return text
+
+
+def _ageing(findings: Findings) -> str:
+    row = findings.ageing
+    if row is None or row["growth_per_year"] is None:
+        reason = (row or {}).get("reason") or findings.reason("ageing")
+        return f"not told: {reason or 'the cutoff is not known'}"
+    growth = _number(row["growth_per_year"])
+    return f"{growth} bits per byte a year, {_interval(row, 'growth_per_year')}"
+
+
+def _odd(examination: Examination, findings: Findings) -> list[str]:
+    found = []
+    if examination.speed.num_lossy_documents:
+        found.append("the tokenizer loses text: tokens of some documents decode to other text")
+    reasons = [row["reason"] for row in findings.unmeasured if row["left_out_of"] is None]
+    found += [f"chunks without a loss: {reason}" for reason in dict.fromkeys(reasons)]
+    found += _replaced_tokenizer(examination)
+    return [visible(each) for each in found]
+
+
+def _replaced_tokenizer(examination: Examination) -> list[str]:
+    from models.weights.tokenizer_check import check_tokenizer, local_folder
+
+    folder = local_folder(examination.entry)
+    if folder is None or not (folder / "tokenizer.json").exists():
+        return []
+    replaced = check_tokenizer(examination.entry, folder)
+    if replaced is None:
+        return []
+    return [f"transformers makes {replaced.transformers} of its tokenizer; {replaced.used} is used"]
+
+
+def _number(value: float) -> str:
+    return f"{value:.3f}"
+
+
+def _interval(row: Mapping[str, Any], figure: str) -> str:
+    low, high = row.get(f"{figure}_low"), row.get(f"{figure}_high")
+    if low is None or high is None:
+        return row.get("reason") or "without an interval over time: too few months"
+    return f"95 % interval {low:.3f} to {high:.3f}"

@@ -1,0 +1,1 @@
+"""The examination of one model, from its weights to an answer: ``tidemark examine``."""

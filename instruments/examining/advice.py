@@ -1,0 +1,70 @@
+"""Advice: the limits of a sample of text, and the next steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.month import Month
+from core.progress import counted
+from crawlers.registry import GIT_POSTS, list_sources
+from instruments.examining.findings import Findings
+from instruments.examining.sampling import MIN_MONTHS
+
+_NUM_SUGGESTED = 4  # sources that the advice names
+_SUGGESTED_MONTHS = 36
+_BEFORE_CUTOFF = 12  # months around a stated cutoff
+_AFTER_CUTOFF = 18
+
+
+def command_for_text(first: Month | None = None, last: Month | None = None) -> str:
+    """Return a command that crawls months of freely licensed posts: the last three years."""
+    names = [name for name in list_sources() if name.startswith(f"{GIT_POSTS}:")]
+    last = last or Month.last_complete() - 1
+    first = first or last - (_SUGGESTED_MONTHS - 1)
+    sources = " ".join(f"--source {name}" for name in names[:_NUM_SUGGESTED])
+    return f"tidemark crawl {sources} --from {first} --to {last}"
+
+
+def limits(months: Sequence[Month], cutoff: Month | None, num_companions: int) -> list[str]:
+    """Return what text of these months cannot tell, each with the remedy; empty if it tells all."""
+    found = []
+    if len(months) < MIN_MONTHS:
+        found.append(
+            f"cutoff: {counted(len(months), 'month')} here, {MIN_MONTHS} are needed; "
+            f"`{command_for_text()}` brings more"
+        )
+    if cutoff is None:
+        found.append("gap: it needs the cutoff that the maker states; give --cutoff YYYY-MM")
+    elif not months[0] <= cutoff < months[-1]:
+        last = min(cutoff + _AFTER_CUTOFF, Month.last_complete() - 1)
+        found.append(
+            f"gap: it needs months up to the cutoff {cutoff} and after it; here are {months[0]} to "
+            f"{months[-1]}; `{command_for_text(cutoff - _BEFORE_CUTOFF, last)}` brings some"
+        )
+    if not num_companions:
+        found.append(
+            "ageing, and what other models feel of the same months: no other language model is on "
+            "this machine; `tidemark models fetch pythia-70m` brings one"
+        )
+    return found
+
+
+def next_steps(findings: Findings, cutoff: Month | None, minutes: float) -> list[str]:
+    """Return what would make the answer about the cutoff better; empty if it is told and stated."""
+    row = findings.cutoff
+    if row is not None and row["estimated_cutoff"] is not None:
+        if cutoff is not None:
+            return []
+        month = row["estimated_cutoff"].strftime("%Y-%m")
+        return [
+            f"if the maker states a cutoff, give it as --cutoff for the gap; {month} is found on "
+            "this text, and a gap at a month chosen by the gap is too large"
+        ]
+    if row is not None and row["is_at_edge"]:
+        return [
+            "the change is at the edge of these months: crawl months beyond it, and examine again"
+        ]
+    return [
+        f"more text narrows it: more sources or months, or --minutes {2 * minutes:g}; so does "
+        "another language model of known cutoff on the same months"
+    ]

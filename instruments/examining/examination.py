@@ -1,0 +1,169 @@
+"""The examination of one model: plan, score a sample, read the figures."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from core.corpus.partition import Partition, Seal, list_sealed
+from core.errors import ModelError, UsageError
+from core.month import Month
+from core.settings import Settings
+from core.storage.store import Store
+from instruments.examining.advice import command_for_text
+from instruments.examining.budget import (
+    COMPRESSORS,
+    PROTOCOL,
+    Speed,
+    bytes_within,
+    find_companions,
+    measure_speed,
+)
+from instruments.examining.sampling import (
+    TextSample,
+    choose_sample,
+    seal_sample,
+    usable,
+)
+from instruments.losses import score_and_land
+from models.catalogue import ModelEntry, add_model, find_model
+
+
+@dataclass(frozen=True)
+class ExamineRequest:
+    """The options of an examination.
+
+    Attributes:
+        model: catalogue name, folder, file or hub id.
+        minutes: time to spend on scoring; about three tenths more go into the rest.
+        cutoff: the cutoff that the maker states, or None for that of the catalogue.
+        sources, months: the sealed text to choose from; None: all.
+        num_companions: number of other language models that read the same text, at most.
+    """
+
+    model: str
+    minutes: float = 10
+    cutoff: Month | None = None
+    sources: list[str] | None = None
+    months: list[Month] | None = None
+    num_companions: int = 2
+
+
+@dataclass(frozen=True)
+class Examination:
+    """The plan of an examination: who reads what, where, and for how long."""
+
+    entry: ModelEntry
+    companions: tuple[ModelEntry, ...]
+    sample: TextSample
+    speed: Speed
+    settings: Settings  # of the data root of the sample
+
+    @property
+    def names(self) -> list[str]:
+        """The models to score, as the data root of the sample knows them."""
+        return [*map(_name_of, (self.entry, *self.companions)), *COMPRESSORS]
+
+
+def plan_examination(request: ExamineRequest, settings: Settings) -> Examination:
+    """Load the model, measure its speed, and choose the text that fits into the time.
+
+    Raises:
+        UsageError: no dated text is here (the message names commands that bring some), or the
+            model cannot be examined.
+        UnknownName: there is no such model.
+        ModelError: the model cannot be loaded, or has no losses.
+    """
+    entry = find_model(request.model, settings)
+    if entry.backend.is_control:
+        raise UsageError(f"{entry.name} is a compressor: it has no training data to examine")
+    if request.cutoff is not None:
+        entry = _with_cutoff(entry, request.cutoff)
+    seals = _sealed_text(request, settings)
+    speed = measure_speed(entry, seals[0], settings)
+    companions = find_companions(entry, speed.parameters, settings, request.num_companions)
+    sample = choose_sample(seals, bytes_within(request.minutes, speed, companions))
+    folder = settings.scratch / "examine" / sample.digest
+    own = settings.model_copy(update={"home": str(folder), "work_dir": None, "corpus_as_of": None})
+    return Examination(entry, tuple(companions), sample, speed, own)
+
+
+def _with_cutoff(entry: ModelEntry, cutoff: Month) -> ModelEntry:
+    if not entry.backend.is_listed:
+        raise UsageError(f"{entry.name} has a planted cutoff, {entry.cutoff}; leave out --cutoff")
+    return replace(
+        entry,
+        cutoff=cutoff,
+        cutoff_provenance="stated",
+        cutoff_precision="month",
+        cutoff_url=None,
+    )
+
+
+def _sealed_text(request: ExamineRequest, settings: Settings) -> list[Seal]:
+    sealed = usable(list_sealed(Store(settings.home), as_of=settings.corpus_as_of))
+    seals = [
+        seal
+        for seal in sealed
+        if (request.sources is None or seal.partition.source in request.sources)
+        and (request.months is None or seal.partition.month in request.months)
+    ]
+    if seals:
+        return seals
+    if sealed:
+        names = ", ".join(sorted({seal.partition.source for seal in sealed}))
+        raise UsageError(
+            f"no month of these sources and months is sealed in {settings.home} (here: {names})"
+        )
+    raise UsageError(
+        f"no dated text is in {settings.home}; `{command_for_text()}` brings some from public git "
+        "repositories, without a token; then run the same again"
+    )
+
+
+def score_sample(examination: Examination, source: Settings) -> list[Partition]:
+    """Seal the sample, score it with all models, land and publish; return partitions left out.
+
+    The copies of the texts are deleted at the end, so that a takedown has one place to look at.
+
+    Raises:
+        UsageError: all partitions are too thin.
+        ModelError: the model has no losses; the message has the reason.
+    """
+    settings = examination.settings
+    store = Store(settings.home)
+    thin = seal_sample(examination.sample, Store(source.home), store)
+    if len(thin) == len(examination.sample.seals):
+        raise UsageError(
+            f"no month has two documents of at most {examination.sample.quota // 2:,} bytes; "
+            "give more --minutes, or other sources"
+        )
+    for entry in (examination.entry, *examination.companions):
+        if _is_added(entry):
+            add_model(entry, settings, replace=True)
+    months = [*examination.sample.months]
+    try:
+        _, failures = score_and_land(
+            settings,
+            examination.names,
+            examination.sample.sources,
+            [*months],
+            [PROTOCOL],
+            retry_failed=True,
+        )
+    finally:
+        shutil.rmtree(Path(settings.home) / "corpus", ignore_errors=True)
+    names = (examination.entry.name, _name_of(examination.entry))
+    own = [failure for failure in failures if failure.startswith(names)]
+    if own:
+        raise ModelError(own[0])
+    return thin
+
+
+def _is_added(entry: ModelEntry) -> bool:
+    return entry.backend.is_listed
+
+
+def _name_of(entry: ModelEntry) -> str:
+    return entry.name if _is_added(entry) else entry.location

@@ -1,0 +1,82 @@
+"""The figures of an examination, read from the published views of its sample."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from core.settings import Settings
+from instruments.examining.budget import PROTOCOL
+from warehouse.read.query import query
+
+Row = Mapping[str, Any]
+
+# One row each, or none. A view that has no row of the model has a reason in `unmeasured`.
+_ONE_ROW = {
+    "cutoff": "from estimated_cutoff where model = $model and protocol = $protocol",
+    "gap": "from train_test_gap_overall where model = $model and protocol = $protocol",
+    "adjusted_gap": """
+        from control_adjusted_gap_overall where model = $model and protocol = $protocol
+    """,
+    "ageing": "from ageing where model = $model and protocol = $protocol and source is null",
+    "cost": "from run_costs where model = $model and protocol = $protocol",
+}
+_MANY_ROWS = {
+    "cutoff_by_source": """
+        from estimated_cutoff_by_source where model = $model and protocol = $protocol
+        order by source
+    """,
+    "level": """
+        select model, bits_per_byte, bits_per_byte_low, bits_per_byte_high, basis, rank
+        from headline order by bits_per_byte
+    """,
+    "level_by_source": """
+        select source, avg(bits_per_byte) as bits_per_byte, count(*) as num_months
+        from monthly_loss where model = $model and protocol = $protocol
+        group by source order by source
+    """,
+    "unmeasured": """
+        select source, month, left_out_of, reason from unmeasured
+        where model = $model and protocol = $protocol order by all
+    """,
+}
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The rows of the views about one model; a figure without a row is None."""
+
+    cutoff: Row | None
+    gap: Row | None
+    adjusted_gap: Row | None
+    ageing: Row | None
+    cost: Row | None
+    cutoff_by_source: list[Row] = field(default_factory=list)
+    level: list[Row] = field(default_factory=list)
+    level_by_source: list[Row] = field(default_factory=list)
+    unmeasured: list[Row] = field(default_factory=list)
+    simulated: list[str] = field(default_factory=list)  # sources whose texts a program made up
+
+    def reason(self, view: str) -> str | None:
+        """Return why a view has no figure of the model over all sources, or no interval."""
+        reasons = [
+            str(row["reason"])
+            for row in self.unmeasured
+            if row["left_out_of"] == view and row["source"] is None
+        ]
+        return "; ".join(dict.fromkeys(reasons)) or None
+
+
+def read_findings(model: str, settings: Settings) -> Findings:
+    """Read the figures of a model from the snapshot of the sample's data root."""
+    parameters = {"model": model, "protocol": PROTOCOL}
+
+    def rows(sql: str) -> list[Row]:
+        used = {name: value for name, value in parameters.items() if f"${name}" in sql}
+        return list(query(settings, sql, used).to_pylist())
+
+    ones: dict[str, Any] = {name: next(iter(rows(sql)), None) for name, sql in _ONE_ROW.items()}
+    many: dict[str, Any] = {name: rows(sql) for name, sql in _MANY_ROWS.items()}
+    simulated = [str(row["source"]) for row in rows("from simulated_sources order by source")]
+    return Findings(**ones, **many, simulated=simulated)
