@@ -162,9 +162,9 @@ def _fit(
     is_model = enters & (np.arange(len(losses)) < num_models)
     annihilators = np.array([annihilator(each, len(months)) for each in designs])
     remainders = np.einsum("ijk,ik->ij", annihilators, losses)
-    lowest, highest = _CONTROL_SENSITIVITY
-    lowest = np.where(is_model, LEAST_SENSITIVITY, lowest)
-    highest = np.where(is_model, MOST_SENSITIVITY, highest)
+    least, most = _CONTROL_SENSITIVITY
+    lowest = np.where(is_model, LEAST_SENSITIVITY, least)
+    highest = np.where(is_model, MOST_SENSITIVITY, most)
     num_columns = np.array([each.columns.shape[1] if each else 0 for each in designs])
     num_kept = np.array([each.observed.sum() if each else 0 for each in designs])
     counted = is_model if is_model.any() else enters
