@@ -239,12 +239,13 @@ class Staggered:
         months = np.arange(self.num_months)
         common = SHOCK * rng.normal(size=self.num_months)
         half = self.num_months // 2
-        common += {
-            "": 0 * months,
+        courses: dict[str, Floats] = {
+            "": 0.0 * months,
             "drift": 0.003 * months,
-            "break": BREAK * (months >= half),
+            "break": np.where(months >= half, BREAK, 0.0),
             "bend": 0.004 * np.maximum(months - half, 0),
-        }[self.source]
+        }
+        common += courses[self.source]
         theta = 1 + 0.2 * rng.uniform(-1, 1, self.num_models)
         shape = (self.num_models, self.num_months)
         y = 1 + theta[:, None] * common + STAGGERED_NOISE * rng.normal(size=shape)
