@@ -19,6 +19,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -38,6 +39,7 @@ from warehouse.read.publish import publish
 
 Floats = NDArray[np.float64]
 SHOCK, NOISE, GAP, SEEN, BREAK = 0.02, 0.008, 0.03, 0.1, 0.1
+STAGGERED_NOISE = 0.007
 FIRST, CONTROL = Month("2021-01"), "control:zstd"
 _MEAN_LOG_BYTES = 7.0
 _PARTITION = {
@@ -210,3 +212,48 @@ def losses_of(design: Design, key: int, chance: tuple[int, int, int]) -> pa.Tabl
         nll_nats=bits[is_there] * num_bytes * np.log(2),
         **dict.fromkeys(("num_tokens", "num_chars", "num_bytes"), num_bytes),
     )
+
+
+@dataclass(frozen=True)
+class Staggered:
+    """A panel in which all models' text thins out, over ``length`` months before each cutoff."""
+
+    num_models: int = 8
+    num_months: int = 36
+    apart: int = 3  # months between cutoffs
+    length: int = 8  # 0: a sudden end
+    gap: float = 0.08
+    is_stated: bool = True  # the catalogue has the cutoffs
+    source: str = ""  # drift, break or bend of the source, in all curves
+
+    @property
+    def cutoffs(self) -> NDArray[np.int64]:
+        """Return the models' last months with text, around the middle of the months that fit."""
+        first, last = self.length + 4, self.num_months - 4
+        places = np.arange(self.num_models) - (self.num_models - 1) / 2
+        middle = (last - first) / 2 + self.apart * places
+        return first + np.round(middle).astype(int) % (last - first + 1)
+
+    def draw(self, *chance: int) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return bits per byte, stated cutoffs, the mean of two compressors, and the cutoffs."""
+        rng = np.random.default_rng(chance)
+        months = np.arange(self.num_months)
+        common = SHOCK * rng.normal(size=self.num_months)
+        half = self.num_months // 2
+        courses: dict[str, Any] = {
+            "": 0.0 * months,
+            "drift": 0.003 * months,
+            "break": np.where(months >= half, BREAK, 0.0),
+            "bend": 0.004 * np.maximum(months - half, 0),
+        }
+        common += courses[self.source]
+        theta = 1 + 0.2 * rng.uniform(-1, 1, self.num_models)
+        shape = (self.num_models, self.num_months)
+        y = 1 + theta[:, None] * common + STAGGERED_NOISE * rng.normal(size=shape)
+        starts = self.cutoffs - self.length
+        for row, start, cutoff in zip(y, starts, self.cutoffs, strict=True):
+            row += self.gap * ramp(months, start, cutoff + 1)
+        compressors = 2 + common + STAGGERED_NOISE * rng.normal(size=(2, self.num_months))
+        truth = self.cutoffs.astype(float)
+        stated = truth if self.is_stated else np.full(self.num_models, np.nan)
+        return y, stated, compressors.mean(axis=0), truth

@@ -27,6 +27,7 @@ from transformers.utils import logging as transformers_logging
 
 from core.errors import ModelLoadError
 from core.settings import Settings
+from core.version import how_to_install
 from extras.gguf.header import GgufHeader, read_gguf_header
 from models.catalogue import ModelEntry
 from models.scoring.token_scorer import CausalLM, CausalLMIdentity, identity_of

@@ -1,6 +1,6 @@
 """Date a model's cutoff: the best ramp in its curve, relative to the difficulty of the months.
 
-For one model, with lambda and cov(lambda) fitted without it (``panel.Difficulty``):
+For one model, with lambda and cov(lambda) fitted without it (``untreated``):
 
     y_m = theta lambda_m + N_m gamma + beta ramp_m + u_m          beta > 0
     ramp_m = clip((m - a) / (b - a), 0, 1)                        a < b <= a + 24
@@ -38,18 +38,29 @@ Test: F = squares gained / (squares left / v), v = months - parameters - 2 (for 
 p = exp(-0.4 - F v / (v + 2) / 5), at most 1. It fits the distribution of F in worlds without a
 change in which the noise u is AR(0.5); with white noise it is larger than needed (simulated:
 docs/metrics.md). A straight line over all months is no cutoff: its squares must be at least
-2.71 s^2 more than those of the best ramp.
+2.71 s^2 more than those of the best ramp. If those of a parabola are not, the curve may bend
+smoothly: the interval has no upper end, and begins with the onset's.
 
-A compressor stands in for lambda if there is no other model: cov(lambda) = 0, and N also has a
-straight line and the regimes. A break of the site without a regime may then look like a cutoff. The
-compressor's curve is fitted with the same ramp, a straight line and the regimes. There is no cutoff
-if |change| > 2 errors, or 2 (|change| + 2 errors) > beta - 2 errors.
+Detectable change: a step of size d in month a has an F whose root is about d / e_a plus normal
+noise of 1. Here e_a^2 = s^2 / (step' P step). The step is found if that is more than the critical
+root. The step error e is an e_a for all months that can be dated. With it, as many steps are found:
+
+    mean_a Phi(d / e_a - 3.6) = 0.8        e = d / (3.6 + 0.84)
+
+View ``cutoff_tests`` has d at the p-value that its q-values need:
+
+    d = e (0.84 + sqrt(5 (v + 2) / v (-0.4 - ln p)))
+
+If only compressors tell lambda, N has a straight line (``untreated``). A break of the site without
+a regime may then look like a cutoff. The compressors' curve is fitted with the same ramp, a
+straight line and the regimes. There is no cutoff if |change| > 2 errors, or 2 (|change| + 2 errors)
+> beta - 2 errors.
 
 Intervals hold all pairs with at most 7.35 s^2 more squares than the best (Hansen 2000, "Sample
 Splitting and Threshold Estimation", table 1). A hinge among them may be growth from a on, or text
 that thins out until after T. So the interval holds a, and has no upper end. An interval that
 reaches the first possible month has no lower end; one that reaches the last three months has no
-upper end. With 2 to 8 other models in the panel, it also holds the intervals without each of them.
+upper end.
 """
 
 from __future__ import annotations
@@ -75,6 +86,11 @@ RISE_LIMIT = 12.0
 MIN_APART = 3  # months
 NUM_ROUNDS = 3
 SIGNIFICANT = 0.05
+CRITICAL = 3.6  # root of F at p = 0.05
+POWER = 0.8
+POWER_QUANTILE = 0.84  # of the normal distribution, at POWER
+LOGISTIC = 1.7  # the logistic distribution with this scale is nearly the normal one
+NUM_BISECTIONS = 30
 
 
 @dataclass(frozen=True)
@@ -93,7 +109,10 @@ class CutoffFit:
     doubt: Floats  # (months,): most that ramp_m differs from that of a pair in the interval
     p_value: float
     is_line: bool  # True if a straight line over all months fits as well
+    is_parabola: bool  # True if a parabola over all months fits as well
     last_datable: int  # a later cutoff has no upper end
+    step_error: float  # standard error of a step's size, over the months that can be dated
+    num_free: int  # v
     rises: tuple[int, int] | None  # the last month before each of two steps, if they fit better
 
     @property
@@ -110,6 +129,11 @@ class CutoffFit:
     def is_found(self) -> bool:
         """True if the change is more than chance, and more than a straight line."""
         return self.p_value <= SIGNIFICANT and not self.is_line
+
+    def opened(self) -> CutoffFit:
+        """Return the change as one that may be the source's: the cutoff is not before its onset."""
+        low = float(np.minimum(self.cutoff_low, self.onset_low))  # NaN if either is
+        return replace(self, cutoff_low=low, cutoff_high=np.nan, onset_high=np.nan)
 
     def widened(self, others: list[CutoffFit]) -> CutoffFit:
         """Return the fit with intervals that hold those of other fits; an open end stays open."""
@@ -159,6 +183,7 @@ class _Fits:
     products: Floats  # H' P y
     gram: Floats  # H' P H
     line_gained: float  # squares that a rising straight line saves
+    parabola_gained: float
 
 
 @dataclass(frozen=True)
@@ -214,13 +239,24 @@ class _Pairs:
             products=products,
             gram=gram,
             line_gained=float(max(line, 0) ** 2 / max(gram[0, 0], TINY)),
+            parabola_gained=_parabola_gained(fit),
         )
+
+
+def _parabola_gained(fit: WeightedFit) -> float:
+    """Return the squares that a parabola over all months saves."""
+    line = (fit.curve.months - fit.curve.months.mean()) / 12
+    columns = np.column_stack([line, line**2])
+    weighted = fit.annihilator @ columns
+    products = weighted.T @ fit.curve.losses
+    return float(products @ np.linalg.pinv(columns.T @ weighted, rcond=ZERO) @ products)
 
 
 def _conclude(months: Months, curve: Curve, pairs: _Pairs, fits: _Fits) -> CutoffFit:
     """Choose a pair; give the test, and the intervals of both its months."""
     best = pairs.best(fits, ~pairs.is_growth)
-    step = pairs.best(fits, ~pairs.is_growth & (pairs.end == pairs.start + 1))
+    is_step = ~pairs.is_growth & (pairs.end == pairs.start + 1)
+    step = pairs.best(fits, is_step)
     growth = pairs.best(fits, pairs.is_growth)
     most = fits.gained[best]
     num_free = curve.num_free - 3
@@ -237,6 +273,7 @@ def _conclude(months: Months, curve: Curve, pairs: _Pairs, fits: _Fits) -> Cutof
     heights = ramp(months, start[is_in][:, None], end[is_in][:, None])
     told = curve.months[curve.is_told]
     ends = told[MIN_BEFORE - 1], told[-LAST_MONTHS]
+    is_datable = (cutoffs > ends[0]) & (cutoffs < ends[1])
     cutoff_low, cutoff_high = _interval(cutoffs[is_in], *ends)
     onset_low, onset_high = _interval(np.minimum(start + 1, cutoffs)[is_in], *ends)
     statistic = most / variance * num_free / (num_free + 2)
@@ -253,9 +290,31 @@ def _conclude(months: Months, curve: Curve, pairs: _Pairs, fits: _Fits) -> Cutof
         doubt=np.abs(heights - ramp(months, start[chosen], end[chosen])).max(axis=0),
         p_value=float(min(1, np.exp(-0.4 - statistic / 5))),
         is_line=bool((most - fits.line_gained) / variance < LINE_LIMIT),
+        is_parabola=bool((most - fits.parabola_gained) / variance < LINE_LIMIT),
         last_datable=int(ends[1]) - 1,
+        step_error=_step_error(is_datable & is_step, fits.norm, variance),
+        num_free=num_free,
         rises=_two_steps(pairs, fits, fits.gained.max() + RISE_LIMIT * variance),
     )
+
+
+def _step_error(is_counted: Flags, norms: Floats, variance: float) -> float:
+    """Return the error at which steps are found as often as on average over the ramps counted."""
+    norms = norms[is_counted & (norms > ZERO * norms.max(initial=0))]
+    if not len(norms):
+        return np.nan
+    needed = CRITICAL + POWER_QUANTILE
+    low = 0.0
+    high = 100.0
+    for _ in range(NUM_BISECTIONS):  # of the step's size, in units of the smallest error
+        size = (low + high) / 2
+        excess = size * np.sqrt(norms / norms.max()) - CRITICAL
+        found = 1 / (1 + np.exp(-LOGISTIC * excess))
+        if found.mean() < POWER:
+            low = size
+        else:
+            high = size
+    return float(low / needed * np.sqrt(variance / norms.max()))
 
 
 def _two_steps(pairs: _Pairs, fits: _Fits, least: float) -> tuple[int, int] | None:
@@ -286,22 +345,6 @@ def _interval(inside: Months, first: int, last: int) -> tuple[float, float]:
     low = float(inside.min())
     high = float(inside.max())
     return low if low > first else np.nan, high if high < last else np.nan
-
-
-def control_difficulty(losses: Floats, months: Months, regimes: Floats) -> Difficulty:
-    """Return a compressor's curve as lambda.
-
-    ``losses`` (months,) is NaN for a missing month; ``regimes`` is as in ``panel.fit_panel``.
-    """
-    seen = ~np.isnan(losses)
-    units = np.eye(len(months))
-    line = np.column_stack([np.ones(len(months)), months - months.mean()])
-    return Difficulty(
-        values=np.where(seen, losses - losses[seen].mean(), 0),
-        inverse=np.zeros_like(units),
-        unknown=np.column_stack([line, units[:, ~seen], regimes]),
-        theta=np.ones(1),
-    )
 
 
 def may_be_the_site(fit: CutoffFit, losses: Floats, months: Months, regimes: Floats) -> bool:

@@ -15,17 +15,15 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from warehouse.database.schema import ESTIMATES, qualify, read_sql
 from warehouse.database.statements import Statements, rows_of
+from warehouse.estimates.bends import find_bends
 from warehouse.estimates.contamination import (
     Shortfalls,
-    find_low_months,
     measure_shortfalls,
     tail_degrees_of_freedom,
 )
 from warehouse.estimates.cutoffs import SIGNIFICANT, CutoffFit, fit_cutoff, may_be_the_site
 from warehouse.estimates.panel import FEW_BLOCKS, NO_CONTROL, NO_CUTOFF
-from warehouse.estimates.panel_errors import Floats
 from warehouse.estimates.panels import (
-    CONTROL,
     EPOCH,
     Curves,
     Panel,
@@ -34,16 +32,19 @@ from warehouse.estimates.panels import (
     number_of,
     read_panels,
 )
+from warehouse.estimates.untreated import DatedCurve, date_cutoffs, fit_untreated
 
 TOO_FEW_MONTHS = "too few months"
 STEADY_RISE = "a steady rise over all months, no change"
+SMOOTH = "a smooth bend over all months fits as well"
 SITE = "the compressor may change at the same months"
 AT_REGIME = "the change in {} may be the source's: a regime begins in {}"
 SECOND_RISE = "a second rise after {}, the first after {}"
 GROWTH = "growth from the cutoff on, without a jump"
+BEND = "the change may be the source's: {} changes in the same months"
 NO_NEIGHBOURS = "too few months before or after"
+NONE_UNTREATED = "no model of these months is before its onset"
 MIN_MONTHS = 8
-MOST_OTHERS = 8
 
 
 @threadpool_limits.wrap(limits=1)  # type: ignore[untyped-decorator]
@@ -70,7 +71,7 @@ def estimate(connection: duckdb.DuckDBPyConnection) -> None:
     rows: dict[str, list[dict[str, object]]] = defaultdict(list)
     for protocol, of_protocol in by_protocol.items():
         for source, curves, members in read_panels(of_protocol, cutoffs):
-            if curves.keys() == {CONTROL}:
+            if all(curve.is_compressor for curve in curves.values()):
                 continue
             panel = fit_curves(curves, cutoffs, [labels[name] for name in members])
             key = {"protocol": protocol, "source": source}
@@ -169,85 +170,104 @@ class _Change:
     cutoff: CutoffFit | None
     shortfalls: Shortfalls | None
     reason: str | None  # why there is no cutoff
+    bend: str | None = None  # a model that changes in the same months
 
     @classmethod
-    def of(cls, panel: Panel, number: int) -> _Change:
-        """Fit the change of one model of the panel."""
-        losses = panel.losses[number]
-        months = panel.months
-        basis, difficulty = panel.without(number)
-        if difficulty is None:
+    def of(
+        cls, panel: Panel, number: int, all_dated: list[DatedCurve], bend: int | None
+    ) -> _Change:
+        """Return the change of one model; model number ``bend`` changes in the same months."""
+        dated = all_dated[number]
+        basis = "panel" if dated.others else "compressor"
+        if dated.difficulty is None:
             return cls(None, None, None, NO_CONTROL)
-        if np.isfinite(losses).sum() < MIN_MONTHS:
+        if np.isfinite(panel.losses[number]).sum() < MIN_MONTHS:
             return cls(basis, None, None, TOO_FEW_MONTHS)
-        is_low = find_low_months(losses, difficulty)
-        kept = np.where(is_low, np.nan, losses)
-        cutoff = fit_cutoff(kept, months, difficulty)
+        cutoff = dated.cutoff
         change = cutoff if cutoff and cutoff.p_value <= SIGNIFICANT else None
-        reason = None if cutoff else TOO_FEW_MONTHS
-        if change and change.is_line:
-            change = None
+        reason = None if cutoff else NONE_UNTREATED
+        if change and not change.is_found:
             reason = STEADY_RISE
+            change = None
+        elif change and not dated.others and _is_of_the_site(change, panel):
+            reason = SITE
         elif change is None:
-            reason = _coincidence(panel, number, kept) or reason
-        if basis == "compressor":
-            control = panel.control
-            if (
-                change
-                and control is not None
-                and may_be_the_site(change, control, months, panel.regimes)
-            ):
-                reason = SITE
-            return cls(basis, cutoff, None, reason)
-        if cutoff and cutoff.is_found:
-            cutoff = _widened(cutoff, kept, panel, number)
-        errors = panel.document_errors[number]
-        shortfalls = measure_shortfalls(losses, months, difficulty, change, errors)
-        return cls(basis, cutoff, shortfalls, reason)
+            reason = _coincidence(panel, number, all_dated) or reason
+        if cutoff and (bend is not None or cutoff.is_parabola):
+            cutoff = cutoff.opened()
+        other = None if bend is None else panel.models[bend]
+        return cls(basis, cutoff, _shortfalls(panel, number, change), reason, other)
 
     def row(self) -> dict[str, object]:
         """Return a row of ``cutoff_estimates`` without its key."""
         row: dict[str, object] = {"basis": self.basis, "reason": self.reason}
         if self.cutoff is not None:
             row["last_datable"] = _day(self.cutoff.last_datable)
+            row["step_error"] = _finite(self.cutoff.step_error)
+            row["num_free"] = self.cutoff.num_free
             if self.reason is None:
                 for name in ("cutoff", "onset"):
                     for end in ("", "_low", "_high"):
                         row[name + end] = _day(getattr(self.cutoff, name + end))
                 row["jump"] = self.cutoff.jump
                 row["p_value"] = self.cutoff.p_value
-                row["note"] = _note(self.cutoff)
+                row["note"] = _note(self.cutoff, self.bend)
         return row
 
 
-def _widened(found: CutoffFit, losses: Floats, panel: Panel, number: int) -> CutoffFit:
-    """Return a cutoff with the intervals of panels without another model, too, if they are few."""
-    others = panel.others(number)
-    if not 2 <= len(others) <= MOST_OTHERS:
-        return found
-    rests = [panel.calm.difficulty_without(number, other) for other in others]
-    fits = [fit_cutoff(losses, panel.months, rest) for rest in rests if rest]
-    return found.widened([fit for fit in fits if fit and fit.is_found])
+def _is_of_the_site(change: CutoffFit, panel: Panel) -> bool:
+    control = panel.compressors
+    return control is not None and may_be_the_site(change, control, panel.months, panel.regimes)
 
 
-def _note(found: CutoffFit) -> str | None:
+def _shortfalls(panel: Panel, number: int, change: CutoffFit | None) -> Shortfalls | None:
+    """Measure the low months of a model; None if no other model with a cutoff tells lambda."""
+    difficulty = panel.calm.difficulty_without(number)
+    if difficulty is None:
+        return None
+    losses = panel.losses[number]
+    errors = panel.document_errors[number]
+    return measure_shortfalls(losses, panel.months, difficulty, change, errors)
+
+
+def _note(found: CutoffFit, bend: str | None) -> str | None:
     """Return what the interval of a cutoff does not tell."""
+    if bend is not None:
+        return BEND.format(bend)
+    if found.is_parabola:
+        return SMOOTH
     if found.rises is not None:
         first, second = (EPOCH + month for month in found.rises)
         return SECOND_RISE.format(second, first)
     return GROWTH if found.is_growth else None
 
 
-def _coincidence(panel: Panel, number: int, losses: Floats) -> str | None:
+def _coincidence(panel: Panel, number: int, dated: list[DatedCurve]) -> str | None:
     """Return a reason if a model's curve has a change that a new regime may explain."""
-    _, difficulty = panel.without(number, is_plain=True)
-    if difficulty is None or not len(panel.starts):
+    if not len(panel.starts):
         return None
-    found = fit_cutoff(losses, panel.months, difficulty)
+    plain = fit_untreated(
+        np.array([each.losses for each in dated]),
+        [each.spell for each in dated],
+        panel.months,
+        panel.regimes[:, :0],
+        panel.compressors,
+    )
+    difficulty = plain.without(number)
+    found = fit_cutoff(dated[number].losses, panel.months, difficulty) if difficulty else None
     if found is None or found.p_value > SIGNIFICANT:
         return None
     start = int(panel.starts[np.abs(panel.starts - found.cutoff - 1).argmin()])
     return AT_REGIME.format(EPOCH + (found.cutoff + 1), EPOCH + start)
+
+
+def _find_changes(panel: Panel) -> list[_Change]:
+    """Return the change of each model of the panel."""
+    dated = date_cutoffs(
+        panel.losses, panel.cutoffs, panel.months, panel.regimes, panel.compressors
+    )
+    bends = find_bends(dated, panel.cutoffs, panel.months)
+    return [_Change.of(panel, number, dated, bend) for number, bend in enumerate(bends)]
 
 
 def _changes(panel: Panel, curves: Curves) -> Iterator[tuple[str, dict[str, object]]]:
@@ -257,7 +277,7 @@ def _changes(panel: Panel, curves: Curves) -> Iterator[tuple[str, dict[str, obje
     none. A row of ``month_shortfalls`` follows for each of its months. All models are fitted first,
     because the tails of all residuals limit the degrees of freedom of each shortfall.
     """
-    changes = [_Change.of(panel, number) for number in range(len(panel.models))]
+    changes = _find_changes(panel)
     scaled = [change.shortfalls.scaled for change in changes if change.shortfalls]
     tail = tail_degrees_of_freedom(np.concatenate([np.zeros(1), *scaled]))
     for number, (model, change) in enumerate(zip(panel.models, changes, strict=True)):
@@ -269,7 +289,8 @@ def _changes(panel: Panel, curves: Curves) -> Iterator[tuple[str, dict[str, obje
         for month in seen:
             value = found.value[month] if found else np.nan
             reason = NO_NEIGHBOURS if found else TOO_FEW_MONTHS
-            reason = reason if change.basis == "panel" else NO_CONTROL
+            is_alone = panel.calm.difficulty_without(number) is None
+            reason = NO_CONTROL if is_alone else reason
             yield (
                 "month_shortfalls",
                 {

@@ -109,16 +109,16 @@ class PanelFit:
     _total: Floats  # M
     _solution: Difficulty
 
-    def difficulty_without(self, *models: int) -> Difficulty | None:
-        """Return lambda fitted without some models, at unchanged theta; None if none is left."""
+    def difficulty_without(self, model: int) -> Difficulty | None:
+        """Return lambda fitted without a model, at unchanged theta; None if no model is left."""
         theta = np.nan_to_num(self.theta)
-        total = self._total
-        for model in models:
-            total = total - theta[model] ** 2 * self._annihilators[model]
-            theta[model] = 0
-        unknown = _null_space(total, self._solution.unknown)
-        other = _solve(theta, self._annihilators, self._remainders, total, unknown)
-        return replace(other, variance=self._solution.variance) if theta.any() else None
+        total = self._total - theta[model] ** 2 * self._annihilators[model]
+        theta[model] = 0
+        if not theta.any():
+            return None
+        unknown = null_space(total, self._solution.unknown)
+        other = solve_difficulty(theta, self._annihilators, self._remainders, total, unknown)
+        return replace(other, variance=self._solution.variance)
 
 
 def fit_panel(
@@ -138,10 +138,10 @@ def fit_panel(
     num_blocks = np.array([len(set(blocks[row])) for row in observed])
     enters = ~np.isnan(cutoffs) & (num_blocks >= MIN_BLOCKS)
     designs = [
-        _design(months, row, cutoff, breaks) if is_in else None
+        design(months, row, cutoff, breaks) if is_in else None
         for row, cutoff, is_in in zip(observed, cutoffs, enters, strict=True)
     ]
-    annihilators = np.array([_annihilator(each, len(months)) for each in designs])
+    annihilators = np.array([annihilator(each, len(months)) for each in designs])
     remainders = np.einsum("ijk,ik->ij", annihilators, np.nan_to_num(losses))
     solution = _fit_sensitivities(annihilators, remainders, enters)
     num_columns = np.array([each.columns.shape[1] if each else 0 for each in designs])
@@ -171,7 +171,7 @@ def _effects(
     column: str,
     losses: Floats,
     is_unknown: Flags,
-    designs: list[_Design | None],
+    designs: list[Design | None],
     solution: Difficulty,
     errors: Errors,
 ) -> Effects:
@@ -195,7 +195,7 @@ def _effects(
 
 
 @dataclass(frozen=True)
-class _Design:
+class Design:
     """Matrix X of one model, over its observed months; ``names`` are those of its columns."""
 
     observed: Flags
@@ -215,7 +215,8 @@ class _Design:
         return weights
 
 
-def _design(months: NDArray[np.int64], observed: Flags, cutoff: float, regimes: Floats) -> _Design:
+def design(months: NDArray[np.int64], observed: Flags, cutoff: float, regimes: Floats) -> Design:
+    """Return X of a model, for its ``observed`` months; arguments as of ``fit_panel``."""
     ages = months[observed] - cutoff
     after = ages > 0
     num_after = int(after.sum())
@@ -232,10 +233,10 @@ def _design(months: NDArray[np.int64], observed: Flags, cutoff: float, regimes: 
         if np.linalg.norm(left) > _ZERO * np.linalg.norm(column):
             columns = np.column_stack([columns, column])
             names.append(name)
-    return _Design(observed, columns, tuple(names), num_after)
+    return Design(observed, columns, tuple(names), num_after)
 
 
-def _annihilator(design: _Design | None, num_months: int) -> Floats:
+def annihilator(design: Design | None, num_months: int) -> Floats:
     """Return matrix R (months, months), which projects out X; 0 in months not observed."""
     matrix = np.zeros((num_months, num_months))
     if design is not None:
@@ -245,7 +246,7 @@ def _annihilator(design: _Design | None, num_months: int) -> Floats:
     return matrix
 
 
-def _reason(design: _Design | None, column: str, is_unknown: bool) -> str | None:
+def _reason(design: Design | None, column: str, is_unknown: bool) -> str | None:
     """Return the reason why X lacks a column; None if X has the column."""
     if is_unknown:
         return NO_CUTOFF
@@ -264,8 +265,8 @@ def _fit_sensitivities(annihilators: Floats, remainders: Floats, enters: Flags) 
     """Return theta and lambda; theta is 0 for models that ``enters`` excludes."""
     theta = enters.astype(float)
     total = annihilators[enters].sum(axis=0)
-    unknown = _null_space(total, np.zeros((len(total), 0)))
-    solution = _solve(theta, annihilators, remainders, total, unknown)
+    unknown = null_space(total, np.zeros((len(total), 0)))
+    solution = solve_difficulty(theta, annihilators, remainders, total, unknown)
     for _ in range(NUM_ROUNDS if enters.any() else 0):
         left = annihilators @ solution.values
         squares = (left * left).sum(axis=1)
@@ -274,11 +275,11 @@ def _fit_sensitivities(annihilators: Floats, remainders: Floats, enters: Flags) 
         slopes = np.clip(np.where(is_told, slopes, 1), LEAST_SENSITIVITY, MOST_SENSITIVITY)
         theta = np.where(enters, slopes, 0) / slopes[enters].mean()
         total = np.tensordot(theta**2, annihilators, 1)
-        solution = _solve(theta, annihilators, remainders, total, unknown)
+        solution = solve_difficulty(theta, annihilators, remainders, total, unknown)
     return solution
 
 
-def _null_space(total: Floats, known: Floats) -> Floats:
+def null_space(total: Floats, known: Floats) -> Floats:
     """Return an orthonormal basis of M's null space; ``known`` is a basis of a part of it."""
     least = _RANK_TOLERANCE * max(np.trace(total), _LEAST_SIZE)
     try:  # takes a twentieth of the time of eigh
@@ -289,7 +290,7 @@ def _null_space(total: Floats, known: Floats) -> Floats:
     return known
 
 
-def _solve(
+def solve_difficulty(
     theta: Floats, annihilators: Floats, remainders: Floats, total: Floats, unknown: Floats
 ) -> Difficulty:
     """Solve for lambda; ``total`` is M, and ``unknown`` its null space."""

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from core.month import Month
 from warehouse.estimates.contamination import fit_without_low_months
-from warehouse.estimates.cutoffs import control_difficulty
-from warehouse.estimates.panel import Difficulty, PanelFit, fit_panel
+from warehouse.estimates.panel import PanelFit, fit_panel
 from warehouse.estimates.panel_errors import Floats
 
 OTHER_SOURCES = "other sources than most models"
@@ -32,6 +31,7 @@ class PanelFigure(TypedDict):
     protocol: str
     month: dt.date
     is_text: bool
+    is_compressor: bool
     cutoff: dt.date | None
     role: str | None
     standard_error: float | None
@@ -45,6 +45,7 @@ class Curve:
 
     figures: dict[int, tuple[float, float, int | None]] = field(default_factory=dict)
     reason: str | None = None  # reason why figures are missing, if known
+    is_compressor: bool = False
 
 
 Curves = dict[str, Curve]  # by model
@@ -66,6 +67,7 @@ def read_panels(
     sources: dict[str, Curves] = defaultdict(lambda: defaultdict(Curve))
     for cell in cells:
         curve = sources[cell["source"]][cell["model"]]
+        curve.is_compressor = cell["is_compressor"]
         if cell["bits_per_byte"] is not None:
             month = int(number_of(cell["month"]))
             error = cell["standard_error"]
@@ -84,19 +86,26 @@ def _means(sources: Mapping[str, Curves], cutoffs: Mapping[str, float]) -> tuple
     """Return each model's mean curve over sources, and these sources, the same for all models.
 
     A model's usable sources have at least half as many months as its longest source. The most
-    common set of usable sources among models with a known cutoff is chosen. A curve has the months
-    that all chosen sources have.
+    common set of usable sources among models with a known cutoff is chosen; among all language
+    models if no cutoff is known. A curve has the months that all chosen sources have.
     """
     kept: dict[str, frozenset[str]] = {}
+    compressors = {
+        model for curves in sources.values() for model, it in curves.items() if it.is_compressor
+    }
     for model in sorted({model for curves in sources.values() for model in curves}):
         counts = {
             name: len(curves[model].figures) for name, curves in sources.items() if model in curves
         }
         most = max(counts.values())
         kept[model] = frozenset(name for name, num in counts.items() if 2 * num >= most > 0)
-    votes = Counter(names for model, names in kept.items() if not np.isnan(cutoffs[model]))
+    voters = [model for model in kept if not np.isnan(cutoffs[model])]
+    voters = voters or [model for model in kept if model not in compressors]
+    votes = Counter(kept[model] for model in voters)
     most_common = max(votes or [frozenset()], key=lambda it: (votes[it], len(it), sorted(it)))
     means = {model: _mean(model, sources, names, most_common) for model, names in kept.items()}
+    for model in compressors:
+        means[model].is_compressor = True
     return means, sorted(most_common)
 
 
@@ -123,26 +132,12 @@ class Panel:
     losses: Floats
     document_errors: Floats  # standard errors of random documents; NaN if unknown
     cutoffs: Floats  # (models,)
-    control: Floats | None  # curve of the compressor
+    control: Floats | None  # curve of control:zstd
+    compressors: Floats | None  # mean curve of all compressors; NaN where one has no figure
     regimes: Floats  # (months, regimes): 1 in the months of a regime; the first has no column
     fit: PanelFit
     plain: PanelFit  # as if all models felt a new regime equally
     calm: PanelFit  # without low months
-
-    def without(self, number: int, is_plain: bool = False) -> tuple[str | None, Difficulty | None]:
-        """Return the basis of a model's change, and lambda fitted without the model."""
-        difficulty = (self.plain if is_plain else self.calm).difficulty_without(number)
-        if difficulty is not None:
-            return "panel", difficulty
-        if self.control is None:
-            return None, None
-        regimes = self.regimes[:, :0] if is_plain else self.regimes
-        return "compressor", control_difficulty(self.control, self.months, regimes)
-
-    def others(self, number: int) -> list[int]:
-        """Return the numbers of the other models that lambda is fitted with."""
-        known = np.flatnonzero(np.nan_to_num(self.calm.theta)).tolist()
-        return [other for other in known if other != number]
 
     @property
     def starts(self) -> NDArray[np.int64]:
@@ -164,8 +159,9 @@ def fit_curves(curves: Curves, cutoffs: Mapping[str, float], labels: list[dict[i
     for number, name in enumerate(names):
         for month, (bits, error, _) in curves[name].figures.items():
             figures[:, number, np.searchsorted(months, month)] = bits, error
-    models = [name for name in names if name != CONTROL]
+    models = [name for name in names if not curves[name].is_compressor]
     has_control = CONTROL in names and bool(curves[CONTROL].figures)
+    compressors = [number for number, name in enumerate(names) if curves[name].is_compressor]
     rows = [names.index(model) for model in models]
     known = np.array([cutoffs[model] for model in models])
     regimes = _columns(labels, months)
@@ -179,6 +175,7 @@ def fit_curves(curves: Curves, cutoffs: Mapping[str, float], labels: list[dict[i
         document_errors=figures[1, rows],
         cutoffs=known,
         control=figures[0, names.index(CONTROL)] if has_control else None,
+        compressors=_mean_of_compressors(figures[0, compressors]),
         regimes=regimes,
         fit=fit,
         plain=plain,
@@ -186,6 +183,14 @@ def fit_curves(curves: Curves, cutoffs: Mapping[str, float], labels: list[dict[i
             fit, losses, lambda kept: fit_panel(kept, known, months, regimes)
         ),
     )
+
+
+def _mean_of_compressors(curves: Floats) -> Floats | None:
+    """Return the mean of the curves that have at least half as many months as the longest."""
+    counts = (~np.isnan(curves)).sum(axis=1)
+    if not counts.any():
+        return None
+    return np.asarray(curves[2 * counts >= counts.max()].mean(axis=0))
 
 
 def _columns(labels: list[dict[int, str]], months: NDArray[np.int64]) -> Floats:

@@ -1,11 +1,12 @@
--- The figures of language models and control:zstd on common documents (panel_cells), or as if on
--- them (shared_figures); else NULL.
+-- The figures of language models and compressors of text on common documents (panel_cells), or as if
+-- on them (shared_figures); else NULL.
 select
     c.model,
     c.source,
     c.protocol,
     c.month,
     c.is_text,
+    is_compressor(c.model) as is_compressor,
     c.cutoff,
     c.role,
     c.standard_error,
@@ -18,5 +19,5 @@ left join internal.shared_figures as s
         and c.source = s.source
         and c.protocol = s.protocol
         and c.month = s.month
-where not is_compressor(c.model) or c.model = 'control:zstd'
+where c.model not in ('control:png', 'control:flac', 'png', 'flac')
 order by c.protocol, c.source, c.model, c.month;

@@ -19,8 +19,12 @@ create table if not exists internal.cutoff_estimates (
     p_value double, -- of no change
     last_datable date, -- the last cutoff whose interval can have an upper end
     reason varchar, -- why there is no estimate
-    note varchar -- of a curve that is not one ramp
+    note varchar, -- of a curve that is not one ramp
+    step_error double, -- standard error of a step's size, over the months that can be dated
+    num_free bigint -- degrees of freedom of the test
 );
 
--- For databases of before this column.
+-- For databases of before these columns.
 alter table internal.cutoff_estimates add column if not exists note varchar;
+alter table internal.cutoff_estimates add column if not exists step_error double;
+alter table internal.cutoff_estimates add column if not exists num_free bigint;

@@ -7,6 +7,8 @@
 --   which end of the interval is open, or that the curve is not one ramp.
 -- is_told: is_found, and both ends of the interval are inside the window. cutoff_text: the month or
 --   months if is_told, 'at or after …' or 'at or before …' if one end is open, else NULL.
+-- detectable_change: the smallest step that is found in 80 % of worlds with the curve's noise, months
+--   and controls, over the months that can be dated; with the other tests of the family as they are.
 -- Source: docs/metrics.md (Cutoffs); Benjamini and Hochberg 1995.
 create or replace view internal.cutoff_tests as
 with ranked as (
@@ -27,21 +29,47 @@ tested as (
     from ranked
 ),
 
+families as (
+    select
+        protocol,
+        source is null as is_mean,
+        greatest(count(p_value), 1) as num_tests,
+        count(*) filter (where q_value <= 0.05) as num_found
+    from tested
+    group by protocol, source is null
+),
+
+sized as (
+    select
+        t.*,
+        0.05 * least(f.num_tests, 1 + f.num_found) / f.num_tests as p_needed
+    from tested as t
+    inner join families as f on t.protocol = f.protocol and (t.source is null) = f.is_mean
+),
+
 worded as (
     select
-        * exclude (reason, note),
+        * exclude (reason, note, step_error, num_free, p_needed),
+        step_error
+        * (0.84 + sqrt(5.0 * (num_free + 2) / num_free * (-0.4 - ln(p_needed))))
+            as detectable_change,
         case
             when reason is not null then reason
             when q_value > 0.05
                 then
                     'no change found up to ' || strftime(last_datable, '%Y-%m')
+                    || coalesce(
+                        '; of steps of ' || printf('%.3f', detectable_change)
+                        || ' bits per byte, 80 % are found',
+                        ''
+                    )
                     || '; later cutoffs cannot be told yet'
             when cutoff_low is null and cutoff_high is null then 'month not told'
             when cutoff_high is null then 'at or after ' || strftime(cutoff_low, '%Y-%m')
             when cutoff_low is null then 'at or before ' || strftime(cutoff_high, '%Y-%m')
         end as main_reason,
         case when q_value <= 0.05 then note end as further_reason
-    from tested
+    from sized
 )
 
 select

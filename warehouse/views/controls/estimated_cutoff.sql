@@ -1,10 +1,10 @@
 -- The last month with training text, and the month from which it thins out, by the model's losses.
 -- Grain: one row per model, protocol: of the mean over sources of text.
--- basis: panel (other models tell the difficulty of the months) or compressor (control:zstd does).
+-- basis: panel (other models tell the difficulty of the months) or compressor (only compressors do).
 --   cutoff_text is what may be printed. estimated_cutoff is NULL unless both ends of its interval
 --   are inside the window; reason says why. Intervals are of 95 %; an end that is NULL is open, and
---   is_at_edge is True. q_value: see internal.cutoff_tests.
--- Units: months as first days; jump in bits per byte.
+--   is_at_edge is True. detectable_change and q_value: see internal.cutoff_tests.
+-- Units: months as first days; jump and detectable_change in bits per byte.
 -- Source: docs/metrics.md (Cutoffs); warehouse/estimates/cutoffs.py.
 create or replace view estimated_cutoff as
 select
@@ -19,6 +19,7 @@ select
     case when is_told then onset_high end as cutoff_onset_high,
     case when is_found then not is_told end as is_at_edge,
     case when is_found then jump end as jump_bits_per_byte,
+    detectable_change,
     p_value,
     q_value,
     catalogue_cutoff,

@@ -14,6 +14,7 @@ select
     case when is_told then onset_low end as cutoff_onset_low,
     case when is_told then onset_high end as cutoff_onset_high,
     case when is_found then not is_told end as is_at_edge,
+    detectable_change,
     p_value,
     q_value,
     catalogue_cutoff,

@@ -1,0 +1,100 @@
+"""Tell a model's change from a bend of the source that models feel differently.
+
+lambda takes off what all models feel alike, up to theta. If a source's texts change in kind, models
+may differ in how much they feel it. Then several models change in the same months, whatever their
+cutoffs are. For a change of model i with ramp_i, every other model j is fitted as in ``cutoffs``,
+with what its cutoff explains, and with ramp_i:
+
+    y_j = theta_j lambda + N gamma_j + beta_j own_j + b_ij ramp_i + u_j
+    F_ij = squares that ramp_i saves / (squares left / v)
+
+- own_j: the model's ramp, if one is found and its interval has the stated cutoff. If no cutoff is
+  stated in the panel, the ramp found.
+- Where cutoffs are stated, a model without one has no own_j: its change is at a month that nobody
+  states. So of the rises of these models, the largest F_ij is left out. A fall is no cutoff.
+
+The change may be the source's if F_ij is more than 9 (p = 0.05 among 16 models). Then |b_ij| must
+be at least a tenth of the change. The model has no earlier cutoff, because that would show
+as an earlier change. So the interval has no upper end then, and begins with the onset's.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warehouse.estimates.cutoffs import MIN_FREE, NUM_ROUNDS, CutoffFit, ramp
+from warehouse.estimates.panel_errors import TINY, Floats
+from warehouse.estimates.regression import ROUNDING, ZERO, Curve, Months, WeightedFit
+from warehouse.estimates.untreated import DatedCurve
+
+LIMIT = 9.0  # of F
+LEAST_SHARE = 0.1  # of the change
+
+
+def find_bends(dated: list[DatedCurve], cutoffs: Floats, months: Months) -> list[int | None]:
+    """Return, for each model's change, the number of a model that changes in the same months.
+
+    ``dated`` and the stated ``cutoffs`` (NaN if unknown) are of all models of the panel.
+    """
+    found = [each.cutoff if each.cutoff and each.cutoff.is_found else None for each in dated]
+    if not any(found):
+        return [None] * len(dated)
+    annihilators = np.zeros((len(dated), len(months), len(months)))
+    weighted = np.zeros((len(dated), len(months)))
+    squares = np.zeros(len(dated))
+    num_free = np.ones(len(dated))
+    is_stated = np.isfinite(cutoffs)
+    for number, each in enumerate(dated):
+        fit = _fit_own(each, cutoffs[number], bool(is_stated.any()), months)
+        if fit is not None:
+            seen = ~np.isnan(each.losses)
+            annihilators[number][np.ix_(seen, seen)] = fit.annihilator
+            weighted[number, seen] = fit.annihilator @ fit.curve.losses
+            squares[number] = fit.curve.losses @ weighted[number, seen]
+            squares[number] += ROUNDING * fit.curve.losses @ fit.curve.losses
+            num_free[number] = fit.curve.num_free - 1
+    bends: list[int | None] = []
+    for number, change in enumerate(found):
+        if change is None:
+            bends.append(None)
+            continue
+        height = ramp(months, change.start, change.end)
+        norms = (annihilators @ height) @ height
+        is_told = norms > ZERO * norms.max(initial=0)
+        slopes = weighted @ height / np.where(is_told, norms, 1)
+        gained = slopes**2 * norms
+        ratio = gained / np.maximum((squares - gained) / num_free, TINY)
+        is_told &= np.abs(slopes) >= LEAST_SHARE * change.jump
+        is_told[number] = False
+        ratio = np.where(is_told, ratio, 0)
+        if is_stated.any() and not is_stated.all():
+            ratio[np.where(is_stated | (slopes < 0), -1, ratio).argmax()] = 0
+        other = int(ratio.argmax())
+        bends.append(other if ratio[other] > LIMIT else None)
+    return bends
+
+
+def _fit_own(
+    dated: DatedCurve, cutoff: float, any_stated: bool, months: Months
+) -> WeightedFit | None:
+    """Fit a model's curve with what its cutoff explains; None if the months are too few."""
+    if dated.difficulty is None or dated.cutoff is None:
+        return None
+    curve = Curve.of(dated.losses, months, dated.difficulty)
+    own = _own(dated.cutoff, cutoff, any_stated, curve.months)
+    curve = curve if own is None else curve.plus(own)
+    if curve.num_free - 1 < MIN_FREE:
+        return None
+    fit = curve.weighted()
+    for _ in range(NUM_ROUNDS):
+        fit = curve.weighted(fit.next_covariance())
+    return fit
+
+
+def _own(found: CutoffFit, cutoff: float, any_stated: bool, months: Months) -> Floats | None:
+    """Return the column own_j, or None."""
+    is_refuted = found.cutoff_low > cutoff or found.cutoff_high < cutoff
+    is_unstated = bool(np.isnan(cutoff)) and any_stated
+    if not found.is_found or is_refuted or is_unstated:
+        return None
+    return ramp(months, found.start, found.end)
