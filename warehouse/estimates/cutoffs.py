@@ -130,6 +130,11 @@ class CutoffFit:
         """True if the change is more than chance, and more than a straight line."""
         return self.p_value <= SIGNIFICANT and not self.is_line
 
+    @property
+    def is_closed(self) -> bool:
+        """True if both ends of the interval of the cutoff are inside the months."""
+        return bool(np.isfinite(self.cutoff_low) and np.isfinite(self.cutoff_high))
+
     def opened(self) -> CutoffFit:
         """Return the change as one that may be the source's: the cutoff is not before its onset."""
         low = float(np.minimum(self.cutoff_low, self.onset_low))  # NaN if either is

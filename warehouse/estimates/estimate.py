@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections import defaultdict
 from collections.abc import Iterator, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import duckdb
@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from core.progress import counted
 from warehouse.database.schema import ESTIMATES, qualify, read_sql
 from warehouse.database.statements import Statements, rows_of
 from warehouse.estimates.bends import find_bends
@@ -32,7 +33,7 @@ from warehouse.estimates.panels import (
     number_of,
     read_panels,
 )
-from warehouse.estimates.untreated import DatedCurve, date_cutoffs, fit_untreated
+from warehouse.estimates.untreated import MOST_OTHERS, DatedCurve, date_cutoffs, fit_untreated
 
 TOO_FEW_MONTHS = "too few months"
 STEADY_RISE = "a steady rise over all months, no change"
@@ -181,8 +182,10 @@ class _Change:
         basis = "panel" if dated.others else "compressor"
         if dated.difficulty is None:
             return cls(None, None, None, NO_CONTROL)
-        if np.isfinite(panel.losses[number]).sum() < MIN_MONTHS:
-            return cls(basis, None, None, TOO_FEW_MONTHS)
+        num_months = int(np.isfinite(panel.losses[number]).sum())
+        if num_months < MIN_MONTHS:
+            reason = f"{counted(num_months, 'month')}; {MIN_MONTHS} are needed"
+            return cls(basis, None, None, reason)
         cutoff = dated.cutoff
         change = cutoff if cutoff and cutoff.p_value <= SIGNIFICANT else None
         reason = None if cutoff else NONE_UNTREATED
@@ -267,7 +270,33 @@ def _find_changes(panel: Panel) -> list[_Change]:
         panel.losses, panel.cutoffs, panel.months, panel.regimes, panel.compressors
     )
     bends = find_bends(dated, panel.cutoffs, panel.months)
+    for number, each in enumerate(dated):
+        closed = _closed(panel, number, each)
+        if closed is not None:
+            dated[number] = replace(each, cutoff=closed)
+            bends[number] = None
     return [_Change.of(panel, number, dated, bend) for number, bend in enumerate(bends)]
+
+
+def _closed(panel: Panel, number: int, dated: DatedCurve) -> CutoffFit | None:
+    """Return a change that the whole panel dates within the open interval of a slow rise.
+
+    A model that gets worse from month to month after a step has an open interval: a slow rise fits
+    its curve, too. The whole panel (``panel``) has a level and a line of each other model after the
+    cutoff that is stated for it, and so takes off what models of one age share. It is asked only if
+    it has MOST_OTHERS others: in a small one, a bend of the source shows as a step of one model.
+    """
+    found = dated.cutoff
+    num_others = np.count_nonzero(np.nan_to_num(np.delete(panel.calm.theta, number)))
+    if found is None or not found.is_found or found.is_closed or num_others < MOST_OTHERS:
+        return None
+    difficulty = panel.calm.difficulty_without(number)
+    whole = fit_cutoff(dated.losses, panel.months, difficulty) if difficulty else None
+    if whole is None or not whole.is_found or not whole.is_closed or whole.is_parabola:
+        return None
+    lowest = -np.inf if np.isnan(found.cutoff_low) else found.cutoff_low
+    highest = np.inf if np.isnan(found.cutoff_high) else found.cutoff_high
+    return whole if lowest <= whole.cutoff_low and whole.cutoff_high <= highest else None
 
 
 def _changes(panel: Panel, curves: Curves) -> Iterator[tuple[str, dict[str, object]]]:

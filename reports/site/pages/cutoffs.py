@@ -28,6 +28,7 @@ def _registry(site: Site) -> Figure:
         Column("cutoff_provenance", "by"),
         Column("told", "measured, or why not"),
         Column("is_contradicted", "outside"),
+        Column("detectable_change", "detectable step", ".4f", is_optional=True),
         Column("basis", "against", is_optional=True),
         Column("reason", "note", is_optional=True),
     ]

@@ -82,6 +82,10 @@ def test_the_registry_holds_stated_cutoffs_against_measured_ones(site: Site) -> 
     [figure] = page.figures
     rows = {(row["model"], row["scope"]): row for row in figure.rows.to_dicts()}
     assert not any(name.startswith("control:") for name, _ in rows)
+    for name in ("llama-7b", "llama-13b", "llama-30b", "llama-65b"):  # stated: 2020-12
+        first = rows[name, "all sources"]
+        assert str(first["measured_cutoff_low"]) in {"2020-11-01", "2020-12-01"}, name
+        assert str(first["measured_cutoff_high"]) == "2020-12-01", name
     llama = rows["llama-2-70b", "all sources"]
     assert str(llama["stated_cutoff"]) == "2022-09-01"
     assert llama["is_contradicted"] in {None, False}

@@ -6,7 +6,7 @@
 --   an end that is NULL is open. If nothing was found, reason says why.
 -- is_contradicted: the stated month is outside the interval; NULL if one of both is not known. Of
 --   true cutoffs, the interval leaves out 5 % by chance.
--- Units: months as first days.
+-- Units: months as first days; detectable_change (see internal.cutoff_tests) in bits per byte.
 -- Source: docs/metrics.md (Cutoffs); docs/cutoffs.md.
 create or replace view cutoff_registry as
 select
@@ -25,6 +25,7 @@ select
                 t.catalogue_cutoff < coalesce(t.cutoff_low, t.catalogue_cutoff)
                 or t.catalogue_cutoff > coalesce(t.cutoff_high, t.catalogue_cutoff)
     end as is_contradicted,
+    t.detectable_change,
     t.basis,
     t.reason
 from internal.cutoff_tests as t
