@@ -81,7 +81,8 @@ select
     h.bits_per_byte_high,
     case
         when h.model <> 'control:zstd'
-            then 1 - h.bits_per_byte
+            then
+                1 - h.bits_per_byte
                 / max(h.bits_per_byte) filter (h.model = 'control:zstd') over ()
     end as saved_share,
     h.rank,

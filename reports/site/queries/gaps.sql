@@ -12,4 +12,4 @@ select
     q_value as gap_q_value
 from internal.panel_tests
 where effect = 'gap' and source is null and protocol = $protocol and value_low is not null
-order by adjusted_gap desc, model
+order by adjusted_gap desc, model asc

@@ -1,5 +1,5 @@
--- The figures of language models and compressors of text on common documents (panel_cells), or as if
--- on them (shared_figures); else NULL.
+-- The figures of language models and compressors of text on common documents (panel_cells), or as
+-- if on them (shared_figures); else NULL.
 select
     c.model,
     c.source,

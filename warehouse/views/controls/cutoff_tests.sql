@@ -7,8 +7,8 @@
 --   which end of the interval is open, or that the curve is not one ramp.
 -- is_told: is_found, and both ends of the interval are inside the window. cutoff_text: the month or
 --   months if is_told, 'at or after …' or 'at or before …' if one end is open, else NULL.
--- detectable_change: the smallest step that is found in 80 % of worlds with the curve's noise, months
---   and controls, over the months that can be dated; with the other tests of the family as they are.
+-- detectable_change: the smallest step that is found in 80 % of worlds with the curve's noise,
+--   months and controls, over the months that can be dated; other tests of the family stay.
 -- Source: docs/metrics.md (Cutoffs); Benjamini and Hochberg 1995.
 create or replace view internal.cutoff_tests as
 with ranked as (

@@ -1,6 +1,6 @@
 -- The last month with training text, and the month from which it thins out, by the model's losses.
 -- Grain: one row per model, protocol: of the mean over sources of text.
--- basis: panel (other models tell the difficulty of the months) or compressor (only compressors do).
+-- basis: panel (other models tell the difficulty of the months) or compressor (only these do).
 --   cutoff_text is what may be printed. estimated_cutoff is NULL unless both ends of its interval
 --   are inside the window; reason says why. Intervals are of 95 %; an end that is NULL is open, and
 --   is_at_edge is True. detectable_change and q_value: see internal.cutoff_tests.
