@@ -184,8 +184,8 @@ class _Change:
             return cls(None, None, None, NO_CONTROL)
         num_months = int(np.isfinite(panel.losses[number]).sum())
         if num_months < MIN_MONTHS:
-            reason = f"{counted(num_months, 'month')}; {MIN_MONTHS} are needed"
-            return cls(basis, None, None, reason)
+            lack = f"{counted(num_months, 'month')}; {MIN_MONTHS} are needed"
+            return cls(basis, None, None, lack)
         cutoff = dated.cutoff
         change = cutoff if cutoff and cutoff.p_value <= SIGNIFICANT else None
         reason = None if cutoff else NONE_UNTREATED
