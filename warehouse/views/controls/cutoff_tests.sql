@@ -59,8 +59,8 @@ worded as (
                 then
                     'no change found up to ' || strftime(last_datable, '%Y-%m')
                     || coalesce(
-                        '; of steps of ' || printf('%.3f', detectable_change)
-                        || ' bits per byte, 80 % are found',
+                        '; a step of ' || printf('%.3f', detectable_change)
+                        || ' bits per byte would be found in 80 %',
                         ''
                     )
                     || '; later cutoffs cannot be told yet'
