@@ -150,7 +150,7 @@ def test_the_wheel_has_the_units(tmp_path: Path) -> None:
     }
     assert expected <= packed
     name = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["name"]
-    assert wheel.name.startswith(f"{name}-")
+    assert wheel.name.startswith(name.replace("-", "_") + "-")
 
 
 def test_the_units_are_found_in_the_installed_package() -> None:
