@@ -261,5 +261,6 @@ def trust(site: Site) -> Iterator[Answer]:
     kept = [row for row in json.loads(site.outcomes) if row["outcome"] == KEPT]
     if kept:
         months, sources = sum(row["num_months"] for row in kept), len(kept)
-        text = f"{months:,} months of {sources} sources are sealed with a digest of each text"
+        sealed = f"{counted(months, 'month')} of {counted(sources, 'source')}"
+        text = f"{sealed} are sealed with a digest of each text"
         yield Answer("Text", text, "data.html#data-collected")

@@ -17,6 +17,7 @@ from typing import Any
 
 from core.corpus.partition import MANIFEST
 from core.errors import StorageError
+from core.progress import counted
 from core.storage.store import Store
 from reports.site.context import is_control
 from reports.site.figure import Row
@@ -135,8 +136,9 @@ def differences(
 
     if former is None:
         sources = {name.rpartition("/")[0] for name in current.documents}
-        yield change("month", f"First publication: {len(current.board)} models on "
-                              f"{len(sources)} sources, up to {current.month}.")  # fmt: skip
+        models = f"{counted(len(current.board), 'model')} on " if current.board else ""
+        text = f"First publication: {models}{counted(len(sources), 'source')}, up to"
+        yield change("month", f"{text} {current.month}.")
         return
     for alarm in current.alarms:
         if alarm not in former.alarms:

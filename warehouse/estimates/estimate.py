@@ -282,9 +282,9 @@ def _closed(panel: Panel, number: int, dated: DatedCurve) -> CutoffFit | None:
     """Return a change that the whole panel dates within the open interval of a slow rise.
 
     A model that gets worse from month to month after a step has an open interval: a slow rise fits
-    its curve, too. In the whole panel (``panel``), each other model has a level and a line after its
-    stated cutoff. So what models of one age share is taken off. The panel is asked only if it has
-    MOST_OTHERS others. In a small one, a bend of the source shows as a step of one model.
+    its curve, too. In the whole panel (``panel``), each other model has a level and a line after
+    its stated cutoff. So what models of one age share is taken off. The panel is asked only if it
+    has MOST_OTHERS others. In a small one, a bend of the source shows as a step of one model.
     """
     found = dated.cutoff
     num_others = np.count_nonzero(np.nan_to_num(np.delete(panel.calm.theta, number)))

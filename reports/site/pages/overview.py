@@ -51,6 +51,9 @@ def make_pages(site: Site) -> Iterator[Page]:
         "cards": three_answers(site),
         "trust": list(trust(site)),
         "cite": site_bibtex(site),
+        "measured": sorted(
+            name for name in site.monthly["model"].unique() if site.model_page(name)
+        ),
     }
     files = {"figures/board.parts.js": parts_file(parts)} if parts else {}
     yield Page("index.html", TITLE, "overview.html.j2", [*figures, *windows], fields, files)

@@ -13,7 +13,8 @@ import pytest
 from core.settings import Settings
 from reports.site import build
 from reports.site.build import opened_site, page_modules
-from tests.reports.curves import Figures, level, step
+from tests.losses import publish_rows
+from tests.reports.curves import Figures, level, losses, step
 
 pytestmark = pytest.mark.long
 
@@ -165,6 +166,17 @@ def test_no_sentence_is_false_or_empty_and_none_contradicts_another(
     assert not "\n".join(complaints(site, best))
     if best is not None:
         assert BEST.match(site.titles["board"])
+
+
+def test_figures_of_another_protocol_are_named_beside_the_missing_board(
+    settings: Settings,
+) -> None:
+    rows = losses(level("a", "news", 1.0)).to_pylist()
+    publish_rows(settings, [{**row, "protocol": "first-5000-chars"} for row in rows])
+    site = read(settings.model_copy(update={"protocol": "first-5000-chars"}))
+    assert "board" not in site.rows
+    [said] = [text for text in site.texts["index.html"] if "first-5000-chars" in text]
+    assert said.endswith("These figures are of protocol first-5000-chars: a.")
 
 
 @pytest.mark.slow
