@@ -309,7 +309,7 @@ class CausalLM(TokenScorer):
                 rate = matmul_rate(files.device, files.dtype)
         except ModelError as error:
             raise type(error)(f"{identity.name}: {error}") from error
-        need = find_need_of_start(engine, identity.text_model)
+        need = find_need_of_start(engine, identity.text_model, identity.context)
         if need is not None:
             versions["start"] = need
         usual = _CPU_TOKENS if files.device.type == "cpu" else _GPU_TOKENS

@@ -86,7 +86,7 @@ def test_a_former_data_root_goes_on(former: Settings, is_lost: bool) -> None:
     publish(former)
     after = read(former)
     for name, table in before.items():
-        assert after[name].equals(table), name
+        assert after[name].select(table.column_names).equals(table), name
 
 
 def test_former_cells_land_anew(former: Settings) -> None:

@@ -18,10 +18,12 @@ class StartBound:
 
     def __init__(self, start: int, bare: float) -> None:
         self.start, self.bare = start, bare
+        self.longest = 0  # tokens of an input of the last call
 
     def losses(
         self, inputs: Sequence[Any], targets: Sequence[Any], alphabet: Any = None
     ) -> list[Any]:
+        self.longest = max(map(len, inputs))
         cost = [PLAIN if row[0] == self.start else self.bare for row in inputs]
         return [np.full(len(row), each) for row, each in zip(targets, cost, strict=True)]
 
@@ -36,7 +38,9 @@ def test_a_need_is_stated_in_nats(scorer: CausalLM) -> None:
     assert model.start_token is not None
     engine: Any = StartBound(model.start_token, 9.75)
     stated = f"needed: 1.2 nats a token after {model.start_text}, 9.8 bare"
-    assert find_need_of_start(engine, model) == stated
+    assert find_need_of_start(engine, model, None) == stated
+    assert find_need_of_start(engine, model, 8) == stated
+    assert engine.longest < 8  # the call without the start token is the last one
 
 
 @pytest.mark.parametrize("bare", [PLAIN, PLAIN + 0.9, 0.5, float("nan")])
@@ -44,7 +48,7 @@ def test_a_little_less_context_is_no_need(bare: float, scorer: CausalLM) -> None
     model = scorer.text_model
     assert model.start_token is not None
     engine: Any = StartBound(model.start_token, bare)
-    assert find_need_of_start(engine, model) is None
+    assert find_need_of_start(engine, model, None) is None
 
 
 def test_a_protocol_without_the_start_token_gives_a_warning(
