@@ -128,7 +128,7 @@ def test_its_fields_are_checked_as_it_states_them() -> None:
 def test_without_its_file_it_is_unknown() -> None:
     with pytest.raises(ValueError, match="no backend of kind 'toy'; expected api, causal_lm"):
         find_backend("toy")
-    with pytest.raises(MalformedInput, match="kinds api, causal_lm, reference, remote"):
+    with pytest.raises(MalformedInput, match="kinds api, causal_lm, (gguf, )?reference, remote"):
         parse_catalogue(b"- {name: small, kind: toy, location: here}", "mine.yaml")
 
 
