@@ -22,7 +22,15 @@ from warehouse.estimates.contamination import (
     measure_shortfalls,
     tail_degrees_of_freedom,
 )
-from warehouse.estimates.cutoffs import SIGNIFICANT, CutoffFit, fit_cutoff, may_be_the_site
+from warehouse.estimates.cutoffs import (
+    CRITICAL,
+    POWER_QUANTILE,
+    SIGNIFICANT,
+    CutoffFit,
+    fit_cutoff,
+    may_be_the_site,
+    site_step,
+)
 from warehouse.estimates.panel import FEW_BLOCKS, NO_CONTROL, NO_CUTOFF
 from warehouse.estimates.panels import (
     EPOCH,
@@ -201,12 +209,19 @@ class _Change:
         other = None if bend is None else panel.models[bend]
         return cls(basis, cutoff, _shortfalls(panel, number, change), reason, other)
 
-    def row(self) -> dict[str, object]:
+    def _step_error(self, panel: Panel) -> float | None:
+        """Return the error of a step; of a compressor's basis, what a break of the site leaves."""
+        if self.cutoff is None or self.basis == "panel" or panel.compressors is None:
+            return None if self.cutoff is None else _finite(self.cutoff.step_error)
+        least = site_step(self.cutoff.step_error, panel.compressors, panel.months, panel.regimes)
+        return _finite(max(self.cutoff.step_error, least / (CRITICAL + POWER_QUANTILE)))
+
+    def row(self, panel: Panel) -> dict[str, object]:
         """Return a row of ``cutoff_estimates`` without its key."""
         row: dict[str, object] = {"basis": self.basis, "reason": self.reason}
         if self.cutoff is not None:
             row["last_datable"] = _day(self.cutoff.last_datable)
-            row["step_error"] = _finite(self.cutoff.step_error)
+            row["step_error"] = self._step_error(panel)
             row["num_free"] = self.cutoff.num_free
             if self.reason is None:
                 for name in ("cutoff", "onset"):
@@ -312,7 +327,7 @@ def _changes(panel: Panel, curves: Curves) -> Iterator[tuple[str, dict[str, obje
     for number, (model, change) in enumerate(zip(panel.models, changes, strict=True)):
         seen = np.flatnonzero(~np.isnan(panel.losses[number]))
         missing = curves[model].reason if not len(seen) else None
-        row = {"model": model, "num_months": len(seen)} | change.row()
+        row = {"model": model, "num_months": len(seen)} | change.row(panel)
         yield "cutoff_estimates", row | ({"reason": missing} if missing else {})
         found = change.shortfalls
         for month in seen:
