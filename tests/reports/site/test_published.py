@@ -98,7 +98,7 @@ def test_published_models_have_pages_but_no_rank(site: Site) -> None:
     assert {"own", "llama-7b", "gemma-7b"} <= pages.keys()
     assert "control:zlib" not in pages
     [figure] = pages["llama-7b"].figures
-    assert figure.title.startswith("The losses place the cutoff in 2020-11 to ")
+    assert figure.title.startswith("The losses place the cutoff in 2020-12")
     assert "published rates" in str(pages["llama-7b"].fields["cite"])
     [first] = overview.make_pages(site)
     span = {"num_models": 17, "first_year": 2017, "last_year": 2023}
