@@ -18,12 +18,12 @@ theta and lambda as in ``panel``, three times in turn, with weights w of the row
 
     M = sum_i w_i theta_i^2 R_i        lambda = M+ sum_i w_i theta_i R_i y_i        cov = s^2 M+
 
-w is 1 for a model. For the compressors, w = s^2 / (s_c^2 (1 + r) / (1 - r)), at most 1. s_c^2 and
+w is 1 for a model. For the compressors, w = s^2 / (s_c^2 (1 + r) / (1 - r)), 0.005 to 1. s_c^2 and
 r, limited to 0 ... 0.9, are the variance and the autocorrelation of their residuals; s^2 is the
 variance of the models' residuals.
 
-Spells in turn. First, a model with a stated cutoff c keeps the months up to c - 8 and after c. A
-model without one enters later, if others or a compressor can tell lambda. Then each model is dated
+Spells in turn. First, a model with a stated cutoff c keeps the months up to c - 8 and after c (of
+fewer than 24 months: up to c less a third of them). A model without one enters later, if others or a compressor can tell lambda. Then each model is dated
 by ``cutoffs`` against lambda without it. If a change is found, its interval is the new spell: text
 thins out from the lowest onset to the highest cutoff; months beyond an open end are left out. If
 none is found, a model with a stated cutoff has its first spell. Another is untreated; but if no
@@ -59,6 +59,7 @@ from warehouse.estimates.regression import ZERO, Months
 
 MARGIN = 8  # months before a stated cutoff in which text may thin out
 MIN_KEPT = 4  # months of a row
+LEAST_WEIGHT = 0.005  # of the compressors; without it, curves without noise would leave them out
 LEAST_OTHERS = 3
 MOST_OTHERS = 8
 NUM_SENSITIVITIES = 3
@@ -186,7 +187,7 @@ def _fit(
         for row in np.flatnonzero(enters & ~is_model):
             if is_model.sum() >= 2 and num_free[row] >= 1:
                 own = squares[row] / num_free[row] * _long_run(left[row], months, num_kept[row])
-                weights[row] = min(1, variance / max(own, TINY))
+                weights[row] = np.clip(variance / max(own, TINY), LEAST_WEIGHT, 1)
         theta = _sensitivities(moved, remainders, lowest, highest) * enters
         theta = theta / (theta[is_model].mean() if is_model.any() else 1)
     return Untreated(theta, weights, annihilators, remainders, total, unknown, variance, num_models)
@@ -247,8 +248,9 @@ def _first_spells(cutoffs: Floats, months: Months, has_control: bool) -> list[Sp
 def _first_spell(cutoff: float, months: Months) -> Spell | None:
     if np.isnan(cutoff):
         return None
-    is_outside = cutoff < months[0] or cutoff - MARGIN >= months[-1]
-    return UNTREATED if is_outside else Spell(cutoff - MARGIN, cutoff + 1)
+    margin = min(MARGIN, len(months) // 3)
+    is_outside = cutoff < months[0] or cutoff - margin >= months[-1]
+    return UNTREATED if is_outside else Spell(cutoff - margin, cutoff + 1)
 
 
 def _date(
