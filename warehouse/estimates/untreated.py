@@ -23,12 +23,13 @@ r, limited to 0 ... 0.9, are the variance and the autocorrelation of their resid
 variance of the models' residuals.
 
 Spells in turn. First, a model with a stated cutoff c keeps the months up to c - 8 and after c (of
-fewer than 24 months: up to c less a third of them). A model without one enters later, if others or a compressor can tell lambda. Then each model is dated
-by ``cutoffs`` against lambda without it. If a change is found, its interval is the new spell: text
-thins out from the lowest onset to the highest cutoff; months beyond an open end are left out. If
-none is found, a model with a stated cutoff has its first spell. Another is untreated; but if no
-cutoff is stated within the window, it does not enter. This is repeated until no spell moves (in a
-large panel: one in twenty), at most six times.
+fewer than 24 months: up to c less a third of them). A model without one enters later, if others or
+a compressor can tell lambda. Then each model is dated by ``cutoffs`` against lambda without it. If
+a change is found, its interval is the new spell: text thins out from the lowest onset to the
+highest cutoff; months beyond an open end are left out. If none is found, a model with a stated
+cutoff has its first spell. Another is untreated; but if no cutoff is stated within the window, it
+does not enter. This is repeated until no spell moves (in a large panel: one in twenty), at most six
+times.
 
 The intervals also hold those found without each of the other models, if there are 3 to 8.
 
