@@ -12,6 +12,7 @@ from core.progress import counted, duration
 
 if TYPE_CHECKING:
     from core.corpus.partition import Partition
+    from core.month import Month
     from instruments.examining.examination import Examination
     from instruments.examining.findings import Findings
 
@@ -89,8 +90,8 @@ def print_findings(answer: Answer, findings: Findings) -> None:
         out.print(f"          {row['source']}: {told}", soft_wrap=True)
     stated = examination.entry.cutoff
     out.print(f"stated    {stated or 'not known'}")
-    out.print(f"gap       {_gap(findings)}", soft_wrap=True)
-    out.print(f"ageing    {_ageing(findings)}", soft_wrap=True)
+    out.print(f"gap       {_gap(findings, stated)}", soft_wrap=True)
+    out.print(f"ageing    {_ageing(findings, stated)}", soft_wrap=True)
     rows = [
         (row["model"], _number(row["bits_per_byte"]), _interval(row, "bits_per_byte"), row["basis"])
         for row in findings.level
@@ -104,8 +105,8 @@ def print_findings(answer: Answer, findings: Findings) -> None:
             f"{duration(findings.cost['seconds'])}, {findings.cost['dtype']}"
         )
     if answer.too_thin:
-        left_out = counted(len(answer.too_thin), "month")
-        out.print(f"left out  {left_out} of too few short documents")
+        left_out = counted(len(answer.too_thin), "partition")
+        out.print(f"left out  {left_out} with fewer than two short documents")
     for each in answer.next_steps:
         out.print(f"next      {each}", soft_wrap=True)
     out.print(f"pages     {answer.page}", soft_wrap=True)
@@ -124,11 +125,10 @@ def _cutoff(findings: Findings) -> str:
     return text + ")" + (f"; {row['reason']}" if row["reason"] else "")
 
 
-def _gap(findings: Findings) -> str:
+def _gap(findings: Findings, stated: Month | None) -> str:
     row = findings.gap
-    if row is None:
-        reason = findings.reason("train_test_gap_overall") or findings.reason("train_test_gap")
-        return f"not told: {reason or 'the cutoff is not known'}"
+    if row is None or row["bits_per_byte_gap"] is None:
+        return _not_told(row, findings, "train_test_gap_overall", stated)
     gap = _number(row["bits_per_byte_gap"])
     text = f"{gap} bits per byte, {_interval(row, 'bits_per_byte_gap')}"
     adjusted = findings.adjusted_gap
@@ -141,13 +141,24 @@ def _gap(findings: Findings) -> str:
     return text
 
 
-def _ageing(findings: Findings) -> str:
+def _ageing(findings: Findings, stated: Month | None) -> str:
     row = findings.ageing
     if row is None or row["growth_per_year"] is None:
-        reason = (row or {}).get("reason") or findings.reason("ageing")
-        return f"not told: {reason or 'the cutoff is not known'}"
+        return _not_told(row, findings, "ageing", stated)
     growth = _number(row["growth_per_year"])
     return f"{growth} bits per byte a year, {_interval(row, 'growth_per_year')}"
+
+
+def _not_told(
+    row: Mapping[str, Any] | None, findings: Findings, view: str, stated: Month | None
+) -> str:
+    """Return why a figure is missing, as the views say it, or that they do not say it."""
+    reason = findings.reason(view)
+    if row is not None and row["reason"]:
+        reason = row["reason"]
+    if reason is None and stated is None:
+        reason = "no cutoff is stated"
+    return f"not told: {reason or f'{view} has no row, and no reason'}"
 
 
 def _odd(examination: Examination, findings: Findings) -> list[str]:
@@ -172,12 +183,13 @@ def _replaced_tokenizer(examination: Examination) -> list[str]:
     return [f"transformers makes {replaced.transformers} of its tokenizer; {replaced.used} is used"]
 
 
-def _number(value: float) -> str:
-    return f"{value:.3f}"
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
 
 
 def _interval(row: Mapping[str, Any], figure: str) -> str:
     low, high = row.get(f"{figure}_low"), row.get(f"{figure}_high")
     if low is None or high is None:
-        return row.get("reason") or "without an interval over time: too few months"
+        reason = row.get("reason")
+        return f"no interval: {reason}" if reason else "no interval"
     return f"95 % interval {low:.3f} to {high:.3f}"

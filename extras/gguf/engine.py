@@ -31,14 +31,8 @@ from core.version import how_to_install
 from extras.gguf.header import GgufHeader, read_gguf_header
 from models.catalogue import ModelEntry
 from models.scoring.token_scorer import CausalLM, CausalLMIdentity, identity_of
-from models.weights.checkpoint import (
-    CheckpointFiles,
-    attention_of,
-    choose_device,
-    context_of,
-    find_tokenizer,
-)
-from models.weights.configuration import load_config, refuse_non_causal
+from models.weights.checkpoint import CheckpointFiles, open_model
+from models.weights.configuration import refuse_non_causal
 from models.weights.files import MODEL_FAILURES, Weights, first_line
 from models.weights.loading import (
     embedding_rows,
@@ -74,7 +68,6 @@ def open_gguf(entry: ModelEntry, settings: Settings) -> CheckpointFiles:
         NotMeasurable: the model is no causal language model, or its tokenizer is not a fast one.
         UsageError: the device or dtype of the settings is not available.
     """
-    device, dtype = choose_device(settings)
     path = find_file(entry.location)
     location = entry.location
     header = read_gguf_header(path)
@@ -86,20 +79,7 @@ def open_gguf(entry: ModelEntry, settings: Settings) -> CheckpointFiles:
             "since the model was added, so add it again"
         )
     folder = _described(path, header, revision, settings)
-    config = load_config(folder, location, is_trusted=False)
-    tokenizer, replaced = find_tokenizer(folder, location)
-    return CheckpointFiles(
-        location=location,
-        folder=folder,
-        revision=revision,
-        config=config,
-        tokenizer=tokenizer,
-        context=context_of(config, tokenizer),
-        device=device,
-        dtype=dtype,
-        attention=attention_of(config),
-        replaced=replaced,
-    )
+    return open_model(folder, (location, revision), folder, settings, is_trusted=False)
 
 
 def find_file(location: str) -> Path:

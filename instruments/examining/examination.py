@@ -131,34 +131,37 @@ def score_sample(examination: Examination, source: Settings) -> list[Partition]:
         UsageError: all partitions are too thin.
         ModelError: the model has no losses; the message has the reason.
     """
-    settings = examination.settings
-    store = Store(settings.home)
-    thin = seal_sample(examination.sample, Store(source.home), store)
-    if len(thin) == len(examination.sample.seals):
+    try:
+        thin = seal_sample(examination.sample, Store(source.home), Store(examination.settings.home))
+        failures = _score(examination, len(thin))
+    finally:
+        shutil.rmtree(Path(examination.settings.home) / "corpus", ignore_errors=True)
+    names = (examination.entry.name, _name_of(examination.entry))
+    own = [failure for failure in failures if failure.startswith(names)]
+    if own:
+        raise ModelError(own[0])
+    return thin
+
+
+def _score(examination: Examination, num_thin: int) -> list[str]:
+    """Score the sealed sample with all models, land and publish; return the failures."""
+    if num_thin == len(examination.sample.seals):
         raise UsageError(
             f"no month has two documents of at most {examination.sample.quota // 2:,} bytes; "
             "give more --minutes, or other sources"
         )
     for entry in (examination.entry, *examination.companions):
         if _is_added(entry):
-            add_model(entry, settings, replace=True)
-    months = [*examination.sample.months]
-    try:
-        _, failures = score_and_land(
-            settings,
-            examination.names,
-            examination.sample.sources,
-            [*months],
-            [PROTOCOL],
-            retry_failed=True,
-        )
-    finally:
-        shutil.rmtree(Path(settings.home) / "corpus", ignore_errors=True)
-    names = (examination.entry.name, _name_of(examination.entry))
-    own = [failure for failure in failures if failure.startswith(names)]
-    if own:
-        raise ModelError(own[0])
-    return thin
+            add_model(entry, examination.settings, replace=True)
+    _, failures = score_and_land(
+        examination.settings,
+        examination.names,
+        examination.sample.sources,
+        [*examination.sample.months],
+        [PROTOCOL],
+        retry_failed=True,
+    )
+    return failures
 
 
 def _is_added(entry: ModelEntry) -> bool:

@@ -28,13 +28,8 @@ _MANY_ROWS = {
         order by source
     """,
     "level": """
-        select model, bits_per_byte, bits_per_byte_low, bits_per_byte_high, basis, rank
+        select model, bits_per_byte, bits_per_byte_low, bits_per_byte_high, basis, rank, reason
         from headline order by bits_per_byte
-    """,
-    "level_by_source": """
-        select source, avg(bits_per_byte) as bits_per_byte, count(*) as num_months
-        from monthly_loss where model = $model and protocol = $protocol
-        group by source order by source
     """,
     "unmeasured": """
         select source, month, left_out_of, reason from unmeasured
@@ -54,7 +49,6 @@ class Findings:
     cost: Row | None
     cutoff_by_source: list[Row] = field(default_factory=list)
     level: list[Row] = field(default_factory=list)
-    level_by_source: list[Row] = field(default_factory=list)
     unmeasured: list[Row] = field(default_factory=list)
     simulated: list[str] = field(default_factory=list)  # sources whose texts a program made up
 

@@ -132,7 +132,7 @@ def open_checkpoint(
         if (len(given) == 3 or is_trusted) and files.revision != revision:
             raise ModelLoadError(f"{location}: has revision {files.revision}, expected {revision}")
         return files
-    return _open_model(folder, (location, found), folder, settings, is_trusted)
+    return open_model(folder, (location, found), folder, settings, is_trusted)
 
 
 def _open_adapter(
@@ -157,7 +157,7 @@ def _open_adapter(
     both = f"{own}+{found}"
     digest = hashlib.sha256(both.encode()).hexdigest()[:12]
     has_tokenizer = any(any(folder.glob(name)) for name in ("tokenizer.json", "vocab*", "*.model"))
-    files = _open_model(
+    files = open_model(
         base_folder,
         (location, f"{digest}+{both}"),
         folder if has_tokenizer else base_folder,
@@ -198,13 +198,22 @@ def _open_folder(
     return folder, found
 
 
-def _open_model(
+def open_model(
     folder: Path,
     identity: tuple[str, str],
     tokenizer_folder: Path,
     settings: Settings,
     is_trusted: bool,
 ) -> CheckpointFiles:
+    """Read config and tokenizer of a model in a local folder, without its weights.
+
+    ``identity`` is the location that the user gave, for messages, and the revision of the weights.
+
+    Raises:
+        ModelLoadError: config or tokenizer are missing or broken.
+        NotMeasurable: the model is no causal language model, or its tokenizer is not a fast one.
+        UsageError: the device or dtype of the settings is not available.
+    """
     location, revision = identity
     device, dtype = choose_device(settings)
     config = load_config(folder, location, is_trusted)
