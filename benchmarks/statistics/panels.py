@@ -225,6 +225,8 @@ class Staggered:
     gap: float = 0.08
     is_stated: bool = True  # the catalogue has the cutoffs
     source: str = ""  # drift, break or bend of the source, in all curves
+    is_shared: bool = True  # False: compressors have no part in the months' difficulty
+    thermometers: int = 0  # further models, whose cutoff is before the months
 
     @property
     def cutoffs(self) -> NDArray[np.int64]:
@@ -253,7 +255,10 @@ class Staggered:
         starts = self.cutoffs - self.length
         for row, start, cutoff in zip(y, starts, self.cutoffs, strict=True):
             row += self.gap * ramp(months, start, cutoff + 1)
-        compressors = 2 + common + STAGGERED_NOISE * rng.normal(size=(2, self.num_months))
+        compressors = 2 + common * self.is_shared
+        compressors = compressors + STAGGERED_NOISE * rng.normal(size=(2, self.num_months))
+        old = 1 + common + STAGGERED_NOISE * rng.normal(size=(self.thermometers, self.num_months))
         truth = self.cutoffs.astype(float)
         stated = truth if self.is_stated else np.full(self.num_models, np.nan)
-        return y, stated, compressors.mean(axis=0), truth
+        before = np.full(self.thermometers, -5.0)
+        return np.vstack([y, old]), np.append(stated, before), compressors.mean(axis=0), truth

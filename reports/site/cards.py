@@ -10,11 +10,16 @@ import textwrap
 from dataclasses import dataclass
 from html import escape
 
-WIDTH, HEIGHT = 1200, 630  # pixels
+WIDTH = 1200  # pixels
+HEIGHT = 630
 MARGIN = 30
 MAX_SCALE = 1.6  # of a small chart
-_TITLE_SIZE, _TITLE_LETTERS, _TITLE_LINES = 34, 62, 3
-_NOTE_SIZE, _NOTE_LETTERS, _NOTE_LINES = 19, 118, 2
+_TITLE_SIZE = 34
+_TITLE_LETTERS = 62  # of a line
+_TITLE_LINES = 3
+_NOTE_SIZE = 19
+_NOTE_LETTERS = 118
+_NOTE_LINES = 2
 _FOOT_SIZE = 17
 _SIZE = re.compile(
     r'<svg([^>]*?) width="[\d.]+" height="[\d.]+"([^>]*viewBox="0 0 ([\d.]+) ([\d.]+)"[^>]*)>'
@@ -35,7 +40,8 @@ def framed(svg: str, frame: Frame, ink: str, soft: str, paper: str, font: str) -
     found = _SIZE.match(svg)
     if found is None:
         raise ValueError(f"no size in {svg[:200]!r}")
-    width, height = float(found[3]), float(found[4])
+    width = float(found[3])
+    height = float(found[4])
     title = _wrapped(frame.title, _TITLE_LETTERS, _TITLE_LINES)
     note = _wrapped(frame.note, _NOTE_LETTERS, _NOTE_LINES)
     top = MARGIN + 1.2 * _TITLE_SIZE * len(title) + 1.35 * _NOTE_SIZE * len(note) + 14

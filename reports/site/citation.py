@@ -6,7 +6,8 @@ import json
 
 from reports.site.context import Site
 
-BIBTEX, CFF = "citation.bib", "CITATION.cff"
+BIBTEX = "citation.bib"
+CFF = "CITATION.cff"
 TITLE = "How language models age"
 
 

@@ -255,12 +255,17 @@ def months_finding(rows: Sequence[Row]) -> str:
 def pair_finding(row: Row, one: str, other: str) -> str:
     """Return which of two models is better, by the p-value, or without one by the interval."""
     is_over_time = row["p"] is not None
-    is_sure = row["p"] <= MAX_Q if is_over_time else (row["low"] or 0) * (row["high"] or 0) > 0
-    if not is_sure:
+    if is_over_time:
+        is_told = row["p"] <= MAX_Q
+    elif row["low"] is None or row["high"] is None:
+        is_told = False
+    else:
+        is_told = row["low"] > 0 or row["high"] < 0
+    if not is_told:
         return f"{one} and {other} cannot be told apart"
     is_better = (row["difference"] < 0) == (row["model"] == one)
-    better, worse = (one, other) if is_better else (other, one)
-    return f"{better} is better than {worse}{'' if is_over_time else ' on these documents'}"
+    finding = f"{one} is better than {other}" if is_better else f"{other} is better than {one}"
+    return finding if is_over_time else f"{finding} on these documents"
 
 
 def neighbours_finding(rows: Sequence[Row]) -> str:

@@ -172,7 +172,7 @@ def _difficulties(panel: Panel, thermometers: Set[str]) -> Iterator[dict[str, ob
 
 
 @dataclass(frozen=True)
-class _Change:
+class Change:
     """The cutoff and the low months of one model's curve."""
 
     basis: str | None
@@ -182,9 +182,7 @@ class _Change:
     bend: str | None = None  # a model that changes in the same months
 
     @classmethod
-    def of(
-        cls, panel: Panel, number: int, all_dated: list[DatedCurve], bend: int | None
-    ) -> _Change:
+    def of(cls, panel: Panel, number: int, all_dated: list[DatedCurve], bend: int | None) -> Change:
         """Return the change of one model; model number ``bend`` changes in the same months."""
         dated = all_dated[number]
         basis = "panel" if dated.others else "compressor"
@@ -279,7 +277,7 @@ def _coincidence(panel: Panel, number: int, dated: list[DatedCurve]) -> str | No
     return AT_REGIME.format(EPOCH + (found.cutoff + 1), EPOCH + start)
 
 
-def _find_changes(panel: Panel) -> list[_Change]:
+def find_changes(panel: Panel) -> list[Change]:
     """Return the change of each model of the panel."""
     dated = date_cutoffs(
         panel.losses, panel.cutoffs, panel.months, panel.regimes, panel.compressors
@@ -290,7 +288,7 @@ def _find_changes(panel: Panel) -> list[_Change]:
         if closed is not None:
             dated[number] = replace(each, cutoff=closed)
             bends[number] = None
-    return [_Change.of(panel, number, dated, bend) for number, bend in enumerate(bends)]
+    return [Change.of(panel, number, dated, bend) for number, bend in enumerate(bends)]
 
 
 def _closed(panel: Panel, number: int, dated: DatedCurve) -> CutoffFit | None:
@@ -321,7 +319,7 @@ def _changes(panel: Panel, curves: Curves) -> Iterator[tuple[str, dict[str, obje
     none. A row of ``month_shortfalls`` follows for each of its months. All models are fitted first,
     because the tails of all residuals limit the degrees of freedom of each shortfall.
     """
-    changes = _find_changes(panel)
+    changes = find_changes(panel)
     scaled = [change.shortfalls.scaled for change in changes if change.shortfalls]
     tail = tail_degrees_of_freedom(np.concatenate([np.zeros(1), *scaled]))
     for number, (model, change) in enumerate(zip(panel.models, changes, strict=True)):

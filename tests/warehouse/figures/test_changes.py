@@ -12,7 +12,7 @@ from benchmarks.statistics.panels import NOISE, Design
 from core.month import Month
 from warehouse.estimates.contamination import fit_without_low_months, measure_shortfalls
 from warehouse.estimates.cutoffs import INTERVAL_LIMIT, CutoffFit, fit_cutoff, ramp
-from warehouse.estimates.estimate import _find_changes
+from warehouse.estimates.estimate import find_changes
 from warehouse.estimates.panel import Difficulty, fit_panel
 from warehouse.estimates.panel_errors import Floats
 from warehouse.estimates.panels import EPOCH, Curve, fit_curves
@@ -150,7 +150,7 @@ def test_other_members_of_a_panel_do_not_exclude_a_stated_cutoff(shared: Path) -
     for left_out in [None, *STATED]:
         kept = {name: curve for name, curve in curves.items() if name != left_out}
         panel = fit_curves(kept, cutoffs, [{}])
-        changes = _find_changes(panel)
+        changes = find_changes(panel)
         for number, model in enumerate(panel.models):
             found = changes[number].cutoff
             if found is not None and found.is_found:

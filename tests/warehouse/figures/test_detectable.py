@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from warehouse.estimates.estimate import _Change, _find_changes
+from benchmarks.statistics.power import panel_of
+from warehouse.estimates.estimate import Change, find_changes
 from warehouse.estimates.panel_errors import Floats
-from warehouse.estimates.panels import Curve, Panel, fit_curves
+from warehouse.estimates.panels import Panel
 
 NUM_WORLDS = 40
 MONTHS = np.arange(36)
@@ -18,27 +19,16 @@ def world(random: np.random.Generator, num_models: int) -> tuple[Floats, Floats]
     return models, 2 + shared + 0.01 * random.normal(size=len(MONTHS))
 
 
-def panel_of(models: Floats, compressor: Floats) -> Panel:
+def panel(models: Floats, compressor: Floats) -> Panel:
     """The first model has no stated cutoff; those of the others are spread over the months."""
-    cutoffs = {"control:zstd": np.nan, "model 0": np.nan}
-    curves = {"control:zstd": Curve(is_compressor=True)}
-    curves["control:zstd"].figures = {
-        int(month): (float(bits), np.nan, None)
-        for month, bits in zip(MONTHS, compressor, strict=True)
-    }
-    for number, row in enumerate(models):
-        name = f"model {number}"
-        curves[name] = Curve()
-        curves[name].figures = {
-            int(month): (float(bits), np.nan, None) for month, bits in zip(MONTHS, row, strict=True)
-        }
-        cutoffs.setdefault(name, float(4 + 4 * number))
-    return fit_curves(curves, cutoffs, [{}])
+    cutoffs = 4.0 + 4 * np.arange(len(models))
+    cutoffs[0] = np.nan
+    return panel_of(models, cutoffs, compressor)
 
 
-def detectable(change: _Change, panel: Panel) -> float:
+def detectable(change: Change, whole: Panel) -> float:
     """The formula of internal.cutoff_tests, of a single test."""
-    row = change.row(panel)
+    row = change.row(whole)
     error, num_free = row["step_error"], row["num_free"]
     assert isinstance(error, float) and isinstance(num_free, int)
     return error * (0.84 + np.sqrt(5 * (num_free + 2) / num_free * (-0.4 - np.log(0.05))))
@@ -51,12 +41,12 @@ def test_a_detectable_step_is_found_in_four_of_five_worlds(num_models: int) -> N
     for seed in range(NUM_WORLDS):
         random = np.random.default_rng([num_models, seed])
         models, compressor = world(random, num_models)
-        panel = panel_of(models, compressor)
-        calm = _find_changes(panel)[0]
+        whole = panel(models, compressor)
+        calm = find_changes(whole)[0]
         assert calm.cutoff is not None
         last = int(random.integers(3, calm.cutoff.last_datable + 1))
-        models[0] += detectable(calm, panel) * (last < MONTHS)
-        change = _find_changes(panel_of(models, compressor))[0]
+        models[0] += detectable(calm, whole) * (last < MONTHS)
+        change = find_changes(panel(models, compressor))[0]
         is_told = change.reason is None
         num_found += change.cutoff is not None and change.cutoff.is_found and is_told
     assert 0.64 * NUM_WORLDS <= num_found <= 0.99 * NUM_WORLDS
