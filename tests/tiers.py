@@ -2,7 +2,7 @@
 
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -17,6 +17,15 @@ PROCESS = {
 }  # fmt: skip
 TORCH = {"torch", "transformers", "tokenizers", "peft", "rwkv", "lm_eval"}
 MARKS = {"server": SERVER, "process": PROCESS, "torch": TORCH}
+
+
+def few(values: Iterable[Any], number: int) -> list[Any]:
+    """Return values of a parameter; only the first ``number`` are not ``slow``."""
+    many = [value if isinstance(value, tuple) else (value,) for value in values]
+    return [
+        pytest.param(*value, marks=[pytest.mark.slow] if place >= number else [])
+        for place, value in enumerate(many)
+    ]
 
 
 def marks_of(item: pytest.Function) -> set[str]:

@@ -12,6 +12,7 @@ from crawlers.contract import CrawlContext, Drop, Item
 from crawlers.questions.contract import list_question_sources
 from crawlers.registry import list_all_sources
 from tests.conftest import SHARED
+from tests.tiers import few
 
 NUM_ANSWERS = 150  # mutated responses a source; docs/testing.md has the command for more
 
@@ -24,7 +25,7 @@ def fuzzing(name: str, folder: Path) -> Iterator[Fuzz]:
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", list_names())
+@pytest.mark.parametrize("name", few(list_names(), 8))
 def test_mutated_responses_end_in_items_or_errors(name: str, tmp_path: Path) -> None:
     with fuzzing(name, tmp_path) as fuzz:
         assert [outcome.fault for outcome in fuzz.undisturbed if outcome.fault] == []

@@ -31,6 +31,7 @@ def tallies() -> dict[str, list[Tally]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DESIGNS)
 def test_no_share_is_outside_its_bound(tallies: dict[str, list[Tally]], name: str) -> None:
     rows = tallies[name]
@@ -40,6 +41,7 @@ def test_no_share_is_outside_its_bound(tallies: dict[str, list[Tally]], name: st
     assert found.get("suspected_contamination, seen", 1) >= 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("view", ["train_test_gap", "control_adjusted_gap", "ageing"])
 def test_intervals_over_time(tallies: dict[str, list[Tally]], view: str) -> None:
     """Errors of half their size would cover the truth in 68 %."""

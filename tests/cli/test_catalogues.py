@@ -91,6 +91,7 @@ def test_what_is_not_of_the_hub_is_left_alone(
     assert (tiny_model / "config.json").is_file()
 
 
+@pytest.mark.slow
 def test_a_run_says_at_once_which_models_it_will_not_get_and_scores_the_others(
     at_hub: Callable[..., Any],
     hub: Any,

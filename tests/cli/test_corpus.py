@@ -114,7 +114,7 @@ def test_a_document_is_forgotten_and_stays_out(
     assert "none of them is in the corpus" in ran.out
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_monitored_pages_are_compared_one_by_one(tidemark: Tidemark, sites: Web) -> None:
     window = ("--from", "2024-01", "--to", "2024-03")
     assert tidemark("crawl", "-s", "wikipedia_monitored", *window).code == 0

@@ -12,6 +12,7 @@ from tests.commands import Ran
 OPTIONS = ["--from", "2024-01", "--to", "2024-02", "-sarxiv", "-swikipedia_new", "-mcontrol:zstd"]
 
 
+@pytest.mark.slow
 def test_the_plan_is_what_the_run_does(
     tidemark: Callable[..., Ran], sites: Web, home: Path
 ) -> None:

@@ -10,7 +10,7 @@ Tidemark = Callable[..., Any]
 RATES = "model,source,month,compression_rate\n"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_rates(tidemark: Tidemark, home: Path, tmp_path: Path) -> None:
     path = tmp_path / "rates.csv"
     path.write_text(RATES + "gpt2,arxiv,2017-01,0.125\ngpt2,arxiv,2024-01,0.25\n")
@@ -26,7 +26,7 @@ def test_rates(tidemark: Tidemark, home: Path, tmp_path: Path) -> None:
     assert tidemark("sql", "from internal.published_rates order by all").out == before
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_mix_up_of_units_changes_nothing(tidemark: Tidemark, home: Path, tmp_path: Path) -> None:
     path = tmp_path / "rates.csv"
     path.write_text(RATES + "a,wiki,2024-01,7.825\n")
@@ -83,7 +83,7 @@ def test_only_bad_files_publish_nothing(
     assert not (home / "warehouse.duckdb").exists()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_other_losses_need_replace(
     tidemark: Tidemark, losses_file: Callable[..., Path], dump: Any
 ) -> None:

@@ -325,6 +325,7 @@ def test_looking_around_is_reading(tidemark: Tidemark, published: Path) -> None:
         assert len(json.loads(ran.out)) >= 1, query
 
 
+@pytest.mark.slow
 def test_queries_need_no_right_to_write(
     tidemark: Tidemark, published: Path, home: Path, tmp_path: Path
 ) -> None:
@@ -350,6 +351,7 @@ def test_streams_and_exit_codes_of_a_process(
     assert failed.err.startswith("failed: ")
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_early_is_no_error_worth_a_word(
     environment: dict[str, str], published: Path
 ) -> None:

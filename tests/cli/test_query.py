@@ -244,7 +244,7 @@ def digest(raw: bytes) -> str:
     return hashlib.sha256(raw).hexdigest()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_every_view_is_a_file(tidemark: Tidemark, published: Path, tmp_path: Path) -> None:
     folder = tmp_path / "figures"
     ran = tidemark("export", "figures", "--output", folder)
@@ -269,7 +269,7 @@ def test_every_view_is_a_file(tidemark: Tidemark, published: Path, tmp_path: Pat
     assert "| `monthly_loss.csv` | 48 | " in files["README.md"].decode()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_same_snapshot_gives_the_same_bytes(
     tidemark: Tidemark, published: Path, tmp_path: Path
 ) -> None:
@@ -295,7 +295,7 @@ def test_parquet_has_the_same_figures(tidemark: Tidemark, published: Path, tmp_p
     assert len(list(folder.glob("*.parquet"))) == len(exported_views())
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_somebody_else_wrote_is_not_replaced(
     tidemark: Tidemark, published: Path, tmp_path: Path
 ) -> None:

@@ -120,7 +120,7 @@ def test_nothing_later_leaves_the_published_bytes_and_two_releases_agree(
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.usefixtures("scored")
 def test_what_cannot_be_released_is_refused(tidemark: Tidemark, home: Path, tmp_path: Path) -> None:
     for month, says in [
@@ -142,7 +142,7 @@ def test_nothing_published_cannot_be_released(tidemark: Tidemark) -> None:
     tidemark("release", "2024-01").expect(2, "nothing is published")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.usefixtures("scored")
 def test_what_is_not_sound_is_not_released(tidemark: Tidemark, home: Path) -> None:
     tidemark("check", "--deep").expect(0, out="sound\n")
@@ -158,7 +158,7 @@ def test_what_is_not_sound_is_not_released(tidemark: Tidemark, home: Path) -> No
     assert tidemark("check").code == 0  # quick checks read no text
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.usefixtures("scored")
 def test_a_damaged_or_absent_release_is_refused(home: Path) -> None:
     settings = Settings(home=str(home))

@@ -160,6 +160,7 @@ def test_the_advice_for_a_damaged_snapshot_makes_it_again(
     assert tidemark("check").code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["losses", pytest.param("empty", marks=pytest.mark.slow)])
 def test_the_advice_for_a_damaged_writer_makes_it_again(
     home: Path, tidemark: Tidemark, kind: str
@@ -183,6 +184,7 @@ def test_the_advice_for_a_damaged_writer_makes_it_again(
     assert tidemark("check").code == 0
 
 
+@pytest.mark.slow
 def test_the_advice_for_two_damaged_databases_takes_a_backup_or_the_cells(
     home: Path, tidemark: Tidemark
 ) -> None:
@@ -213,6 +215,7 @@ def test_the_advice_for_two_damaged_databases_takes_a_backup_or_the_cells(
     assert losses_of(snapshot(home)) == losses_of(writer(home)) == before
 
 
+@pytest.mark.slow
 def test_a_damaged_journal_costs_only_what_it_holds(home: Path, tidemark: Tidemark) -> None:
     before = losses_of(writer(home))
     journal = Path(f"{writer(home)}.wal")

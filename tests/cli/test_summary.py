@@ -9,6 +9,7 @@ from cli import run
 from core.month import Month
 from core.settings import Settings
 from tests.losses import loss_row, publish_rows
+from tests.tiers import few
 
 MODEL = "[bold]reference[/]"
 
@@ -37,7 +38,7 @@ def printed(settings: Settings, width: int, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("width", [100, 120])
+@pytest.mark.parametrize("width", few([100, 120], 1))
 def test_each_line_of_the_table_is_one_line(
     published: Settings, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

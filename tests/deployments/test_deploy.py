@@ -361,6 +361,7 @@ def test_a_run_that_crashed_starts_again_and_its_work_does_not(
     api("DELETE", f"flow_runs/{first['id']}")
 
 
+@pytest.mark.slow
 def test_a_run_whose_worker_died_before_it_began_is_replaced(
     api: Api, again: Callable[..., Deployed]
 ) -> None:

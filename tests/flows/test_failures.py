@@ -14,6 +14,7 @@ from core.storage.store import Store
 from simulator.server import Web
 from tests.commands import TIDEMARK
 from tests.forks import run_process
+from tests.tiers import few
 
 Tidemark = Callable[..., Any]
 TEXT = "The tide leaves a mark on the sand, and the next tide washes it away. "
@@ -39,22 +40,22 @@ UNKNOWN = "config.json is not one that transformers knows"
 CODE = {"AutoConfig": "evil.Config", "AutoModelForCausalLM": "evil.Model"}
 
 
-@pytest.mark.parametrize(
-    ("files", "content", "says"),
-    [
-        ("config.json", None, "has no config.json; expected a folder as save_pretrained writes it"),
-        ("config.json", '{"model_type": ', UNKNOWN),
-        ("config.json", '{"model_type": "never"}', UNKNOWN),
-        ("config.json", {"model_type": "evil", "auto_map": CODE}, "own code (evil.Model), which"),
-        ("model.safetensors", 1000, "the weights cannot be loaded"),
-        ("model.safetensors", "", "the weights cannot be loaded"),
-        ("model.safetensors", None, "expected model.safetensors"),
-        ("*.safetensors", None, "pickles may run code"),
-        ("*token*", None, "the tokenizer "),
-        ("tokenizer.json", "{}", "the tokenizer is missing or broken"),
-        ("*", None, "has no config.json"),
-    ],
-)
+SPOILT: list[tuple[str, str | int | dict[str, Any] | None, str]] = [
+    ("config.json", None, "has no config.json; expected a folder as save_pretrained writes it"),
+    ("config.json", {"model_type": "evil", "auto_map": CODE}, "own code (evil.Model), which"),
+    ("model.safetensors", 1000, "the weights cannot be loaded"),
+    ("model.safetensors", "", "the weights cannot be loaded"),
+    ("model.safetensors", None, "expected model.safetensors"),
+    ("*.safetensors", None, "pickles may run code"),
+    ("config.json", '{"model_type": ', UNKNOWN),
+    ("config.json", '{"model_type": "never"}', UNKNOWN),
+    ("*token*", None, "the tokenizer "),
+    ("tokenizer.json", "{}", "the tokenizer is missing or broken"),
+    ("*", None, "has no config.json"),
+]
+
+
+@pytest.mark.parametrize(("files", "content", "says"), few(SPOILT, 3))
 def test_an_unreadable_model_fails_and_its_neighbour_is_scored(
     tidemark: Tidemark, imported: Path, tiny_model: Path, tmp_path: Path, files: str,
     content: str | int | dict[str, Any] | None, says: str,

@@ -118,7 +118,7 @@ def test_a_question_that_a_server_never_serves_keeps_no_other_from_landing(
     assert row["num_questions"] == len(_paid(sites)) == 1 + len(others)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_paid_model_stops_at_its_budget_and_goes_on(
     tidemark: Tidemark, sites: Web, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,6 +87,7 @@ def test_a_failing_source_is_a_hole_that_the_next_run_fills(
     assert store.list_stamped("warehouse.duckdb") | store.list_stamped("report/**") == written
 
 
+@pytest.mark.slow
 def test_a_backfill_does_what_is_missing_with_its_options(
     client: SyncPrefectClient, settings: Settings
 ) -> None:
@@ -100,6 +101,7 @@ def test_a_backfill_does_what_is_missing_with_its_options(
     assert children, "workers look at all models"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("deployment", "at", "given", "month"),
     [
@@ -137,6 +139,7 @@ def test_a_run_that_is_late_does_the_month_of_its_schedule(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -167,6 +170,7 @@ def test_models_that_nobody_can_use_are_holes_after_one_round(
     assert children == ["score 3 models on gpu"]
 
 
+@pytest.mark.slow
 def test_questions_are_answered_and_a_source_that_fails_is_a_hole(
     client: SyncPrefectClient, settings: Settings, web: Web, tiny_model: Path
 ) -> None:

@@ -57,6 +57,7 @@ def test_a_server_that_is_killed_misses_nothing(deployed: PrefectServer, home: P
     assert outcome.num_during >= 2
 
 
+@pytest.mark.slow
 def test_a_flow_run_that_is_killed_loses_the_running_cell(
     deployed: PrefectServer, home: Path, api: str
 ) -> None:

@@ -152,6 +152,7 @@ def test_single_gpus_are_used_once_a_model_of_all_has_begun(
     assert models_of(client, parent) == [("gpu-all", ["large"]), ("gpu", ["small"])]
 
 
+@pytest.mark.slow
 def test_a_missing_deployment_and_an_outage_cost_no_other_pool(
     client: SyncPrefectClient, quick: Settings, prefect_server: PrefectServer
 ) -> None:

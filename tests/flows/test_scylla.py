@@ -192,6 +192,7 @@ def verdicts(home: Path) -> list[tuple[str, str, int, str]]:
     ]
 
 
+@pytest.mark.slow
 def test_a_killed_run_asks_an_api_for_what_is_left(
     tidemark: Tidemark, few_items: None, api: Puzzler, home: Path
 ) -> None:
@@ -220,7 +221,7 @@ def test_a_killed_run_asks_an_api_for_what_is_left(
     ]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_item_that_cannot_be_asked_is_an_error_until_it_can(
     tidemark: Tidemark, few_items: None, api: Puzzler, home: Path
 ) -> None:

@@ -114,6 +114,7 @@ def test_foreign_losses_of_a_catalogued_model_are_split_at_its_cutoff(tmp_path: 
     assert found == [{"model": "theirs", "split_date": dt.date(2024, 2, 1)}]
 
 
+@pytest.mark.slow
 def test_the_setting_chooses_which_version_is_scored_and_landed(
     settings: Settings, seal: Sealer, store: Store
 ) -> None:

@@ -3,6 +3,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from simulator.server import Fault, Web
 
 Tidemark = Callable[..., Any]
@@ -45,6 +47,7 @@ def test_a_model_that_fails_is_a_hole_with_a_name(
     assert cells(tidemark) == ["arxiv 2024-01"]
 
 
+@pytest.mark.slow
 def test_a_partial_month_is_named_and_fails_nothing(tidemark: Tidemark, sites: Web) -> None:
     which = ("-s", "arxiv", "-s", "wikipedia_new", "-m", "control:zstd")
     sites.faults.append(Fault("status", "arxiv", r"/src/\d+\.\d+0003v1", 99, 501))

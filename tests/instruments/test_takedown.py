@@ -201,6 +201,7 @@ def test_an_item_is_forgotten_everywhere_in_all_its_versions(home: Settings) -> 
     assert _mentions(home, REASON) == stones | _stones(item_key(SOURCE, f"page-{SECRET}"))
 
 
+@pytest.mark.slow
 def test_reasons_of_former_versions_leave_a_database(settings: Settings) -> None:
     """Tables of former versions had a column for them."""
     stone = Tombstone(key="a" * 32, forgotten_at=dt.datetime.now(dt.UTC), why=REASON)
@@ -272,7 +273,7 @@ def test_the_neighbours_in_tables_beside_stay(home: Settings) -> None:
     assert RawCache(home.scratch / "http-cache").load("b") is not None
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_again_removes_what_a_backup_brought_back(home: Settings) -> None:
     store = Store(home.home)
     gone = _id(store)

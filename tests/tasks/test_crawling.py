@@ -92,6 +92,7 @@ def test_machines_share_the_pace_of_a_host(api: str, tmp_path: Path) -> None:
     assert (limit.limit, limit.active_slots, limit.active) == (1, 0, True)
 
 
+@pytest.mark.slow
 def test_a_limit_that_somebody_else_holds_is_not_waited_for_for_ever(
     api: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

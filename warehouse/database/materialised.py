@@ -49,7 +49,14 @@ def compute_views(connection: duckdb.DuckDBPyConnection) -> None:
 
     The caller must have begun a transaction.
     """
+    if not _has_rows_of_views(connection):
+        return
     for view in list_materialised():
         connection.execute(read_sql("views", view))
         connection.execute("\n".join(comments_of_view(view)))
-    connection.execute(f"drop schema if exists {MATERIALISED} cascade")
+    connection.execute(f"drop schema {MATERIALISED} cascade")
+
+
+def _has_rows_of_views(connection: duckdb.DuckDBPyConnection) -> bool:
+    query = "select schema_name from duckdb_schemas() where schema_name = ?"
+    return connection.execute(query, [MATERIALISED]).fetchone() is not None

@@ -25,6 +25,7 @@ from simulator.server import Fault, Web, serve_sites
 from simulator.sites import arxiv as simulated
 from simulator.world import World
 from tests.crawlers.conftest import Crawl, by_id, documents_of, reasons_of, refused
+from tests.tiers import few
 
 MONTH = Month("2023-02")
 STORIES = 8
@@ -258,7 +259,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", few(HOSTILE, 4))
 def test_a_hostile_paper_costs_itself_only(reader: LatexReader, name: str) -> None:
     try:
         assert len(reader.read({"a.tex": HOSTILE[name].encode()}).text) < len(HOSTILE[name])

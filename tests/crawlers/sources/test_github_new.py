@@ -83,7 +83,7 @@ def test_every_field_of_a_document(crawl: Crawl, site: Site) -> None:
     assert first.version_id == tree[first.title]  # as git names it
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_windows_are_halved_until_they_hold_no_more_than_1000(
     crawl: Crawl, site: Site, web: Web
 ) -> None:

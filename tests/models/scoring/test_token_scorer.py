@@ -157,7 +157,7 @@ def usable(model: TokenScorer, protocol: ScoringProtocol) -> bool:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@hypothesis_settings(some_time, max_examples=6)
+@hypothesis_settings(some_time, max_examples=3)
 @given(texts=texts)
 @example(texts=["", "", ""])
 @example(texts=["a\u0301", "  ", "\x00"])
@@ -180,7 +180,7 @@ def test_documents_keep_their_characters_and_bytes(family, texts, load):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@hypothesis_settings(some_time, max_examples=6)
+@hypothesis_settings(some_time, max_examples=3)
 @given(texts=texts)
 @example(texts=["", "a", "", "b", ""])
 @example(texts=["The tide leaves"] * 9)
@@ -203,7 +203,7 @@ def test_streams_keep_every_document_s_characters_and_bytes(family, texts, load)
         assert 0 <= left_out <= (2 * len(BOS) if has_bos else 0), protocol.name
 
 
-@hypothesis_settings(some_time, max_examples=15)
+@hypothesis_settings(some_time, max_examples=5)
 @given(
     texts=texts,
     family=st.sampled_from(sorted(KINDS)),
@@ -234,7 +234,7 @@ def test_a_document_s_losses_do_not_depend_on_what_is_scored_with_it(
             np.testing.assert_allclose(found[key]["nll_nats"], row["nll_nats"], rtol=1e-6)
 
 
-@hypothesis_settings(some_time, max_examples=6)
+@hypothesis_settings(some_time, max_examples=2)
 @given(texts=texts, family=st.sampled_from(sorted(KINDS)), at=st.integers(0, 6))
 def test_a_stream_does_not_depend_on_batches_or_budgets(texts, family, at, load):
     model, batch = load(family), documents(*texts)

@@ -76,7 +76,7 @@ def test_few_rows_are_in_the_page_and_the_others_in_a_file(
     assert rest.count("m&lt;2&gt;") == 1
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_public_addresses_are_absolute_if_they_are_known(publish_figures: Any) -> None:
     settings: Settings = publish_figures(level("a", "news", 1.0))
     root = Path(build.write_site(settings, "index")).parent

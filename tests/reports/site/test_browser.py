@@ -77,7 +77,7 @@ PLAIN = ("changes", "published", "views", "sources")
     ("scheme", "kinds"),
     [
         ("light", [kind for kind in KINDS if kind not in PLAIN]),
-        ("dark", ["index", "compare", "models/early"]),
+        pytest.param("dark", ["index", "compare", "models/early"], marks=pytest.mark.slow),
         pytest.param("light", PLAIN, marks=pytest.mark.slow),
     ],
 )
@@ -159,6 +159,7 @@ def test_long_tables_begin_with_their_first_rows(visit: Open) -> None:
     window.locator("#view-headline dl").wait_for()
 
 
+@pytest.mark.slow
 def test_tables_fit_on_paper(visit: Open) -> None:
     for kind in ("index", "methods", "models/early"):
         window = visit(kind, viewport={"width": 690, "height": 900})
@@ -356,6 +357,7 @@ def test_marks_of_simulated_text_are_accessible_and_stay_on_open_charts(
         window.close()
 
 
+@pytest.mark.slow
 def test_a_page_of_real_text_has_no_bar(visit: Open) -> None:
     for kind in KINDS:
         window = visit(kind)

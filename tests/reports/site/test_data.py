@@ -99,7 +99,7 @@ def test_contexts_are_compared_where_there_are_several() -> None:
     assert contexts_finding(found) == "The longest context has the lowest loss in 1 of 1 curves"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_releases_and_months_held_back_are_linked(publish_figures: Any) -> None:
     settings = publish_figures(step("a", "news", "2024-03", 1.0, 1.5, 7), {"a": "2024-03"})
     home = Path(settings.home)

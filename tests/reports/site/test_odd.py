@@ -43,12 +43,14 @@ def test_one_month_has_a_ranking(publish_figures: Any) -> None:
     assert "a predicts this month best" in titles["index.html"]
 
 
+@pytest.mark.slow
 def test_only_compressors(publish_figures: Any) -> None:
     figures = {**level("control:xz", "news", 3.0), **level("control:zstd", "news", 3.1)}
     titles = _titles(publish_figures(figures))
     assert "No model is measured" in titles["index.html"]
 
 
+@pytest.mark.slow
 def test_models_that_are_not_on_the_board_are_compared(settings: Settings) -> None:
     figures = losses({**level("a", "news", 1.0), **level("b", "news", 2.0)}).to_pylist()
     other = [{**row, "protocol": "disjoint-32"} for row in figures]
@@ -59,6 +61,7 @@ def test_models_that_are_not_on_the_board_are_compared(settings: Settings) -> No
     assert 'data-other="b"' in (Path(settings.home) / "report" / "compare.html").read_text()
 
 
+@pytest.mark.slow
 def test_long_and_right_to_left_names(publish_figures: Any) -> None:
     names = ["x" * 300, RIGHT_TO_LEFT, "=cmd()", "'quoted' \\ \"x\""]
     figures = {key: value for name in names for key, value in level(name, "news", 1.0, 2).items()}
@@ -97,6 +100,7 @@ def test_five_hundred_models(publish_figures: Any) -> None:
     assert max(path.stat().st_size for path in root.rglob("*.html")) + assets <= 150_000
 
 
+@pytest.mark.slow
 def test_a_later_month_keeps_the_former_site(
     publish_figures: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,6 +24,7 @@ from reports.site.build import write_site
 from reports.site.cards import size_of
 from tests.losses import loss_row
 from tests.reports.curves import FIRST
+from tests.tiers import few
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
 
@@ -148,7 +149,7 @@ def test_files_of_figures_tell_which_rows_are_simulated(site: Path) -> None:
     assert metadata["columns"][-1]["name"] == "simulated"
 
 
-@pytest.mark.parametrize("format", ["csv", "parquet"])
+@pytest.mark.parametrize("format", few(["csv", "parquet"], 1))
 def test_exported_views_tell_it_too(mixed: Settings, tmp_path: Path, format: str) -> None:
     folder = tmp_path / "figures"
     export_figures(mixed, format, folder)
@@ -162,6 +163,7 @@ def test_exported_views_tell_it_too(mixed: Settings, tmp_path: Path, format: str
     assert "made up the texts of arxiv, govuk" in (folder / "README.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_site_of_real_text_has_no_mark(usual: Settings) -> None:
     index = Path(write_site(usual, only="index"))
     assert BAR not in read(index)

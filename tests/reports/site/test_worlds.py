@@ -15,6 +15,7 @@ from reports.site import build
 from reports.site.build import opened_site, page_modules
 from tests.losses import publish_rows
 from tests.reports.curves import Figures, level, losses, step
+from tests.tiers import few
 
 pytestmark = pytest.mark.long
 
@@ -157,7 +158,7 @@ WORLDS: dict[str, tuple[Figures, dict[str, str], str | None]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize("name", few(WORLDS, 2))
 def test_no_sentence_is_false_or_empty_and_none_contradicts_another(
     publish_figures: Any, name: str
 ) -> None:

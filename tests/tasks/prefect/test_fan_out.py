@@ -99,6 +99,7 @@ def test_whichever_ends_makes_room_for_the_next_and_results_keep_their_order() -
     assert begun[:2] in ([0, 1], [1, 0])
 
 
+@pytest.mark.slow
 def test_a_server_is_sent_no_more_than_it_can_record(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tasks.prefect.fan_out.prefect_server", lambda: "http://127.0.0.1:4200/api")
     monkeypatch.setattr("tasks.prefect.fan_out._pace", Pace(rate=20, burst=3))

@@ -18,7 +18,7 @@ from tests.tasks.prefect.collector import Received, collecting
 from warehouse.database.writer import connected
 
 # Its first test starts a server and a process with flows: minutes, on a machine that is busy.
-pytestmark = pytest.mark.timeout(3600)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 HOSTILE = "<img src=x onerror=alert(1)> [a](b) *"
 RUN = """
@@ -83,7 +83,6 @@ def done(
     yield {each["key"]: each for each in found}
 
 
-@pytest.mark.slow
 def test_the_cells_are_a_table(done: dict[str, Any]) -> None:
     (table,) = (each for each in done.values() if each["type"] == "table")
     assert table["key"].startswith("tidemark-cells-control-zstd-")

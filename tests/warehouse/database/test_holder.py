@@ -79,6 +79,7 @@ def test_a_stopped_writer_is_named_and_ended_by_a_take_over(
     assert not holders.path_of(writer_path(settings)).exists()
 
 
+@pytest.mark.slow
 def test_a_writer_that_works_is_waited_for_and_not_ended(
     settings: Settings,
     writer: subprocess.Popen[str],

@@ -122,6 +122,7 @@ for number in range(3):
 """
 
 
+@pytest.mark.slow
 def test_processes_that_share_a_scratch_folder_take_turns(machine: Any) -> None:
     shared = machine("shared")
     command = [sys.executable, "-c", _LANDING, shared.home, str(shared.scratch)]

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from core.settings import Settings
+from tests.tiers import few
 from warehouse.database import objects
 from warehouse.database.schema import SCHEMA_VERSION, find_schema, list_views, qualify
 from warehouse.database.writer import connected, writer_path
@@ -19,15 +20,9 @@ from warehouse.read.query import opened, query, run_statement
 pytestmark = pytest.mark.long
 
 FORMER = sorted((Path(__file__).parent / "former").glob("*.duckdb.gz"))
-BETWEEN = [*FORMER[1:-2], FORMER[-1]]  # `make test` takes the oldest, and the newest to migrate
 
 
-@pytest.fixture(
-    params=[
-        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path in BETWEEN else [])
-        for path in FORMER
-    ]
-)
+@pytest.fixture(params=few(FORMER, 1), ids=[path.stem for path in FORMER])
 def former(request: pytest.FixtureRequest, settings: Settings) -> Settings:
     path = writer_path(settings)
     path.parent.mkdir(parents=True)
@@ -89,12 +84,6 @@ def test_a_migrated_warehouse_publishes_every_view(former: Settings) -> None:
     assert [str(row["month"]) for row in broken] == ["2024-03-01"]
 
 
-@pytest.mark.parametrize(
-    "former",
-    [FORMER[-2], *(pytest.param(path, marks=pytest.mark.slow) for path in (*BETWEEN, FORMER[0]))],
-    ids=lambda path: path.stem,
-    indirect=True,
-)
 def test_a_migration_that_fails_changes_nothing(
     former: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,6 +105,7 @@ def test_a_migration_that_fails_changes_nothing(
     assert len(query(former, "from internal.landed_cells")) == len(before["landed_cells"])
 
 
+@pytest.mark.slow
 def test_cells_of_version_2_get_the_version_of_their_text(settings: Settings) -> None:
     path = writer_path(settings)
     path.parent.mkdir(parents=True)

@@ -136,7 +136,7 @@ STATED |= {name: "2022-09" for name in ("Llama-2-7B-HF", "Llama-2-13B", "Llama-2
 STATED |= {"Yi-6B": "2023-06"}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_other_members_of_a_panel_do_not_exclude_a_stated_cutoff(shared: Path) -> None:
     """Without LLaMA-30B, the panel of the rest alone dates LLaMA-65B 2021-01 to 2021-03."""
     curves: dict[str, Curve] = {name: Curve() for name in STATED}

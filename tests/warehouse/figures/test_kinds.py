@@ -121,7 +121,7 @@ def test_a_month_with_more_of_a_hard_kind_is_no_harder_month(settings: Settings)
         assert row["standardised_bits_per_byte_high"] - figure == pytest.approx(half, rel=1e-6)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_order_of_landing_does_not_matter(settings: Settings, tmp_path: Any) -> None:
     other = Settings(home=str(tmp_path / "other"))
     land(settings, documents_first=True)

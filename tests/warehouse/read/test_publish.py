@@ -113,6 +113,7 @@ def test_a_failed_check_leaves_the_former_snapshot(land: Any, settings: Settings
     assert not list(Path(settings.home).glob(".tmp*"))
 
 
+@pytest.mark.slow
 def test_views_resolve_under_any_file_name_and_alias(
     land: Any, settings: Settings, tmp_path: Path
 ) -> None:
@@ -130,6 +131,7 @@ def test_views_resolve_under_any_file_name_and_alias(
         assert len(rows) == 1
 
 
+@pytest.mark.slow
 def test_a_snapshot_that_is_swapped_while_it_is_opened_is_opened_again(
     land: Any, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
