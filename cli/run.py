@@ -170,7 +170,8 @@ def _print_plan(request: Request, settings: Settings) -> None:
     num_new = sum(status.counts[state] for state in ("missing", "held"))
     num_due = num_new + status.counts["partial"]
     cells = []
-    num_to_score, seconds = 0, 0.0
+    num_to_score = 0
+    seconds = 0.0
     unknown = []
     for model in status.models:
         number = model.num_pending + num_new
@@ -184,7 +185,8 @@ def _print_plan(request: Request, settings: Settings) -> None:
     said = f"about {duration(seconds)} to score, one cell at a time"
     if unknown:
         said += f"; not known: {', '.join(unknown)}"
-    crawled, scored = counted(num_due, "partition"), counted(num_to_score, "cell")
+    crawled = counted(num_due, "partition")
+    scored = counted(num_to_score, "cell")
     out.print(f"total: {crawled} to crawl, {scored} to score; {said}", soft_wrap=True)
 
 
@@ -223,7 +225,9 @@ def print_gaps(settings: Settings) -> None:
 
 
 def _name(row: GapRow, is_first: bool) -> str:
-    return f"  {row.source}" if row.source else row.model if is_first else ""
+    if row.source:
+        return f"  {row.source}"
+    return row.model if is_first else ""
 
 
 def _figures(row: GapRow) -> list[str]:

@@ -127,7 +127,8 @@ def scylla_run(
         solved = solve_and_land(settings, models, puzzle)
     for remark in solved.remarks:
         out.print(str(remark), soft_wrap=True)
-    items, puzzles = counted(solved.num_items, "item"), counted(solved.num_landed, "puzzle")
+    items = counted(solved.num_items, "item")
+    puzzles = counted(solved.num_landed, "puzzle")
     out.print(f"{items} a split solved, {puzzles} landed")
     bought = [name for name in models if not name.startswith(PREFIX)]
     for name, spent in spent_by(bought, settings).items():
@@ -224,7 +225,8 @@ def print_items(settings: Settings, models: Sequence[str] | None, puzzles: Seque
         title = f"{cell['model']} on {cell['puzzle']} ({cell['protocol']})"
         out.print(title, style="bold")
         if cell["status"] != "complete":
-            examples, texts = cell["num_id_examples"], cell["num_completions"]
+            examples = cell["num_id_examples"]
+            texts = cell["num_completions"]
             out.print(f"insufficient ID data: {examples} inputs in {texts} texts\n")
             continue
         for item in _items(store, cell["answer_cell"]):

@@ -34,7 +34,8 @@ def require_access(is_needed: bool = False) -> str | None:
         UsageError: it refuses the password, or has no API of Prefect at this address.
         OrchestrationError: it cannot be reached, and ``is_needed``.
     """
-    if (address := prefect_server()) is None:
+    address = prefect_server()
+    if address is None:
         return None
     server = f"the Prefect server at {without_password(address)} (PREFECT_API_URL)"
     try:  # this request needs the password, unlike Prefect's health check

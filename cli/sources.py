@@ -144,7 +144,8 @@ def sources_show(
     from crawlers.crawling.source_list import list_source_facts
 
     facts = {each.source: each for each in list_source_facts(settings_of(context))}
-    if (found := facts.get(source)) is None:
+    found = facts.get(source)
+    if found is None:
         raise UnknownName("source", source, list(facts))
     rows = [(name.replace("_", " "), _shown(each)) for name, each in asdict(found).items()]
     print_table(source, ["fact", "value"], rows)
@@ -183,7 +184,8 @@ def check_command(
         found = compare_live(folder, Store(settings.home, settings.scratch), settings)
         for each in found:
             out.print(str(each), soft_wrap=True)
-        if faults := sum(each.is_fault for each in found):
+        faults = sum(each.is_fault for each in found)
+        if faults:
             failures.append(f"{folder}: {faults} fields are missing or of another type")
         elif not found:
             out.print(f"{folder}: as recorded", soft_wrap=True)

@@ -116,7 +116,8 @@ def worker_command(
     settings = settings_for_tasks(context, needs_server=True)
     from deployments.deploy import widen_pools
 
-    host, store = host_of(chosen, settings.dtype), Store(settings.home)
+    host = host_of(chosen, settings.dtype)
+    store = Store(settings.home)
     with host.announced(store):
         for change in widen_pools(address, store):
             out.print(visible(f"{change.verb} {change.what} ({change.detail})"), soft_wrap=True)
@@ -132,7 +133,8 @@ def supervise(workers: Sequence[WorkerProcess], health_port: int) -> None:
         while True:
             for number, process in list(running.items()):
                 if process.poll() is not None:
-                    name, code = workers[number].name, process.returncode
+                    name = workers[number].name
+                    code = process.returncode
                     out.print(visible(f"{name} has ended ({code}), and is started again"))
                     del running[number]
                     due[number] = time.monotonic() + PAUSE_S

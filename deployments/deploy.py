@@ -48,7 +48,8 @@ from core.storage.store import Store
 from deployments.automations import PREFIX, read_automations
 from deployments.prefect_yaml import Deployment, Schedule, is_ours, read_deployments
 
-BLOCK, BLOCK_TYPE = "tidemark-alerts", "custom-webhook"
+BLOCK = "tidemark-alerts"
+BLOCK_TYPE = "custom-webhook"
 MONTHLY = "monthly/monthly"
 RESTARTED = ("monthly", "backfill", "forecast", "scylla")  # flows whose crashed runs are replaced
 _FORMER_LIMIT = "tidemark-writer"
@@ -183,7 +184,8 @@ class _Deployer:
         self._do(change, self._client.delete_global_concurrency_limit_by_name, name)
 
     def make_deployments(self, wanted: list[Deployment]) -> dict[str, UUID]:
-        existing, ids = self._existing(), {}
+        existing = self._existing()
+        ids = {}
         for each in wanted:
             found = existing.pop(each.full_name, None)
             if found is None:

@@ -101,7 +101,8 @@ def plan_answers(
         ModelLoadError: the model's files are missing or broken.
         NotMeasurable: the model cannot answer under this protocol.
     """
-    store, entry = Store(settings.home), find_model(model, settings)
+    store = Store(settings.home)
+    entry = find_model(model, settings)
     name = protocol or (API_PROTOCOL if entry.backend.is_paid else settings.answer_protocol)
     asked = get_answer_protocol(name)
     seals = [
@@ -187,7 +188,8 @@ def answer_cell(entry: ModelEntry, asked: AskedCell, settings: Settings, wait: b
         ModelError: the model fails, or its spending limit is reached.
         StorageError: the questions are damaged.
     """
-    store, cell = Store(settings.home, settings.scratch), asked.cell
+    store = Store(settings.home, settings.scratch)
+    cell = asked.cell
     claimed = do_claimed(
         store,
         [cell.done_path],
@@ -222,7 +224,8 @@ def _answer(answerer: Answerer, asked: AskedCell, store: Store) -> Done:
 def _describe_lack(num_answers: int, missing: Sequence[NoAnswer]) -> str:
     if not missing:
         return ""
-    first, total = missing[0], num_answers + len(missing)
+    first = missing[0]
+    total = num_answers + len(missing)
     return (
         f"{len(missing)} of {total} questions have no answer, the first, "
         f"{first.question_id!r}: {first.reason}; run the same command again, and only these "

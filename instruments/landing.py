@@ -183,7 +183,8 @@ def land_files(settings: Settings, files: list[Path], replace: bool) -> tuple[in
 
     Return the number of landed files, and an error message per failed file.
     """
-    landed, failures = 0, []
+    landed = 0
+    failures = []
     with open_warehouse(settings) as warehouse:
         for path in files:
             try:

@@ -109,7 +109,8 @@ def plan_scoring(
     store = Store(settings.home)
     entry = find_model(model, settings)
     identity = identify(entry, settings)
-    usable, refused = [], []
+    usable = []
+    refused = []
     for protocol in dict.fromkeys(map(get_protocol, protocols)):  # two names may mean one protocol
         try:
             identity.scoring_id(protocol)
@@ -230,7 +231,8 @@ def _write_missing(cells: Sequence[Cell], scorer: Scorer, store: Store, num_kept
 
 
 def _write_one_by_one(cells: Sequence[Cell], write: Callable[[Cell], int]) -> int:
-    num_lost, failures = 0, []
+    num_lost = 0
+    failures = []
     for cell in cells:
         try:
             num_lost += write(cell)

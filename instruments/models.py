@@ -45,7 +45,8 @@ class ModelHolder:
     def begin(self, settings: Settings) -> None:
         """Reset the spending budget, which all models of a run share, at the start of the run."""
         with self._lock:
-            self._budget, self._model = Budget.of(settings), None
+            self._budget = Budget.of(settings)
+            self._model = None
 
     def get(self, load: Load[_Model], entry: ModelEntry, settings: Settings) -> _Model:
         """Return the cached model; if another model is cached, replace it, using ``load``."""
@@ -58,12 +59,14 @@ class ModelHolder:
                     from models.weights.cache import release_models
 
                     release_models()  # the files of the former model may go
-                self._model, self._key = load(entry, settings, self._budget), key
+                self._model = load(entry, settings, self._budget)
+                self._key = key
                 self._prefetch(entry)
             return cast(_Model, self._model)
 
     def _prefetch(self, present: ModelEntry) -> None:
-        coming, self._coming = self._coming, None
+        coming = self._coming
+        self._coming = None
         if coming is not None and coming[0] != present:
             from models.weights.prefetch import prefetch
 
@@ -133,7 +136,8 @@ class ScriptedGenerator:
 
     def __init__(self, name: str, num_items: int) -> None:
         self._model = ScriptedModel(name, num_items)
-        self.name, self.revision = name, self._model.revision
+        self.name = name
+        self.revision = self._model.revision
 
     def generation_id(self, decoding: Decoding) -> str:
         """Return a hash of the decoding settings."""

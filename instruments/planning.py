@@ -48,7 +48,8 @@ def find_refused(sources: list[str] | None, settings: Settings) -> dict[str, str
         AccessRefused: an explicitly requested source lacks its permission.
         StorageError: a permission cannot be read.
     """
-    store, refused = Store(settings.home), {}
+    store = Store(settings.home)
+    refused = {}
     for source in sources or list_sources():
         try:
             require_permission(store, source, load_crawler(source).INFO.permission)
@@ -76,7 +77,8 @@ def plan_crawl(
     if not sources and not isinstance(months[-1], Month):
         name = f"govuk:{months[-1].kind}"
         raise UsageError(f"{months[-1]}: name the sources of {months[-1].kind}s, such as {name}")
-    partitions, lacks = [], []
+    partitions = []
+    lacks = []
     for source in sources or list_sources():
         if source in refused:
             continue
@@ -105,7 +107,8 @@ def plan_question_crawl(
         UsageError: an explicitly requested source covers none of the months.
     """
     require_complete(max(months))
-    plan, left_out = {}, []
+    plan = {}
+    left_out = []
     for source in sources or list_question_sources():
         info = load_question_crawler(source).INFO
         try:

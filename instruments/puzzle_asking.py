@@ -62,7 +62,8 @@ class Writer:
     """Generator of texts with a journal: texts in the journal are reused, new texts are added."""
 
     def __init__(self, generator: Generator, journal: Journal) -> None:
-        self._generator, self._journal = generator, journal
+        self._generator = generator
+        self._journal = journal
 
     def write(
         self, requests: Sequence[GenerationRequest], decoding: Decoding
@@ -149,7 +150,8 @@ class Asked:
 
 def list_asked(puzzle: Puzzle, data: PuzzleData, settings: Settings) -> list[Asked]:
     """Return all items with their prompts."""
-    variant, seed = parse_variant(settings.puzzle_prompt), settings.puzzle_seed
+    variant = parse_variant(settings.puzzle_prompt)
+    seed = settings.puzzle_seed
     return [
         Asked(split, item, instance, make_prompt(variant, puzzle, instance, shown, seed))
         for split, instances in data.items.items()

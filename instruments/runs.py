@@ -59,7 +59,8 @@ def run(
 
 def score(request: Request, settings: Settings, retry_failed: bool = False) -> Summary:
     """Score what is sealed with each model of a request; check the canary afterwards."""
-    sources, months = list(request.sources), list(request.months)
+    sources = list(request.sources)
+    months = list(request.months)
     asked = scoring_request(
         request.models, sources, months, [settings.protocol], settings,
         retry_failed=retry_failed, ends_on=(),

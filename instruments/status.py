@@ -121,7 +121,8 @@ class _Corpus:
     """The sealed partitions; the folder is listed once, and manifests are read on demand."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
-        self._store, self._settings = store, settings
+        self._store = store
+        self._settings = settings
         self._manifests, self._held = _list_corpus(store)
         self._claimed = set(list_claimed(store))
         self.digests: dict[Partition, str] = {}
@@ -153,7 +154,8 @@ class _Corpus:
         }
 
     def _state(self, partition: Partition) -> str:
-        if (path := self._manifests.get(partition)) is not None:
+        path = self._manifests.get(partition)
+        if path is not None:
             return self._read(partition, path)
         if partition.path in self._claimed:
             return "crawling"
@@ -197,7 +199,8 @@ def _list_corpus(store: Store) -> tuple[dict[Partition, str], set[Partition]]:
     versions: dict[Partition, tuple[int, str]] = {}
     held = set()
     for path in store.list("corpus/source=*/month=*/**/manifest.json"):
-        partition, folder = partition_of(path), path.split("/")[3]
+        partition = partition_of(path)
+        folder = path.split("/")[3]
         if folder == "held":
             held.add(partition)
         elif folder == "manifest.json" or re.fullmatch(r"version=\d+", folder):

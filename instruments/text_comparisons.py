@@ -34,7 +34,8 @@ class Comparison:
     @property
     def facts(self) -> dict[str, object]:
         """The values of the columns that identify both texts and the method of comparison."""
-        key, other = partition_key(self.later.partition), partition_key(self.earlier.partition)
+        key = partition_key(self.later.partition)
+        other = partition_key(self.earlier.partition)
         return {
             **key,
             "other_month": other["month"],
@@ -79,7 +80,8 @@ def _dated_texts(store: Store, source: str, as_of: dt.datetime | None) -> dict[P
     seals = list_sealed(store, source, as_of)
     if not seals:
         raise UsageError(f"nothing of {source} is sealed; crawl or import months of it first")
-    if kinds := sorted({seal.content for seal in seals if not seal.is_text}):
+    kinds = sorted({seal.content for seal in seals if not seal.is_text})
+    if kinds:
         raise UsageError(f"{source} holds {' and '.join(kinds)}; only months of text are compared")
     dated = {seal.partition.month: seal for seal in seals if seal.partition.month}
     if not dated:

@@ -145,7 +145,8 @@ def exporting(output: Path, kind: str) -> Iterator[Path]:
         sweep(final.parent, prefix_of("export"))
         prefix = prefix_of_mine("export")
         with tempfile.TemporaryDirectory(prefix=prefix, dir=final.parent) as room:
-            new, old = Path(room) / "new", Path(room) / "old"
+            new = Path(room) / "new"
+            old = Path(room) / "old"
             new.mkdir()
             yield new
             if final.exists():

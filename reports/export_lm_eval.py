@@ -110,7 +110,8 @@ def export_lm_eval(
             and is no export.
         StorageError: a file of the partition is damaged, or writing failed.
     """
-    store, partition = Store(settings.home), Partition(source, month)
+    store = Store(settings.home)
+    partition = Partition(source, month)
     seal = _sealed_text(store, partition, settings.corpus_as_of)
     name = task_name(partition)
     folder = Path("tidemark-lm-eval") / name if output is None else output

@@ -83,7 +83,8 @@ class LimitedProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop both clocks."""
         super().connection_lost(exc)
-        self._head, self._stall = _cancel(self._head), _cancel(self._stall)
+        self._head = _cancel(self._head)
+        self._stall = _cancel(self._stall)
 
 
 def _cancel(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
@@ -97,12 +98,14 @@ class SparseLog(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        self._minute, self._num_records = 0, 0
+        self._minute = 0
+        self._num_records = 0
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return True for the first records of each minute."""
         minute = int(time.monotonic() // 60)
         if minute != self._minute:
-            self._minute, self._num_records = minute, 0
+            self._minute = minute
+            self._num_records = 0
         self._num_records += 1
         return self._num_records <= _LINES_A_MINUTE

@@ -41,7 +41,8 @@ class DataRoot(Collector):
     """A thread-safe collector of a data root's metrics for ``prometheus_client``."""
 
     def __init__(self, settings: Settings, cache_s: float = CACHE_S) -> None:
-        self._settings, self._cache_s = settings, cache_s
+        self._settings = settings
+        self._cache_s = cache_s
         self._store = Store(settings.home)
         self._known: dict[str, tuple[Stamp, Any]] = {}  # stamp and content of files, by path
         self._lock = threading.Lock()

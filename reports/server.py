@@ -208,7 +208,8 @@ class Download:
         except OSError:  # not a local file; object stores return the opened version or fail
             details: Mapping[str, object] = file.details  # type: ignore[attr-defined]
             file.cache.blocksize = _BLOCK  # type: ignore[attr-defined] # default: 50 MiB
-            size, version = int(str(details["size"])), details.get("ETag") or dict(details)
+            size = int(str(details["size"]))
+            version = details.get("ETag") or dict(details)
             modified = ""
         else:
             size = found.st_size
@@ -224,10 +225,13 @@ class Download:
             headers["Last-Modified"] = self.modified
         if _matches(request.headers.get("if-none-match", ""), self.etag):
             return self._without_body(304, headers)
-        status, start, end = 200, 0, self.size
+        status = 200
+        start = 0
+        end = self.size
         asked = self._range(request)
         if asked is not None:
-            status, (start, end) = 206, asked
+            status = 206
+            (start, end) = asked
             headers["Content-Range"] = f"bytes {start}-{end - 1}/{self.size}"
             if start >= end:
                 headers["Content-Range"] = f"bytes */{self.size}"

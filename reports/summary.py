@@ -105,7 +105,8 @@ def _row(
     tbi: Mapping[tuple[str, str | None], float | None],
     estimate: str | None = None,
 ) -> GapRow:
-    low, high = line.get("bits_per_byte_gap_low"), line.get("bits_per_byte_gap_high")
+    low = line.get("bits_per_byte_gap_low")
+    high = line.get("bits_per_byte_gap_high")
     split: dt.date | None = None if source else line.get("split_date")
     return GapRow(
         model=model,

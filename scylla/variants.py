@@ -28,7 +28,8 @@ from scylla.texts import malformed, question_prompt, read_question
 
 Kind = Literal["zero-shot-cot", "few-shot", "mixed", "varied"]
 TRIGGER = "Therefore, the answer is"
-_INPUT, _OUTPUT = "Input: ", "\nOutput:"
+_INPUT = "Input: "
+_OUTPUT = "\nOutput:"
 _NEXT = re.compile(r"\n\s*Input:")  # a model goes on with an input of its own
 DIRECT_STOP = r"\n(?=\s*Input:)"
 
@@ -64,7 +65,8 @@ def parse_variant(name: str) -> Variant:
         )
     plain = name.removesuffix("-second").removesuffix("-likelihood")
     kind, _, count = plain.rpartition("-") if plain[-1].isdigit() else (plain, "", "0")
-    is_second, is_likelihood = name.endswith("-second"), name.endswith("-likelihood")
+    is_second = name.endswith("-second")
+    is_likelihood = name.endswith("-likelihood")
     return Variant(cast("Kind", kind), int(count), is_second, is_likelihood)
 
 

@@ -16,11 +16,6 @@ ROOMS = (
     "cli", "core", "crawlers", "deployments", "extras", "flows", "instruments", "models",
     "reports", "scylla", "simulator", "tasks", "tools", "warehouse",
 )  # fmt: skip
-# Folders and files that are not clean yet; entries are removed, and none is added.
-NOT_CLEAN = (
-    "cli", "core/storage/claims.py", "crawlers/registry.py", "deployments", "extras",
-    "instruments", "models/backends.py", "reports", "scylla/variants.py",
-)  # fmt: skip
 # Public classes and functions of one name in several modules. The number may fall, not rise.
 MOST_SHARED_NAMES = 83
 # Names that each module of a kind defines, because a registry or a command reads them.
@@ -112,18 +107,12 @@ def read_sources(rooms: Sequence[str]) -> dict[str, str]:
     return sources
 
 
-def is_clean(path: str) -> bool:
-    """Return True if the module is in no folder of ``NOT_CLEAN``."""
-    return not any(path == each or path.startswith(f"{each}/") for each in NOT_CLEAN)
-
-
 def faults(rooms: Sequence[str] = ()) -> list[str]:
-    """Return the faults of the given rooms, or of all that are clean."""
+    """Return the faults of the given rooms, or of all."""
     sources = read_sources(rooms or ROOMS)
     lines: list[str] = []
     for path, source in sources.items():
-        if rooms or is_clean(path):
-            lines += [f"{path}:{line}: {what}" for line, what in faults_of(source)]
+        lines += [f"{path}:{line}: {what}" for line, what in faults_of(source)]
     shared = {} if rooms else shared_names(sources)
     if len(shared) > MOST_SHARED_NAMES:
         lines += [f"{name}: defined in {', '.join(paths)}" for name, paths in shared.items()]
@@ -135,7 +124,7 @@ def faults(rooms: Sequence[str] = ()) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the faults of the given rooms, or of all that are clean; return the exit status."""
+    """Print the faults of the given rooms, or of all; return the exit status."""
     lines = faults(arguments)
     sys.stdout.writelines(f"{line}\n" for line in lines)
     return 1 if lines else 0

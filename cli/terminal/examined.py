@@ -47,7 +47,8 @@ def _plan(examination: Examination) -> Mapping[str, Any]:
 def print_plan(answer: Answer) -> None:
     """Print what is read, in which time, and what this text cannot tell."""
     examination = answer.examination
-    sample, speed = examination.sample, examination.speed
+    sample = examination.sample
+    speed = examination.speed
     others = ", ".join(each.name for each in examination.companions)
     out.print(
         f"{examination.entry.name} reads {speed.bytes_per_second / 1024:,.1f} kB a second here",
@@ -188,7 +189,8 @@ def _number(value: float | None) -> str:
 
 
 def _interval(row: Mapping[str, Any], figure: str) -> str:
-    low, high = row.get(f"{figure}_low"), row.get(f"{figure}_high")
+    low = row.get(f"{figure}_low")
+    high = row.get(f"{figure}_high")
     if low is None or high is None:
         reason = row.get("reason")
         return f"no interval: {reason}" if reason else "no interval"

@@ -102,7 +102,8 @@ class Claims:
         held: dict[str, Holder] = {}
         try:
             for name in names:
-                if (path := self._take(name)) is not None:
+                path = self._take(name)
+                if path is not None:
                     held[path] = _myself(name)
             with _beating(self._store, held, self._beat_s):
                 yield [holder.name for holder in held.values()]
@@ -201,11 +202,14 @@ def do_claimed(
     Raises:
         StorageError: claims cannot be read or written.
     """
-    claims, left, results = Claims(store), list(names), []
+    claims = Claims(store)
+    left = list(names)
+    results = []
     while left:
         with ready() as tool, claims.hold(left) as held:
             # Another process may have finished the work since the caller's check.
-            if missing := [name for name in held if not is_done(name)]:
+            missing = [name for name in held if not is_done(name)]
+            if missing:
                 results.append(do(tool, missing))
         left = [name for name in left if name not in held]
         if not left or not wait:

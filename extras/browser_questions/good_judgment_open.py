@@ -146,7 +146,8 @@ def _list_for_members(months: Sequence[Month], context: QuestionContext) -> Iter
     since = know_all_from(months)
     with Browser(context.settings, context.fetcher, LIMITS) as browser:
         session = Session(browser, _log_in_of(context, base))
-        url, passed = f"{base}{_LIST}?page=1", set[str]()
+        url = f"{base}{_LIST}?page=1"
+        passed = set[str]()
         while url not in passed:
             if len(passed) == MAX_PAGES:
                 raise SourceChanged(f"{SITE}: its list has more than {MAX_PAGES} pages")
@@ -201,7 +202,9 @@ def _fetch(
         return
     if page.closed_at is None:
         context.passed_over["no_date"] += 1
-    elif (month := Month.of(page.closed_at)) not in months:
+        return
+    month = Month.of(page.closed_at)
+    if month not in months:
         context.passed_over["other_month"] += 1
     elif not page.is_final:
         context.passed_over["open"] += 1
@@ -211,9 +214,11 @@ def _fetch(
 
 class _Page:
     def __init__(self, name: str, fetched: Fetched) -> None:
-        self._name, self._url = name, fetched.url
+        self._name = name
+        self._url = fetched.url
         self._tree = _parse(fetched)
-        self.opened_at, self.closed_at = self._instant("Started"), self._instant("Closed")
+        self.opened_at = self._instant("Started")
+        self.closed_at = self._instant("Closed")
         rows = self._tree.xpath("//tbody//tr[count(td) >= 3]")
         self._options = tuple(_text(row.xpath("td[1]")[0]) for row in rows)
         self._right = [

@@ -30,7 +30,8 @@ class ArithmeticEncoder:
     """Encodes symbols; each symbol is given as its part [low, high) of a total."""
 
     def __init__(self) -> None:
-        self._low, self._range = 0, _TOP
+        self._low = 0
+        self._range = _TOP
         self._bytes = bytearray()
 
     def encode(self, low: int, high: int, total: int) -> None:

@@ -29,7 +29,8 @@ from models.catalogue import ModelEntry
 from models.scoring.scorer import Tokens
 
 _TOLERANCE = 1e-3
-_SPARE_BYTES, _MISSING_BYTES = 16, 1  # a code may be this much longer or shorter than predicted
+_SPARE_BYTES = 16  # a code may be this much longer or shorter than predicted
+_MISSING_BYTES = 1
 _COLUMNS = ["document_id", "chunk_index", "num_tokens", "nll_nats"]
 
 
@@ -71,7 +72,8 @@ def check_losses(
     sample = _sample(store, cells, num_chunks)
     files = open_files(entry, settings)
     cutter = Cutter(files)
-    verdicts, found = [], []
+    verdicts = []
+    found = []
     for chunk, ids in zip(sample, _tokens_of(store, sample, cutter), strict=True):
         if isinstance(ids, Verdict):
             verdicts.append(ids)
@@ -172,7 +174,8 @@ def _silent(num_tokens: int) -> None:
 
 
 def _disagreement(chunk: SampledChunk, coded: CodedChunk) -> str | None:
-    predicted, size = chunk.predicted_bytes, len(coded.code)
+    predicted = chunk.predicted_bytes
+    size = len(coded.code)
     # A code may be shorter than the loss, because the codec's lowest probability is 2^-60.
     least = predicted * (1 - _TOLERANCE) - _MISSING_BYTES - coded.floored_bits / 8
     if least <= size <= predicted * (1 + _TOLERANCE) + _SPARE_BYTES:

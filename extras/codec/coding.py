@@ -86,7 +86,8 @@ class Cutter:
 
     def __init__(self, files: CheckpointFiles) -> None:
         tokenizer = files.tokenizer
-        bos, eos = tokenizer.bos_token_id, tokenizer.eos_token_id
+        bos = tokenizer.bos_token_id
+        eos = tokenizer.eos_token_id
         start: int | None = eos if bos is None else bos
         ids = sorted(set(tokenizer.get_vocab().values()))
         self._location = files.location

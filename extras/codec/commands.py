@@ -139,7 +139,8 @@ def _verify(
     verdicts = check_losses(cells, entry, settings, num_chunks)
     if not verdicts:
         raise UsageError(f"no chunk of text was measured with {entry.name}, so none can be coded")
-    rows, problems = [], []
+    rows = []
+    problems = []
     for chunk, coded, problem, note in verdicts:
         ratio = f"{coded / chunk.predicted_bytes:.4f}" if coded and chunk.predicted_bytes else None
         where = f"{chunk.cell.partition} {chunk.document_id} {chunk.chunk_index}"

@@ -138,7 +138,8 @@ def unpack(data: bytes, where: str) -> CodedFile:
     """
     if not data.startswith(_MAGIC):
         raise MalformedInput(f"{where} is no file that `tidemark compress` wrote")
-    content, checksum = data[:-_CHECKSUM_BYTES], data[-_CHECKSUM_BYTES:]
+    content = data[:-_CHECKSUM_BYTES]
+    checksum = data[-_CHECKSUM_BYTES:]
     if hashlib.sha256(content).digest() != checksum:
         raise MalformedInput(
             f"{where} is damaged or cut off: its checksum does not fit; get another copy"
@@ -175,7 +176,9 @@ def _parse_header(deflated: bytes, where: str) -> Header:
 
 class _Reader:
     def __init__(self, data: bytes, position: int, where: str) -> None:
-        self._data, self._position, self._where = data, position, where
+        self._data = data
+        self._position = position
+        self._where = where
 
     @property
     def is_at_end(self) -> bool:
@@ -276,7 +279,8 @@ def check_device(header: Header, where: str) -> None:
 
 def check_files(header: Header, files: CheckpointFiles, where: str) -> None:
     """Raise NotReproducible, naming the difference, if files, libraries or hardware differ."""
-    if (found := model_digest(files)) != header.digest:
+    found = model_digest(files)
+    if found != header.digest:
         raise NotReproducible(
             f"{where} was written with {header.model} of digest {header.digest} (revision "
             f"{header.revision}); {files.location} has digest {found}: other weights or another "

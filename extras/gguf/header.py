@@ -23,7 +23,8 @@ Value = int | float | bool | str | tuple["Value", ...]
 _VERSIONS = (2, 3)
 _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q",
             12: "d"}  # fmt: skip
-_STRING, _ARRAY = 8, 9
+_STRING = 8
+_ARRAY = 9
 _MOST_COUNT = 2**16  # of keys, and of tensors
 _MOST_ELEMENTS = 2**22  # of all arrays; readers make some hundred bytes of each
 _MOST_NAME = 2**10  # bytes of a key, of a tensor's name, and of a token of a vocabulary

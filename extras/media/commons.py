@@ -34,7 +34,8 @@ from crawlers.contract import CrawlContext, Drop, DropReason, Item, Medium, Repe
 from crawlers.pieces import HEAD_BYTES, MediaKind, Piece, is_flat, kind_of
 from crawlers.web.fetcher import Fetched
 
-SITE, FILES = "commons", "commons_files"
+SITE = "commons"
+FILES = "commons_files"
 SITES = {SITE: "https://commons.wikimedia.org", FILES: "https://upload.wikimedia.org"}
 INTERVAL_S = 4.0
 MAX_FILE_BYTES = 12_000_000  # 24 Mbit/s at one request in 4 s
@@ -108,7 +109,8 @@ class _Listing:
 
 
 def _list_files(wiki: MediaWiki, month: Month, context: CrawlContext, choice: Choice) -> _Listing:
-    found, seen = _Listing(), set[str]()
+    found = _Listing()
+    seen = set[str]()
     try:
         for file in itertools.chain.from_iterable(_read_windows(wiki, month, context, choice)):
             if isinstance(file, Drop):
@@ -163,14 +165,17 @@ def _list_rows(
 
 
 def _read_row(row: Fields) -> File | Drop:
-    title, uploaded = row.text("title"), row.time("timestamp", dt.UTC)
+    title = row.text("title")
+    uploaded = row.time("timestamp", dt.UTC)
     if title is not None and len(title) > _MAX_TITLE:
         return Drop(title[:_MAX_TITLE], "parse_error", "the title is too long")
     if title is not None and row.values.get("filehidden"):
         return Drop(title, "suppressed", "the file was removed from public view")
     found = _ADDRESS.fullmatch(row.text("url") or "")
     path = unquote(found[1]) if found else ""
-    mime, sha1, num_bytes = row.text("mime"), row.text("sha1") or "", row.integer("size")
+    mime = row.text("mime")
+    sha1 = row.text("sha1") or ""
+    num_bytes = row.integer("size")
     is_known = _PATH.fullmatch(path) and _SHA1.fullmatch(sha1)
     if not (title and title.startswith("File:") and uploaded and mime and num_bytes and is_known):
         return Drop(title or f"row of {uploaded}", "parse_error", show(row.values))
@@ -234,7 +239,8 @@ class _Reader:
         if file.num_bytes > MAX_FILE_BYTES:
             yield Drop(file.title, "too_large", f"{file.num_bytes} bytes")
             return
-        if refusal := self.choice.refuses(file):
+        refusal = self.choice.refuses(file)
+        if refusal:
             yield Drop(file.title, *refusal)
             return
         try:
@@ -255,7 +261,8 @@ class _Reader:
         if versions[0].text("sha1") != file.sha1:
             raise ItemUnavailable("edited_later", "another version was uploaded meanwhile")
         earlier = [each.time("timestamp", dt.UTC) for each in versions[1:]]
-        if old := [each for each in earlier if each is None or each < self.month.start]:
+        old = [each for each in earlier if each is None or each < self.month.start]
+        if old:
             raise ItemUnavailable("outside_month", f"a new version of a file of {old[0]}")
         given = versions[0].inner("extmetadata").inner("LicenseShortName").text("value")
         licence = read_licence(given or "")
@@ -318,7 +325,8 @@ def _has_other_bytes(file: File) -> Callable[[Fetched], bool]:
 def read_licence(name: str) -> str | None:
     """Return the SPDX id of ``LicenseShortName``; None for other than CC0, CC BY (SA), or none."""
     name = name.strip()
-    if found := _CC_BY.fullmatch(name):
+    found = _CC_BY.fullmatch(name)
+    if found:
         version = f"{found[2]}-{found[3].upper()}" if found[3] else found[2]
         return f"CC-BY{found[1] or ''}-{version}"
     return _FREE.get(name.lower())

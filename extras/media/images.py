@@ -94,7 +94,8 @@ def _grey(image: Image.Image) -> npt.NDArray[np.uint8]:
 def _grid(grey: npt.NDArray[np.uint8]) -> tuple[int, int]:
     """Return the number of rows and columns of patches; ItemUnavailable if there is none."""
     height, width = grey.shape
-    rows, columns = height // HEIGHT, width // WIDTH
+    rows = height // HEIGHT
+    columns = width // WIDTH
     if not rows * columns:
         raise ItemUnavailable(
             "too_small", f"{width} x {height} pixels, at least {WIDTH} x {HEIGHT} are needed"
@@ -105,7 +106,8 @@ def _grid(grey: npt.NDArray[np.uint8]) -> tuple[int, int]:
 def _patch(grey: npt.NDArray[np.uint8], index: int) -> Piece:
     height, width = grey.shape
     row, column = divmod(index, width // WIDTH)
-    top, left = row * HEIGHT, column * WIDTH
+    top = row * HEIGHT
+    left = column * WIDTH
     data = grey[top : top + HEIGHT, left : left + WIDTH].tobytes()
     place = {"top": top, "left": left, "image_width": width, "image_height": height}
     return Piece(index, data, place)

@@ -120,7 +120,8 @@ class _Judge:
             raise MalformedInput(f"{file} cannot be read: {error}") from error
 
     def _examine(self, name: str, piece: Piece) -> DocumentRow | Drop:
-        native_id, source = f"{name}:{piece.index}", self.partition.source
+        native_id = f"{name}:{piece.index}"
+        source = self.partition.source
         if is_forgotten(self.forgotten, source, native_id, None):
             return Drop(item_key(source, native_id), "forgotten")
         return {

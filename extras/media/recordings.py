@@ -125,7 +125,8 @@ def _require_whole(sound: soundfile.SoundFile, num_frames: int, file: IO[bytes])
     if sound.format == "MP3":
         # Without an index (Xing header), the length is estimated, and decoding stops there.
         slack = _MP3_SLACK_FRAMES
-        position, size = file.tell(), file.seek(0, os.SEEK_END)
+        position = file.tell()
+        size = file.seek(0, os.SEEK_END)
         if size - position > _MP3_TAG_SHARE * size:
             what = f"decoded {position} of {size} bytes: an MP3 of changing bit rate needs an index"
             raise ItemUnavailable("damaged", f"{what} (a Xing header); write it again")

@@ -40,7 +40,8 @@ def serve_model(inbox: Connection, outbox: Connection) -> None:
     served = _Served(spec)
     while True:
         try:
-            request, data = json.loads(inbox.recv_bytes()), inbox.recv_bytes()
+            request = json.loads(inbox.recv_bytes())
+            data = inbox.recv_bytes()
         except EOFError:
             return
         _answer(outbox, partial(served.reply, request, data))
@@ -60,7 +61,8 @@ def _answer(outbox: Connection, reply: Callable[[], tuple[JsonObject, bytes]]) -
         kind = type(failure).__name__
         is_ours = type(failure).__module__ in ("core.errors", "models.scoring.scorer")
         message = f"{'' if is_ours else f'{kind}: '}{failure}"[:_MESSAGE_CHARS]
-        found, data = {"error": kind, "message": message}, b""
+        found = {"error": kind, "message": message}
+        data = b""
     outbox.send_bytes(json.dumps(found).encode())
     outbox.send_bytes(data)
     return not kind

@@ -71,12 +71,14 @@ def _is_busy(fetched: Fetched) -> bool:
 
 
 def _examine(post: Fields, month: Month, page: Fetched) -> Document | Drop:
-    name, posted = post.text("name"), post.epoch("created_utc")
+    name = post.text("name")
+    posted = post.epoch("created_utc")
     if name is None or posted is None:
         return Drop(post.where, "parse_error", show(post.values))
     if posted not in month:
         return Drop(name, "outside_month", posted.isoformat())
-    text, title = post.text("selftext"), post.text("title")
+    text = post.text("selftext")
+    title = post.text("title")
     if text in ("[removed]", "[deleted]") or post.text("removed_by_category"):
         return Drop(name, "deleted")
     edited = post.epoch("edited") or posted  # false, or a time

@@ -110,7 +110,8 @@ def load_rwkv_generator(entry: ModelEntry, settings: Settings) -> LocalGenerator
 
 
 def _texts_identity(entry: ModelEntry, files: RwkvFiles) -> GenerationIdentity:
-    identity, end = _identity(entry, files), files.tokenizer.text_model.eos_token
+    identity = _identity(entry, files)
+    end = files.tokenizer.text_model.eos_token
     return GenerationIdentity(
         name=identity.name,
         revision=identity.revision,
@@ -301,7 +302,8 @@ def _contained() -> Iterator[None]:
         "script": lambda function: function,
     }
     kept = {name: getattr(torch.jit, name) for name in replaced}
-    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    matmul = torch.backends.cuda.matmul
+    cudnn = torch.backends.cudnn
     precision = (matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark)
     vars(torch.jit).update(replaced)
     try:

@@ -22,7 +22,8 @@ from core.version import how_to_install
 from models.scoring.accounting import Accountant, TokenizedText, whole_characters
 from models.scoring.text_model import TextModel
 
-WORLD_PATTERN, PILE_NAME = "rwkv_vocab_v*.txt", "20B_tokenizer.json"
+WORLD_PATTERN = "rwkv_vocab_v*.txt"
+PILE_NAME = "20B_tokenizer.json"
 _SHIPPED_WORLD = "rwkv_vocab_v20230424.txt"  # a file of the rwkv package with 65,529 tokens
 _END_OF_TEXT = 0
 _PILE_END_OF_TEXT = "<|endoftext|>"
@@ -47,7 +48,8 @@ class WorldTokenizer:
 
     def encode(self, raw: bytes) -> tuple[list[int], list[int]]:
         """Return the ids of the tokens, and each token's number of bytes."""
-        ids, sizes = [], []
+        ids = []
+        sizes = []
         place = 0
         while place < len(raw):
             token = self._longest(raw, place)

@@ -46,7 +46,8 @@ def read_epub(file: DataFile, columns: Collection[str]) -> Rows:
             # A page that the order of reading names again is the same text.
             parts = list(dict.fromkeys(_spine(root, posixpath.dirname(package))))
             found = [info for part in parts if (info := book.find(part))]
-            if (size := sum(info.file_size for info in found)) > _MAX_BOOK:
+            size = sum(info.file_size for info in found)
+            if size > _MAX_BOOK:
                 raise ValueError(f"chapters of {size} bytes, at most {_MAX_BOOK} are read")
             for number, part in enumerate(parts):
                 yield _chapter(file, book, part, number, stated)

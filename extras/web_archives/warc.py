@@ -30,7 +30,8 @@ from crawlers.web.times import read_time
 
 MAX_DAYS = 7  # between the stated publication and the capture; more is an old article or no date
 _MAX_BODY = 64 * 2**20
-_MAX_LINE, _MAX_HEADERS = 2**16, 200
+_MAX_LINE = 2**16
+_MAX_HEADERS = 200
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
 _GZIP = b"\x1f\x8b\x08"
 _MOST_TIMES_PACKED = 2
@@ -55,7 +56,8 @@ class _Input:
     """A stream of which bytes can be given back."""
 
     def __init__(self, stream: IO[bytes]) -> None:
-        self._stream, self._returned = stream, io.BytesIO()
+        self._stream = stream
+        self._returned = io.BytesIO()
         self.offset = 0
 
     def line(self) -> bytes:
@@ -125,7 +127,8 @@ def read_archive(file: DataFile, columns: Collection[str]) -> Rows:
             if isinstance(found, _Torn):
                 yield Drop(place, found.reason, f"{where}: {found.why}")
                 continue
-            kind, url = found.headers.get("warc-type"), found.headers.get("warc-target-uri", "")
+            kind = found.headers.get("warc-type")
+            url = found.headers.get("warc-target-uri", "")
             url = url.strip("<>")
             try:
                 if kind == "conversion":
@@ -162,7 +165,8 @@ def _captured(record: _Record) -> dt.datetime | None:
 
 
 def _page(record: _Record, url: str) -> dict[str, object]:
-    if cut := record.headers.get("warc-truncated"):
+    cut = record.headers.get("warc-truncated")
+    if cut:
         raise ItemUnavailable("damaged", f"the crawler cut it ({cut})")
     headers, payload = _answer(record.body)
     html = charsets.decode(payload, headers.get("content-type", ""))
@@ -192,7 +196,8 @@ def _answer(body: bytes) -> tuple[dict[str, str], bytes]:
         name.strip().lower(): value.strip()
         for name, _, value in (line.partition(":") for line in lines)
     }
-    code, kind = status.split(" ")[1:2], headers.get("content-type", "")
+    code = status.split(" ")[1:2]
+    kind = headers.get("content-type", "")
     if code != ["200"] or "html" not in kind.lower():
         raise ItemUnavailable("unknown_format", f"status {' '.join(code)}, {kind[:80]!r}")
     if headers.get("transfer-encoding", "").lower() == "chunked":

@@ -14,14 +14,16 @@ from extras.xray.rendering import Facts, read_facts, view_of
 from reports.site.context import Site
 from reports.site.figure import Link, Page, slug
 
-ORDER, NAVIGATION = 12, None
+ORDER = 12
+NAVIGATION = None
 PATHS = ("xray/*",)
 
 
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield a list per source with kept token losses, and a page per document."""
     for source in site.sources:
-        if kept := _newest(site, source):
+        kept = _newest(site, source)
+        if kept:
             yield from _pages(site, source, kept)
 
 
@@ -61,7 +63,8 @@ def _pages(site: Site, source: str, kept: Mapping[str, str]) -> Iterator[Page]:
     tables = [read_tokens(site.store, path) for path in kept.values()]
     ids = set.intersection(*(set(pc.unique(table["document_id"]).to_pylist()) for table in tables))
     path = next(iter(kept.values()))
-    partition, digest = partition_of(path.partition("/")[2]), path.rsplit("-", 2)[1]
+    partition = partition_of(path.partition("/")[2])
+    digest = path.rsplit("-", 2)[1]
     facts: dict[str, Facts] = {}
     for seal in list_versions(site.store, partition):
         if seal.digest.startswith(digest):

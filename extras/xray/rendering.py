@@ -164,11 +164,13 @@ def _pieces(raw: bytes, sides: Sequence[Side], boundaries: Integers) -> Iterator
     bits = (one - other) / math.log(2)
     levels = np.digitize(np.abs(bits), LEVELS)
     for index, (begin, end) in enumerate(pairwise(boundaries.tolist())):
-        text, level = _visible(raw[begin:end]), levels[index]
+        text = _visible(raw[begin:end])
+        level = levels[index]
         if math.isnan(bits[index]):
             yield ShownPiece(text, "none", "")
         else:
-            colour = f"{'a' if bits[index] > 0 else 'b'}{level}" if level else ""
+            better = "a" if bits[index] > 0 else "b"
+            colour = f"{better}{level}" if level else ""
             yield ShownPiece(text, colour, f"{begin}–{end} · {one[index]:.2f} · {other[index]:.2f}")
 
 

@@ -124,7 +124,8 @@ def _trace(
     with_min_k: bool, settings: Settings,
 ) -> pa.Table:  # fmt: skip
     """Return the token losses of a model on documents of a partition, kept ones if possible."""
-    store, identity = Store(settings.home), identify(entry, settings)
+    store = Store(settings.home)
+    identity = identify(entry, settings)
     cell = Cell(
         model=identity.name,
         revision=identity.revision,

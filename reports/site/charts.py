@@ -38,7 +38,10 @@ MAX_PROCESSES = 4
 PALETTE = (
     "#0072b2", "#d55e00", "#009e73", "#c180b1", "#625913", "#273d70", "#9870f2", "#5e2f0e",
 )  # fmt: skip
-INK, SOFT, GRID, PAPER = "#1d2129", "#5b6472", "#e3e7ec", "#ffffff"
+INK = "#1d2129"
+SOFT = "#5b6472"
+GRID = "#e3e7ec"
+PAPER = "#ffffff"
 # Colours of the theme become variables of the page's style sheet.
 _VARIABLES = {
     INK: "--ink", SOFT: "--soft", GRID: "--line", PAPER: "--paper",
@@ -138,12 +141,14 @@ def with_watermark(svg: str, mark: str) -> str:
     size = _SIZE.search(svg)
     if size is None:
         raise ValueError(f"no size in {svg:.100}")
-    width, height = float(size[1]), float(size[2])
+    width = float(size[1])
+    height = float(size[2])
     style = f'font-family="{_FONT}" fill="{SOFT}"'
     if " " in mark:
         place = f'x="{width - 4}" y="9" text-anchor="end" font-size="9"'
     else:
-        x, y = width / 2, height / 2
+        x = width / 2
+        y = height / 2
         letters = min(0.9 * width / len(mark), 0.45 * height)  # stays inside when it is turned
         place = (
             f'x="{x}" y="{y}" text-anchor="middle" dominant-baseline="middle" font-weight="bold" '
@@ -198,10 +203,12 @@ def _without_needless_clips(svg: str) -> str:
 
 def _points(shape: str) -> list[tuple[float, float]] | None:
     """Return corners of a path of lines, a rectangle or a rule; None of another shape."""
-    if line := _LINE.search(shape):
+    line = _LINE.search(shape)
+    if line:
         pairs = (point.split(",") for point in line[1].rstrip("Z")[1:].split("L"))
         return [(float(x), float(y)) for x, y in pairs]
-    if box := _BOX.search(shape):
+    box = _BOX.search(shape)
+    if box:
         x, y, width, height = map(float, box.groups())
         return [(x, y), (x + width, y + height)]
     return None
@@ -303,7 +310,8 @@ def main() -> None:
 
 def time_axis(months: Sequence[dt.date]) -> JsonObject:
     """Return the horizontal encoding of column ``month``: UTC, with at most eight labels."""
-    first, last = min(months), max(months)
+    first = min(months)
+    last = max(months)
     num_months = 12 * (last.year - first.year) + last.month - first.month + 1
     by_year = num_months > 24
     return {

@@ -53,7 +53,8 @@ def drawing_files(name: str, drawing: Drawing) -> Iterator[tuple[str, bytes]]:
 
 def metadata(figure: Figure, site: Site) -> dict[str, object]:
     """Return what a figure is: title, columns with units, number of rows, window, provenance."""
-    facts, formulas = site.facts, site.formulas(figure.sql)
+    facts = site.facts
+    formulas = site.formulas(figure.sql)
     return {
         "name": figure.name,
         "title": figure.title,

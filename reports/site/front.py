@@ -163,7 +163,8 @@ def slowest_finding(rows: Sequence[Row]) -> str:
     if not told:
         return "How fast models age cannot be told yet"
     ordered = sorted(told, key=lambda row: row["growth_per_year"])
-    first, others = ordered[0], ordered[1:]
+    first = ordered[0]
+    others = ordered[1:]
     size = with_interval(first, "growth_per_year", "bits per byte a year")
     if not others:
         return f"Only {first['model']} has enough months: its gap grows by {size}"
@@ -260,7 +261,8 @@ def trust(site: Site) -> Iterator[Answer]:
         yield Answer(questions[figure.name], figure.title, f"methods.html#{figure.name}")
     kept = [row for row in json.loads(site.outcomes) if row["outcome"] == KEPT]
     if kept:
-        months, sources = sum(row["num_months"] for row in kept), len(kept)
+        months = sum(row["num_months"] for row in kept)
+        sources = len(kept)
         sealed = f"{counted(months, 'month')} of {counted(sources, 'source')}"
         text = f"{sealed} are sealed with a digest of each text"
         yield Answer("Text", text, "data.html#data-collected")

@@ -23,7 +23,9 @@ from reports.site.context import is_control
 from reports.site.figure import Row
 from reports.site.findings import listed
 
-STATE, FEED, ATOM = "state.json", "changes.json", "changes.atom"
+STATE = "state.json"
+FEED = "changes.json"
+ATOM = "changes.atom"
 # Links of a page at the root to what is not kept with it, and the same from months/<YYYY-MM>/.
 _LINKS = {
     "../warehouse.duckdb": "../../../warehouse.duckdb",
@@ -144,21 +146,26 @@ def differences(
         if alarm not in former.alarms:
             yield change("alarm", alarm, "data.html")
     yield from (change("held", text, "data.html") for text in _held_changes(former, current))
-    if new := sorted(set(current.board) - set(former.board)):
+    new = sorted(set(current.board) - set(former.board))
+    if new:
         yield change("model", f"New on the board: {listed(new)}.")
-    if gone := sorted(set(former.board) - set(current.board)):
+    gone = sorted(set(former.board) - set(current.board))
+    if gone:
         yield change("model", f"No longer on the board: {listed(gone)}.")
     yield from (change("rank", text) for text in _rank_changes(former.board, current.board))
     yield from (change("cutoff", text) for text in _cutoff_changes(former.board, current.board))
-    if added := sorted(set(current.documents) - set(former.documents)):
+    added = sorted(set(current.documents) - set(former.documents))
+    if added:
         number = sum(current.documents[name] for name in added)
         yield change("month", f"{number:,} documents of {listed(added)} are new.", "data.html")
 
 
 def _held_changes(former: Publication, current: Publication) -> Iterator[str]:
-    if held := sorted(set(current.held) - set(former.held)):
+    held = sorted(set(current.held) - set(former.held))
+    if held:
         yield f"Held back, since a check failed: {listed(held)}."
-    if freed := sorted(set(former.held) - set(current.held)):
+    freed = sorted(set(former.held) - set(current.held))
+    if freed:
         yield f"No longer held back: {listed(freed)}."
 
 
@@ -166,7 +173,8 @@ def _cutoff_changes(
     former: Mapping[str, Mapping[str, Any]], current: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[str]:
     for model in sorted(set(former) & set(current)):
-        before, after = former[model]["cutoff"], current[model]["cutoff"]
+        before = former[model]["cutoff"]
+        after = current[model]["cutoff"]
         if before != after:
             yield f"Measured cutoff of {model}: {after or 'none'} (before: {before or 'none'})."
 
@@ -175,7 +183,8 @@ def _rank_changes(
     former: Mapping[str, Mapping[str, Any]], current: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[str]:
     both = sorted(model for model in set(former) & set(current) if not is_control(model))
-    split, merged = [], []
+    split = []
+    merged = []
     for one, other in itertools.combinations(both, 2):
         were_apart = _are_apart(former[one], former[other])
         are_apart = _are_apart(current[one], current[other])

@@ -8,7 +8,9 @@ import polars as pl
 
 from core.json import JsonObject
 
-LABEL_HEIGHT, LETTER_WIDTH, LABEL_GAP = 12, 7, 4  # pixels; the gap is between point and label
+LABEL_HEIGHT = 12  # pixels; the gap is between point and label
+LETTER_WIDTH = 7
+LABEL_GAP = 4
 # Names left of lanes, where a phone shows them with the axis.
 LANE_HEADER: JsonObject = {
     "title": None, "labelAngle": 0, "labelAlign": "left", "labelLimit": 180, "labelFontSize": 12,
@@ -77,7 +79,8 @@ def with_room(points: Sequence[tuple[str, float, float]], width: float, height: 
     taken = [(x, x, y, 0.75 * LABEL_HEIGHT) for _, x, y in at]  # begin, end, middle, distance
     named = []
     for name, left, middle in at:
-        begin, end = left + LABEL_GAP, left + LETTER_WIDTH * len(name)
+        begin = left + LABEL_GAP
+        end = left + LETTER_WIDTH * len(name)
         if all(abs(middle - y) > far or end < x or last < begin for x, last, y, far in taken):
             taken.append((begin, end, middle, LABEL_HEIGHT))
             named.append(name)

@@ -14,7 +14,8 @@ from reports.site import charts
 from reports.site.build import find_page, opened_site
 
 PNG_PER_INCH = 300
-_MM, _POINTS = 25.4, 72.0  # of an inch
+_MM = 25.4  # of an inch
+_POINTS = 72.0
 _SIZE = re.compile(r' width="([\d.]+)" height="([\d.]+)"')
 
 
@@ -40,8 +41,10 @@ def _write(svg: str, stem: Path, width_mm: float) -> None:
     found = _SIZE.search(svg)
     if found is None:
         raise ValueError(f"no width in {svg[:200]!r}")
-    width, height = float(found[1]), float(found[2])
-    points, height_share = width_mm / _MM * _POINTS, height / width
+    width = float(found[1])
+    height = float(found[2])
+    points = width_mm / _MM * _POINTS
+    height_share = height / width
 
     def sized(unit: str, size: float) -> str:
         new = f' width="{size:.2f}{unit}" height="{size * height_share:.2f}{unit}"'

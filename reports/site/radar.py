@@ -10,8 +10,10 @@ from typing import Any
 from core.json import JsonObject
 from reports.site.charts import GRID, INK, PALETTE, SOFT
 
-MIN_SPOKES, MAX_LINES = 3, 6
-_SIZE, _LABEL = 320, 1.06  # pixels; distance of names from the centre, in spokes
+MIN_SPOKES = 3
+MAX_LINES = 6
+_SIZE = 320  # pixels; distance of names from the centre, in spokes
+_LABEL = 1.06
 _RINGS = 4
 
 
@@ -21,7 +23,8 @@ def radar(spokes: Sequence[str], lines: Sequence[str], ends: tuple[float, float]
     ``ends`` are the values at the two ends of the spokes, that in the centre first.
     """
     angles = {name: 2 * math.pi * i / len(spokes) for i, name in enumerate(spokes)}
-    centre, reach = ends[0], ends[1] - ends[0]
+    centre = ends[0]
+    reach = ends[1] - ends[0]
     lowest = min(math.cos(angle) for angle in angles.values())  # of three spokes, not -1
     x, y = (
         {"field": name, "type": "quantitative", "axis": None,
@@ -70,7 +73,9 @@ def _web(
     names: dict[str, list[JsonObject]] = {}
     for name, angle in angles.items():
         side = round(math.sin(angle), 1)
-        align = "center" if not side else "left" if side > 0 else "right"
+        align = "center"
+        if side:
+            align = "left" if side > 0 else "right"
         names.setdefault(align, []).append({**at(angle, _LABEL * reach), "name": name})
     # The name of a spoke is where the value of the last ring would be.
     values = [{"x": 0, "y": ring, "value": f"{centre + ring:.3g}"} for ring in [0, *rings[:-1]]]

@@ -37,7 +37,8 @@ def write_small_database(settings: Settings) -> str:
         UsageError: there is no snapshot.
         WarehouseError: the snapshot lacks a view; publish it again.
     """
-    store, mine = Store(settings.home, settings.scratch), prefix_of_mine("small")
+    store = Store(settings.home, settings.scratch)
+    mine = prefix_of_mine("small")
     with (
         local_snapshot(settings) as snapshot,
         store.writing(SMALL_DATABASE) as staged,

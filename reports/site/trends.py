@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-WIDTH, HEIGHT = 60, 20  # pixels
+WIDTH = 60  # pixels
+HEIGHT = 20
 MAX_POINTS = 13  # each is the mean of successive months
 
 
@@ -36,7 +37,8 @@ def trends_of(rows: pl.DataFrame) -> Mapping[str, Trend]:
         .sort("model", "x")
         .drop_nulls()
     )
-    low, high = points["rise"].min(), points["rise"].max()
+    low = points["rise"].min()
+    high = points["rise"].max()
     scale = (HEIGHT - 2) / ((high - low) or 1)  # type: ignore[operator]
     drawn = points.with_columns(
         px=(pl.col("x") * WIDTH / last).round().cast(pl.Int64),

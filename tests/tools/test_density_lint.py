@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.density_lint import faults_of, is_clean, shared_names
+from tools.density_lint import faults_of, shared_names
 
 
 @pytest.mark.parametrize(
@@ -39,8 +39,3 @@ def test_other_statements_are_not_reported(source: str) -> None:
 def test_names_of_several_modules_are_found() -> None:
     sources = {"a.py": "class Row: ...\nclass Site: ...", "b.py": "def Row(): ...\nclass Site: ..."}
     assert shared_names(sources) == {"Row": ["a.py", "b.py"]}
-
-
-def test_a_folder_that_is_not_clean_is_passed_over() -> None:
-    assert not is_clean("cli/run.py")
-    assert is_clean("cli_like.py")

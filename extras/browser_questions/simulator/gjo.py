@@ -20,8 +20,10 @@ from simulator.forecasts import SimulatedQuestion, questions
 from simulator.server import Request, Response, WorldSite, take_quirk
 from simulator.world import World
 
-USER, PASSWORD = "forecaster@example.org", "correct-horse-9"
-SESSION, CSRF = "session-4f1d8e21", "csrf-93ab07c2"
+USER = "forecaster@example.org"
+PASSWORD = "correct-horse-9"  # noqa: S105 - of the simulated site
+SESSION = "session-4f1d8e21"
+CSRF = "csrf-93ab07c2"
 ON_A_PAGE = 8
 # This loopback address is not the site's, so crawlers see the tracker as another host.
 TRACKER = "http://127.0.0.3:9/t.js"

@@ -27,8 +27,10 @@ from simulator.server import Request, Response, as_json, as_utc, take_quirk
 from simulator.world import World
 
 MAX_ROWS = 20  # maximum rows per response; the real API returns 500
-API, FILES = "https://commons.wikimedia.org", "https://upload.wikimedia.org"
-PICTURES, RECORDINGS = 12, 8  # ordinary files of a month
+API = "https://commons.wikimedia.org"
+FILES = "https://upload.wikimedia.org"
+PICTURES = 12  # ordinary files of a month
+RECORDINGS = 8
 PICTURE_ODDITIES = (
     "plain", "small", "huge", "bomb", "cut_off", "misnamed", "gfdl", "hidden", "gone", "replaced",
     "reuploaded", "drawing",

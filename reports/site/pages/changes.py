@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from reports.site.context import Site
 from reports.site.figure import Page
 
-ORDER, NAVIGATION = 1, ("changes.html", "What changed")
+ORDER = 1
+NAVIGATION = ("changes.html", "What changed")
 PATHS = (NAVIGATION[0],)
 MAX_SHOWN = 100
 

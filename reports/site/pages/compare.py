@@ -28,7 +28,8 @@ from reports.site.labels import LANE_HEADER, end_labels, extent_of, with_room
 from reports.site.pages.overview import MIN_MONTHS
 from reports.site.radar import MAX_LINES, MIN_SPOKES, radar
 
-ORDER, NAVIGATION = 2, ("compare.html", "Compare")
+ORDER = 2
+NAVIGATION = ("compare.html", "Compare")
 PATHS = (NAVIGATION[0],)
 MAX_LABELS = 24  # models with a label in the plane
 MAX_RANKED = 6  # models in the chart of ranks

@@ -8,7 +8,8 @@ from reports.site.context import Site, some
 from reports.site.figure import Column, Figure, Page
 from reports.site.findings import registry_finding
 
-ORDER, NAVIGATION = 8, ("cutoffs.html", "Cutoffs")
+ORDER = 8
+NAVIGATION = ("cutoffs.html", "Cutoffs")
 PATHS = (NAVIGATION[0],)
 
 

@@ -13,7 +13,8 @@ from reports.site.findings import cells_finding, collected_finding, left_out_fin
 from reports.site.history import held_months
 from reports.site.pages.source import COLLECTED, scored_of
 
-ORDER, NAVIGATION = 6, ("data.html", "Data")
+ORDER = 6
+NAVIGATION = ("data.html", "Data")
 PATHS = ("data.html", "views.html")
 MAX_MONTHS = 36  # more months are drawn by year
 

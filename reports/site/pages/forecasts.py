@@ -15,7 +15,8 @@ from reports.site.charts import PALETTE, SOFT
 from reports.site.context import Site, some
 from reports.site.figure import P_VALUE, WILSON, Column, Figure, Page
 
-ORDER, NAVIGATION = 3, ("forecasts.html", "Forecasting")
+ORDER = 3
+NAVIGATION = ("forecasts.html", "Forecasting")
 PATHS = (NAVIGATION[0],)
 MAX_PANELS = 12  # models with a curve; the CSV has all
 

@@ -13,7 +13,8 @@ from reports.site.context import Site, some
 from reports.site.figure import ELSEWHERE, Column, Figure, Page
 from reports.site.findings import simulations_finding, span
 
-ORDER, NAVIGATION = 7, ("methods.html", "Methods")
+ORDER = 7
+NAVIGATION = ("methods.html", "Methods")
 PATHS = (NAVIGATION[0],)
 
 
@@ -100,7 +101,8 @@ def peers(site: Site) -> Figure:
         "On the same documents under the same small model, in float32. Difference: of summed "
         "losses, or of the worst document where the code gives each document's."
     )
-    num, part = rows["peer"].n_unique(), 1e-6 / max(rows["difference"])
+    num = rows["peer"].n_unique()
+    part = 1e-6 / max(rows["difference"])
     title = f"Losses agree with the code of {num} other evaluations to 1 part in {part:.0f} million"
     return Figure("methods-peers", title, about, sql, rows, columns, measured=ELSEWHERE)
 

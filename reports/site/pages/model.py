@@ -18,7 +18,8 @@ from reports.site.findings import (
 )
 from reports.site.pages.overview import MIN_MONTHS, lanes
 
-ORDER, NAVIGATION = 10, None
+ORDER = 10
+NAVIGATION = None
 PATHS = ("models/*",)
 PUBLISHED = "published"
 

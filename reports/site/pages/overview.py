@@ -25,7 +25,8 @@ from reports.site.front import (
 from reports.site.labels import LANE_HEADER
 from reports.site.trends import trends_of
 
-ORDER, NAVIGATION = 0, ("index.html", "Overview")
+ORDER = 0
+NAVIGATION = ("index.html", "Overview")
 PATHS = (NAVIGATION[0],)
 MAX_LANES = 24  # models in the picture; the board has all
 LANE_HEIGHT = 36  # pixels

@@ -18,7 +18,8 @@ from reports.site.figure import ELSEWHERE, Column, Figure, Page
 from reports.site.findings import span
 from reports.site.labels import end_labels, extent_of, with_room
 
-ORDER, NAVIGATION = 5, ("published.html", "Published")
+ORDER = 5
+NAVIGATION = ("published.html", "Published")
 PATHS = (NAVIGATION[0],)
 LABEL_SHARE = 0.033  # of the height of the chart, for a label
 
@@ -111,8 +112,10 @@ def _growth_lines(rows: pl.DataFrame) -> JsonObject:
 
 def _gaps(site: Site) -> Figure:
     sql, rows = some(site.query("published_gaps"))
-    first, last = rows["first_year"][0], rows["last_year"][0]
-    before, percent = span([first, last - 1], "d"), "% of the text"
+    first = rows["first_year"][0]
+    last = rows["last_year"][0]
+    before = span([first, last - 1], "d")
+    percent = "% of the text"
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
         Column("stated_cutoff", "stated cutoff", "%Y-%m"),
@@ -147,6 +150,7 @@ def _tables(site: Site) -> Figure:
         Column("columns", "columns"),
     ]
     about = "Every printed figure is a row of view published_figures, with all printed digits."
-    num, papers = rows["num_figures"].sum(), rows["reference"].n_unique()
+    num = rows["num_figures"].sum()
+    papers = rows["reference"].n_unique()
     title = f"{num:,} printed figures of {papers} papers are in the database"
     return Figure("published-tables", title, about, sql, rows, columns, measured=ELSEWHERE)

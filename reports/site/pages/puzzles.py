@@ -14,7 +14,8 @@ from reports.site.charts import INK, PALETTE
 from reports.site.context import Site, some
 from reports.site.figure import CLIPPED, ELSEWHERE, P_VALUE, Column, Figure, Page
 
-ORDER, NAVIGATION = 4, ("puzzles.html", "Puzzles")
+ORDER = 4
+NAVIGATION = ("puzzles.html", "Puzzles")
 PATHS = (NAVIGATION[0],)
 MAX_PANELS = 12
 

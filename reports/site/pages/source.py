@@ -22,7 +22,8 @@ from reports.site.findings import (
 from reports.site.labels import end_labels, extent_of
 from reports.site.pages.overview import MIN_MONTHS
 
-ORDER, NAVIGATION = 11, ("sources.html", "Sources")
+ORDER = 11
+NAVIGATION = ("sources.html", "Sources")
 PATHS = ("sources.html", "sources/*")
 MAX_LINES = 8  # models with a colour and a label
 MAX_GREY = 16  # further models, in grey; the CSV has all
