@@ -3,7 +3,8 @@
 For each seed, the intervals of the estimated cutoffs of the demo's two reference models must have
 the planted cutoffs. The 95 % intervals of both gaps must lie above 0. The interval of the
 compressor zstd must include 0. The panel must give both gaps, with intervals above 0, and give none
-to compressors.
+to compressors. README's table and the results that the pages for analysts print must be those of
+seed 0.
 """
 
 from __future__ import annotations
@@ -12,16 +13,19 @@ import argparse
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.write_guide import GUIDES, differences, line_differences
 from core.environment import set_library_defaults
 from core.month import Month
 from core.settings import Settings, load_settings
 from warehouse.read.query import query
 
 CONTROL = "control:zstd"
+README = Path(__file__).resolve().parents[1] / "README.md"
+TABLE = "bits per byte before and after the cutoff"  # README's table begins with it
 
 
 def main() -> int:
@@ -45,6 +49,8 @@ def main() -> int:
         settings = load_settings(home=str(home))
         set_library_defaults(settings)
         failures += sum(not check(finding) for finding in findings(settings))
+        if seed == 0:
+            failures += sum(not check(each) for each in printed_findings(settings, done.stdout))
     print("all passed" if not failures else f"{failures} checks FAILED")
     return 1 if failures else 0
 
@@ -100,6 +106,20 @@ def panel_findings(settings: Settings, planted: list[str]) -> list[tuple[bool, s
     sql = "select distinct model from control_adjusted_gap where adjusted_gap is not null"
     controls = [name for (name,) in rows_of(settings, sql) if name.startswith("control:")]
     return [*found, (not controls, f"compressors with a gap against the panel: {controls}")]
+
+
+def printed_findings(settings: Settings, output: str) -> Iterator[tuple[bool, str]]:
+    """Compare what README and the pages for analysts print with the demo of seed 0."""
+    for guide in GUIDES:
+        wrong = list(differences(guide.read_text(encoding="utf-8"), settings))
+        yield not wrong, "\n    ".join([f"{guide.name}: {len(wrong)} lines differ", *wrong])
+    # The last lines are the addresses of the data root.
+    printed, found = (
+        text.partition(TABLE)[2].partition("\ndatabase")[0]
+        for text in (README.read_text(encoding="utf-8"), output)
+    )
+    wrong = list(line_differences(printed, found))
+    yield not wrong, "\n    ".join([f"{README.name}: {len(wrong)} lines differ", *wrong])
 
 
 def rows_of(settings: Settings, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:

@@ -1,12 +1,16 @@
 """Command that writes the result of each query in the pages for analysts below the query.
 
 python -m benchmarks.write_guide tidemark-demo
+
+`make verify-demo` compares what the pages print with a demo (``differences``).
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,17 +21,41 @@ from warehouse.read.query import query
 _DOCS = Path(__file__).resolve().parents[1] / "docs"
 GUIDES = (_DOCS / "analysts.md", _DOCS / "cutoffs.md")
 MAX_ROWS = 8
-_BLOCK = re.compile(r"```sql\n(.*?)```\n(?:\n```text\n.*?```\n)?", re.DOTALL)
+_BLOCK = re.compile(r"```sql\n(.*?)```\n(?:\n```text\n(.*?)```\n)?", re.DOTALL)
+# Columns that depend on the machine or on the moment; the rows of their tables are not compared.
+MEASURED = {"hours", "run_at", "seconds_per_megabyte"}
+TOLERANCE = 0.01  # of a number, and at least of 1; weights depend a little on the processor
 
 
 def with_answers(guide: str, settings: Settings) -> str:
-    """Return a guide with the result of each query below it; replace former results."""
+    """Return a guide with the result of each query below it; replace those that differ."""
 
     def answered(match: re.Match[str]) -> str:
-        table = query(settings, match[1].rstrip().rstrip(";"))
-        return f"```sql\n{match[1]}```\n\n```text\n{lay_out(table)}```\n"
+        found = answer(match[1], settings)
+        if match[2] and not any(_block_differences(match[2], found)):
+            return match[0]
+        return f"```sql\n{match[1]}```\n\n```text\n{found}```\n"
 
     return _BLOCK.sub(answered, guide)
+
+
+def answer(sql: str, settings: Settings) -> str:
+    """Return the first rows of a query as text."""
+    return lay_out(query(settings, sql.rstrip().rstrip(";")))
+
+
+def differences(guide: str, settings: Settings) -> Iterator[str]:
+    """Yield what a guide prints otherwise than its queries give."""
+    for match in _BLOCK.finditer(guide):
+        yield from _block_differences(match[2] or "", answer(match[1], settings))
+
+
+def _block_differences(printed: str, found: str) -> Iterator[str]:
+    header = found.partition("\n")[0]
+    if MEASURED.isdisjoint(header.split()):
+        yield from line_differences(printed, found)
+    else:
+        yield from line_differences(printed.partition("\n")[0], header)
 
 
 def lay_out(table: pa.Table) -> str:
@@ -44,6 +72,26 @@ def lay_out(table: pa.Table) -> str:
     )
     left = table.num_rows - MAX_ROWS
     return text + (f"… and {left} more\n" if left > 0 else "")
+
+
+def line_differences(printed: str, found: str) -> Iterator[str]:
+    """Yield the lines of two printed tables that differ in a word, or a number by much."""
+    lines = zip_longest(printed.splitlines(), found.splitlines(), fillvalue="")
+    for one, other in lines:
+        words = zip_longest(one.split(), other.split(), fillvalue="")
+        if not all(_are_near(word, another) for word, another in words):
+            yield f"printed {one.strip()!r}, found {other.strip()!r}"
+
+
+def _are_near(word: str, other: str) -> bool:
+    if word == other:
+        return True
+    try:
+        one = float(word)
+        another = float(other)
+    except ValueError:
+        return False
+    return abs(one - another) <= TOLERANCE * max(1.0, abs(one))
 
 
 def _shown(value: object) -> str:

@@ -4,6 +4,7 @@
 --   that has no row, or only NULL, for this model and source; month, num_chunks and num_bytes are
 --   NULL. A reason that begins with "no interval" is of a figure without an interval over time.
 --   Other views, such as control_adjusted_gap, state reasons in a column of their own.
+--   Models that were scored here come before published rates.
 -- Units: counts; num_bytes is the UTF-8 length of the text (or the bytes) without a loss.
 -- Source: reads chunk_losses, left_out_figures.
 create or replace view unmeasured as
@@ -20,4 +21,5 @@ from chunk_losses
 where nll_nats is null
 group by model, source, month, protocol, reason
 union all by name
-select * from internal.left_out_figures;
+select * from internal.left_out_figures
+order by protocol = 'published', model, left_out_of nulls first, source, month, protocol, reason;
