@@ -90,7 +90,7 @@ check: $(VENV)/.installed-dev ## Lint, format, types, import rules, limits, word
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m tools.house
-	@$(BIN)/sqlfluff lint warehouse reports tests --disable-progress-bar
+	@$(BIN)/sqlfluff lint warehouse reports tests --processes 0 --disable-progress-bar
 	@$(BIN)/codespell
 	@$(BIN)/hadolint Dockerfile
 

@@ -129,6 +129,7 @@ def test_options_are_scored_by_both_before_they_are_timed() -> None:
     assert "at least 2.0 with options of several tokens" in str(verdict)
 
 
+@pytest.mark.slow
 @needs_lm_eval
 def test_the_gpu_benchmark_runs_on_a_processor(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -52,6 +52,7 @@ def test_intervals_over_time(tallies: dict[str, list[Tally]], view: str) -> None
     assert np.mean(covered) >= 0.88
 
 
+@pytest.mark.slow
 def test_intervals_for_other_documents() -> None:
     rows = intervals.measure(["30 documents a month"], 16)
     assert len({tally.figure for tally in rows}) == len(intervals.FIGURES)

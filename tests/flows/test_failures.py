@@ -194,6 +194,7 @@ def test_land_on_a_full_disk(
     assert len(list(mend(command, leave, dump))) == len(leave)
 
 
+@pytest.mark.slow
 def test_publish_on_a_full_disk_leaves_the_former_snapshot(
     tidemark: Tidemark, disk: Disk, losses_file: Callable[..., Path], tmp_path: Path
 ) -> None:

@@ -17,7 +17,6 @@ from core.settings import Settings
 from core.storage.store import Store
 from instruments.landing import land_losses
 from models.catalogue import find_model
-from tests.tiers import few
 from warehouse.database.schema import SNAPSHOT, qualify
 from warehouse.database.statements import OFFLINE
 from warehouse.database.writer import STORAGE_VERSION, writer_path
@@ -75,7 +74,8 @@ def land_all(settings: Settings) -> int:
     return sum(map(len, landed))
 
 
-@pytest.mark.parametrize("is_lost", few([True, False], 1), ids=["snapshot", "database"])
+@pytest.mark.slow
+@pytest.mark.parametrize("is_lost", [False, True], ids=["database", "snapshot"])
 def test_a_former_data_root_goes_on(former: Settings, is_lost: bool) -> None:
     """With the writer's database, and made again from the snapshot."""
     before = read(former)

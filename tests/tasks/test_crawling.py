@@ -156,6 +156,7 @@ def web() -> Iterator[Web]:
         yield running
 
 
+@pytest.mark.slow
 def test_a_run_on_a_server_shows_no_token(
     api: str, prefect_server: PrefectServer, web: Web, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from models.scoring.protocols import get_protocol
 from models.scoring.scorer import Tally
 from models.scoring.token_scorer import CausalLM
 from models.scoring.windows import Batches
+from tests.tiers import few
 
 NAMES = [
     "stream-12-5", "stream-12-11", "stream-12-1", "opencompass-swce-12-5", "opencompass-swce-9-8",
@@ -69,7 +70,7 @@ class Nothing:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("text", ["The tide leaves a mark. " * 20, "a"])
+@pytest.mark.parametrize("text", few(["The tide leaves a mark. " * 20, "a"], 1))
 def test_a_long_stream_holds_a_block_and_a_window(name, text, loaded, batch_of, monkeypatch):
     monkeypatch.setattr(blocks, "_BLOCK_SIZE", 600)
     model, protocol = loaded["llama_folder"], get_protocol(name)

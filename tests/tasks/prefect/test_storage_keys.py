@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3  # type: ignore[import-untyped]
+import pytest
 
 from core.corpus.partition import Partition
 from core.month import Month
@@ -31,6 +32,7 @@ except StorageError as error:
 """
 
 
+@pytest.mark.slow
 def test_a_worker_s_keys_come_from_the_block(prefect_server: PrefectServer, tmp_path: Path) -> None:
     with object_store() as port:
         url = f"http://127.0.0.1:{port}"
