@@ -3,6 +3,7 @@
     python -m benchmarks.statistics                               all worlds: two hours
     python -m benchmarks.statistics --worlds 100 --designs step "two steps"
     python -m benchmarks.statistics --record    write the shares that the site shows, too
+    python -m benchmarks.statistics --figures estimated_cutoff --worlds 25 --record   some of them
 
 A row is one figure in one kind of world. The exit code is 1 if a share's Wilson interval lies
 outside its bound. Processor time of each kind of world goes to standard error.
@@ -36,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--worlds", type=int, default=300, help="of each kind (default: 300)")
     parser.add_argument("--seed", type=int, default=0, help="other worlds of the same kinds")
     parser.add_argument("--designs", nargs="+", choices=names, default=names, metavar="NAME")
+    parser.add_argument("--figures", nargs="+", default=[""], metavar="PREFIX", help="these alone")
     parser.add_argument("--record", action="store_true", help=f"write {SHARES.name}, too")
     parsed = parser.parse_args(given)
     lines = [headline(["python", "-m", "benchmarks.statistics", *given]), "", *table([])]
@@ -44,7 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in parsed.designs:
         began = time.process_time()
         measure = intervals.measure if name in intervals.WORLDS else months.measure
-        found = measure([name], parsed.worlds, parsed.seed)
+        tallied = measure([name], parsed.worlds, parsed.seed)
+        found = [tally for tally in tallied if tally.figure.startswith(tuple(parsed.figures))]
         print(f"{name}: {time.process_time() - began:.0f} s of processor time", file=sys.stderr)
         print("\n".join(tally.row for tally in found), flush=True)
         if parsed.record:
@@ -56,10 +59,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def record_shares(file: Path, tallies: Sequence[Tally], commit: str) -> None:
-    """Write the shares of these kinds of worlds; those of other kinds stay as they are."""
-    worlds = {tally.world for tally in tallies}
+    """Write the shares of these figures in their kinds of worlds; others stay as they are."""
+    measured = {(tally.world, tally.figure) for tally in tallies}
     former = csv.DictReader(file.read_text(encoding="utf-8").splitlines())
-    kept = [list(row.values()) for row in former if row["world"] not in worlds]
+    kept = [list(row.values()) for row in former if (row["world"], row["figure"]) not in measured]
     new = [
         [tally.world, tally.figure, tally.kind.name, len(tally.hits), sum(tally.hits),
          tally.bound, tally.verdict, commit]
