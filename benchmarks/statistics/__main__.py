@@ -51,18 +51,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{name}: {time.process_time() - began:.0f} s of processor time", file=sys.stderr)
         print("\n".join(tally.row for tally in found), flush=True)
         if parsed.record:
-            record_shares(SHARES, found, code_version())
+            record_shares(SHARES, found, code_version(), parsed.figures)
         tallies += found
     failures = sum(tally.verdict.startswith("FAILED") for tally in tallies)
     print(f"\n{failures or 'None'} of {len(tallies)} shares outside their bounds.")
     return 1 if failures else 0
 
 
-def record_shares(file: Path, tallies: Sequence[Tally], commit: str) -> None:
-    """Write the shares of these figures in their kinds of worlds; others stay as they are."""
-    measured = {(tally.world, tally.figure) for tally in tallies}
+def record_shares(
+    file: Path, tallies: Sequence[Tally], commit: str, figures: Sequence[str] = ("",)
+) -> None:
+    """Write the shares of these kinds of worlds in place of the former ones.
+
+    Shares of other kinds, and of figures that begin with none of ``figures``, stay as they are.
+    """
+    worlds = {tally.world for tally in tallies}
     former = csv.DictReader(file.read_text(encoding="utf-8").splitlines())
-    kept = [list(row.values()) for row in former if (row["world"], row["figure"]) not in measured]
+    kept = [
+        list(row.values())
+        for row in former
+        if row["world"] not in worlds or not row["figure"].startswith(tuple(figures))
+    ]
     new = [
         [tally.world, tally.figure, tally.kind.name, len(tally.hits), sum(tally.hits),
          tally.bound, tally.verdict, commit]
