@@ -15,7 +15,14 @@ import typer
 from typer import Argument, Option
 
 from cli.terminal.console import err, out
-from cli.terminal.options import settings_of
+from cli.terminal.options import (
+    FirstMonth,
+    GivenMonth,
+    LastMonth,
+    Sources,
+    settings_of,
+    window,
+)
 from core.errors import UsageError
 from core.periods import parse_period
 from core.storage.store import Store
@@ -30,7 +37,8 @@ _MISSING = (
 # The client would download an extension that a statement needs; `install NAME` still does.
 _OFFLINE = "set autoinstall_known_extensions = false"
 export_app = typer.Typer(
-    help="Export figures as tidy files, or a sealed month as a benchmark.", no_args_is_help=True
+    help="Export figures as tidy files, and sealed months as a data set or a benchmark.",
+    no_args_is_help=True,
 )
 
 TableFormat = Literal["table", "csv", "json", "parquet"]
@@ -99,7 +107,7 @@ def figures_command(
     A manifest describes each column and lists the checksums of the files. Exports of the same
     warehouse have identical CSV files.
     """
-    from reports.export_figures import export_figures
+    from reports.exports.figures import export_figures
 
     num_files = export_figures(settings_of(context), format, output)
     out.print(f"{num_files} views in {output}", soft_wrap=True)
@@ -118,7 +126,7 @@ def lm_eval_command(
 
     `lm_eval --include_path FOLDER --tasks NAME` computes bits per byte as protocol lm-eval does.
     """
-    from reports.export_lm_eval import export_lm_eval
+    from reports.exports.lm_eval import export_lm_eval
 
     chosen = None if month == "undated" else parse_period(month)
     task = export_lm_eval(settings_of(context), source, chosen, output)
@@ -131,6 +139,31 @@ def lm_eval_command(
             "text on; keep this copy to yourself (the README of the folder lists licences)",
             soft_wrap=True,
         )
+
+
+@export_app.command("hf")
+def hf_command(
+    context: typer.Context,
+    source: Sources = None,
+    month: GivenMonth = None,
+    first: FirstMonth = None,
+    last: LastMonth = None,
+    output: Annotated[
+        Path, Option(help="Folder to create; an earlier export in it is replaced.")
+    ] = Path("tidemark-data-set"),
+) -> None:
+    """Write sealed months with open licences as a data set for the Hugging Face hub.
+
+    `datasets.load_dataset(FOLDER, SOURCE)` reads it. Nothing is sent anywhere.
+    """
+    from reports.exports.data_set import export_data_set
+
+    months = window(month, first, last) or ()
+    found = export_data_set(settings_of(context), source or (), months, output)
+    number = sum(seal.num_documents for seal in found.seals)
+    out.print(f"{number} documents of {len(found.seals)} months in {output}", soft_wrap=True)
+    for each in found.left_out:
+        err.print(f"left out: {each}", soft_wrap=True)
 
 
 def run_client(settings: Settings, arguments: Sequence[str]) -> int:

@@ -19,7 +19,7 @@ from rich.cells import cell_len
 from cli.terminal.console import out, print_table, visible
 from core.errors import StorageError, UsageError
 from core.storage.store import explain_disk_errors, writing_file
-from reports.export_files import csv_parts, plain, write_parquet
+from reports.exports.files import csv_parts, plain, write_parquet
 
 MAX_SHOWN_ROWS = 200
 _BATCH_ROWS = 4096

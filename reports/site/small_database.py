@@ -15,7 +15,7 @@ from core.errors import WarehouseError
 from core.settings import Settings
 from core.storage.store import Store
 from core.storage.temporary import prefix_of_mine
-from reports.export_figures import exported_views
+from reports.exports.figures import exported_views
 from reports.site.build import MEMORY, SMALL_DATABASE
 from warehouse.database.schema import qualify
 from warehouse.database.statements import OFFLINE, Config, quoted

@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM
 
 from core.corpus.partition import Partition
 from core.month import Month
-from reports.export_lm_eval import is_restricted, task_name
+from reports.exports.lm_eval import is_restricted, task_name
 
 Tidemark = Callable[..., Any]
 # Texts that templates, JSON readers, YAML and line readers could change.

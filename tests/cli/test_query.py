@@ -20,7 +20,7 @@ import pytest
 from cli.query import find_client
 from core.settings import Settings
 from core.storage.store import Store
-from reports.export_figures import exported_views
+from reports.exports.figures import exported_views
 from tests.losses import loss_row, publish_rows
 from warehouse.database.schema import describe_view, is_macro, list_views
 

@@ -18,7 +18,7 @@ from crawlers.imports.dating import Dating
 from crawlers.imports.documents import ImportOptions
 from crawlers.imports.tables import DataFile, Row
 from extras.web_archives.warc import read_archive
-from reports.export_lm_eval import export_lm_eval
+from reports.exports.lm_eval import export_lm_eval
 from tests.crawlers.imports.test_sets import BY_DATE, Imports, imports, write
 
 DATA = Path(__file__).parent / "data"

@@ -21,7 +21,7 @@ from core.storage.store import (
     path_part,
     writing_file,
 )
-from reports.export_files import exporting
+from reports.exports.files import exporting
 
 HELLO_SHA256 = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
 

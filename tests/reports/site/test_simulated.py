@@ -18,7 +18,7 @@ from core.month import month_range
 from core.schemas.tables import LOSSES
 from core.settings import Settings
 from core.storage.store import Store
-from reports.export_figures import export_figures
+from reports.exports.figures import export_figures
 from reports.site import charts
 from reports.site.build import write_site
 from reports.site.cards import size_of

@@ -12,7 +12,7 @@ from core.errors import WarehouseError
 from core.settings import Settings
 from core.storage.store import sha256_of_file
 from core.version import own_version
-from reports.export_files import csv_parts, exporting, write_manifest, write_parquet
+from reports.exports.files import csv_parts, exporting, write_manifest, write_parquet
 from warehouse.database.schema import ViewDescription, describe_view, is_macro, list_views, qualify
 from warehouse.read.query import local_snapshot, opened, read_rows
 

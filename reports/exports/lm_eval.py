@@ -24,7 +24,7 @@ from core.month import Period
 from core.settings import Settings
 from core.storage.store import Store
 from core.version import own_version
-from reports.export_files import exporting, write_manifest
+from reports.exports.files import exporting, write_manifest
 
 _KIND = "lm-eval"
 _COLUMNS = ["document_id", "title", "url", "licence", "attribution", "text"]
@@ -145,15 +145,18 @@ def _facts(task: LmEvalTask, seal: Seal, licences: Counter[str]) -> dict[str, ob
 
 
 def task_name(partition: Partition) -> str:
-    """Return the task's name, whose characters are safe in file names, YAML and glob patterns.
+    """Return the task's name, whose characters are safe in file names, YAML and glob patterns."""
+    month = str(partition.month or "undated").replace("-", "_")
+    return f"tidemark_{safe_name(partition.source)}_{month}"
 
-    If a source's name has unsafe characters, they are replaced and digits of a hash are added.
-    """
-    safe = re.sub(r"[^a-z0-9_]+", "_", partition.source.lower())[:60]
-    if safe != partition.source:
-        digest = hashlib.sha256(partition.source.encode("utf-8", "surrogatepass")).hexdigest()
-        safe = f"{safe.strip('_')}_{digest[:8]}"
-    return f"tidemark_{safe}_{str(partition.month or 'undated').replace('-', '_')}"
+
+def safe_name(source: str) -> str:
+    """Return a source's name; replace unsafe characters and add digits of a hash if it has any."""
+    safe = re.sub(r"[^a-z0-9_]+", "_", source.lower())[:60]
+    if safe == source:
+        return safe
+    digest = hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{safe.strip('_')}_{digest[:8]}"
 
 
 def is_restricted(licence: str) -> bool:
