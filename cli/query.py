@@ -141,6 +141,23 @@ def lm_eval_command(
         )
 
 
+@export_app.command("eee")
+def eee_command(
+    context: typer.Context,
+    output: Annotated[
+        Path, Option(help="Folder to create; an earlier export in it is replaced.")
+    ] = Path("tidemark-eee"),
+) -> None:
+    """Write each model's figures as a record of Every Eval Ever (schema 0.3.0).
+
+    A record has a JSON file of its own. Nothing is sent anywhere.
+    """
+    from reports.exports.eval_records import export_eval_records
+
+    number = export_eval_records(settings_of(context), output)
+    out.print(f"records of {number} models in {output}", soft_wrap=True)
+
+
 @export_app.command("hf")
 def hf_command(
     context: typer.Context,
