@@ -328,11 +328,11 @@ def _changes(panel: Panel, curves: Curves) -> Iterator[tuple[str, dict[str, obje
         row = {"model": model, "num_months": len(seen)} | change.row(panel)
         yield "cutoff_estimates", row | ({"reason": missing} if missing else {})
         found = change.shortfalls
+        absence = NO_NEIGHBOURS if found else TOO_FEW_MONTHS
+        if panel.calm.difficulty_without(number) is None:
+            absence = NO_CONTROL
         for month in seen:
             value = found.value[month] if found else np.nan
-            reason = NO_NEIGHBOURS if found else TOO_FEW_MONTHS
-            is_alone = panel.calm.difficulty_without(number) is None
-            reason = NO_CONTROL if is_alone else reason
             yield (
                 "month_shortfalls",
                 {
@@ -344,7 +344,7 @@ def _changes(panel: Panel, curves: Curves) -> Iterator[tuple[str, dict[str, obje
                     "degrees_of_freedom": float(np.fmin(found.num_free[month], tail))
                     if found
                     else None,
-                    "reason": reason if np.isnan(value) else None,
+                    "reason": absence if np.isnan(value) else None,
                 },
             )
 
