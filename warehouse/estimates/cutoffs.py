@@ -169,7 +169,7 @@ def fit_cutoff(losses: Floats, months: Months, difficulty: Difficulty) -> Cutoff
         best = pairs.best(pairs.fit(fit), ~pairs.is_growth)
         height = ramp(curve.months, pairs.months[pairs.start[best]], pairs.months[pairs.end[best]])
         fit = curve.weighted(fit.next_covariance(height))
-    return _conclude(months, curve, pairs, pairs.fit(fit))
+    return _conclude(months, pairs, fit)
 
 
 def ramp(months: Months, start: Any, end: Any) -> Floats:
@@ -188,7 +188,6 @@ class _Fits:
     products: Floats  # H' P y
     gram: Floats  # H' P H
     line_gained: float  # squares that a rising straight line saves
-    parabola_gained: float
 
 
 @dataclass(frozen=True)
@@ -244,7 +243,6 @@ class _Pairs:
             products=products,
             gram=gram,
             line_gained=float(max(line, 0) ** 2 / max(gram[0, 0], TINY)),
-            parabola_gained=_parabola_gained(fit),
         )
 
 
@@ -257,8 +255,10 @@ def _parabola_gained(fit: WeightedFit) -> float:
     return float(products @ np.linalg.pinv(columns.T @ weighted, rcond=ZERO) @ products)
 
 
-def _conclude(months: Months, curve: Curve, pairs: _Pairs, fits: _Fits) -> CutoffFit:
+def _conclude(months: Months, pairs: _Pairs, fit: WeightedFit) -> CutoffFit:
     """Choose a pair; give the test, and the intervals of both its months."""
+    curve = fit.curve
+    fits = pairs.fit(fit)
     best = pairs.best(fits, ~pairs.is_growth)
     is_step = ~pairs.is_growth & (pairs.end == pairs.start + 1)
     step = pairs.best(fits, is_step)
@@ -295,7 +295,7 @@ def _conclude(months: Months, curve: Curve, pairs: _Pairs, fits: _Fits) -> Cutof
         doubt=np.abs(heights - ramp(months, start[chosen], end[chosen])).max(axis=0),
         p_value=float(min(1, np.exp(-0.4 - statistic / 5))),
         is_line=bool((most - fits.line_gained) / variance < LINE_LIMIT),
-        is_parabola=bool((most - fits.parabola_gained) / variance < LINE_LIMIT),
+        is_parabola=bool((most - _parabola_gained(fit)) / variance < LINE_LIMIT),
         last_datable=int(ends[1]) - 1,
         step_error=_step_error(is_datable & is_step, fits.norm, variance),
         num_free=num_free,

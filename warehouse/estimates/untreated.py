@@ -29,7 +29,8 @@ a change is found, its interval is the new spell: text thins out from the lowest
 highest cutoff; months beyond an open end are left out. If none is found, a model with a stated
 cutoff has its first spell. Another is untreated; but if no cutoff is stated within the window, it
 does not enter. This is repeated until no spell moves (in a large panel: one in twenty), at most six
-times.
+times. In a large panel, rounds after the second date only models whose spells have just moved, and
+all are dated at the end.
 
 The intervals also hold those found without each of the other models, if there are 3 to 8.
 
@@ -222,22 +223,24 @@ def date_cutoffs(
     spells = first
     is_stated = bool((cutoffs >= months[0]).any())
     later = [UNTREATED if each is None and is_stated else each for each in first]
+    numbers = range(len(losses))
+    is_large = len(losses) > LARGE_PANEL
     clean = losses
-    for _ in range(MOST_ROUNDS):
+    due = list(numbers)
+    dated: dict[int, DatedCurve] = {}
+    for number_of_round in range(MOST_ROUNDS):
         fit = fit_untreated(clean, spells, months, regimes, control)
-        dated = [
-            _date(fit, number, row, months, spell)
-            for number, (row, spell) in enumerate(zip(losses, spells, strict=True))
-        ]
-        clean = np.array([each.losses for each in dated])  # without low months
+        dated |= {each: _date(fit, each, losses[each], months, spells[each]) for each in due}
+        clean = np.array([dated[each].losses for each in numbers])  # without low months
         former = spells
-        spells = [
-            _spell(each.cutoff, otherwise) for each, otherwise in zip(dated, later, strict=True)
-        ]
-        num_moved = sum(new != old for new, old in zip(spells, former, strict=True))
-        if num_moved <= len(spells) // LARGE_PANEL:
+        spells = [_spell(dated[each].cutoff, later[each]) for each in numbers]
+        moved = [each for each in numbers if spells[each] != former[each]]
+        if len(moved) <= len(losses) // LARGE_PANEL:
             break
-    return [_widened(fit, number, each, months) for number, each in enumerate(dated)]
+        due = moved if is_large and number_of_round else list(numbers)
+    stale = set(numbers) - set(due)
+    dated |= {each: _date(fit, each, losses[each], months, former[each]) for each in stale}
+    return [_widened(fit, each, dated[each], months) for each in numbers]
 
 
 def _first_spells(cutoffs: Floats, months: Months, has_control: bool) -> list[Spell | None]:
