@@ -37,7 +37,7 @@ _MISSING = (
 # The client would download an extension that a statement needs; `install NAME` still does.
 _OFFLINE = "set autoinstall_known_extensions = false"
 export_app = typer.Typer(
-    help="Export figures as tidy files, and sealed months as a data set or a benchmark.",
+    help="Export figures, data sets or tasks of a benchmark.",
     no_args_is_help=True,
 )
 

@@ -1,7 +1,7 @@
 """Export of models' figures as records of Every Eval Ever (schema 0.3.0, a JSON file a model).
 
 A record has the model's level on text after all cutoffs, its gap by source, and its accuracy on
-questions after its cutoff, each with a 95 % interval or the reason for its absence. Figures that
+questions after its cutoff. Each has a 95 % interval or the reason for its absence. Figures that
 others have published are left out. https://github.com/evaleval/every_eval_ever
 """
 
@@ -102,7 +102,8 @@ _MODELS = "select model, kind, family, revision, cutoff, cutoff_provenance, loca
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> list[dict[str, Any]]:
-    return run_statement(connection, sql).read_all().to_pylist()
+    rows: list[dict[str, Any]] = run_statement(connection, sql).read_all().to_pylist()
+    return rows
 
 
 def _figures(metric: Metric) -> str:
