@@ -44,8 +44,9 @@ verify-demo: $(VENV)/.installed ## Run the demo for five seeds and check that th
 	@$(BIN)/python -m benchmarks.verify_demo
 
 .PHONY: verify-statistics
-verify-statistics: $(VENV)/.installed-dev ## Check by simulation that 95 % intervals cover the truth (two hours)
+verify-statistics: $(VENV)/.installed-dev ## Measure coverage and power by simulation (many hours)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.statistics --record
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.statistics.power --worlds 40
 
 # docs/testing.md describes the marks. A file stays on one worker, which starts its servers once. One more
 # worker than cores runs while others wait.
