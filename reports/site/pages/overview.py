@@ -28,6 +28,7 @@ from reports.site.trends import trends_of
 ORDER = 0
 NAVIGATION = ("index.html", "Overview")
 PATHS = (NAVIGATION[0],)
+MAX_ROWS = 60  # of the board in the page, so that 100 models have at most 150 kB
 MAX_LANES = 24  # models in the picture; the board has all
 LANE_HEIGHT = 36  # pixels
 MIN_MONTHS = 3  # curves of fewer months are not drawn, and rows are shown in grey
@@ -113,7 +114,7 @@ def _board(site: Site) -> Figure:
     if basis is not None:
         about = f"Level and rank are over months {basis}. {about}"
     title = board_finding(rows.to_dicts())
-    return Figure("board", title, about, sql, rows, shown, row_class=_row_class)
+    return Figure("board", title, about, sql, rows, shown, row_class=_row_class, max_rows=MAX_ROWS)
 
 
 def _row_class(row: Row) -> str:

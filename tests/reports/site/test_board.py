@@ -4,7 +4,6 @@ import itertools
 import json
 import math
 import re
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from core.month import Month
 from core.settings import Settings
 from reports.site import build, charts, labels
 from reports.site.board_parts import ALL_MONTHS, windows_of
-from reports.site.figure import Figure
 from reports.site.findings import ranks_finding, simulations_finding
 from reports.site.pages import overview
 from reports.site.radar import radar
@@ -65,7 +63,7 @@ def test_parts_of_the_board_are_rows_of_public_views(publish_figures: Any) -> No
 def test_few_rows_are_in_the_page_and_the_others_in_a_file(
     publish_figures: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(overview, "Figure", partial(Figure, max_rows=2))
+    monkeypatch.setattr(overview, "MAX_ROWS", 2)
     figures = {key: 1.0 + n for n in range(3) for key in level(f"m<{n}>", "news", 1.0, 1)}
     root = Path(build.write_site(publish_figures(figures), "index")).parent
     page = (root / "index.html").read_text()
