@@ -114,18 +114,7 @@ def _figures(metric: Metric) -> str:
 
 def _result(metric: Metric, row: Row, is_simulated: bool) -> dict[str, object]:
     source = row.get("source") or "all sources"
-    details = {
-        name: str(row[name])
-        for name in (
-            "protocol",
-            "basis",
-            "split_date",
-            "num_months",
-            "num_test_questions",
-            "reason",
-        )
-        if row.get(name) is not None
-    }
+    details = {name: str(row[name]) for name in _DETAILS if row.get(name) is not None}
     score: dict[str, object] = {"score": row[metric.column], "details": details}
     low = row[f"{metric.column}_low"]
     high = row[f"{metric.column}_high"]
