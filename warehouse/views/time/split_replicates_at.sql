@@ -5,24 +5,47 @@
 -- Units: deviation in bits per byte.
 -- Source: docs/metrics.md (Intervals).
 create or replace macro internal.split_replicates_at(split_on) as table
-    with sums as materialized (
+    with sides as materialized (
         select
-            c.model,
-            c.source,
-            c.protocol,
-            c.is_after,
-            c.is_common,
-            d.replicate,
+            *,
+            dense_rank() over (order by model, source, protocol, is_after, is_common) as side
+        from internal.split_cells_at(split_on)
+    ),
+
+    -- One number stands for side and replicate: grouping by several columns takes four times longer.
+    numbered as (
+        select
+            s.side * 256 + d.replicate as place,
             sum(d.deviation) as deviation,
             sum(d.weight_deviation) as weight_deviation
         from internal.pooled_deviations as d
-        inner join internal.split_cells_at(split_on) as c
+        inner join sides as s
             on
-                d.model = c.model
-                and d.source = c.source
-                and d.protocol = c.protocol
-                and d.month = c.month
-        group by c.model, c.source, c.protocol, c.is_after, c.is_common, d.replicate
+                d.model = s.model
+                and d.source = s.source
+                and d.protocol = s.protocol
+                and d.month = s.month
+        group by s.side * 256 + d.replicate
+    ),
+
+    sums as materialized (
+        select
+            s.*,
+            n.place % 256 as replicate,
+            n.deviation,
+            n.weight_deviation
+        from numbered as n
+        inner join (
+            select distinct
+                side,
+                model,
+                source,
+                protocol,
+                is_after,
+                is_common
+            from sides
+        ) as s
+            on n.place // 256 = s.side
     ),
 
     scoped as (

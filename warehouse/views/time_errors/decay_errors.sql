@@ -20,24 +20,47 @@ with figures as (
     group by model, source, protocol, figure
 ),
 
-sums as (
+sides as materialized (
     select
-        c.model,
-        c.source,
-        c.protocol,
-        c.horizon,
-        d.replicate,
+        *,
+        dense_rank() over (order by model, source, protocol, horizon) as side
+    from internal.decay_cells
+    where horizon is not null
+),
+
+-- One number stands for side and replicate, as in split_replicates_at.
+numbered as (
+    select
+        s.side * 256 + d.replicate as place,
         sum(d.deviation) as deviation,
         sum(d.weight_deviation) as weight_deviation
     from internal.pooled_deviations as d
-    inner join internal.decay_cells as c
+    inner join sides as s
         on
-            d.model = c.model
-            and d.source = c.source
-            and d.protocol = c.protocol
-            and d.month = c.month
-    where c.horizon is not null
-    group by c.model, c.source, c.protocol, c.horizon, d.replicate
+            d.model = s.model
+            and d.source = s.source
+            and d.protocol = s.protocol
+            and d.month = s.month
+    group by s.side * 256 + d.replicate
+),
+
+sums as (
+    select
+        s.*,
+        n.place % 256 as replicate,
+        n.deviation,
+        n.weight_deviation
+    from numbered as n
+    inner join (
+        select distinct
+            side,
+            model,
+            source,
+            protocol,
+            horizon
+        from sides
+    ) as s
+        on n.place // 256 = s.side
 ),
 
 replicates as (
