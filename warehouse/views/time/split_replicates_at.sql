@@ -12,7 +12,8 @@ create or replace macro internal.split_replicates_at(split_on) as table
         from internal.split_cells_at(split_on)
     ),
 
-    -- One number stands for side and replicate: grouping by several columns takes four times longer.
+    -- One number stands for side and replicate: grouping by several columns takes four times as
+    --   long.
     numbered as (
         select
             s.side * 256 + d.replicate as place,
@@ -28,24 +29,25 @@ create or replace macro internal.split_replicates_at(split_on) as table
         group by s.side * 256 + d.replicate
     ),
 
+    keys as (
+        select distinct
+            side,
+            model,
+            source,
+            protocol,
+            is_after,
+            is_common
+        from sides
+    ),
+
     sums as materialized (
         select
-            s.*,
+            k.*,
             n.place % 256 as replicate,
             n.deviation,
             n.weight_deviation
         from numbered as n
-        inner join (
-            select distinct
-                side,
-                model,
-                source,
-                protocol,
-                is_after,
-                is_common
-            from sides
-        ) as s
-            on n.place // 256 = s.side
+        inner join keys as k on n.place // 256 = k.side
     ),
 
     scoped as (

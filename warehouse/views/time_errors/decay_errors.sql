@@ -44,23 +44,24 @@ numbered as (
     group by s.side * 256 + d.replicate
 ),
 
+keys as (
+    select distinct
+        side,
+        model,
+        source,
+        protocol,
+        horizon
+    from sides
+),
+
 sums as (
     select
-        s.*,
+        k.*,
         n.place % 256 as replicate,
         n.deviation,
         n.weight_deviation
     from numbered as n
-    inner join (
-        select distinct
-            side,
-            model,
-            source,
-            protocol,
-            horizon
-        from sides
-    ) as s
-        on n.place // 256 = s.side
+    inner join keys as k on n.place // 256 = k.side
 ),
 
 replicates as (
