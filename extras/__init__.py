@@ -15,6 +15,7 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
     pages.py         pages of the site, as modules of ``reports/site/pages``, and ``link_of_source``
     simulator/       ``SITES`` in its ``__init__``: names of modules of simulated sites
     entries/         entries of the catalogue of models
+    queries/         queries of its pages
     templates/       templates of its pages
     assets/          further files of the site
     tests/           its tests
@@ -28,8 +29,10 @@ REGISTERED = (
     "lake",
     "media",
     "own_code",
+    "papers",
     "permission_sources",
     "ray",
+    "retrieval",
     "rwkv",
     "web_archives",
     "xray",

@@ -26,7 +26,8 @@ with answered as (
             as expected_accuracy,
         sum(num_test_questions) / count(distinct protocol) as num_questions
     from forecast_accuracy
-    where num_test_questions > 0
+    -- Sources with documents beside each question ask the same questions again.
+    where num_test_questions > 0 and not ends_with(source, ':documents')
     group by model
 ),
 

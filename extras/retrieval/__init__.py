@@ -1,0 +1,1 @@
+"""Retrieval for forecasting: questions with documents from before their opening."""

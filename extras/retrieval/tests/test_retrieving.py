@@ -1,0 +1,194 @@
+import datetime as dt
+from typing import Any
+
+import duckdb
+import pytest
+
+from core.corpus.partition import Partition, tables_of
+from core.corpus.questions import Question, read_questions, seal_questions
+from core.corpus.sealing import seal_partition
+from core.errors import PartitionSealed, UsageError
+from core.month import Month
+from core.settings import Settings
+from core.storage.store import Store
+from extras.retrieval.commands import statement
+from extras.retrieval.retrieving import known_at, retrieve
+from models.options.protocols import get_answer_protocol, prompts_of
+from tests.commands import *  # noqa: F403
+from warehouse.database.objects import create_objects
+
+OPENED = dt.datetime(2024, 3, 10, tzinfo=dt.UTC)
+MARCH = Month("2024-03")
+DAY = dt.timedelta(days=1)
+
+
+def document(name: str, text: str, days: int, **fields: Any) -> dict[str, Any]:
+    """Return a document that was written ``days`` days before the question opened."""
+    written = OPENED - days * DAY
+    return {
+        "native_id": name, "event_time": written, "text_as_of": written, "date_kind": "created",
+        "retrieved_at": OPENED + 30 * DAY, "title": name, "licence": "CC-BY-4.0", "text": text,
+        **fields,
+    }  # fmt: skip
+
+
+def question(name: str, title: str, **fields: Any) -> Question:
+    given: dict[str, Any] = {
+        "question_id": name, "source": "toy", "title": title, "options": ("Yes", "No"),
+        "answer_index": 0, "status": "resolved", "licence": "MIT", "opened_at": OPENED,
+        "resolved_at": OPENED + 10 * DAY, "background": "Asked at the harbour.",
+    }  # fmt: skip
+    return Question(**{**given, **fields})
+
+
+def seal_texts(store: Store, source: str, month: str, *documents: dict[str, Any]) -> None:
+    partition = Partition(source, Month(month))
+    seal_partition(store, partition, tables_of(documents, partition))
+
+
+DIKE = question("dike", "Will the dike of Oosterhout hold?")
+LEAKS = [
+    document("later", "The dike of Oosterhout will not hold: it broke today.", -1),
+    document("at once", "The dike of Oosterhout broke as the question opened.", 0),
+    document("edited", "The dike of Oosterhout broke, says the edited page.", 40,
+             text_as_of=OPENED + DAY),
+    document("live page", "The dike of Oosterhout broke, says a page without versions.", 40,
+             text_as_of=None),
+    document("undated", "The dike of Oosterhout broke at some time.", 40, event_time=None),
+    document("closed", "The dike of Oosterhout broke, in a closed text.", 40,
+             licence="LicenseRef-closed"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def planted(store: Store) -> Store:
+    """A corpus in which the outcome is told only by texts that the question may not see."""
+    seal_questions(store, "toy", MARCH, [DIKE, question("moon", "Moon?")], {"status": "complete"})
+    seal_texts(
+        store, "news", "2024-02",
+        document("survey", "A survey found the dike of Oosterhout to be sound.", 20),
+        document("copy", "The dike of Oosterhout is sound.", 12, cluster_id="survey"),
+        document("weather", "Rain is expected.", 15),
+        *LEAKS,
+    )  # fmt: skip
+    return store
+
+
+@pytest.mark.smoke
+def test_a_question_sees_what_was_known_before_it_opened(planted: Store) -> None:
+    (found,), left_out = retrieve(planted, "toy", [], [], 3)
+    (shown,) = read_questions(planted, found.seal)
+    assert found.seal.source == shown.source == "toy:documents"
+    assert shown.background is not None and shown.background.startswith("Asked at the harbour.")
+    assert "is sound" in shown.background or "to be sound" in shown.background
+    assert not any(word in shown.background for word in ("broke", "will not hold", "Rain"))
+    assert found.num_without == 1  # no text is about the moon
+    assert (shown.question_id, shown.options, shown.answer_index) == ("dike", ("Yes", "No"), 0)
+    assert left_out == {
+        "without the time of its version": 1,
+        "without an open licence": 1,
+        "newer than all questions": 4,
+    }
+
+
+@pytest.mark.parametrize("leak", LEAKS, ids=lambda leak: str(leak["native_id"]))
+def test_no_leak_is_found_alone(store: Store, leak: dict[str, Any]) -> None:
+    seal_questions(store, "toy", MARCH, [DIKE], {"status": "complete"})
+    seal_texts(store, "news", "2024-02", leak)
+    assert retrieve(store, "toy", [], [], 3)[0] == []
+
+
+def test_of_the_versions_of_a_page_one_is_shown(planted: Store) -> None:
+    (found,), _ = retrieve(planted, "toy", [MARCH], ["news"], 3)
+    (shown,) = read_questions(planted, found.seal)
+    assert shown.background is not None
+    assert "[1] 2024-0" in shown.background and "[2]" not in shown.background
+    assert len(found.seal.manifest["documents"]) == 1  # type: ignore[arg-type]
+
+
+def test_a_later_question_sees_more(planted: Store) -> None:
+    later = question("later", "Will the dike of Oosterhout be mended?", opened_at=OPENED + 5 * DAY)
+    seal_questions(planted, "toy", Month("2024-04"), [later], {"status": "complete"})
+    found, _ = retrieve(planted, "toy", [], [], 5)
+    (early,), (late,) = [read_questions(planted, each.seal) for each in found]
+    assert "broke today" in str(late.background)
+    assert "broke today" not in str(early.background)
+
+
+def test_models_read_the_passages(planted: Store) -> None:
+    (found,), _ = retrieve(planted, "toy", [], [], 3)
+    (shown,) = read_questions(planted, found.seal)
+    (prompt,) = prompts_of(shown, get_answer_protocol("letter"))
+    assert "sound" in prompt.text and "Asked at the harbour." in prompt.text
+
+
+def test_again_changes_nothing_and_other_texts_need_replace(planted: Store) -> None:
+    (first,), _ = retrieve(planted, "toy", [], [], 3)
+    (again,), _ = retrieve(planted, "toy", [], [], 3)
+    assert again.seal == first.seal
+    seal_texts(
+        planted, "posts", "2024-02", document("post", "Oosterhout mends its dike: hold on.", 9)
+    )
+    with pytest.raises(PartitionSealed, match="--replace"):
+        retrieve(planted, "toy", [], [], 3)
+    (changed,), _ = retrieve(planted, "toy", [], [], 3, replace=True)
+    assert changed.seal.digest != first.seal.digest
+
+
+@pytest.mark.parametrize("source", ["none", "toy:documents"])
+def test_questions_that_are_not_there(planted: Store, source: str) -> None:
+    retrieve(planted, "toy", [], [], 3)
+    with pytest.raises(UsageError, match="no questions of"):
+        retrieve(planted, source, [], [], 3)
+
+
+def test_texts_that_are_not_there(planted: Store) -> None:
+    with pytest.raises(UsageError, match="no texts are sealed"):
+        retrieve(planted, "toy", [], ["none"], 3)
+
+
+def test_a_text_is_known_when_its_version_is() -> None:
+    row = document("a", "text", 4)
+    assert known_at(row) == OPENED - 4 * DAY
+    assert known_at({**row, "text_as_of": None}) == OPENED + 30 * DAY
+    assert known_at({**row, "text_as_of": None, "retrieved_at": None}) is None
+
+
+def test_commands(tidemark: Any, planted: Store) -> None:
+    ran = tidemark("forecast", "retrieve", "--source", "toy").expect(0, "without an open licence")
+    assert "questions of toy:documents 2024-03: 1 question, 1 without a passage" in ran.out
+    tidemark("forecast", "effect").expect(2)
+
+
+def test_the_effect_is_paired_and_after_the_cutoff(settings: Settings) -> None:
+    answers = {  # question: right without, right with documents
+        "a": (True, True), "b": (False, True), "c": (False, True), "d": (True, False),
+        "e": (False, False), "f": (False, True), "old": (False, True),
+    }  # fmt: skip
+    with duckdb.connect() as connection:
+        create_objects(connection)
+        connection.execute("insert into models (model, cutoff) values ('m', '2023-12-01')")
+        for name, pair in answers.items():
+            opened = "2023-06-01" if name == "old" else "2024-03-01"
+            for source, is_right in zip(("toy", "toy:documents"), pair, strict=True):
+                connection.execute(
+                    "insert into forecast_questions (source, question_id, month, opened, "
+                    "num_options, answer_index, status) values (?, ?, '2024-04-01', ?, 2, 0, "
+                    "'resolved')", [source, name, opened],
+                )  # fmt: skip
+                connection.execute(
+                    "insert into forecast_answers (model, source, question_id, protocol, "
+                    "chosen_index, is_parsed, is_correct) values ('m', ?, ?, 'letter', ?, true, ?)",
+                    [source, name, 0 if is_right else 1, is_right],
+                )
+        (row,) = connection.sql(statement()).to_arrow_table().to_pylist()
+    assert (row["num_questions"], row["num_better"], row["num_worse"]) == (6, 3, 1)
+    assert row["accuracy"] == pytest.approx(2 / 6)
+    assert row["difference"] == pytest.approx(2 / 6)
+    # Wilson's ends of 4 of 6 and of 2 of 6, and phi = (1 * 1 - 3 * 1) / 8, by hand.
+    below, above = 4 / 6 - 0.29999, 0.90323 - 4 / 6
+    phi = -2 / 8
+    low = 2 / 6 - (below**2 + below**2 - 2 * phi * below * below) ** 0.5
+    high = 2 / 6 + (above**2 + above**2 - 2 * phi * above * above) ** 0.5
+    assert row["difference_low"] == pytest.approx(low, abs=1e-3)
+    assert row["difference_high"] == pytest.approx(high, abs=1e-3)
