@@ -15,6 +15,7 @@ import polars as pl
 
 from core.errors import StorageError, UsageError
 from core.month import Month
+from core.plugins import list_folders
 from core.storage.store import Store
 from reports.site.collected import read_outcomes
 from reports.site.figure import Figure, Row, Value, literal, slug
@@ -225,7 +226,12 @@ _ENDING = re.compile(r"(_shown)?_at$")
 
 @cache
 def _read_query(name: str) -> str:
-    return files("reports.site").joinpath("queries", f"{name}.sql").read_text(encoding="utf-8")
+    ours = files("reports.site").joinpath("queries")
+    for folder in (ours, *list_folders("queries")):
+        file = folder.joinpath(f"{name}.sql")
+        if file.is_file():
+            return file.read_text(encoding="utf-8")
+    raise FileNotFoundError(f"no query {name}.sql in reports/site/queries or in an extra")
 
 
 def is_control(model: str) -> bool:

@@ -43,7 +43,8 @@ def make_pages(site: Site) -> Iterator[Page]:
 
 def _links(site: Site, source: str) -> list[Link]:
     """Return the links from a source's page to pages of extras."""
-    found = [module.link_of_source(site, source) for module in import_parts("pages")]
+    linking = [part for part in import_parts("pages") if hasattr(part, "link_of_source")]
+    found = [part.link_of_source(site, source) for part in linking]
     return [link for link in found if link is not None]
 
 

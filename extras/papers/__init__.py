@@ -1,0 +1,1 @@
+"""Charts that papers print, drawn from one's own figures."""

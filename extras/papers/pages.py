@@ -1,0 +1,207 @@
+"""The page of charts that papers print, from figures that were measured here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from core.json import JsonObject
+from reports.site.charts import INK, PALETTE, by_month, time_axis
+from reports.site.context import Site, some
+from reports.site.figure import Column, Figure, Page, Row
+from reports.site.findings import span
+from reports.site.labels import LANE_HEADER, end_labels, extent_of
+
+ORDER = 6
+NAVIGATION = ("papers.html", "As in the papers")
+PATHS = (NAVIGATION[0],)
+MAX_DRAWN = len(PALETTE)  # models in a chart of curves
+MAX_RANKED = 6  # models in the chart of ranks
+ZHU = "Zhu et al. 2024 (FreshBench)"
+
+
+def make_pages(site: Site) -> Iterator[Page]:
+    """Yield the page, if any of its charts has figures."""
+    figures = site.make(_losses, _accuracy, _lengths, _genres, _groups, _ranks)
+    if figures:
+        yield Page(PATHS[0], NAVIGATION[1], "papers.html.j2", figures)
+
+
+def _losses(site: Site) -> Figure:
+    sql, rows = some(site.query("papers_losses", protocol=site.protocol))
+    shown = _first_models(site, rows)
+    chart = _curves(rows.filter(pl.col("model").is_in(shown)), shown, "bits per character")
+    about = (
+        f"As Figures 3 and 4 of {ZHU}, which state no window. At the ends of a curve the window "
+        "has two months. Months before a model's cutoff may have been in its training data."
+    )
+    return Figure("papers-losses", _curves_title(rows, shown, "Losses"), about, sql, rows,
+                  chart=chart, drawn_models=shown)  # fmt: skip
+
+
+def _accuracy(site: Site) -> Figure:
+    sql, rows = some(site.query("papers_accuracy"))
+    shown = _first_models(site, rows)
+    chart = _curves(rows.filter(pl.col("model").is_in(shown)), shown, "adjusted score", "protocol")
+    about = (
+        f"As Figure 2 of {ZHU}: 0 is guessing, 1 is always right, by the month in which questions "
+        "were opened. Questions from before a model's cutoff may have been in its training data."
+    )
+    return Figure("papers-accuracy", _curves_title(rows, shown, "Forecasts"), about, sql, rows,
+                  chart=chart, drawn_models=shown)  # fmt: skip
+
+
+def _first_models(site: Site, rows: pl.DataFrame) -> list[str]:
+    """Return the models to draw: the board's first, then others by name."""
+    there = set(rows["model"])
+    ordered = [name for name in _board(site) if name in there]
+    return list(dict.fromkeys([*ordered, *sorted(there)]))[:MAX_DRAWN]
+
+
+def _board(site: Site) -> list[str]:
+    board = site.readable("board", protocol=site.protocol)
+    return board["model"].to_list() if board.columns else []
+
+
+def _curves_title(rows: pl.DataFrame, shown: Sequence[str], what: str) -> str:
+    models = rows["model"].n_unique()
+    of = f"{len(shown)} of {models}" if models > len(shown) else str(models)
+    noun = "model" if models == 1 else "models"
+    return f"{what} of {of} {noun}, smoothed over three months"
+
+
+def _curves(
+    rows: pl.DataFrame, shown: Sequence[str], title: str, detail: str | None = None
+) -> JsonObject:
+    """Return a lane per source, with a smoothed line per model in its colour."""
+    scale = {"domain": list(shown), "range": list(PALETTE[: len(shown)])}
+    colour = {"field": "model", "type": "nominal", "title": None, "scale": scale,
+              "legend": {"orient": "top", "columns": 4, "labelLimit": 170}}  # fmt: skip
+    y = {"field": "smoothed", "type": "quantitative", "scale": {"zero": False},
+         "axis": {"tickCount": 4}, "title": None}  # fmt: skip
+    encoding: JsonObject = {
+        "x": time_axis(rows["month"].to_list()), "y": y, "color": colour,
+        "tooltip": by_month("model", "smoothed", ".3f", title=title),
+    }  # fmt: skip
+    if detail:
+        encoding["detail"] = {"field": detail}
+    return {
+        "facet": {"row": {"field": "source", "header": LANE_HEADER}},
+        "spacing": 14,
+        "resolve": {"scale": {"y": "independent"}},
+        "spec": {"width": 700, "height": 90, "mark": {"type": "line", "strokeWidth": 1.4},
+                 "encoding": encoding},
+    }  # fmt: skip
+
+
+def _lengths(site: Site) -> Figure:
+    sql, rows = some(site.query("papers_lengths", protocol=site.protocol))
+    about = f"As Figures 5 and 6 of {ZHU}: Pearson's correlation over models."
+    column = Column("milestone", "first tokens of a document", ",d", unit="tokens")
+    return _heat_map("papers-lengths", "by length of the text", about, sql, rows, column)
+
+
+def _genres(site: Site) -> Figure:
+    sql, rows = some(site.query("papers_genres", protocol=site.protocol))
+    about = f"As Figures 5 and 6 of {ZHU}: Pearson's correlation over models, by category."
+    column = Column("category", "category of text")
+    return _heat_map("papers-genres", "by kind of text", about, sql, rows, column)
+
+
+def _heat_map(
+    name: str, by: str, about: str, sql: str, rows: pl.DataFrame, column: Column
+) -> Figure:
+    x = {"field": column.name, "type": "ordinal", "title": column.header, "axis": {"labelAngle": 0}}
+    y = {"field": "against", "type": "nominal", "title": None}
+    scale = {"domain": [-1, 0, 1], "range": [PALETTE[0], "#ffffff", PALETTE[1]],
+             "interpolate": "rgb"}  # fmt: skip
+    colour = {"field": "pearson", "type": "quantitative", "legend": None, "scale": scale}
+    tooltip = [{"field": field} for field in (column.name, "against", "pearson", "num_models")]
+    cell = {"mark": "rect", "encoding": {"color": colour, "tooltip": tooltip}}
+    text = {"mark": {"type": "text", "color": INK},
+            "encoding": {"text": {"field": "pearson", "format": "+.2f"}}}  # fmt: skip
+    chart = {"width": {"step": 64}, "height": {"step": 30}, "encoding": {"x": x, "y": y},
+             "layer": [cell, text]}  # fmt: skip
+    columns = [
+        Column("against", "benchmark"),
+        column,
+        Column("pearson", "Pearson", "+.2f", "pearson_low", "pearson_high"),
+        Column("num_models", "models", "d"),
+    ]
+    sure = sum(map(_excludes_zero, rows.to_dicts()))
+    title = (
+        f"{sure} of {rows.height} correlations of losses with benchmarks {by} exclude 0, each for "
+        "itself"
+    )
+    return Figure(name, title, about, sql, rows, columns, chart)
+
+
+def _excludes_zero(row: Row) -> bool:
+    low = row["pearson_low"]
+    high = row["pearson_high"]
+    return low is not None and high is not None and (low > 0 or high < 0)
+
+
+def _groups(site: Site) -> Figure:
+    sql, rows = some(site.query("papers_groups"))
+    encoding = {
+        "x": time_axis(rows["month"].to_list()),
+        "y": {"field": "spearman_smoothed", "type": "quantitative", "title": None,
+              "scale": {"domain": [-1, 1]}, "axis": {"tickCount": 3}},
+        "color": {"field": "benchmark", "type": "nominal", "title": None,
+                  "scale": {"range": list(PALETTE)},
+                  "legend": {"orient": "top", "columns": 4, "labelLimit": 170}},
+        "detail": [{"field": "source"}, {"field": "protocol"}],
+        "tooltip": by_month("benchmark", "spearman_smoothed", "+.2f", title="Spearman, smoothed"),
+    }  # fmt: skip
+    chart = {
+        "facet": {"row": {"field": "question_group", "header": LANE_HEADER}},
+        "spacing": 14,
+        "spec": {"width": 700, "height": 70, "mark": {"type": "line", "strokeWidth": 1.4},
+                 "encoding": encoding},
+    }  # fmt: skip
+    groups = rows["question_group"].n_unique()
+    num_models = span(rows["num_models"].to_list(), "d")
+    title = (
+        f"Accuracy against benchmarks by quarter, in {groups} groups of questions: {num_models} "
+        "models a point"
+    )
+    about = (
+        f"As Figures 7 to 11 of {ZHU}: Spearman's correlation over models, smoothed over three "
+        "quarters."
+    )
+    return Figure("papers-groups", title, about, sql, rows, chart=chart)
+
+
+def _ranks(site: Site) -> Figure:
+    sql, rows = some(site.query("papers_ranks"))
+    moved = rows.filter(pl.col("rank") != pl.col("rank_without")).height
+    means = rows.group_by("model").agg(pl.mean("rank_without")).sort("rank_without", "model")
+    shown = means["model"].to_list()[:MAX_RANKED]
+    drawn = rows.filter(pl.col("model").is_in(shown)).sort("month")
+    last = dict(drawn.group_by("model").last().select("model", "rank_without").iter_rows())
+    colours = dict(zip(shown, PALETTE, strict=False))
+    x = time_axis(rows["month"].to_list())
+    colour = {"field": "model", "type": "nominal", "legend": None,
+              "scale": {"domain": shown, "range": list(colours.values())}}  # fmt: skip
+    scale = {"reverse": True, "zero": False, "nice": False}
+    layers: list[JsonObject] = [
+        {"mark": {"type": "line", "strokeWidth": width, "strokeDash": dash, "clip": True},
+         "encoding": {"x": x, "color": colour,
+                      "y": {"field": field, "type": "quantitative", "scale": scale,
+                            "title": "rank of the month",
+                            "axis": {"tickMinStep": 1, "format": "d"}}}}
+        for field, width, dash in (("rank", 1, [3, 3]), ("rank_without", 1.8, [1, 0]))
+    ]  # fmt: skip
+    labels = end_labels(last, colours, extent_of(drawn["rank_without"]))
+    chart = {"width": 700, "height": 300, "layer": [*layers, labels]}
+    columns = [
+        Column("model", "model", link=lambda row: site.model_page(row["model"])),
+        Column("month", "month", "%Y-%m"),
+        Column("rank", "rank", "d"),
+        Column("rank_without", "without Wikipedia", "d"),
+    ]
+    title = f"Without Wikipedia, {moved} of {rows.height} monthly ranks differ"
+    about = "As Uncheatable Eval ranks. Dashed: with Wikipedia. The months of the board."
+    return Figure("papers-ranks", title, about, sql, rows, columns, chart, drawn_models=shown)

@@ -1,0 +1,141 @@
+import json
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from core.month import Month
+from core.settings import Settings
+from reports.site.build import write_site
+from tests.reports.curves import level, losses
+from warehouse.database.writer import connected
+from warehouse.land.literature import load_benchmarks
+from warehouse.land.losses import open_warehouse
+from warehouse.read.publish import publish
+
+MODELS = ("a", "b", "c", "d", "e")
+SCORES = (50.0, 40.0, 30.0, 20.0, 10.0)
+KINDS = ("losses", "accuracy", "lengths", "genres", "groups", "ranks")
+NAMES = [f"papers-{kind}" for kind in KINDS]
+
+
+def _questions(connection: duckdb.DuckDBPyConnection) -> None:
+    """Plant questions of four quarters: model ``a`` is right most often, ``e`` least."""
+    for number in range(40):
+        opened = f"2024-{3 * (number % 4) + 1:02d}-15"
+        connection.execute(
+            "insert into forecast_questions (source, question_id, month, opened, num_options, "
+            "answer_index, status, tags) values ('gjo', ?, '2025-01-01', ?, 2, 0, 'resolved', "
+            "['Business'])", [str(number), opened],
+        )  # fmt: skip
+        for place, model in enumerate(MODELS):
+            is_right = number // 4 >= place
+            connection.execute(
+                "insert into forecast_answers (model, source, question_id, protocol, chosen_index, "
+                "is_parsed, is_correct) values (?, 'gjo', ?, 'letter', ?, true, ?)",
+                [model, str(number), 0 if is_right else 1, is_right],
+            )
+
+
+def _milestones(connection: duckdb.DuckDBPyConnection) -> None:
+    """Plant losses of the first 10 and 100 tokens, in opposite orders of models."""
+    for place, model in enumerate(MODELS):
+        connection.execute(
+            "insert into cell_costs (model, revision, source, month, protocol, scored_at, device, "
+            "dtype, versions, seconds, num_tokens_read, peak_memory_bytes, num_lossy_documents) "
+            "values (?, 'r1', 'arxiv', '2024-02-01', 'default', '2025-01-01', 'cpu', 'float32', "
+            "'{}', 1, 1, 1, 0)", [model],
+        )  # fmt: skip
+        for length, slope in ((10, -10), (100, 10)):
+            connection.execute(
+                "insert into cell_milestones (model, source, month, protocol, milestone, "
+                "num_documents, nll_nats, num_bytes, num_chars) values (?, 'arxiv', "
+                "'2024-02-01', 'default', ?, 4, ?, 400, 400)",
+                [model, length, 300.0 + slope * place],
+            )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("home")
+    settings = Settings(home=str(home))
+    figures = {}
+    for place, model in enumerate(MODELS):
+        # On Wikipedia the order is the other way round, by more.
+        figures |= level(model, "arxiv", 1.0 + 0.1 * place)
+        figures |= level(model, "wikipedia_new", 3.0 - 0.4 * place)
+    models = [
+        {"name": model, "kind": "reference", "cutoff": Month("2023-12"),
+         "cutoff_provenance": "planted", "cutoff_precision": "month"}
+        for model in MODELS
+    ]  # fmt: skip
+    with open_warehouse(settings) as warehouse:
+        warehouse.land_losses(losses(figures), "planted")
+        warehouse.upsert_models(models)
+    scores = home / "scores.csv"
+    rows = [f"{model},MMLU,{score}" for model, score in zip(MODELS, SCORES, strict=True)]
+    scores.write_text("\n".join(["model,benchmark,score", *rows]))
+    load_benchmarks(settings, scores)
+    with connected(settings) as connection:
+        _questions(connection)
+        for source, category in (("arxiv", "science"), ("wikipedia_new", "encyclopedia")):
+            connection.execute(
+                "update sources set category = ? where source = ?", [category, source]
+            )
+        _milestones(connection)
+    publish(settings)
+    return Path(write_site(settings)).parent
+
+
+def rows_of(site: Path, name: str) -> list[dict[str, object]]:
+    with duckdb.connect() as connection:
+        found = connection.sql(f"from '{site}/figures/{name}.parquet'")
+        return found.to_arrow_table().to_pylist()
+
+
+@pytest.mark.smoke
+def test_the_page_has_each_chart(site: Path) -> None:
+    listed = {each["name"]: each for each in json.loads((site / "figures.json").read_text())}
+    assert [name for name in listed if name.startswith("papers-")] == NAMES
+    for name in NAMES:
+        assert listed[name]["page"] == f"papers.html#{name}"
+        assert (site / f"figures/{name}.svg").stat().st_size > 1000
+    assert "As in the papers" in (site / "index.html").read_text()
+
+
+def test_ranks_without_wikipedia_are_those_of_the_other_sources(site: Path) -> None:
+    rows = rows_of(site, "papers-ranks")
+    assert {(row["model"], row["rank"], row["rank_without"]) for row in rows} == {
+        ("a", 5, 1), ("b", 4, 2), ("c", 3, 3), ("d", 2, 4), ("e", 1, 5),
+    }  # fmt: skip
+
+
+def test_heat_maps_have_the_correlations_with_scores(site: Path) -> None:
+    by_length = {row["milestone"]: row for row in rows_of(site, "papers-lengths")}
+    # The best model has the lowest loss of 100 tokens, and the highest of 10.
+    assert by_length[100]["pearson"] == pytest.approx(-1)
+    assert by_length[10]["pearson"] == pytest.approx(1)
+    assert by_length[100]["num_models"] == 5
+    by_genre = {row["category"]: row["pearson"] for row in rows_of(site, "papers-genres")}
+    assert by_genre == {"science": pytest.approx(-1), "encyclopedia": pytest.approx(1)}
+
+
+def test_groups_of_questions_follow_the_planted_order(site: Path) -> None:
+    rows = rows_of(site, "papers-groups")
+    assert {row["benchmark"] for row in rows} == {"MMLU"}
+    assert all(row["spearman"] == pytest.approx(1) for row in rows)
+    assert "all" in {row["question_group"] for row in rows}
+
+
+def test_smoothed_curves_are_means_of_three_months(site: Path) -> None:
+    rows = [row for row in rows_of(site, "papers-losses") if row["source"] == "arxiv"]
+    assert {row["model"] for row in rows} == set(MODELS)
+    assert all(row["smoothed"] == pytest.approx(row["bits_per_char"]) for row in rows)
+
+
+def test_without_figures_there_is_no_page(settings: Settings) -> None:
+    with open_warehouse(settings) as warehouse:
+        warehouse.upsert_models([])
+    publish(settings)
+    root = Path(write_site(settings)).parent
+    assert not (root / "papers.html").exists()
