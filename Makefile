@@ -91,7 +91,7 @@ check: $(VENV)/.installed-dev ## Lint, format, types, import rules, limits, word
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m tools.house
-	@$(BIN)/sqlfluff lint warehouse reports tests --processes 0 --disable-progress-bar
+	@$(BIN)/sqlfluff lint warehouse reports extras tests --processes 0 --disable-progress-bar
 	@$(BIN)/codespell
 	@$(BIN)/hadolint Dockerfile
 
