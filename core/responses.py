@@ -3,8 +3,8 @@
 Models mark their reasoning in many ways. A mark is known here if a public model writes it.
 ``<think>`` and similar names are of DeepSeek, Qwen, EXAONE and Seed. ``[THINK]`` is of Mistral,
 ``◁think▷`` of Kimi, and ``<|START_THINKING|>`` of Command. ``<|begin_of_thought|>`` is of Sky-T1,
-``<|inner_prefix|>`` of Apertus. ``<unused94>`` and ``<|channel>`` are of Gemma, ``<|im_start|>think``
-of s1, and channels of the harmony format of gpt-oss.
+``<|inner_prefix|>`` of Apertus. ``<unused94>`` and ``<|channel>`` are of Gemma. A role
+``think`` is of s1, and channels of the harmony format of gpt-oss.
 """
 
 from __future__ import annotations

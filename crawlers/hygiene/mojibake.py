@@ -42,6 +42,7 @@ _TAIL = _signs("cp1252", 0x80, 0xBF)
 _LATIN = re.compile(
     f"[\u00c2-\u00c5][{_TAIL}]|(?:[\u00c6-\u00df][{_TAIL}]){{2,}}"
     f"|[\u00e2\u00ef][{_TAIL}]{{2}}|(?:[\u00e0-\u00ef][{_TAIL}]{{2}}){{2,}}|\u00f0[{_TAIL}]{{3}}"
+    r"|\u00e2\?\?"  # a quotation mark whose last two bytes were lost
     # Quotation marks and dashes of an English text, read as Windows-1251, GB 18030 or Shift JIS.
     "|\u0432\u0402.|(?<=[A-Za-z ])[\u9225\u7ab6]."
 )

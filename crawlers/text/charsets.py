@@ -112,14 +112,13 @@ def decode(payload: bytes, stated: str = "") -> str:
             return _checked(payload[len(mark) :].decode(codec, "replace"), codec)
     names = list(_stated_names(payload, stated))
     found = [codec_of(name) for name in names]
-    if "iso2022_jp" in found and b"\x1b" in payload:
+    is_named = "iso2022_jp" in found and b"\x1b" in payload
+    if is_named or _ESCAPED_ROW.search(payload):
         return _checked(_from_iso_2022_jp(payload), "iso2022_jp")
     if found and found[0] in ("utf-16-le", "utf-16-be") and b"\0" in payload[:_HEAD]:
         return _checked(payload.decode(found[0], "replace"), found[0])
     if found and found[0] == "":
         raise ItemUnavailable("damaged", f"in {names[0]}, which no browser reads")
-    if _ESCAPED_ROW.search(payload):
-        return _checked(_from_iso_2022_jp(payload), "iso2022_jp")
     unmarked = _utf_16_of(payload)
     if unmarked:
         return _checked(payload.decode(unmarked, "replace"), unmarked)

@@ -242,7 +242,8 @@ def _patterns(count: int) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[
     before = rf"{_STATES}(?:{one})"
     joins = rf"(?:that|so|and|but|think|therefore|hence|thus|{_NAMED})"
     starts = rf"(?:\A|(?<=\n)|(?<=[.,;:!?]\s)|\b{joins}\s)"
-    likely = rf"{starts}(?:(?:{_NAMED}|الخيار|الإجابة|विकल्प|उत्तर)\s)?\(?(?-i:(?P<l3>[{letters}]))\)?[.,]?\s{_BEST}"
+    named = rf"(?:{_NAMED}|الخيار|الإجابة|विकल्प|उत्तर)"
+    likely = rf"{starts}(?:{named}\s)?\(?(?-i:(?P<l3>[{letters}]))\)?[.,]?\s{_BEST}"
     alone_before = rf"(?<!\n[{letters}]\n)(?<!\A[{letters}]\n)"  # a list of letters is no answer
     last = (
         rf"(?<=\n){alone_before}[(\[\"']?(?:{_NAMED}[\s:]+)?\(?(?P<l4>[{letters}])[)\]\"']?[.!]?\Z"

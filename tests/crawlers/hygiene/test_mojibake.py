@@ -32,8 +32,8 @@ WRONG = [
 
 # A text with apostrophes and quotation marks, and pairs of encodings that people mix up.
 ENGLISH = (
-    "It\u2019s late, and we don\u2019t know when they\u2019ll come; \u201cI\u2019m sure\u201d, said the "
-    "director \u2013 who hasn\u2019t waited. "
+    "It\u2019s late, and we don\u2019t know when they\u2019ll come; \u201cI\u2019m sure\u201d, "
+    "said the director \u2013 who hasn\u2019t waited. "
 )
 OTHER_WRONG = [
     ("mac-roman", "cp1252"), ("cp1252", "mac-roman"), ("cp1252", "cp437"), ("cp1252", "cp850"),
@@ -106,6 +106,7 @@ def test_english_with_wrong_apostrophes_is_found(own: str, wrong: str) -> None:
 
 def test_apostrophes_that_became_question_marks_are_found() -> None:
     assert find_mojibake((ENGLISH * 3).encode("ascii", "replace").decode())
+    assert find_mojibake("The lover\u00e2??s hand, \u00e2??said they\u00e2??. " * 3)
     assert not find_mojibake("Is it? So what? See /page?s=1, don't, and colou?r. " * 20)
 
 
@@ -117,7 +118,9 @@ def test_words_of_latin_letters_and_signs_are_found(language: str, wrong: str) -
 
 def test_a_word_of_four_letters_beyond_ascii_is_no_mark() -> None:
     """Polish for bile, by chance four letters of a Latin encoding in a row."""
-    article = "Watroba wytwarza \u017c\u00f3\u0142\u0107; \u017b\u00f3\u0142\u0107 jest w pecherzyku. "
+    article = (
+        "Watroba wytwarza \u017c\u00f3\u0142\u0107; \u017b\u00f3\u0142\u0107 jest w pecherzyku. "
+    )
     assert count_mojibake(article * 20) == 1
     assert find_mojibake(article * 20) is None
 
