@@ -3,8 +3,8 @@
 Models mark their reasoning in many ways. A mark is known here if a public model writes it.
 ``<think>`` and similar names are of DeepSeek, Qwen, EXAONE and Seed. ``[THINK]`` is of Mistral,
 ``◁think▷`` of Kimi, and ``<|START_THINKING|>`` of Command. ``<|begin_of_thought|>`` is of Sky-T1,
-``<|inner_prefix|>`` of Apertus. ``<unused94>`` and ``<|channel>`` are of Gemma, and channels of the
-harmony format of gpt-oss.
+``<|inner_prefix|>`` of Apertus. ``<unused94>`` and ``<|channel>`` are of Gemma. A role
+``think`` is of s1, and channels of the harmony format of gpt-oss.
 """
 
 from __future__ import annotations
@@ -13,21 +13,35 @@ import re
 from collections.abc import Iterable
 from itertools import islice
 
-_NAME = r"(?:[\w.-]{1,20}[:|_])?(?:think|thinking|thoughts?|reason|reasoning|scratchpad)"
+_WORD = (
+    "(?:think|thinking|thoughts?|reason|reasoning|scratchpad|analysis|cot|chain_of_thought"
+    "|reflection|inner_monologue)"
+)
+_NAME = rf"(?:[\w.-]{{1,20}}[:|_])?{_WORD}"
+_LT = r"(?:<|&lt;)"
+_GT = r"\s?(?:>|&gt;)"
+_BAR = "[|\uff5c]"
+_JOIN = "[_\u2581 ]"  # DeepSeek writes the second one
+_OF = rf"(?:of{_JOIN})?"
 _OPENS = (
-    rf"<{_NAME}>|\[THINK\]|◁think▷|<\|(?:start_of_|begin_of_|start_|begin_)(?:thinking|thought)\|>"
-    r"|<\|inner_prefix\|>|<unused94>|<\|channel>(?:thought|analysis)\b"
+    rf"{_LT}\s?{_NAME}(?:\s[^<>\n]{{1,60}})?{_GT}|\[THINK\]|◁think▷"
+    rf"|<{_BAR}(?:(?:start|begin){_JOIN}{_OF})?{_WORD}(?:{_JOIN}(?:start|begin))?{_BAR}>"
+    r"|(?-i:\[(?:BEGIN_)?(?:THINK|THINKING|THOUGHT|REASONING)\])"
+    r"|<\|inner_prefix\|>|<unused94>|<\|channel>(?:thought|analysis)\b|<\|im_start\|>think\b"
     # Each message of the harmony format names its channel. Only the last one, "final", answers.
     r"|<\|channel\|>\s*(?:analysis|commentary)\b|here is my thought process:"
 )
 _CLOSES = (
-    rf"</{_NAME}>|\[/THINK\]|◁/think▷|<\|end_(?:of_)?(?:thinking|thought)\|>"
-    r"|<\|inner_suffix\|>|<unused95>|<channel\|>"
+    rf"{_LT}\s?/\s?{_NAME}{_GT}|\[/THINK\]|◁/think▷"
+    rf"|<{_BAR}(?:end{_JOIN}{_OF}{_WORD}|/{_WORD}|{_WORD}{_JOIN}end){_BAR}>"
+    r"|(?-i:\[(?:/|END_)(?:THINK|THINKING|THOUGHT|REASONING)\])"
+    r"|<\|inner_suffix\|>|<unused95>|<channel\|>|<\|im_start\|>answer\b"
     r"|(?P<final><\|channel\|>\s*final\b[^\n]{0,60}?<\|message\|>)|here is my response:"
 )
 _MARK = re.compile(rf"(?P<opens>{_OPENS})|(?P<closes>{_CLOSES})", re.IGNORECASE)
 # The harmony format without its control tokens, which decoders remove.
-_BARE_ANALYSIS = re.compile(r"\s*(?:analysis|commentary)(?=[A-Z\"'(\d]|\Z)")
+_BARE_CHANNEL = re.compile(r"\s*(?:analysis|commentary)")
+_BARE_ANALYSIS = re.compile(rf"{_BARE_CHANNEL.pattern}(?=[A-Z\"'(\d]|\Z)")
 _BARE_FINAL = re.compile(r"assistant\s?final(?=\W|[A-Z\d])")
 # Control tokens that are parts of marks; a decoder that removes them makes reasoning an answer.
 _PARTS = re.compile(
@@ -60,9 +74,12 @@ def answering_part(response: str) -> str:
 
 
 def _without_thoughts(response: str) -> str:
-    if _BARE_ANALYSIS.match(response):
+    if _BARE_CHANNEL.match(response):
         parts = _BARE_FINAL.split(response)
-        return parts[-1] if len(parts) > 1 else ""
+        if len(parts) > 1:
+            return parts[-1]
+        if _BARE_ANALYSIS.match(response):
+            return ""
     kept: list[str] = []
     is_open = False
     begin = 0

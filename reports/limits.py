@@ -19,7 +19,8 @@ class LimitedProtocol(H11Protocol):
     """HTTP/1.1 that closes slow connections, and holds at most MAX_CONNECTIONS.
 
     If there are more, one is closed that waits for a request: of the address with the most such
-    connections, the oldest. So requests that are never completed do not keep out other clients.
+    connections, the oldest. So requests that are never completed do not keep out other clients. If
+    no other connection waits, an address that holds more than half of them loses its oldest one.
 
     uvicorn itself waits for the head of a request, and for a reader that pauses, without limit.
     """
@@ -37,14 +38,17 @@ class LimitedProtocol(H11Protocol):
             self._most_idle().transport.abort()
 
     def _most_idle(self) -> LimitedProtocol:
-        """Return the connection to close; this one itself if no other waits for a request."""
-        waiting = [
+        """Return the connection to close, which is this one itself if no other may be closed."""
+        known = [
             each
             for each in self.connections
-            if isinstance(each, LimitedProtocol)
-            and each._head is not None
-            and not each.transport.is_closing()
+            if isinstance(each, LimitedProtocol) and not each.transport.is_closing()
         ]
+        held = Counter(each._address for each in known)
+        many = [each for each in known if held[each._address] > MAX_CONNECTIONS / 2]
+        waiting = [each for each in known if each._head is not None]
+        if len(waiting) <= 1 and held[self._address] <= MAX_CONNECTIONS / 2 and many:
+            return min(many, key=lambda each: each._begun)  # slow readers of one address
         addresses = Counter(each._address for each in waiting)
         return max(waiting, key=lambda each: (addresses[each._address], -each._begun), default=self)
 

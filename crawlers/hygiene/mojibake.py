@@ -6,6 +6,8 @@ Two measures are taken. *Places* are counted, each of which no language writes:
   accented letter or a quotation mark.
 - Another encoding that was read as an encoding of Latin letters: four and more signs of it in a
   row, most of them letters. Cyrillic, Greek, Arabic, Chinese and others all look so.
+- UTF-8 that was read as Mac OS Roman, code page 437, KOI8-R or Windows-1251, in Latin words.
+- English contractions with a wrong sign for their apostrophe, as in "don?t".
 - Characters that a decoder could not read.
 
 A place is a word, or a part of a long row. Other misreadings are made of good letters in bad words,
@@ -21,6 +23,7 @@ from crawlers.hygiene.rereading import find_rereading
 
 MIN_PLACES = 3
 MIN_RATE = 1 / 1000  # places a character
+_SHORT = 4  # signs of the shortest row
 _WORD = 12  # signs of a wrong encoding, of a word as a rule
 
 
@@ -39,8 +42,25 @@ _TAIL = _signs("cp1252", 0x80, 0xBF)
 _LATIN = re.compile(
     f"[\u00c2-\u00c5][{_TAIL}]|(?:[\u00c6-\u00df][{_TAIL}]){{2,}}"
     f"|[\u00e2\u00ef][{_TAIL}]{{2}}|(?:[\u00e0-\u00ef][{_TAIL}]{{2}}){{2,}}|\u00f0[{_TAIL}]{{3}}"
+    r"|\u00e2\?\?"  # a quotation mark whose last two bytes were lost
     # Quotation marks and dashes of an English text, read as Windows-1251, GB 18030 or Shift JIS.
     "|\u0432\u0402.|(?<=[A-Za-z ])[\u9225\u7ab6]."
+)
+# Accented letters within words, quotation marks and dashes.
+_OTHERS = re.compile(
+    "|".join(
+        f"(?<=[A-Za-z])(?:[{_signs(codec, 0xC2, 0xC5)}][{_signs(codec, 0x80, 0xBF)}])+(?=[A-Za-z])"
+        f"|{bytes([0xE2, 0x80]).decode(codec)}[{_signs(codec, 0x90, 0xAF)}]"
+        for codec in ("mac-roman", "cp437", "koi8-r", "cp1251")
+    )
+)
+# An apostrophe of Windows-1252 in Mac OS Roman, the reverse, in code page 437, KOI8-R and ASCII.
+_APOSTROPHE = "[\u00ed\u00d5\u00c6\u2593?]"
+_CONTRACTIONS = re.compile(
+    rf"\b(?:(?:do|does|did|is|was|are|were|ca|wo|could|would|should|has|have|had)n{_APOSTROPHE}t"
+    rf"|(?:it|that|there|what|let|he|she){_APOSTROPHE}s|(?:we|they|you){_APOSTROPHE}(?:re|ve|ll|d)"
+    rf"|i{_APOSTROPHE}(?:m|ve|ll|d))(?![\w=])",
+    re.IGNORECASE,
 )
 _CYRILLIC = re.compile(f"(?:[\u0420\u0421][{_signs('cp1251', 0x80, 0xBF)}]){{3,}}")
 _ROW = re.compile(f"[{_HIGH}]{{4,}}")
@@ -50,12 +70,16 @@ _UNREAD = re.compile("\ufffd+|\u951f\u65a4\u62f7")
 
 def count_mojibake(text: str) -> int:
     """Return the number of places that were decoded by a wrong encoding."""
+    places = len(_CONTRACTIONS.findall(text))
     if text.isascii():
-        return 0
-    places = sum(_words(found) for found in _LATIN.finditer(text))
+        return places
+    places += sum(_words(found) for found in _LATIN.finditer(text))
+    places += sum(_words(found) for found in _OTHERS.finditer(text))
     places += sum(_words(found) for found in _CYRILLIC.finditer(text))
-    rest = _LATIN.sub("", text)
-    places += sum(_words(row) for row in _ROW.finditer(rest) if _is_no_word(row[0]))
+    rows = [row[0] for row in _ROW.finditer(_LATIN.sub("", text)) if _is_no_word(row[0])]
+    # A row of four may be a word, such as Polish for bile, and counts once.
+    places += len({row.casefold() for row in rows if len(row) == _SHORT})
+    places += sum(1 + len(row) // _WORD for row in rows if len(row) > _SHORT)
     return places + sum(_words(found) for found in _UNREAD.finditer(text))
 
 

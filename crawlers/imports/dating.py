@@ -24,6 +24,7 @@ _IN_NAME = re.compile(
     r"|(?<!\d)(?P<short>\d\d)(?P<short_month>0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?!\d)"
 )
 _NUMBER = re.compile(r"\s*\d{1,20}(?:\.\d{0,20})?(?:[eE]\+?\d{1,2})?\s*", re.ASCII)
+_STAMP = re.compile(r"\s*((?:19|20)\d{6})(\d{6})\s*", re.ASCII)  # of web archives: YYYYMMDDhhmmss
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _FIRST_S = 10**9  # in 2001
 _END_S = 10**10
@@ -114,11 +115,14 @@ def moment_of(value: object) -> dt.datetime | None:
         return plausible(value if value.tzinfo else value.replace(tzinfo=dt.UTC))
     if isinstance(value, dt.date):
         return plausible(dt.datetime.combine(value, dt.time(), tzinfo=dt.UTC))
-    if isinstance(value, str):
-        return _epoch(value) or read_time(value, dt.UTC)
     if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
-        return _epoch(str(value))
-    return None
+        value = str(value)
+    if not isinstance(value, str):
+        return None
+    found = _STAMP.fullmatch(value)
+    if found:  # such a number is no time since 1970 in any unit
+        value = f"{found[1]}T{found[2]}"
+    return _epoch(value) or read_time(value, dt.UTC)
 
 
 def _epoch(text: str) -> dt.datetime | None:

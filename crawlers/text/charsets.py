@@ -101,9 +101,10 @@ _MAX_BAD = 1000  # one character of so many may be unreadable
 def decode(payload: bytes, stated: str = "") -> str:
     """Decode a page, feed or part of a book; ``stated`` is the header Content-Type, or a name.
 
-    Encodings are tried in this order: the mark of the order of bytes; UTF-16, if every second byte
-    of many is zero; UTF-8, since no other text is UTF-8 by accident; that of the header, of the
-    text itself; Windows-1252, if none is stated.
+    Encodings are tried in this order: the mark of the order of bytes; ISO-2022-JP, if a row of its
+    characters has both escapes; UTF-16, if every second byte of many is zero; UTF-8, since no
+    other text is UTF-8 by accident; that of the header, of the text itself; Windows-1252, if none
+    is stated.
     Raise ItemUnavailable (``damaged``) if none fits.
     """
     for mark, codec in _MARKS:
@@ -111,7 +112,8 @@ def decode(payload: bytes, stated: str = "") -> str:
             return _checked(payload[len(mark) :].decode(codec, "replace"), codec)
     names = list(_stated_names(payload, stated))
     found = [codec_of(name) for name in names]
-    if "iso2022_jp" in found and b"\x1b" in payload:
+    is_named = "iso2022_jp" in found and b"\x1b" in payload
+    if is_named or _ESCAPED_ROW.search(payload):
         return _checked(_from_iso_2022_jp(payload), "iso2022_jp")
     if found and found[0] in ("utf-16-le", "utf-16-be") and b"\0" in payload[:_HEAD]:
         return _checked(payload.decode(found[0], "replace"), found[0])
@@ -193,6 +195,7 @@ def _decoded(payload: bytes, codec: str) -> str:
 
 
 _ESCAPED = re.compile(rb"\x1b(\$[@B]|\([BJI])")
+_ESCAPED_ROW = re.compile(rb"\x1b\$[@B](?:[!-~]{2}){1,200}+\x1b\([BJ]")  # other texts have none
 
 
 def _from_iso_2022_jp(payload: bytes) -> str:

@@ -16,7 +16,7 @@ from crawlers.text import invisible
 
 # Raise by 1 with a change of this package or of hygiene that changes texts of crawled documents:
 # months of different versions are of different regimes (docs/adr/0033-regimes.md).
-CLEANER_VERSION = 5
+CLEANER_VERSION = 6
 MIN_CHARS = 100  # code points; scores of shorter texts depend more on the protocol than the model
 
 _MAX_MARKS = 30  # maximum combining marks on one letter, as in UAX #15 (stream-safe text)

@@ -68,6 +68,8 @@ def unknown(guess: str = "") -> str:
 
 def _one_line(text: str) -> str:
     text = text.strip()
+    if text.isalnum():  # neither a mark nor a sign
+        return text
     return "" if "\n" in text else protect(strip_marks(text.translate(_SIGNS)))
 
 

@@ -186,7 +186,8 @@ def _call(inner: str) -> Call:
             named[found[1].strip().lower()] = argument[found.end() :].strip()
         else:
             unnamed.append(argument.strip())
-    for key in sorted(filter(str.isdigit, named), key=int):  # {{quote|1=...}} is {{quote|...}}
+    numbers = sorted(filter(str.isdigit, named), key=int) if named else []
+    for key in numbers:  # {{quote|1=...}} is {{quote|...}}
         unnamed[int(key) - 1 : int(key)] = [named.pop(key)]
     return Call(" ".join(strip_marks(name).lower().replace("_", " ").split()), unnamed, named)
 

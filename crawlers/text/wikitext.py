@@ -106,6 +106,8 @@ _POSSESSIVE = re.compile(r"s\b")
 _TO_ANOTHER_LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z-]{2,20})?:(?!//)")
 _END_TAG = re.compile(r"</([a-zA-Z]+)")
 _OPENED_BY = {"}}": "{", "]]": "[[", "]": "[", "|}": "{|"}
+_KINDS = {"{{": "{", "{{{": "{", "[[": "[["}  # kinds of the marks that are frequent
+_READ_ELEMENTS = _DROPPED_ELEMENTS | _KEPT_IN_SENTENCES | _KEPT_AS_TYPED
 
 
 def is_redirect(wikitext: str) -> bool:
@@ -159,7 +161,8 @@ class _Scanner:
     def scan(self) -> str:
         position = 0
         while match := _TOKEN.search(self.source, position):
-            self.out.append(self.source[position : match.start()])
+            if match.start() > position:
+                self.out.append(self.source[position : match.start()])
             position = self._take(match)
         self.out.append(self.source[position:])
         self._forget_links()
@@ -170,22 +173,25 @@ class _Scanner:
 
     def _take(self, match: re.Match[str]) -> int:
         """Handle one piece of markup; return the position after it."""
-        if match["open"]:
-            self._push(match["open"])
-        elif match["close"]:
+        kind = match.lastgroup
+        if kind == "open":
+            self._push(match[0])
+        elif kind == "close":
             return self._close(match)
-        elif match["name"]:
+        elif kind == "name":
             return self._element(match)
-        elif match["break"]:
+        elif kind == "break":
             self._forget_links()
-            self.out.append(match["break"])
+            self.out.append(match[0])
         return match.end()
 
     def _push(self, mark: str) -> None:
         if len(self.open) == MAX_NESTING:
             raise _parse_error(f"nested more than {MAX_NESTING} deep")
-        mark = mark.lstrip(" \t:")
-        kind = mark if mark in ("[[", "{|") else mark[0]
+        kind = _KINDS.get(mark)
+        if kind is None:
+            mark = mark.lstrip(" \t:")
+            kind = "{|" if mark == "{|" else "["
         self.open.append((kind, len(self.out)))
         self.num_open[kind] += 1
         self.out.append(mark)
@@ -229,7 +235,7 @@ class _Scanner:
         name = match["name"].lower()
         if _BREAKS.fullmatch(match["end"] + name):
             self.out.append("\n")
-        if match["end"] or name not in _DROPPED_ELEMENTS | _KEPT_IN_SENTENCES | _KEPT_AS_TYPED:
+        if match["end"] or name not in _READ_ELEMENTS:
             return match.end()
         end = None if match[0].endswith("/>") else self._end_of(name, match.end())
         content = self.source[match.end() : end] if end is not None else ""

@@ -31,7 +31,7 @@ from core.responses import answering_part, before_next_question
 from models.options.protocols import LETTERS
 
 _MOST_CHARS = 2_000  # maximum number of characters read at each end of a response
-VERSION = 7  # increase if a change here finds other choices in the same responses
+VERSION = 8  # increase if a change here finds other choices in the same responses
 
 _TAG = re.compile(r"</?[a-zA-Z]\w*>")
 _BOXED = re.compile(r"\\boxed\{\s*(?:\\(?:text|math)[a-z]*\s*\{)*([^{}]*)\}+")
@@ -71,10 +71,19 @@ _SAYS = (
     r"(?:think|choose|choosing|pick|picking|select|selecting|say|predict|predicting|believe|guess"
     r"|guessing|bet|lean|leaning|vote|answer|go|going|forecast|opt)\b"
     r"(?:\s(?:on|for|to|towards?|that|with|it|is|it's|will|be|the|most|likely|answer)\b)*:?"
-    r"|\b(?:it|that)(?:'s|\s(?:is|will\sbe|would\sbe))|\bif\sforced(?:\sto)?(?:,|:|\s->)"
-    r"|\b(?:but|though|yet)\s(?:(?:it's|it\sis|is)\s)?(?:more|most)\s(?:likely|probabl[ey])"
-    r"|\bif\s(?:(?:i|we)\s(?:had\sto|must|have\sto)|forced\sto)\s(?:choose|pick|guess|bet|decide|answer)"
+    r"|\b(?:it|that)(?:'s|\s(?:is|will\sbe|would\sbe))"
+    r"|\b(?:if|when)\s(?:forced(?:\sto)?|pressed|pushed)(?:,|:|\s->)"
+    r"|(?:\b(?:but|though|yet)|[;,]|\s[—–])\s(?:(?:it's|it\sis|is)\s)?"
+    r"(?:(?:more|most)\s(?:likely|probabl[ey])|probably)"
+    r"|\bif\s(?:(?:i|we)\s(?:had\sto|must|have\sto|were\sforced\sto|am\sforced\sto)|forced\sto)"
+    r"\s(?:choose|pick|guess|bet|decide|answer)"
     r"(?:\s(?:one|an?\s\w+|between\sthem))?(?:\s?[:,]|\s?->)(?:\sit\swould\sbe)?"
+    r"|\bse\s(?:(?:for|fosse)\s)?forçad[oa](?:\sa\sescolher)?\s?[:,]|\bprovavelmente"
+    r"|\bsi\s(?:je\sdevais|on\sme\sforçait\sà|tuviera\sque)\s(?:choisir|elegir)\s?[:,]"
+    r"|\bwenn\sich\swählen\smüsste\s?[:,]|\bскорее\sвсего"
+    r"|\bnếu\s(?:buộc\s)?phải\schọn\s?[:,]|\bcó\slẽ\slà|\btheo\stôi\s?[:,]"
+    r"|\b(?:kemungkinan\sbesar|menurut\s(?:saya|pendapat\ssaya)\s?[:,]|pilihan\ssaya)"
+    r"|\b(?:jika|kalau)\s(?:terpaksa|harus\smemilih|dipaksa(?:\smemilih)?)\s?[:,]"
     r"|\bmy\smoney\s(?:is\s)?on|(?<!was\s)\bleaning(?:\stowards?)?"
     r"|\b(?:result|chosen|highest\sprobability)\s?:"
     r"|\bje\s(?:choisis|dirais|penche\spour|pense\sque\sc'est)|\bik\skies|\bя\sвыбираю"
@@ -98,7 +107,10 @@ _BEST = (
     r"(?:my\b|the\s(?:answer|one)(?=[.,!\n]|\Z)|the\s(?:most\s(?:likely|probable|plausible)|likeliest|best|correct"
     r"|right)|(?:most|more)\s(?:likely|probable|plausible)|likeliest|likelier|likely|correct|right"
     r"|best)"
-    r"|has\sthe\s(?:highest|greatest|largest|higher)\s(?:probability|chances?|likelihood|odds))"
+    r"|has\sthe\s(?:highest|greatest|largest|higher)\s(?:probability|chances?|likelihood|odds)"
+    # Portuguese, Vietnamese, Indonesian, Arabic and Hindi
+    r"|é\s(?:a\s(?:opção\s)?)?mais\sprovável|có\s(?:khả\snăng|xác\ssuất)\s(?:cao\snhất|cao\shơn)"
+    r"|(?:paling|lebih)\smungkin|هو\s(?:الأرجح|الأكثر\sاحتمال[اًا]*)|सबसे\s(?:अधिक\s)?संभावित\sहै)"
     r"(?!\s(?:not|wrong|false|incorrect|unlikely|(?:to|of)\s(?:fail|be(?:ing)?\s(?:wrong|false))))"
 )
 
@@ -230,7 +242,8 @@ def _patterns(count: int) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[
     before = rf"{_STATES}(?:{one})"
     joins = rf"(?:that|so|and|but|think|therefore|hence|thus|{_NAMED})"
     starts = rf"(?:\A|(?<=\n)|(?<=[.,;:!?]\s)|\b{joins}\s)"
-    likely = rf"{starts}(?:{_NAMED}\s)?\(?(?-i:(?P<l3>[{letters}]))\)?[.,]?\s{_BEST}"
+    named = rf"(?:{_NAMED}|الخيار|الإجابة|विकल्प|उत्तर)"
+    likely = rf"{starts}(?:{named}\s)?\(?(?-i:(?P<l3>[{letters}]))\)?[.,]?\s{_BEST}"
     alone_before = rf"(?<!\n[{letters}]\n)(?<!\A[{letters}]\n)"  # a list of letters is no answer
     last = (
         rf"(?<=\n){alone_before}[(\[\"']?(?:{_NAMED}[\s:]+)?\(?(?P<l4>[{letters}])[)\]\"']?[.!]?\Z"

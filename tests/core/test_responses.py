@@ -23,6 +23,16 @@ MARKS = [
     ),  # gpt-oss
     ("analysis", "assistantfinal"),  # gpt-oss, without its control tokens
     ("Here is my thought process:", "Here is my response:"),  # Granite 3.2
+    ("<|im_start|>think\n", "<|im_start|>answer\n"),  # s1
+    ("<|thinking|>", "<|/thinking|>"),
+    ("<|think_start|>", "<|think_end|>"),
+    ("<\uff5cbegin\u2581of\u2581thinking\uff5c>", "<\uff5cend\u2581of\u2581thinking\uff5c>"),
+    ("[BEGIN_THINK]", "[END_THINK]"),
+    ("[REASONING]", "[/REASONING]"),
+    ("<analysis>", "</analysis>"),
+    ("<cot>", "</cot >"),
+    ('<think time="3">', "</think\n>"),
+    ("&lt;think&gt;", "&lt;/think&gt;"),  # a server that escapes markup
 ]
 
 
@@ -48,6 +58,12 @@ def test_all_channels_but_the_final_one_are_thoughts() -> None:
     cut = answer.partition("<|start|>assistant<|channel|>final")[0]
     assert answering_part(cut) == ""
     assert answering_part("<|channel|>final<|message|>B<|return|>") == "B"
+
+
+def test_channels_without_control_tokens_may_begin_with_a_small_letter() -> None:
+    assert answering_part("analysisthe user asks for A or B.assistantfinalB") == "B"
+    assert answering_part("analysis We think of A.assistantfinal B").strip() == "B"
+    assert answering_part("analysis of the polls: B") == "analysis of the polls: B"
 
 
 def test_parts_of_an_answer_are_kept() -> None:

@@ -146,8 +146,10 @@ def wait_for(is_true: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def connect(server: uvicorn.Server) -> socket.socket:
-    return socket.create_connection(server.servers[0].sockets[0].getsockname(), timeout=60)
+def connect(server: uvicorn.Server, address: str = "127.0.0.1") -> socket.socket:
+    return socket.create_connection(
+        server.servers[0].sockets[0].getsockname(), timeout=60, source_address=(address, 0)
+    )
 
 
 def test_a_client_that_never_ends_its_request_is_cut_off(limited: uvicorn.Server) -> None:
@@ -191,6 +193,21 @@ def test_requests_that_never_end_keep_out_no_other_client(
                 each.sendall(b"GET / HTTP/1.1\r\nHost: localh")
         other.sendall(b"GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert other.recv(1000).startswith(b"HTTP/1.1 200")
+
+
+def test_downloads_of_one_address_keep_out_no_other_client(
+    limited: uvicorn.Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "HEAD_S", 600)
+    monkeypatch.setattr(limits, "STALL_S", 600)
+    with connect(limited) as one, connect(limited) as two:
+        for each in (one, two):
+            each.sendall(b"GET /warehouse.duckdb HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert each.recv(1) == b"H"
+        with connect(limited, "127.0.0.2") as other:
+            other.sendall(b"GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert other.recv(1000).startswith(b"HTTP/1.1 200")
+            wait_for(lambda: len(limited.server_state.connections) == 2)
 
 
 def test_a_request_that_breaks_the_protocol_leaves_no_traceback(

@@ -172,17 +172,25 @@ def read_losses(store: Store, cell: Cell) -> pa.Table:
     remedy = "bring it back from a backup, or move it out of the data root and score again"
     where = f"losses of {cell}"
     table = validate(read_parquet(store, cell.path, remedy), LOSSES, where)
+    row = find_foreign_row(table, cell)
+    if row:
+        raise SchemaMismatch(
+            f"{where}: a row is of another cell: {show(row)}; {store.url(cell.path)} is not "
+            f"what was written: {remedy}"
+        )
+    return table
+
+
+def find_foreign_row(table: pa.Table, cell: Cell) -> dict[str, object] | None:
+    """Return the key of the first row that belongs to another cell, or None."""
     key = cell_key(cell)
     for name, value in key.items():
         same = pc.equal(table[name], pa.scalar(value, table[name].type))
         same = pc.is_null(table[name]) if value is None else pc.fill_null(same, False)
         if not pc.all(same).as_py():
             [row] = table.filter(pc.invert(same)).select(list(key))[:1].to_pylist()
-            raise SchemaMismatch(
-                f"{where}: a row is of another cell: {show(row)}; {store.url(cell.path)} is not "
-                f"what was written: {remedy}"
-            )
-    return table
+            return dict(row)
+    return None
 
 
 def cell_key(cell: Cell) -> dict[str, object]:

@@ -156,6 +156,16 @@ limit 1;
 create or replace temp macro is_odd_name(name) as
 regexp_matches(name, '[\x00-\x1F\x7F-\x{9F}\x{2028}\x{2029}]|^[\s\pZ]|[\s\pZ]$');
 
+-- name: define_hidden_names
+-- True if a name has signs that are not seen, so that two names look alike. Joiners within a name
+-- are spelling.
+create or replace temp macro is_hidden_name(name) as
+regexp_matches(
+    name,
+    '[\x{AD}\x{61C}\x{200B}\x{200E}\x{200F}\x{202A}-\x{202E}\x{2060}-\x{206F}\x{FEFF}]'
+    || '|[\x{FFF9}-\x{FFFB}\x{E0000}-\x{E007F}]|^[\x{200C}\x{200D}]|[\x{200C}\x{200D}]$'
+);
+
 -- name: find_impossible
 -- The first incoming document that no corpus can have, with the rule that it breaks.
 -- Nearly all tokens stand for a byte or more; four a byte allow for texts that a tokenizer expands,
@@ -165,7 +175,9 @@ with cells as (
     select
         *,
         is_odd_name(model) or is_odd_name(revision) or is_odd_name(source) or is_odd_name(protocol)
-            as has_odd_name
+            as has_odd_name,
+        is_hidden_name(model) or is_hidden_name(revision) or is_hidden_name(source)
+        or is_hidden_name(protocol) as has_hidden_name
     from incoming_cells
 ),
 
@@ -183,6 +195,8 @@ judged as (
             when cells.has_odd_name then 'names have no control characters and no outer blanks'
             when is_odd_name(d.document_id)
                 then 'a document_id has no control characters and no outer blanks'
+            when cells.has_hidden_name or is_hidden_name(d.document_id)
+                then 'names have no signs that are not seen'
         end as rule
     from incoming_documents as d
     inner join cells on d.cell = cells.cell

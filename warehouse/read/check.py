@@ -41,7 +41,8 @@ from warehouse.database.schema import (
     qualify,
     read_sql,
 )
-from warehouse.database.statements import OFFLINE, Statements, explain_database_errors
+from warehouse.database.statements import OFFLINE, Statements, explain_database_errors, show
+from warehouse.land.cells import find_foreign_row
 from warehouse.land.landed import partition_at, partition_key, read_rows, scored_cells
 from warehouse.read.findings import PUBLISH_AGAIN, Finding, describe, finding_of, run_checks
 from warehouse.read.query import connect_to_read
@@ -317,6 +318,10 @@ def _losses_of_files(root: _Root, damaged: dict[int, str]) -> Iterator[pa.Record
                 # Landing reads all columns, so damage in any of them matters.
                 table = pq.read_table(file, page_checksum_verification=True)
             table.select(LOSSES.names).validate(full=True)
+            foreign = find_foreign_row(table, cell)
+            if foreign:
+                damaged[number] = f"a row is of another cell: {show(foreign)}"
+                continue
             table = table.select(_COLUMNS)
             numbers = pa.repeat(pa.scalar(number, pa.int64()), table.num_rows)
             table = table.add_column(0, "number", numbers).cast(_OF_FILES)

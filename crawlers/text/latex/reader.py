@@ -167,11 +167,33 @@ _SYMBOLS = {
 _HEADINGS = ("part", "chapter", "section", "subsection", "subsubsection")
 
 
+# Words and single blanks without a sign that begins markup, is doubled, or is a star of a macro.
+_WORD = r"[^\s\\{}\[\]$%~&#^_`'\"<>!?*-]++"
+_WORDS = re.compile(rf"[ \n]?{_WORD}(?:[ \n]{_WORD})*+")
+_BRACKETS = ("[", "]")
+
+
+class _Walker(latexwalker.LatexWalker):  # type: ignore[misc]  # pylatexenc has no types
+    """Parser that reads words at once, for which pylatexenc needs 10 us a character."""
+
+    def get_token(
+        self, pos: int, include_brace_chars: Any = None, environments: bool = True, **options: Any
+    ) -> Any:
+        """Return the token at a position; single characters where a macro's argument is read."""
+        if environments and set(include_brace_chars or ()) <= {_BRACKETS}:
+            words = _WORDS.match(self.s, pos)
+            if words:
+                return latexwalker.LatexToken("char", words[0], pos, len(words[0]), "")
+        return super().get_token(pos, include_brace_chars, environments, **options)
+
+
 class _Writer(latex2text.LatexNodes2Text):  # type: ignore[misc]  # pylatexenc has no types
     """Text writer that tolerates misused macros."""
 
     def apply_simplify_repl(self, node: Any, simplify_repl: Any, what: str) -> str:
         try:
+            if simplify_repl in _OWN_RULES:  # pylatexenc would inspect their signatures each time
+                return str(simplify_repl(node, self))
             return str(super().apply_simplify_repl(node, simplify_repl, what))
         except (AttributeError, LookupError, TypeError, ValueError):
             # pylatexenc fails if an argument is missing. Drop the macro, not the whole paper.
@@ -189,6 +211,13 @@ def _run_in_heading(node: Any, l2tobj: Any) -> str:
 def _item(node: Any, l2tobj: Any) -> str:
     label = l2tobj.nodelist_to_text([node.nodeoptarg]) if node.nodeoptarg else "-"
     return f"\n\n{label} "
+
+
+_OWN_RULES = frozenset({_heading, _run_in_heading, _item, units.to_quantity})
+# Ties and tabs are frequent, and slow to parse. They stand for blanks, after which a macro has no
+# argument.
+_BLANK = "\ue002"
+_BLANKS = re.compile(r"(\\.)|[~&]", re.DOTALL)
 
 
 @functools.cache
@@ -216,8 +245,9 @@ def _rules() -> Any:
 
 def to_text(markup: str, shield: Shield) -> str:
     """Convert simple markup to text, with one line per paragraph; see ``prose.simplify``."""
-    walker = latexwalker.LatexWalker(markup, latex_context=_grammar(), tolerant_parsing=True)
-    text = _Writer(_rules()).nodelist_to_text(walker.get_latex_nodes()[0])
+    markup = _BLANKS.sub(lambda sign: sign[1] or _BLANK, markup)
+    walker = _Walker(markup, latex_context=_grammar(), tolerant_parsing=True)
+    text = _Writer(_rules()).nodelist_to_text(walker.get_latex_nodes()[0]).replace(_BLANK, " ")
     paragraphs = map(mend, re.split(r"\n\s*\n", text))
     return shield.restore("\n\n".join(filter(None, paragraphs)))
 

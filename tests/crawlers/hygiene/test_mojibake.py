@@ -30,6 +30,17 @@ WRONG = [
     ("zh", "gb18030", "utf-8"),
 ]  # fmt: skip
 
+# A text with apostrophes and quotation marks, and pairs of encodings that people mix up.
+ENGLISH = (
+    "It\u2019s late, and we don\u2019t know when they\u2019ll come; \u201cI\u2019m sure\u201d, "
+    "said the director \u2013 who hasn\u2019t waited. "
+)
+OTHER_WRONG = [
+    ("mac-roman", "cp1252"), ("cp1252", "mac-roman"), ("cp1252", "cp437"), ("cp1252", "cp850"),
+    ("cp1252", "koi8-r"), ("utf-8", "mac-roman"), ("utf-8", "cp437"), ("utf-8", "koi8-r"),
+    ("utf-8", "cp1251"),
+]  # fmt: skip
+
 # Sentences by language.
 SENTENCES = json.loads(Path(__file__).with_name("sentences.json").read_text(encoding="utf-8"))
 # The language, the encoding that its text was in, and the one by which it was read.
@@ -86,3 +97,34 @@ def test_a_few_places_in_a_long_text_are_kept() -> None:
     assert find_mojibake(quoted * 2) is None
     assert find_mojibake(quoted * 3 + "plain text " * 400) is None
     assert find_mojibake(quoted * 3)
+
+
+@pytest.mark.parametrize(("own", "wrong"), OTHER_WRONG)
+def test_english_with_wrong_apostrophes_is_found(own: str, wrong: str) -> None:
+    assert find_mojibake((ENGLISH * 3).encode(own).decode(wrong, "replace"))
+
+
+def test_apostrophes_that_became_question_marks_are_found() -> None:
+    assert find_mojibake((ENGLISH * 3).encode("ascii", "replace").decode())
+    assert find_mojibake("The lover\u00e2??s hand, \u00e2??said they\u00e2??. " * 3)
+    assert not find_mojibake("Is it? So what? See /page?s=1, don't, and colou?r. " * 20)
+
+
+@pytest.mark.parametrize("wrong", ["mac-roman", "cp437", "koi8-r", "cp1251"])
+@pytest.mark.parametrize("language", ["fr", "is"])
+def test_words_of_latin_letters_and_signs_are_found(language: str, wrong: str) -> None:
+    assert find_mojibake((TEXTS[language] * 20).encode().decode(wrong, "replace"))
+
+
+def test_a_word_of_four_letters_beyond_ascii_is_no_mark() -> None:
+    """Polish for bile, by chance four letters of a Latin encoding in a row."""
+    article = (
+        "Watroba wytwarza \u017c\u00f3\u0142\u0107; \u017b\u00f3\u0142\u0107 jest w pecherzyku. "
+    )
+    assert count_mojibake(article * 20) == 1
+    assert find_mojibake(article * 20) is None
+
+
+def test_boxes_and_formulas_are_no_marks() -> None:
+    box = "Title\u2500\u2510 a\u2502b x\u2248\u00b15 n\u221a\u03c0 \u250ca\u2510 "
+    assert count_mojibake(box * 20) == 0

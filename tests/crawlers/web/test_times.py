@@ -73,6 +73,8 @@ SAME_INSTANT = [
     "May 31, 2024 9:30 p.m. EDT",
     "1 June 2024, 01:30",
     " Sat, 01 Jun 2024\n 01:30:00 GMT ",
+    "Sat,01 Jun 2024 01:30:00 GMT",  # RFC 5322: no blank is needed after the comma
+    "Sat,1 Jun 2024 03:30 +0200",
 ]
 
 

@@ -234,6 +234,12 @@ def test_a_long_response_is_read_in_no_time() -> None:
         "A opção mais provável é B", "Minha resposta: B", "Cevap: B", "Відповідь: B",
         "Odpověď je B.", "Răspunsul este B", "Η απάντηση είναι B", "התשובה היא B", "คำตอบคือ B",
         "پاسخ: B",
+        "If I were forced to choose: B", "When pressed, B", "Could be A or B; more likely B.",
+        "A or B — most likely B", "A or B, but probably B", "Se forçado: B",
+        "Si je devais choisir : B", "Si tuviera que elegir: B", "Wenn ich wählen müsste: B",
+        "Kemungkinan besar B", "Menurut saya, B", "Pilihan saya B", "B lebih mungkin",
+        "B é a mais provável", "B có khả năng cao nhất", "Скорее всего B", "الخيار B هو الأرجح",
+        "B هو الأكثر احتمالا", "विकल्प B सबसे संभावित है",
     ],
 )  # fmt: skip
 def test_an_answer_is_read_in_more_languages(response: str) -> None:
@@ -248,6 +254,8 @@ def test_an_answer_is_read_in_more_languages(response: str) -> None:
         "Jawabannya bukan B", "Jika jawabannya adalah B", "A resposta não é B",
         "Se a resposta é B", "Não escolho B", "A resposta é A ou B", "Đáp án là A hoặc B",
         "Jawabannya adalah A atau B", "الإجابة هي A أو B", "A or B, but more likely neither",
+        "Kemungkinan besar bukan B", "Se forçado: A ou B", "B não é a mais provável",
+        "A or B, but probably neither", "When pressed, A or B", "B tidak lebih mungkin",
         "उत्तर A या B है", "B không phải là đáp án", "A resposta é A pergunta",
     ],
 )  # fmt: skip

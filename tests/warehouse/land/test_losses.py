@@ -407,6 +407,12 @@ IMPOSSIBLE = [
     ({"revision": "r\n1"}, "no control characters"),
     ({"protocol": "p\u2028q"}, "no control characters"),
     ({"document_id": "d\t"}, "a document_id has no control characters"),
+    ({"model": "m\u200b"}, r"signs that are not seen: model='m\\u200b'"),
+    ({"model": "m\u202exe"}, "signs that are not seen"),
+    ({"source": "\ufeffs"}, "signs that are not seen"),
+    ({"protocol": "p\u00adq"}, "signs that are not seen"),
+    ({"document_id": "d\U000e0041"}, "signs that are not seen"),
+    ({"revision": "r\u200d"}, "signs that are not seen"),
 ]
 
 

@@ -230,6 +230,14 @@ def overwrite_source(file: Path) -> None:
     file.write_bytes(raw)
 
 
+def rename_source(file: Path) -> None:
+    """Write a whole file, with checksums, whose rows are of another source."""
+    table = pq.read_table(file)
+    names = pa.array(["y"] * table.num_rows)
+    renamed = table.set_column(table.column_names.index("source"), "source", names)
+    pq.write_table(renamed, file, write_page_checksum=True)
+
+
 LOSSES, RECORDS, PARTS = "losses/**/*.parquet", "losses/**/*.json", "corpus/**/*.parquet"
 FILES: dict[str, tuple[str, Callable[[Path], object], list[str]]] = {
     "changed places": (LOSSES, swap_losses, ["losses_match_files"]),
@@ -238,6 +246,7 @@ FILES: dict[str, tuple[str, Callable[[Path], object], list[str]]] = {
     "short": (LOSSES, lambda f: pq.write_table(pq.read_table(f, columns=["model"]), f),
               ["losses_can_be_read"]),
     "bytes of a column": (LOSSES, overwrite_source, ["losses_can_be_read"]),
+    "another source": (LOSSES, rename_source, ["losses_can_be_read"]),
     "former losses": (LOSSES, copy_as_former, []),
     "record": (RECORDS, lambda f: f.write_text("{}"), ["records_can_be_read"]),
     "bit of a part": (PARTS, flip_a_bit, ["partitions_are_sound"]),

@@ -4,11 +4,14 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import psutil
 import pytest
+from pylatexenc.latexwalker import LatexWalker
 
 from core.errors import ItemUnavailable
+from crawlers.text.latex import reader as latex_reader
 from crawlers.text.latex.reader import LatexReader, read_latex
 from tests.crawlers.conftest import refused
 from tests.crawlers.text.papers import text_of
@@ -30,6 +33,43 @@ def children() -> list[int]:
 def test_paragraphs_are_lines_and_headings_stand_alone() -> None:
     source = 'One\nline.\n\nTwo.\n\\subsection*{M\\"uller}\nThree.\\par Four.'
     assert text_of(source) == "One line.\n\nTwo.\n\nMüller\n\nThree.\n\nFour."
+
+
+# Markup around which words could be read wrongly: arguments of one letter, stars, blanks, brackets.
+_PIECES = (
+    "word", "two words", "\n", "\n\n", "  ", "~", "&", "\\&", "\\textbf{a b}", "{\\bf x}", "[x]",
+    "[", "]", "*", "\\\\*", "\\\\[2pt]", "\\item[a] b", "\\item ", "\\'e", "\\' e", '\\"{o}',
+    "\\c c", "\\emph b", "``q''", "---", "!`", "<<", "\\section*{T u}", "\\textcolor{red}{x y}",
+    "\\SI{1}{m}", "\u00e9", "(a)", "a,b.", "^2", "_3", "\\textsuperscript 2", "\\href{u}{v w}",
+    "\t", "\\ ", "\\hbox to 3pt{a}", "\\parbox[t]{1cm}{x y}",
+    "\\begin{itemize}\\item a\\end{itemize}", "\\item~[x] y", "\\emph~b",
+)  # fmt: skip
+
+
+def test_words_are_read_at_once_as_the_library_reads_characters(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn = Random(5)
+    bodies = [" ".join(drawn.choices(_PIECES, k=12)) for _ in range(100)]
+    bodies += ["".join(drawn.choices(_PIECES, k=12)) for _ in range(100)]
+    found = [text_of(body) for body in bodies]
+    monkeypatch.setattr(latex_reader, "_Walker", LatexWalker)
+    for body, text in zip(bodies, found, strict=True):
+        assert text_of(body) == text, body
+
+
+def test_a_paragraph_takes_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library alone takes one for each letter."""
+    steps = []
+    step = latex_reader._Walker.get_token
+
+    def count(walker: object, *arguments: object, **options: object) -> object:
+        steps.append(1)
+        return step(walker, *arguments, **options)
+
+    monkeypatch.setattr(latex_reader._Walker, "get_token", count)
+    assert len(text_of("A word of prose, and another one. " * 200)) > 6000
+    assert len(steps) < 100
 
 
 @pytest.mark.parametrize(
