@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.write_guide import GUIDES, differences, line_differences
+from benchmarks.write_guide import GUIDES, line_differences, page_differences
 from core.environment import set_library_defaults
 from core.month import Month
 from core.settings import Settings, load_settings
@@ -109,9 +109,9 @@ def panel_findings(settings: Settings, planted: list[str]) -> list[tuple[bool, s
 
 
 def printed_findings(settings: Settings, output: str) -> Iterator[tuple[bool, str]]:
-    """Compare what README and the pages for analysts print with the demo of seed 0."""
+    """Compare what README, the pages for analysts and the coverage page print with the demo."""
     for guide in GUIDES:
-        wrong = list(differences(guide.read_text(encoding="utf-8"), settings))
+        wrong = list(page_differences(guide, settings))
         yield not wrong, "\n    ".join([f"{guide.name}: {len(wrong)} lines differ", *wrong])
     # The last lines are the addresses of the data root.
     printed, found = (

@@ -138,7 +138,7 @@ def queried(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     return settings
 
 
-GUIDES = "".join((DOCS / name).read_text("utf-8") for name in ("analysts.md", "cutoffs.md"))
+GUIDES = text_of("analysts.md", "cutoffs.md", "coverage-of-the-papers.md", "walkthrough.md")
 QUERIES = re.findall(r"```sql\n(.*?)```", GUIDES, re.DOTALL)
 
 

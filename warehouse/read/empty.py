@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 
 from core.errors import UsageError
+from core.progress import counted
 from warehouse.database.schema import list_views
 from warehouse.read.query import run_statement
 
@@ -33,11 +34,7 @@ _COMMANDS = {
     "scylla": "`tidemark scylla run` has models solve puzzles",
     "text": "`tidemark corpus compare` compares the months' texts",
 }
-_KNOWN = """
-    select model from main.models where model = $model
-    union all
-    select model from internal.landed_cells where model = $model
-"""
+_KNOWN = "select model from main.models where model = $model"
 _LEFT_OUT = """
     select
         reason,
@@ -55,17 +52,13 @@ def explain_empty(connection: duckdb.DuckDBPyConnection, sql: str) -> list[str]:
     """Return sentences that say why a statement gave no row, for each view that it reads.
 
     The list is empty for a statement that reads no view.
-
-    Raises:
-        UsageError: the database cannot count the rows of a view.
     """
     calls = {call: name for call, name in _CALL.findall(sql) if name in list_views()}
     models = [name.replace("''", "'") for name in _MODEL.findall(sql)]
     strangers = [name for name in models if not _rows(connection, _KNOWN, {"model": name})]
     if calls and strangers:
         return [
-            f"no losses or answers of a model {name} are landed; `select model from models` lists "
-            "the models"
+            f"no losses or answers of a model {name} are landed; view models has the names"
             for name in strangers
         ]
     return [
@@ -78,24 +71,26 @@ def explain_empty(connection: duckdb.DuckDBPyConnection, sql: str) -> list[str]:
 def _explain(
     connection: duckdb.DuckDBPyConnection, call: str, name: str, models: list[str]
 ) -> Iterator[str]:
-    [(num_rows,)] = _rows(connection, f"select count(*) from {call}")
-    view = name.removesuffix("_at")
+    try:
+        [(num_rows,)] = _rows(connection, f"from {call} select count(*)")
+    except UsageError:  # the call of a macro depends on the rest of the statement
+        return
     wanted: list[str | None] = [*models]
     if not models and not num_rows:
         wanted = [None]
     reasons = {
         row: None
         for model in wanted
-        for row in _rows(connection, _LEFT_OUT, {"view": view, "model": model})
+        for row in _rows(connection, _LEFT_OUT, {"view": name, "model": model})
     }
     for reason, num_models, model in reasons:
         who = model if num_models == 1 else f"{num_models} models, such as {model}"
         remedy = next((text for key, text in _REMEDIES.items() if reason.startswith(key)), None)
-        yield f"{view} leaves out {who}: {reason}" + (f"; {remedy}" if remedy else "")
+        yield f"{name} leaves out {who}: {reason}" + (f"; {remedy}" if remedy else "")
     if reasons:
-        yield f"all reasons: `from unmeasured where left_out_of = '{view}'`"
+        yield f"all reasons: `from unmeasured where left_out_of = '{name}'`"
     elif num_rows:
-        yield f"{call} has {num_rows:,} rows, and none meets the conditions"
+        yield f"{call} has {counted(num_rows, 'row')}, and none meets the conditions"
     else:
         mart = list_views()[name].parent.name
         yield f"{call} has no rows; " + _COMMANDS.get(mart, "`from coverage` lists what was scored")

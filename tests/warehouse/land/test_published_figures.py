@@ -3,7 +3,6 @@
 import csv
 import datetime as dt
 import re
-import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from benchmarks.coverage_rows import items_of
 from core.settings import Settings
 from instruments.landing import land_shipped_rates
 from warehouse.land.answers import land_imported_answers
@@ -19,12 +19,7 @@ from warehouse.read.publish import publish
 from warehouse.read.query import query
 
 PAGE = (Path(__file__).parents[3] / "docs" / "coverage-of-the-papers.md").read_text("utf-8")
-ROWS = {
-    item: (shlex.split(re.findall(r"`(tidemark sql [^`]+)`", command)[0])[2], state)
-    for item, command, state in re.findall(
-        r"^\| ([^|]+) \| (.*`tidemark sql .*) \| (.+) \|$", PAGE, re.M
-    )
-}
+ITEMS = items_of(PAGE)
 HUMANEVAL = {  # Table 4 of Li et al., in its order of HumanEval: HumanEval, MMLU
     "codellama-7b": (33.5, 36.9), "qwen-7b": (32.3, 58.2), "mistral-7b-v0.1": (30.5, 60.1),
     "baichuan2-7b-base": (18.3, 54.2), "llama-2-7b": (12.8, 45.3), "llama-7b": (11.6, 35.1),
@@ -38,7 +33,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def ask(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
-    """Return a function from an item of the page to the rows of its command, and its state."""
+    """Return a function that gives the rows of an item's command, or of SQL, and its state."""
     home = tmp_path_factory.mktemp("home")
     settings, published = Settings(home=str(home)), shared / "data" / "published"
     land_shipped_rates(settings)
@@ -59,9 +54,10 @@ def ask(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]
     land_imported_answers(settings, home / "answers.csv", "gjo")
     publish(settings)
 
-    def rows(item: str, old: str = "", new: str = "") -> tuple[Rows, str]:
-        [(sql, state)] = [row for name, row in ROWS.items() if name.startswith(item)]
-        return query(settings, sql.replace(old, new)).to_pylist(), state.replace("−", "-")
+    def rows(name: str, sql: str | None = None) -> tuple[Rows, str]:
+        [item] = [item for item in ITEMS if item.name.startswith(name)]
+        answer = query(settings, sql or item.queries()[0]).to_pylist()
+        return answer, item.state.replace("−", "-")
 
     yield rows
 
@@ -70,13 +66,22 @@ def test_table_3_of_li(ask: Ask) -> None:
     rows, state = ask("Table 3, mean rate")
     figures = {name: rest for name, *rest in (row.values() for row in rows)}
     assert ", ".join(f"{each:.3f}" for each in figures["mistral-7b-v0.1"]) in state
-    assert f"llama-65b's difference is {figures['llama-65b'][2]:.3f}" in state
+
+
+def test_ranks_of_table_3_of_li(ask: Ask) -> None:
+    """Each of the three models that the page calls first is the first of the command's column."""
     rows, state = ask("Table 3, expected")
-    best = [row for row in rows if row["rank_in_band"] == 1]
-    stated = [f"{name} ({expected:.3f})" for name, _, expected in (row.values() for row in best)]
-    assert len(stated) >= 2
-    assert all(text in state for text in stated if text.startswith(("mistral", "llama-2-70b")))
-    assert sum(text in state for text in stated) == 2
+    for rank, firsts in (
+        ("rank_as_printed", {"mistral-7b-v0.1", "llama-2-70b"}),
+        ("rank_in_band", {"mistral-7b-v0.1", "llama-2-13b"}),
+    ):
+        best = {row["model"]: row["expected"] for row in rows if row[rank] == 1}
+        assert best.keys() == firsts, rank
+        for model, expected in best.items():
+            assert state.count(f"{model} ({expected:.3f})") == 1, model
+    [first] = [row for row in rows if row["model"] == "llama-2-70b"]
+    assert first["rank_in_band"] is None
+    assert len([row for row in rows if row["rank_in_band"] is None]) == 4
 
 
 def test_table_4_of_li(ask: Ask) -> None:
@@ -93,7 +98,7 @@ def test_table_4_of_li(ask: Ask) -> None:
 
 
 def test_figure_1_of_li(ask: Ask) -> None:
-    rows, _ = ask("Figure 1, rate")
+    rows, state = ask("Figure 1, rate")
     found = [row for row in rows if row["catalogue_cutoff"] and row["is_at_edge"] is not None]
     assert len(found) >= 4
     for row in found:
@@ -102,10 +107,13 @@ def test_figure_1_of_li(ask: Ask) -> None:
         )  # fmt: skip
         assert (low or dt.date.min) <= stated <= (high or dt.date.max), row
     closed = {row["model"]: row for row in found if row["estimated_cutoff"]}
-    assert closed.keys() == {"llama-7b", "llama-13b", "llama-30b"}
-    assert {row["estimated_cutoff_low"] for row in closed.values()} == {dt.date(2020, 11, 1)}
+    assert closed.keys() == {"llama-7b", "llama-13b", "llama-30b", "llama-65b"}
+    lows = [row["estimated_cutoff_low"] for row in closed.values()]
     highs = [row["estimated_cutoff_high"] for row in closed.values()]
-    assert max(highs) == dt.date(2021, 3, 1)
+    assert f"LLaMA: {min(lows):%Y-%m} to {max(highs):%Y-%m};" in state
+    opened = {row["estimated_cutoff_low"] for row in found if row["model"] not in closed} - {None}
+    *others, last = (f"{low:%Y-%m}" for low in sorted(opened))
+    assert f"from {', '.join(others)} or {last} on" in state
 
 
 def test_tables_of_zhu(ask: Ask) -> None:
@@ -115,10 +123,25 @@ def test_tables_of_zhu(ask: Ask) -> None:
         assert f" {row['tbi_x1000']:.2f}, {row['intercept']:.2f}" in state
     rows, state = ask("Table 14")
     assert all(f" {row['recency_score']:.3f}" in state for row in rows)
-    rows, state = ask("Tables 8 and 15", "(6)", "(3)")
-    for row in rows:
-        assert f" in {row['peak']:%Y-%m}," in state, row
+    rows, state = ask("Tables 8 and 15")
+    peaks = {f"{row['model']}".replace("gpt4_1106", "GPT-4-1106"): row for row in rows}
+    for model, row in peaks.items():
+        assert re.search(rf"{model}( peaks)? in {row['peak']:%Y-%m}", state), row
+    months = peaks["GPT-4-1106"]["months_to_cutoff"]
+    until = peaks["GPT-4-1106"]["cutoff_month"]
+    assert f"here {months} to its release in {until:%Y-%m}" in state
+
+
+def test_table_9_of_zhu(ask: Ask) -> None:
+    """The page prints the paper's figures and ours, which differ."""
     rows, state = ask("Table 9")
-    assert len(rows) == 2
-    for row in rows:
-        assert f" {row['base_adjusted_score']:.2f}" in state, row
+    printed, _, ours = state.partition(" Here: ")
+    published, _ = ask("Table 9", "from published_figures where printed_table = 'Table 9'")
+    for name, model in (("Baichuan2-7B-Base", "Baichuan2-7B-Base"), ("GPT-4-1106", "gpt4_1106")):
+        [row] = [row for row in rows if row["model"] == model]
+        figures = {
+            each["column_name"]: each["printed"] for each in published if each["model"] == name
+        }
+        stated = f"{figures['base_adjusted_accuracy']}, {figures['accuracy_change_3_months']} %"
+        assert f"{name} {stated}" in printed
+        assert f"{row['base_adjusted_score']:.2f}, {row['adjusted_change_3_pct']:.2f} %" in ours
