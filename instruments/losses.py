@@ -200,7 +200,7 @@ def write_losses(
 
     def do(scorer: Scorer, paths: Sequence[str]) -> None:
         missing = [by_path[path] for path in paths]
-        if entry.backend.on_device:  # its revision states the weights
+        if entry.backend.from_hub:  # the revision is a commit or the digest of the weights
             missing = [each for each in missing if not copy_losses(each, store)]
         if missing:
             _log.info("scoring %s", "; ".join(map(str, missing)))

@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 def copy_losses(cell: Cell, store: Store) -> bool:
     """Write a cell's files from those of another model with the same revision; False if none.
 
-    A file's name states the protocol, the revision, the text and the scorer, so two files of one
+    A file's name states the protocol, the revision, the text and the scorer. So two files of one
     name differ in the name of the model only. The record is copied, too: it is the cost of the
     pass that gave the losses. Losses of tokens are copied if the other model has them.
 
