@@ -3,7 +3,7 @@
 import csv
 import datetime as dt
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import duckdb
 import pytest
 
 from benchmarks.coverage_rows import items_of
+from benchmarks.write_guide import differences
 from core.settings import Settings
 from instruments.landing import land_shipped_rates
 from warehouse.land.answers import land_imported_answers
@@ -32,8 +33,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def ask(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
-    """Return a function that gives the rows of an item's command, or of SQL, and its state."""
+def loaded(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Return the settings of a data root with the authors' rates, scores and answers."""
     home = tmp_path_factory.mktemp("home")
     settings, published = Settings(home=str(home)), shared / "data" / "published"
     land_shipped_rates(settings)
@@ -53,13 +54,27 @@ def ask(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]
     )
     land_imported_answers(settings, home / "answers.csv", "gjo")
     publish(settings)
+    return settings
+
+
+@pytest.fixture(scope="module")
+def ask(loaded: Settings) -> Ask:
+    """Return a function that gives the rows of an item's command, or of SQL, and its state."""
 
     def rows(name: str, sql: str | None = None) -> tuple[Rows, str]:
         [item] = [item for item in ITEMS if item.name.startswith(name)]
-        answer = query(settings, sql or item.queries()[0]).to_pylist()
+        answer = query(loaded, sql or item.queries()[0]).to_pylist()
         return answer, item.state.replace("−", "-")
 
-    yield rows
+    return rows
+
+
+def test_the_results_on_the_page_are_those_of_its_queries(loaded: Settings) -> None:
+    """The demo has the same rates. The first result counts equal figures of Table 3."""
+    assert list(differences(PAGE, loaded, 0)) == []
+    [lines] = re.findall(r"^column_name  .*\n((?:.+\n)+)```", PAGE, re.M)
+    numbers = [line.split()[1:] for line in lines.splitlines()]
+    assert numbers == [["17"] * 3] * 3
 
 
 def test_table_3_of_li(ask: Ask) -> None:
@@ -116,32 +131,64 @@ def test_figure_1_of_li(ask: Ask) -> None:
     assert f"from {', '.join(others)} or {last} on" in state
 
 
-def test_tables_of_zhu(ask: Ask) -> None:
+NAMES = {"Baichuan2-7B-Base": "Baichuan2-7B-Base", "gpt4_1106": "GPT-4-1106"}
+
+
+def printed(ask: Ask, table: str) -> dict[tuple[str, str], str]:
+    """Return the printed figures of a table of Zhu et al., by the page's name and column."""
+    sql = f"from published_figures where reference like 'Zhu %' and printed_table = '{table}'"
+    rows, _ = ask("Table 9", sql)
+    names = {row["model"]: row["model"].replace("GPT4", "GPT-4") for row in rows}
+    return {(names[row["model"]], row["column_name"]): row["printed"] for row in rows}
+
+
+def test_table_7_of_zhu(ask: Ask) -> None:
     rows, state = ask("Table 7")
-    assert len(rows) == 2
+    figures = printed(ask, "Table 7")
+    assert {row["model"] for row in rows} == NAMES.keys()
     for row in rows:
-        assert f" {row['tbi_x1000']:.2f}, {row['intercept']:.2f}" in state
+        name = NAMES[row["model"]]
+        found = [f"{row[column]:.2f}" for column in ("tbi_x1000", "intercept")]
+        assert found == [figures[name, column] for column in ("tbi_x1000", "intercept")], name
+        assert f"{name} {', '.join(found)}" in state
+
+
+def test_table_14_of_zhu(ask: Ask) -> None:
     rows, state = ask("Table 14")
-    assert all(f" {row['recency_score']:.3f}" in state for row in rows)
+    figures = printed(ask, "Table 14")
+    assert {row["model"] for row in rows} == NAMES.keys()
+    for row in rows:
+        name = NAMES[row["model"]]
+        found = f"{row['recency_score']:.3f}"
+        assert found == figures[name, "recency_score"], name
+        assert f"{name} {found}" in state
+
+
+def test_peaks_of_zhu(ask: Ask) -> None:
     rows, state = ask("Tables 8 and 15")
-    peaks = {f"{row['model']}".replace("gpt4_1106", "GPT-4-1106"): row for row in rows}
-    for model, row in peaks.items():
-        assert re.search(rf"{model}( peaks)? in {row['peak']:%Y-%m}", state), row
-    months = peaks["GPT-4-1106"]["months_to_cutoff"]
-    until = peaks["GPT-4-1106"]["cutoff_month"]
-    assert f"here {months} to its release in {until:%Y-%m}" in state
+    figures = printed(ask, "Table 15")
+    peaks = {NAMES[row["model"]]: row for row in rows}
+    for name, row in peaks.items():
+        assert f"{row['peak']:%Y-%m}" == figures[name, "peak"], name
+        assert re.search(rf"{name}( peaks)? in {row['peak']:%Y-%m}", state), name
+    row = peaks["GPT-4-1106"]
+    until = f"{row['months_to_cutoff']} to its release in {row['cutoff_month']:%Y-%m}"
+    months, cutoff = (
+        printed(ask, "Table 8")["GPT-4-1106", column] for column in ("peak_to_cutoff", "cutoff")
+    )
+    assert f"GPT-4-1106 {months} to {cutoff}, here {until}" in state
 
 
 def test_table_9_of_zhu(ask: Ask) -> None:
     """The page prints the paper's figures and ours, which differ."""
     rows, state = ask("Table 9")
-    printed, _, ours = state.partition(" Here: ")
-    published, _ = ask("Table 9", "from published_figures where printed_table = 'Table 9'")
-    for name, model in (("Baichuan2-7B-Base", "Baichuan2-7B-Base"), ("GPT-4-1106", "gpt4_1106")):
+    theirs, _, ours = state.partition(" Here: ")
+    figures = printed(ask, "Table 9")
+    for model, name in NAMES.items():
         [row] = [row for row in rows if row["model"] == model]
-        figures = {
-            each["column_name"]: each["printed"] for each in published if each["model"] == name
-        }
-        stated = f"{figures['base_adjusted_accuracy']}, {figures['accuracy_change_3_months']} %"
-        assert f"{name} {stated}" in printed
-        assert f"{row['base_adjusted_score']:.2f}, {row['adjusted_change_3_pct']:.2f} %" in ours
+        columns = ("base_adjusted_accuracy", "accuracy_change_3_months")
+        base, change = (figures[name, column] for column in columns)
+        assert f"{name} {base}, {change} %" in theirs
+        found = (f"{row['base_adjusted_score']:.2f}", f"{row['adjusted_change_3_pct']:.2f}")
+        assert f"{', '.join(found)} %" in ours
+        assert found != (base, change)
