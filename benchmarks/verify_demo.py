@@ -3,8 +3,9 @@
 For each seed, the intervals of the estimated cutoffs of the demo's two reference models must have
 the planted cutoffs. The 95 % intervals of both gaps must lie above 0. The interval of the
 compressor zstd must include 0. The panel must give both gaps, with intervals above 0, and give none
-to compressors. README's table and the results that the pages for analysts print must be those of
-seed 0.
+to compressors. README's table, and what the pages for analysts and the coverage page print, must be
+those of seed 0. With ``--walkthrough HOME``, the figures of docs/walkthrough.md must be those of
+the data root in which its commands ran.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.write_guide import GUIDES, differences, line_differences
+from benchmarks.write_guide import GUIDES, WALKTHROUGH, line_differences, page_differences
 from core.environment import set_library_defaults
 from core.month import Month
 from core.settings import Settings, load_settings
@@ -33,8 +34,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=5, help="how many, from 0")
     parser.add_argument("--root", type=Path, default=Path("tidemark-demo/verify"))
+    parser.add_argument("--walkthrough", type=Path, help="data root of docs/walkthrough.md")
     arguments = parser.parse_args()
     failures = 0
+    if arguments.walkthrough is not None:
+        settings = load_settings(home=str(arguments.walkthrough))
+        failures += not check(page_finding(WALKTHROUGH, settings))
     for seed in range(arguments.seeds):
         home = arguments.root / f"seed-{seed}"
         began = time.monotonic()
@@ -109,10 +114,9 @@ def panel_findings(settings: Settings, planted: list[str]) -> list[tuple[bool, s
 
 
 def printed_findings(settings: Settings, output: str) -> Iterator[tuple[bool, str]]:
-    """Compare what README and the pages for analysts print with the demo of seed 0."""
+    """Compare what README, the pages for analysts and the coverage page print with the demo."""
     for guide in GUIDES:
-        wrong = list(differences(guide.read_text(encoding="utf-8"), settings))
-        yield not wrong, "\n    ".join([f"{guide.name}: {len(wrong)} lines differ", *wrong])
+        yield page_finding(guide, settings)
     # The last lines are the addresses of the data root.
     printed, found = (
         text.partition(TABLE)[2].partition("\ndatabase")[0]
@@ -120,6 +124,12 @@ def printed_findings(settings: Settings, output: str) -> Iterator[tuple[bool, st
     )
     wrong = list(line_differences(printed, found))
     yield not wrong, "\n    ".join([f"{README.name}: {len(wrong)} lines differ", *wrong])
+
+
+def page_finding(page: Path, settings: Settings) -> tuple[bool, str]:
+    """Compare what a page prints with what its queries give on a data root."""
+    wrong = list(page_differences(page, settings))
+    return not wrong, "\n    ".join([f"{page.name}: {len(wrong)} lines differ", *wrong])
 
 
 def rows_of(settings: Settings, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:

@@ -1,8 +1,9 @@
-"""Command that writes the result of each query in the pages for analysts below the query.
+"""Command that writes the result of each query in the pages below the query.
 
-python -m benchmarks.write_guide tidemark-demo
+python -m benchmarks.write_guide tidemark-demo [walkthrough]
 
-`make verify-demo` compares what the pages print with a demo (``differences``).
+Pages for analysts and the coverage page have results of the demo; the walkthrough has those of its
+own data root, the second argument. `make verify-demo` compares the former (``differences``).
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from benchmarks.coverage_rows import row_differences, with_rows
 from core.settings import Settings
 from warehouse.read.query import query
 
 _DOCS = Path(__file__).resolve().parents[1] / "docs"
-GUIDES = (_DOCS / "analysts.md", _DOCS / "cutoffs.md")
+COVERAGE = _DOCS / "coverage-of-the-papers.md"
+WALKTHROUGH = _DOCS / "walkthrough.md"
+GUIDES = (_DOCS / "analysts.md", _DOCS / "cutoffs.md", COVERAGE)
 MAX_ROWS = 8
 _BLOCK = re.compile(r"```sql\n(.*?)```\n(?:\n```text\n(.*?)```\n)?", re.DOTALL)
 # Columns that depend on the machine or on the moment; the rows of their tables are not compared.
@@ -27,12 +31,30 @@ MEASURED = {"hours", "run_at", "seconds_per_megabyte"}
 TOLERANCE = 0.01  # of a number, and at least of 1; weights depend a little on the processor
 
 
-def with_answers(guide: str, settings: Settings) -> str:
+def written(page: Path, settings: Settings) -> str:
+    """Return a page with the result of each query below it, and with numbers of rows."""
+    text = page.read_text("utf-8")
+    if page == COVERAGE:
+        return with_answers(with_rows(text, settings), settings, 0)
+    return with_answers(text, settings)
+
+
+def page_differences(page: Path, settings: Settings) -> Iterator[str]:
+    """Yield what a page prints otherwise than its queries give."""
+    text = page.read_text("utf-8")
+    if page == COVERAGE:
+        yield from row_differences(text, settings)
+        yield from differences(text, settings, 0)
+    else:
+        yield from differences(text, settings)
+
+
+def with_answers(guide: str, settings: Settings, tolerance: float = TOLERANCE) -> str:
     """Return a guide with the result of each query below it; replace those that differ."""
 
     def answered(match: re.Match[str]) -> str:
         found = answer(match[1], settings)
-        if match[2] and not any(_block_differences(match[2], found)):
+        if match[2] and not any(_block_differences(match[2], found, tolerance)):
             return match[0]
         return f"```sql\n{match[1]}```\n\n```text\n{found}```\n"
 
@@ -44,16 +66,16 @@ def answer(sql: str, settings: Settings) -> str:
     return lay_out(query(settings, sql.rstrip().rstrip(";")))
 
 
-def differences(guide: str, settings: Settings) -> Iterator[str]:
+def differences(guide: str, settings: Settings, tolerance: float = TOLERANCE) -> Iterator[str]:
     """Yield what a guide prints otherwise than its queries give."""
     for match in _BLOCK.finditer(guide):
-        yield from _block_differences(match[2] or "", answer(match[1], settings))
+        yield from _block_differences(match[2] or "", answer(match[1], settings), tolerance)
 
 
-def _block_differences(printed: str, found: str) -> Iterator[str]:
+def _block_differences(printed: str, found: str, tolerance: float) -> Iterator[str]:
     header = found.partition("\n")[0]
     if MEASURED.isdisjoint(header.split()):
-        yield from line_differences(printed, found)
+        yield from line_differences(printed, found, tolerance)
     else:
         yield from line_differences(printed.partition("\n")[0], header)
 
@@ -74,16 +96,19 @@ def lay_out(table: pa.Table) -> str:
     return text + (f"… and {left} more\n" if left > 0 else "")
 
 
-def line_differences(printed: str, found: str) -> Iterator[str]:
-    """Yield the lines of two printed tables that differ in a word, or a number by much."""
+def line_differences(printed: str, found: str, tolerance: float = TOLERANCE) -> Iterator[str]:
+    """Yield the lines of two printed tables that differ in a word, or a number by much.
+
+    ``tolerance`` is a share of the number, and at least of 1.
+    """
     lines = zip_longest(printed.splitlines(), found.splitlines(), fillvalue="")
     for one, other in lines:
         words = zip_longest(one.split(), other.split(), fillvalue="")
-        if not all(_are_near(word, another) for word, another in words):
+        if not all(_are_near(word, another, tolerance) for word, another in words):
             yield f"printed {one.strip()!r}, found {other.strip()!r}"
 
 
-def _are_near(word: str, other: str) -> bool:
+def _are_near(word: str, other: str, tolerance: float) -> bool:
     if word == other:
         return True
     try:
@@ -91,7 +116,7 @@ def _are_near(word: str, other: str) -> bool:
         another = float(other)
     except ValueError:
         return False
-    return abs(one - another) <= TOLERANCE * max(1.0, abs(one))
+    return abs(one - another) <= tolerance * max(1.0, abs(one))
 
 
 def _shown(value: object) -> str:
@@ -100,7 +125,14 @@ def _shown(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
+def main(arguments: list[str]) -> None:
+    """Write the pages from a demo, and the walkthrough if its data root is given, too."""
+    pages = dict.fromkeys(GUIDES, arguments[0])
+    if len(arguments) > 1:
+        pages[WALKTHROUGH] = arguments[1]
+    for page, home in pages.items():
+        page.write_text(written(page, Settings(home=home)), encoding="utf-8")
+
+
 if __name__ == "__main__":
-    for guide in GUIDES:
-        text = with_answers(guide.read_text("utf-8"), Settings(home=sys.argv[1]))
-        guide.write_text(text, encoding="utf-8")
+    main(sys.argv[1:])

@@ -60,13 +60,18 @@ def sql_command(
     """Query the published warehouse, read-only.
 
     Rows are written as they are read, so large results need little memory. An output file appears
-    when it is complete. If a table is too wide for the terminal, each row is a block of lines.
+    when it is complete. If a table is too wide for the terminal, each row is a block of lines; in a
+    pipe each row is one line. If there is no row, hints on stderr say why.
     """
     from cli.terminal.tables import write_table
-    from warehouse.read.query import query_batches
+    from warehouse.read.empty import explain_empty
+    from warehouse.read.query import local_snapshot, opened, run_statement
 
-    with query_batches(settings_of(context), _statement(query, file)) as reader:
-        write_table(reader, format, output)
+    statement = _statement(query, file)
+    with local_snapshot(settings_of(context)) as path, opened(path) as connection:
+        if not write_table(run_statement(connection, statement), format, output):
+            for sentence in explain_empty(connection, statement):
+                err.print(f"hint: {sentence}", soft_wrap=True)
 
 
 def _statement(query: str | None, file: Path | None) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from core.cells.copies import copy_losses
 from core.cells.losses import Cell, list_losses
 from core.cells.record import CellRecord
 from core.cells.tokens import choose_documents, path_of_tokens, to_parquet
@@ -180,7 +181,8 @@ def write_losses(
     """Score cells of one partition (one per protocol); write each cell's file atomically.
 
     Only one process at a time scores a cell; cells with losses are skipped. If ``wait``, wait for
-    cells that other processes are scoring, and score cells whose process has died.
+    cells that other processes are scoring, and score cells whose process has died. Losses of the
+    same weights under another name are copied.
 
     Returns:
         The cells that other processes are scoring; empty if ``wait``.
@@ -198,8 +200,11 @@ def write_losses(
 
     def do(scorer: Scorer, paths: Sequence[str]) -> None:
         missing = [by_path[path] for path in paths]
-        _log.info("scoring %s", "; ".join(map(str, missing)))
-        _write_missing(missing, scorer, store, num_kept)
+        if entry.backend.from_hub:  # the revision is a commit or the digest of the weights
+            missing = [each for each in missing if not copy_losses(each, store)]
+        if missing:
+            _log.info("scoring %s", "; ".join(map(str, missing)))
+            _write_missing(missing, scorer, store, num_kept)
 
     claimed = do_claimed(
         store,

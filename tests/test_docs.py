@@ -8,6 +8,7 @@ import pytest
 import typer
 
 from cli.main import app
+from core.errors import UsageError
 from core.month import Month, month_range
 from core.settings import Settings
 from crawlers.registry import list_sources
@@ -16,7 +17,7 @@ from models.scoring.protocols import list_protocols
 from tests.losses import loss_row, publish_rows
 from warehouse.database.schema import describe_view, list_views, public_name
 from warehouse.read.handbook import write_handbook
-from warehouse.read.query import query
+from warehouse.read.query import local_snapshot, opened, query, run_statement
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -138,7 +139,7 @@ def queried(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     return settings
 
 
-GUIDES = "".join((DOCS / name).read_text("utf-8") for name in ("analysts.md", "cutoffs.md"))
+GUIDES = text_of("analysts.md", "cutoffs.md", "coverage-of-the-papers.md", "walkthrough.md")
 QUERIES = re.findall(r"```sql\n(.*?)```", GUIDES, re.DOTALL)
 
 
@@ -146,6 +147,24 @@ QUERIES = re.findall(r"```sql\n(.*?)```", GUIDES, re.DOTALL)
 def test_queries_of_the_analysts_guide_run(query_text: str, queried: Settings) -> None:
     table = query(queried, query_text.rstrip().rstrip(";"))
     assert table.num_columns >= 3
+
+
+@pytest.mark.long
+def test_sql_of_all_pages_runs_or_says_what_it_needs(queried: Settings) -> None:
+    """A block that `tidemark sql` refuses has a client of DuckDB, or a file, in the line above."""
+    pages = [ROOT / "README.md", *DOCS.glob("*.md"), *(ROOT / "extras").glob("*/README.md")]
+    refused = []
+    with local_snapshot(queried) as path, opened(path) as connection:
+        for page in pages:
+            text = page.read_text(encoding="utf-8")
+            for above, sql in re.findall(r"([^\n]+)\n\n```sql\n(.*?)```", text, re.DOTALL):
+                try:
+                    run_statement(connection, f"explain {sql.rstrip().rstrip(';')}").read_all()
+                except UsageError:
+                    refused.append((page.name, above))
+    assert refused
+    unexplained = [each for each in refused if not re.search(r"DuckDB|\.sql`|file begins", each[1])]
+    assert unexplained == []
 
 
 def test_no_placeholder_is_left_in_the_readme() -> None:

@@ -69,14 +69,16 @@ def _spelled(control: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table with a title."""
-    table = Table(title=title, title_justify="left", title_style="bold")
+def print_table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], width: int | None = None
+) -> None:
+    """Print a table with a title, as wide as the console or as ``width`` (columns)."""
+    table = Table(title=title, title_justify="left", title_style="bold", width=width)
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*("–" if cell is None else visible(str(cell)) for cell in row))
-    out.print(table)
+    out.print(table, crop=width is None)
 
 
 def do_each(step: str, jobs: Mapping[str, Callable[[], None]]) -> list[str]:

@@ -24,14 +24,16 @@ from reports.exports.files import csv_parts, plain, write_parquet
 MAX_SHOWN_ROWS = 200
 _BATCH_ROWS = 4096
 _MAX_COLUMN = 40  # maximum width of a column, in characters, in the estimate of a table's width
+_MAX_PIPED_COLUMN = 200  # longer cells are folded in a pipe, too
 
 
-def write_table(reader: pa.RecordBatchReader, format: str, output: Path | None) -> None:
+def write_table(reader: pa.RecordBatchReader, format: str, output: Path | None) -> int:
     """Print a query result, or write it to a file, which appears when it is complete.
 
-    Repeated column names are numbered (``a``, ``a_1``). JSON contains null for NaN and infinities,
-    and bytes as hex. On a terminal, control characters are escaped. If a table is too wide for the
-    terminal, each row is printed as a block of lines. Format ``table`` in a file is CSV.
+    Return the number of rows. Repeated column names are numbered (``a``, ``a_1``). JSON contains
+    null for NaN and infinities, and bytes as hex. On a terminal, control characters are escaped. If
+    a table is too wide for the terminal, each row is printed as a block of lines. In a pipe, a
+    table is as wide as its rows. Format ``table`` in a file is CSV.
 
     Raises:
         UsageError: the format cannot store a column, or Parquet would be written to a terminal.
@@ -40,7 +42,8 @@ def write_table(reader: pa.RecordBatchReader, format: str, output: Path | None) 
     if format == "parquet" and output is None and sys.stdout.isatty():
         raise UsageError("parquet is binary: add --output FILE, or pipe it into one")
     schema = _with_unique_names(reader.schema)
-    batches = (batch.rename_columns(schema.names) for batch in reader)
+    counted = _Counted()
+    batches = (counted.add(batch.rename_columns(schema.names)) for batch in reader)
     try:
         if format == "table" and output is None:
             _show(schema, batches)
@@ -54,6 +57,17 @@ def write_table(reader: pa.RecordBatchReader, format: str, output: Path | None) 
             f"this result cannot be written as {format} ({error}); its columns are: {types}. "
             "Cast what is unusual in the query, such as column::varchar"
         ) from error
+    return counted.num_rows
+
+
+class _Counted:
+    """The number of rows of the batches that were read."""
+
+    num_rows = 0
+
+    def add(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        self.num_rows += batch.num_rows
+        return batch
 
 
 def _with_unique_names(schema: pa.Schema) -> pa.Schema:
@@ -79,7 +93,10 @@ def _show(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
         num_rows += batch.num_rows
     names = [visible(name) for name in schema.names]
     cells = [[_shown(cell) for cell in row.values()] for row in rows]
-    if out.is_terminal and cells and _width([names, *cells]) > out.width:
+    if not out.is_terminal:
+        width = _width([names, *cells], _MAX_PIPED_COLUMN)
+        print_table("", names, cells, width if width > out.width else None)
+    elif cells and _width([names, *cells], _MAX_COLUMN) > out.width:
         _print_records(names, cells)
     else:
         print_table("", names, cells)
@@ -93,9 +110,9 @@ def _shown(value: object) -> str:
     return visible(f"{value:.6g}" if isinstance(value, float) else str(value))
 
 
-def _width(rows: Sequence[Sequence[str]]) -> int:
+def _width(rows: Sequence[Sequence[str]], max_column: int) -> int:
     columns = ("\n".join(column).split("\n") for column in zip(*rows, strict=True))
-    return 1 + sum(min(max(map(cell_len, lines)), _MAX_COLUMN) + 3 for lines in columns)
+    return 1 + sum(min(max(map(cell_len, lines)), max_column) + 3 for lines in columns)
 
 
 def _print_records(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

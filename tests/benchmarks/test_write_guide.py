@@ -1,5 +1,6 @@
 """Printed results that differ from what queries give are found and replaced."""
 
+from benchmarks.coverage_rows import row_differences, with_rows
 from benchmarks.write_guide import differences, line_differences, with_answers
 from core.month import Month
 from core.settings import Settings
@@ -25,6 +26,8 @@ def test_a_figure_that_differs_is_named_and_replaced(settings: Settings) -> None
     [printed] = [line.split()[1] for line in written.splitlines() if line.startswith("org/one")]
     near = GUIDE.format(float(printed) + 0.002)
     assert with_answers(near, settings) == near
+    assert with_answers(near, settings, 0) == written
+    assert len(list(differences(near, settings, 0))) == 1
     far = GUIDE.format(float(printed) + 0.2)
     assert len(list(differences(far, settings))) == 1
     assert with_answers(far, settings) == written
@@ -35,3 +38,27 @@ def test_lines_differ_in_a_word_a_number_or_their_count() -> None:
     assert not list(line_differences(table, "a  1.004\nb  NULL"))
     for other in ("a  1.02\nb  NULL", "a  1.00\nc  NULL", "a  1.00", f"{table}\nc  2"):
         assert len(list(line_differences(table, other))) == 1
+
+
+PAGE = """
+| item | command | rows | state |
+|---|---|---|---|
+| Losses | `tidemark sql "from monthly_loss"`, `tidemark sql "from scylla_scores"` | {} | runs |
+| Puzzles | `tidemark scylla run -m M`, `tidemark sql "from scylla_scores"` | {} | {} |
+| Scores | `tidemark score` | {} | runs |
+"""
+NONE = "no rows on the demo: needs the first command"
+
+
+def test_numbers_of_rows_are_written_and_compared(settings: Settings) -> None:
+    rows = [loss_row("m", "news", Month(f"2024-0{number}").first_day, "a") for number in (1, 2)]
+    publish_rows(settings, rows)
+    right = PAGE.format("2 and 0", "0", NONE, "–")
+    assert with_rows(PAGE.format("–", "7", NONE, "1,000"), settings) == right
+    assert list(row_differences(right, settings)) == []
+    for wrong, complaint in (
+        (PAGE.format("3 and 0", "0", NONE, "–"), "Losses: printed 3 and 0 rows, found 2 and 0"),
+        (PAGE.format("2 and 0", "0", "runs", "–"), "Puzzles: its state does not begin with"),
+    ):
+        [found] = row_differences(wrong, settings)
+        assert found.startswith(complaint)

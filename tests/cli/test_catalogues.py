@@ -208,3 +208,9 @@ def test_models_whose_tokenizer_the_library_rebuilds_are_listed(
     assert len(listed) == 1
     assert "with-GPT2Tokenizer" in listed[0]
     assert "tokenizer.json" in listed[0]
+
+
+def test_a_wrong_name_of_a_puzzle_lists_the_puzzles(tidemark: Any) -> None:
+    for command in ("run", "show"):
+        ran = tidemark("scylla", command, "-m", "scripted:small", "--puzzle", "two_summ")
+        ran.expect(2, "unknown puzzle 'two_summ'; known: add_days, ", ", two_sum", out="")

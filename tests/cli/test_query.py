@@ -67,6 +67,15 @@ def test_a_statement_from_a_file_or_a_pipe(
 
 
 @pytest.mark.long
+def test_an_empty_result_has_a_hint_on_stderr(tidemark: Tidemark, published: Path) -> None:
+    sql = "select model from train_test_gap where model = 'a,b'"
+    ran = tidemark("sql", sql, "--format", "csv")
+    ran.expect(0, "hint: train_test_gap leaves out a,b: cutoff unknown; state it: ", out="model\n")
+    assert "hint: all reasons: `from unmeasured where left_out_of = 'train_test_gap'`" in ran.err
+    assert tidemark("sql", "from models", "--format", "csv").err == ""
+
+
+@pytest.mark.long
 def test_an_error_on_a_late_row(tidemark: Tidemark, published: Path, tmp_path: Path) -> None:
     ran = tidemark("sql", LATE, "--format", "csv").expect(2, "late")
     assert ran.out.endswith("\n")  # the complete rows come first

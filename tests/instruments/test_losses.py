@@ -210,6 +210,31 @@ def test_a_model_that_changed_since_the_plan_is_not_scored_under_its_old_name(
     assert not store.exists(before.pending[1].path)
 
 
+@pytest.mark.usefixtures("corpus")
+def test_the_same_weights_under_a_second_name_are_not_scored_again(
+    settings: Settings, store: Store, canary: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = plan(settings, canary)
+    write_losses(first.pending[:1], first.entry, settings)
+    again = tmp_path / "again"
+    shutil.copytree(canary, again)
+    second = plan(settings, str(again))
+    assert second.entry.name != first.entry.name
+    with monkeypatch.context() as patched:
+        patched.setattr(losses_module, "_write_together", lambda *_, **__: pytest.fail("scored"))
+        write_losses(second.pending[:1], second.entry, settings)
+    old, new = (losses(store, each.pending[0]) for each in (first, second))
+    assert new["model"].unique().to_pylist() == [second.entry.name]
+    assert new.drop_columns("model").equals(old.drop_columns("model"))
+    assert record(store, second.pending[0]) == record(store, first.pending[0])
+    weights = load_file(again / "model.safetensors")
+    weights["model.norm.weight"] *= 2
+    save_file(weights, again / "model.safetensors", metadata={"format": "pt"})
+    third = plan(settings, str(again))
+    write_losses(third.pending[:1], third.entry, settings)
+    assert not losses(store, third.pending[0])["nll_nats"].equals(old["nll_nats"])
+
+
 def losses(store: Store, cell: Cell) -> pa.Table:
     return pq.read_table(store.open(cell.path))
 

@@ -198,6 +198,22 @@ def test_a_wide_result_is_one_record_below_the_other(shown: Callable[..., list[s
     assert lines[1:4] == ["column_00 │ 0", "column_01 │ 1", "column_02 │ 2"]
 
 
+def test_in_a_pipe_each_row_is_one_line(shown: Callable[..., list[str]]) -> None:
+    """Headers and cells of 25 columns are not folded, though the console has 80 characters."""
+    lines = shown(WIDE, is_terminal=False)
+    [header] = [line for line in lines if "column_00" in line]
+    assert header.split()[1::2] == [f"column_{number:02}" for number in range(25)]
+    rows = [line.strip("│").split("│") for line in lines if line.startswith("│")]
+    assert [[int(cell) for cell in row] for row in rows] == [list(range(25))] * 2
+
+
+def test_the_number_of_rows_is_returned(tmp_path: Path) -> None:
+    for number in (0, 5_000):
+        sql = f"select i from range({number}) t(i)"
+        assert write_table(run(sql), "csv", tmp_path / "rows.csv") == number
+        assert write_table(run(sql), "table", None) == number
+
+
 def test_cells_of_a_record_are_shown_as_they_are(shown: Callable[..., list[str]]) -> None:
     text = "select null as n, 'a' || chr(10) || chr(27) || 'b' as t, 0.1 + 0.2 as f, '[b]' as m, "
     lines = shown(text + WIDE.removeprefix("select "))

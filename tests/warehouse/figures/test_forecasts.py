@@ -124,9 +124,12 @@ def test_who_knows_all_until_a_day_is_nostalgic(worlds: Worlds) -> None:
     [fit] = worlds.ask("from forecast_tbi where model = 'nostalgic'")
     assert fit["bias_class"] == "Nostalgia"
     assert fit["tbi_x1000_high"] < 0
-    [peak] = worlds.ask("from papers.forecast_peak where model = 'nostalgic'")
-    assert peak["peak_accuracy"] == 1
-    assert peak["peak"] == dt.date(2020, 7, 1), "the last whole quarter before the day"
+    for num_months in ("3", "null"):
+        sql = f"from papers.forecast_peak_at({num_months}) where model = 'nostalgic'"
+        [peak] = worlds.ask(sql)
+        assert peak["peak_accuracy"] == 1
+        # The last whole quarter before the day; the last 90 days, which are of this half-year.
+        assert peak["peak"] == dt.date(2020, 7, 1), num_months
     rows = worlds.ask("from forecast_bias_test where model = 'nostalgic'")
     periods = [f"{months} months before" for months in ("40 to 20", "60 to 40", "80 to 60")]
     found = {row["comparison"]: row["bias_class"] for row in rows}

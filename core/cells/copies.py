@@ -1,0 +1,62 @@
+"""Losses of the same weights under another name, which are copied and not computed again."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from core.cells.losses import Cell
+from core.cells.tokens import path_of_tokens, read_tokens, to_parquet
+from core.errors import StorageError
+from core.schemas.tables import LOSSES
+from core.storage.store import Store
+
+_log = logging.getLogger(__name__)
+
+
+def copy_losses(cell: Cell, store: Store) -> bool:
+    """Write a cell's files from those of another model with the same revision; False if none.
+
+    A file's name states the protocol, the revision, the text and the scorer. So two files of one
+    name differ in the name of the model only. The record is copied, too: it is the cost of the
+    pass that gave the losses. Losses of tokens are copied if the other model has them.
+
+    Raise StorageError if the files cannot be written.
+    """
+    name = cell.path.rpartition("/")[2]
+    for path in store.list(f"losses/model=*/{cell.folder}/{name}"):
+        table = _read(store, path)
+        if table is None or table["revision"].unique().to_pylist() != [cell.revision]:
+            continue
+        twin = replace(cell, model=table["model"][0].as_py())
+        if twin.path != path or not store.exists(twin.record_path):
+            continue
+        if store.exists(path_of_tokens(twin)):
+            tokens = _renamed(read_tokens(store, path_of_tokens(twin)), cell.model)
+            store.write_bytes(path_of_tokens(cell), to_parquet(tokens))
+        store.write_bytes(cell.record_path, store.read_bytes(twin.record_path))
+        with store.writing(cell.path) as staged:
+            renamed = _renamed(table, cell.model)
+            pq.write_table(renamed, staged.path, compression="zstd", write_page_checksum=True)
+        _log.warning("%s: copied from %s, which has the same weights", cell, twin.model)
+        return True
+    return False
+
+
+def _read(store: Store, path: str) -> pa.Table | None:
+    try:
+        with store.open(path) as file:
+            table = pq.read_table(file).cast(LOSSES)
+    except (pa.ArrowException, OSError, StorageError) as error:
+        _log.warning("%s cannot be read, so it is not copied: %s", store.url(path), error)
+        return None
+    return table if table.num_rows else None
+
+
+def _renamed(table: pa.Table, model: str) -> pa.Table:
+    place = table.schema.get_field_index("model")
+    names = pa.array([model] * table.num_rows, table.schema.field(place).type)
+    return table.set_column(place, table.schema.field(place), names)

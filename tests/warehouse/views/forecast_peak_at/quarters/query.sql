@@ -1,0 +1,1 @@
+from papers.forecast_peak_at(3)
