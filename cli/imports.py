@@ -52,6 +52,10 @@ MonthColumn = Annotated[
 MonthsInNames = Annotated[
     bool, Option("--months-in-names", help="The names of files or folders have the month.")
 ]
+SourceColumn = Annotated[
+    str | None,
+    Option(metavar="COLUMN", help="Column whose values name sources: NAME:VALUE for each value."),
+]
 Sift = Annotated[
     bool | None,
     Option(
@@ -73,6 +77,7 @@ def import_set_command(
     paths: Files,
     source: SourceName,
     column: Columns = None,
+    source_column: SourceColumn = None,
     date_column: DateColumn = None,
     month_column: MonthColumn = None,
     months_in_names: MonthsInNames = False,
@@ -88,10 +93,11 @@ def import_set_command(
 ) -> None:
     """Import a published data set of many files and months.
 
-    Each of its months becomes a sealed partition. Files: Parquet, JSON lines, JSON lists, CSV, TSV,
-    WARC, WET, also packed by gzip or zstd; EPUB and text files. Without an option for months, each
-    row has the month of its `date`. Rows that are damaged, or have no date, are counted with their
-    places; good rows are kept. See "Ready-made sets" in docs/sources.md.
+    Each of its months becomes a sealed partition; with --source-column, each month of each source
+    NAME:VALUE. Files: Parquet, JSON lines, JSON lists, CSV, TSV, WARC, WET, also packed by gzip or
+    zstd; EPUB and text files. Without an option for months, each row has the month of its `date`.
+    Rows that are damaged, or have no date or source, are counted with their places; good rows are
+    kept. See "Ready-made sets" in docs/sources.md.
     """
     from crawlers.imports.dating import Dating, one_of
     from crawlers.imports.documents import ImportOptions
@@ -103,8 +109,8 @@ def import_set_command(
     columns = read_columns([*(column or []), *([f"date={date_column}"] if date_column else [])])
     dating = Dating(Month(month) if month else None, undated, month_column, months_in_names)
     options = ImportOptions(
-        dating, columns, sift=sift, clean=clean, min_chars=min_chars, licence=licence,
-        language=language, regime=regime, replace=replace,
+        dating, columns, source_column, sift=sift, clean=clean, min_chars=min_chars,
+        licence=licence, language=language, regime=regime, replace=replace,
     )  # fmt: skip
     _import(context, paths, source, options)
 
