@@ -17,7 +17,7 @@ from warehouse.read.publish import publish
 from warehouse.read.query import query
 
 SCHEMA = json.loads(
-    (Path(__file__).parent / "every_eval_ever" / "eval.schema.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[1] / "every_eval_ever" / "eval.schema.json").read_text(encoding="utf-8")
 )
 
 
