@@ -1,7 +1,7 @@
 """Sources of the rows of a set: one for all rows, or one for each value of a column.
 
 The source of a value is named like a subset, ``<source>:<value>``. Uncheatable Eval's monthly files
-have a column ``category``, for example, whose value ``bbc_news`` becomes ``ue:bbc_news``.
+have a column ``category``, for example, whose value ``bbc_news`` may become ``set:bbc_news``.
 """
 
 from __future__ import annotations

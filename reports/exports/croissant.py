@@ -108,8 +108,8 @@ _MAINTENANCE = (
 
 
 @dataclass(frozen=True)
-class Description:
-    """What is described: months with their files, and who publishes them."""
+class DescribedSet:
+    """Months with their files, and who publishes them."""
 
     seals: Mapping[str, Seal]  # by name of the file
     record_sets: Mapping[str, str]  # name of the record set by name of the file
@@ -121,7 +121,7 @@ class Description:
     address: str | None  # http:// or https:// address of the data set or its publisher
 
 
-def write_croissant(folder: Path, described: Description) -> None:
+def write_croissant(folder: Path, described: DescribedSet) -> None:
     """Write ``croissant.json`` beside the files of an export.
 
     Exports of the same months are identical: the date is that of the last sealing.
@@ -130,7 +130,7 @@ def write_croissant(folder: Path, described: Description) -> None:
     (folder / FILE).write_text(f"{text}\n", encoding="utf-8")
 
 
-def _metadata(folder: Path, described: Description) -> dict[str, object]:
+def _metadata(folder: Path, described: DescribedSet) -> dict[str, object]:
     sealed = [seal.sealed_at for seal in described.seals.values() if seal.sealed_at]
     day = max(sealed).date() if sealed else None
     title = "Dated text by source and month"
@@ -173,7 +173,7 @@ def _metadata(folder: Path, described: Description) -> dict[str, object]:
     return {key: value for key, value in facts.items() if value not in (None, [])}
 
 
-def _responsible(described: Description, is_partly_simulated: bool) -> dict[str, object]:
+def _responsible(described: DescribedSet, is_partly_simulated: bool) -> dict[str, object]:
     """Return the fields for responsible AI; the first eight are those that NeurIPS requires."""
     months = [seal.partition.month for seal in described.seals.values() if seal.partition.month]
     first = min((month.first_day for month in months), default=None)

@@ -23,7 +23,7 @@ from core.month import Period
 from core.settings import Settings
 from core.storage.store import Store
 from core.version import own_version
-from reports.exports.croissant import Description, write_croissant
+from reports.exports.croissant import DescribedSet, write_croissant
 from reports.exports.files import exporting, write_manifest, write_parquet
 from reports.exports.lm_eval import is_restricted, safe_name
 
@@ -149,9 +149,9 @@ def _batches(store: Store, seal: Seal, found: DataSet) -> Iterator[pa.RecordBatc
         yield pa.RecordBatch.from_arrays([*columns, simulated], schema=_schema())
 
 
-def _described(found: DataSet, settings: Settings) -> Description:
+def _described(found: DataSet, settings: Settings) -> DescribedSet:
     files = {_file_of(seal): seal for seal in found.seals}
-    return Description(
+    return DescribedSet(
         seals=files,
         record_sets={name: name.removesuffix(".parquet") for name in files},
         schema=_schema(),

@@ -15,9 +15,9 @@ from reports.exports.files import exporting, write_manifest
 from reports.exports.lm_eval import safe_name
 from reports.exports.model_figures import (
     CONFIDENCE,
-    Figure,
+    ModelResult,
     Metric,
-    ModelFigures,
+    ModelResults,
     read_model_figures,
 )
 
@@ -53,7 +53,7 @@ def _bounds(metric: Metric) -> dict[str, object]:
     return {"min_score": lowest, "max_score": "Infinity" if metric.most is None else metric.most}
 
 
-def _result(figure: Figure) -> dict[str, object]:
+def _result(figure: ModelResult) -> dict[str, object]:
     metric = figure.metric
     source = figure.source or "all sources"
     score: dict[str, object] = {"score": figure.value, "details": dict(figure.details)}
@@ -81,7 +81,7 @@ def _result(figure: Figure) -> dict[str, object]:
     }
 
 
-def _record(model: ModelFigures, published_at: str, author: str | None) -> dict[str, object]:
+def _record(model: ModelResults, published_at: str, author: str | None) -> dict[str, object]:
     kind = model.facts.get("kind")
     facts = {
         key: str(model.facts[key])

@@ -24,8 +24,8 @@ from reports.exports.model_figures import (
     DEFAULT_PROTOCOL,
     GAP,
     LEVEL,
-    Figure,
-    ModelFigures,
+    ModelResult,
+    ModelResults,
     read_model_figures,
 )
 
@@ -75,7 +75,7 @@ def export_hub_results(settings: Settings, output: Path, data_set: str) -> int:
     return len(chosen)
 
 
-def _chosen(model: ModelFigures) -> tuple[Figure, ...]:
+def _chosen(model: ModelResults) -> tuple[ModelResult, ...]:
     return tuple(
         figure
         for figure in model.figures
@@ -87,12 +87,12 @@ def _chosen(model: ModelFigures) -> tuple[Figure, ...]:
     )
 
 
-def _task(figure: Figure) -> str:
+def _task(figure: ModelResult) -> str:
     source = safe_name(figure.source) if figure.source else ""
     return "_".join(filter(None, (figure.metric.column, source)))
 
 
-def _entries(figures: Iterable[Figure], data_set: str, day: str, address: str | None) -> str:
+def _entries(figures: Iterable[ModelResult], data_set: str, day: str, address: str | None) -> str:
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
     entries = [
@@ -110,7 +110,7 @@ def _entries(figures: Iterable[Figure], data_set: str, day: str, address: str | 
     return yaml.safe_dump(eval_result_entries_to_yaml(entries), sort_keys=False, allow_unicode=True)
 
 
-def _note(figure: Figure) -> str:
+def _note(figure: ModelResult) -> str:
     parts = [f"{figure.metric.name} ({figure.metric.unit}); lower is better"]
     if figure.interval:
         low, high = figure.interval
@@ -120,7 +120,7 @@ def _note(figure: Figure) -> str:
     return "; ".join(parts)
 
 
-def _benchmark(figures: Iterable[Figure]) -> str:
+def _benchmark(figures: Iterable[ModelResult]) -> str:
     """Return the text of ``eval.yaml``: a task for each kind of figure and source."""
     tasks = {
         _task(figure): safe_name(figure.source) if figure.source else None for figure in figures

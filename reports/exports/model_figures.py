@@ -54,7 +54,7 @@ ACCURACY = Metric(
 
 
 @dataclass(frozen=True)
-class Figure:
+class ModelResult:
     """A value of a metric; ``source`` is None for a figure over all sources."""
 
     metric: Metric
@@ -66,12 +66,12 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class ModelFigures:
+class ModelResults:
     """A model with its figures; ``facts`` are those of the catalogue."""
 
     name: str
     facts: Row
-    figures: tuple[Figure, ...]
+    figures: tuple[ModelResult, ...]
 
     @property
     def is_on_hub(self) -> bool:
@@ -80,14 +80,14 @@ class ModelFigures:
 
 
 @dataclass(frozen=True)
-class Published:
+class AllResults:
     """The models of a snapshot that have a figure, by name."""
 
     at: dt.datetime  # when the snapshot was published, to the second (UTC)
-    models: tuple[ModelFigures, ...]
+    models: tuple[ModelResults, ...]
 
 
-def read_model_figures(settings: Settings) -> Published:
+def read_model_figures(settings: Settings) -> AllResults:
     """Return the figures of the published snapshot.
 
     Raises:
@@ -97,17 +97,17 @@ def read_model_figures(settings: Settings) -> Published:
         published_at = dt.datetime.fromtimestamp(int(path.stat().st_mtime), dt.UTC)
         facts = {row["model"]: row for row in _rows(connection, _MODELS)}
         simulated = {row["source"] for row in _rows(connection, "from simulated_sources")}
-        found: dict[str, list[Figure]] = {}
+        found: dict[str, list[ModelResult]] = {}
         for metric in (LEVEL, GAP, ACCURACY):
             for row in _rows(connection, _query(metric)):
                 found.setdefault(row["model"], []).append(_figure(metric, row, simulated))
     if not found:
         raise UsageError("no model has a figure; `tidemark sql 'from unmeasured'` says why")
     models = (
-        ModelFigures(name, facts.get(name, {"model": name}), tuple(figures))
+        ModelResults(name, facts.get(name, {"model": name}), tuple(figures))
         for name, figures in sorted(found.items())
     )
-    return Published(published_at, tuple(models))
+    return AllResults(published_at, tuple(models))
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> list[dict[str, Any]]:
@@ -121,11 +121,11 @@ def _query(metric: Metric) -> str:
     return f"from {metric.view} where {metric.column} is not null {own} order by all"
 
 
-def _figure(metric: Metric, row: Row, simulated: set[str]) -> Figure:
+def _figure(metric: Metric, row: Row, simulated: set[str]) -> ModelResult:
     source = row.get("source")
     low = row[f"{metric.column}_low"]
     high = row[f"{metric.column}_high"]
-    return Figure(
+    return ModelResult(
         metric,
         source,
         row[metric.column],

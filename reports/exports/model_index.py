@@ -15,7 +15,7 @@ from core.settings import Settings
 from core.version import own_version
 from reports.exports.files import exporting, write_manifest
 from reports.exports.lm_eval import safe_name
-from reports.exports.model_figures import CONFIDENCE, Figure, ModelFigures, read_model_figures
+from reports.exports.model_figures import CONFIDENCE, ModelResult, ModelResults, read_model_figures
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult
@@ -49,14 +49,14 @@ def export_model_index(settings: Settings, output: Path, data_set: str | None = 
     return len(published.models)
 
 
-def _index(model: ModelFigures, data_set: str | None, address: str | None) -> object:
+def _index(model: ModelResults, data_set: str | None, address: str | None) -> object:
     from huggingface_hub.repocard_data import eval_results_to_model_index
 
     results = [_result(figure, data_set, address) for figure in model.figures]
     return eval_results_to_model_index(model.name, results)
 
 
-def _result(figure: Figure, data_set: str | None, address: str | None) -> EvalResult:
+def _result(figure: ModelResult, data_set: str | None, address: str | None) -> EvalResult:
     from huggingface_hub import EvalResult
 
     source = safe_name(figure.source) if figure.source else None

@@ -13,7 +13,7 @@ from pytest import approx
 from core.errors import UsageError
 from core.settings import Settings
 from reports.exports.hub_results import export_hub_results
-from reports.exports.model_figures import GAP, LEVEL, Figure, ModelFigures, Published
+from reports.exports.model_figures import GAP, LEVEL, ModelResult, ModelResults, AllResults
 from reports.exports.model_index import export_model_index
 from warehouse.read.query import query
 
@@ -99,16 +99,16 @@ def test_what_is_no_data_set_is_refused(data_set: str, settings: Settings, tmp_p
         export_hub_results(settings, tmp_path / "out", data_set)
 
 
-def _simulated(settings: Settings) -> Published:
+def _simulated(settings: Settings) -> AllResults:
     figures = tuple(
-        Figure(metric, source, 0.5, None, {"protocol": "default"}, is_simulated=is_simulated)
+        ModelResult(metric, source, 0.5, None, {"protocol": "default"}, is_simulated=is_simulated)
         for metric, source, is_simulated in (
             (LEVEL, None, True), (GAP, "news", True), (GAP, "code", False),
         )
     )  # fmt: skip
     facts = {"kind": "causal_lm", "location": "org/one"}
-    return Published(
-        dt.datetime(2024, 5, 6, tzinfo=dt.UTC), (ModelFigures("org/one", facts, figures),)
+    return AllResults(
+        dt.datetime(2024, 5, 6, tzinfo=dt.UTC), (ModelResults("org/one", facts, figures),)
     )
 
 
@@ -139,10 +139,10 @@ def test_figures_on_simulated_text_are_marked_or_left_out(
 def test_without_a_model_of_the_hub_nothing_is_written(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def read(settings: Settings) -> Published:
+    def read(settings: Settings) -> AllResults:
         found = _simulated(settings)
         [model] = found.models
-        return Published(found.at, (ModelFigures("local", {}, model.figures),))
+        return AllResults(found.at, (ModelResults("local", {}, model.figures),))
 
     monkeypatch.setattr("reports.exports.hub_results.read_model_figures", read)
     with pytest.raises(UsageError, match="no model of the hub has a figure on real text"):
