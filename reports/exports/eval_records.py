@@ -15,8 +15,8 @@ from reports.exports.files import exporting, write_manifest
 from reports.exports.lm_eval import safe_name
 from reports.exports.model_figures import (
     CONFIDENCE,
-    ModelResult,
     Metric,
+    ModelResult,
     ModelResults,
     read_model_figures,
 )

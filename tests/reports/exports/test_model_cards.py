@@ -13,7 +13,7 @@ from pytest import approx
 from core.errors import UsageError
 from core.settings import Settings
 from reports.exports.hub_results import export_hub_results
-from reports.exports.model_figures import GAP, LEVEL, ModelResult, ModelResults, AllResults
+from reports.exports.model_figures import GAP, LEVEL, AllResults, ModelResult, ModelResults
 from reports.exports.model_index import export_model_index
 from warehouse.read.query import query
 
