@@ -6,7 +6,7 @@ import datetime as dt
 import json
 import re
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,6 +50,7 @@ class ImportOptions:
     denied_hosts: Collection[str] = ()  # of web archives
     elements: str = ARTICLE  # XPath of the elements of saved pages that have the text
     is_local: bool = False  # the texts may not be passed on; set by ``import_set``
+    origins: Sequence[Mapping[str, object]] = ()  # of files that came from addresses
     scratch: Path = Path(tempfile.gettempdir(), "tidemark")  # folder of temporary files
 
     @property

@@ -284,6 +284,8 @@ class _Sealing:
             "min_chars": options.min_chars,
             "max_document_bytes": options.max_document_bytes,
         }
+        if options.origins:
+            rules |= {"origins": [dict(each) for each in options.origins]}
         if options.is_local:
             rules |= {"use": LOCAL_USE, "denied_hosts": list(options.denied_hosts)}
         is_cleaned = options.clean or options.sift
