@@ -59,7 +59,7 @@ _UNSAFE = re.compile(r"[^\w.+=-]+")
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a file came from, for the manifest of an import."""
+    """Origin of a file, for the manifest of an import."""
 
     address: str  # without query, which may hold a key
     sha256: str
@@ -94,7 +94,7 @@ def brought(
     Each file may have ``max_bytes`` bytes.
 
     Raises:
-        UsageError: an address is none that can be had.
+        UsageError: an address has none of the three forms, or there is no such object.
         AccessRefused: it leads to a host outside the public internet, or from https to http.
         ItemUnavailable: the file is not there, or is larger than the limit.
         ItemFailed, SourceChanged, StorageError: the transfer failed, or the answer is none of a
