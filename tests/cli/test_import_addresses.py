@@ -89,5 +89,5 @@ def test_losses_by_address_land(tidemark: Tidemark, site: str) -> None:
     ran = tidemark("land", "losses", f"{site}/losses.parquet", sites__mine=site).expect(0)
     assert "1 of 1 file landed" in ran.out
     assert f"brought address {site}/losses.parquet, sha256 " in ran.out
-    ran = tidemark("sql", "select count(*) from internal.chunk_losses", "--format", "csv")
+    ran = tidemark("sql", "select count(*) from chunk_losses", "--format", "csv").expect(0)
     assert ran.out.splitlines()[1:] == ["3"]
