@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -11,7 +11,7 @@ import typer
 from typer import Argument, Option
 
 from cli.terminal.console import fail_with, out, progress_bars
-from cli.terminal.options import read_columns, settings_of
+from cli.terminal.options import DEFAULT_MIB, MaxDownload, read_columns, settings_of
 from core.errors import UsageError
 from core.month import Month
 from core.periods import parse_period
@@ -22,7 +22,14 @@ if TYPE_CHECKING:
     from core.corpus.partition import Partition, Seal
     from crawlers.imports.documents import ImportOptions
 
-Files = Annotated[list[Path], Argument(help="Files, or folders of files.", metavar="PATH...")]
+Files = Annotated[
+    list[str],
+    Argument(
+        help="Files, folders of files, or addresses: https://…, s3://BUCKET/PATH or "
+        "hf://datasets/OWNER/NAME@REVISION/PATH.",
+        metavar="PATH...",
+    ),
+]
 SourceName = Annotated[str, Option(help="Name of the source to import as.", metavar="NAME")]
 GivenMonth = Annotated[str | None, Option(help="Month of the content.", metavar="YYYY-MM")]
 Undated = Annotated[bool, Option("--undated", help="The content has no month.")]
@@ -52,6 +59,10 @@ MonthColumn = Annotated[
 MonthsInNames = Annotated[
     bool, Option("--months-in-names", help="The names of files or folders have the month.")
 ]
+SourceColumn = Annotated[
+    str | None,
+    Option(metavar="COLUMN", help="Column whose values name sources: NAME:VALUE for each value."),
+]
 Sift = Annotated[
     bool | None,
     Option(
@@ -73,6 +84,7 @@ def import_set_command(
     paths: Files,
     source: SourceName,
     column: Columns = None,
+    source_column: SourceColumn = None,
     date_column: DateColumn = None,
     month_column: MonthColumn = None,
     months_in_names: MonthsInNames = False,
@@ -85,13 +97,15 @@ def import_set_command(
     licence: Licence = "LicenseRef-unknown",
     regime: Regime = None,
     replace: Replace = False,
+    max_download: MaxDownload = DEFAULT_MIB,
 ) -> None:
     """Import a published data set of many files and months.
 
-    Each of its months becomes a sealed partition. Files: Parquet, JSON lines, JSON lists, CSV, TSV,
-    WARC, WET, also packed by gzip or zstd; EPUB and text files. Without an option for months, each
-    row has the month of its `date`. Rows that are damaged, or have no date, are counted with their
-    places; good rows are kept. See "Ready-made sets" in docs/sources.md.
+    Each of its months becomes a sealed partition; with --source-column, each month of each source
+    NAME:VALUE. Files: Parquet, JSON lines, JSON lists, CSV, TSV, WARC, WET, also packed by gzip or
+    zstd; EPUB and text files. Without an option for months, each row has the month of its `date`.
+    Rows that are damaged, or have no date or source, are counted with their places; good rows are
+    kept. See "Ready-made sets" in docs/sources.md.
     """
     from crawlers.imports.dating import Dating, one_of
     from crawlers.imports.documents import ImportOptions
@@ -103,15 +117,17 @@ def import_set_command(
     columns = read_columns([*(column or []), *([f"date={date_column}"] if date_column else [])])
     dating = Dating(Month(month) if month else None, undated, month_column, months_in_names)
     options = ImportOptions(
-        dating, columns, sift=sift, clean=clean, min_chars=min_chars, licence=licence,
-        language=language, regime=regime, replace=replace,
+        dating, columns, source_column, sift=sift, clean=clean, min_chars=min_chars,
+        licence=licence, language=language, regime=regime, replace=replace,
     )  # fmt: skip
-    _import(context, paths, source, options)
+    _import(context, paths, source, lambda _: options, max_download)
 
 
 def import_texts_command(
     context: typer.Context,
-    path: Annotated[Path, Argument(help="A file or a folder of texts.")],
+    path: Annotated[
+        str, Argument(help="A file or a folder of texts, or an address: see `import set`.")
+    ],
     source: SourceName,
     month: GivenMonth = None,
     undated: Undated = False,
@@ -121,6 +137,7 @@ def import_texts_command(
     regime: Regime = None,
     column: Columns = None,
     replace: Replace = False,
+    max_download: MaxDownload = DEFAULT_MIB,
 ) -> None:
     """Import your own texts as one sealed partition.
 
@@ -136,7 +153,7 @@ def import_texts_command(
         columns=read_columns(column),
     )  # fmt: skip
     partition = partition_of(source, month, undated)
-    _import(context, [path], source, strict(path, partition, chosen))
+    _import(context, [path], source, lambda it: strict(it, partition, chosen), max_download)
 
 
 def import_html_command(
@@ -154,27 +171,37 @@ def import_html_command(
     """
     from crawlers.imports.texts import options_for_pages
 
-    _import(context, [folder], source, options_for_pages(source, replace))
+    _import(context, [str(folder)], source, lambda _: options_for_pages(source, replace))
 
 
 def _import(
-    context: typer.Context, paths: Sequence[Path], source: str, options: ImportOptions
+    context: typer.Context,
+    given: Sequence[str],
+    source: str,
+    options_of: Callable[[Path], ImportOptions],
+    max_download: int = DEFAULT_MIB,
 ) -> None:
-    """Import as the settings say, and print the sealed months and the failures."""
+    """Import as the settings say, and print the sealed months and the failures.
+
+    ``options_of`` returns the options for the first path, which may be that of a file brought.
+    """
     import dataclasses
 
+    from crawlers.imports.addresses import brought
     from crawlers.imports.sets import import_set
 
     settings = settings_of(context)
-    options = dataclasses.replace(
-        options,
-        max_document_bytes=settings.max_document_bytes,
-        denied_hosts=settings.denied_hosts,
-        scratch=settings.scratch,
-    )
     store = Store(settings.home, settings.scratch)
-    with nullcontext() if options.is_strict else progress_bars():
-        found = import_set(paths, source, store, options)
+    with brought(given, settings, max_download * 2**20) as files:
+        options = dataclasses.replace(
+            options_of(files.paths[0]),
+            max_document_bytes=settings.max_document_bytes,
+            denied_hosts=settings.denied_hosts,
+            scratch=settings.scratch,
+            origins=[origin.describe() for origin in files.origins],
+        )
+        with nullcontext() if options.is_strict else progress_bars():
+            found = import_set(files.paths, source, store, options)
     for seal in found.seals:
         print_seal(seal)
     fail_with(found.failures)

@@ -10,9 +10,11 @@ from typer import Argument, Option
 
 from cli.terminal.console import err, fail_with, out, print_table, progress_bars
 from cli.terminal.options import (
+    DEFAULT_MIB,
     FirstMonth,
     GivenMonth,
     LastMonth,
+    MaxDownload,
     ModelNames,
     RetryFailed,
     Sources,
@@ -90,20 +92,33 @@ def warn_of_inaccessible(models: list[str] | None, settings: Settings) -> None:
 
 def land_command(
     context: typer.Context,
-    files: Annotated[list[Path], Argument(help="Parquet files in the LOSSES schema.")],
+    files: Annotated[
+        list[str],
+        Argument(
+            help="Parquet files in the LOSSES schema, or their addresses: https://…, "
+            "s3://BUCKET/PATH or hf://datasets/OWNER/NAME@REVISION/PATH."
+        ),
+    ],
     replace: Annotated[
         bool, Option("--replace", help="Replace losses of chunks that are already landed.")
     ] = False,
+    max_download: MaxDownload = DEFAULT_MIB,
 ) -> None:
     """Land losses that were computed elsewhere, and publish.
 
     Each file lands completely or not at all. Rows that have landed already are skipped. (Losses
-    that tidemark has scored are landed by `tidemark score`.)
+    that tidemark has scored are landed by `tidemark score`.) Of an address, the SHA-256 and the
+    pinned revision are printed.
     """
     settings = settings_for_tasks(context)
+    from crawlers.imports.addresses import brought
     from instruments.landing import land_files
 
-    landed, failures = land_files(settings, files, replace)
+    with brought(files, settings, max_download * 2**20) as local:
+        for origin in local.origins:
+            facts = ", ".join(f"{name} {value}" for name, value in origin.describe().items())
+            out.print(f"brought {facts}", soft_wrap=True)
+        landed, failures = land_files(settings, local.paths, replace)
     out.print(f"{landed} of {counted(len(files), 'file')} landed")
     fail_with(failures)
 

@@ -41,6 +41,13 @@ export_app = typer.Typer(
     no_args_is_help=True,
 )
 
+DataSet = Annotated[
+    str | None,
+    Option(
+        help="Id of the data set on the hub that has the texts, a configuration a source.",
+        metavar="OWNER/NAME",
+    ),
+]
 TableFormat = Literal["table", "csv", "json", "parquet"]
 
 
@@ -163,6 +170,62 @@ def eee_command(
     out.print(f"records of {number} models in {output}", soft_wrap=True)
 
 
+@export_app.command("model-index")
+def model_index_command(
+    context: typer.Context,
+    data_set: DataSet = None,
+    output: Annotated[
+        Path, Option(help="Folder to create; an earlier export in it is replaced.")
+    ] = Path("tidemark-model-index"),
+) -> None:
+    """Write each model's figures as `model-index`, for the front matter of its Hugging Face card.
+
+    A model has a YAML file of its own. Nothing is sent anywhere.
+    """
+    from reports.exports.model_index import export_model_index
+
+    number = export_model_index(settings_of(context), output, data_set)
+    out.print(f"figures of {number} models in {output}", soft_wrap=True)
+
+
+@export_app.command("eval-results")
+def eval_results_command(
+    context: typer.Context,
+    data_set: Annotated[
+        str, Option(help="Id of the benchmark's data set on the hub.", metavar="OWNER/NAME")
+    ],
+    output: Annotated[
+        Path, Option(help="Folder to create; an earlier export in it is replaced.")
+    ] = Path("tidemark-eval-results"),
+) -> None:
+    """Write figures of the hub's models for `.eval_results` of their repositories.
+
+    `eval.yaml` is for the data set. `manifest.json` says where each file belongs. Figures on
+    simulated text are left out. Nothing is sent anywhere.
+    """
+    from reports.exports.hub_results import export_hub_results
+
+    number = export_hub_results(settings_of(context), output, data_set)
+    out.print(f"results of {number} models in {output}", soft_wrap=True)
+
+
+@export_app.command("dbt")
+def dbt_command(
+    context: typer.Context,
+    database: Annotated[
+        str, Option(help="Name of the database in dbt's profile.", metavar="NAME")
+    ] = "warehouse",
+    output: Annotated[
+        Path, Option(help="Folder to create; an earlier export in it is replaced.")
+    ] = Path("tidemark-dbt"),
+) -> None:
+    """Write `sources.yml` for dbt: every view for analysts, with the facts of its columns."""
+    from reports.exports.dbt import export_dbt
+
+    number = export_dbt(settings_of(context), output, database)
+    out.print(f"{number} views in {output}", soft_wrap=True)
+
+
 @export_app.command("hf")
 def hf_command(
     context: typer.Context,
@@ -176,7 +239,8 @@ def hf_command(
 ) -> None:
     """Write sealed months with open licences as a data set for the Hugging Face hub.
 
-    `datasets.load_dataset(FOLDER, SOURCE)` reads it. Nothing is sent anywhere.
+    `datasets.load_dataset(FOLDER, SOURCE)` reads it. `croissant.json` describes it in Croissant 1.1
+    with the fields for responsible AI. Nothing is sent anywhere.
     """
     from reports.exports.data_set import export_data_set
 

@@ -32,7 +32,7 @@ DropReason = Literal[
     "suppressed", "parse_error", "no_date", "outside_month", "not_yet_created", "edited_later",
     "empty", "too_short", "too_long", "wrong_language", "low_quality", "boilerplate",
     "generated_code", "binary", "licence", "exact_dup", "near_dup", "forgotten", "sample_cap",
-    "unknown_format", "damaged", "too_small", "tells_outcome", "mojibake",
+    "unknown_format", "damaged", "too_small", "tells_outcome", "mojibake", "no_source",
 ]  # fmt: skip
 DROP_REASONS: tuple[str, ...] = get_args(DropReason)
 # Reasons for a failed item; a later run may succeed.

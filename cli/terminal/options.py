@@ -44,6 +44,10 @@ FirstMonth = Annotated[
         metavar="YYYY-MM",
     ),
 ]
+DEFAULT_MIB = 2048
+MaxDownload = Annotated[
+    int, Option(min=1, help="Largest file that an address may bring.", metavar="MIB")
+]
 RetryFailed = Annotated[
     bool,
     Option(

@@ -6,7 +6,7 @@ import datetime as dt
 import json
 import re
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,6 +35,7 @@ class ImportOptions:
 
     dating: Dating = field(default_factory=Dating)
     columns: Mapping[str, str] = field(default_factory=dict)  # column by field; default: its name
+    source_column: str | None = None  # its values name sources, as ``naming`` says
     format: str = "auto"  # a name of ``readers.FORMATS``; ``auto``: by the suffix of each file
     is_strict: bool = False  # a damaged row, or an id of two rows, is an error
     sift: bool | None = None  # filter as ``sifting`` says; None: if there is a web archive
@@ -49,7 +50,13 @@ class ImportOptions:
     denied_hosts: Collection[str] = ()  # of web archives
     elements: str = ARTICLE  # XPath of the elements of saved pages that have the text
     is_local: bool = False  # the texts may not be passed on; set by ``import_set``
+    origins: Sequence[Mapping[str, object]] = ()  # of files that came from addresses
     scratch: Path = Path(tempfile.gettempdir(), "tidemark")  # folder of temporary files
+
+    @property
+    def naming_columns(self) -> tuple[str, ...]:
+        """The column of sources, if there is one."""
+        return (self.source_column,) if self.source_column else ()
 
 
 def by_field(row: Row, columns: Mapping[str, str], options: ImportOptions) -> Row | Drop:

@@ -1,10 +1,11 @@
-"""Import of texts: many files, in which each month becomes a sealed partition.
+"""Import of texts: many files, in which each month of each source becomes a sealed partition.
 
 Rows come from tables (``tables``), plain texts and saved pages (``plain``), and the files that
 extras read. They are written to a temporary file for each month, and each month is sealed from its
-file. A row that cannot be read, or that has no month, is a drop in the manifest of the first month;
-good rows are kept. A month that cannot be sealed does not stop the others. A strict import raises
-an error instead, and then nothing is sealed.
+file. All rows are of one source, or a column gives the source (``naming``). A row that cannot be
+read, or that has no month or source, is a drop in the manifest of the first partition; good rows
+are kept. A month that cannot be sealed does not stop the others. A strict import raises an error
+instead, and then nothing is sealed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from core.corpus.partition import LOCAL_USE, Partition, Seal
 from core.corpus.sealing import seal_partition
 from core.corpus.tombstones import is_forgotten, item_key, list_tombstones
 from core.errors import EmptyPartition, MalformedInput, TidemarkError, UnknownName, UsageError
-from core.month import Period
 from core.schemas.tables import DocumentRow
 from core.storage.store import Store
 from crawlers.contract import Drop
@@ -30,13 +30,14 @@ from crawlers.crawling import manifest
 from crawlers.hygiene.month_texts import Spool
 from crawlers.imports.dating import Dating
 from crawlers.imports.documents import COLUMNS, FIELDS, ImportOptions, by_field, document_of
+from crawlers.imports.naming import source_of
 from crawlers.imports.readers import find_files, is_archive, read_rows
 from crawlers.imports.sifting import Paragraphs, Repeats, judge, key_of
 from crawlers.imports.tables import DataFile, Row
 from crawlers.imports.target import contents_of, require_target
 from crawlers.text.cleaning import refuse_length
 
-MAX_MONTHS = 400
+MAX_PARTITIONS = 400  # each has an open file while the rows are read
 _PENDING_CHARS = 2**24  # of rows that wait to be written, in all months together
 
 
@@ -49,11 +50,13 @@ class Outcome:
 
 
 def import_set(paths: Sequence[Path], source: str, store: Store, options: ImportOptions) -> Outcome:
-    """Seal the texts of files and folders, a partition for each month.
+    """Seal the texts of files and folders, a partition for each month of each source.
+
+    With ``options.source_column``, the sources are ``<source>:<value>``.
 
     Raise UsageError for an unknown field, a path that does not exist, or files of which none can be
-    read; EmptyPartition, with counts and the first reason, if no row has a text and a month. Raise
-    MalformedInput for damage, if ``options.is_strict``.
+    read; EmptyPartition, with counts and the first reason, if no row has a text, a month and a
+    source. Raise MalformedInput for damage, if ``options.is_strict``.
     """
     odd = sorted({*options.columns} - {*FIELDS})
     if odd:
@@ -104,16 +107,15 @@ class _Months:
         self._files = files
         self.pipe = _Pipe(self.place) if options.is_strict and not options.clean else None
         self._columns = {name: options.columns.get(name, name) for name in FIELDS}
-        self._months: dict[Period | None, _MonthRows] = {}
-        named = {*options.columns.values(), *options.dating.columns} - {self._columns["text"]}
-        # columns that no row of a table has so far
-        self._missing = named
+        self._months: dict[Partition, _MonthRows] = {}
+        named = {*options.columns.values(), *options.dating.columns, *options.naming_columns}
+        self._missing = named - {self._columns["text"]}  # no row of a table has these so far
         self._has_tables = False
-        self._unplaced = manifest.Ledger(source)  # drops that have no month
+        self._unplaced = manifest.Ledger(source)  # drops that have no partition
         self._first = ""  # the detail of the first of them
         self._num_pending = 0
         if options.is_strict:
-            self._month_rows(options.dating.month)  # even without a row
+            self._rows_of(Partition(source, options.dating.month))  # even without a row
 
     def place(self) -> Iterator[None]:
         """Write each row of the files to the temporary file of its month, and yield."""
@@ -126,19 +128,25 @@ class _Months:
 
     def _place(self, file: DataFile) -> Iterator[None]:
         dating = self._options.dating.of_file(file.name)
-        columns = [*self._columns.values(), *dating.columns]
+        columns = [*self._columns.values(), *dating.columns, *self._options.naming_columns]
         for row in read_rows(file, self._options.format, columns):
             found = row
-            if not isinstance(found, Drop) and found.origin == "table":
-                self._missing = self._missing - found.values.keys()
-                self._has_tables = True
-                found = by_field(found, self._columns, self._options)
-            self._take(found, dating)
+            source: str | Drop = self._source
+            if not isinstance(row, Drop):
+                source = source_of(row, self._source, self._options.source_column)
+                if row.origin == "table":
+                    self._missing = self._missing - row.values.keys()
+                    self._has_tables = True
+                    found = by_field(row, self._columns, self._options)
+            self._take(found, source, dating)
             yield
 
-    def _take(self, row: Row | Drop, dating: Dating) -> None:
+    def _take(self, row: Row | Drop, source: str | Drop, dating: Dating) -> None:
         if isinstance(row, Drop):
             self._drop(row)
+            return
+        if isinstance(source, Drop):
+            self._drop(source)
             return
         dated = dating.month_of(row)
         if isinstance(dated, Drop):
@@ -148,7 +156,7 @@ class _Months:
         if isinstance(document, Drop):
             self._drop(document)
             return
-        rows = self._month_rows(dated.month, row.place)
+        rows = self._rows_of(Partition(source, dated.month), row.place)
         if row.origin == "web" and rows.has_page(document["url"]):
             why = f"{row.place}: the address came before in {dated.month}"
             self._drop(Drop(row.place, "exact_dup", why))
@@ -165,17 +173,19 @@ class _Months:
         else:
             self._unplaced.pass_over(drop)
 
-    def _month_rows(self, month: Period | None, place: str = "") -> _MonthRows:
-        if month not in self._months:
-            if len(self._months) >= MAX_MONTHS:  # each has an open file
+    def _rows_of(self, partition: Partition, place: str = "") -> _MonthRows:
+        if partition not in self._months:
+            if len(self._months) >= MAX_PARTITIONS:
+                asked = self._options.source_column
+                what = f"dates, and `{asked}` that of sources" if asked else "dates"
                 raise UsageError(
-                    f"{place} is of {month}, after rows of {MAX_MONTHS} other months; "
-                    "is that the right column of dates? If so, import fewer files at once"
+                    f"{place} is of {partition}, after rows of {MAX_PARTITIONS} other months; "
+                    f"is that the right column of {what}? If so, import fewer files at once"
                 )
             spool = Spool(self._options.scratch, COLUMNS)
             rows = self.pipe or self._stack.enter_context(spool)
-            self._months[month] = _MonthRows(rows, self._options)
-        return self._months[month]
+            self._months[partition] = _MonthRows(rows, self._options)
+        return self._months[partition]
 
     def _limit_pending(self, num_chars: int) -> None:
         self._num_pending += num_chars
@@ -185,18 +195,19 @@ class _Months:
             self._num_pending = 0
 
     def seal(self, store: Store, name: str, num_files: int) -> Outcome:
-        """Seal the months in their order; the first one gets the drops without a month."""
+        """Seal the partitions in their order; the first one gets the drops that have none."""
         if not self._months:
             dropped = self._unplaced.count(Drop) or 0
             why = f"nothing to keep (dropped: {dropped}){self._first}"
             raise EmptyPartition(f"{self._source}: {why}")
         seals: list[Seal] = []
         failures = []
-        order = sorted(self._months, key=lambda month: (month is not None, str(month)))
-        for month in order:
-            partition = Partition(self._source, month)
-            sealing = _Sealing(partition, self._months[month], self._options, store)
+        order = sorted(self._months, key=lambda at: (at.source, at.month is not None, str(at)))
+        for partition in order:
+            sealing = _Sealing(partition, self._months[partition], self._options, store)
             try:
+                if partition.source != self._source:  # else it was asked before reading
+                    require_target(partition, "text", store)
                 seals.append(sealing.seal(name, num_files, None if seals else self._unplaced))
             except TidemarkError as error:
                 if self._options.is_strict:
@@ -267,11 +278,14 @@ class _Sealing:
             "num_files": num_files,
             "columns": dict(options.columns),
             "dated_by": options.dating.describe(),
+            **({"source_column": options.source_column} if options.source_column else {}),
             "is_sifted": options.sift,
             "is_cleaned": options.clean,
             "min_chars": options.min_chars,
             "max_document_bytes": options.max_document_bytes,
         }
+        if options.origins:
+            rules |= {"origins": [dict(each) for each in options.origins]}
         if options.is_local:
             rules |= {"use": LOCAL_USE, "denied_hosts": list(options.denied_hosts)}
         is_cleaned = options.clean or options.sift

@@ -1,1 +1,1 @@
-"""Exports, a file each: figures, tasks of lm-eval, data sets, records of Every Eval Ever."""
+"""Exports, a file each: figures, data sets, tasks and results in the formats of others."""

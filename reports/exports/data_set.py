@@ -1,8 +1,8 @@
 """Export of sealed months as a data set in the form of the Hugging Face hub.
 
 The folder has a Parquet file per source and month, and a card whose YAML names a configuration per
-source, so ``datasets.load_dataset(FOLDER, SOURCE)`` reads it. It has months of openly licensed text
-only. Nothing is sent anywhere.
+source, so ``datasets.load_dataset(FOLDER, SOURCE)`` reads it. ``croissant.json`` describes the same
+files. The set has months of openly licensed text only. Nothing is sent anywhere.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from core.month import Period
 from core.settings import Settings
 from core.storage.store import Store
 from core.version import own_version
+from reports.exports.croissant import DescribedSet, write_croissant
 from reports.exports.files import exporting, write_manifest, write_parquet
 from reports.exports.lm_eval import is_restricted, safe_name
 
@@ -108,6 +109,7 @@ def export_data_set(
         for seal in found.seals:
             write_parquet(_schema(), _batches(store, seal, found), folder / _file_of(seal))
         (folder / "README.md").write_text(_card(found), encoding="utf-8")
+        write_croissant(folder, _described(found, settings))
         write_manifest(folder, _KIND, {"tidemark": own_version(), "licences": found.licences})
     return found
 
@@ -145,6 +147,20 @@ def _batches(store: Store, seal: Seal, found: DataSet) -> Iterator[pa.RecordBatc
         simulated = pa.array([is_simulated(licence) for licence in licences])
         columns = [batch[name] for name in _COLUMNS]
         yield pa.RecordBatch.from_arrays([*columns, simulated], schema=_schema())
+
+
+def _described(found: DataSet, settings: Settings) -> DescribedSet:
+    files = {_file_of(seal): seal for seal in found.seals}
+    return DescribedSet(
+        seals=files,
+        record_sets={name: name.removesuffix(".parquet") for name in files},
+        schema=_schema(),
+        licences=found.licences,
+        languages=found.languages,
+        name=found.folder.resolve().name,
+        author=settings.report_author,
+        address=settings.report_url,
+    )
 
 
 def _file_of(seal: Seal) -> str:

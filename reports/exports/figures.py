@@ -87,7 +87,7 @@ def _simulated_sources(connection: duckdb.DuckDBPyConnection) -> list[str]:
     try:
         found = connection.execute("select source from simulated_sources order by source")
     except duckdb.Error as error:
-        raise _of_another_version("simulated_sources") from error
+        raise other_version("simulated_sources") from error
     return [source for (source,) in found.fetchall()]
 
 
@@ -112,9 +112,9 @@ def _export(
     try:
         view = connection.table(qualify(name))
     except duckdb.Error as error:
-        raise _of_another_version(name) from error
+        raise other_version(name) from error
     if view.columns != list(description.columns):
-        raise _of_another_version(name)
+        raise other_version(name)
     names = [*description.grain, *(n for n in view.columns if n not in description.grain)]
     columns = [duckdb.ColumnExpression(column) for column in names]
     types = dict(zip(view.columns, map(str, view.types), strict=True))
@@ -154,7 +154,8 @@ class _Counter:
             yield batch
 
 
-def _of_another_version(view: str) -> WarehouseError:
+def other_version(view: str) -> WarehouseError:
+    """Return the error for a snapshot whose view is not the one that this version knows."""
     return WarehouseError(
         f"the published snapshot has not the view {view} that this tidemark knows; publish it "
         "again: run `tidemark score` or `tidemark land losses`"

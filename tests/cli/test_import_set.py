@@ -51,3 +51,42 @@ def test_requests_that_cannot_be_meant(
     ran = tidemark("import", "set", path, "--source", "news", *options.split())
     assert ran.code in (1, 2)
     assert re.search(says, ran.err)
+
+
+@pytest.mark.long
+def test_each_category_of_a_set_has_its_own_gap_and_rank(
+    tidemark: Tidemark, home: Path, tmp_path: Path
+) -> None:
+    """As Uncheatable Eval's monthly files: one of them has all categories."""
+    for number, month in enumerate(("2024-01", "2024-02", "2024-03", "2024-04")):
+        rows = [
+            {"content": f"{month} {category} {each}: " + f"{category} and tide {number} " * 20,
+             "category": category}
+            for each in range(3)
+            for category in ("bbc_news", "arxiv_cs")
+        ]  # fmt: skip
+        path = _write(tmp_path / f"UncheatableEval-{month}.jsonl", [*rows, {"content": "x" * 200}])
+        ran = tidemark(
+            "import", "set", path, "--source", "ue", "--column", "text=content",
+            "--source-column", "category", "--month", month,
+        )  # fmt: skip
+        assert ran.out.splitlines() == [
+            f"ue:arxiv_cs {month}: 3 documents", "dropped: 1 no_source",
+            f"ue:bbc_news {month}: 3 documents",
+        ]  # fmt: skip
+    models = ("-m", "control:zstd", "-m", "control:gzip")
+    tidemark("score", *models, "-s", "ue:bbc_news", "-s", "ue:arxiv_cs").expect(0)
+    pairs = [[model, source] for model in ("control:gzip", "control:zstd")
+             for source in ("ue:arxiv_cs", "ue:bbc_news")]  # fmt: skip
+
+    def rows_of(sql: str) -> list[list[object]]:
+        ran = tidemark("sql", sql, "--format", "json").expect(0)
+        return [list(row.values()) for row in json.loads(ran.out)]
+
+    gaps = rows_of(
+        "select model, source from train_test_gap_at(date '2024-02-01')"
+        " where bits_per_byte_gap is not null order by all"
+    )
+    assert gaps == pairs
+    ranks = rows_of("select distinct model, source from monthly_rank order by all")
+    assert ranks == pairs

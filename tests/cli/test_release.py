@@ -23,7 +23,7 @@ from warehouse.read.release import make_release, release_database
 
 Tidemark = Callable[..., Any]
 FILES = [
-    "CITATION.cff", "README.md", "SHA256SUMS", "cells.jsonl", "catalogue.json",
+    ".zenodo.json", "CITATION.cff", "README.md", "SHA256SUMS", "cells.jsonl", "catalogue.json",
     "partitions.jsonl", "versions.json", "warehouse.duckdb",
 ]  # fmt: skip
 
@@ -102,6 +102,9 @@ def test_a_release_can_be_cited_and_verified(tidemark: Tidemark, home: Path) -> 
     assert (cited["cff-version"], cited["version"]) == ("1.2.0", "2024-02")
     assert cited["identifiers"][0]["value"] == f"sha256:{digest}"
     assert digest in (folder / "README.md").read_text()
+    deposit = json.loads((folder / ".zenodo.json").read_bytes())
+    assert (deposit["upload_type"], deposit["version"]) == ("dataset", "2024-02")
+    assert digest in deposit["description"]
     with release_database(Settings(home=str(home)), "2024-02") as path:
         assert rows(path, "select count(*) from internal.landed_cells") == [(4,)]
     (folder / "README.md").write_text("forged")

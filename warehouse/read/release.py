@@ -6,7 +6,7 @@
                                            partition (mostly one) that a cell was scored on
     releases/<YYYY-MM>/catalogue.json      models, sources and protocols
     releases/<YYYY-MM>/versions.json       versions of tidemark, libraries and protocols
-    releases/<YYYY-MM>/README.md, CITATION.cff
+    releases/<YYYY-MM>/README.md, CITATION.cff, .zenodo.json
     releases/<YYYY-MM>/SHA256SUMS          written last: a release without it does not exist
 
 A release holds no text, and no losses except those in the database.
@@ -42,6 +42,7 @@ from warehouse.database.writer import STORAGE_VERSION, locked, transaction
 from warehouse.estimates.estimate import estimate
 from warehouse.land.landed import read_rows, scored_cells
 from warehouse.read.check import check_home
+from warehouse.read.citation import CFF, ZENODO, citation_cff, cited, zenodo_json
 from warehouse.read.query import connect_to_read, local_snapshot
 
 _README = """\
@@ -76,7 +77,7 @@ Cite the month and the checksum of the database, so that a reader knows which fi
 
 > tidemark release {month}, warehouse.duckdb SHA-256 {digest}.
 
-`CITATION.cff` has the same for reference managers.
+`CITATION.cff` has the same for reference managers, and `.zenodo.json` for Zenodo.
 """
 
 
@@ -85,27 +86,6 @@ _SIMULATED = """**SIMULATED.** A program made up the texts of {sources}.
 them.
 
 """
-
-
-def _citation(month: Month, digest: str, day: dt.date, contact: str, *, is_simulated: bool) -> str:
-    """Return the text of CITATION.cff (Citation File Format 1.2.0)."""
-    is_web = contact.startswith(("https://", "http://"))
-    lines = [
-        "cff-version: 1.2.0",
-        "message: Cite this release as below.",
-        "type: dataset",
-        f"title: tidemark release {month}{' (simulated text)' if is_simulated else ''}",
-        "authors:",
-        "  - name: tidemark",
-        f'version: "{month}"',
-        f"date-released: {day}",
-        *([f"url: {json.dumps(contact)}"] if is_web else []),
-        "identifiers:",
-        "  - type: other",
-        f'    value: "sha256:{digest}"',
-        "    description: SHA-256 of warehouse.duckdb",
-    ]
-    return "\n".join(lines) + "\n"
 
 
 FOLDER = "releases"
@@ -199,8 +179,9 @@ def _write(folder: Path, settings: Settings, month: Month) -> None:
     text = _README.format(month=month, digest=digest, cells=len(cells), simulated=warning)
     (folder / "README.md").write_text(text, encoding="utf-8")
     today = dt.datetime.now(dt.UTC).date()
-    text = _citation(month, digest, today, settings.contact, is_simulated=bool(simulated))
-    (folder / "CITATION.cff").write_text(text, encoding="utf-8")
+    release = cited(settings, month, digest, is_simulated=bool(simulated))
+    (folder / CFF).write_text(citation_cff(release, today), encoding="utf-8")
+    (folder / ZENODO).write_text(zenodo_json(release), encoding="utf-8")
     sums = [f"{sha256_of_file(file)}  {file.name}\n" for file in sorted(folder.iterdir())]
     (folder / SUMS).write_text("".join(sums), encoding="utf-8")
 

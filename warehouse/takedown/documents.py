@@ -38,6 +38,7 @@ from warehouse.database.writer import (
 )
 from warehouse.land.landed import naive_utc
 from warehouse.land.losses import Warehouse
+from warehouse.read.citation import CFF, ZENODO
 from warehouse.read.publish import write_estimates
 from warehouse.read.release import FOLDER, SUMS
 
@@ -226,7 +227,7 @@ def _forget_in(
 
 
 def _replace(folder: str, store: Store, database: Path) -> None:
-    """Replace a release's database, and the database's checksum in README.md and CITATION.cff."""
+    """Replace a release's database, and the database's checksum in the files that state it."""
     digest = sha256_of_file(database)
     day = dt.datetime.now(dt.UTC).date()
     note = (
@@ -234,7 +235,9 @@ def _replace(folder: str, store: Store, database: Path) -> None:
         "checksum of the database is another since. Table `internal.forgotten_documents` names "
         "them.\n"
     )
-    for name in ("README.md", "CITATION.cff"):
+    for name in ("README.md", CFF, ZENODO):
+        if name == ZENODO and not store.exists(f"{folder}/{name}"):  # a release before 0.3
+            continue
         text = store.read_bytes(f"{folder}/{name}").decode()
         text = _DIGEST.sub(digest, text)  # replace the database's checksum
         if name == "README.md" and note not in text:

@@ -347,9 +347,11 @@ def test_dates_of_many_kinds(value: object, expected: str | None) -> None:
 def test_dates_that_are_no_dates_of_texts(
     imports: Imports, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("crawlers.imports.sets.MAX_MONTHS", 3)
+    monkeypatch.setattr("crawlers.imports.sets.MAX_PARTITIONS", 3)
     rows = [{**A, "date": f"1800-0{month}-01"} for month in (1, 2, 3, 1, 5)]
-    with pytest.raises(UsageError, match="jsonl:5 is of 1800-05, after rows of 3 other months"):
+    with pytest.raises(
+        UsageError, match="jsonl:5 is of news 1800-05, after rows of 3 other months"
+    ):
         imports(write(tmp_path / "a.jsonl", lines(rows)))
 
 

@@ -11,13 +11,14 @@ from core.errors import UsageError
 from core.month import Month, month_range
 from core.settings import Settings
 from reports.exports.eval_records import export_eval_records
+from reports.exports.figures import export_figures, exported_views
 from tests.losses import loss_row, publish_rows
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
 from warehouse.read.query import query
 
 SCHEMA = json.loads(
-    (Path(__file__).parent / "every_eval_ever" / "eval.schema.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[1] / "every_eval_ever" / "eval.schema.json").read_text(encoding="utf-8")
 )
 
 
@@ -75,6 +76,23 @@ def test_records_are_valid_and_have_the_figures_of_the_views(
     first = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     export_eval_records(published, tmp_path / "out")
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == first
+
+
+@pytest.mark.long
+def test_twenty_models_have_valid_records(twenty: Settings, tmp_path: Path) -> None:
+    assert export_eval_records(twenty, tmp_path / "out") == 20
+    found = records(tmp_path / "out")
+    assert len(found) == 20
+    for record in found.values():
+        jsonschema.validate(record, SCHEMA, jsonschema.Draft7Validator)
+
+
+@pytest.mark.slow
+def test_every_view_of_twenty_models_is_a_file(twenty: Settings, tmp_path: Path) -> None:
+    assert export_figures(twenty, "csv", tmp_path / "out") == len(exported_views())
+    header, *rows = (tmp_path / "out" / "headline.csv").read_text().splitlines()
+    assert header.startswith("model,bits_per_byte,")
+    assert len(rows) == 20
 
 
 def test_without_a_figure_nothing_is_written(settings: Settings, tmp_path: Path) -> None:

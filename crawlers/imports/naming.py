@@ -1,0 +1,57 @@
+"""Sources of the rows of a set: one for all rows, or one for each value of a column.
+
+The source of a value is named like a subset, ``<source>:<value>``. Uncheatable Eval's monthly files
+have a column ``category``, for example, whose value ``bbc_news`` may become ``set:bbc_news``.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+from core.errors import StorageError
+from core.month import Month
+from core.periods import split_source
+from core.storage.store import path_part
+from crawlers.contract import Drop
+from crawlers.imports.tables import Row, kind_of
+
+MOST_CHARS = 64  # of a value, as of the name of a subset
+MOST_BYTES = 200  # of the name of a source's folder; file systems allow 255
+
+
+def source_of(row: Row, source: str, column: str | None) -> str | Drop:
+    """Return the source of a row: ``source``, or with a column ``<source>:<value>``.
+
+    Spaces around a value are cut, and the value is normalised (NFC). An unusable value is a drop
+    (``no_source``), which says what was expected.
+    """
+    if column is None:
+        return source
+    value = row.values.get(column)
+    if not isinstance(value, str):
+        found = kind_of(value) if column in row.values else "not there"
+        return _refused(row, column, f"is {found}; expected a text")
+    part = unicodedata.normalize("NFC", value).strip()
+    name = f"{source}:{part}"
+    shown = ascii(value[:MOST_CHARS])
+    if not part or not part.isprintable() or ":" in part:
+        why = f"is {shown}; expected printable characters, and no colon"
+    elif len(part) > MOST_CHARS or _num_bytes(name) > MOST_BYTES:
+        why = f"begins {shown} and is too long; expected at most {MOST_CHARS} characters"
+    elif split_source(name)[1] is not Month:
+        why = f"is {shown}, the name of a period; expected another name"
+    else:
+        return name
+    return _refused(row, column, why)
+
+
+def _num_bytes(name: str) -> int:
+    """Return the length of the name of a source's folder; a lone surrogate has none."""
+    try:
+        return len(path_part(name))
+    except StorageError:
+        return MOST_BYTES + 1
+
+
+def _refused(row: Row, column: str, why: str) -> Drop:
+    return Drop(row.place, "no_source", f"{row.place}: column `{column}` {why}")
