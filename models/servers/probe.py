@@ -1,10 +1,10 @@
 """A test at loading: does a server return the likelihoods of the tokens that it was sent?
 
-Servers returned values of earlier prompts from a cache of prefixes (vllm#42019), values that depend
-on the prompts beside it (vllm#51187), and values of the token before or after. So 32 prompts are
-asked alone, together, and together in the reverse order. They are longer than three blocks of a
-cache, and eight each share the beginning of a stem. If the weights are here, their losses are
-compared, too. Without them, these rules of any model of text hold:
+Servers returned values of earlier prompts from a cache of prefixes (vllm#42019). Others returned
+values that depend on the prompts beside it (vllm#51187), or those of the token before or after.
+So 32 prompts are asked alone, together, and together in the reverse order. They are longer than
+three blocks of a cache, and eight each share the beginning of a stem. If the weights are here,
+their losses are compared, too. Without them, these rules of any model of text hold:
 
 - Tokens before the first difference of two prompts have the same losses.
 - Different tokens at this place have different losses.
@@ -24,7 +24,7 @@ from models.scoring.scorer import DeviceFull, Engine, Losses, Tokens
 from models.scoring.text_model import TextModel
 
 # Tolerated differences of a token's loss, in nats: root of the mean square, and largest. bfloat16
-# rounds by an RMS of 0.03 (Fast-LLM pull request 525), float32 by less than 0.003.
+# rounds by an RMS of 0.03 (Fast-LLM#525), float32 by less than 0.003.
 TOLERANCE = 0.05
 LARGEST = 0.5
 NOTABLE = 0.01  # an RMS above this one is worth a warning
