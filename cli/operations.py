@@ -205,7 +205,7 @@ def serve_model_command(
         str, Option(help="Further options of `vllm serve`: '--dtype float32'.")
     ] = "",
 ) -> None:
-    """Serve models with vLLM on this machine, one after another, and stop each again.
+    """Serve models with vLLM here, one after another.
 
     vLLM must be installed (`vllm` on the PATH). With --run, a command is run for each model:
     `--run 'tidemark score --model {} --month 2026-10'`. Without it, one model is served until
