@@ -3,10 +3,12 @@
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from transformers import AutoTokenizer
 
 from core.errors import ModelLoadError, NotMeasurable
 from core.settings import Settings
@@ -15,6 +17,7 @@ from models.catalogue import make_entry
 from models.remote import open_remote
 from models.scoring.protocols import get_protocol
 from models.scoring.token_scorer import CausalLM
+from models.servers.dialects import DIALECTS
 from simulator.server import serve_sites
 from tests.models.conftest import BatchOf
 from tests.models.servers.engines import (
@@ -227,3 +230,19 @@ def test_requests_are_those_that_the_engines_take(run: Any) -> None:
         "logprob_start_len": 0,
     }
     assert sent["VllmServer"]["prompt"] == sent["EchoServer"]["prompt"] == PROMPT
+
+
+RECORDED = Path(__file__).with_name("vllm_0_32.json")  # answers of vLLM 0.32.0 on a CPU
+RECORDED_PROMPT = [0, 54, 72, 261, 300, 5]
+RECORDED_NATS = [6.4806976, 6.2103972, 5.9327302, 7.2660069, 6.5797296]
+
+
+@pytest.mark.parametrize("name", ["vllm", "echo 0", "echo 1"])
+def test_answers_of_a_real_vllm_are_read(llama_folder: str, name: str) -> None:
+    """The model is a tiny one with random weights; 0 and 1 are ``max_tokens``."""
+    answer = json.loads(RECORDED.read_text())[name]
+    tokenizer: Any = AutoTokenizer.from_pretrained(llama_folder)
+    dialect = DIALECTS[name.split()[0]](tokenizer)
+    assert dialect.read(answer, RECORDED_PROMPT, "here") == pytest.approx(RECORDED_NATS)
+    with pytest.raises(NotMeasurable, match="here"):
+        dialect.read(answer, [0, *RECORDED_PROMPT], "here")
