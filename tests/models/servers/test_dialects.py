@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from transformers import AutoTokenizer
+from typer.testing import CliRunner
 
+from cli.main import app
 from core.errors import ModelLoadError, NotMeasurable
 from core.settings import Settings
 from models.backends import identify, load_scorer
-from models.catalogue import make_entry
+from models.catalogue import find_model, make_entry
 from models.remote import open_remote
 from models.scoring.protocols import get_protocol
 from models.scoring.token_scorer import CausalLM
@@ -246,3 +248,12 @@ def test_answers_of_a_real_vllm_are_read(llama_folder: str, name: str) -> None:
     assert dialect.read(answer, RECORDED_PROMPT, "here") == pytest.approx(RECORDED_NATS)
     with pytest.raises(NotMeasurable, match="here"):
         dialect.read(answer, [0, *RECORDED_PROMPT], "here")
+
+
+def test_an_entry_states_its_dialect(settings: Settings, tmp_path: Path) -> None:
+    own = settings.model_copy(update={"home": str(tmp_path)})
+    command = ["--home", own.home, "models", "add", "hosted", "https://api.host.example/v1"]
+    done = CliRunner().invoke(app, [*command, "--tokenizer", "a/b", "--dialect", "echo"])
+    assert done.exit_code == 0, done.output
+    entry = find_model("hosted", own)
+    assert (entry.kind, entry.dialect) == ("remote", "echo")
