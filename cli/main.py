@@ -83,6 +83,7 @@ _COMMANDS: Commands = {
         "deploy": operations.deploy_command,
         "worker": worker.worker_command,
         "serve": operations.serve_command,
+        "serve-model": operations.serve_model_command,
         "metrics": operations.metrics_command,
         "publish": publish.publish_command,
         "rebuild": publish.rebuild_command,

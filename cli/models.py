@@ -258,6 +258,10 @@ def models_add(
     served_name: Annotated[
         str | None, Option(help="Name of the model on its server. Default: the only model.")
     ] = None,
+    dialect: Annotated[
+        str | None,
+        Option(help="Requests of the server: vllm, sglang or echo. Default: by its own name."),
+    ] = None,
     api: Annotated[
         bool, Option("--api", help="The location is a chat API (http://host/v1).")
     ] = False,
@@ -277,6 +281,7 @@ def models_add(
     facts = {
         "released": released, "parameters": parameters, "family": family, "role": role,
         "revision": revision, "tokenizer": tokenizer, "served_name": served_name,
+        "dialect": dialect,
         "kind": "api" if api else kind_of(location), "api_key": api_key, "notes": notes,
         "trust": trust,
         "dollars_per_million_input_tokens": prices[0] if prices else None,

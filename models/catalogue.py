@@ -98,6 +98,7 @@ class ModelEntry:
         sources: pages that state the facts, by fact; ``others`` for facts without their own page.
         tokenizer: hub id or folder of the tokenizer, for remote models only.
         served_name: name of the model on its server, or None for a remote server with one model.
+        dialect: requests of a remote model's server: vllm, sglang or echo; None to ask the server.
         api_key: NAME of the setting ``TIDEMARK_API_KEYS__<NAME>`` with the API key, or None.
         dollars_per_million_input_tokens: price of input; set both prices or neither.
         dollars_per_million_output_tokens: price of output, reasoning included.
@@ -124,6 +125,7 @@ class ModelEntry:
     is_chat: bool = False
     tokenizer: Annotated[str | None, Field(min_length=1)] = None
     served_name: Annotated[str | None, Field(min_length=1)] = None
+    dialect: Literal["vllm", "sglang", "echo"] | None = None
     api_key: Annotated[str | None, Field(pattern=r"^[a-z0-9]+(_[a-z0-9]+)*$")] = None
     dollars_per_million_input_tokens: _Price = None
     dollars_per_million_output_tokens: _Price = None

@@ -77,7 +77,7 @@ API = Backend(
     cannot={
         "score": "an API writes answers and gives no likelihoods of text: it can be asked "
         "forecasting questions (`tidemark forecast`) and cannot be scored; for a server that "
-        "returns prompt_logprobs, use kind remote"
+        "returns the likelihoods of a prompt (vLLM, SGLang), use kind remote"
     },
     load_answerer="models.api:load_api_answerer",
     load_generator="models.api:load_api_generator",
@@ -127,7 +127,7 @@ REMOTE = Backend(
     kind="remote",
     is_server=True,
     answers_together=8,
-    fields=("served_name", "tokenizer"),
+    fields=("served_name", "tokenizer", "dialect"),
     needs=("tokenizer",),
     identify="models.remote:identify_remote",
     load="models.remote:load_remote",

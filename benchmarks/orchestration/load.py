@@ -48,7 +48,7 @@ MAX_SHARE = {"PostgreSQL": 0.08, "SQLite": math.inf}  # largest accepted ``Findi
 MAX_GROWTH = 0.05  # largest accepted ``Memory.growth`` of the client
 _ROOT = Path(__file__).resolve().parents[2]
 _FIRST = Month("2018-01")
-_TEXT_CHARS = 600
+_TEXT_CHARS = 1_500
 _RECORDING_S = 180  # time limit in seconds for the server to record all task runs
 
 

@@ -1,10 +1,10 @@
-"""Stub of a model server that responds after 0.4 s with equal log-probabilities.
+"""Stub of a model server that responds after 0.4 s with made-up log-probabilities.
 
     python -m benchmarks.orchestration.stub_model NAME …     print the port, serve until killed
 
-The stub implements the requests of ``models/remote.py``. Short prompts, with which a scorer tests a
-server, get an immediate response. ``/stats`` returns the number and the maximum concurrency of
-delayed responses.
+The stub implements the requests of ``models/servers/vllm.py``. A token costs one to three nats, by
+a checksum of the text up to it. Prompts of the lengths with which a scorer tests a server get an
+immediate response. ``/stats`` returns the number and the maximum concurrency of delayed responses.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ import json
 import sys
 import threading
 import time
+import zlib
+from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import accumulate
 
 from core.json import JsonObject
 
 SECONDS = 0.4  # delay of a response, in seconds
-MIN_TOKENS = 64  # shorter prompts get an immediate response
+DELAYED = range(205, 2000)  # other lengths of prompts, in tokens, get an immediate response
 
 
 class Stats:
@@ -57,7 +60,7 @@ class _Handler(BaseHTTPRequestHandler):
         prompt = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["prompt"]
         if self.path != "/v1/completions":
             self._answer({}, 404)
-        elif len(prompt) < MIN_TOKENS:
+        elif len(prompt) not in DELAYED:
             self._answer(_completion(prompt))
         else:
             with self.stats:
@@ -77,8 +80,15 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _completion(prompt: list[int]) -> JsonObject:
-    entries = [None, *({str(token): {"logprob": -2.0}} for token in prompt[1:])]
+    pairs = zip(prompt[1:], losses_of(prompt), strict=True)
+    entries = [None, *({str(token): {"logprob": -nats}} for token, nats in pairs)]
     return {"choices": [{"prompt_logprobs": entries}]}
+
+
+def losses_of(prompt: Sequence[int]) -> list[float]:
+    """Return the made-up loss in nats of each token of a prompt except the first."""
+    sums = list(accumulate(prompt, lambda sum_, token: zlib.crc32(b"%d " % token, sum_), initial=0))
+    return [1 + 2 * (each / 2**32) for each in sums[2:]]
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ class RemoteClient:
         except (ValueError, RecursionError) as error:
             raise ModelError(
                 f"{self.address}{path}: answered with something that is not JSON "
-                f"({data[:100]!r}); expected vLLM's OpenAI-compatible server"
+                f"({data[:100]!r}); expected a server of likelihoods, such as vLLM"
             ) from error
 
     def _read(
@@ -132,8 +132,8 @@ class RemoteClient:
             raise ModelLoadError(f"{where}: {said!r}; set TIDEMARK_REMOTE_API_KEY to its key")
         if status == 404 or 300 <= status < 400:
             raise ModelLoadError(
-                f"{where}: {said!r}; expected vLLM's OpenAI-compatible server there, which serves "
-                "the model under the entry's served_name"
+                f"{where}: {said!r}; expected a server with this path, which serves the model "
+                "under the entry's served_name (vLLM, or what the entry's dialect says)"
             )
         if 400 <= status < 500:
             raise NotMeasurable(

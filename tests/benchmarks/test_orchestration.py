@@ -1,5 +1,6 @@
 from concurrent.futures import ThreadPoolExecutor
 
+import pyarrow as pa
 import pytest
 import requests
 
@@ -8,7 +9,9 @@ from benchmarks.measure import Verdict
 from benchmarks.orchestration import idle
 from benchmarks.orchestration import load as orchestration
 from benchmarks.orchestration.memory import Memory
+from benchmarks.orchestration.stub_model import DELAYED, losses_of
 from core.cells.record import read_cell_record
+from core.corpus.partition import read_documents, read_seal
 from core.settings import Settings
 from core.storage.store import Store
 from instruments import losses
@@ -21,7 +24,7 @@ from warehouse.land.cells import read_losses
 def test_cells_of_a_remote_model_are_scored_together(
     settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The result equals that of single requests: every token costs two nats."""
+    """The result is that of single requests: the stub's losses of each text."""
     monkeypatch.setattr(losses, "held", ModelHolder())
     with orchestration._stub(["stub"]) as address:
         orchestration._make_home(store.root, ["stub"], address, num_months=2)
@@ -34,10 +37,16 @@ def test_cells_of_a_remote_model_are_scored_together(
         stats = requests.get(f"{address}/stats", timeout=10).json()
     assert stats["answers"] == 12
     assert 4 <= stats["most_busy"] <= 8
+    tokenizer = orchestration.make_tokenizer()
     for cell in plan.pending:
         [row] = read_losses(store, cell).to_pylist()
-        assert row["nll_nats"] == pytest.approx(2.0 * row["num_tokens"])
-        assert row["num_tokens"] >= 64
+        seal = read_seal(store, cell.partition)
+        assert seal is not None
+        [text] = pa.Table.from_batches(read_documents(store, seal))["text"].to_pylist()
+        prompt = [tokenizer.eos_token_id, *tokenizer(text)["input_ids"]]
+        assert row["nll_nats"] == pytest.approx(sum(losses_of(prompt)))
+        assert row["num_tokens"] + 1 == len(prompt)
+        assert len(prompt) in DELAYED
         record = read_cell_record(store, cell)
         assert record is not None and record.num_tokens_read == row["num_tokens"]
 

@@ -1,7 +1,6 @@
 import datetime as dt
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
@@ -9,9 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
 from pydantic import SecretStr
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import models.servers.http
 from core.errors import ModelError, ModelLoadError, NotMeasurable, UsageError
@@ -21,15 +18,15 @@ from models.catalogue import ModelEntry
 from models.generation import Decoding, Generation, GenerationRequest
 from models.options.answering import load_answerer
 from models.options.protocols import get_answer_protocol
-from models.remote import RemoteEngine, RemoteModel, open_remote, read_losses
+from models.remote import RemoteEngine, RemoteModel, open_remote
 from models.scoring.protocols import get_protocol
 from models.scoring.token_scorer import CausalLM
 from models.servers.budget import Budget
-from simulator.faults import Fault, FaultKind
-from simulator.server import Request, Response, Site, Web, as_json, serve_sites
+from models.servers.vllm import VllmDialect
+from simulator.server import serve_sites
 from tests.models.conftest import BatchOf, CopyOf, question
-
-MAX_MODEL_LEN = 66  # of which the scorer has 64: a token is predicted last, and one is made
+from tests.models.servers.engines import MAX_MODEL_LEN, Answer, Spoil
+from tests.models.servers.engines import VllmServer as Server
 
 TEXTS = [
     "The tide leaves a mark on the sand, and the next tide washes it away. " * 6,
@@ -37,107 +34,6 @@ TEXTS = [
     "x",
     "",
 ]
-
-Answer = dict[str, Any]
-Spoil = Callable[[Answer, list[int]], object]
-
-
-@dataclass
-class Server(Site):
-    """A server of a model: ``name`` it serves, ``root`` it states, ``api_key`` it demands.
-
-    It states ``max_model_len``; longer prompts are refused. ``spoil`` changes a response.
-    """
-
-    folder: str
-    settings: Settings
-    name: str = "served/tiny"
-    root: str = "served/tiny"
-    api_key: str | None = None
-    max_model_len: int | None = MAX_MODEL_LEN
-    tokenizes: bool = True
-    spoil: Spoil = lambda answer, prompt: answer
-    bodies: list[Any] = field(default_factory=list)
-    authorizations: list[str | None] = field(default_factory=list)
-    web: Web = field(default_factory=Web)
-    keys = ("likelihoods",)
-    robots = None
-
-    def __post_init__(self) -> None:
-        self.model = AutoModelForCausalLM.from_pretrained(self.folder).eval()
-        self.tokenizer: Any = AutoTokenizer.from_pretrained(self.folder)
-
-    @property
-    def address(self) -> str:
-        return self.web.urls["likelihoods"]
-
-    @property
-    def num_completions(self) -> int:
-        return sum(path == "/v1/completions" for _, _, path in self.web.requests)
-
-    def fail(self, kind: FaultKind, times: int = 1, **fields: Any) -> None:
-        self.web.faults.append(Fault(kind, "likelihoods", "/completions", times, **fields))
-
-    def respond(self, request: Request) -> Response:
-        authorization = request.headers.get("authorization")
-        self.authorizations.append(authorization)
-        if self.api_key and authorization != f"Bearer {self.api_key}":
-            return as_json({"error": "Unauthorized"}, 401)
-        if request.path == "/v1/models":
-            return as_json(self.models())
-        if request.path == "/tokenize" and self.tokenizes:
-            return as_json(self.tokenize(json.loads(request.body)))
-        if request.path == "/v1/completions":
-            self.bodies.append(json.loads(request.body))
-            return self.complete(json.loads(request.body))
-        return as_json({"detail": "Not Found"}, 404)
-
-    def models(self) -> Answer:
-        record = {
-            "id": self.name, "object": "model", "created": len(self.web.requests),
-            "owned_by": "vllm", "root": self.root, "parent": None,
-            "max_model_len": self.max_model_len,
-        }  # fmt: skip
-        return {"object": "list", "data": [record]}
-
-    def tokenize(self, body: Any) -> Answer:
-        ids = self.tokenizer(body["prompt"], add_special_tokens=False)["input_ids"]
-        return {"count": len(ids), "max_model_len": self.max_model_len, "tokens": ids}
-
-    def complete(self, body: Any) -> Response:
-        prompt = body["prompt"]
-        if self.max_model_len is not None and len(prompt) + 1 > self.max_model_len:
-            message = f"This model's maximum context length is {self.max_model_len} tokens."
-            return as_json({"error": {"message": message, "code": 400}}, 400)
-        if "prompt_logprobs" not in body:
-            return self.write(body)
-        assert (body["prompt_logprobs"], body["max_tokens"]) == (0, 1)
-        with torch.inference_mode():
-            logits = self.model(torch.tensor([prompt])).logits[0].double()
-        rows = torch.log_softmax(logits, dim=-1)
-        entries: list[Answer | None] = [None]
-        for row, token in zip(rows, prompt[1:], strict=False):
-            rank = int((row > row[token]).sum()) + 1
-            own = {"logprob": float(row[token]), "rank": rank, "decoded_token": "?"}
-            entries.append({str(token): own})
-        choice = {"index": 0, "text": "", "finish_reason": "length", "prompt_logprobs": entries}
-        usage = {"prompt_tokens": len(prompt), "completion_tokens": 1}
-        answer = {"id": "cmpl-1", "model": self.name, "choices": [choice], "usage": usage}
-        return as_json(self.spoil(answer, prompt))
-
-    def write(self, body: Any) -> Response:
-        """Continue a prompt with the most likely tokens, as vLLM does at temperature 0."""
-        assert (body["temperature"], body["top_k"], body["add_special_tokens"]) == (0, -1, False)
-        ids = torch.tensor([body["prompt"]])
-        made = self.model.generate(
-            ids, attention_mask=torch.ones_like(ids), do_sample=False, pad_token_id=1,
-            max_new_tokens=body["max_tokens"], min_new_tokens=body["min_tokens"],
-        )[0, ids.shape[1] :].tolist()  # fmt: skip
-        text = self.tokenizer.decode(made, skip_special_tokens=True)
-        finish = "stop" if made[-1] == self.tokenizer.eos_token_id else "length"
-        choice = {"index": 0, "text": text, "finish_reason": finish, "prompt_logprobs": None}
-        answer = {"choices": [choice], "usage": {"completion_tokens": len(made)}}
-        return as_json(self.spoil(answer, body["prompt"]))
 
 
 @pytest.fixture
@@ -153,8 +49,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def entry_of(server: Server, **fields: Any) -> ModelEntry:
-    given = {"name": "remote-tiny", "kind": "remote", "location": server.address}
-    return ModelEntry(**({**given, "tokenizer": server.folder} | fields))
+    return server.entry(**fields)
 
 
 def scorer_of(server: Server, **fields: Any) -> Any:
@@ -233,7 +128,7 @@ def test_a_server_without_a_maximum_has_the_catalogues(server: Server) -> None:
 
 
 def test_the_served_name_is_asked_for(server: Server) -> None:
-    assert opened(server, served_name="served/tiny").served_name
+    assert opened(server, served_name="served/tiny").served.name
     with pytest.raises(ModelLoadError, match="serves 'served/tiny'; set the entry's served_name"):
         identity_of(server, served_name="other")
 
@@ -316,39 +211,6 @@ def test_what_a_server_does_not_say_is_found_out_before_a_run(
     assert f"served/tiny at {server.address}" in str(caught.value)
 
 
-def test_a_server_that_answers_twice_differently_is_refused(server: Server) -> None:
-    def drifting(answer: Answer, prompt: list[int]) -> object:
-        entries = answer["choices"][0]["prompt_logprobs"]
-        entries[5][str(prompt[5])]["logprob"] -= server.num_completions
-        return answer
-
-    server.spoil = drifting
-    with pytest.raises(NotMeasurable, match="2.00 nats apart.*no-enable-prefix-caching"):
-        scorer_of(server)
-
-
-def test_a_server_that_answers_with_another_request_s_likelihoods_is_refused(
-    server: Server,
-) -> None:
-    """As vLLM with a cache of prefixes: the cached tokens have what was in the buffer."""
-    asked: list[list[int]] = []
-    given: list[list[float]] = []
-
-    def stale(answer: Answer, prompt: list[int]) -> object:
-        entries = entries_of(answer)
-        if prompt in asked:
-            own = [(entry, token) for entry, token in zip(entries, prompt, strict=True) if entry]
-            for (entry, token), value in zip(own, given[-1], strict=False):
-                entry[str(token)]["logprob"] = value
-        asked.append(prompt)
-        given.append([next(iter(entry.values()))["logprob"] for entry in entries if entry])
-        return answer
-
-    server.spoil = stale
-    with pytest.raises(NotMeasurable, match="nats apart.*no-enable-prefix-caching"):
-        scorer_of(server)
-
-
 def test_another_models_tokenizer_is_refused(server: Server, copy_of: CopyOf) -> None:
     folder = copy_of(server.folder)
     path = folder / "tokenizer.json"
@@ -421,9 +283,10 @@ def test_answers_that_no_patience_mends(
 def test_a_server_that_dies_half_way_leaves_no_figures(server: Server, batch_of: BatchOf) -> None:
     landed: list[pa.Table] = []
     scorer = scorer_of(server)
+    loaded = server.num_completions
 
     def dying(answer: Answer, prompt: list[int]) -> object:
-        if server.num_completions > 10:
+        if server.num_completions > loaded + 10:
             server.fail("disconnect", 1000)
         return answer
 
@@ -460,10 +323,10 @@ def test_answers_may_name_more_than_the_prompts_tokens() -> None:
     several = {"7": {"logprob": -2.5}, "9": {"logprob": -0.1}}
     entries = [None, several, {"5": {"logprob": 0, "rank": 1}}]
     answer = {"choices": [{"prompt_logprobs": entries}]}
-    assert read_losses(answer, [3, 7, 5], "here").tolist() == [2.5, 0.0]
+    assert VllmDialect().read(answer, [3, 7, 5], "here").tolist() == [2.5, 0.0]
     own = {"logprob": -1.0}
     first = {"choices": [{"prompt_logprobs": [{"3": own}, {"7": own}]}]}
-    assert read_losses(first, [3, 7], "here").tolist() == [1.0]
+    assert VllmDialect().read(first, [3, 7], "here").tolist() == [1.0]
 
 
 def test_the_kind_follows_from_the_location(tmp_path: Path) -> None:

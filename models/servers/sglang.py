@@ -1,0 +1,77 @@
+"""SGLang's ``POST /generate`` with ``return_logprob`` (https://docs.sglang.io).
+
+``meta_info.input_token_logprobs`` of the answer has a triple of log-probability, id and text for
+each token of the prompt, from ``logprob_start_len`` on. The first log-probability is null. The text
+is null, because it is not asked for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from core.errors import ModelLoadError, NotMeasurable
+from models.scoring.scorer import Losses
+from models.servers.dialect import Served, loss_of, max_bytes
+from models.servers.http import RemoteClient
+
+_INFO_PATHS = ("/model_info", "/get_model_info")  # the second is the name of earlier versions
+_INFO_KEYS = ("model_path", "weight_version")
+
+
+class SglangDialect:
+    """A ``Dialect``: ``/generate`` with ``return_logprob``."""
+
+    name = "sglang"
+    advice = "SGLang: --disable-radix-cache, --dtype float32, --enable-deterministic-inference"
+
+    def describe(self, client: RemoteClient, served: Served) -> list[object]:
+        """Implement ``Dialect.describe``: the list of models does not state the weights' path."""
+        stated = [served.record.get("root"), served.record.get("parent")]
+        for path in _INFO_PATHS:
+            with contextlib.suppress(ModelLoadError):  # this version has no such path
+                info = client.ask(path)
+                known = info if isinstance(info, dict) else {}
+                return [*stated, *(known.get(key) for key in _INFO_KEYS)]
+        return stated
+
+    def ask(self, client: RemoteClient, served: Served, prompt: Sequence[int]) -> object:
+        """Implement ``Dialect.ask``."""
+        body = {
+            "input_ids": list(prompt),
+            "sampling_params": {"temperature": 0.0, "max_new_tokens": 1},
+            "return_logprob": True,
+            "logprob_start_len": 0,  # the default returns those of generated tokens only
+        }
+        return client.ask("/generate", body, max_bytes(len(prompt)))
+
+    def read(self, answer: object, prompt: Sequence[int], where: str) -> Losses:
+        """Implement ``Dialect.read``."""
+        about = answer.get("meta_info") if isinstance(answer, dict) else None
+        entries = about.get("input_token_logprobs") if isinstance(about, dict) else None
+        if not isinstance(entries, list):
+            raise NotMeasurable(
+                f"{where}: the answer has no input_token_logprobs, so the likelihood of a text "
+                "cannot be had; expected meta_info of SGLang's /generate"
+            )
+        if len(entries) != len(prompt):
+            raise NotMeasurable(
+                f"{where}: input_token_logprobs has {len(entries)} entries for a prompt of "
+                f"{len(prompt)} tokens; the server cut the prompt, added tokens to it, or left out "
+                "those that it had in its cache (SGLang: --disable-radix-cache, a longer "
+                "--context-length)"
+            )
+        positions = range(1, len(prompt))
+        return np.array([_loss(entries[i], prompt[i], f"{where}, token {i}") for i in positions])
+
+
+def _loss(entry: object, token: int, where: str) -> float:
+    """Return -ln p of the prompt's own token at one position."""
+    if not isinstance(entry, list) or len(entry) < 2 or entry[1] != token:
+        raise NotMeasurable(
+            f"{where}: input_token_logprobs has {str(entry)[:100]} where the prompt has token "
+            f"{token}; expected its log-probability and its id"
+        )
+    return loss_of(entry[0], token, where)

@@ -1,0 +1,144 @@
+"""A server of vLLM is started and stopped; a script stands for vLLM."""
+
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from typer.testing import CliRunner
+
+from cli.main import app
+from core.errors import ModelLoadError, UsageError
+from core.settings import Settings
+from models.catalogue import ModelEntry, add_model
+from models.servers.local import plan_command, serving
+from tests.servers import free_port
+
+SCRIPT = """#!{python}
+import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+if "--fail" in sys.argv:
+    sys.exit("no kernel image is available")
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = " ".join(sys.argv[1:]).encode()
+        self.send_response(200 if self.path in ("/health", "/options") else 404)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+port = int(sys.argv[sys.argv.index("--port") + 1])
+print("serving", flush=True)
+HTTPServer(("127.0.0.1", port), Handler).serve_forever()
+"""
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[None]:
+    """The command sets handlers of signals."""
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for each, handler in before.items():
+        signal.signal(each, handler)
+
+
+@pytest.fixture
+def vllm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "bin" / "vllm"
+    program.parent.mkdir()
+    program.write_text(SCRIPT.format(python=sys.executable))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Settings:
+    return Settings(home=str(tmp_path / "home"))
+
+
+def entry_at(port: int, **fields: Any) -> ModelEntry:
+    known = {"name": "big", "kind": "remote", "tokenizer": "org/big"}
+    return ModelEntry(**({**known, "location": f"http://127.0.0.1:{port}"} | fields))
+
+
+@pytest.mark.usefixtures("vllm")
+def test_a_model_is_served_and_stopped_again(own: Settings) -> None:
+    entry = entry_at(free_port(), revision="abc")
+    for _ in range(2):
+        with serving(entry, own, ["--dtype", "float32"]) as log:
+            said = requests.get(f"{entry.location}/options", timeout=60).text.split()
+            assert log.read_text().startswith("serving")
+        with pytest.raises(requests.ConnectionError):
+            requests.get(f"{entry.location}/options", timeout=60)
+    assert said[:4] == ["serve", "org/big", "--revision", "abc"]
+    assert said[said.index("--served-model-name") + 1] == "big"
+    assert said[said.index("--max-model-len") + 1] == "2050"
+    assert said[said.index("--host") + 1] == "127.0.0.1"
+    assert "--no-enable-prefix-caching" in said and said[-2:] == ["--dtype", "float32"]
+
+
+@pytest.mark.usefixtures("vllm")
+def test_lengths_are_those_of_the_model_or_as_given() -> None:
+    short = plan_command(entry_at(1, context=1024), [])
+    assert short[short.index("--max-model-len") + 1] == "1024"
+    assert plan_command(entry_at(1), ["--max-model-len", "9"]).count("--max-model-len") == 1
+
+
+@pytest.mark.usefixtures("vllm")
+def test_a_server_that_ends_is_told_with_its_log(own: Settings) -> None:
+    served = serving(entry_at(free_port()), own, ["--fail"])
+    with pytest.raises(ModelLoadError, match="big: vLLM ended.*no kernel image is available"):
+        served.__enter__()
+
+
+@pytest.mark.usefixtures("vllm")
+def test_a_port_that_is_taken_is_told(own: Settings) -> None:
+    entry = entry_at(free_port())
+    with serving(entry, own), pytest.raises(UsageError, match="another program has the port"):
+        serving(entry, own).__enter__()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"location": "http://10.0.0.1:8000"},
+        {"location": "http://127.0.0.1"},
+        {"kind": "causal_lm", "location": "org/big", "tokenizer": None},
+    ],
+)
+@pytest.mark.usefixtures("vllm")
+def test_models_of_other_machines_are_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="is not served by this machine"):
+        plan_command(entry_at(1, **fields), [])
+
+
+def test_without_vllm_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(UsageError, match="no program vllm on the PATH; install vLLM in an"):
+        plan_command(entry_at(1), [])
+
+
+@pytest.mark.usefixtures("vllm")
+def test_models_are_served_one_after_another(own: Settings, tmp_path: Path) -> None:
+    port = free_port()
+    for name in ("one", "two"):
+        add_model(entry_at(port, name=name), own)
+    code = (
+        "import sys, urllib.request as r; "
+        f"said = r.urlopen('http://127.0.0.1:{port}/options').read().decode(); "
+        f"open({str(tmp_path / 'said')!r}, 'a').write(sys.argv[1] + ' ' + said + chr(10)); "
+        "sys.exit(sys.argv[1] == 'one')"
+    )
+    run = f'{sys.executable} -c "{code}" {{}}'
+    done = CliRunner().invoke(app, ["--home", own.home, "serve-model", "one", "two", "--run", run])
+    assert done.exit_code == 1 and "failed: one" in done.output  # and the second was served
+    lines = (tmp_path / "said").read_text().splitlines()
+    assert [line.split()[0] for line in lines] == ["one", "two"]
+    assert ["--served-model-name two" in line for line in lines] == [False, True]
+    done = CliRunner().invoke(app, ["--home", own.home, "serve-model", "one", "two"])
+    assert isinstance(done.exception, UsageError)
