@@ -1,4 +1,4 @@
--- Sums of a cell (replicates, milestones, classes of bytes, costs) that are negative, infinite or NaN.
+-- Sums of a cell (replicates, milestones, byte classes, costs) that are negative, infinite or NaN.
 -- Do: Run `tidemark rebuild`: it makes the database again from the cells, and replaces the old one
 --   only if nothing is missing.
 with sums as (
