@@ -37,7 +37,7 @@ select
     r.month,
     r.position,
     r.nll_nats / (ln(2) * r.num_bytes) as bits_per_byte,
-    r.num_bytes,
+    cast(r.num_bytes as bigint) as num_bytes,
     r.document_id,
     d.title,
     d.url
