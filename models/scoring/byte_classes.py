@@ -212,7 +212,8 @@ class _Text:
 
     def _places(self, use: int) -> _Places:
         """Return the places of code points with a use."""
-        return self._used[(self._uses & use) != 0]
+        places: _Places = self._used[(self._uses & use) != 0]
+        return places
 
     def _before(self, places: _Places) -> _Places:
         """Return the index of the last run that begins at or before each place; -1: none."""
@@ -221,7 +222,8 @@ class _Text:
     def _follows(self, places: _Places, mask: int) -> _Truths:
         """Return True for each place before a code point of one of the kinds of ``mask``."""
         following = self._kinds[np.minimum(places + 1, len(self._kinds) - 1)]
-        return ((following & mask) != 0) & (places + 1 < len(self._kinds))
+        is_within: _Truths = places + 1 < len(self._kinds)
+        return is_within & ((following & mask) != 0)
 
     def _breaks(self) -> _Truths:
         """Return True for runs with the end of a paragraph or a marked line in front."""
@@ -285,7 +287,7 @@ class _Text:
         beside[:-1] |= is_near & is_number[1:]
         return [
             place
-            for place in np.flatnonzero(beside & is_capital)
+            for place in np.flatnonzero(beside & is_capital).tolist()
             if self._text[self._begins[place] : self._ends[place]] in _MONTHS
         ]
 
