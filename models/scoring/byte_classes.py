@@ -222,8 +222,8 @@ class _Text:
     def _follows(self, places: _Places, mask: int) -> _Truths:
         """Return True for each place before a code point of one of the kinds of ``mask``."""
         following = self._kinds[np.minimum(places + 1, len(self._kinds) - 1)]
-        is_within: _Truths = places + 1 < len(self._kinds)
-        return is_within & ((following & mask) != 0)
+        follows: _Truths = ((following & mask) != 0) & (places + 1 < len(self._kinds))
+        return follows
 
     def _breaks(self) -> _Truths:
         """Return True for runs with the end of a paragraph or a marked line in front."""
