@@ -29,6 +29,7 @@ from core.settings import load_settings
 
 # By benchmark: name of its size parameter, default size, and description of the unit.
 SIZES = {
+    "byte_classes": ("classified", 4, "texts to score whose losses are summed by class of byte"),
     "crawling": ("stories", 100, "stories a source and month of the simulated web"),
     "hygiene": ("megabytes", 1000, "MB of the largest month of prose to clean"),
     "imports": ("imported", 1000, "MB of the largest set of texts to import"),
@@ -43,6 +44,7 @@ SIZES = {
 }
 # Modules of the benchmarks that lie in a subfolder, by benchmark.
 MODULES = {
+    "byte_classes": "scoring.byte_classes",
     "generation": "scoring.generation",
     "makespan": "orchestration.makespan",
     "operations": "orchestration.idle",

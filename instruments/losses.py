@@ -320,6 +320,7 @@ def _record(scorer: Scorer, tally: Tally, cost: Cost, together: Sequence[Tally])
         num_lossy_documents=tally.num_lossy_documents,
         tokenizer=facts.tokenizer,
         milestones=tally.milestones(),
+        byte_classes=tally.byte_classes(),
     )
 
 

@@ -43,6 +43,14 @@ class Milestone(_Facts):
     num_bytes: Count  # number of UTF-8 bytes that these tokens cover
 
 
+class ByteClass(_Facts):
+    """Sums over the bytes of one class, such as digits; a token's loss is shared over its bytes."""
+
+    byte_class: str  # name of the class
+    nll_nats: Amount  # summed negative log-likelihood, in nats
+    num_bytes: Count  # number of UTF-8 bytes of measured chunks
+
+
 class TokenizerFacts(_Facts):
     """The properties of a model's tokenizer."""
 
@@ -78,6 +86,9 @@ class CellRecord(_Facts):
     num_lossy_documents: Count  # number of documents whose tokens do not decode to the same text
     tokenizer: TokenizerFacts | None  # properties of the tokenizer, or None for compressors
     milestones: tuple[Milestone, ...]
+    # Sums by class of byte, which add up to those of the measured chunks; empty if the scorer gives
+    # no loss per token, or the protocol joins documents to a stream.
+    byte_classes: tuple[ByteClass, ...] = ()
 
     def to_json(self) -> bytes:
         """Return the record as stored JSON."""

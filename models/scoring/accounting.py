@@ -27,6 +27,7 @@ import numpy.typing as npt
 from tokenizers import Encoding, Tokenizer
 
 from core.errors import NotMeasurable
+from models.scoring.byte_classes import Classes
 from models.scoring.control import ControlTokens
 from models.weights.files import first_line
 from models.weights.tokenizer_files import is_panic
@@ -42,12 +43,14 @@ class TokenizedText(NamedTuple):
 
     ``ids`` is int64 (n,). ``chars`` and ``bytes`` are int64 (n + 1,), begin with 0, never decrease,
     and end with the text's totals if n > 0. ``is_lossless``: True if the tokens restore the text.
+    ``classes``: class of each byte (``byte_classes``), uint8 (bytes,), or None if not wanted.
     """
 
     ids: Counts
     chars: Counts
     bytes: Counts
     is_lossless: bool = True
+    classes: Classes | None = None
 
 
 @contextlib.contextmanager

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from models.scoring.accounting import TokenizedText
+from models.scoring.byte_classes import classify_all
 from models.scoring.protocol import ScoringProtocol
 from models.scoring.scorer import (
     Chunk,
@@ -32,6 +33,7 @@ from models.scoring.scorer import (
     Tally,
     TokenLosses,
     Tokens,
+    bf16_sum,
     iterate_blocks,
     iterate_documents,
     measured,
@@ -125,7 +127,10 @@ def _tokenized(block: Block, text_model: TextModel, wanted: set[Tokenization]) -
         texts = {text for text in contents if isinstance(text, str)}
         new = [text for text in sorted(texts) if (text, *options) not in known]
         tokenized = text_model.tokenizer.tokenize(new, *options)
-        known |= {(text, *options): tokens for text, tokens in zip(new, tokenized, strict=True)}
+        known |= {
+            (text, *options): tokens._replace(classes=classes)
+            for text, tokens, classes in zip(new, tokenized, classify_all(new), strict=True)
+        }
         block.tokens[way] = [
             known[(content, *options)]
             if isinstance(content, str)
@@ -226,26 +231,20 @@ class DocumentRun(Run):
         chunks = []
         covered = 0
         for window, own in zip(plan, scored, strict=True):
-            chunks.append(
-                measured(
-                    nats=float(own.nats.sum()) if is_exact else bf16_sum(own.nats),
-                    num_tokens=window.num_scored,
-                    num_chars=int(tokens.chars[window.end] - tokens.chars[covered]),
-                    num_bytes=int(tokens.bytes[window.end] - tokens.bytes[covered]),
-                )
+            chunk = measured(
+                nats=float(own.nats.sum()) if is_exact else bf16_sum(own.nats),
+                num_tokens=window.num_scored,
+                num_chars=int(tokens.chars[window.end] - tokens.chars[covered]),
+                num_bytes=int(tokens.bytes[window.end] - tokens.bytes[covered]),
             )
+            if is_exact and chunk.reason is None:
+                self.tally.add_classes(tokens, window.first, own.nats, (covered, window.end))
+            chunks.append(chunk)
             covered = window.end
         return chunks
 
     def _last_rows(self) -> list[Row]:
         return []
-
-
-def bf16_sum(nats: Losses) -> float:
-    """Return the sum as torch computes it for bfloat16: rounded addends, and a rounded sum."""
-    import torch
-
-    return float(torch.from_numpy(nats).bfloat16().sum())
 
 
 @dataclass

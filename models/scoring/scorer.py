@@ -13,9 +13,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from core.cells.losses import Cell
-from core.cells.record import Milestone, TokenizerFacts
+from core.cells.record import ByteClass, Milestone, TokenizerFacts
 from core.schemas.tables import LOSSES, TOKEN_LOSSES
 from models.scoring.accounting import TokenizedText
+from models.scoring.byte_classes import CLASSES, ClassSums
 from models.scoring.protocol import ScoringProtocol
 
 Tokens = npt.NDArray[np.int64]
@@ -60,6 +61,13 @@ def measured(nats: float, num_tokens: int, num_chars: int, num_bytes: int) -> Ch
     if math.isfinite(nats):
         return Chunk(nats, num_tokens, num_chars, num_bytes)
     return Chunk(math.nan, num_tokens, num_chars, num_bytes, "non_finite")
+
+
+def bf16_sum(nats: Losses) -> float:
+    """Return the sum as torch computes it for bfloat16: rounded addends, and a rounded sum."""
+    import torch
+
+    return float(torch.from_numpy(nats).bfloat16().sum())
 
 
 def iterate_documents(batches: Iterable[pa.RecordBatch]) -> Iterator[ScoredDocument]:
@@ -231,6 +239,7 @@ class Tally:
     with_moments: bool = False
     token_losses: list[TokenLosses] = field(default_factory=list)
     _sums: dict[int, list[float]] = field(default_factory=dict)
+    _class_sums: ClassSums = field(default_factory=ClassSums)
 
     def wants(self, document: ScoredDocument) -> bool:
         """Return True if the document is scored."""
@@ -245,6 +254,27 @@ class Tally:
             figures = (1, sums[length - 1], tokens.chars[length], tokens.bytes[length])
             known = self._sums.setdefault(length, [0.0] * len(figures))
             self._sums[length] = [a + float(b) for a, b in zip(known, figures, strict=True)]
+
+    def add_classes(
+        self, tokens: TokenizedText, first: int, nats: Losses, covered: tuple[int, int]
+    ) -> None:
+        """Add a chunk of a text to the sums by class of byte; see ``ClassSums.add``."""
+        if tokens.classes is not None:  # media have none
+            self._class_sums.add(tokens.classes, tokens.bytes, first, nats, covered)
+
+    def byte_classes(self) -> tuple[ByteClass, ...]:
+        """Return the sums of the classes with bytes or losses; none without losses of tokens."""
+        sums = zip(
+            CLASSES,
+            self._class_sums.nats.tolist(),
+            self._class_sums.num_bytes.tolist(),
+            strict=True,
+        )
+        return tuple(
+            ByteClass(byte_class=name, nll_nats=nats, num_bytes=size)
+            for name, nats, size in sums
+            if nats or size
+        )
 
     def milestones(self) -> tuple[Milestone, ...]:
         """Return the sums over documents for each n in MILESTONES that some document reaches."""

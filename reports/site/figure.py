@@ -40,7 +40,8 @@ class Column:
     high: str | None = None
     unit: str = ""
     about: str = ""  # one sentence for the header's tooltip and the metadata
-    link: Callable[[Row], str | None] | None = None  # address relative to the site's root
+    # Address relative to the site's root, or of another site: these begin with https://.
+    link: Callable[[Row], str | None] | None = None
     is_optional: bool = False  # hidden until the reader chooses it
     is_facet: bool = False  # readers choose rows by its values
     factor: int = 1  # a shown number is the row's value times this factor
@@ -152,6 +153,11 @@ class Cell:
     link: str | None = None
     is_number: bool = False
     path: str = ""  # of a small line
+
+    @property
+    def is_external(self) -> bool:
+        """Return True if the link leads to another site."""
+        return self.link is not None and self.link.startswith("https://")
 
 
 def cell(row: Row, column: Column) -> Cell:

@@ -212,6 +212,19 @@ def contamination_finding(rows: Sequence[Row]) -> str:
     return f"{len(suspected)} {months} predicted better than neighbours and other models explain"
 
 
+def classes_finding(rows: Sequence[Row]) -> str:
+    """Return the class of bytes with the largest share of the gap, if the gap is there."""
+    told = [row for row in rows if row["share_of_gap"] is not None]
+    if not told:
+        return "Which kinds of text have become harder cannot be told yet"
+    most = max(told, key=lambda row: row["share_of_gap"])
+    if most["share_of_gap_low"] <= 0:
+        return "No kind of text is known to have a part of the gap"
+    low, high = (format(100 * most[f"share_of_gap_{end}"], ".0f") for end in ("low", "high"))
+    share = format(100 * most["share_of_gap"], ".0f")
+    return f"{share} % of the plain gap ({low} to {high} %) is in {most['label']}"
+
+
 def difficulty_finding(rows: Sequence[Row], num_sources: int) -> str:
     """Return whether a source's last month is hard for language models.
 

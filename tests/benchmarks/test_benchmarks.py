@@ -14,7 +14,7 @@ from transformers import PreTrainedModel
 from benchmarks import crawling, site
 from benchmarks.__main__ import main
 from benchmarks.measure import Contender, Report, Timing, as_markdown, measure, peak_rss, ratios
-from benchmarks.scoring import generation, gpu, options
+from benchmarks.scoring import byte_classes, generation, gpu, options
 from benchmarks.scoring import losses as scoring
 from benchmarks.scoring.shapes import SHAPES, Shape, make_model, make_texts, make_tokenizer
 from benchmarks.warehouse import generated_losses
@@ -116,6 +116,18 @@ def test_scoring_compares_equal_work() -> None:
     assert 1000 < tokens.pop() < 3000
     assert all(size > 2**27 for size in (report.separate_memory or {}).values())
     assert "× llama-toy: plain loop, sliding-1024-256 |" in as_markdown(report)
+
+
+@pytest.mark.long
+def test_sums_by_class_are_held_against_a_pass() -> None:
+    [verdict] = byte_classes.run(rounds=1, texts=1, shapes=["llama-toy"])
+    assert list(verdict.rows) == [
+        "llama-toy: share of a pass, by processor time",
+        "llama-toy: the pass takes so many times as long",
+    ]
+    assert list(verdict.conditions) == [
+        "with llama-toy, at most 3% of the processor time of a pass"
+    ]
 
 
 @pytest.mark.slow

@@ -296,6 +296,8 @@ def test_a_record_says_what_its_cell_took(settings: Settings, store: Store, cana
             nats = [each.nll_nats for each in found.milestones]
             assert nats[0] > 0
             assert found.milestones[0].num_chars == found.milestones[0].num_bytes > 3 * 10 - 3
+            sums = sum(each.nll_nats for each in found.byte_classes)
+            assert sums == pytest.approx(sum(rows["nll_nats"].to_pylist()), rel=1e-9)
 
 
 @pytest.mark.usefixtures("corpus")

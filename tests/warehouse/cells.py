@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.cells.losses import Cell
-from core.cells.record import CellRecord, Milestone, TokenizerFacts
+from core.cells.record import ByteClass, CellRecord, Milestone, TokenizerFacts
 from core.corpus.partition import Partition
 from core.month import Month
 from core.storage.store import Store
@@ -31,6 +31,10 @@ RECORD = CellRecord(
     milestones=(
         Milestone(milestone=10, num_documents=2, nll_nats=3.5, num_chars=60, num_bytes=61),
         Milestone(milestone=30, num_documents=1, nll_nats=4.5, num_chars=90, num_bytes=92),
+    ),
+    byte_classes=(
+        ByteClass(byte_class="digits", nll_nats=3.5, num_bytes=20),
+        ByteClass(byte_class="words", nll_nats=4.0, num_bytes=80),
     ),
 )
 

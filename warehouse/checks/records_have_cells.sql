@@ -1,4 +1,4 @@
--- Scoring records without a cell, and milestones without a scoring record.
+-- Scoring records without a cell; milestones and classes of bytes without a scoring record.
 -- Do: Run `tidemark rebuild`: it makes the database again from the cells, and replaces the old one
 --   only if nothing is missing.
 with strays as (
@@ -30,6 +30,20 @@ with strays as (
             and m.source = costs.source
             and m.month is not distinct from costs.month
             and m.protocol = costs.protocol
+    union all
+    select
+        b.model,
+        b.source,
+        b.month,
+        b.protocol,
+        'byte_class_losses' as found_in
+    from byte_class_losses as b
+    anti join cell_costs as costs
+        on
+            b.model = costs.model
+            and b.source = costs.source
+            and b.month is not distinct from costs.month
+            and b.protocol = costs.protocol
 )
 
 select *

@@ -1,4 +1,4 @@
--- Sums of a cell (replicates, milestones, costs) that are negative, infinite or NaN.
+-- Sums of a cell (replicates, milestones, byte classes, costs) that are negative, infinite or NaN.
 -- Do: Run `tidemark rebuild`: it makes the database again from the cells, and replaces the old one
 --   only if nothing is missing.
 with sums as (
@@ -28,6 +28,15 @@ with sums as (
         protocol,
         nll_nats as value
     from cell_milestones
+    union all
+    select
+        'byte_class_losses' as found_in,
+        model,
+        source,
+        month,
+        protocol,
+        nll_nats as value
+    from byte_class_losses
     union all
     select
         'cell_costs' as found_in,

@@ -41,6 +41,7 @@ _CELL = ("model", "source", "month", "protocol")
 RECORD_TABLES = {  # key by table name
     "cell_costs": _CELL,
     "cell_milestones": (*_CELL, "milestone"),
+    "byte_class_losses": (*_CELL, "byte_class"),
     "tokenizers": ("model", "revision"),
 }
 
@@ -209,21 +210,24 @@ def records_of(group: Sequence[ScoredCell]) -> dict[str, list[dict[str, object]]
     """Convert the scoring records of cells to rows; return the rows by table name."""
     costs = []
     milestones = []
+    byte_classes = []
     tokenizers = {}  # by model revision: equal in all cells
     for each in group:
         record = each.record
         if record is None:
             continue
         key = cell_key(each.cell)
-        fields = record.model_dump(exclude={"tokenizer", "milestones"})
+        fields = record.model_dump(exclude={"tokenizer", "milestones", "byte_classes"})
         fields["versions"] = json.dumps(record.versions, sort_keys=True)
         fields["scored_at"] = naive_utc(record.scored_at)
         costs.append(key | fields)
         milestones += [key | one.model_dump() for one in record.milestones]
+        byte_classes += [key | one.model_dump() for one in record.byte_classes]
         if record.tokenizer:
             tokenizers[each.cell.revision] = key | record.tokenizer.model_dump()
     return {
         "cell_costs": costs,
         "cell_milestones": milestones,
+        "byte_class_losses": byte_classes,
         "tokenizers": list(tokenizers.values()),
     }

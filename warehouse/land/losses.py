@@ -316,6 +316,7 @@ class Warehouse:
     def _empty_records(self) -> None:
         self._statements.delete_touched("cell_costs")
         self._statements.delete_touched("cell_milestones")
+        self._statements.delete_touched("byte_class_losses")
 
 
 def _without_zone(table: pa.Table, name: str) -> pa.Table:

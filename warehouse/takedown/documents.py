@@ -47,7 +47,10 @@ _DUPLICATES = ("source", "month", "document_id", "duplicate_of_document_id")
 LEFTOVER = ".tmp-forgetting-"  # prefix of folders with copies of databases
 MARK = "FORGETTING"
 _DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
-_RECORDS = ("landed_cells", "cell_kinds", "cell_replicates", "cell_costs", "cell_milestones")
+_RECORDS = (
+    "landed_cells", "cell_kinds", "cell_replicates", "cell_costs", "cell_milestones",
+    "byte_class_losses",
+)  # fmt: skip
 
 
 def forget_in_warehouse(settings: Settings, tombstones: Sequence[Tombstone]) -> int:

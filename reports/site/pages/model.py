@@ -9,8 +9,9 @@ import polars as pl
 from reports.site.answer_findings import forecast_finding, puzzle_finding, with_gap
 from reports.site.citation import bibtex, window_of
 from reports.site.context import Site, is_control, of_name, some
-from reports.site.figure import CLIPPED, P_VALUE, WILSON, Column, Figure, Page, slug, told
+from reports.site.figure import CLIPPED, P_VALUE, WILSON, Column, Figure, Page, Row, slug, told
 from reports.site.findings import (
+    classes_finding,
     contamination_finding,
     costs_finding,
     cutoff_finding,
@@ -29,7 +30,10 @@ def make_pages(site: Site) -> Iterator[Page]:
     rows = site.readable("board", protocol=site.protocol).to_dicts()
     board = {row["model"]: row for row in rows}
     for name, known in site.models.items():
-        makers = (_curves, _sources, _contamination, _forecasts, _puzzles, _costs, _published)
+        makers = (
+            _curves, _sources, _classes, _worst, _contamination, _forecasts, _puzzles, _costs,
+            _published,
+        )  # fmt: skip
         fields = {"name": name, "known": known, "board": board.get(name), "cite": _cite(site, name)}
         figures = site.make(*(of_name(make, name) for make in makers))
         path = f"models/{slug(name)}.html"
@@ -102,6 +106,50 @@ def _sources(site: Site, name: str) -> Figure:
         f"model-{slug(name)}-sources", title,
         "A dash: not measured; the columns of reasons say why.", sql, rows, told(columns, rows),
     )  # fmt: skip
+
+
+def _classes(site: Site, name: str) -> Figure:
+    sql, rows = some(site.part("model_byte_classes", "model", name, protocol=site.protocol))
+    columns = [
+        Column("label", "kind of text"),
+        Column("share_of_gap", "share of the gap", ".0f", "share_of_gap_low", "share_of_gap_high",
+               "%", factor=100),
+        Column("part_of_gap", "part of the gap", "+.3f", "part_of_gap_low", "part_of_gap_high",
+               "bits per byte of all text"),
+        Column("bits_per_byte_gap", "gap of such text", "+.3f", "bits_per_byte_gap_low",
+               "bits_per_byte_gap_high", "bits per byte"),
+        Column("bits_per_byte_before", "up to the cutoff", ".3f", unit="bits per byte"),
+        Column("bits_per_byte_after", "after it", ".3f", unit="bits per byte"),
+        Column("growth_per_year", "slope after it", "+.3f", "growth_per_year_low",
+               "growth_per_year_high", "bits per byte a year"),
+        Column("reason", "reason", is_optional=True),
+    ]  # fmt: skip
+    about = (
+        "Losses after the stated cutoff less before it, by kind of text, over sources with both. "
+        "What other models share is in it. A token's loss counts by its bytes."
+    )
+    title = classes_finding(rows.to_dicts())
+    return Figure(f"model-{slug(name)}-classes", title, about, sql, rows, told(columns, rows))
+
+
+def _worst(site: Site, name: str) -> Figure:
+    sql, rows = some(site.part("model_worst_documents", "model", name, protocol=site.protocol))
+    columns = [
+        Column("document", "document", link=_outside),
+        Column("source", "source", link=lambda row: site.source_page(row["source"])),
+        Column("month", "month", "%Y-%m"),
+        Column("bits_per_byte", "loss", ".3f", unit="bits per byte"),
+        Column("num_bytes", "length", ",d", unit="bytes"),
+    ]
+    title = "The documents of the last months that the model predicts worst"
+    about = "Three of each source's last month, of 200 bytes or more."
+    return Figure(f"model-{slug(name)}-worst", title, about, sql, rows, columns)
+
+
+def _outside(row: Row) -> str | None:
+    """Return the address of a document on the web, if it is a safe one."""
+    url: str | None = row["url"]
+    return url if url is not None and url.startswith("https://") else None
 
 
 def _contamination(site: Site, name: str) -> Figure | None:

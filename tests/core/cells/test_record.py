@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from core.cells.losses import Cell
-from core.cells.record import CellRecord, TokenizerFacts, read_cell_record
+from core.cells.record import ByteClass, CellRecord, TokenizerFacts, read_cell_record
 from core.corpus.partition import Partition
 from core.errors import MalformedInput
 from core.month import Month
@@ -42,9 +42,13 @@ def test_the_stored_form_is_read_with_its_types(store: Store) -> None:
     assert json.loads(record.to_json()) == FIELDS | {
         "active_parameters": None,
         "matmul_flops": None,
+        "byte_classes": [],
     }
     faster = read(store, FIELDS | {"active_parameters": 7, "matmul_flops": 2.5})
     assert faster is not None and (faster.active_parameters, faster.matmul_flops) == (7, 2.5)
+    sums = {"byte_class": "names", "nll_nats": 3.5, "num_bytes": 7}
+    newer = read(store, FIELDS | {"byte_classes": [sums]})
+    assert newer is not None and newer.byte_classes == (ByteClass(**sums),)
     assert CELL.record_path.removesuffix(".json") == CELL.path.removesuffix(".parquet")
 
 

@@ -386,6 +386,27 @@ def test_protocols_that_do_not_charge_every_token_have_no_milestones(name, start
     assert tally.milestones() == ()
 
 
+@pytest.mark.parametrize("family", sorted(FAMILIES.keys() - {"startless"}))
+def test_sums_by_class_of_byte_add_up_to_those_of_the_cell(family, load):
+    tables, tallies = together(load(family), [documents(*TEXTS)], DOCUMENT_PROTOCOLS)
+    for protocol, table, tally in zip(DOCUMENT_PROTOCOLS, tables, tallies, strict=True):
+        sums = {each.byte_class: each for each in tally.byte_classes()}
+        measured = [row for row in table.to_pylist() if row["reason"] is None]
+        nats = math.fsum(row["nll_nats"] for row in measured)
+        assert math.fsum(each.nll_nats for each in sums.values()) == pytest.approx(nats, rel=1e-9)
+        num_bytes = sum(row["num_bytes"] for row in measured)
+        assert sum(each.num_bytes for each in sums.values()) == num_bytes, protocol.name
+        if protocol.max_chars is None and protocol.layout != "single":
+            other = sum(len(point.encode()) for point in TEXTS[1] if point not in " 🙂")
+            assert sums["other_script"].num_bytes == other, protocol.name
+
+
+@pytest.mark.parametrize("name", ["stream-20-5", "uncheatable-20-bf16"])
+def test_streams_and_rounded_sums_have_no_sums_by_class(name, llama_folder):
+    _, [tally] = together(watch(llama_folder)[0], [documents(*TEXTS)], [get_protocol(name)])
+    assert tally.byte_classes() == ()
+
+
 @pytest.mark.parametrize(
     ("family", "lossy"), [("byte-level", 0), ("byte fallback", 0), ("wordpiece", 4), ("nfkc", 3)]
 )

@@ -12,8 +12,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenize
 
 from core.errors import MalformedInput, NotMeasurable, UsageError
 from core.settings import Settings
-from models.scoring.passes import bf16_sum
 from models.scoring.protocols import get_protocol
+from models.scoring.scorer import bf16_sum
 from models.scoring.text_model import text_model_of
 from models.scoring.token_scorer import CausalLM
 from models.scoring.uncheatable import choose_start, cut_text, documents_of, prepare_set, read_set

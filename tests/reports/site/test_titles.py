@@ -100,6 +100,23 @@ def _cutoffs(num: int, dice: np.random.Generator, has_effect: bool) -> list[Row]
     return rows
 
 
+def _classes(dice: np.random.Generator, has_effect: bool) -> list[Row]:
+    """Return classes of bytes; as the view does, without shares where the whole may be 0."""
+    halves = np.array([1.96, 1.0, 1.0])
+    parts = dice.standard_normal(3) * halves / 1.96 + 8.0 * has_effect * (np.arange(3) == 0)
+    is_told = abs(parts.sum()) > math.sqrt((halves**2).sum())
+    names = ("names", "words", "numbers")
+    return [
+        {
+            "label": name,
+            "share_of_gap": part / parts.sum() if is_told else None,
+            "share_of_gap_low": (part - half) / parts.sum() if is_told else None,
+            "share_of_gap_high": (part + half) / parts.sum() if is_told else None,
+        }
+        for name, part, half in zip(names, parts, halves, strict=True)
+    ]
+
+
 def _titles_of_site(find: Callable[[Row, int], str]) -> Callable[[list[Row]], str]:
     """Return a function that joins the titles of a site with a page per row."""
     return lambda rows: " | ".join(find(row, len(rows)) for row in rows)
@@ -136,6 +153,7 @@ CASES: dict[str, tuple[Callable[[list[Row]], str], str, World]] = {
     ),
     "pairs": (findings.neighbours_finding, "apart", partial(_pairs, 9)),
     "contamination": (findings.contamination_finding, "predicted better", partial(_suspects, 50)),
+    "classes of bytes": (findings.classes_finding, "is in names", _classes),
     "difficulty": (
         _titles_of_site(lambda row, num: findings.difficulty_finding([row], num)),
         "than the average", partial(_last_months, 8),

@@ -18,7 +18,7 @@ from core.storage.store import Store
 from tests.warehouse.cells import CELL, NOON, RECORD, land_scored
 from warehouse.land.losses import Landed, open_warehouse
 
-TABLES = ("cell_costs", "cell_milestones", "tokenizers")
+TABLES = ("cell_costs", "cell_milestones", "tokenizers", "byte_class_losses")
 
 
 @pytest.fixture
@@ -64,6 +64,13 @@ def test_a_record_lands_with_its_cell(land_cell: Any, peek: Any) -> None:
         {"model": "org/model", "month": dt.date(2024, 1, 1), **milestone.model_dump()}
         for milestone in RECORD.milestones
     ]
+    assert peek(
+        "select model, month, byte_class, nll_nats, num_bytes from byte_class_losses "
+        "order by byte_class"
+    ) == [
+        {"model": "org/model", "month": dt.date(2024, 1, 1), **each.model_dump()}
+        for each in RECORD.byte_classes
+    ]
     assert RECORD.tokenizer is not None
     assert peek("from tokenizers") == [
         {"model": "org/model", "revision": "r1", **RECORD.tokenizer.model_dump()}
@@ -73,9 +80,12 @@ def test_a_record_lands_with_its_cell(land_cell: Any, peek: Any) -> None:
 @pytest.mark.parametrize(
     ("record", "expected"),
     [
-        (RECORD, [1, 2, 1]),
-        (RECORD.model_copy(update={"tokenizer": None, "milestones": ()}), [1, 0, 0]),
-        (None, [0, 0, 0]),
+        (RECORD, [1, 2, 1, 2]),
+        (
+            RECORD.model_copy(update={"tokenizer": None, "milestones": (), "byte_classes": ()}),
+            [1, 0, 0, 0],
+        ),
+        (None, [0, 0, 0, 0]),
     ],
     ids=["model", "compressor", "none"],
 )
@@ -100,10 +110,11 @@ def test_a_cell_that_was_scored_again_lands_again(land_cell: Any, peek: Any) -> 
     land_cell({}, record=RECORD)
     later = {"scored_at": NOON + dt.timedelta(microseconds=1), "seconds": 3.0}
     again = RECORD.model_copy(update={**later, "milestones": RECORD.milestones[:1]})
+    again = again.model_copy(update={"byte_classes": RECORD.byte_classes[1:]})
     assert land_cell({"nll_nats": 11.0}, record=again) == Landed(1, 1)
     [row] = peek("select seconds, nll_nats from cell_costs, chunk_losses")
     assert row == {"seconds": 3.0, "nll_nats": 11.0}
-    assert counts(peek) == [1, 1, 1]
+    assert counts(peek) == [1, 1, 1, 1]
 
 
 @pytest.mark.long
@@ -119,7 +130,7 @@ def test_another_revision_takes_the_records_place(land_cell: Any, peek: Any) -> 
     newest = dataclasses.replace(february, revision="r2")
     land_cell({"revision": "r2", "month": dt.date(2024, 2, 1)}, cell=newest, record=None)
     assert peek("select revision from tokenizers") == [{"revision": "r2"}]
-    assert counts(peek) == [1, 2, 1]
+    assert counts(peek) == [1, 2, 1, 2]
 
 
 def test_foreign_losses_keep_the_record_unless_they_take_the_place(
@@ -127,9 +138,9 @@ def test_foreign_losses_keep_the_record_unless_they_take_the_place(
 ) -> None:
     land_cell({"document_id": "d0"}, record=RECORD)
     land({"document_id": "d1"})
-    assert counts(peek) == [1, 2, 1]
+    assert counts(peek) == [1, 2, 1, 2]
     land({"document_id": "d0", "nll_nats": 99.0}, replace=True)
-    assert counts(peek) == [0, 0, 1]
+    assert counts(peek) == [0, 0, 1, 0]
     assert land_cell({"document_id": "d0"}, record=RECORD) == Landed(0, 0)
 
 

@@ -1,0 +1,1 @@
+select * from internal.byte_class_cells where model = 's'

@@ -1,0 +1,3 @@
+select *
+from internal.byte_class_errors_at(null)
+where scope is not null
