@@ -1,14 +1,16 @@
-"""Command that writes the result of each query in the pages for analysts below the query.
+"""Command that writes the questions of analysts, and the result of each query below the query.
 
 python -m benchmarks.write_guide tidemark-demo
 
-`make verify-demo` compares what the pages print with a demo (``differences``).
+The questions are those of ``warehouse/reference/start_here.yml``; docs/cutoffs.md has queries of
+its own. `make verify-demo` compares what the pages print with a demo (``differences``).
 """
 
 from __future__ import annotations
 
 import re
 import sys
+import textwrap
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
@@ -16,15 +18,45 @@ from pathlib import Path
 import pyarrow as pa
 
 from core.settings import Settings
+from warehouse.database.questions import list_analyst_questions
 from warehouse.read.query import query
 
 _DOCS = Path(__file__).resolve().parents[1] / "docs"
-GUIDES = (_DOCS / "analysts.md", _DOCS / "cutoffs.md")
+ANALYSTS = _DOCS / "analysts.md"
+GUIDES = (ANALYSTS, _DOCS / "cutoffs.md")
+_BEGIN = "<!-- questions: written from warehouse/reference/start_here.yml -->\n"
+_END = "<!-- end of questions -->\n"
+_WIDTH = 125
 MAX_ROWS = 8
 _BLOCK = re.compile(r"```sql\n(.*?)```\n(?:\n```text\n(.*?)```\n)?", re.DOTALL)
 # Columns that depend on the machine or on the moment; the rows of their tables are not compared.
 MEASURED = {"hours", "run_at", "seconds_per_megabyte"}
 TOLERANCE = 0.01  # of a number, and at least of 1; weights depend a little on the processor
+
+
+def with_questions(guide: str) -> str:
+    """Return the guide for analysts with all questions, and the results that it prints of them.
+
+    A question whose query is new has no result yet.
+    """
+    begin, _, rest = guide.partition(_BEGIN)
+    former, _, end = rest.partition(_END)
+    printed = {match[1]: match[2] for match in _BLOCK.finditer(former)}
+    parts = []
+    for each in list_analyst_questions():
+        told = f"Without a row in the demo: {each.is_empty}." if each.is_empty else ""
+        text = " ".join(filter(None, (f"**{each.question}**", each.note, told)))
+        lines = textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
+        sql = f"{each.query};\n"
+        found = printed.get(sql)
+        result = f"\n```text\n{found}```\n" if found else ""
+        parts.append("\n".join(lines) + f"\n\n```sql\n{sql}```\n{result}\n")
+    return f"{begin}{_BEGIN}\n{''.join(parts)}{_END}{end}"
+
+
+def printed_answers(guide: str) -> dict[str, str]:
+    """Return what a guide prints below each query, by the query without its semicolon."""
+    return {match[1].rstrip().rstrip(";"): match[2] or "" for match in _BLOCK.finditer(guide)}
 
 
 def with_answers(guide: str, settings: Settings) -> str:
@@ -102,5 +134,7 @@ def _shown(value: object) -> str:
 
 if __name__ == "__main__":
     for guide in GUIDES:
-        text = with_answers(guide.read_text("utf-8"), Settings(home=sys.argv[1]))
-        guide.write_text(text, encoding="utf-8")
+        text = guide.read_text("utf-8")
+        if guide == ANALYSTS:
+            text = with_questions(text)
+        guide.write_text(with_answers(text, Settings(home=sys.argv[1])), encoding="utf-8")

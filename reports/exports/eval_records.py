@@ -58,7 +58,7 @@ METRICS = (
         "Bits per byte after the model's cutoff less those before it.", is_signed=True,
     ),
     Metric(
-        "forecast_accuracy", "test_accuracy", "accuracy on later questions", "proportion",
+        "forecast_accuracy", "accuracy", "accuracy on later questions", "proportion",
         "Share of right answers to questions that were opened after the model's cutoff.",
         is_lower_better=False, most=1,
     ),
@@ -97,7 +97,7 @@ def export_eval_records(settings: Settings, output: Path) -> int:
     return len(results)
 
 
-_DETAILS = ("protocol", "basis", "split_date", "num_months", "num_test_questions", "reason")
+_DETAILS = ("protocol", "basis", "split_date", "num_months", "num_questions", "reason")
 _MODELS = "select model, kind, family, revision, cutoff, cutoff_provenance, location from models"
 
 

@@ -8,6 +8,7 @@ create or replace view papers.generalization_robustness as
 select
     model,
     source,
+    scope,
     protocol,
     rank,
     rank_in_band,
