@@ -1,8 +1,8 @@
 """Tables whose rows are files of this repository: they are written again with the definitions.
 
-The files ``reference/**`` hold figures printed in papers, the names of their models, the group of
-each tag of forecasting questions, and the questions of ``start_here``. The rows of ``dictionary``
-are the descriptions from which comments are made.
+The files ``reference/**`` hold figures printed in papers, and the names of their models. They also
+hold the group of each tag of forecasting questions, and the questions of ``start_here``. The rows
+of ``dictionary`` are the descriptions from which comments are made.
 """
 
 from __future__ import annotations

@@ -237,8 +237,8 @@ def test_guessing_is_seldom_called_forecasting(
 
 
 def test_a_model_that_refuses_all_has_no_verdict() -> None:
-    silent = {"model": "m", "source": "s", "num_all_questions": 9, "num_unparsed": 9, "p_value": 1.0,
-              "p_adjusted": None, "tested_class": "No answers"}  # fmt: skip
+    silent = {"model": "m", "source": "s", "num_all_questions": 9, "num_unparsed": 9,
+              "p_value": 1.0, "p_adjusted": None, "tested_class": "No answers"}  # fmt: skip
     finders = (
         lambda rows: answers.forecast_finding(rows, 1),
         answers.board_of_forecasts_finding,

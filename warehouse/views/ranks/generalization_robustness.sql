@@ -12,7 +12,6 @@ select
     protocol,
     rank,
     rank_in_band,
-    is_compared,
     expected_next,
     bits_per_byte_gap,
     bits_per_byte_gap_low,
