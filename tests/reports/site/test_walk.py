@@ -117,7 +117,7 @@ STEPS = (
         """
         select source, month, difficulty, compressor_difficulty
         from month_difficulty
-        where protocol = 'default' and scope = 'source'
+        where protocol = 'default' and scope = 'source' and difficulty is not null
         """,
         "source-*-difficulty",
         2,
@@ -127,6 +127,7 @@ STEPS = (
         """
         select model, source, protocol, accuracy, accuracy_low, expected_accuracy, num_questions
         from forecast_accuracy
+        where accuracy is not null
         """,
         "forecasts",
         3,
@@ -136,7 +137,7 @@ STEPS = (
         """
         select model, protocol, score, score_low, score_high
         from scylla_scores
-        where scope = 'all' and ood_split = 'ood' and rules = 'strict'
+        where scope = 'all' and ood_split = 'ood' and rules = 'strict' and score is not null
         """,
         "puzzles",
         2,
