@@ -108,13 +108,13 @@ def test_each_query_runs_and_has_the_columns_that_are_printed(planted: Settings)
     ("question", "expected"),
     [
         ("Which model is best overall?", [("new", 1.5), ("old", 2.0), ("control:zstd", 4.0)]),
-        ("And over all sources?", [("new", 0.5)]),
+        ("How large is the gap after the cutoff, over all sources?", [("new", 0.5)]),
         (
             "What is one figure over several months, by bytes and not by months?",
             [("new", 1.5), ("old", 2.0), ("control:zstd", 4.0)],
         ),
         (
-            "And before and after a date of my own?",
+            "How do losses before and after a date of my own compare?",
             [("control:zstd", 0.0), ("new", 1.5 - (8 * 1.0 + 4 * 1.5) / 12), ("old", 0.0)],
         ),
         ("Where does a model's knowledge end?", [("control:zstd", None), ("new", "2023-08"),
