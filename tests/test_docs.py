@@ -138,12 +138,12 @@ def queried(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     return settings
 
 
-GUIDES = "".join((DOCS / name).read_text("utf-8") for name in ("analysts.md", "cutoffs.md"))
-QUERIES = re.findall(r"```sql\n(.*?)```", GUIDES, re.DOTALL)
+# Those of analysts.md: tests/test_start_here.py.
+QUERIES = re.findall(r"```sql\n(.*?)```", text_of("cutoffs.md"), re.DOTALL)
 
 
 @pytest.mark.parametrize("query_text", QUERIES)
-def test_queries_of_the_analysts_guide_run(query_text: str, queried: Settings) -> None:
+def test_queries_of_the_page_of_cutoffs_run(query_text: str, queried: Settings) -> None:
     table = query(queried, query_text.rstrip().rstrip(";"))
     assert table.num_columns >= 3
 
