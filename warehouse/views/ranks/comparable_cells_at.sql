@@ -2,9 +2,10 @@
 -- Grain: one row per protocol, model, source, month. For other views to read.
 -- Parameter: left_out, a list of sources that do not count; [] or NULL leaves out none.
 -- Only text, and no compressors. A model with few cells would reduce the common cells of all
---   models, possibly to none. So only the most complete models are ranked, as in compared_cells. Candidates are the sets "all
---   models with at least k cells"; the chosen set maximises (models - 1) x (common cells); on a
---   tie, the larger set. The view has the cells that all ranked models have.
+--   models, possibly to none. So only the most complete models are ranked, as in compared_cells.
+--   Candidates are the sets "all models with at least k cells"; the chosen set maximises
+--   (models - 1) x (common cells); on a tie, the larger set. The view has the cells that all ranked
+--   models have.
 -- A cell on other documents than most models has its figure of shared_figures.
 -- num_models: number of ranked models. Units: as monthly_loss; degrees_of_freedom are for an
 --   interval (ADR 0016).
