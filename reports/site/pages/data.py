@@ -32,7 +32,7 @@ def make_pages(site: Site) -> Iterator[Page]:
     texts = dict(site.query("data_views")[1].select("name", "sql").iter_rows())
     columns: dict[str, list[dict[str, object]]] = {name: [] for name in texts}
     for row in site.query("data_columns")[1].to_dicts():
-        columns[row["name"]].append(row)
+        columns.get(row["name"], []).append(row)
     files = {f"views/{name}.sql": f"{text}\n".encode() for name, text in texts.items()}
     yield Page(
         "views.html", "Views", "views.html.j2", site.make(_views), {"columns": columns}, files
