@@ -3,13 +3,15 @@
 python -m benchmarks.write_guide tidemark-demo [walkthrough]
 
 Pages for analysts and the coverage page have results of the demo; the walkthrough has those of its
-own data root, the second argument. `make verify-demo` compares the former (``differences``).
+own data root, the second argument. The questions of docs/analysts.md are those of
+``warehouse/reference/start_here.yml``. `make verify-demo` compares what pages of the demo print.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+import textwrap
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
@@ -18,12 +20,17 @@ import pyarrow as pa
 
 from benchmarks.coverage_rows import row_differences, with_rows
 from core.settings import Settings
+from warehouse.database.questions import list_analyst_questions
 from warehouse.read.query import query
 
 _DOCS = Path(__file__).resolve().parents[1] / "docs"
+ANALYSTS = _DOCS / "analysts.md"
 COVERAGE = _DOCS / "coverage-of-the-papers.md"
 WALKTHROUGH = _DOCS / "walkthrough.md"
-GUIDES = (_DOCS / "analysts.md", _DOCS / "cutoffs.md", COVERAGE)
+GUIDES = (ANALYSTS, _DOCS / "cutoffs.md", COVERAGE)
+_BEGIN = "<!-- questions: written from warehouse/reference/start_here.yml -->\n"
+_END = "<!-- end of questions -->\n"
+_WIDTH = 125
 MAX_ROWS = 8
 _BLOCK = re.compile(r"```sql\n(.*?)```\n(?:\n```text\n(.*?)```\n)?", re.DOTALL)
 # Columns that depend on the machine or on the moment; the rows of their tables are not compared.
@@ -36,6 +43,8 @@ def written(page: Path, settings: Settings) -> str:
     text = page.read_text("utf-8")
     if page == COVERAGE:
         return with_answers(with_rows(text, settings), settings, 0)
+    if page == ANALYSTS:
+        text = with_questions(text)
     return with_answers(text, settings)
 
 
@@ -47,6 +56,31 @@ def page_differences(page: Path, settings: Settings) -> Iterator[str]:
         yield from differences(text, settings, 0)
     else:
         yield from differences(text, settings)
+
+
+def with_questions(guide: str) -> str:
+    """Return the guide for analysts with all questions, and the results that it prints of them.
+
+    A question whose query is new has no result yet.
+    """
+    begin, _, rest = guide.partition(_BEGIN)
+    former, _, end = rest.partition(_END)
+    printed = {match[1]: match[2] for match in _BLOCK.finditer(former)}
+    parts = []
+    for each in list_analyst_questions():
+        told = f"Without a row in the demo: {each.is_empty}." if each.is_empty else ""
+        text = " ".join(filter(None, (f"**{each.question}**", each.note, told)))
+        lines = textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
+        sql = f"{each.query};\n"
+        found = printed.get(sql)
+        result = f"\n```text\n{found}```\n" if found else ""
+        parts.append("\n".join(lines) + f"\n\n```sql\n{sql}```\n{result}\n")
+    return f"{begin}{_BEGIN}\n{''.join(parts)}{_END}{end}"
+
+
+def printed_answers(guide: str) -> dict[str, str]:
+    """Return what a guide prints below each query, by the query without its semicolon."""
+    return {match[1].rstrip().rstrip(";"): match[2] or "" for match in _BLOCK.finditer(guide)}
 
 
 def with_answers(guide: str, settings: Settings, tolerance: float = TOLERANCE) -> str:

@@ -4,6 +4,8 @@ import gc
 import ipaddress
 import os
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -13,6 +15,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from filelock import FileLock
 
 from core.settings import Settings
 from core.storage.store import Store
@@ -35,6 +38,7 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--live", action="store_true", help="run tests that reach real sites")
     parser.addoption("--gpu", action="store_true", help="run tests that need a CUDA device")
+    parser.addoption("--demo", metavar="HOME", help="a complete demo of seed 0, for its tests")
     parser.addoption(
         "--list-above",
         type=float,
@@ -167,6 +171,18 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     site = Site()
     with serve_sites([site]) as web:
         yield Hub(site, web, cache)
+
+
+@pytest.fixture(scope="session")
+def demo(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """The demo of seed 0, made once by a run of tests, or that of ``--demo``. Only read it."""
+    home = request.config.getoption("--demo")
+    if home is None:
+        home = str(shared_folder(tmp_path_factory) / "demo")
+        with FileLock(f"{home}.lock"):  # a second run reuses finished work
+            command = [Path(sys.executable).with_name("tidemark"), "demo", "--home", home]
+            subprocess.run(command, check=True, capture_output=True)
+    return Settings(home=home)
 
 
 @pytest.fixture(scope="session")

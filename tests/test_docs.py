@@ -139,12 +139,13 @@ def queried(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     return settings
 
 
-GUIDES = text_of("analysts.md", "cutoffs.md", "coverage-of-the-papers.md", "walkthrough.md")
+# Those of analysts.md: tests/test_start_here.py.
+GUIDES = text_of("cutoffs.md", "coverage-of-the-papers.md", "walkthrough.md")
 QUERIES = re.findall(r"```sql\n(.*?)```", GUIDES, re.DOTALL)
 
 
 @pytest.mark.parametrize("query_text", QUERIES)
-def test_queries_of_the_analysts_guide_run(query_text: str, queried: Settings) -> None:
+def test_queries_of_the_guides_run(query_text: str, queried: Settings) -> None:
     table = query(queried, query_text.rstrip().rstrip(";"))
     assert table.num_columns >= 3
 

@@ -20,7 +20,7 @@ from warehouse.read.query import local_snapshot, opened, run_statement
 CONFIDENCE = 0.95
 DEFAULT_PROTOCOL = "default"
 Row = Mapping[str, Any]
-_DETAILS = ("protocol", "basis", "split_date", "num_months", "num_test_questions", "reason")
+_DETAILS = ("protocol", "basis", "split_date", "num_months", "num_questions", "reason")
 _MODELS = "select model, kind, family, revision, cutoff, cutoff_provenance, location from models"
 
 
@@ -47,7 +47,7 @@ GAP = Metric(
     "Bits per byte after the model's cutoff less those before it.", is_signed=True,
 )  # fmt: skip
 ACCURACY = Metric(
-    "forecast_accuracy", "test_accuracy", "accuracy on later questions", "proportion",
+    "forecast_accuracy", "accuracy", "accuracy on later questions", "proportion",
     "Share of right answers to questions that were opened after the model's cutoff.",
     is_lower_better=False, most=1,
 )  # fmt: skip

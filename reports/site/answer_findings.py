@@ -24,7 +24,7 @@ def _sure(rows: Sequence[Row], p_value: str, most: float = MAX_Q) -> list[Row]:
 
 
 def _with_answers(rows: Sequence[Row]) -> list[Row]:
-    return [row for row in rows if row["num_unparsed"] < row["num_questions"]]
+    return [row for row in rows if row["num_unparsed"] < row["num_all_questions"]]
 
 
 def forecast_finding(rows: Sequence[Row], num_tests: int) -> str:

@@ -189,7 +189,8 @@ def _site_files(site: Site) -> Iterator[tuple[str, bytes]]:
     yield from _page_files(site, made)
     listed = [_listed(page, figure) for page in made for figure in page.figures]
     yield "figures.json", (json.dumps(listed, indent=1) + "\n").encode()
-    yield "llms.txt", _filled("llms.txt.j2", listed=listed, site=site)
+    questions = site.readable("data_questions").to_dicts()
+    yield "llms.txt", _filled("llms.txt.j2", listed=listed, site=site, questions=questions)
 
 
 def _filled(template: str, **values: object) -> bytes:

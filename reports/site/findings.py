@@ -144,7 +144,7 @@ def registry_finding(rows: Sequence[Row]) -> str:
     held = [
         row["is_contradicted"]
         for row in rows
-        if row["scope"] == "all sources" and row["is_contradicted"] is not None
+        if row["scope"] == "all" and row["is_contradicted"] is not None
     ]
     if not held:
         return "No stated cutoff can be held against the losses yet"

@@ -126,7 +126,9 @@ def test_forecasts_and_puzzles_of_models_in_all_pools_are_published(
         assert state and state.message
         assert pools_of(client, puzzles) == {("sim",): "api"}, state.message
     settings = Settings(home=str(home))
-    landed = query(settings, "select model, protocol, num_questions as n from forecast_accuracy")
+    landed = query(
+        settings, "select model, protocol, num_all_questions as n from forecast_accuracy"
+    )
     assert {(row["model"], row["protocol"]) for row in landed.to_pylist()} == {
         ("sim", "generate"), (tiny_model.name, "letter-rotated"),
     }  # fmt: skip

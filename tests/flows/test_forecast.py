@@ -108,14 +108,14 @@ def test_a_question_that_a_server_never_serves_keeps_no_other_from_landing(
         )
         assert f"{len(others)} questions answered, {counted(landed, 'cell')} landed" in ran.out
         [row] = rows(tidemark, "from forecast_accuracy")
-        assert row["num_questions"] == len(others)
+        assert row["num_all_questions"] == len(others)
     assert len(_paid(sites)) == len(others)
 
     del site.refusals[first.title]
     ran = tidemark("forecast", "answer", "-m", "sim")
     assert ran.code == 0 and ", 1 cell landed" in ran.out
     [row] = rows(tidemark, "from forecast_accuracy")
-    assert row["num_questions"] == len(_paid(sites)) == 1 + len(others)
+    assert row["num_all_questions"] == len(_paid(sites)) == 1 + len(others)
 
 
 @pytest.mark.slow
@@ -139,7 +139,7 @@ def test_a_paid_model_stops_at_its_budget_and_goes_on(
     assert spent.startswith(f"sim has taken so far: {resolved(home)} answers: {tokens} tokens")
     assert len(_paid(sites)) == resolved(home), "nothing is paid twice"
     [row] = rows(tidemark, "from forecast_accuracy")
-    assert (row["protocol"], row["num_questions"]) == ("generate", resolved(home))
+    assert (row["protocol"], row["num_all_questions"]) == ("generate", resolved(home))
     assert row["released"] == "2024-02-01"
     tidemark("forecast", "answer", "-m", "sim", "-p", "letter").expect(1, "generate")
 

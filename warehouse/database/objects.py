@@ -1,21 +1,18 @@
 """Creation of the tables, macros, views and comments of a database.
 
 Tables of former versions are migrated. Every table, view, macro and column has a comment, which
-clients can read (``from duckdb_columns()``). The files ``reference/**.csv`` hold figures published
-in papers, and the group of each tag of forecasting questions.
+clients can read (``from duckdb_columns()``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import duckdb
-import pyarrow as pa
-import pyarrow.csv as pa_csv
 
 from core.version import code_version
+from warehouse.database.reference import refresh_reference
 from warehouse.database.schema import (
     MATERIALISED,
     SCHEMA_VERSION,
@@ -38,12 +35,6 @@ from warehouse.database.schema import (
 from warehouse.database.statements import Statements, quoted
 from warehouse.land.cells import NO_PROVENANCE
 
-_FOLDER = Path(__file__).parents[1] / "reference"
-_TAG_GROUPS = _FOLDER / "forecasts" / "tag_groups.csv"
-_COLUMNS = (
-    "reference", "printed_table", "model", "row_key", "column_name", "value", "unit", "unit_known",
-)  # fmt: skip
-
 
 def create_objects(connection: duckdb.DuckDBPyConnection) -> None:
     """Create missing tables, and create or replace all macros and views.
@@ -65,8 +56,7 @@ def create_objects(connection: duckdb.DuckDBPyConnection) -> None:
     if version < 5:
         for statement in ("read_landed", "number_cells", "group_documents", "insert_cell_kinds"):
             connection.execute(read_statement(statement))
-    refresh_published_figures(connection)
-    refresh_tag_groups(connection)
+    refresh_reference(connection)
     connection.execute(
         "update internal.schema_version set version = ?, definitions = ?, tidemark = ?",
         [SCHEMA_VERSION, digest_definitions(), code_version()],
@@ -79,6 +69,7 @@ def _create_tables(connection: duckdb.DuckDBPyConnection, version: int) -> None:
     for schema in SCHEMAS[1:]:
         connection.execute(f"create schema if not exists {schema}")
     connection.execute(read_sql("migrations", "5_reasons"))
+    connection.execute(read_sql("migrations", "add_printed_model"))
     for table in list_tables():
         connection.execute(read_sql("tables", table))
     if version < 4:
@@ -159,29 +150,3 @@ def comment_on(kind: str, target: str, text: str) -> str:
     """
     quoted_target = ".".join('"' + name.replace('"', '""') + '"' for name in target.split("."))
     return f"comment on {kind} {quoted_target} is {quoted(text)};"
-
-
-def refresh_published_figures(connection: duckdb.DuckDBPyConnection) -> None:
-    """Update table ``published_figures`` from ``reference/``, if they differ."""
-    types = dict.fromkeys(_COLUMNS, pa.string())
-    options = pa_csv.ConvertOptions(column_types=types, strings_can_be_null=True, null_values=[""])
-    files = [
-        pa_csv.read_csv(file, convert_options=options) for file in sorted(_FOLDER.glob("*.csv"))
-    ]
-    figures = connection.from_arrow(pa.concat_tables(files)).select(
-        "* replace (try_cast(value as double) as value, unit_known = 'true' as unit_known), "
-        "value as printed"
-    )
-    _refresh(connection, "published_figures", figures.to_arrow_table())
-
-
-def refresh_tag_groups(connection: duckdb.DuckDBPyConnection) -> None:
-    """Update table ``tag_groups`` from ``reference/``, if they differ."""
-    _refresh(connection, "tag_groups", pa_csv.read_csv(_TAG_GROUPS))
-
-
-def _refresh(connection: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> None:
-    statements = Statements(connection)
-    with statements.given(rows_to_load=rows):
-        if not statements.has_same(table, {}, "rows_to_load"):
-            statements.replace(table, {}, "rows_to_load")

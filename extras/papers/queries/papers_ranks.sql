@@ -8,7 +8,7 @@ with means as (
         avg(bits_per_byte) as bits_per_byte,
         avg(bits_per_byte) filter (where source not like 'wikipedia%') as without_wikipedia,
         bool_or(source like 'wikipedia%') as has_wikipedia
-    from internal.compared_cells
+    from compared_cells
     where is_ranked
     group by model, month
 )

@@ -22,7 +22,7 @@ def _registry(site: Site) -> Figure:
     sql, rows = some(site.query("cutoffs", protocol=site.protocol))
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
-        Column("scope", "sources", is_facet=True),
+        Column("sources", "sources", is_facet=True),
         Column("protocol", "protocol", is_optional=True),
         Column("role", "role", is_optional=True),
         Column("stated_cutoff", "stated", "%Y-%m"),

@@ -23,12 +23,16 @@ def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page of data, and that of all views with their columns."""
     figures = site.make(_months, _cells, _coverage, _unmeasured, _collected)
     store = site.store
-    fields = {"releases": releases(store) if store else [], "held": _held(site)}
+    fields = {
+        "releases": releases(store) if store else [],
+        "held": _held(site),
+        "questions": site.readable("data_questions").to_dicts(),
+    }
     yield Page("data.html", "Data", "data.html.j2", figures, fields)
-    columns: dict[str, list[dict[str, object]]] = {}
-    for row in site.query("data_columns")[1].to_dicts():
-        columns.setdefault(row["name"], []).append(row)
     texts = dict(site.query("data_views")[1].select("name", "sql").iter_rows())
+    columns: dict[str, list[dict[str, object]]] = {name: [] for name in texts}
+    for row in site.query("data_columns")[1].to_dicts():
+        columns.get(row["name"], []).append(row)
     files = {f"views/{name}.sql": f"{text}\n".encode() for name, text in texts.items()}
     yield Page(
         "views.html", "Views", "views.html.j2", site.make(_views), {"columns": columns}, files
@@ -147,9 +151,9 @@ def _collected(site: Site) -> Figure:
 def _views(site: Site) -> Figure:
     sql, rows = site.query("data_views")
     columns = [
-        Column("name", "view or table", link=lambda row: f"views.html#view-{row['name']}"),
+        Column("name", "view, table or macro", link=lambda row: f"views.html#view-{row['name']}"),
         Column("kind", "kind"),
         Column("comment", "content"),
     ]
-    title = f"{rows.height} public views and tables"
+    title = f"{rows.height} public views, tables and macros"
     return Figure("data-views", title, "Any DuckDB client opens the file.", sql, rows, columns)

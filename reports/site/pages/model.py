@@ -175,13 +175,14 @@ def _forecasts(site: Site, name: str) -> Figure:
     sql, rows = some(site.part("model_forecasts", "model", name))
     columns = [
         Column("source", "questions of"),
-        Column("accuracy", "right", ".1f", "accuracy_low", "accuracy_high", "%", factor=100),
+        Column("accuracy", "right, after the cutoff", ".1f", "accuracy_low", "accuracy_high", "%",
+               factor=100),
         Column("expected_accuracy", "by guessing", ".1f", unit="%", factor=100),
-        Column("num_questions", "questions", "d"),
+        Column("num_questions", "questions after the cutoff", "d"),
+        Column("accuracy_of_all_questions", "right, all", ".1f", "accuracy_of_all_questions_low",
+               "accuracy_of_all_questions_high", "%", factor=100),
+        Column("num_all_questions", "all questions", "d"),
         Column("num_unparsed", "no answer read", "d", is_optional=not rows["num_unparsed"].sum()),
-        Column("test_accuracy", "right, after the cutoff", ".1f", "test_accuracy_low",
-               "test_accuracy_high", "%", factor=100),
-        Column("num_test_questions", "questions after the cutoff", "d"),
         Column("protocol", "asked as"),
     ]  # fmt: skip
     about = f"Questions about events, asked without looking anything up. {WILSON}"

@@ -5,5 +5,5 @@ select
     growth_per_year_low,
     growth_per_year_high
 from ageing
-where protocol = $protocol and source is null and growth_per_year_low is not null
+where protocol = $protocol and scope = 'all' and growth_per_year_low is not null
 order by growth_per_year, model

@@ -21,13 +21,13 @@
 with answered as (
     select
         model,
-        sum(test_accuracy * num_test_questions) / sum(num_test_questions) as forecast_accuracy,
-        sum(expected_test_accuracy * num_test_questions) / sum(num_test_questions)
+        sum(accuracy * num_questions) / sum(num_questions) as forecast_accuracy,
+        sum(expected_accuracy * num_questions) / sum(num_questions)
             as expected_accuracy,
-        sum(num_test_questions) / count(distinct protocol) as num_questions
+        sum(num_questions) / count(distinct protocol) as num_questions
     from forecast_accuracy
     -- Sources with documents beside each question ask the same questions again.
-    where num_test_questions > 0 and not ends_with(source, ':documents')
+    where num_questions > 0 and not ends_with(source, ':documents')
     group by model
 ),
 
@@ -55,15 +55,15 @@ board as (
             when model like 'control:%' then 'compressor'
             when rank is null then basis
         end as note
-    from internal.headline_shown_at(cast(null as date), cast(null as date), 'new')
+    from headline_shown_at(cast(null as date), cast(null as date), 'new')
     union all by name
     select
         u.model,
         u.reason as note,
         0 as num_sources,
         0 as num_months
-    from internal.uncompared_models as u
-    where u.model in (select e.model from internal.eligible_cells as e)
+    from uncompared_models as u
+    where u.has_sound_cells
 )
 
 select
@@ -118,7 +118,7 @@ select
 from board as h
 left join models as m on h.model = m.model
 -- The panel's part of control_adjusted_gap_overall, without what compressors say.
-left join internal.panel_tests as g
+left join panel_tests as g
     on h.model = g.model and g.source is null and g.effect = 'gap' and g.protocol = $protocol
 left join ageing as a on h.model = a.model and a.source is null and a.protocol = $protocol
 left join estimated_cutoff as c on h.model = c.model and c.protocol = $protocol

@@ -6,7 +6,7 @@ select
     source,
     avg(bits_per_byte) as bits_per_byte,
     count(*) as num_months
-from internal.compared_cells
+from compared_cells
 where is_ranked or is_compressor(model)
 group by model, source
 order by model, source

@@ -6,7 +6,7 @@ with ranked as (
         model,
         month,
         rank() over (partition by source, month order by bits_per_byte) as rank
-    from internal.compared_cells
+    from compared_cells
     where is_ranked
 )
 

@@ -1,12 +1,12 @@
--- Columns of public views and tables; the two ends of an interval are one entry.
+-- Columns of public views, tables and table macros; the two ends of an interval are one entry.
 with described as (
     select
-        if(schema_name = 'main', table_name, schema_name || '.' || table_name) as name,
+        name,
         column_name,
-        column_index,
-        coalesce(comment, data_type) as meaning
-    from duckdb_columns()
-    where schema_name in ('main', 'papers') and not internal and database_name = current_database()
+        rowid as column_index,
+        meaning || coalesce(' [' || unit || ']', '') as meaning
+    from dictionary
+    where kind = 'column'
 ),
 
 compared as (

@@ -4,20 +4,21 @@ select
     model,
     source,
     protocol,
-    test_accuracy,
-    test_accuracy_low,
-    test_accuracy_high,
-    expected_test_accuracy,
-    num_test_questions,
     accuracy,
     accuracy_low,
     accuracy_high,
     expected_accuracy,
     num_questions,
+    accuracy_of_all_questions,
+    accuracy_of_all_questions_low,
+    accuracy_of_all_questions_high,
+    expected_accuracy_of_all_questions,
+    num_all_questions,
     num_unparsed,
     -- as many right answers or more by guessing
-    binomial_tail(test_accuracy * num_test_questions, num_test_questions, expected_test_accuracy)
+    binomial_tail(accuracy * num_questions, num_questions, expected_accuracy)
         as p_value
 from forecast_accuracy
-where num_questions > 0
-order by source asc, test_accuracy desc nulls last, accuracy desc, model asc, protocol asc
+where num_all_questions > 0
+order by
+    source asc, accuracy desc nulls last, accuracy_of_all_questions desc, model asc, protocol asc

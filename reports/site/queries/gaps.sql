@@ -10,6 +10,6 @@ select
     value_low as adjusted_gap_low,
     value_high as adjusted_gap_high,
     q_value as gap_q_value
-from internal.panel_tests
+from panel_tests
 where effect = 'gap' and source is null and protocol = $protocol and value_low is not null
 order by adjusted_gap desc, model asc

@@ -4,19 +4,19 @@ select
     model,
     source,
     protocol,
-    num_questions,
-    num_unparsed,
     accuracy,
     accuracy_low,
     accuracy_high,
     expected_accuracy,
-    num_test_questions,
-    test_accuracy,
-    test_accuracy_low,
-    test_accuracy_high,
+    num_questions,
+    accuracy_of_all_questions,
+    accuracy_of_all_questions_low,
+    accuracy_of_all_questions_high,
+    num_all_questions,
+    num_unparsed,
     -- as many right answers or more by guessing
-    binomial_tail(test_accuracy * num_test_questions, num_test_questions, expected_test_accuracy)
+    binomial_tail(accuracy * num_questions, num_questions, expected_accuracy)
         as p_value
 from forecast_accuracy
-where num_questions > 0
+where num_all_questions > 0
 order by model, source, protocol

@@ -16,7 +16,7 @@ with levels as (
         avg(l.bits_per_byte) filter (where l.month <= t.last_month) as bits_per_byte_seen,
         count(*) as num_months
     from monthly_loss as l
-    left join internal.training_ends as t on l.model = t.model
+    left join training_ends as t on l.model = t.model
     where l.protocol = $protocol and l.bits_per_byte is not null
     group by l.model, l.source
 )
@@ -56,7 +56,7 @@ select
     c.reason as cutoff_reason
 from levels as l
 -- The panel's part of control_adjusted_gap, without what compressors say.
-left join internal.panel_tests as g
+left join panel_tests as g
     on
         l.model = g.model and l.source = g.source
         and g.effect = 'gap' and g.protocol = $protocol

@@ -10,7 +10,7 @@ with measured as (
         model,
         2 as place
     from forecast_accuracy
-    where num_questions > 0
+    where num_all_questions > 0
     union all
     select
         model,
@@ -20,8 +20,8 @@ with measured as (
     select
         model,
         3 as place
-    from internal.published_rates
-    where is_text and model not like 'control:%'
+    from monthly_loss
+    where protocol = 'published' and is_text and model not like 'control:%'
 ),
 
 names as (

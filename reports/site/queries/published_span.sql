@@ -3,6 +3,6 @@ select
     count(distinct model) as num_models,
     year(min(month)) as first_year,
     year(max(month)) as last_year
-from internal.published_rates
-where is_text and model not like 'control:%'
+from monthly_loss
+where protocol = 'published' and is_text and model not like 'control:%'
 having num_models > 0

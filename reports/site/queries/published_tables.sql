@@ -6,7 +6,7 @@ select
     reference,
     printed_table,
     count(*) as num_figures,
-    count(distinct model) as num_models,
+    count(distinct printed_model) as num_models,
     string_agg(distinct column_name, ', ' order by column_name) as columns
 from published_figures
 group by reference, printed_table

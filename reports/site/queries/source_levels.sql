@@ -9,6 +9,6 @@ select
     l.bits_per_byte_high,
     t.known_by = 'compressor' or l.month > t.last_month as is_new
 from monthly_loss as l
-left join internal.training_ends as t on l.model = t.model
+left join training_ends as t on l.model = t.model
 where l.protocol = $protocol and l.bits_per_byte is not null
 order by l.source, l.model, l.month

@@ -73,10 +73,10 @@ def test_a_cutoff_is_compared_with_the_stated_one() -> None:
 
 def test_stated_cutoffs_are_counted_by_the_interval_that_holds_them() -> None:
     rows = [
-        {"scope": "all sources", "is_contradicted": False},
-        {"scope": "all sources", "is_contradicted": True},
+        {"scope": "all", "is_contradicted": False},
+        {"scope": "all", "is_contradicted": True},
         {"scope": "news", "is_contradicted": True},
-        {"scope": "all sources", "is_contradicted": None},
+        {"scope": "all", "is_contradicted": None},
     ]
     told = "2 stated cutoffs are measured: 1 inside the 95 % interval, 1 outside"
     assert findings.registry_finding(rows) == told

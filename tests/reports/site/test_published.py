@@ -80,7 +80,7 @@ def test_the_first_picture_is_of_published_models_while_own_ones_are_few(site: S
 def test_the_registry_holds_stated_cutoffs_against_measured_ones(site: Site) -> None:
     [page] = cutoffs.make_pages(site)
     [figure] = page.figures
-    rows = {(row["model"], row["scope"]): row for row in figure.rows.to_dicts()}
+    rows = {(row["model"], row["sources"]): row for row in figure.rows.to_dicts()}
     assert not any(name.startswith("control:") for name, _ in rows)
     for name in ("llama-7b", "llama-13b", "llama-30b", "llama-65b"):  # stated: 2020-12
         first = rows[name, "all sources"]

@@ -225,10 +225,11 @@ def _forecasts(database: duckdb.DuckDBPyConnection, chance: float, num: int, rig
         "source": [f"{i // 6}/" for i in range(len(counts))],
         "accuracy": counts / num,
     }).with_columns(  # fmt: skip
-        protocol=pl.lit("p"), num_questions=num, num_test_questions=num, num_unparsed=0,
-        test_accuracy="accuracy", expected_accuracy=chance, expected_test_accuracy=chance,
-        **{name: 0.0 for name in ("accuracy_low", "accuracy_high", "test_accuracy_low",
-                                  "test_accuracy_high")},
+        protocol=pl.lit("p"), num_questions=num, num_all_questions=num, num_unparsed=0,
+        accuracy_of_all_questions="accuracy", expected_accuracy=chance,
+        expected_accuracy_of_all_questions=chance,
+        **{name: 0.0 for name in ("accuracy_low", "accuracy_high", "accuracy_of_all_questions_low",
+                                  "accuracy_of_all_questions_high")},
     )  # fmt: skip
     _plant(database, "forecast_accuracy", planted)
 
@@ -254,8 +255,8 @@ def test_guessing_is_seldom_called_forecasting(
 
 
 def test_a_model_that_refuses_all_has_no_verdict() -> None:
-    silent = {"model": "m", "source": "s", "num_questions": 9, "num_unparsed": 9, "p_value": 1.0,
-              "p_adjusted": None, "tested_class": "No answers"}  # fmt: skip
+    silent = {"model": "m", "source": "s", "num_all_questions": 9, "num_unparsed": 9,
+              "p_value": 1.0, "p_adjusted": None, "tested_class": "No answers"}  # fmt: skip
     finders = (
         lambda rows: answers.forecast_finding(rows, 1),
         answers.board_of_forecasts_finding,

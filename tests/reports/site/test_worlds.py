@@ -14,7 +14,7 @@ from core.settings import Settings
 from reports.site import build
 from reports.site.build import opened_site, page_modules
 from tests.losses import publish_rows
-from tests.reports.curves import Figures, level, losses, step
+from tests.reports.curves import Figures, crowd, level, losses, step
 from tests.tiers import few
 
 pytestmark = pytest.mark.long
@@ -182,20 +182,7 @@ def test_figures_of_another_protocol_are_named_beside_the_missing_board(
 
 @pytest.mark.slow
 def test_a_world_of_45_models_is_told_without_contradictions(publish_figures: Any) -> None:
-    dice = random.Random(0)
-    figures: Figures = {}
-    cutoffs = {}
-    for number in range(45):
-        name, cutoff = f"m{number:02d}", f"2024-{3 + number % 9:02d}"
-        cutoffs[name] = cutoff
-        worse = 0.2 * (number % 5 > 0)  # one in five does not age
-        for source in ("news", "code"):
-            planted = step(
-                name, source, cutoff, 1.0 + 0.01 * number, 1.0 + 0.01 * number + worse, 14
-            )
-            figures |= {key: bits + dice.gauss(0, 0.01) for key, bits in planted.items()}
-    for source in ("news", "code"):
-        figures |= level("control:zstd", source, 3.0, 14)
+    figures, cutoffs = crowd(45, random.Random(0))
     site = read(publish_figures(figures, cutoffs))
     assert list(complaints(site, "m00")) == []
     assert site.titles["rises"].startswith("36 of 45 models")

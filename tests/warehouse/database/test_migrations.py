@@ -96,7 +96,7 @@ def test_a_migration_that_fails_changes_nothing(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(objects, "refresh_published_figures", fail)
+        patched.setattr(objects, "refresh_reference", fail)
         with pytest.raises(KeyboardInterrupt), open_warehouse(former):
             pass
     for name, rows in before.items():

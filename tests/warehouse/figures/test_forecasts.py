@@ -155,7 +155,12 @@ def test_intervals_hold_the_truth(worlds: Worlds) -> None:
     fits = worlds.ask("from forecast_tbi where model like 'guesser%'")
     assert sum(fit["tbi_x1000_low"] <= 0 <= fit["tbi_x1000_high"] for fit in fits) >= 88
     rows = worlds.ask("from forecast_accuracy where model like 'guesser%'")
-    held = [r["accuracy_low"] <= r["expected_accuracy"] <= r["accuracy_high"] for r in rows]
+    held = [
+        r["accuracy_of_all_questions_low"]
+        <= r["expected_accuracy_of_all_questions"]
+        <= r["accuracy_of_all_questions_high"]
+        for r in rows
+    ]
     assert sum(held) >= 88
     truth = _weighted(worlds, 1 / worlds.options)
     rows = worlds.ask("from papers.forecast_recency where model like 'guesser%'")

@@ -279,7 +279,7 @@ def by_key(rows: list[dict[str, Any]], *names: str) -> dict[Any, dict[str, Any]]
 
 def test_printed_tables_are_there_from_the_start(figures: Any) -> None:
     rows = figures("true")
-    names = ("reference", "printed_table", "model", "row_key", "column_name")
+    names = ("reference", "printed_table", "printed_model", "row_key", "column_name")
     keys = [tuple(row[name] for name in names) for row in rows]
     assert len(rows) > 1300
     assert len(set(keys)) == len(keys)
@@ -325,7 +325,7 @@ def half_unit(*cells: dict[str, Any]) -> float:
 def test_table_3_of_000_is_consistent(figures: Any) -> None:
     """83 months, 11 in 2023: the mean before follows from the two other columns."""
     rows = by_key(
-        figures("reference like 'Li %' and printed_table = 'Table 3'"), "model", "row_key"
+        figures("reference like 'Li %' and printed_table = 'Table 3'"), "printed_model", "row_key"
     )
     assert len(rows) == 17 * 6 - 2
     off = set()
@@ -345,13 +345,15 @@ def test_table_3_of_000_is_consistent(figures: Any) -> None:
 
 def test_other_tables_of_000_agree_with_table_3(figures: Any) -> None:
     rates = by_key(
-        figures("reference like 'Li %' and printed_table = 'Table 3'"), "model", "row_key"
+        figures("reference like 'Li %' and printed_table = 'Table 3'"), "printed_model", "row_key"
     )
-    contexts = by_key(figures("printed_table = 'Table 5' and row_key = '2K'"), "model")
+    contexts = by_key(figures("printed_table = 'Table 5' and row_key = '2K'"), "printed_model")
     assert len(contexts) == 5
     for (model,), row in contexts.items():
         assert row["rate_2023"]["printed"] == rates[model, "Wikitext"]["rate_2023"]["printed"]
-    tokenizers = by_key(figures("reference like 'Li %' and printed_table = 'Table 6'"), "model")
+    tokenizers = by_key(
+        figures("reference like 'Li %' and printed_table = 'Table 6'"), "printed_model"
+    )
     sizes = []
     for (model,), row in tokenizers.items():
         rate = rates[model, "Wikitext"]["rate_2023"]["value"]
@@ -359,7 +361,9 @@ def test_other_tables_of_000_agree_with_table_3(figures: Any) -> None:
         bits = row["num_tokens"]["value"] * row["bits_per_token"]["value"]
         sizes.append(bits / row["bits_per_byte"]["value"])
     assert max(sizes) / min(sizes) < 1.002  # all of the same text
-    benchmarks = by_key(figures("reference like 'Li %' and printed_table = 'Table 4'"), "model")
+    benchmarks = by_key(
+        figures("reference like 'Li %' and printed_table = 'Table 4'"), "printed_model"
+    )
     differ = [
         model
         for (model,), row in benchmarks.items()
@@ -374,7 +378,7 @@ MEANS = {"Table 9": "accuracy_change", "Table 11": "bpc_change", "Table 12": "bp
 
 @pytest.mark.parametrize("table", MEANS)
 def test_means_of_001_are_those_of_their_rows(table: str, figures: Any) -> None:
-    rows = by_key(figures(f"reference like 'Zhu %' and printed_table = '{table}'"), "model")
+    rows = by_key(figures(f"reference like 'Zhu %' and printed_table = '{table}'"), "printed_model")
     off = []
     for (model,), row in rows.items():
         cells = [cell for name, cell in row.items() if re.search(r"_\d+_months$", name)]
@@ -391,20 +395,20 @@ def test_small_tables_of_001_are_consistent(figures: Any) -> None:
     ).values():
         delta = row["chat_models"]["value"] - row["base_models"]["value"]
         assert math.isclose(delta, row["chat_less_base"]["value"], abs_tol=0.011), row
-    for row in by_key(figures("printed_table = 'Table 8'"), "model").values():
+    for row in by_key(figures("printed_table = 'Table 8'"), "printed_model").values():
         peak, cutoff = (
             int(row[name]["printed"][:4]) * 12 + int(row[name]["printed"][5:])
             for name in ("peak", "cutoff")
         )
         assert cutoff - peak == row["peak_to_cutoff"]["value"], row
-    for row in by_key(figures("printed_table = 'Table 7'"), "model").values():
+    for row in by_key(figures("printed_table = 'Table 7'"), "printed_model").values():
         tbi = row["tbi_x1000"]["value"]
         expected = "Symmetrical" if abs(tbi) <= 1 else "Nostalgia" if tbi < 0 else "Neophilia"
         assert row["category"]["printed"] == expected
 
 
 def test_averages_of_002(figures: Any) -> None:
-    rows = by_key(figures("reference like 'OpenCompass%'"), "model")
+    rows = by_key(figures("reference like 'OpenCompass%'"), "printed_model")
     assert len(rows) == 13
     for row in rows.values():
         cells = [row[name] for name in ("commoncraw", "python", "arxiv_math")]

@@ -1,7 +1,8 @@
 -- Figures printed in the tables of papers, one per row, for look-up and manual comparison.
--- Grain: one row per reference, printed_table, model, row_key, column_name.
+-- Grain: one row per reference, printed_table, printed_model, row_key, column_name.
 -- Units: see column unit. unit_known is false if the paper states no unit, or a wrong unit: no view
 --   and no report may compare such a figure with tidemark's figures.
+-- model is the name in table models, by warehouse/reference/names/published_models.csv.
 -- Source: warehouse/reference/*.csv, read again whenever the database is opened for writing.
 create table if not exists published_figures (
     reference varchar not null,
@@ -12,5 +13,6 @@ create table if not exists published_figures (
     value double,
     printed varchar not null,
     unit varchar,
-    unit_known boolean not null
+    unit_known boolean not null,
+    printed_model varchar
 );

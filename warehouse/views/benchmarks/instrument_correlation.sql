@@ -4,7 +4,7 @@
 -- Compression is the mean over sources of the mean over the months after every compared model's
 --   cutoff, else its month of release (num_months), on the documents that all of them have
 --   (compared_cells). Models that state neither have none. instrument: forecasting
---   (forecast_accuracy.test_accuracy less what guessing gives) or generalisation
+--   (forecast_accuracy.accuracy less what guessing gives) or generalisation
 --   (scylla_scores.score of all anchors).
 -- Units: correlations over models of bits per byte with the other figure: negative means that
 --   better compression goes with the other. Intervals of 95 % are Fisher's; models count as
@@ -24,7 +24,7 @@ cells as materialized (
         c.*,
         k.class_of_size,
         max(k.last_seen) over () as newest
-    from internal.compared_cells as c
+    from main.compared_cells as c
     inner join known as k on c.model = k.model
     where k.last_seen is not null and not starts_with(c.model, 'control:')
 ),
@@ -59,7 +59,7 @@ figures as materialized (
         null as ood_split,
         null as rules,
         model,
-        test_accuracy - expected_test_accuracy as value
+        accuracy - expected_accuracy as value
     from main.forecast_accuracy
     union all
     select

@@ -1,12 +1,13 @@
 -- How much the gap of each model grows with the months after its cutoff.
 -- Grain: one row per model, source, protocol; source NULL: of the mean over sources of text.
 -- Units: bits per byte a month or a year, as the panel tells it. *_low and *_high bound a 95 %
---   interval over months. q_value: see internal.panel_tests. All are NULL where reason says why.
+--   interval over months. q_value: see panel_tests. All are NULL where reason says why.
 -- Source: docs/metrics.md (The panel).
 create or replace view ageing as
 select
     t.model,
     t.source,
+    if(t.source is null, 'all', 'source') as scope,
     t.protocol,
     t.value as growth_per_month,
     t.value_low as growth_per_month_low,
@@ -18,7 +19,7 @@ select
     t.q_value,
     e.num_months_after,
     t.reason
-from internal.panel_tests as t
+from panel_tests as t
 inner join internal.panel_effects as e
     on t.model = e.model and t.source is not distinct from e.source and t.protocol = e.protocol
 where t.effect = 'growth';

@@ -6,7 +6,7 @@
 --   the same documents; *_low and *_high bound a 95 % interval over months. basis compressor, where
 --   the panel cannot tell the gap (reason): the gap less that of control:zstd, without interval or
 --   test, as months that are hard for models alone count as gap. Its interval speaks of these
---   documents alone (*_documents). q_value: see internal.panel_tests.
+--   documents alone (*_documents). q_value: see panel_tests.
 -- Source: docs/metrics.md (The panel, Control-adjusted figures).
 create or replace view control_adjusted_gap_overall as
 select
@@ -28,7 +28,7 @@ select
     e.num_months_before,
     e.num_months_after,
     e.num_documents
-from internal.panel_tests as t
+from panel_tests as t
 inner join internal.panel_effects as e
     on t.model = e.model and t.protocol = e.protocol and e.source is null
 left join internal.control_adjusted_gap_overall_at(cast(null as date)) as c

@@ -1,5 +1,5 @@
 -- Stated cutoffs against measured ones, over all sources and by source.
--- Grain: one row per model, protocol, scope; scope is a source, or `all sources` for their mean.
+-- Grain: one row per model, source, protocol; source is NULL where scope is all, their mean.
 --   Compressors have no cutoff and no row.
 -- stated_cutoff is that of the catalogue, measured_cutoff what may be printed of estimated_cutoff:
 --   a month, an interval, or an open interval such as `at or after 2023-06`. Intervals are of 95 %;
@@ -11,7 +11,8 @@
 create or replace view cutoff_registry as
 select
     t.model,
-    coalesce(t.source, 'all sources') as scope,
+    t.source,
+    if(t.source is null, 'all', 'source') as scope,
     t.protocol,
     m.role,
     t.catalogue_cutoff as stated_cutoff,

@@ -42,7 +42,7 @@ with curves as materialized (
 ),
 
 tests as materialized (
-    select * from internal.panel_tests
+    select * from panel_tests
 ),
 
 pairs as (
@@ -125,6 +125,7 @@ select
     model,
     other_model,
     source,
+    if(source is null, 'all', 'source') as scope,
     protocol,
     effect,
     value,

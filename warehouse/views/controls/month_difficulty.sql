@@ -9,11 +9,13 @@
 create or replace view month_difficulty as
 select
     d.source,
+    if(d.source is null, 'all', 'source') as scope,
     d.protocol,
     d.month,
     d.difficulty,
     d.difficulty - t_975(d.degrees_of_freedom) * d.difficulty_error as difficulty_low,
     d.difficulty + t_975(d.degrees_of_freedom) * d.difficulty_error as difficulty_high,
+    difference_p_value(d.difficulty, d.difficulty_error, d.degrees_of_freedom) as p_value,
     d.num_models,
     d.compressor_difficulty,
     d.thermometer_difficulty,

@@ -1,4 +1,4 @@
--- Each model's gap and growth in the panel, with interval and tests. For other views to read.
+-- Each model's gap and growth in the panel, with interval and tests.
 -- Grain: one row per model, protocol, source, effect; source NULL: of the mean over sources of
 --   text.
 -- Units: bits per byte; growth, a month. *_low and *_high bound a 95 % interval over months:
@@ -6,7 +6,7 @@
 --   of a protocol; the means over sources are a family of their own. All are NULL where reason says
 --   why.
 -- Source: docs/metrics.md (The panel); Benjamini and Hochberg 1995.
-create or replace view internal.panel_tests as
+create or replace view panel_tests as
 with effects as (
     select
         model,
@@ -52,6 +52,7 @@ ranked as (
 select
     model,
     source,
+    if(source is null, 'all', 'source') as scope,
     protocol,
     effect,
     value,

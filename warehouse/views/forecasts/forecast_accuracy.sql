@@ -1,9 +1,9 @@
--- Accuracy of a model's answers, on all questions and on questions opened after its cutoff.
+-- Accuracy of a model's answers, on questions opened after its cutoff, and on all questions.
 -- Grain: one row per model, source, protocol.
 -- Units: shares, 0 to 1. *_low and *_high bound Wilson's 95 % interval; questions count as
---   independent. expected_* is the share expected from guessing. test_*: only questions opened
---   after the cutoff month, or from the release on if the cutoff is unknown. Unparsed answers are
---   wrong.
+--   independent. expected_* is the share expected from guessing. Only questions opened after the
+--   cutoff month count, or from the release on if the cutoff is unknown; NULL without one.
+--   *_of_all_questions and num_unparsed: of all questions. Unparsed answers are wrong.
 -- Source: Zhu et al. 2024, equation 2; docs/metrics.md (Forecasts).
 create or replace view forecast_accuracy as
 with counted as (
@@ -30,15 +30,15 @@ select
     protocol,
     released,
     cutoff,
-    num_questions,
+    num_test_correct / nullif(num_test_questions, 0) as accuracy,
+    wilson_low(num_test_correct, num_test_questions) as accuracy_low,
+    wilson_high(num_test_correct, num_test_questions) as accuracy_high,
+    expected_test_accuracy as expected_accuracy,
+    num_test_questions as num_questions,
     num_unparsed,
-    num_correct / num_questions as accuracy,
-    wilson_low(num_correct, num_questions) as accuracy_low,
-    wilson_high(num_correct, num_questions) as accuracy_high,
-    expected_accuracy,
-    num_test_questions,
-    num_test_correct / nullif(num_test_questions, 0) as test_accuracy,
-    wilson_low(num_test_correct, num_test_questions) as test_accuracy_low,
-    wilson_high(num_test_correct, num_test_questions) as test_accuracy_high,
-    expected_test_accuracy
+    num_correct / num_questions as accuracy_of_all_questions,
+    wilson_low(num_correct, num_questions) as accuracy_of_all_questions_low,
+    wilson_high(num_correct, num_questions) as accuracy_of_all_questions_high,
+    expected_accuracy as expected_accuracy_of_all_questions,
+    num_questions as num_all_questions
 from counted;

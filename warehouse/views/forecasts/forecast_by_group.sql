@@ -1,7 +1,7 @@
 -- Accuracy of a model's answers, by group of questions.
 -- Grain: one row per model, source, protocol, question_group; `none`: no tag has a group.
 -- Units: shares, 0 to 1; *_low and *_high bound a 95 % interval (Wilson's); adjusted_score as in
---   forecast_accuracy_monthly; test_* as in forecast_accuracy.
+--   forecast_accuracy_monthly. Questions opened after the cutoff, and all: as in forecast_accuracy.
 -- Source: Zhu et al. 2024, section 4.4 and appendix G.
 create or replace view papers.forecast_by_group as
 with counted as (
@@ -24,15 +24,16 @@ select
     source,
     protocol,
     question_group,
-    num_questions,
-    num_correct / num_questions as accuracy,
-    wilson_low(num_correct, num_questions) as accuracy_low,
-    wilson_high(num_correct, num_questions) as accuracy_high,
-    expected_accuracy,
-    adjusted_score(accuracy, expected_accuracy, expected_accuracy, num_questions)
-        as adjusted_score,
-    num_test_questions,
-    num_test_correct / nullif(num_test_questions, 0) as test_accuracy,
-    wilson_low(num_test_correct, num_test_questions) as test_accuracy_low,
-    wilson_high(num_test_correct, num_test_questions) as test_accuracy_high
+    num_test_correct / nullif(num_test_questions, 0) as accuracy,
+    wilson_low(num_test_correct, num_test_questions) as accuracy_low,
+    wilson_high(num_test_correct, num_test_questions) as accuracy_high,
+    num_test_questions as num_questions,
+    num_correct / num_questions as accuracy_of_all_questions,
+    wilson_low(num_correct, num_questions) as accuracy_of_all_questions_low,
+    wilson_high(num_correct, num_questions) as accuracy_of_all_questions_high,
+    expected_accuracy as expected_accuracy_of_all_questions,
+    adjusted_score(
+        num_correct / num_questions, expected_accuracy, expected_accuracy, num_questions
+    ) as adjusted_score_of_all_questions,
+    num_questions as num_all_questions
 from counted;

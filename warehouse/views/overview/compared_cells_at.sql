@@ -116,7 +116,7 @@ create or replace macro internal.compared_cells_at(first_month, last_month, mont
             coalesce(bool_or(m.is_known), false) as is_any,
             max(t.last_month) filter (where m.is_known) as last_seen
         from complete_models as m
-        left join internal.training_ends as t on m.model = t.model
+        left join main.training_ends as t on m.model = t.model
     )
 
     select

@@ -37,7 +37,7 @@ left join internal.shared_figures as shared
         and loss.source = shared.source
         and loss.month = shared.month
         and loss.protocol = shared.protocol
-left join internal.training_ends as ends on loss.model = ends.model
+left join main.training_ends as ends on loss.model = ends.model
 anti join lossy_models as lossy
     on landed.model = lossy.model and landed.revision = lossy.revision
 anti join main.suspect_cells as suspect

@@ -1,9 +1,9 @@
--- The figures of headline_at with the one interval that a page shows. For the site's board to read.
+-- The figures of headline_at with the one interval that a page shows.
 -- Grain: one row per compared model with a cell in the window.
 -- Parameters: as in headline_at.
 -- interval_basis: months (would other months like these say the same?), or documents (would other
 --   documents of these months?) while months are too few for the former.
-create or replace macro internal.headline_shown_at(first_month, last_month, months) as table
+create or replace macro headline_shown_at(first_month, last_month, months) as table
     with figures as (
         select
             *,

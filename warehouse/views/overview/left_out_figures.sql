@@ -102,7 +102,7 @@ judged as (
 ),
 
 compared as materialized (
-    select * from internal.compared_cells
+    select * from main.compared_cells
 ),
 
 -- Blocks of three calendar months of the sources of headline.
@@ -173,7 +173,7 @@ reasons as (
         protocol,
         'effect_difference' as left_out_of,
         effect || ': ' || reason as reason
-    from internal.panel_tests
+    from main.panel_tests
     where value is null
     union all
     select
@@ -191,7 +191,7 @@ reasons as (
         'default' as protocol,
         'headline' as left_out_of,
         reason
-    from internal.uncompared_models
+    from main.uncompared_models
 )
 
 select *

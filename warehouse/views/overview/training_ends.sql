@@ -1,18 +1,18 @@
 -- The month up to which a model may have been trained on text, and what says so.
--- Grain: one row per model. For other views to read.
+-- Grain: one row per model.
 -- last_month: text of later months is new to the model. It is the last month of training text: the
 --   stated one (models.cutoff), or the end of the measured one's interval if the stated one is
 --   before that interval, or missing. Else it is the month of release. NULL for a compressor, which
 --   is never trained, and where nothing is known.
 -- known_by: stated, measured, release, compressor or nothing.
 -- Source: docs/metrics.md (New text).
-create or replace view internal.training_ends as
+create or replace view training_ends as
 with measured as (
     select
         model,
         estimated_cutoff_low,
         estimated_cutoff_high
-    from main.estimated_cutoff
+    from estimated_cutoff
     where protocol = 'default' and estimated_cutoff is not null
 ),
 
@@ -30,7 +30,7 @@ judged as (
             when m.released is not null then 'release'
             else 'nothing'
         end as known_by
-    from main.models as m
+    from models as m
     left join measured as e on m.model = e.model
 )
 

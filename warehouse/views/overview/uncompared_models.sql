@@ -1,13 +1,13 @@
--- The models that headline leaves out, with the reason. For left_out_figures and the site's board.
+-- The models that headline leaves out, with the reason.
 -- Grain: one row per model with losses that is not in compared_cells.
 -- Source: docs/metrics.md (Headline, New text).
-create or replace view internal.uncompared_models as
+create or replace view uncompared_models as
 with compared as materialized (
     select
         source,
         month,
         any_value(fingerprint) as fingerprint
-    from internal.compared_cells
+    from compared_cells
     group by source, month
 ),
 
@@ -23,6 +23,7 @@ eligible as (
 
 select
     l.model,
+    any_value(e.model) is not null as has_sound_cells,
     case
         when bool_and(l.month is null) then 'only undated text: see corpus_rank'
         when not bool_or(l.protocol = 'default') then 'no losses under the default protocol'
@@ -41,7 +42,7 @@ select
             || any_value(e.num_common) || ' of ' || (select count(*) from compared)
     end as reason
 from internal.landed_cells as l
-left join internal.training_ends as t on l.model = t.model
+left join training_ends as t on l.model = t.model
 left join eligible as e on l.model = e.model
-where l.model not in (select c.model from internal.compared_cells as c)
+where l.model not in (select c.model from compared_cells as c)
 group by l.model;

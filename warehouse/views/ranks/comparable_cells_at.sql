@@ -1,10 +1,11 @@
 -- The cells shared by all models of a protocol that are ranked by a mean over sources.
 -- Grain: one row per protocol, model, source, month. For other views to read.
 -- Parameter: left_out, a list of sources that do not count; [] or NULL leaves out none.
--- Only text. A model with few cells would reduce the common cells of all models, possibly to none.
---   So only the most complete models are ranked, as in compared_cells. Candidates are the sets "all
---   models with at least k cells"; the chosen set maximises (models - 1) x (common cells); on a
---   tie, the larger set. The view has the cells that all ranked models have.
+-- Only text, and no compressors. A model with few cells would reduce the common cells of all
+--   models, possibly to none. So only the most complete models are ranked, as in compared_cells.
+--   Candidates are the sets "all models with at least k cells"; the chosen set maximises
+--   (models - 1) x (common cells); on a tie, the larger set. The view has the cells that all ranked
+--   models have.
 -- A cell on other documents than most models has its figure of shared_figures.
 -- num_models: number of ranked models. Units: as monthly_loss; degrees_of_freedom are for an
 --   interval (ADR 0016).
@@ -35,6 +36,7 @@ create or replace macro internal.comparable_cells_at(left_out) as table
         where
             l.bits_per_byte is not null
             and l.is_text
+            and not is_compressor(l.model)
             and not coalesce(list_contains(cast(left_out as varchar[]), l.source), false)
     ),
 

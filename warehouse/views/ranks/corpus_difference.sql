@@ -62,6 +62,7 @@ select
     model,
     other_model,
     source,
+    if(source is null, 'all', 'source') as scope,
     protocol,
     difference,
     difference - half as difference_low_documents,

@@ -2,6 +2,7 @@
 -- Grain: one row per model, source, protocol; source NULL is the mean over the corpora that all
 --   models of the protocol have measured: the headline of undated text.
 -- Units: bits per character; rank 1 is the lowest; equal models share their best rank.
+--   Compressors are not ranked.
 --   *_documents: 95 % intervals for other documents like these; NULL with a single cluster. A rank
 --   interval excludes models that are surely better or worse (one-sided 5 %, Bonferroni).
 -- Source: Huang et al. 2024, arXiv 2404.09937; docs/metrics.md (Ranks).
@@ -11,6 +12,7 @@ with figures as materialized (
         *,
         count(*) over (partition by source, protocol) as num_models
     from internal.corpus_figures
+    where not is_compressor(model)
 ),
 
 pairs as (
@@ -21,6 +23,7 @@ pairs as (
         p_value,
         unnest([difference, -difference]) as difference
     from papers.corpus_difference
+    where not is_compressor(model) and not is_compressor(other_model)
 ),
 
 sure as (
@@ -42,6 +45,7 @@ sure as (
 select
     f.model,
     f.source,
+    if(f.source is null, 'all', 'source') as scope,
     f.protocol,
     f.bits_per_char,
     case

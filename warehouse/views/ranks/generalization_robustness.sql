@@ -8,10 +8,10 @@ create or replace view papers.generalization_robustness as
 select
     model,
     source,
+    scope,
     protocol,
     rank,
     rank_in_band,
-    is_compared,
     expected_next,
     bits_per_byte_gap,
     bits_per_byte_gap_low,

@@ -6,8 +6,8 @@
 --   lower is better. Intervals are as in train_test_gap_at and train_test_gap_overall_at.
 -- Ranks are by expected_next; 1 is the lowest. rank_in_band is among models of at most 7B (below 8
 --   billion parameters), or among larger models. Only models with the same cells are ranked
---   (is_compared, from commonest_months); the ranks of other models are NULL. With own cutoffs,
---   models have the same months, but each model divides the months differently.
+--   (is_compared, from commonest_months), and no compressors; other ranks are NULL. With own
+--   cutoffs, models have the same months, but each model divides the months differently.
 -- Source: Li et al. 2024, Figure 2b, and Table 3 (ranks at most 7B and above); docs/metrics.md
 --   (Ranks).
 create or replace macro papers.generalization_robustness_at(split_on) as table
@@ -25,7 +25,8 @@ create or replace macro papers.generalization_robustness_at(split_on) as table
                 when m.parameters < 8e9 then 'at most 7B'
                 when m.parameters >= 8e9 then 'larger'
             end as size_band,
-            g.expected_next is not null and c.model is not null as is_compared
+            g.expected_next is not null and c.model is not null as is_compared,
+            is_compared and not is_compressor(g.model) as is_ranked
         from gaps as g
         left join main.models as m on g.model = m.model
         left join internal.commonest_months as c
@@ -38,6 +39,7 @@ create or replace macro papers.generalization_robustness_at(split_on) as table
     select
         model,
         source,
+        if(source is null, 'all', 'source') as scope,
         protocol,
         parameters,
         size_band,
@@ -54,20 +56,21 @@ create or replace macro papers.generalization_robustness_at(split_on) as table
         expected_next,
         is_compared,
         case
-            when is_compared
+            when is_ranked
                 then rank() over (
-                    partition by protocol, source, is_compared order by expected_next
+                    partition by protocol, source, is_ranked order by expected_next
                 )
         end as rank,
         case
-            when is_compared and size_band is not null
+            when is_ranked and size_band is not null
                 then rank() over (
-                    partition by protocol, source, is_compared, size_band order by expected_next
+                    partition by protocol, source, is_ranked, size_band order by expected_next
                 )
         end as rank_in_band,
         case
             when reason is not null then reason
             when not is_compared then 'no rank: other months than most models'
+            when not is_ranked then 'no rank: a compressor'
             when size_band is null then 'no rank in a band: number of parameters unknown'
         end as reason
     from planes;

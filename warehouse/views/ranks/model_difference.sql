@@ -167,8 +167,8 @@ known as (
             when last_seen is null then 'never trained'
             else 'after ' || strftime(last_seen, '%Y-%m')
         end as basis
-    from internal.training_ends as a
-    inner join internal.training_ends as b on a.model < b.model
+    from training_ends as a
+    inner join training_ends as b on a.model < b.model
 ),
 
 all_pairs as (
@@ -228,6 +228,7 @@ select
     s.model,
     s.other_model,
     s.source,
+    if(s.source is null, 'all', 'source') as scope,
     s.protocol,
     s.difference,
     s.difference - s.half as difference_low,

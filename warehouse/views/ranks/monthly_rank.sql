@@ -36,7 +36,7 @@ with judged as (
         bool_or(t.last_month is not null) over (partition by l.protocol) as is_known
     from internal.period_loss_details as l
     left join models as m on l.model = m.model
-    left join internal.training_ends as t on l.model = t.model
+    left join training_ends as t on l.model = t.model
     where l.bits_per_byte is not null
 ),
 

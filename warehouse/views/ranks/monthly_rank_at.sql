@@ -4,7 +4,8 @@
 --   [] leaves out none.
 -- All models are compared over the same cells. A month's mean is over the sources (num_sources)
 --   that all ranked models have in that month. Months without such a source have no row; models
---   with too few cells are not ranked (comparable_cells_at). Images and audio are left out.
+--   with too few cells are not ranked (comparable_cells_at). Images, audio and compressors are left
+--   out.
 -- Units: bits per byte, the unweighted mean over sources. Ranks and intervals are as in
 --   monthly_rank, which ranks within one source. rank_in_class is among ranked models of a
 --   size_class. rank_change is NULL if the month before has other sources.

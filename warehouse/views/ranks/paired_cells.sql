@@ -29,7 +29,7 @@ with figures as (
             and c.source = e.source
             and c.protocol = e.protocol
             and c.month = e.month
-    left join internal.training_ends as t on c.model = t.model
+    left join main.training_ends as t on c.model = t.model
     where c.num_bytes > 0 and c.month > coalesce(t.last_month, date '-infinity')
 )
 

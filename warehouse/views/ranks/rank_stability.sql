@@ -66,6 +66,7 @@ spearman as (
 select
     s.protocol,
     s.source,
+    if(s.source is null, 'all', 'source') as scope,
     s.month,
     s.num_models,
     case when s.num_models >= 3 then s.rho end as spearman,

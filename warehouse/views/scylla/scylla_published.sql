@@ -8,10 +8,10 @@
 create or replace view papers.scylla_published as
 with printed as (
     select
-        model as published_model,
+        printed_model as published_model,
         cast(right(row_key, 1) as integer) as level,
         value as published_score,
-        regexp_replace(lower(model), '[^a-z0-9]', '', 'g') as name
+        regexp_replace(lower(printed_model), '[^a-z0-9]', '', 'g') as name
     from main.published_figures
     where
         reference = 'Qi et al. 2024, arXiv 2410.01769'
@@ -22,7 +22,7 @@ with printed as (
 
 critical as (
     select
-        model as published_model,
+        printed_model as published_model,
         cast(value as integer) as published_critical_level
     from main.published_figures
     where

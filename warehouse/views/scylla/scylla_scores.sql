@@ -13,6 +13,7 @@ select
     ood_split,
     rules,
     level,
+    scope,
     score,
     score_low,
     score_high,
@@ -20,7 +21,6 @@ select
     signed_gap,
     id_accuracy,
     ood_accuracy,
-    is_complete,
     num_puzzles,
     num_expected,
     num_insufficient

@@ -20,6 +20,7 @@ select
     f.ood_split,
     f.rules,
     f.level,
+    if(f.level is null, 'all', 'level') as scope,
     f.num_puzzles,
     f.num_expected,
     f.num_insufficient,

@@ -1,1 +1,1 @@
-from internal.headline_shown_at(null, null, 'new')
+from headline_shown_at(null, null, 'new')

@@ -1,0 +1,118 @@
+"""Public views that an analyst cannot misread: one kind of row, one meaning of a name."""
+
+import csv
+import math
+import re
+from pathlib import Path
+
+import duckdb
+
+from models.catalogue import list_shipped
+from warehouse.database.reference import describe_all
+from warehouse.database.schema import describe_view, is_macro, list_views, public_name, read_sql
+
+ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = ROOT / "warehouse" / "reference"
+PUBLIC = {
+    public_name(name): describe_view(file)
+    for name, file in list_views().items()
+    if not describe_view(file).is_internal
+}
+# NULL of these keys is no mean over rows of the view: another column tells the two kinds of rows.
+TOLD_BY = {
+    "papers.instrument_correlation": "instrument",  # puzzles have no source
+}
+# Figures under the default protocol alone, or facts that no protocol changes.
+WITHOUT_PROTOCOL = {
+    "compared_cells", "headline", "headline_at", "headline_shown_at", "minima",
+    "simulated_sources", "source_months", "text_difference", "tokenizer_comparison",
+    "training_ends", "uncompared_models",
+}  # fmt: skip
+
+
+def test_rows_of_a_mean_are_told_from_rows_of_one_source_or_level() -> None:
+    for name, described in PUBLIC.items():
+        open_keys = [
+            key
+            for key in ("source", "level", "kind")
+            if key in described.grain and "not_null" not in described.columns[key].get("tests", ())
+        ]
+        if open_keys and name not in TOLD_BY:
+            assert "scope" in described.columns, name
+            assert "not_null" in described.columns["scope"].get("tests", ()), name
+        elif open_keys:
+            assert TOLD_BY[name] in described.grain, name
+
+
+def test_no_view_mixes_protocols() -> None:
+    """A row is of one protocol, which is one of its keys."""
+    assert {n for n, each in PUBLIC.items() if "protocol" not in each.grain} == WITHOUT_PROTOCOL
+
+
+def test_accuracy_of_forecasts_is_that_after_the_cutoff() -> None:
+    for name in ("forecast_accuracy", "papers.forecast_by_group"):
+        columns = PUBLIC[name].columns
+        assert "after the cutoff" in columns["accuracy"]["description"], name
+        assert "after the cutoff" in columns["num_questions"]["description"], name
+        assert "before the cutoff" in columns["accuracy_of_all_questions"]["description"], name
+
+
+def test_each_model_of_a_paper_that_is_named_is_one_of_the_catalogue() -> None:
+    shipped = {entry.name for entry in list_shipped()}
+    with (REFERENCE / "rates" / "wikipedia_li_2024.csv").open(encoding="utf-8") as stream:
+        shipped |= set(next(csv.reader(stream)))
+    with (REFERENCE / "names" / "published_models.csv").open(encoding="utf-8") as stream:
+        names = list(csv.DictReader(stream))
+    assert len(names) > 80
+    assert [row for row in names if row["model"] not in shipped] == []
+    for paper in {row["paper"] for row in names}:
+        with (REFERENCE / f"{paper}.csv").open(encoding="utf-8") as stream:
+            printed = {row["model"] for row in csv.DictReader(stream)}
+        told = [row["printed_model"] for row in names if row["paper"] == paper]
+        assert len(set(told)) == len(told), paper
+        assert set(told) <= printed, paper
+
+
+def test_ratios_are_those_of_sums() -> None:
+    """The mean of the rates of a short and of a long chunk is not the rate of both."""
+    with duckdb.connect() as connection:
+        for name in ("bits_per_byte", "bits_per_char", "bits_per_token"):
+            connection.execute(read_sql("macros", name))
+            rows = "(values (ln(2) * 30.0, 10), (ln(2) * 90.0, 90), (null, 1000)) as r (nats, num)"
+            sql = f"select {name}(nats, num) from {rows}"
+            [(rate,)] = connection.execute(sql).fetchall()
+            [(none,)] = connection.execute(f"{sql} where nats is null").fetchall()
+            assert math.isclose(rate, 1.2, rel_tol=1e-12), name
+            assert none is None, "without a loss there is no rate"
+
+
+def test_the_dictionary_has_all_public_objects_with_meanings() -> None:
+    rows = list(describe_all())
+    kinds = {name: kind for name, kind, column, *_ in rows if column is None}
+    assert PUBLIC.keys() <= kinds.keys()
+    macros = {public_name(name) for name, file in list_views().items() if is_macro(file)}
+    for name, kind, column, meaning, _, parameters in rows:
+        assert meaning, (name, column)
+        assert (kind == "macro") == bool(parameters), name
+    assert {name for name in PUBLIC if kinds[name] == "macro"} == macros & PUBLIC.keys()
+    assert kinds["bits_per_byte"] == "macro"
+    assert len({(name, column) for name, _, column, *_ in rows}) == len(rows)
+
+
+READS = re.compile(r"\b(?:internal|old|materialised)\.(\w+)")
+# What public views do not have: cells and documents of pairs, items of puzzles, loaded scores.
+BEHIND = {
+    "compare_months": {"paired_cells", "replicate_deviations"},
+    "compare_scores": {"benchmark_scores"},
+    "data_cells": {"landed_cells", "landed_partitions"},
+    "model_puzzles": {"scylla_level_figures"},
+    "published_references": {"published_rates"},
+    "puzzles_facts": {"scylla_answers"},
+}
+
+
+def test_figures_of_the_site_read_public_views() -> None:
+    files = sorted((ROOT / "reports" / "site" / "queries").glob("*.sql"))
+    assert len(files) > 50
+    found = {file.stem: set(READS.findall(file.read_text("utf-8"))) for file in files}
+    assert {name: read for name, read in found.items() if read} == BEHIND
