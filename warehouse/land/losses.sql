@@ -1,7 +1,8 @@
 -- Landing of losses: cells that tidemark scored, and imported files.
 -- In: losses_to_land, Arrow data or a Parquet file of schema LOSSES; provenance, digests per cell.
 -- Out: chunk_losses has each row once; internal.landed_cells has a row per cell, with its sums;
--- cell_kinds, cell_replicates, cell_costs, cell_milestones, byte_class_losses and tokenizers agree with them.
+-- cell_kinds, cell_replicates, cell_costs, cell_milestones, byte_class_losses and tokenizers agree
+-- with them.
 -- Statements stand in the order in which they run.
 
 ---------- Stage and check what comes in

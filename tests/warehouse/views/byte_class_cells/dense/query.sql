@@ -1,1 +1,3 @@
-select * from internal.byte_class_cells where model = 's'
+select *
+from internal.byte_class_cells
+where model = 's'
