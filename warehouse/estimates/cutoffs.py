@@ -110,6 +110,7 @@ class CutoffFit:
     p_value: float
     is_line: bool  # True if a straight line over all months fits as well
     is_parabola: bool  # True if a parabola over all months fits as well
+    first_datable: int  # an earlier cutoff has no lower end
     last_datable: int  # a later cutoff has no upper end
     step_error: float  # standard error of a step's size, over the months that can be dated
     num_free: int  # v
@@ -296,6 +297,7 @@ def _conclude(months: Months, pairs: _Pairs, fit: WeightedFit) -> CutoffFit:
         p_value=float(min(1, np.exp(-0.4 - statistic / 5))),
         is_line=bool((most - fits.line_gained) / variance < LINE_LIMIT),
         is_parabola=bool((most - _parabola_gained(fit)) / variance < LINE_LIMIT),
+        first_datable=int(ends[0]) + 1,
         last_datable=int(ends[1]) - 1,
         step_error=_step_error(is_datable & is_step, fits.norm, variance),
         num_free=num_free,
