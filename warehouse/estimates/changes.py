@@ -138,12 +138,13 @@ def _note(found: CutoffFit, bend: str | None) -> str | None:
     """Return what the interval of a cutoff does not tell."""
     if bend is not None:
         return BEND.format(bend)
-    if found.is_parabola:
-        return SMOOTH
     if found.rises is not None:
         first, second = (EPOCH + month for month in found.rises)
         return SECOND_RISE.format(second, first)
-    return GROWTH if found.is_growth else None
+    if found.is_parabola:
+        return SMOOTH
+    # With two months after the cutoff, a step in the last month is growth, too.
+    return GROWTH if found.is_growth and found.cutoff <= found.last_datable else None
 
 
 def _coincidence(panel: Panel, number: int, dated: list[DatedCurve]) -> str | None:

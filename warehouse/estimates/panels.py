@@ -74,7 +74,7 @@ def read_panels(
             error = cell["standard_error"]
             figures = cell["bits_per_byte"], np.nan if error is None else error
             curve.figures[month] = *figures, cell["num_documents"]
-        elif cell["cutoff"] is not None:
+        else:
             curve.reason = OTHER_DOCUMENTS
     for source, curves in sources.items():
         yield source, curves, {source: curves}
@@ -115,7 +115,9 @@ def _mean(
     model: str, sources: Mapping[str, Curves], kept: frozenset[str], chosen: frozenset[str]
 ) -> Curve:
     if not kept >= chosen or not chosen:
-        return Curve(reason=OTHER_SOURCES)
+        reasons = {curves[model].reason for curves in sources.values() if model in curves}
+        has_others = not kept and reasons == {OTHER_DOCUMENTS}
+        return Curve(reason=OTHER_DOCUMENTS if has_others else OTHER_SOURCES)
     figures = [sources[name][model].figures for name in sorted(chosen)]
     mean = Curve()
     for month in sorted(set.intersection(*map(set, figures))):

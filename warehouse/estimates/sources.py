@@ -11,7 +11,7 @@ with the ramp found in y (``cutoffs``, ``untreated``). The change rests on sourc
 most 2 of its errors, and 2 of its errors less than beta. With equal changes in two sources, this is
 so in 0.2 % of worlds; with more sources, it is rarer. Then no cutoff is told over all sources.
 
-The interval of a change in a panel with 3 to 8 other models also holds what each y_s shows, if
+The interval of a change in a panel with at most 8 other models also holds what each y_s shows, if
 there are three sources or more. So it does with each other model (``untreated``).
 """
 
@@ -25,7 +25,7 @@ from warehouse.estimates.cutoffs import NUM_ROUNDS, CutoffFit, fit_cutoff, ramp
 from warehouse.estimates.panel import Difficulty
 from warehouse.estimates.panel_errors import TINY, Floats
 from warehouse.estimates.regression import ROUNDING, Curve, Months, WeightedFit
-from warehouse.estimates.untreated import LEAST_OTHERS, MOST_OTHERS, DatedCurve, Untreated
+from warehouse.estimates.untreated import MOST_OTHERS, DatedCurve, Untreated
 
 MIN_SOURCES = 3  # of a wider interval
 NUM_ERRORS = 2.0
@@ -70,7 +70,7 @@ def leave_out_sources(
         source = _rests_on(each.losses, months, whole, found, parts)
         if source is not None:
             names[number] = rests.sources[source]
-        elif len(parts) >= MIN_SOURCES and LEAST_OTHERS <= len(each.others) <= MOST_OTHERS:
+        elif len(parts) >= MIN_SOURCES and len(each.others) <= MOST_OTHERS:
             fits = [fit_cutoff(curve, months, difficulty) for curve, difficulty in parts]
             wide = found.widened([rest for rest in fits if rest and rest.is_found])
             changes[number] = replace(each, cutoff=wide)
