@@ -162,7 +162,7 @@ def _changes(panel: Panel, curves: Curves) -> Iterator[tuple[str, dict[str, obje
         found = change.shortfalls
         absence = NO_NEIGHBOURS if found else TOO_FEW_MONTHS
         if panel.calm.difficulty_without(number) is None:
-            absence = NO_CONTROL
+            absence = TOO_FEW_MONTHS if _has_other(panel, number) else NO_CONTROL
         for month in seen:
             value = found.value[month] if found else np.nan
             yield (
@@ -179,6 +179,13 @@ def _changes(panel: Panel, curves: Curves) -> Iterator[tuple[str, dict[str, obje
                     "reason": absence if np.isnan(value) else None,
                 },
             )
+
+
+def _has_other(panel: Panel, number: int) -> bool:
+    """Return True if another model has a stated cutoff and a figure in the panel."""
+    is_other = np.isfinite(panel.cutoffs) & np.isfinite(panel.losses).any(axis=1)
+    is_other[number] = False
+    return bool(is_other.any())
 
 
 def _deviations(curves: np.ndarray[Any, np.dtype[np.float64]]) -> Any:

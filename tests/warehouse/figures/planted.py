@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,8 @@ WORLDS = {
     "alone": World({"unknown": Model(None, (11,))}),
     "alone-steady": World({"unknown": Model(None, ())}),
     "without-control": World({"unknown": Model(None, (11,))}, has_control=False),
+    "unknown-pair": World({"a": Model(None, (7,)), "b": Model(None, (15,))}, has_control=False),
+    "faint": World({name: replace(each, gap=0.002) for name, each in STAGGERED.items()}),
     "site": World({"unknown": Model(None, ())}, site_break=12),
     "regime": World(STAGGERED, regime=12),
     "together": World({name: Model(cut, (9,)) for name, cut in [("a", 11), ("b", 12), ("c", 13)]}),

@@ -32,8 +32,9 @@ class Case:
     def of(cls, row: Row, model: str = "model") -> "Case":
         world = WORLDS[row["protocol"]]
         name = str(row[model]).removeprefix(f"{row['protocol']}-")
-        source = row.get("source")
+        source = row.get("source", row.get("scope"))
         short = source and source.removeprefix(f"{row['protocol']}-")
+        short = short if short in SOURCES else None
         return cls(row, world, None if name == CONTROL else world.models[name], short)
 
     @property
@@ -148,7 +149,9 @@ TRUTHS: dict[str, Check] = {
     ),
     r"other documents than most models": lambda case: case.planted.has_own_documents,
     r"other sources than most models": lambda case: case.planted.sources != SOURCES,
-    r"cutoff unknown|release unknown": lambda case: case.planted.cutoff is None,
+    r"cutoff unknown|release unknown|cutoff unknown: may have been seen in training": lambda case: (
+        case.planted.cutoff is None
+    ),
     r"no month after the cutoff": lambda case: case.after == 0,
     r"no month before the cutoff": lambda case: case.before == 0,
     r"no source with months on both sides of the cutoff": lambda case: (
