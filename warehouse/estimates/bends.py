@@ -26,8 +26,7 @@ all of them. So all curves are fitted without compressors, lambda free in every 
 once with beta_j = 0, once with a beta_j for each change that was found. The change may be the
 source's if the squares of the first fit are at most 3 s^2 more for each change found (about p =
 0.05 of three changes). Then no cutoff is told: a change that all models share fits as well. The
-exception: all changes found are of models with one stated cutoff, and each interval is closed and
-holds it.
+exception: all models have the same stated cutoff, and each interval is closed and holds it.
 """
 
 from __future__ import annotations
@@ -124,8 +123,9 @@ def may_be_shared(
     """
     found = [each.cutoff if each.cutoff and each.cutoff.is_found else None for each in dated]
     curves = np.array([each.losses for each in dated])
-    num_curves = int((np.isfinite(curves).sum(axis=1) >= MIN_KEPT).sum())
-    if not any(found) or num_curves < 2 or _is_stated(found, cutoffs):
+    numbers = np.flatnonzero(np.isfinite(curves).sum(axis=1) >= MIN_KEPT)
+    is_stated = _is_stated([found[number] for number in numbers], cutoffs[numbers])
+    if not any(found) or len(numbers) < 2 or is_stated:
         return False
     shared = _fit_all(curves, [None] * len(found), months, regimes)
     own = _fit_all(curves, found, months, regimes)
@@ -138,14 +138,10 @@ def may_be_shared(
 
 
 def _is_stated(found: list[CutoffFit | None], cutoffs: Floats) -> bool:
-    """Return True if all changes are of models with one stated cutoff, which each interval has."""
-    changes = [
-        (each, cutoff) for each, cutoff in zip(found, cutoffs, strict=True) if each is not None
-    ]
-    _, first = changes[0]
+    """Return True if these models all state one month, and the interval of each change has it."""
     return all(
-        cutoff == first and each.cutoff_low <= cutoff <= each.cutoff_high
-        for each, cutoff in changes
+        cutoff == cutoffs[0] and (each is None or each.cutoff_low <= cutoff <= each.cutoff_high)
+        for each, cutoff in zip(found, cutoffs, strict=True)
     )
 
 
