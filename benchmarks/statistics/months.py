@@ -95,10 +95,10 @@ def _numbers(rows: Rows) -> set[int]:
 def truths(design: Design) -> dict[str, float]:
     """Return the true value of each view's figure; left out where it has none.
 
-    A ramp has no single gap by the panel; a slope is that of a straight line. A seen month changes
-    all figures. A break of the first model alone counts as gap, except in the panel.
+    A ramp has no single gap by the panel; a slope is that of a straight line. A seen month, a bend
+    and another recipe change all figures. A break of the first model alone counts as gap, except in the panel.
     """
-    if design.seen is not None:
+    if design.seen is not None or design.bend or design.recipe is not None:
         return {}
     y, months, end = design.expect(), np.arange(design.num_months), design.end
     is_after, is_there = months >= end, np.ones(design.num_months, bool)
