@@ -23,10 +23,10 @@ all of them. So all curves are fitted without compressors, lambda free in every 
 
     y_j = theta_j lambda + N gamma_j + beta_j own_j + u_j
 
-once with beta_j = 0, once with a beta_j for each change that was found. The change may be the
-source's if the squares of the first fit are at most 3 s^2 more for each change found (about p =
-0.05 of three changes). Then no cutoff is told: a change that all models share fits as well. The
-exception: all models have the same stated cutoff, and each interval is closed and holds it.
+once with beta_j = 0, once with a beta_j for each change found. The first fit has more squares. The
+changes may be the source's if they are at most 3 s^2 for each change (about p = 0.05 of three).
+Then no cutoff is told: a change that all models share fits as well. The exception: all models have
+the same stated cutoff, and each interval is closed and holds it.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ with the ramp found in y (``cutoffs``, ``untreated``). The change rests on sourc
 most 2 of its errors, and 2 of its errors less than beta. With equal changes in two sources, this is
 so in 0.2 % of worlds; with more sources, it is rarer. Then no cutoff is told over all sources.
 
-The interval of a change in a panel with at most 8 other models also holds what each y_s shows, if
-there are three sources or more. So it does with each other model (``untreated``).
+With three sources or more, and at most 8 other models, the interval also holds what each y_s
+shows. So it does with what the panel shows without each other model (``untreated``).
 """
 
 from __future__ import annotations
