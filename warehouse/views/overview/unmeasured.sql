@@ -8,18 +8,23 @@
 -- Units: counts; num_bytes is the UTF-8 length of the text (or the bytes) without a loss.
 -- Source: reads chunk_losses, left_out_figures.
 create or replace view unmeasured as
-select
-    model,
-    source,
-    month,
-    protocol,
-    cast(null as varchar) as left_out_of,
-    reason,
-    count(*) as num_chunks,
-    cast(sum(num_bytes) as bigint) as num_bytes
-from chunk_losses
-where nll_nats is null
-group by model, source, month, protocol, reason
-union all by name
-select * from internal.left_out_figures
+with parts as (
+    select
+        model,
+        source,
+        month,
+        protocol,
+        cast(null as varchar) as left_out_of,
+        reason,
+        count(*) as num_chunks,
+        cast(sum(num_bytes) as bigint) as num_bytes
+    from chunk_losses
+    where nll_nats is null
+    group by model, source, month, protocol, reason
+    union all by name
+    select * from internal.left_out_figures
+)
+
+select *
+from parts
 order by protocol = 'published', model, left_out_of nulls first, source, month, protocol, reason;
