@@ -52,7 +52,7 @@ def leave_out_sources(
     rows = rests.losses
     if rests.compressors is not None:
         rows = np.concatenate([rows, rests.compressors[:, None]], axis=1)
-    remainders = np.einsum("ijk,sik->sij", fit.annihilators, np.nan_to_num(rows))
+    remainders = fit.annihilators @ np.nan_to_num(rows).transpose(1, 2, 0)
     changes = list(dated)
     names: list[str | None] = [None] * len(dated)
     for number, each in enumerate(dated):
@@ -62,7 +62,7 @@ def leave_out_sources(
             continue
         weights = fit.theta * fit.weights
         weights[number] = 0
-        values = np.einsum("i,sij->sj", weights, remainders) @ whole.inverse
+        values = np.tensordot(weights, remainders, 1).T @ whole.inverse
         parts = [
             (np.where(np.isnan(each.losses), np.nan, curve), replace(whole, values=difficulty))
             for curve, difficulty in zip(rests.losses[:, number], values, strict=True)

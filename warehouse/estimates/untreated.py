@@ -169,7 +169,7 @@ def fit_rows(
     enters = np.array([each is not None for each in designs])
     is_model = enters & (np.arange(len(losses)) < num_models)
     annihilators = np.array([annihilator(each, len(months)) for each in designs])
-    remainders = np.einsum("ijk,ik->ij", annihilators, losses)
+    remainders = (annihilators @ losses[:, :, None])[:, :, 0]
     least, most = _CONTROL_SENSITIVITY
     lowest = np.where(is_model, LEAST_SENSITIVITY, least)
     highest = np.where(is_model, MOST_SENSITIVITY, most)
@@ -186,7 +186,8 @@ def fit_rows(
         moved = annihilators @ found.values
         left = remainders - theta[:, None] * moved
         squares = (left**2).sum(axis=1)
-        taken = theta**2 * weights * np.einsum("ijk,kj->i", annihilators, found.inverse)
+        traces = annihilators.reshape(len(losses), -1) @ found.inverse.ravel()  # of R M+
+        taken = theta**2 * weights * traces
         num_free = np.where(enters, num_kept - num_columns - 1 - taken, 0)
         all_free = max(float(num_free[counted].sum()), 0.5)
         variance = float(squares[counted].sum() / all_free)
