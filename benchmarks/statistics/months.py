@@ -96,7 +96,8 @@ def truths(design: Design) -> dict[str, float]:
     """Return the true value of each view's figure; left out where it has none.
 
     A ramp has no single gap by the panel; a slope is that of a straight line. A seen month, a bend
-    and another recipe change all figures. A break of the first model alone counts as gap, except in the panel.
+    and another recipe change all figures. A break of the first model alone counts as gap, except in
+    the panel.
     """
     if design.seen is not None or design.bend or design.recipe is not None:
         return {}
