@@ -6,6 +6,7 @@ model and the first source, false alarms of all models.
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -19,10 +20,12 @@ from benchmarks.statistics.tally import (
     FOUND,
     GRADUAL_END,
     GRADUAL_ONSET,
+    NEAR_EDGE,
     NO_EFFECT,
     OF_COMPRESSOR,
     OVER_TIME,
     SEEN,
+    TRUE_REASON,
     UNTOLD,
     Kind,
     Tally,
@@ -30,6 +33,7 @@ from benchmarks.statistics.tally import (
 from core.month import Month
 from core.settings import Settings
 from warehouse.database.statements import Row
+from warehouse.estimates.cutoffs import MIN_BEFORE
 from warehouse.read.query import query
 
 COLUMNS = {  # a figure of each view, with an interval over time
@@ -91,10 +95,11 @@ def _numbers(rows: Rows) -> set[int]:
 def truths(design: Design) -> dict[str, float]:
     """Return the true value of each view's figure; left out where it has none.
 
-    A ramp has no single gap by the panel; a slope is that of a straight line. A seen month changes
-    all figures. A break of the first model alone counts as gap, except in the panel.
+    A ramp has no single gap by the panel; a slope is that of a straight line. A seen month, a bend
+    and another recipe change all figures. A break of the first model alone counts as gap, except in
+    the panel.
     """
-    if design.seen is not None:
+    if design.seen is not None or design.bend or design.recipe is not None:
         return {}
     y, months, end = design.expect(), np.arange(design.num_months), design.end
     is_after, is_there = months >= end, np.ones(design.num_months, bool)
@@ -151,15 +156,26 @@ def _cutoffs(design: Design, rows: Rows) -> Shares:
         return
     yield "estimated_cutoff, found", FOUND, hits
     end, onset = (GRADUAL_END, GRADUAL_ONSET) if design.is_gradual else (OVER_TIME, OVER_TIME)
+    if design.end < MIN_BEFORE:
+        end, onset = NEAR_EDGE, NEAR_EDGE
     # After the second step there is no text.
     last = FIRST + (design.end - 1 if design.second is None else design.second)
     first = FIRST + min(design.start + 1, design.end - 1)
     yield "estimated_cutoff", end, [_has(row, "estimated_cutoff", last) for row in found]
     told = [row for row in found if not row["is_at_edge"]]
     yield "cutoff_onset", onset, [_has(row, "cutoff_onset", first) for row in told]
+    if design.end < MIN_BEFORE:
+        reasons = [row["reason"] for row in rows if row["is_at_edge"] is None]
+        yield "reason of no cutoff", TRUE_REASON, [_leaves_out(each, last) for each in reasons]
     if design.is_at_edge:
         at_edge = [row["is_at_edge"] and row["estimated_cutoff_high"] is None for row in found]
         yield "is_at_edge", AT_EDGE, at_edge
+
+
+def _leaves_out(reason: str, month: Month) -> bool:
+    """Return True if a reason says that no change was found in months without ``month``."""
+    ends = re.match(r"no change found from (\S{7}) to (\S{7});", reason)
+    return ends is not None and not ends[1] <= str(month) <= ends[2]
 
 
 def _has(row: Row, name: str, month: Month) -> bool:

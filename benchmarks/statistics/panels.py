@@ -8,7 +8,8 @@ expected bits per byte of model i in month m are
 Shocks have a standard deviation of 0.02, noise 0.008, gaps 0.03. The first model's gap follows the
 design; the others have steps, with cutoffs spread over the months. Model control:zstd shares the
 shocks, the drift and the break. A declared break (``regime``) differs from curve to curve, the
-compressor's included. Sources have shocks and noise of their own. Names of models, sources and
+compressor's included; so does that of the first source alone (``recipe``), which is not declared.
+Sources have shocks and noise of their own. Names of models, sources and
 protocols have the number of the design in their warehouse.
 """
 
@@ -74,6 +75,8 @@ class Design:
     seen: int | None = None  # month that the first ``seen_by`` models have seen
     seen_by: int = 1
     num_sources: int = 1
+    bend: float = 0  # growth a month of the first source alone, from the middle, for models alone
+    recipe: int | None = None  # month from which the first source's sets are made in another way
     are_pages: bool = False  # the same documents in all months
     num_documents: int = 3
     document_sd: float = 0.005  # of their difficulty for all models; of each model's own, a tenth
@@ -125,6 +128,17 @@ class Design:
             y += BREAK * rng.normal(size=(len(y), 1)) * (months >= self.regime)
         y[:-1][rng.random(shape) < self.missing] = np.nan
         y[:, slice(*self.hole)] = np.nan
+        return y
+
+    def draw_sources(self, rng: np.random.Generator) -> Floats:
+        """Return bits per byte (sources, models + 1, months) as ``draw`` does."""
+        y = np.array([self.draw(rng) for _ in range(self.num_sources)])
+        months = np.arange(self.num_months)
+        if self.bend:
+            spread = 1 + 0.2 * rng.uniform(-1, 1, (self.num_models, 1))
+            y[0, :-1] += self.bend * spread * np.maximum(months - self.num_months // 2, 0)
+        if self.recipe is not None:
+            y[0] += BREAK * rng.normal(size=(y.shape[1], 1)) * (months >= self.recipe)
         return y
 
     @property
@@ -188,7 +202,7 @@ def _partitions(names: Sequence[str]) -> Iterator[dict[str, object]]:
 def losses_of(design: Design, key: int, chance: tuple[int, int, int]) -> pa.Table:
     """Return one world's losses (schema LOSSES), a chunk for each document."""
     rng, protocol = np.random.default_rng(chance), f"{key}-{chance[-1]}"
-    y = np.array([design.draw(rng) for _ in range(design.num_sources)])
+    y = design.draw_sources(rng)
     shape = (*y.shape, design.num_documents)
     one_for_all = (shape[0], 1 if design.are_pages else shape[2], shape[3])
     sizes = np.ceil(np.exp(rng.normal(_MEAN_LOG_BYTES, design.length_sd, one_for_all)))[:, None]

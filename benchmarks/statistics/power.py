@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.__main__ import headline
 from benchmarks.statistics.panels import CONTROL, Floats, Staggered
-from warehouse.estimates.estimate import Change, find_changes
+from warehouse.estimates.changes import Change, find_changes
 from warehouse.estimates.panels import Curve, Panel, fit_curves
 
 NULLS = {

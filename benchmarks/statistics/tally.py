@@ -28,6 +28,9 @@ class Kind:
 
 OVER_TIME = Kind("coverage, other months", least=0.93)
 OF_DOCUMENTS = Kind("coverage, these months", least=0.93)
+# with fewer months before a cutoff than it needs
+NEAR_EDGE = Kind("coverage, other months", least=0.93, may_be_untold=True)
+TRUE_REASON = Kind("reasons that leave the month out", least=1, may_be_untold=True)
 GRADUAL_END = Kind("coverage, last month", least=0.90)  # of a ramp or a hole
 GRADUAL_ONSET = Kind("coverage, onset", least=0.85)
 NO_EFFECT = Kind("false positives", most=0.06, may_be_untold=True)

@@ -8,7 +8,7 @@ from core.month import Month
 from core.progress import counted
 from crawlers.registry import GIT_POSTS, list_sources
 from instruments.examining.findings import Findings
-from warehouse.estimates.estimate import MIN_MONTHS
+from warehouse.estimates.changes import MIN_MONTHS
 
 _NUM_SUGGESTED = 4  # sources that the advice names
 _SUGGESTED_MONTHS = 36

@@ -20,7 +20,7 @@ from core.corpus.partition import FIRST_REGIME, Partition, Seal, read_documents
 from core.corpus.sealing import Description, seal_partition
 from core.month import Month
 from core.storage.store import Store
-from warehouse.estimates.estimate import MIN_MONTHS
+from warehouse.estimates.changes import MIN_MONTHS
 
 LEAST_BYTES = 4 * 2**10  # of a source and month; less says nothing of a month
 MOST_BYTES = 256 * 2**10

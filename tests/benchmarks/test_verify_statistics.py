@@ -8,7 +8,16 @@ from benchmarks.statistics import intervals
 from benchmarks.statistics.intervals import Figure
 from benchmarks.statistics.months import COLUMNS, truths
 from benchmarks.statistics.panels import designs
-from benchmarks.statistics.tally import NO_EFFECT, OVER_TIME, UNTOLD, Kind, Known, Tally
+from benchmarks.statistics.tally import (
+    NEAR_EDGE,
+    NO_EFFECT,
+    OVER_TIME,
+    TRUE_REASON,
+    UNTOLD,
+    Kind,
+    Known,
+    Tally,
+)
 from benchmarks.statistics.worlds import CONTROL, NUM_MONTHS, simulate
 
 
@@ -22,6 +31,10 @@ from benchmarks.statistics.worlds import CONTROL, NUM_MONTHS, simulate
         (OVER_TIME, 35, 40, "within chance"),
         (OVER_TIME, 33, 40, "FAILED"),
         (OVER_TIME, 0, 0, "FAILED: never told"),
+        (NEAR_EDGE, 0, 0, "never told"),
+        (NEAR_EDGE, 20, 40, "FAILED"),
+        (TRUE_REASON, 25, 25, "ok"),
+        (TRUE_REASON, 24, 25, "FAILED"),
         (NO_EFFECT, 18, 300, "ok"),
         (NO_EFFECT, 24, 300, "within chance"),
         (NO_EFFECT, 30, 300, "FAILED"),

@@ -31,8 +31,8 @@ Growth: a loss that only grows after the cutoff, without a jump, follows the hin
 This is also the ramp to b = T. It is read as growth on two conditions. Its squares are at most 3.84
 s^2 more than those of the best ramp, and fewer than those of the best step. Then the cutoff is a.
 
-Two rises: steps after months j and k save at least 12 s^2 more than the best ramp or hinge. This is
-only told; cutoff and intervals are those of the single ramp.
+Two rises: steps after months j and k save at least 12 s^2 more than the best ramp or hinge, and no
+less than a parabola. This is only told; cutoff and intervals are those of the single ramp.
 
 Test: F = squares gained / (squares left / v), v = months - parameters - 2 (for a and b).
 p = exp(-0.4 - F v / (v + 2) / 5), at most 1. It fits the distribution of F in worlds without a
@@ -110,6 +110,7 @@ class CutoffFit:
     p_value: float
     is_line: bool  # True if a straight line over all months fits as well
     is_parabola: bool  # True if a parabola over all months fits as well
+    first_datable: int  # an earlier cutoff has no lower end
     last_datable: int  # a later cutoff has no upper end
     step_error: float  # standard error of a step's size, over the months that can be dated
     num_free: int  # v
@@ -281,6 +282,7 @@ def _conclude(months: Months, pairs: _Pairs, fit: WeightedFit) -> CutoffFit:
     is_datable = (cutoffs > ends[0]) & (cutoffs < ends[1])
     cutoff_low, cutoff_high = _interval(cutoffs[is_in], *ends)
     onset_low, onset_high = _interval(np.minimum(start + 1, cutoffs)[is_in], *ends)
+    bend = _parabola_gained(fit)
     statistic = most / variance * num_free / (num_free + 2)
     return CutoffFit(
         start=int(start[chosen]),
@@ -295,11 +297,12 @@ def _conclude(months: Months, pairs: _Pairs, fit: WeightedFit) -> CutoffFit:
         doubt=np.abs(heights - ramp(months, start[chosen], end[chosen])).max(axis=0),
         p_value=float(min(1, np.exp(-0.4 - statistic / 5))),
         is_line=bool((most - fits.line_gained) / variance < LINE_LIMIT),
-        is_parabola=bool((most - _parabola_gained(fit)) / variance < LINE_LIMIT),
+        is_parabola=bool((most - bend) / variance < LINE_LIMIT),
+        first_datable=int(ends[0]) + 1,
         last_datable=int(ends[1]) - 1,
         step_error=_step_error(is_datable & is_step, fits.norm, variance),
         num_free=num_free,
-        rises=_two_steps(pairs, fits, fits.gained.max() + RISE_LIMIT * variance),
+        rises=_two_steps(pairs, fits, max(fits.gained.max() + RISE_LIMIT * variance, bend)),
     )
 
 

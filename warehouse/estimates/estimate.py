@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from collections import defaultdict
 from collections.abc import Iterator, Set
-from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import duckdb
@@ -13,27 +11,12 @@ import numpy as np
 import pyarrow as pa
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from core.progress import counted
 from warehouse.database.schema import ESTIMATES, qualify, read_sql
 from warehouse.database.statements import Statements, rows_of
-from warehouse.estimates.bends import find_bends
-from warehouse.estimates.contamination import (
-    Shortfalls,
-    measure_shortfalls,
-    tail_degrees_of_freedom,
-)
-from warehouse.estimates.cutoffs import (
-    CRITICAL,
-    POWER_QUANTILE,
-    SIGNIFICANT,
-    CutoffFit,
-    fit_cutoff,
-    may_be_the_site,
-    site_step,
-)
+from warehouse.estimates.changes import find_changes, finite, first_day
+from warehouse.estimates.contamination import tail_degrees_of_freedom
 from warehouse.estimates.panel import FEW_BLOCKS, NO_CONTROL, NO_CUTOFF
 from warehouse.estimates.panels import (
-    EPOCH,
     Curves,
     Panel,
     PanelFigure,
@@ -41,19 +24,9 @@ from warehouse.estimates.panels import (
     number_of,
     read_panels,
 )
-from warehouse.estimates.untreated import MOST_OTHERS, DatedCurve, date_cutoffs, fit_untreated
 
 TOO_FEW_MONTHS = "too few months"
-STEADY_RISE = "a steady rise over all months, no change"
-SMOOTH = "a smooth bend over all months fits as well"
-SITE = "the compressor may change at the same months"
-AT_REGIME = "the change in {} may be the source's: a regime begins in {}"
-SECOND_RISE = "a second rise after {}, the first after {}"
-GROWTH = "growth from the cutoff on, without a jump"
-BEND = "the change may be the source's: {} changes in the same months"
 NO_NEIGHBOURS = "too few months before or after"
-NONE_UNTREATED = "no model of these months is before its onset"
-MIN_MONTHS = 8
 
 
 @threadpool_limits.wrap(limits=1)  # type: ignore[untyped-decorator]
@@ -79,10 +52,10 @@ def estimate(connection: duckdb.DuckDBPyConnection) -> None:
     thermometers = {cell["model"] for cell in cells if cell["role"] == "thermometer"}
     rows: dict[str, list[dict[str, object]]] = defaultdict(list)
     for protocol, of_protocol in by_protocol.items():
-        for source, curves, members in read_panels(of_protocol, cutoffs):
+        for source, curves, parts in read_panels(of_protocol, cutoffs):
             if all(curve.is_compressor for curve in curves.values()):
                 continue
-            panel = fit_curves(curves, cutoffs, [labels[name] for name in members])
+            panel = fit_curves(curves, cutoffs, [labels[name] for name in parts], parts)
             key = {"protocol": protocol, "source": source}
             for table, row in _rows(panel, curves, thermometers):
                 rows[table].append({**key, **row})
@@ -120,13 +93,13 @@ def _effects(panel: Panel, curves: Curves) -> Iterator[dict[str, object]]:
             "num_months_before": sum(month <= cutoff for month in curve.figures),
             "num_months_after": sum(month > cutoff for month in curve.figures),
             "num_documents": None if None in counts else sum(num for num in counts if num),
-            "sensitivity": _finite(fit.theta[number]),
+            "sensitivity": finite(fit.theta[number]),
             "sensitivity_reason": alone if np.isnan(fit.theta[number]) else None,
-            "gap": _finite(fit.gap.values[number]),
-            "gap_error": _finite(fit.gap.errors[number]),
+            "gap": finite(fit.gap.values[number]),
+            "gap_error": finite(fit.gap.errors[number]),
             "gap_reason": gap_reason,
-            "growth": _finite(fit.growth.values[number]),
-            "growth_error": _finite(fit.growth.errors[number]),
+            "growth": finite(fit.growth.values[number]),
+            "growth_error": finite(fit.growth.errors[number]),
             "growth_reason": growth_reason,
             "degrees_of_freedom": float(fit.degrees_of_freedom[number]),
         }
@@ -160,156 +133,15 @@ def _difficulties(panel: Panel, thermometers: Set[str]) -> Iterator[dict[str, ob
     for column in np.flatnonzero(counted):
         readings = deviations[:, column][~np.isnan(deviations[:, column])]
         yield {
-            "month": _day(panel.months[column]),
+            "month": first_day(panel.months[column]),
             "num_models": int(counted[column]),
-            "difficulty": _finite(fit.difficulty[column]),
-            "difficulty_error": _finite(fit.difficulty_error[column]),
+            "difficulty": finite(fit.difficulty[column]),
+            "difficulty_error": finite(fit.difficulty_error[column]),
             "degrees_of_freedom": float(fit.difficulty_degrees_of_freedom),
-            "compressor_difficulty": _finite(compressor[column]),
+            "compressor_difficulty": finite(compressor[column]),
             "num_thermometers": len(readings),
             "thermometer_difficulty": float(readings.mean()) if len(readings) else None,
         }
-
-
-@dataclass(frozen=True)
-class Change:
-    """The cutoff and the low months of one model's curve."""
-
-    basis: str | None
-    cutoff: CutoffFit | None
-    shortfalls: Shortfalls | None
-    reason: str | None  # why there is no cutoff
-    bend: str | None = None  # a model that changes in the same months
-
-    @classmethod
-    def of(cls, panel: Panel, number: int, all_dated: list[DatedCurve], bend: int | None) -> Change:
-        """Return the change of one model; model number ``bend`` changes in the same months."""
-        dated = all_dated[number]
-        basis = "panel" if dated.others else "compressor"
-        if dated.difficulty is None:
-            return cls(None, None, None, NO_CONTROL)
-        num_months = int(np.isfinite(panel.losses[number]).sum())
-        if num_months < MIN_MONTHS:
-            lack = f"{counted(num_months, 'month')}; {MIN_MONTHS} are needed"
-            return cls(basis, None, None, lack)
-        cutoff = dated.cutoff
-        change = cutoff if cutoff and cutoff.p_value <= SIGNIFICANT else None
-        reason = None if cutoff else NONE_UNTREATED
-        if change and not change.is_found:
-            reason = STEADY_RISE
-            change = None
-        elif change and not dated.others and _is_of_the_site(change, panel):
-            reason = SITE
-        elif change is None:
-            reason = _coincidence(panel, number, all_dated) or reason
-        if cutoff and (bend is not None or cutoff.is_parabola):
-            cutoff = cutoff.opened()
-        other = None if bend is None else panel.models[bend]
-        return cls(basis, cutoff, _shortfalls(panel, number, change), reason, other)
-
-    def _step_error(self, panel: Panel) -> float | None:
-        """Return the error of a step; of a compressor's basis, what a break of the site leaves."""
-        if self.cutoff is None or self.basis == "panel" or panel.compressors is None:
-            return None if self.cutoff is None else _finite(self.cutoff.step_error)
-        least = site_step(self.cutoff.step_error, panel.compressors, panel.months, panel.regimes)
-        return _finite(max(self.cutoff.step_error, least / (CRITICAL + POWER_QUANTILE)))
-
-    def row(self, panel: Panel) -> dict[str, object]:
-        """Return a row of ``cutoff_estimates`` without its key."""
-        row: dict[str, object] = {"basis": self.basis, "reason": self.reason}
-        if self.cutoff is not None:
-            row["last_datable"] = _day(self.cutoff.last_datable)
-            row["step_error"] = self._step_error(panel)
-            row["num_free"] = self.cutoff.num_free
-            if self.reason is None:
-                for name in ("cutoff", "onset"):
-                    for end in ("", "_low", "_high"):
-                        row[name + end] = _day(getattr(self.cutoff, name + end))
-                row["jump"] = self.cutoff.jump
-                row["p_value"] = self.cutoff.p_value
-                row["note"] = _note(self.cutoff, self.bend)
-        return row
-
-
-def _is_of_the_site(change: CutoffFit, panel: Panel) -> bool:
-    control = panel.compressors
-    return control is not None and may_be_the_site(change, control, panel.months, panel.regimes)
-
-
-def _shortfalls(panel: Panel, number: int, change: CutoffFit | None) -> Shortfalls | None:
-    """Measure the low months of a model; None if no other model with a cutoff tells lambda."""
-    difficulty = panel.calm.difficulty_without(number)
-    if difficulty is None:
-        return None
-    losses = panel.losses[number]
-    errors = panel.document_errors[number]
-    return measure_shortfalls(losses, panel.months, difficulty, change, errors)
-
-
-def _note(found: CutoffFit, bend: str | None) -> str | None:
-    """Return what the interval of a cutoff does not tell."""
-    if bend is not None:
-        return BEND.format(bend)
-    if found.is_parabola:
-        return SMOOTH
-    if found.rises is not None:
-        first, second = (EPOCH + month for month in found.rises)
-        return SECOND_RISE.format(second, first)
-    return GROWTH if found.is_growth else None
-
-
-def _coincidence(panel: Panel, number: int, dated: list[DatedCurve]) -> str | None:
-    """Return a reason if a model's curve has a change that a new regime may explain."""
-    if not len(panel.starts):
-        return None
-    plain = fit_untreated(
-        np.array([each.losses for each in dated]),
-        [each.spell for each in dated],
-        panel.months,
-        panel.regimes[:, :0],
-        panel.compressors,
-    )
-    difficulty = plain.without(number)
-    found = fit_cutoff(dated[number].losses, panel.months, difficulty) if difficulty else None
-    if found is None or found.p_value > SIGNIFICANT:
-        return None
-    start = int(panel.starts[np.abs(panel.starts - found.cutoff - 1).argmin()])
-    return AT_REGIME.format(EPOCH + (found.cutoff + 1), EPOCH + start)
-
-
-def find_changes(panel: Panel) -> list[Change]:
-    """Return the change of each model of the panel."""
-    dated = date_cutoffs(
-        panel.losses, panel.cutoffs, panel.months, panel.regimes, panel.compressors
-    )
-    bends = find_bends(dated, panel.cutoffs, panel.months)
-    for number, each in enumerate(dated):
-        closed = _closed(panel, number, each)
-        if closed is not None:
-            dated[number] = replace(each, cutoff=closed)
-            bends[number] = None
-    return [Change.of(panel, number, dated, bend) for number, bend in enumerate(bends)]
-
-
-def _closed(panel: Panel, number: int, dated: DatedCurve) -> CutoffFit | None:
-    """Return a change that the whole panel dates within the open interval of a slow rise.
-
-    A model that gets worse from month to month after a step has an open interval: a slow rise fits
-    its curve, too. In the whole panel (``panel``), each other model has a level and a line after
-    its stated cutoff. So what models of one age share is taken off. The panel is asked only if it
-    has MOST_OTHERS others. In a small one, a bend of the source shows as a step of one model.
-    """
-    found = dated.cutoff
-    num_others = np.count_nonzero(np.nan_to_num(np.delete(panel.calm.theta, number)))
-    if found is None or not found.is_found or found.is_closed or num_others < MOST_OTHERS:
-        return None
-    difficulty = panel.calm.difficulty_without(number)
-    whole = fit_cutoff(dated.losses, panel.months, difficulty) if difficulty else None
-    if whole is None or not whole.is_found or not whole.is_closed or whole.is_parabola:
-        return None
-    lowest = -np.inf if np.isnan(found.cutoff_low) else found.cutoff_low
-    highest = np.inf if np.isnan(found.cutoff_high) else found.cutoff_high
-    return whole if lowest <= whole.cutoff_low and whole.cutoff_high <= highest else None
 
 
 def _changes(panel: Panel, curves: Curves) -> Iterator[tuple[str, dict[str, object]]]:
@@ -330,16 +162,16 @@ def _changes(panel: Panel, curves: Curves) -> Iterator[tuple[str, dict[str, obje
         found = change.shortfalls
         absence = NO_NEIGHBOURS if found else TOO_FEW_MONTHS
         if panel.calm.difficulty_without(number) is None:
-            absence = NO_CONTROL
+            absence = TOO_FEW_MONTHS if _has_other(panel, number) else NO_CONTROL
         for month in seen:
             value = found.value[month] if found else np.nan
             yield (
                 "month_shortfalls",
                 {
                     "model": model,
-                    "month": _day(panel.months[month]),
+                    "month": first_day(panel.months[month]),
                     "bits_per_byte": float(panel.losses[number, month]),
-                    "shortfall": _finite(value),
+                    "shortfall": finite(value),
                     "shortfall_error": float(found.error[month]) if found else None,
                     "degrees_of_freedom": float(np.fmin(found.num_free[month], tail))
                     if found
@@ -349,17 +181,14 @@ def _changes(panel: Panel, curves: Curves) -> Iterator[tuple[str, dict[str, obje
             )
 
 
-@functools.cache
-def _day(month: float) -> Any:
-    """Return the first day of a numbered month; None for NaN."""
-    return None if np.isnan(month) else (EPOCH + int(month)).first_day
+def _has_other(panel: Panel, number: int) -> bool:
+    """Return True if another model has a stated cutoff and a figure in the panel."""
+    is_other = np.isfinite(panel.cutoffs) & np.isfinite(panel.losses).any(axis=1)
+    is_other[number] = False
+    return bool(is_other.any())
 
 
 def _deviations(curves: np.ndarray[Any, np.dtype[np.float64]]) -> Any:
     """Return each curve minus the mean of that curve; a curve without months stays NaN."""
     counts = np.maximum((~np.isnan(curves)).sum(axis=1, keepdims=True), 1)
     return curves - np.nansum(curves, axis=1, keepdims=True) / counts
-
-
-def _finite(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)

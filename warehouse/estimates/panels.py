@@ -16,6 +16,7 @@ from core.month import Month
 from warehouse.estimates.contamination import fit_without_low_months
 from warehouse.estimates.panel import PanelFit, fit_panel
 from warehouse.estimates.panel_errors import Floats
+from warehouse.estimates.sources import Rests
 
 OTHER_SOURCES = "other sources than most models"
 OTHER_DOCUMENTS = "other documents than most models"
@@ -59,10 +60,10 @@ def number_of(month: dt.date | None) -> float:
 
 def read_panels(
     cells: list[PanelFigure], cutoffs: Mapping[str, float]
-) -> Iterator[tuple[str | None, Curves, list[str]]]:
+) -> Iterator[tuple[str | None, Curves, dict[str, Curves]]]:
     """Yield each source of one protocol, then None for the mean over sources.
 
-    A source comes with its curves, and with the names of the sources that they are of.
+    A source comes with its curves, and with those of the sources that they are of, by name.
     """
     sources: dict[str, Curves] = defaultdict(lambda: defaultdict(Curve))
     for cell in cells:
@@ -73,13 +74,14 @@ def read_panels(
             error = cell["standard_error"]
             figures = cell["bits_per_byte"], np.nan if error is None else error
             curve.figures[month] = *figures, cell["num_documents"]
-        elif cell["cutoff"] is not None:
+        else:
             curve.reason = OTHER_DOCUMENTS
     for source, curves in sources.items():
-        yield source, curves, [source]
+        yield source, curves, {source: curves}
     texts = sorted({cell["source"] for cell in cells if cell["is_text"]})
     if texts:
-        yield None, *_means({source: sources[source] for source in texts}, cutoffs)
+        means, chosen = _means({source: sources[source] for source in texts}, cutoffs)
+        yield None, means, {source: sources[source] for source in chosen}
 
 
 def _means(sources: Mapping[str, Curves], cutoffs: Mapping[str, float]) -> tuple[Curves, list[str]]:
@@ -113,7 +115,9 @@ def _mean(
     model: str, sources: Mapping[str, Curves], kept: frozenset[str], chosen: frozenset[str]
 ) -> Curve:
     if not kept >= chosen or not chosen:
-        return Curve(reason=OTHER_SOURCES)
+        reasons = {curves[model].reason for curves in sources.values() if model in curves}
+        has_others = not kept and reasons == {OTHER_DOCUMENTS}
+        return Curve(reason=OTHER_DOCUMENTS if has_others else OTHER_SOURCES)
     figures = [sources[name][model].figures for name in sorted(chosen)]
     mean = Curve()
     for month in sorted(set.intersection(*map(set, figures))):
@@ -138,6 +142,7 @@ class Panel:
     fit: PanelFit
     plain: PanelFit  # as if all models felt a new regime equally
     calm: PanelFit  # without low months
+    rests: Rests | None  # the means without each source; None if there is a single source
 
     @property
     def starts(self) -> NDArray[np.int64]:
@@ -145,20 +150,23 @@ class Panel:
         return self.months[1:][np.diff(self.regimes, axis=0).any(axis=1)]
 
 
-def fit_curves(curves: Curves, cutoffs: Mapping[str, float], labels: list[dict[int, str]]) -> Panel:
+def fit_curves(
+    curves: Curves,
+    cutoffs: Mapping[str, float],
+    labels: list[dict[int, str]],
+    parts: Mapping[str, Curves] | None = None,
+) -> Panel:
     """Fit the panel of one source, or of the mean over sources.
 
     ``cutoffs`` has the number of each model's cutoff month; NaN if unknown. ``labels`` has each
-    source's regimes by month, in the order of the months.
+    source's regimes by month, in the order of the months. ``parts`` has the curves of each source
+    of a mean.
     """
     months = np.array(
         sorted({month for curve in curves.values() for month in curve.figures}) or [0]
     )
     names = sorted(curves)
-    figures = np.full((2, len(names), len(months)), np.nan)  # losses, standard errors
-    for number, name in enumerate(names):
-        for month, (bits, error, _) in curves[name].figures.items():
-            figures[:, number, np.searchsorted(months, month)] = bits, error
+    figures = _figures(curves, names, months)
     models = [name for name in names if not curves[name].is_compressor]
     has_control = CONTROL in names and bool(curves[CONTROL].figures)
     compressors = [number for number, name in enumerate(names) if curves[name].is_compressor]
@@ -182,7 +190,35 @@ def fit_curves(curves: Curves, cutoffs: Mapping[str, float], labels: list[dict[i
         calm=fit_without_low_months(
             fit, losses, lambda kept: fit_panel(kept, known, months, regimes)
         ),
+        rests=_rests(parts or {}, curves, figures[0], months),
     )
+
+
+def _figures(curves: Curves, names: list[str], months: NDArray[np.int64]) -> Floats:
+    """Return losses and standard errors (2, models, months); NaN for a missing month."""
+    figures = np.full((2, len(names), len(months)), np.nan)
+    columns = {int(month): column for column, month in enumerate(months)}
+    for number, name in enumerate(names):
+        of_model = curves[name].figures if name in curves else {}
+        for month, (bits, error, _) in of_model.items():
+            if month in columns:
+                figures[:, number, columns[month]] = bits, error
+    return figures
+
+
+def _rests(
+    parts: Mapping[str, Curves], means: Curves, losses: Floats, months: NDArray[np.int64]
+) -> Rests | None:
+    """Return what is left of the means' ``losses`` (models, months) without each source."""
+    if len(parts) < 2:
+        return None
+    names = sorted(means)
+    of_sources = np.array([_figures(curves, names, months)[0] for curves in parts.values()])
+    rests = (len(parts) * losses - of_sources) / (len(parts) - 1)
+    is_compressor = np.array([means[name].is_compressor for name in names])
+    compressors = [_mean_of_compressors(rest[is_compressor]) for rest in rests]
+    told = [each for each in compressors if each is not None]
+    return Rests(list(parts), rests[:, ~is_compressor], np.array(told) if told else None)
 
 
 def _mean_of_compressors(curves: Floats) -> Floats | None:

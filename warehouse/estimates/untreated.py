@@ -91,6 +91,7 @@ class Untreated:
     total: Floats  # M
     unknown: Floats
     variance: float  # s^2
+    num_free: float  # degrees of freedom of s^2
     num_models: int
 
     def without(self, *numbers: int) -> Difficulty | None:
@@ -148,7 +149,7 @@ def fit_untreated(
         line = (months - months.mean()) / 12
         rows.append(control)
         designs.append(design(months, ~np.isnan(control), np.inf, np.column_stack([line, regimes])))
-    return _fit(np.nan_to_num(np.array(rows)), designs, len(losses), months)
+    return fit_rows(np.nan_to_num(np.array(rows)), designs, len(losses), months)
 
 
 def _kept(losses: Floats, spell: Spell | None, months: Months) -> Floats:
@@ -158,13 +159,17 @@ def _kept(losses: Floats, spell: Spell | None, months: Months) -> Floats:
     return np.where((months <= spell.start) | (months >= spell.end), losses, np.nan)
 
 
-def _fit(
+def fit_rows(
     losses: Floats, designs: list[Design | None], num_models: int, months: Months
 ) -> Untreated:
+    """Fit lambda to rows of models, then of compressors, each with its X; None: it does not enter.
+
+    ``losses`` (rows, months) are 0 in the months that a row does not keep.
+    """
     enters = np.array([each is not None for each in designs])
     is_model = enters & (np.arange(len(losses)) < num_models)
     annihilators = np.array([annihilator(each, len(months)) for each in designs])
-    remainders = np.einsum("ijk,ik->ij", annihilators, losses)
+    remainders = (annihilators @ losses[:, :, None])[:, :, 0]
     least, most = _CONTROL_SENSITIVITY
     lowest = np.where(is_model, LEAST_SENSITIVITY, least)
     highest = np.where(is_model, MOST_SENSITIVITY, most)
@@ -181,9 +186,11 @@ def _fit(
         moved = annihilators @ found.values
         left = remainders - theta[:, None] * moved
         squares = (left**2).sum(axis=1)
-        taken = theta**2 * weights * np.einsum("ijk,kj->i", annihilators, found.inverse)
+        traces = annihilators.reshape(len(losses), -1) @ found.inverse.ravel()  # of R M+
+        taken = theta**2 * weights * traces
         num_free = np.where(enters, num_kept - num_columns - 1 - taken, 0)
-        variance = float(squares[counted].sum() / max(num_free[counted].sum(), 0.5))
+        all_free = max(float(num_free[counted].sum()), 0.5)
+        variance = float(squares[counted].sum() / all_free)
         if turn == NUM_SENSITIVITIES:
             break
         for row in np.flatnonzero(enters & ~is_model):
@@ -192,7 +199,17 @@ def _fit(
                 weights[row] = np.clip(variance / max(own, TINY), LEAST_WEIGHT, 1)
         theta = _sensitivities(moved, remainders, lowest, highest) * enters
         theta = theta / (theta[is_model].mean() if is_model.any() else 1)
-    return Untreated(theta, weights, annihilators, remainders, total, unknown, variance, num_models)
+    return Untreated(
+        theta=theta,
+        weights=weights,
+        annihilators=annihilators,
+        remainders=remainders,
+        total=total,
+        unknown=unknown,
+        variance=variance,
+        num_free=all_free,
+        num_models=num_models,
+    )
 
 
 def _long_run(left: Floats, months: Months, num_kept: int) -> float:

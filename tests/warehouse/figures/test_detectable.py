@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.statistics.power import panel_of
-from warehouse.estimates.estimate import Change, find_changes
+from warehouse.estimates.changes import Change, find_changes
 from warehouse.estimates.panel_errors import Floats
 from warehouse.estimates.panels import Panel
 

@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from warehouse.estimates.changes import MIN_MONTHS
 from warehouse.estimates.cutoffs import MIN_AFTER, MIN_BEFORE
-from warehouse.estimates.estimate import MIN_MONTHS
 from warehouse.estimates.panel import MIN_BLOCKS
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -8,7 +8,7 @@ import scipy.linalg
 
 from benchmarks.statistics.panels import Staggered
 from warehouse.estimates.bends import find_bends
-from warehouse.estimates.estimate import BEND, NONE_UNTREATED
+from warehouse.estimates.changes import BEND, NONE_UNTREATED
 from warehouse.estimates.untreated import (
     UNTREATED,
     DatedCurve,

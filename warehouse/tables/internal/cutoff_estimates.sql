@@ -21,10 +21,12 @@ create table if not exists internal.cutoff_estimates (
     reason varchar, -- why there is no estimate
     note varchar, -- of a curve that is not one ramp
     step_error double, -- standard error of a step's size, over the months that can be dated
-    num_free bigint -- degrees of freedom of the test
+    num_free bigint, -- degrees of freedom of the test
+    first_datable date -- the first cutoff whose interval can have a lower end
 );
 
 -- For databases of before these columns.
 alter table internal.cutoff_estimates add column if not exists note varchar;
 alter table internal.cutoff_estimates add column if not exists step_error double;
 alter table internal.cutoff_estimates add column if not exists num_free bigint;
+alter table internal.cutoff_estimates add column if not exists first_datable date;

@@ -55,15 +55,20 @@ worded as (
             as detectable_change,
         case
             when reason is not null then reason
+            when q_value > 0.05 and first_datable > last_datable
+                then
+                    'no change found; no month can be dated: three months before it are needed, '
+                    || 'and three after it'
             when q_value > 0.05
                 then
-                    'no change found up to ' || strftime(last_datable, '%Y-%m')
+                    'no change found from ' || strftime(first_datable, '%Y-%m')
+                    || ' to ' || strftime(last_datable, '%Y-%m')
                     || coalesce(
                         '; a step of ' || printf('%.3f', detectable_change)
                         || ' bits per byte would be found in 80 %',
                         ''
                     )
-                    || '; later cutoffs cannot be told yet'
+                    || '; earlier cutoffs cannot be told, later ones not yet'
             when cutoff_low is null and cutoff_high is null then 'month not told'
             when cutoff_high is null then 'at or after ' || strftime(cutoff_low, '%Y-%m')
             when cutoff_low is null then 'at or before ' || strftime(cutoff_high, '%Y-%m')

@@ -90,17 +90,20 @@ select
     coalesce(
         decay_reason(base_bits_per_byte, num_quarters, protocol, error_mean),
         'incomplete or ahead: '
-        || array_to_string(
-            list_filter(
-                [
-                    case when decay_3_pct is null then 'months 0 to 2' end,
-                    case when decay_6_pct is null then 'months 3 to 5' end,
-                    case when decay_9_pct is null then 'months 6 to 8' end,
-                    case when decay_12_pct is null then 'months 9 to 11' end
-                ],
-                lambda quarter: quarter is not null
+        || nullif(
+            array_to_string(
+                list_filter(
+                    [
+                        case when decay_3_pct is null then 'months 0 to 2' end,
+                        case when decay_6_pct is null then 'months 3 to 5' end,
+                        case when decay_9_pct is null then 'months 6 to 8' end,
+                        case when decay_12_pct is null then 'months 9 to 11' end
+                    ],
+                    lambda quarter: quarter is not null
+                ),
+                ', '
             ),
-            ', '
+            ''
         )
         || ' after the release'
     ) as reason

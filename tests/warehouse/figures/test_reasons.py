@@ -1,0 +1,248 @@
+"""Each missing figure or interval has a reason, which is true of the world that was planted."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from core.month import Month
+from tests.warehouse.figures.planted import CONTROL, FIRST, WORLDS, Model, World, read_views
+
+pytestmark = pytest.mark.slow
+
+Row = dict[str, Any]
+SOURCES = ("blog", "news")
+# what a reason adds: the curve is not one ramp
+FURTHER = re.compile(r"; (?=growth |a smooth bend|a second rise|the change may be)")
+EFFECT = re.compile(r"^(gap, growth|gap|growth|decay|slope): ")  # of effect_difference
+
+
+@dataclass(frozen=True)
+class Case:
+    """A row of a view, and what was planted for it. ``model`` is None for a compressor."""
+
+    row: Row
+    world: World
+    model: Model | None
+    source: str | None
+
+    @classmethod
+    def of(cls, row: Row, model: str = "model") -> "Case":
+        world = WORLDS[row["protocol"]]
+        name = str(row[model]).removeprefix(f"{row['protocol']}-")
+        source = row.get("source", row.get("scope"))
+        short = source and source.removeprefix(f"{row['protocol']}-")
+        short = short if short in SOURCES else None
+        return cls(row, world, None if name == CONTROL else world.models[name], short)
+
+    @property
+    def planted(self) -> Model:
+        assert self.model is not None, "a compressor has this reason"
+        return self.model
+
+    @property
+    def months(self) -> range:
+        first, last = (0, 24) if self.model is None else self.model.months
+        return range(first, min(last, self.world.num_months))
+
+    @property
+    def cutoff(self) -> int:
+        assert self.planted.cutoff is not None, "the cutoff is unknown"
+        return self.planted.cutoff
+
+    @property
+    def before(self) -> int:
+        return sum(month <= self.cutoff for month in self.months)
+
+    @property
+    def after(self) -> int:
+        return len(self.months) - self.before
+
+    @property
+    def gap(self) -> float:
+        """The planted rise, of the mean over sources if the row has no source."""
+        scope = SOURCES if self.source is None else (self.source,)
+        seen = [source in self.planted.gap_sources for source in scope]
+        return self.planted.gap * sum(seen) / len(seen)
+
+    @property
+    def has_base(self) -> bool:
+        return set(range(self.cutoff - 5, self.cutoff + 1)) <= set(self.months)
+
+    @property
+    def quarters(self) -> list[bool]:
+        """For each quarter after the release: are there all months?"""
+        firsts = [self.cutoff + 1 + 3 * number for number in range(4)]
+        return [set(range(first, first + 3)) <= set(self.months) for first in firsts]
+
+    def blocks(self) -> int:
+        return len({month // 3 for month in self.months})
+
+    def common_months(self) -> list[int]:
+        """Months after the cutoffs of the row's two models."""
+        other = Case.of(self.row, "other_model")
+        cutoffs = [each.model.cutoff for each in (self, other) if each.model is not None]
+        start = max([each for each in cutoffs if each is not None] or [-1])
+        return [month for month in self.months if month in other.months and month > start]
+
+
+def position(text: str) -> int:
+    return Month(text).months_since(FIRST)
+
+
+def has_no_such_step(case: Case, first: str, last: str, size: str) -> bool:
+    inside = [end for end in case.planted.ends if position(first) <= end <= position(last)]
+    return not case.planted.drift and (not inside or case.gap <= float(size))
+
+
+def is_of_the_regime(case: Case, change: str, start: str) -> bool:
+    return position(start) == case.world.regime and position(change) - 1 in case.planted.ends
+
+
+def has_ends(case: Case, second: str, first: str) -> bool:
+    return {position(first), position(second)} == set(case.planted.ends)
+
+
+def has_few_blocks(case: Case, number: str) -> bool:
+    if "other_model" in case.row:
+        return int(number) == len({month // 3 for month in case.common_months()})
+    return int(number) == case.before // 3 + case.after // 3
+
+
+def lacks_quarters(case: Case, told: str) -> bool:
+    names = ["months 0 to 2", "months 3 to 5", "months 6 to 8", "months 9 to 11"]
+    missing = [name for name, whole in zip(names, case.quarters, strict=True) if not whole]
+    return told == ", ".join(missing) and bool(missing)
+
+
+def is_near_an_end(case: Case) -> bool:
+    month = position(str(case.row["month"])[:7])
+    return min(month - case.months[0], case.months[-1] - month) < 2
+
+
+Check = Callable[..., bool]
+TRUTHS: dict[str, Check] = {
+    r"(\d+) months?; 8 are needed": lambda case, num: int(num) == len(case.months) < 8,
+    r"no change found from (\S+) to (\S+); a step of (\S+) bits per byte would be found in 80 %; "
+    r"earlier cutoffs cannot be told, later ones not yet": has_no_such_step,
+    r"at or after (\S+)": lambda case, low: max(case.planted.ends) >= position(low),
+    r"at or before (\S+)": lambda case, high: min(case.planted.ends) <= position(high),
+    r"month not told": lambda case: case.row.get("cutoff_text") is None,
+    r"a second rise after (\S+), the first after (\S+)": has_ends,
+    r"a steady rise over all months, no change": lambda case: case.planted.drift > 0,
+    r"the change in (\S+) may be the source's: a regime begins in (\S+)": is_of_the_regime,
+    r"the change may be the source's: one that all models share fits as well": lambda case: (
+        {each.ends for each in case.world.models.values()} == {case.planted.ends}
+    ),
+    r"only \S+-(\w+) shows the change: see estimated_cutoff_by_source": lambda case, source: (
+        case.planted.gap_sources == (source,) and bool(case.planted.ends)
+    ),
+    r"the compressor may change at the same months": lambda case: case.world.site_break is not None,
+    r"no other model with another cutoff": lambda case: (
+        {each.cutoff for each in case.world.models.values()} == {case.planted.cutoff}
+        and ("cutoff_text" not in case.row or not case.world.has_control)
+    ),
+    r"a compressor has no cutoff|compressor|compressor: never trained": lambda case: (
+        case.model is None
+    ),
+    r"other documents than most models": lambda case: case.planted.has_own_documents,
+    r"other sources than most models": lambda case: case.planted.sources != SOURCES,
+    r"cutoff unknown|release unknown|cutoff unknown: may have been seen in training": lambda case: (
+        case.planted.cutoff is None
+    ),
+    r"no month after the cutoff": lambda case: case.after == 0,
+    r"no month before the cutoff": lambda case: case.before == 0,
+    r"no source with months on both sides of the cutoff": lambda case: (
+        0 in (case.before, case.after)
+    ),
+    r"one month after: no growth": lambda case: case.after == 1,
+    r"too few blocks of three months": lambda case: case.blocks() < 4,
+    r"a regime of the source begins right after the cutoff": lambda case: (
+        case.world.regime == case.cutoff + 1
+    ),
+    r"fewer than six months right before the release": lambda case: not case.has_base,
+    r"no quarter after the release has all months": lambda case: not any(case.quarters),
+    r"incomplete or ahead: (.*) after the release": lacks_quarters,
+    r"no interval: (\d+) months? on a side of the cutoff; 3 are needed": lambda case, num: (
+        int(num) == min(case.before, case.after) < 3
+    ),
+    r"no interval: (\d+) blocks? of three months; 4 are needed": has_few_blocks,
+    r"no interval: (\d+) complete quarters? after the release; 2 are needed": lambda case, num: (
+        int(num) == sum(case.quarters) < 2
+    ),
+    r"no interval: (\d+) months; 12 are needed": lambda case, num: (
+        int(num) == len(case.months) < 12
+    ),
+    r"fewer than twelve months: of documents alone": lambda case: len(case.months) < 12,
+    r"no common month after both cutoffs": lambda case: not case.common_months(),
+    r"too few months before or after": is_near_an_end,
+    r"too few months": lambda case: len(case.months) < 8,
+    r"may have been seen in training": lambda case: (
+        position(str(case.row["month"])[:7]) <= case.cutoff
+    ),
+    r"(no rank: )?other months than most models": lambda case, _: (
+        len(case.months) < case.world.num_months or case.planted.sources != SOURCES
+    ),
+    # No world has sizes, families, answers or landed documents, or the default protocol.
+    r"family unknown|no rank in a (band|class): number of parameters unknown"
+    r"|the documents have not landed|no losses under the default protocol": lambda case, _: True,
+}
+
+
+@pytest.fixture(scope="module")
+def views(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Row]]:
+    return read_views(tmp_path_factory.mktemp("reasons"))
+
+
+def faults_of(row: Row) -> list[str]:
+    """Return the parts of a row's reason that nobody planted, or that the tests do not know."""
+    case = Case.of(row)
+    parts = FURTHER.split(EFFECT.sub("", row["reason"]))
+    if parts[-1] == "a smooth bend over all months fits as well":
+        parts.pop()
+        if len(case.planted.ends) == 1 and not case.planted.drift:
+            return [row["reason"]]
+    faults = []
+    for part in parts:
+        matches = [(check, re.fullmatch(text, part)) for text, check in TRUTHS.items()]
+        found = [(check, match) for check, match in matches if match]
+        if not found:
+            faults.append(f"unknown: {part}")
+        faults += [part for check, match in found if not check(case, *match.groups())]
+    return faults
+
+
+def test_the_reason_of_each_row_is_true_of_its_world(views: dict[str, list[Row]]) -> None:
+    false = [
+        (view, row["model"], row.get("source"), fault)
+        for view, rows in views.items()
+        for row in rows
+        if row.get("reason") and row.get("protocol") in WORLDS
+        for fault in faults_of(row)
+    ]
+    assert false == []
+
+
+def test_each_missing_interval_has_a_reason(views: dict[str, list[Row]]) -> None:
+    silent = [
+        (view, row["model"], row.get("source"))
+        for view, rows in views.items()
+        for row in rows
+        if any(value is None and "_low" in name for name, value in row.items())
+        and not row["reason"]
+    ]
+    assert silent == []
+
+
+def test_what_is_planted_is_found(views: dict[str, list[Row]]) -> None:
+    """Else every world could have the reason that nothing was found."""
+    told = {row["model"]: row["cutoff_text"] for row in views["estimated_cutoff"]}
+    for name in ("steps", "edges", "others", "twice", "drifts", "one-source"):
+        for model, end in (("early", 7), ("middle", 11), ("late", 15)):
+            assert told[f"{name}-{model}"] == str(FIRST + end), name
+    assert told["alone-unknown"] == str(FIRST + 11)
+    kinds = {row["reason"] for row in views["estimated_cutoff"]}
+    for words in ("only", "one that all models share", "a regime begins", "8 are needed"):
+        assert any(words in (kind or "") for kind in kinds), words

@@ -1,0 +1,226 @@
+"""The change of each model of a panel: its cutoff, or the reason why there is none."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from core.progress import counted
+from warehouse.estimates.bends import find_bends, may_be_shared
+from warehouse.estimates.contamination import Shortfalls, measure_shortfalls
+from warehouse.estimates.cutoffs import (
+    CRITICAL,
+    POWER_QUANTILE,
+    SIGNIFICANT,
+    CutoffFit,
+    fit_cutoff,
+    may_be_the_site,
+    site_step,
+)
+from warehouse.estimates.panel import NO_CONTROL
+from warehouse.estimates.panel_errors import Floats
+from warehouse.estimates.panels import EPOCH, Panel
+from warehouse.estimates.sources import leave_out_sources
+from warehouse.estimates.untreated import (
+    MOST_OTHERS,
+    DatedCurve,
+    Untreated,
+    date_cutoffs,
+    fit_untreated,
+)
+
+STEADY_RISE = "a steady rise over all months, no change"
+SMOOTH = "a smooth bend over all months fits as well"
+SITE = "the compressor may change at the same months"
+AT_REGIME = "the change in {} may be the source's: a regime begins in {}"
+SECOND_RISE = "a second rise after {}, the first after {}"
+GROWTH = "growth from the cutoff on, without a jump"
+BEND = "the change may be the source's: {} changes in the same months"
+SHARED = "the change may be the source's: one that all models share fits as well"
+ONE_SOURCE = "only {} shows the change: see estimated_cutoff_by_source"
+NONE_UNTREATED = "no model of these months is before its onset"
+MIN_MONTHS = 8
+
+
+@dataclass(frozen=True)
+class Change:
+    """The cutoff and the low months of one model's curve."""
+
+    basis: str | None
+    cutoff: CutoffFit | None
+    shortfalls: Shortfalls | None
+    reason: str | None  # why there is no cutoff
+    bend: str | None = None  # a model that changes in the same months
+
+    @classmethod
+    def of(
+        cls,
+        panel: Panel,
+        number: int,
+        all_dated: list[DatedCurve],
+        bend: int | None,
+        doubt: str | None,
+    ) -> Change:
+        """Return the change of one model.
+
+        Model number ``bend`` changes in the same months. ``doubt`` is the reason why the change may
+        be no cutoff at all.
+        """
+        dated = all_dated[number]
+        basis = "panel" if dated.others else "compressor"
+        if dated.difficulty is None:
+            return cls(None, None, None, NO_CONTROL)
+        num_months = int(np.isfinite(panel.losses[number]).sum())
+        if num_months < MIN_MONTHS:
+            lack = f"{counted(num_months, 'month')}; {MIN_MONTHS} are needed"
+            return cls(basis, None, None, lack)
+        cutoff = dated.cutoff
+        change = cutoff if cutoff and cutoff.p_value <= SIGNIFICANT else None
+        reason = None if cutoff else NONE_UNTREATED
+        if change and not change.is_found:
+            reason = STEADY_RISE
+            change = None
+        elif change and not dated.others and _is_of_the_site(change, panel):
+            reason = SITE
+        elif change and doubt:
+            reason = doubt
+        elif change is None:
+            reason = _coincidence(panel, number, all_dated) or reason
+        if cutoff and (bend is not None or cutoff.is_parabola):
+            cutoff = cutoff.opened()
+        other = None if bend is None else panel.models[bend]
+        return cls(basis, cutoff, _shortfalls(panel, number, change), reason, other)
+
+    def _step_error(self, panel: Panel) -> float | None:
+        """Return the error of a step; of a compressor's basis, what a break of the site leaves."""
+        if self.cutoff is None or self.basis == "panel" or panel.compressors is None:
+            return None if self.cutoff is None else finite(self.cutoff.step_error)
+        least = site_step(self.cutoff.step_error, panel.compressors, panel.months, panel.regimes)
+        return finite(max(self.cutoff.step_error, least / (CRITICAL + POWER_QUANTILE)))
+
+    def row(self, panel: Panel) -> dict[str, object]:
+        """Return a row of ``cutoff_estimates`` without its key."""
+        row: dict[str, object] = {"basis": self.basis, "reason": self.reason}
+        if self.cutoff is not None:
+            row["first_datable"] = first_day(self.cutoff.first_datable)
+            row["last_datable"] = first_day(self.cutoff.last_datable)
+            row["step_error"] = self._step_error(panel)
+            row["num_free"] = self.cutoff.num_free
+            if self.reason is None:
+                for name in ("cutoff", "onset"):
+                    for end in ("", "_low", "_high"):
+                        row[name + end] = first_day(getattr(self.cutoff, name + end))
+                row["jump"] = self.cutoff.jump
+                row["p_value"] = self.cutoff.p_value
+                row["note"] = _note(self.cutoff, self.bend)
+        return row
+
+
+def _is_of_the_site(change: CutoffFit, panel: Panel) -> bool:
+    control = panel.compressors
+    return control is not None and may_be_the_site(change, control, panel.months, panel.regimes)
+
+
+def _shortfalls(panel: Panel, number: int, change: CutoffFit | None) -> Shortfalls | None:
+    """Measure the low months of a model; None if no other model with a cutoff tells lambda."""
+    difficulty = panel.calm.difficulty_without(number)
+    if difficulty is None:
+        return None
+    losses = panel.losses[number]
+    errors = panel.document_errors[number]
+    return measure_shortfalls(losses, panel.months, difficulty, change, errors)
+
+
+def _note(found: CutoffFit, bend: str | None) -> str | None:
+    """Return what the interval of a cutoff does not tell."""
+    if bend is not None:
+        return BEND.format(bend)
+    if found.rises is not None:
+        first, second = (EPOCH + month for month in found.rises)
+        return SECOND_RISE.format(second, first)
+    if found.is_parabola:
+        return SMOOTH
+    # With two months after the cutoff, a step in the last month is growth, too.
+    return GROWTH if found.is_growth and found.cutoff <= found.last_datable else None
+
+
+def _coincidence(panel: Panel, number: int, dated: list[DatedCurve]) -> str | None:
+    """Return a reason if a model's curve has a change that a new regime may explain."""
+    if not len(panel.starts):
+        return None
+    difficulty = _fit_again(panel, dated, panel.regimes[:, :0]).without(number)
+    found = fit_cutoff(dated[number].losses, panel.months, difficulty) if difficulty else None
+    if found is None or found.p_value > SIGNIFICANT:
+        return None
+    start = int(panel.starts[np.abs(panel.starts - found.cutoff - 1).argmin()])
+    return AT_REGIME.format(EPOCH + (found.cutoff + 1), EPOCH + start)
+
+
+def _fit_again(panel: Panel, dated: list[DatedCurve], regimes: Floats) -> Untreated:
+    """Return lambda of the months that the models keep, with these regimes."""
+    return fit_untreated(
+        np.array([each.losses for each in dated]),
+        [each.spell for each in dated],
+        panel.months,
+        regimes,
+        panel.compressors,
+    )
+
+
+def find_changes(panel: Panel) -> list[Change]:
+    """Return the change of each model of the panel."""
+    dated = date_cutoffs(
+        panel.losses, panel.cutoffs, panel.months, panel.regimes, panel.compressors
+    )
+    sources: list[str | None] = [None] * len(dated)
+    if panel.rests is not None:
+        fit = _fit_again(panel, dated, panel.regimes)
+        dated, sources = leave_out_sources(panel.rests, fit, dated, panel.months)
+    bends = find_bends(dated, panel.cutoffs, panel.months)
+    is_shared = may_be_shared(dated, panel.cutoffs, panel.months, panel.regimes)
+    shared = SHARED if is_shared else None
+    doubts = [ONE_SOURCE.format(each) if each else shared for each in sources]
+    for number, each in enumerate(dated):
+        closed = _closed(panel, number, each)
+        if closed is not None:
+            dated[number] = replace(each, cutoff=closed)
+            bends[number] = None
+    return [
+        Change.of(panel, number, dated, bend, doubt)
+        for number, (bend, doubt) in enumerate(zip(bends, doubts, strict=True))
+    ]
+
+
+def _closed(panel: Panel, number: int, dated: DatedCurve) -> CutoffFit | None:
+    """Return a change that the whole panel dates within the open interval of a slow rise.
+
+    A model that gets worse from month to month after a step has an open interval: a slow rise fits
+    its curve, too. In the whole panel (``panel``), each other model has a level and a line after
+    its stated cutoff. So what models of one age share is taken off. The panel is asked only if it
+    has MOST_OTHERS others. In a small one, a bend of the source shows as a step of one model.
+    """
+    found = dated.cutoff
+    num_others = np.count_nonzero(np.nan_to_num(np.delete(panel.calm.theta, number)))
+    if found is None or not found.is_found or found.is_closed or num_others < MOST_OTHERS:
+        return None
+    difficulty = panel.calm.difficulty_without(number)
+    whole = fit_cutoff(dated.losses, panel.months, difficulty) if difficulty else None
+    if whole is None or not whole.is_found or not whole.is_closed or whole.is_parabola:
+        return None
+    lowest = -np.inf if np.isnan(found.cutoff_low) else found.cutoff_low
+    highest = np.inf if np.isnan(found.cutoff_high) else found.cutoff_high
+    return whole if lowest <= whole.cutoff_low and whole.cutoff_high <= highest else None
+
+
+@functools.cache
+def first_day(month: float) -> Any:
+    """Return the first day of a numbered month; None for NaN."""
+    return None if np.isnan(month) else (EPOCH + int(month)).first_day
+
+
+def finite(value: float) -> float | None:
+    """Return a figure; None for NaN."""
+    return None if np.isnan(value) else float(value)
