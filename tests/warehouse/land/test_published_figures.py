@@ -138,8 +138,8 @@ def printed(ask: Ask, table: str) -> dict[tuple[str, str], str]:
     """Return the printed figures of a table of Zhu et al., by the page's name and column."""
     sql = f"from published_figures where reference like 'Zhu %' and printed_table = '{table}'"
     rows, _ = ask("Table 9", sql)
-    names = {row["model"]: row["model"].replace("GPT4", "GPT-4") for row in rows}
-    return {(names[row["model"]], row["column_name"]): row["printed"] for row in rows}
+    names = {row["printed_model"]: row["printed_model"].replace("GPT4", "GPT-4") for row in rows}
+    return {(names[row["printed_model"]], row["column_name"]): row["printed"] for row in rows}
 
 
 def test_table_7_of_zhu(ask: Ask) -> None:
