@@ -18,6 +18,8 @@ NAVIGATION = ("papers.html", "As in the papers")
 PATHS = (NAVIGATION[0],)
 MAX_DRAWN = len(PALETTE)  # models in a chart of curves
 MAX_RANKED = 6  # models in the chart of ranks
+MAX_TICKS = 10  # of an axis of ranks
+LEGEND: JsonObject = {"orient": "top", "columns": 4, "columnPadding": 18, "labelLimit": 170}
 ZHU = "Zhu et al. 2024 (FreshBench)"
 
 
@@ -45,8 +47,9 @@ def _accuracy(site: Site) -> Figure:
     shown = _first_models(site, rows)
     chart = _curves(rows.filter(pl.col("model").is_in(shown)), shown, "adjusted score", "protocol")
     about = (
-        f"As Figure 2 of {ZHU}: 0 is guessing, 1 is always right, by the month in which questions "
-        "were opened. Questions from before a model's cutoff may have been in its training data."
+        f"As Figure 2 of {ZHU}: 0.5 is as by guessing, near 1 is better, by the month in which "
+        "questions were opened. Those from before a model's cutoff may have been in its training "
+        "data."
     )
     return Figure("papers-accuracy", _curves_title(rows, shown, "Forecasts"), about, sql, rows,
                   chart=chart, drawn_models=shown)  # fmt: skip
@@ -77,7 +80,7 @@ def _curves(
     """Return a lane per source, with a smoothed line per model in its colour."""
     scale = {"domain": list(shown), "range": list(PALETTE[: len(shown)])}
     colour = {"field": "model", "type": "nominal", "title": None, "scale": scale,
-              "legend": {"orient": "top", "columns": 4, "labelLimit": 170}}  # fmt: skip
+              "legend": LEGEND}  # fmt: skip
     y = {"field": "smoothed", "type": "quantitative", "scale": {"zero": False},
          "axis": {"tickCount": 4}, "title": None}  # fmt: skip
     encoding: JsonObject = {
@@ -151,7 +154,7 @@ def _groups(site: Site) -> Figure:
               "scale": {"domain": [-1, 1]}, "axis": {"tickCount": 3}},
         "color": {"field": "benchmark", "type": "nominal", "title": None,
                   "scale": {"range": list(PALETTE)},
-                  "legend": {"orient": "top", "columns": 4, "labelLimit": 170}},
+                  "legend": LEGEND},
         "detail": [{"field": "source"}, {"field": "protocol"}],
         "tooltip": by_month("benchmark", "spearman_smoothed", "+.2f", title="Spearman, smoothed"),
     }  # fmt: skip
@@ -186,12 +189,14 @@ def _ranks(site: Site) -> Figure:
     colour = {"field": "model", "type": "nominal", "legend": None,
               "scale": {"domain": shown, "range": list(colours.values())}}  # fmt: skip
     scale = {"reverse": True, "zero": False, "nice": False}
+    num_ranks = max(map(max, rows["rank", "rank_without"].iter_rows()))
+    ticks = list(range(1, num_ranks + 1, -(-num_ranks // MAX_TICKS)))
     layers: list[JsonObject] = [
         {"mark": {"type": "line", "strokeWidth": width, "strokeDash": dash, "clip": True},
          "encoding": {"x": x, "color": colour,
                       "y": {"field": field, "type": "quantitative", "scale": scale,
                             "title": "rank of the month",
-                            "axis": {"tickMinStep": 1, "format": "d"}}}}
+                            "axis": {"values": ticks, "format": "d"}}}}
         for field, width, dash in (("rank", 1, [3, 3]), ("rank_without", 1.8, [1, 0]))
     ]  # fmt: skip
     labels = end_labels(last, colours, extent_of(drawn["rank_without"]))
