@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -315,6 +316,36 @@ def models_edit(
         raise UsageError(f"nothing to change about {name}: give at least one of {options}")
     _catalogue(vars(find_model(name, settings)), cutoff, facts, settings, replace=True)
     out.print(f"changed {name}")
+
+
+@models_app.command("propose")
+def models_propose(
+    context: typer.Context,
+    name: Annotated[str, Argument(help="Name in your catalogue.")],
+    output: Annotated[
+        Path | None, Option(help="Write the entry to a new file, not to stdout.")
+    ] = None,
+) -> None:
+    """Check the entry of a model, and write it in the form in which others can take it.
+
+    Facts without an option of `models add` are edited in catalogue.yaml under the data root.
+    """
+    from models.catalogue import find_model, list_shipped
+    from models.proposals import as_entry, list_lacks
+
+    entry = find_model(name, settings_of(context))
+    lacks = list_lacks(entry, list_shipped())
+    if lacks:
+        raise UsageError(f"{name} is not ready to be proposed:\n" + "\n".join(lacks))
+    text = as_entry(entry)
+    if output is None:
+        out.print(text, end="", soft_wrap=True, markup=False, highlight=False)
+        return
+    try:
+        with output.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise UsageError(f"{output} cannot be written: {error.strerror}") from error
 
 
 @models_app.command("train")

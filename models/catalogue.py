@@ -264,7 +264,7 @@ def add_model(entry: ModelEntry, settings: Settings, replace: bool = False) -> N
             "choose another name, or use --replace to put this entry in its place"
         )
     kept = [known for known in _read_user(settings) if known.name != entry.name]
-    records = [_record(known) for known in (*kept, entry)]
+    records = [record_of(known) for known in (*kept, entry)]
     text = yaml.safe_dump(records, sort_keys=False, allow_unicode=True, width=100)
     Store(settings.home).write_bytes(_USER_FILE, text.encode())
 
@@ -367,7 +367,13 @@ def _control(name: str) -> ModelEntry:
     )
 
 
-def _record(entry: ModelEntry) -> dict[str, object]:
+def is_hub_id(location: str) -> bool:
+    """Return True if a location has the form of a repository of the hub, ``owner/name``."""
+    return _HUB_ID.fullmatch(location) is not None
+
+
+def record_of(entry: ModelEntry) -> dict[str, object]:
+    """Return the facts of an entry that are not the default, as files of entries have them."""
     record: dict[str, object] = {}
     for field in dataclasses.fields(entry):
         value = getattr(entry, field.name)

@@ -214,3 +214,22 @@ def test_a_wrong_name_of_a_puzzle_lists_the_puzzles(tidemark: Any) -> None:
     for command in ("run", "show"):
         ran = tidemark("scylla", command, "-m", "scripted:small", "--puzzle", "two_summ")
         ran.expect(2, "unknown puzzle 'two_summ'; known: add_days, ", ", two_sum", out="")
+
+
+def test_an_entry_is_proposed_when_it_lacks_nothing(
+    tidemark: Any, home: Path, tmp_path: Path
+) -> None:
+    tidemark("models", "add", "gull", "gulls/gull", "--parameters", "1000").expect(0)
+    lacking = tidemark("models", "propose", "gull", "--output", tmp_path / "gull.yaml")
+    lacking.expect(2, "revision: name the commit", "licence: is not stated", out="")
+    assert not (tmp_path / "gull.yaml").exists()
+    (home / "catalogue.yaml").write_text(
+        "- {name: gull, location: gulls/gull, revision: abc, released: 2026-02-01, licence: mit, "
+        "parameters: 1000, context: 512, notes: no cutoff is stated, "
+        "sources: {others: 'https://gulls.example'}}"
+    )
+    tidemark("models", "propose", "gull", "--output", tmp_path / "gull.yaml").expect(0)
+    shown = tidemark("models", "propose", "gull").expect(0).out
+    assert (tmp_path / "gull.yaml").read_text() == shown
+    assert "location: gulls/gull" in shown
+    tidemark("models", "propose", "gull", "--output", tmp_path / "gull.yaml").expect(2, "exists")
