@@ -367,7 +367,7 @@ def _control(name: str) -> ModelEntry:
     )
 
 
-def is_hub_id(location: str) -> bool:
+def names_repository(location: str) -> bool:
     """Return True if a location has the form of a repository of the hub, ``owner/name``."""
     return _HUB_ID.fullmatch(location) is not None
 

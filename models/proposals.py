@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import yaml
 
-from models.catalogue import ModelEntry, is_hub_id, record_of
+from models.catalogue import ModelEntry, names_repository, record_of
 
 _FACTS = ("released", "licence", "parameters", "context")
 
@@ -20,7 +20,7 @@ def list_lacks(entry: ModelEntry, shipped: Sequence[ModelEntry]) -> list[str]:
 
 
 def _identity_lacks(entry: ModelEntry, shipped: Sequence[ModelEntry]) -> Iterator[str]:
-    if not is_hub_id(entry.location):
+    if not names_repository(entry.location):
         yield "location: others cannot read it; give the id of a public repository of the hub"
     for other in shipped:
         if other.name == entry.name:
