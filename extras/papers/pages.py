@@ -24,10 +24,9 @@ ZHU = "Zhu et al. 2024 (FreshBench)"
 
 
 def make_pages(site: Site) -> Iterator[Page]:
-    """Yield the page, if any of its charts has figures."""
+    """Yield the page of those charts that have figures."""
     figures = site.make(_losses, _accuracy, _lengths, _genres, _groups, _ranks)
-    if figures:
-        yield Page(PATHS[0], NAVIGATION[1], "papers.html.j2", figures)
+    yield Page(PATHS[0], NAVIGATION[1], "papers.html.j2", figures)
 
 
 def _losses(site: Site) -> Figure:

@@ -1,6 +1,10 @@
 -- Correlation of losses with benchmark scores, by category of the text.
 -- pearson_low: lower end of the 95 % interval of pearson [correlation]
 -- pearson_high: upper end of the 95 % interval of pearson [correlation]
+-- category: category of the sources
+-- against: name of the benchmark
+-- pearson: Pearson's correlation over models [correlation]
+-- num_models: models with both values [models]
 select
     category,
     against,

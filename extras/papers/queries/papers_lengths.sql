@@ -2,6 +2,9 @@
 -- milestone: first tokens of each document that count [tokens]
 -- pearson_low: lower end of the 95 % interval of pearson [correlation]
 -- pearson_high: upper end of the 95 % interval of pearson [correlation]
+-- against: name of the benchmark
+-- pearson: Pearson's correlation over models [correlation]
+-- num_models: models with both values [models]
 select
     milestone,
     against,

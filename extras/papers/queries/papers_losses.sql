@@ -1,5 +1,9 @@
 -- Bits per character by month, and their centred mean over three months.
 -- smoothed: mean over the month and its two neighbours [bits per character]
+-- model: model, as in view models
+-- source: source of the text
+-- month: first day of the month [date]
+-- bits_per_char: loss of the month [bits per character]
 select
     model,
     source,

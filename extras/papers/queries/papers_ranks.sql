@@ -1,6 +1,8 @@
 -- Rank of each ranked model by month, over all sources of the board and without Wikipedia's.
 -- rank: by the mean over sources; 1 is the lowest loss [rank]
 -- rank_without: by the mean over sources other than Wikipedia [rank]
+-- model: model, as in view models
+-- month: first day of the month [date]
 with means as (
     select
         model,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+import polars as pl
+
 from core.storage.store import Store
 from reports.site.charts import PALETTE
 from reports.site.context import Site, some
@@ -17,6 +19,7 @@ ORDER = 6
 NAVIGATION = ("data.html", "Data")
 PATHS = ("data.html", "views.html")
 MAX_MONTHS = 36  # more months are drawn by year
+MIN_SHARING = 10  # views with a column that is described once
 
 
 def make_pages(site: Site) -> Iterator[Page]:
@@ -30,13 +33,26 @@ def make_pages(site: Site) -> Iterator[Page]:
     }
     yield Page("data.html", "Data", "data.html.j2", figures, fields)
     texts = dict(site.query("data_views")[1].select("name", "sql").iter_rows())
-    columns: dict[str, list[dict[str, object]]] = {name: [] for name in texts}
-    for row in site.query("data_columns")[1].to_dicts():
-        columns.get(row["name"], []).append(row)
+    described = site.query("data_columns")[1].select("name", "column_name", "meaning")
+    shared = shared_columns(described)
+    columns: dict[str, list[tuple[str, str]]] = {name: [] for name in texts}
+    for name, column, meaning in described.iter_rows():
+        if shared.get(column) != meaning:
+            columns.get(name, []).append((column, meaning))
     files = {f"views/{name}.sql": f"{text}\n".encode() for name, text in texts.items()}
-    yield Page(
-        "views.html", "Views", "views.html.j2", site.make(_views), {"columns": columns}, files
-    )
+    fields = {"columns": columns, "shared": shared}
+    yield Page("views.html", "Views", "views.html.j2", site.make(_views), fields, files)
+
+
+def shared_columns(described: pl.DataFrame) -> dict[str, str]:
+    """Return the columns that at least MIN_SHARING views have, with their commonest meaning.
+
+    The page states them once: such columns would make up a tenth of it.
+    """
+    counted = described.group_by("column_name", "meaning").agg(pl.len().alias("num_views"))
+    common = counted.filter(pl.col("num_views") >= MIN_SHARING)
+    rarest_first = common.sort("num_views", "column_name", "meaning")
+    return dict(rarest_first.select("column_name", "meaning").iter_rows())
 
 
 def _held(site: Site) -> list[str]:
