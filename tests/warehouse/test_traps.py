@@ -116,3 +116,13 @@ def test_figures_of_the_site_read_public_views() -> None:
     assert len(files) > 50
     found = {file.stem: set(READS.findall(file.read_text("utf-8"))) for file in files}
     assert {name: read for name, read in found.items() if read} == BEHIND
+
+
+def test_views_use_no_function_that_older_clients_lack() -> None:
+    """DuckDB 1.5's own client reads the snapshot; it has no function ``if``."""
+    using = [
+        name
+        for name, file in list_views().items()
+        if re.search(r"\bif\(", file.read_text(encoding="utf-8"))
+    ]
+    assert using == []

@@ -128,6 +128,7 @@ errors as (
 select
     c.model,
     c.scope as source,
+    case when c.scope is null then 'all' else 'source' end as scope,
     c.protocol,
     c.byte_class,
     12 * c.slope as growth_per_year,

@@ -19,12 +19,19 @@ create or replace macro internal.byte_class_errors_at(split_on) as table
             s.num_after,
             s.part,
             s.total,
-            (m.bits_of_text - if(m.is_after, s.level_after, s.level_before) * m.share_of_bytes)
-            / if(m.is_after, s.share_after, s.share_before) as level_effect,
-            m.share_of_bytes - if(m.is_after, s.share_after, s.share_before) as share_effect,
-            m.bits_of_text - if(m.is_after, s.bits_after, s.bits_before) as bits_effect,
+            (
+                m.bits_of_text
+                - case when m.is_after then s.level_after else s.level_before end * m.share_of_bytes
+            )
+            / case when m.is_after then s.share_after else s.share_before end as level_effect,
+            m.share_of_bytes
+            - case when m.is_after then s.share_after else s.share_before end as share_effect,
+            m.bits_of_text
+            - case when m.is_after then s.bits_after else s.bits_before end as bits_effect,
             (s.share_before + s.share_after) / 2 as share,
-            if(m.is_after, 1, -1) * (s.level_after - s.level_before) / 2 as half_change
+            case when m.is_after then 1 else -1 end
+            * (s.level_after - s.level_before)
+            / 2 as half_change
         from internal.byte_class_months_at(split_on) as m
         inner join internal.byte_class_sides_at(split_on) as s
             on

@@ -8,6 +8,7 @@ create or replace view byte_class_gap as
 select
     model,
     source,
+    scope,
     protocol,
     byte_class,
     share_of_gap,

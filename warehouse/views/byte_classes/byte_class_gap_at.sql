@@ -17,6 +17,7 @@ create or replace macro byte_class_gap_at(split_on) as table
     select
         s.model,
         s.scope as source,
+        case when s.scope is null then 'all' else 'source' end as scope,
         s.protocol,
         s.byte_class,
         case when abs(s.total) > e.total_half then s.part / s.total end as share_of_gap,

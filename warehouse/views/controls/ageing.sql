@@ -7,7 +7,7 @@ create or replace view ageing as
 select
     t.model,
     t.source,
-    if(t.source is null, 'all', 'source') as scope,
+    case when t.source is null then 'all' else 'source' end as scope,
     t.protocol,
     t.value as growth_per_month,
     t.value_low as growth_per_month_low,

@@ -12,7 +12,7 @@ create or replace view cutoff_registry as
 select
     t.model,
     t.source,
-    if(t.source is null, 'all', 'source') as scope,
+    case when t.source is null then 'all' else 'source' end as scope,
     t.protocol,
     m.role,
     t.catalogue_cutoff as stated_cutoff,

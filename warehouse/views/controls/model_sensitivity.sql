@@ -7,7 +7,7 @@ create or replace view model_sensitivity as
 select
     model,
     source,
-    if(source is null, 'all', 'source') as scope,
+    case when source is null then 'all' else 'source' end as scope,
     protocol,
     sensitivity,
     num_months_before + num_months_after as num_months,

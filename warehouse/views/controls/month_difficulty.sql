@@ -9,7 +9,7 @@
 create or replace view month_difficulty as
 select
     d.source,
-    if(d.source is null, 'all', 'source') as scope,
+    case when d.source is null then 'all' else 'source' end as scope,
     d.protocol,
     d.month,
     d.difficulty,

@@ -52,7 +52,7 @@ ranked as (
 select
     model,
     source,
-    if(source is null, 'all', 'source') as scope,
+    case when source is null then 'all' else 'source' end as scope,
     protocol,
     effect,
     value,

@@ -39,7 +39,7 @@ corrected as (
 select
     c.model,
     c.source,
-    if(c.source is null, 'all', 'source') as scope,
+    case when c.source is null then 'all' else 'source' end as scope,
     c.protocol,
     c.month,
     coalesce(c.q_value <= 0.05, false) as is_suspected,

@@ -50,7 +50,7 @@ create or replace macro papers.monthly_loss_by_kind_at(source_name) as table
 
     select
         * exclude (half),
-        if(kind is null, 'genre', 'kind') as scope,
+        case when kind is null then 'genre' else 'kind' end as scope,
         case when half > bits_per_byte then 0 else bits_per_byte - half end as bits_per_byte_low,
         bits_per_byte + half as bits_per_byte_high
     from summed;

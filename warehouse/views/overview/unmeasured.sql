@@ -28,7 +28,7 @@ with found as (
 select
     model,
     source,
-    if(source is null, 'all', 'source') as scope,
+    case when source is null then 'all' else 'source' end as scope,
     month,
     protocol,
     left_out_of,

@@ -62,7 +62,7 @@ select
     model,
     other_model,
     source,
-    if(source is null, 'all', 'source') as scope,
+    case when source is null then 'all' else 'source' end as scope,
     protocol,
     difference,
     difference - half as difference_low_documents,

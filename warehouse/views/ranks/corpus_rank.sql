@@ -45,7 +45,7 @@ sure as (
 select
     f.model,
     f.source,
-    if(f.source is null, 'all', 'source') as scope,
+    case when f.source is null then 'all' else 'source' end as scope,
     f.protocol,
     f.bits_per_char,
     case

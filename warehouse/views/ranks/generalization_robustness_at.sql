@@ -39,7 +39,7 @@ create or replace macro papers.generalization_robustness_at(split_on) as table
     select
         model,
         source,
-        if(source is null, 'all', 'source') as scope,
+        case when source is null then 'all' else 'source' end as scope,
         protocol,
         parameters,
         size_band,

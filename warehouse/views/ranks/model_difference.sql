@@ -228,7 +228,7 @@ select
     s.model,
     s.other_model,
     s.source,
-    if(s.source is null, 'all', 'source') as scope,
+    case when s.source is null then 'all' else 'source' end as scope,
     s.protocol,
     s.difference,
     s.difference - s.half as difference_low,

@@ -66,7 +66,7 @@ spearman as (
 select
     s.protocol,
     s.source,
-    if(s.source is null, 'all', 'source') as scope,
+    case when s.source is null then 'all' else 'source' end as scope,
     s.month,
     s.num_models,
     case when s.num_models >= 3 then s.rho end as spearman,

@@ -20,7 +20,7 @@ select
     f.ood_split,
     f.rules,
     f.level,
-    if(f.level is null, 'all', 'level') as scope,
+    case when f.level is null then 'all' else 'level' end as scope,
     f.num_puzzles,
     f.num_expected,
     f.num_insufficient,
