@@ -33,7 +33,7 @@ select
     g.num_months_before,
     g.num_months_after,
     g.reason
-from byte_class_gap as g
+from byte_class_gap_at(cast(null as date)) as g
 left join byte_class_ageing as a
     on
         g.model = a.model

@@ -1,7 +1,7 @@
 -- Where the gap after each model's own cutoff sits: losses by class of byte before and after it.
 -- Grain: one row per model, source, protocol, byte_class; source NULL: mean over sources. Only
 --   models with a cutoff in the catalogue.
--- Units and columns: as byte_class_gap_at, which has further columns.
+-- Units and columns: as byte_class_gap_at, which has levels, too.
 -- *_low and *_high: would other months like these say the same?
 -- Source: docs/metrics.md (Losses by class of byte).
 create or replace view byte_class_gap as
@@ -21,11 +21,6 @@ select
     bits_per_byte_gap,
     bits_per_byte_gap_low,
     bits_per_byte_gap_high,
-    bits_per_byte_before,
-    bits_per_byte_after,
-    num_months_before,
     num_months_after,
-    reason,
-    split_date,
-    split_basis
+    reason
 from byte_class_gap_at(cast(null as date));
