@@ -51,7 +51,7 @@ class Passage:
 
 @dataclass
 class Library:
-    """The passages of a corpus that have a word of some question."""
+    """All passages of a corpus that a question may see, in memory, and their index."""
 
     index: PassageIndex
     passages: Sequence[Passage]
