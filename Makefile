@@ -85,10 +85,16 @@ servers:
 	@deployments/install-postgresql.sh
 
 .PHONY: check
-check: $(VENV)/.installed-dev ## Lint, format, types, import rules, limits, words, SQL, spelling, Dockerfile
+check: check-types check-text ## Lint, format, types, import rules, limits, words, SQL, spelling, Dockerfile
+
+.PHONY: check-types
+check-types: $(VENV)/.installed-dev
+	@$(BIN)/mypy
+
+.PHONY: check-text
+check-text: $(VENV)/.installed-dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m tools.house
 	@$(BIN)/sqlfluff lint warehouse reports extras tests --processes 0 --disable-progress-bar

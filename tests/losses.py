@@ -10,11 +10,12 @@ from warehouse.read.publish import publish
 
 
 def loss_row(
-    model: str, source: str, month: object, document: str, **columns: Any
+    model: str, source: str, month: object, document: str, /, **columns: Any
 ) -> dict[str, Any]:
     row = {"model": model, "source": source, "month": month, "document_id": document}
     row |= {"revision": "r1", "chunk_index": 0, "protocol": "default", "nll_nats": 10.0}
-    return row | {"num_tokens": 5, "num_chars": 20, "num_bytes": 20} | columns
+    num_bytes = columns.get("num_bytes", 20)
+    return row | {"num_tokens": 5, "num_chars": min(20, num_bytes), "num_bytes": 20} | columns
 
 
 def publish_rows(

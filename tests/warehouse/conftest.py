@@ -30,13 +30,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.long)
 
 
-USUAL = loss_row("org/model", "news", dt.date(2024, 1, 1), "d0", reason=None)
+USUAL = ("org/model", "news", dt.date(2024, 1, 1), "d0")
 
 
 @pytest.fixture(scope="session")
 def losses() -> Callable[..., pa.Table]:
-    """Make a table of LOSSES; ``USUAL`` fills the missing columns of a row."""
-    return lambda *rows: pa.Table.from_pylist([{**USUAL, **row} for row in rows], schema=LOSSES)
+    """Make a table of LOSSES; ``loss_row`` fills the missing columns of a row."""
+
+    def losses(*rows: dict[str, Any]) -> pa.Table:
+        filled = [loss_row(*USUAL, **{"reason": None, **row}) for row in rows]
+        return pa.Table.from_pylist(filled, schema=LOSSES)
+
+    return losses
 
 
 @pytest.fixture

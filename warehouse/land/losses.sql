@@ -187,11 +187,14 @@ judged as (
         cells.*,
         d.document_id,
         d.num_tokens,
+        d.num_chars,
         d.num_bytes,
         d.nll_nats,
         case
             when cells.month > $today then 'a month must not be to come'
             when d.num_bytes = 0 and d.nll_nats > 0 then 'a text without bytes has no loss'
+            when d.num_tokens = 0 and d.nll_nats > 0 then 'a text without tokens has no loss'
+            when d.num_chars > d.num_bytes then 'a character has at least one byte'
             when d.num_tokens > 4 * d.num_bytes + 16 then 'a text has at most 4 tokens a byte'
             when cells.has_odd_name then 'names have no control characters and no outer blanks'
             when is_odd_name(d.document_id)

@@ -401,6 +401,8 @@ IMPOSSIBLE = [
     ({"month": dt.date(9000, 1, 1)}, "a month must not be to come"),
     ({"num_bytes": 0, "num_chars": 0, "num_tokens": 1}, "a text without bytes has no loss"),
     ({"num_tokens": 121, "num_bytes": 26}, "at most 4 tokens a byte"),
+    ({"num_tokens": 0}, "a text without tokens has no loss"),
+    ({"num_bytes": 26, "num_chars": 27}, "a character has at least one byte"),
     ({"model": "m\0"}, "no control characters and no outer blanks.*model='m..00'"),
     ({"model": " m"}, "no outer blanks"),
     ({"source": "s\u00a0"}, "no outer blanks"),
