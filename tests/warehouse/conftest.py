@@ -1,7 +1,7 @@
 import datetime as dt
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,13 @@ USUAL = loss_row("org/model", "news", dt.date(2024, 1, 1), "d0", reason=None)
 def losses() -> Callable[..., pa.Table]:
     """Make a table of LOSSES; ``USUAL`` fills the missing columns of a row."""
     return lambda *rows: pa.Table.from_pylist([{**USUAL, **row} for row in rows], schema=LOSSES)
+
+
+@pytest.fixture
+def kept_open(settings: Settings) -> Iterator[None]:
+    """Keep the database open: to open it again takes no time. Not for tests with processes."""
+    with connected(settings):
+        yield
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@ from core.storage.store import Store
 from tests.tiers import few
 from warehouse.land.answers import land_answer_cells
 
+pytestmark = pytest.mark.usefixtures("kept_open")
+
 MAY, JUNE = Month("2024-05"), Month("2024-06")
 
 

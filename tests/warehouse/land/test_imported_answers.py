@@ -17,6 +17,8 @@ from tests.tiers import few
 from tests.warehouse.land.lander import lander
 from warehouse.land.answers import land_imported_answers
 
+pytestmark = pytest.mark.usefixtures("kept_open")
+
 MORE = ",probabilities,chosen_option,correct_option,p_correct,tags"
 GIVEN = ["model", "release_date", "question_id", "opened", "closed", "num_options", "is_correct"]
 GOOD = "a,2023-05-01,q1,2022-01-05,2022-03-01,2,1\na,2023-05-01,q2,2024-01-05,2024-03-01,3,0\n"

@@ -21,6 +21,8 @@ from warehouse.database.writer import connected, locked
 from warehouse.land.literature import SHIPPED, land_published, load_benchmarks, load_ratings
 from warehouse.land.losses import open_warehouse
 
+pytestmark = pytest.mark.usefixtures("kept_open")
+
 ROOT = Path(__file__).resolve().parents[3]
 HEADER = "model,source,month,compression_rate\n"
 

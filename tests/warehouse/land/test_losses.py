@@ -23,6 +23,8 @@ from warehouse.database.writer import connected, transaction
 from warehouse.land import losses as losses_module
 from warehouse.land.losses import Landed, open_warehouse
 
+pytestmark = pytest.mark.usefixtures("kept_open")
+
 
 def documents(clusters: dict[str, str | None]) -> pa.Table:
     facts = {"source": "news", "month": dt.date(2024, 1, 1), "date_kind": "created"}
