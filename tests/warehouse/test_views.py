@@ -259,7 +259,7 @@ def list_cases() -> Iterator[Any]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("case", list_cases())
+@pytest.mark.parametrize("case", list(list_cases()))
 def test_view(case: Path, database: Database) -> None:
     database.fill(case)
     asked = statement(case)
