@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -159,6 +159,15 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder that all processes of the run share."""
     base = tmp_path_factory.getbasetemp()
     return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # noqa: TID251
+
+
+def once(folder: Path, make: Callable[[], object]) -> None:
+    """Call ``make``, which fills a shared folder, unless a process of this run did."""
+    made = folder.with_name(f"{folder.name}.made")
+    with FileLock(f"{folder}.lock"):
+        if not made.exists():
+            make()
+            made.touch()
 
 
 @pytest.fixture

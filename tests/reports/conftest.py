@@ -4,12 +4,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 
 from core.month import Month
 from core.settings import Settings
 from reports.site.build import write_site
-from tests.conftest import shared_folder
+from tests.conftest import once, shared_folder
 from tests.reports.curves import HOSTILE_MODEL, HOSTILE_SOURCE, Figures, level, losses, step
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
@@ -49,9 +48,8 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     }
     home = shared_folder(tmp_path_factory) / "usual"
     settings = Settings(home=str(home))
-    with FileLock(f"{home}.lock"):
-        if not (home / "warehouse.duckdb").exists():
-            _publish(settings, figures, {"early": "2024-04", HOSTILE_MODEL: "2024-05"})
+    cutoffs = {"early": "2024-04", HOSTILE_MODEL: "2024-05"}
+    once(home, lambda: _publish(settings, figures, cutoffs))
     return settings
 
 
@@ -59,8 +57,10 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 def root(usual: Settings, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The whole site of the usual figures, made once by all processes of the run. Only read it."""
     home = shared_folder(tmp_path_factory) / "usual-site"
-    with FileLock(f"{home}.lock"):
-        if not (home / "report" / "index.html").exists():
-            shutil.copytree(usual.home, home, dirs_exist_ok=True)
-            write_site(Settings(home=str(home)))
+
+    def write() -> None:
+        shutil.copytree(usual.home, home, ignore=shutil.ignore_patterns("report"))
+        write_site(Settings(home=str(home)))
+
+    once(home, write)
     return home / "report"
