@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +32,29 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # noqa: TID251
 hypothesis.settings.register_profile("tidemark", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("tidemark")
 
+# Files of more than half a minute each, longest first.
+LONGEST = (
+    "tests/warehouse/test_views.py",
+    "tests/crawlers/test_every_source.py",
+    "tests/flows/test_month.py",
+    "tests/reports/site/test_browser.py",
+    "tests/deployments/test_deploy.py",
+    "tests/flows/test_rounds.py",
+    "tests/cli/test_main.py",
+    "tests/instruments/test_status.py",
+    "tests/models/scoring/test_golden.py",
+    "tests/models/scoring/test_token_scorer.py",
+    "tests/warehouse/read/test_publish.py",
+)
+# Of a server that runs for many minutes and is seldom asked: its services would use a second of
+# processor time every half minute.
+WITHOUT_SERVICES = {
+    f"PREFECT_SERVER_SERVICES_{name}_ENABLED": "false"
+    for name in (
+        "CANCELLATION_CLEANUP", "CLEANUP_RECONCILER", "FOREMAN", "LATE_RUNS", "PAUSE_EXPIRATIONS",
+        "REPOSSESSOR", "SCHEDULER", "TRIGGERS",
+    )
+}  # fmt: skip
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
@@ -53,6 +76,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if isinstance(item, pytest.Function):
             for mark in sorted(marks_of(item)):
                 item.add_marker(mark)
+    # With `--dist loadfile` the last file decides when a run ends.
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
     for mark in ("live", "gpu"):
         if not config.getoption(f"--{mark}"):
             skip = pytest.mark.skip(reason=f"needs --{mark}")
@@ -135,6 +161,15 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # noqa: TID251
 
 
+def once(folder: Path, make: Callable[[], object]) -> None:
+    """Call ``make``, which fills a shared folder, unless a process of this run did."""
+    made = folder.with_name(f"{folder.name}.made")
+    with FileLock(f"{folder}.lock"):
+        if not made.exists():
+            make()
+            made.touch()
+
+
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     return Settings(home=str(tmp_path / "home"), request_interval_s=0, device="cpu")
@@ -202,7 +237,8 @@ def prefect_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def prefect_background(
     tmp_path_factory: pytest.TempPathFactory, prefect_template: Path
 ) -> Iterator[PrefectServer]:
-    with running(tmp_path_factory.mktemp("background"), prefect_template) as server:
+    folder = tmp_path_factory.mktemp("background")
+    with running(folder, prefect_template, **WITHOUT_SERVICES) as server:
         yield server
 
 
@@ -228,10 +264,13 @@ def prefect_server(
 
 
 @contextmanager
-def running(folder: Path, template: Path, database: str = "") -> Iterator[PrefectServer]:
+def running(
+    folder: Path, template: Path, database: str = "", **settings: str
+) -> Iterator[PrefectServer]:
     from prefect.events.worker import EventsWorker
 
-    settings = {"PREFECT_API_DATABASE_CONNECTION_URL": database} if database else {}
+    if database:
+        settings["PREFECT_API_DATABASE_CONNECTION_URL"] = database
     server = PrefectServer(folder, template, **settings)
     server.start()
     yield server

@@ -10,6 +10,7 @@ import pytest
 from filelock import FileLock
 
 from core.settings import Settings
+from instruments.maintenance import rebuild
 from warehouse.database import writer
 from warehouse.takedown import documents as forget
 
@@ -37,7 +38,7 @@ def made_once(template: Path) -> Iterator[None]:
         return _REALLY(path, settings)
 
     with pytest.MonkeyPatch.context() as patched:
-        for module in (writer, forget):
+        for module in (writer, forget, rebuild):
             patched.setattr(module, "connect_file", connect_file)
         yield
 

@@ -160,7 +160,7 @@ def test_sql_of_all_pages_runs_or_says_what_it_needs(queried: Settings) -> None:
             text = page.read_text(encoding="utf-8")
             for above, sql in re.findall(r"([^\n]+)\n\n```sql\n(.*?)```", text, re.DOTALL):
                 try:
-                    run_statement(connection, f"explain {sql.rstrip().rstrip(';')}").read_all()
+                    run_statement(connection, f"describe {sql.rstrip().rstrip(';')}").read_all()
                 except UsageError:
                     refused.append((page.name, above))
     assert refused

@@ -52,7 +52,7 @@ def commands_of(name: str) -> list[str]:
     return [command for table in tables for panel in table.values() for command in panel]
 
 
-@pytest.mark.parametrize("name", few(list_extras(), 2))
+@pytest.mark.parametrize("name", few(list_extras(), 1))
 def test_registries_and_commands_work_without_an_extra(name: str, tmp_path: Path) -> None:
     has_views = (ROOT / "extras" / name / "views").exists()
     done = python_in(tree_without(name, tmp_path), CHECK, name, has_views)

@@ -203,6 +203,7 @@ def test_scoring_refuses_to_compare_unequal_work() -> None:
             scoring.check_same("sliding", [10.0, 20.0], other, 1e-5)
 
 
+@pytest.mark.slow  # `make bench` runs both
 @pytest.mark.long
 def test_landing_and_the_bare_insert_take_the_same_rows(tmp_path: Path) -> None:
     path = tmp_path / "losses.parquet"

@@ -25,7 +25,7 @@ def fuzzing(name: str, folder: Path) -> Iterator[Fuzz]:
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", few(list_names(), 8))
+@pytest.mark.parametrize("name", few(list_names(), 3))
 def test_mutated_responses_end_in_items_or_errors(name: str, tmp_path: Path) -> None:
     with fuzzing(name, tmp_path) as fuzz:
         assert [outcome.fault for outcome in fuzz.undisturbed if outcome.fault] == []

@@ -14,9 +14,10 @@ from tests.tiers import few
 MODEL = "[bold]reference[/]"
 
 
-@pytest.fixture
-def published(settings: Settings) -> Settings:
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Publish a step from 1 to 1.5 bits per byte after 2024-06, and a control that stays at 3."""
+    settings = Settings(home=str(tmp_path_factory.mktemp("home")))
     rows = []
     for model, before, after in ((MODEL, 1.0, 1.5), ("control:zstd", 3.0, 3.0)):
         for source in ("news", "wikipedia_monitored"):

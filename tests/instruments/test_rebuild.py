@@ -15,10 +15,8 @@ from core.schemas.tables import LOSSES
 from core.settings import Settings
 from core.storage.store import Store
 from instruments.losses import score_and_land
-from instruments.maintenance import rebuild as rebuilding
 from instruments.maintenance.rebuild import plan_rebuild, rebuild
 from tests.losses import loss_row
-from warehouse.database import writer
 from warehouse.database.schema import list_tables, qualify
 from warehouse.database.writer import writer_path
 from warehouse.land.losses import open_warehouse
@@ -26,11 +24,6 @@ from warehouse.land.losses import open_warehouse
 pytestmark = pytest.mark.long
 MONTHS = ("2024-01", "2024-02")
 MODELS = ["control:gzip", "control:zstd"]
-
-
-@pytest.fixture(autouse=True)
-def new_databases_are_copies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rebuilding, "connect_file", writer.connect_file)  # as made_once has it
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 import datetime as dt
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,13 @@ def losses() -> Callable[..., pa.Table]:
         return pa.Table.from_pylist(filled, schema=LOSSES)
 
     return losses
+
+
+@pytest.fixture
+def kept_open(settings: Settings) -> Iterator[None]:
+    """Keep the database open: to open it again takes no time. Not for tests with processes."""
+    with connected(settings):
+        yield
 
 
 @pytest.fixture
@@ -98,8 +105,7 @@ def dump() -> Callable[[Settings], dict[str, list[tuple[Any, ...]]]]:
 @pytest.fixture(scope="session")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("client")
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    install = [folder / "bin" / "pip", "install", "--quiet", "duckdb-cli==1.5.6"]
-    if subprocess.run(install, capture_output=True).returncode != 0:
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder]
+    if subprocess.run([*install, "duckdb-cli==1.5.6"], capture_output=True).returncode != 0:
         pytest.skip("duckdb-cli 1.5.6 cannot be installed here (no package index)")
     return folder / "bin" / "duckdb"

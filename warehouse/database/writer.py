@@ -158,28 +158,35 @@ def _create(path: Path, settings: Settings) -> None:
     partial file, and an existing file is replaced by a sound one only.
     """
     store = Store(settings.home)
+    is_copy = store.exists(SNAPSHOT)
     new = path.with_name(f"{path.name}.new")
     path.parent.mkdir(parents=True, exist_ok=True)
     _remove_database(new)
     try:
-        if store.exists(SNAPSHOT):
+        if is_copy:
             store.fetch(SNAPSHOT, new)
         snapshot = f"{path} cannot be made from the published snapshot: {store.url(SNAPSHOT)}"
         with (
             explained_faults(new, partial(advise_on_snapshot, settings), snapshot),
             contextlib.closing(connect_file(new, settings)) as connection,
         ):
-            with explain_database_errors(f"read {new}"):
-                read_all(connection)
-            with transaction(connection, f"make {path} from the snapshot"):
-                compute_views(connection)
-                for table in map(qualify, ESTIMATES):
-                    connection.execute(f"delete from {table}")  # noqa: S608 - a constant name
+            if is_copy:
+                _forget_estimates(connection, path, new)
         with explain_disk_errors(str(path)):
             path.with_name(f"{path.name}.wal").unlink(missing_ok=True)  # of the former file
             replace_durably(new, path)
     finally:
         _remove_database(new)
+
+
+def _forget_estimates(connection: duckdb.DuckDBPyConnection, path: Path, new: Path) -> None:
+    """Read a copy of the snapshot in full; empty the tables that only snapshots fill."""
+    with explain_database_errors(f"read {new}"):
+        read_all(connection)
+    with transaction(connection, f"make {path} from the snapshot"):
+        compute_views(connection)
+        for table in map(qualify, ESTIMATES):
+            connection.execute(f"delete from {table}")  # noqa: S608 - a constant name
 
 
 def _remove_database(path: Path) -> None:

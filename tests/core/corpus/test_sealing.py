@@ -33,6 +33,7 @@ from core.errors import PartitionHeld, PartitionSealed, StorageError, UsageError
 from core.month import Month
 from core.storage.store import Store
 from tests.core.corpus.texts import MARCH, newest, tables, texts_of
+from tests.tiers import few
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -154,7 +155,7 @@ def _rival(root: str, barrier: Any, text: str) -> None:
         sys.exit(3)
 
 
-@pytest.mark.parametrize("num_before", [0, 1])
+@pytest.mark.parametrize("num_before", few([1, 0], 1))
 def test_of_two_processes_that_seal_at_once_one_wins(store: Store, num_before: int) -> None:
     if num_before:
         _seal(store, "before")
@@ -263,7 +264,7 @@ sealing.accept_held(Store(sys.argv[1]), corpus.Partition("wikipedia", Month("202
 """
 
 
-@pytest.mark.parametrize("changes", range(6))
+@pytest.mark.parametrize("changes", few(range(6), 3))
 def test_accepting_can_be_killed_anywhere(tmp_path: Path, changes: int) -> None:
     store = Store(str(tmp_path))
     _hold(store, "a")

@@ -243,6 +243,7 @@ def test_many_processes_do_everything_once(tmp_path: Path) -> None:
     assert list((tmp_path / "claims").iterdir()) == []
 
 
+@pytest.mark.slow  # the tests above hold claims of an object store, and processes those of a disk
 def test_many_writers_of_an_object_store_do_everything_once(
     s3_options: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -17,8 +17,8 @@ from crawlers.text.code import read_readme
 from crawlers.text.defects import DETECTORS
 from crawlers.text.latex.reader import read_latex
 
-SIZE = 400_000  # characters; quadratic work takes minutes at the least
-LIMIT_S = 10.0  # of processor time; a second usually
+SIZE = 200_000  # characters; quadratic work takes half a minute at the least
+LIMIT_S = 5.0  # of processor time; half a second usually
 
 
 def read_both_readmes(text: str) -> None:

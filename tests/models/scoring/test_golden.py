@@ -26,6 +26,7 @@ from models.scoring.protocols import UNCHEATABLE_STARTS, get_protocol
 from models.scoring.token_scorer import CausalLM
 from reports.site.pages import methods
 from tests.models.conftest import BatchOf, Plain
+from tests.tiers import few
 
 GOLDEN = Path(__file__).parents[3] / ".." / "shared" / "data" / "golden"
 
@@ -138,7 +139,7 @@ def test_corpus_figures_are_those_of_lm_eval(protocol, peer, run, scored):
 
 @pytest.mark.long
 @needs_golden
-@pytest.mark.parametrize(("protocol", "peer", "run"), STREAM_RUNS)
+@pytest.mark.parametrize(("protocol", "peer", "run"), few(STREAM_RUNS, 8))
 def test_each_stream_agrees_with_the_peer(protocol, peer, run, scored):
     golden, losses = golden_run(peer, run), scored(protocol)
     found = sums(losses)
@@ -396,7 +397,7 @@ documents = st.lists(
 )
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", few(KINDS, 3))
 @hypothesis_settings(
     max_examples=10,
     deadline=None,

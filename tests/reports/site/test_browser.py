@@ -6,7 +6,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Request, sync_playwright
 
-from core.settings import Settings, load_settings
+from core.settings import load_settings
 from reports.site.build import write_site
 from tests.reports.curves import HOSTILE_MODEL
 from tests.reports.site.test_simulated import publish_home
@@ -21,11 +21,6 @@ KINDS = (
     "sources", "models/early", "sources/code",
 )  # fmt: skip
 Open = Callable[..., Page]
-
-
-@pytest.fixture(scope="module")
-def root(usual: Settings) -> Path:
-    return Path(write_site(usual)).parent
 
 
 @pytest.fixture(scope="module")

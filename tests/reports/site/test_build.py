@@ -11,18 +11,13 @@ import yaml
 
 from core.settings import Settings
 from reports.site import citation
-from reports.site.build import _render, opened_site, write_site
+from reports.site.build import _render, opened_site
 from reports.site.pages import changes
 from tests.reports.curves import HOSTILE_MODEL, HOSTILE_SOURCE
 from tests.reports.site.pages import Page, read_pages
 
 pytestmark = pytest.mark.long
 NUM_CELLS = 500
-
-
-@pytest.fixture(scope="module")
-def root(usual: Settings) -> Path:
-    return Path(write_site(usual)).parent
 
 
 @pytest.fixture(scope="module")

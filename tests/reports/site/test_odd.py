@@ -37,6 +37,7 @@ def test_an_empty_warehouse_gives_pages_that_say_what_to_do(settings: Settings) 
     assert "tidemark run" in (Path(settings.home) / "report" / "index.html").read_text()
 
 
+@pytest.mark.slow  # test_worlds.py has ranks of models
 def test_one_month_has_a_ranking(publish_figures: Any) -> None:
     figures = {**level("a", "news", 1.0, 1), **level("b", "news", 2.0, 1)}
     titles = _titles(publish_figures(figures, {"a": "2023-11", "b": "2023-12"}))

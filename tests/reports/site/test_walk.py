@@ -217,6 +217,7 @@ def walked(settings: Settings, figures: dict[str, Rows]) -> set[str]:
     return {step.question for step in told if asked(snapshot, step.sql)[1]}
 
 
+@pytest.mark.slow  # the test below walks, too
 def test_a_first_month(publish_figures: Any) -> None:
     curves = {
         **planted.level("a", "news", 1.0, 1),

@@ -158,7 +158,7 @@ WORLDS: dict[str, tuple[Figures, dict[str, str], str | None]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", few(WORLDS, 2))
+@pytest.mark.parametrize("name", few(WORLDS, 1))
 def test_no_sentence_is_false_or_empty_and_none_contradicts_another(
     publish_figures: Any, name: str
 ) -> None:

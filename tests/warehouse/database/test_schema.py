@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from typing import Any
 
 import duckdb
@@ -5,7 +6,7 @@ import pytest
 
 from core.errors import WarehouseError
 from core.settings import Settings
-from warehouse.database.objects import comment_on, create_objects
+from warehouse.database.objects import comment_on
 from warehouse.database.schema import (
     SCHEMA_VERSION,
     describe_columns,
@@ -67,11 +68,10 @@ where not internal and table_name in ('chunk_losses', 'monthly_loss')
 LOSS = "summed negative log-likelihood; NULL if not measured [nats]"
 
 
-@pytest.fixture
-def database() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect()
-    create_objects(connection)
-    return connection
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
+    with connected(Settings(home=str(tmp_path_factory.mktemp("home")))) as connection:
+        yield connection
 
 
 @pytest.mark.long

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.statistics.power import panel_of
+from tests.tiers import few
 from warehouse.estimates.changes import Change, find_changes
 from warehouse.estimates.panel_errors import Floats
 from warehouse.estimates.panels import Panel
@@ -35,7 +36,7 @@ def detectable(change: Change, whole: Panel) -> float:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("num_models", [1, 8])
+@pytest.mark.parametrize("num_models", few([1, 8], 1))
 def test_a_detectable_step_is_found_in_four_of_five_worlds(num_models: int) -> None:
     num_found = 0
     for seed in range(NUM_WORLDS):

@@ -7,6 +7,7 @@ import pytest
 import scipy.linalg
 
 from benchmarks.statistics.panels import Staggered
+from tests.tiers import few
 from warehouse.estimates.bends import find_bends
 from warehouse.estimates.changes import BEND, NONE_UNTREATED
 from warehouse.estimates.untreated import (
@@ -66,7 +67,7 @@ def share(worlds: list[tuple[Array, Array, Array, Array]]) -> tuple[float, float
     return found / planted, covered / max(found, 1), planted
 
 
-@pytest.mark.parametrize("is_stated", [True, False])
+@pytest.mark.parametrize("is_stated", few([True, False], 1))
 @pytest.mark.parametrize(("gap", "least"), [(0.08, 0.8), (0.04, 0.6)])
 def test_ramps_of_all_models_are_found(gap: float, least: float, is_stated: bool) -> None:
     """Eight models, cutoffs three months apart, ramps of eight months; before: 1 of 320."""

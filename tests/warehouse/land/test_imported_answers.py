@@ -13,18 +13,20 @@ import yaml
 
 from core.errors import CellConflict, MalformedInput, SchemaMismatch
 from core.settings import Settings
+from tests.tiers import few
 from tests.warehouse.land.lander import lander
 from warehouse.land.answers import land_imported_answers
+
+pytestmark = pytest.mark.usefixtures("kept_open")
 
 MORE = ",probabilities,chosen_option,correct_option,p_correct,tags"
 GIVEN = ["model", "release_date", "question_id", "opened", "closed", "num_options", "is_correct"]
 GOOD = "a,2023-05-01,q1,2022-01-05,2022-03-01,2,1\na,2023-05-01,q2,2024-01-05,2024-03-01,3,0\n"
 
 
-@pytest.fixture(scope="module")
-def refuse(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., int]:
-    folder = tmp_path_factory.mktemp("refused")
-    give = lander(Settings(home=str(folder / "home")), folder)
+@pytest.fixture
+def refuse(settings: Settings, tmp_path: Path) -> Callable[..., int]:
+    give = lander(settings, tmp_path)
     give(GOOD)
     return give
 
@@ -63,11 +65,12 @@ def test_dates_and_truth_are_read_in_the_usual_forms(
 BAD = yaml.safe_load(Path(__file__).with_name("bad_answers.yml").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(("row", "says"), BAD["rows"], ids=[says[:40] for _, says in BAD["rows"]])
-def test_a_bad_row_lands_nothing_of_its_file(refuse: Any, row: str, says: str) -> None:
+def test_a_bad_row_lands_nothing_of_its_file(refuse: Any, subtests: pytest.Subtests) -> None:
     good = "b,2023-05-01,q9,2022-01-05,,2,1\n"
-    with pytest.raises(SchemaMismatch, match=f"row 2: {says}.* Nothing of the file was landed"):
-        refuse(good + row, source="t")
+    for row, says in BAD["rows"]:
+        wanted = f"row 2: {says}.* Nothing of the file was landed"
+        with subtests.test(says[:40]), pytest.raises(SchemaMismatch, match=wanted):
+            refuse(good + row, source="t")
     assert refuse(GOOD) == 0, "what was landed before is there"
 
 
@@ -81,16 +84,16 @@ TOGETHER = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("row", "says"), TOGETHER)
-def test_rows_that_do_not_agree_are_refused(refuse: Any, row: str, says: str) -> None:
-    with pytest.raises(SchemaMismatch, match=f"row 2: .*{says}"):
-        refuse(f"a,2023-05-01,q1,2022-01-05,,2,1\n{row}\n", source="t")
+def test_rows_that_do_not_agree_are_refused(refuse: Any, subtests: pytest.Subtests) -> None:
+    for row, says in TOGETHER:
+        with subtests.test(row), pytest.raises(SchemaMismatch, match=f"row 2: .*{says}"):
+            refuse(f"a,2023-05-01,q1,2022-01-05,,2,1\n{row}\n", source="t")
 
 
-@pytest.mark.parametrize(("cells", "says"), BAD["cells"])
-def test_bad_probabilities_are_refused(refuse: Any, cells: str, says: str) -> None:
-    with pytest.raises(SchemaMismatch, match=says):
-        refuse(f"a,,q1,2022-01-05,,2,1,{cells}\n", MORE, source="t")
+def test_bad_probabilities_are_refused(refuse: Any, subtests: pytest.Subtests) -> None:
+    for cells, says in BAD["cells"]:
+        with subtests.test(cells), pytest.raises(SchemaMismatch, match=says):
+            refuse(f"a,,q1,2022-01-05,,2,1,{cells}\n", MORE, source="t")
 
 
 def test_what_follows_from_choice_and_probabilities_is_filled_in(give: Any, peek: Any) -> None:
@@ -125,7 +128,7 @@ CONFLICTS = [
 ]
 
 
-@pytest.mark.parametrize("row", CONFLICTS)
+@pytest.mark.parametrize("row", few(CONFLICTS, 1))
 def test_another_value_is_refused_unless_it_shall_replace(give: Any, peek: Any, row: str) -> None:
     give(GOOD)
     with pytest.raises(CellConflict, match="disagrees with what is landed: .*q1.* --replace takes"):
@@ -167,21 +170,22 @@ def test_choice_and_probabilities_are_replaced_together(give: Any, peek: Any) ->
     assert (row["p_correct"], row["p_chosen"], row["brier"]) == (0.875, 0.875, 0.03125)
 
 
-@pytest.mark.parametrize(
-    ("more", "rows", "says"),
-    [
-        (MORE, "2,1,,,0,, 2,1,,,1,,", "row 2: question_id is 'q1'.* the same outcome"),
-        (MORE, "2,1,,0,,, 2,1,,1,,,", "row 2: question_id is 'q1'.* the same outcome"),
-        (MORE, "2,1,0.9|0.1,,,, 2,1,0.1|0.9,,,,", "row 2: question_id is 'q1'.* the same outcome"),
-        (MORE, "2,1,,,,,Finance 2,1,,,,,Sports", "row 2: question_id is 'q1'.* the same outcome"),
-        (MORE, "3,0,0.5|0.25|0.25,0,,0.3,", "p_correct is '0.3'; expected one of the probabil"),
-        (",resolved", "2,1,2020-05-02", "row 1: resolved is '2020-05-02'; expected no day be"),
-    ],
-)
-def test_a_question_has_one_outcome_that_fits(refuse: Any, more: str, rows: str, says: str) -> None:
-    given = zip("ab", rows.split(), strict=False)
-    with pytest.raises(SchemaMismatch, match=says):
-        refuse("".join(f"{name},,q1,2022-01-05,,{row}\n" for name, row in given), more, source="t")
+TWO_OUTCOMES = [
+    (MORE, "2,1,,,0,, 2,1,,,1,,", "row 2: question_id is 'q1'.* the same outcome"),
+    (MORE, "2,1,,0,,, 2,1,,1,,,", "row 2: question_id is 'q1'.* the same outcome"),
+    (MORE, "2,1,0.9|0.1,,,, 2,1,0.1|0.9,,,,", "row 2: question_id is 'q1'.* the same outcome"),
+    (MORE, "2,1,,,,,Finance 2,1,,,,,Sports", "row 2: question_id is 'q1'.* the same outcome"),
+    (MORE, "3,0,0.5|0.25|0.25,0,,0.3,", "p_correct is '0.3'; expected one of the probabil"),
+    (",resolved", "2,1,2020-05-02", "row 1: resolved is '2020-05-02'; expected no day be"),
+]
+
+
+def test_a_question_has_one_outcome_that_fits(refuse: Any, subtests: pytest.Subtests) -> None:
+    for more, rows, says in TWO_OUTCOMES:
+        given = zip("ab", rows.split(), strict=False)
+        text = "".join(f"{name},,q1,2022-01-05,,{row}\n" for name, row in given)
+        with subtests.test(rows), pytest.raises(SchemaMismatch, match=says):
+            refuse(text, more, source="t")
 
 
 @pytest.mark.parametrize("tags", ["Finance|Sports", "\"['Finance', 'Sports']\"", "Finance; Sports"])
@@ -227,12 +231,15 @@ def test_parquet_may_have_lists_and_dates(settings: Settings, tmp_path: Path, pe
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "value", "says"),
-    [
-        ("model", pa.scalar("m" * 2**20), "10,000 MiB when decoded"),
-        ("tags", pa.scalar(["m" * 2**18]), "2,500 MiB when decoded"),
-        ("p_correct", pa.scalar(b"m" * 2**17, pa.binary(2**17)), "1,251 MiB when decoded"),
-        ("probabilities", pa.scalar([0.5] * 5_000), "50,000,000 values"),
-    ],
+    few(
+        [
+            ("tags", pa.scalar(["m" * 2**18]), "2,500 MiB when decoded"),
+            ("probabilities", pa.scalar([0.5] * 5_000), "50,000,000 values"),
+            ("model", pa.scalar("m" * 2**20), "10,000 MiB when decoded"),
+            ("p_correct", pa.scalar(b"m" * 2**17, pa.binary(2**17)), "1,251 MiB when decoded"),
+        ],
+        2,
+    ),
 )
 def test_a_small_file_of_gigabytes_is_refused_before_it_is_decoded(
     settings: Settings, tmp_path: Path, name: str, value: pa.Scalar, says: str

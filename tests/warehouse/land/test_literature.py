@@ -15,10 +15,13 @@ import yaml
 
 from core.errors import CellConflict, MalformedInput, SchemaMismatch
 from core.settings import Settings
+from warehouse.database import objects
 from warehouse.database.schema import list_views
 from warehouse.database.writer import connected, locked
 from warehouse.land.literature import SHIPPED, land_published, load_benchmarks, load_ratings
 from warehouse.land.losses import open_warehouse
+
+pytestmark = pytest.mark.usefixtures("kept_open")
 
 ROOT = Path(__file__).resolve().parents[3]
 HEADER = "model,source,month,compression_rate\n"
@@ -137,15 +140,17 @@ BAD_FILES: dict[str, tuple[str | bytes, str]] = {
 BAD_FILES |= {name: (HEADER + GOOD + row, says) for name, (row, says) in BAD_ROWS.items()}
 
 
-@pytest.mark.parametrize("case", BAD_FILES)
 def test_a_bad_file_or_row_is_named_and_nothing_lands(
-    case: str, settings: Settings, write: Any, dump: Any
+    settings: Settings, write: Any, dump: Any, subtests: pytest.Subtests
 ) -> None:
-    content, message = BAD_FILES[case]
     with open_warehouse(settings):
         before = dump(settings)
-    with pytest.raises((SchemaMismatch, MalformedInput), match=message):
-        land_published(settings, write(content))
+    for case, (content, message) in BAD_FILES.items():
+        with (
+            subtests.test(case),
+            pytest.raises((SchemaMismatch, MalformedInput), match=message),
+        ):
+            land_published(settings, write(content))
     assert dump(settings) == before
 
 
@@ -293,7 +298,12 @@ def test_printed_tables_are_there_from_the_start(figures: Any) -> None:
 
 
 @pytest.mark.long
-def test_printed_tables_follow_the_version(settings: Settings, figures: Any) -> None:
+def test_printed_tables_follow_the_version(
+    settings: Settings, figures: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without views: to make them again takes ten seconds."""
+    monkeypatch.setattr(objects, "list_views", dict)
+    monkeypatch.setattr(objects, "list_old_names", tuple)
     before = figures("true")
     with locked(settings), connected(settings) as connection:
         for statement in (
@@ -475,20 +485,20 @@ def test_ratings_of_people_load_once(settings: Settings, write: Any, ask: Any) -
     assert kept == [{"rating": 4.0, "num_raters": 12}]
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ("two_sums,O(N^2),3,", "puzzle is 'two_sums'; expected the name of a puzzle"),
-        ("two_sum,O(N),3,", r"complexity is 'O\(N\)'; expected O\(N\^2\), as of this puzzle"),
-        ("two_sum,O(N^2),hard,", "rating is 'hard'; expected a number"),
-        ("two_sum,O(N^2),3,0", "num_raters is '0'; expected a number of people"),
-        ("find_minimum,O(N),2,1", "row 2: puzzle, complexity is .*row 1 is of the same"),
-    ],
-)
+FAULTY_RATINGS = [
+    ("two_sums,O(N^2),3,", "puzzle is 'two_sums'; expected the name of a puzzle"),
+    ("two_sum,O(N),3,", r"complexity is 'O\(N\)'; expected O\(N\^2\), as of this puzzle"),
+    ("two_sum,O(N^2),hard,", "rating is 'hard'; expected a number"),
+    ("two_sum,O(N^2),3,0", "num_raters is '0'; expected a number of people"),
+    ("find_minimum,O(N),2,1", "row 2: puzzle, complexity is .*row 1 is of the same"),
+]
+
+
 def test_faulty_ratings_are_refused(
-    row: str, message: str, settings: Settings, write: Any, peek: Any
+    settings: Settings, write: Any, peek: Any, subtests: pytest.Subtests
 ) -> None:
     head = "puzzle,complexity,rating,num_raters\nfind_minimum,O(N),1,\n"
-    with pytest.raises(SchemaMismatch, match=message):
-        load_ratings(settings, write(f"{head}{row}\n", "r.csv"), PUZZLES)
+    for row, message in FAULTY_RATINGS:
+        with subtests.test(row), pytest.raises(SchemaMismatch, match=message):
+            load_ratings(settings, write(f"{head}{row}\n", "r.csv"), PUZZLES)
     assert peek("from internal.human_difficulty") == []

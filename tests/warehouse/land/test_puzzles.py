@@ -18,6 +18,8 @@ from core.settings import Settings
 from core.storage.store import Store
 from warehouse.land.puzzles import NUM_REPLICATES, land_puzzle_cells
 
+pytestmark = pytest.mark.usefixtures("kept_open")
+
 ANCHORS = (3, 4, 3, 3, 4)
 Statuses = Mapping[Split, Sequence[str]]
 USUAL: Statuses = {

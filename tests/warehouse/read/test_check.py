@@ -116,8 +116,8 @@ def test_a_broken_invariant_is_found_by_its_check_alone(
     [finding] = check_database(home / SNAPSHOT, is_deep=True)
     assert finding.check == name
     assert finding.num_rows == len(finding.rows) > 0
-    is_quick = name in list_checks(QUICK)
-    assert [each.check for each in check_database(home / SNAPSHOT)] == [name] * is_quick
+    if name not in list_checks(QUICK):
+        assert list(check_database(home / SNAPSHOT)) == []
 
 
 def test_every_check_is_broken_somewhere_and_says_what_to_do() -> None:

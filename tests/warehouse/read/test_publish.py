@@ -82,24 +82,25 @@ def test_a_snapshot_goes_to_an_object_store(land: Any, settings: Settings, tmp_p
     assert query(remote, "select source from sources").to_pylist() == [{"source": "news"}]
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        ("delete from chunk_losses where document_id = 'd1'", "cells_match_losses.*org/model"),
-        ("delete from internal.landed_cells", "cells_have_replicates.*num_replicates=200"),
-        ("delete from internal.cell_replicates", "cells_have_replicates.*num_replicates=None"),
-        ("alter table models rename column cutoff to other", r"\.sql cannot be read.*cutoff"),
-    ],
-)
+UNSOUND = {
+    "delete from chunk_losses where document_id = 'd1'": "cells_match_losses.*org/model",
+    "delete from internal.landed_cells": "cells_have_replicates.*num_replicates=200",
+    "delete from internal.cell_replicates": "cells_have_replicates.*num_replicates=None",
+    "alter table models rename column cutoff to other": r"\.sql cannot be read.*cutoff",
+}
+
+
 def test_an_unsound_snapshot_is_not_published(
-    land: Any, settings: Settings, tmp_path: Path, damage: str, message: str
+    land: Any, settings: Settings, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     land({"document_id": "d0"}, {"document_id": "d1"})
-    copy = shutil.copy(publish(settings), tmp_path / "copy.duckdb")
-    with duckdb.connect(str(copy)) as connection:
-        connection.execute(damage)
-    with pytest.raises(CheckFailed, match=message):
-        check_snapshot(copy)
+    snapshot = publish(settings)
+    for damage, message in UNSOUND.items():
+        copy = shutil.copy(snapshot, tmp_path / "copy.duckdb")
+        with duckdb.connect(str(copy)) as connection:
+            connection.execute(damage)
+        with subtests.test(damage), pytest.raises(CheckFailed, match=message):
+            check_snapshot(copy)
 
 
 def test_a_failed_check_leaves_the_former_snapshot(land: Any, settings: Settings) -> None:
@@ -173,7 +174,7 @@ def test_readers_never_err_while_a_writer_publishes(folder: Path, settings: Sett
         except BaseException as error:  # noqa: BLE001 - a thread's errors are the test's
             failures.append(error)
 
-    files = [str(file) for file in sorted(folder.glob("*.parquet"))]
+    files = [str(file) for file in sorted(folder.glob("*.parquet"))[:3]]
     with forking(WORKER, ENVIRONMENT) as forks:
         reader = threading.Thread(target=poll, daemon=True)
         reader.start()
@@ -182,7 +183,7 @@ def test_readers_never_err_while_a_writer_publishes(folder: Path, settings: Sett
         reader.join()
     assert not failures
     assert seen == sorted(seen)
-    assert query(settings, "from internal.landed_cells").num_rows == 6
+    assert query(settings, "from internal.landed_cells").num_rows == len(files)
 
 
 @pytest.mark.slow
