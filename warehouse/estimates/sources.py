@@ -95,10 +95,12 @@ def _rests_on(
 
 
 def _effect(fit: WeightedFit, height: Floats) -> tuple[float, float]:
-    """Return the coefficient of a further column, and its error."""
+    """Return the coefficient of a further column, and its error; 0 and infinite if Z spans it."""
     curve = fit.curve
+    if not fit.tells(height):
+        return 0.0, np.inf
     weighted = fit.annihilator @ height
-    norm = max(float(weighted @ height), TINY)
+    norm = float(weighted @ height)
     slope = float(weighted @ curve.losses) / norm
     squares = float(curve.losses @ fit.annihilator @ curve.losses) - slope**2 * norm
     squares = max(squares, ROUNDING * float(curve.losses @ curve.losses))

@@ -109,6 +109,23 @@ def test_two_rises_are_told() -> None:
         assert all(fit_first(design, number).rises is None for number in range(10))
 
 
+def test_a_falling_curve_has_no_change_at_a_regime() -> None:
+    """The first ramp that is tried begins with the regime, and no ramp rises."""
+    months = np.arange(24)
+    regime = (months >= 3).astype(float)
+    unknown, _ = np.linalg.qr(np.column_stack([np.ones(24), regime]))
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        values = 0.02 * rng.normal(size=24)
+        difficulty = Difficulty(values, 0.1 * np.eye(24), unknown, np.ones(2), 1e-5)
+        falling = 1 + values - 0.01 * months + 0.003 * rng.normal(size=24)
+        with np.errstate(over="raise", invalid="raise", divide="raise"):
+            fit = fit_cutoff(falling, months, difficulty)
+        assert fit is not None
+        assert not fit.is_found
+        assert fit.step_error < 0.05, "the fall is left in the residuals"
+
+
 @pytest.mark.parametrize(
     ("num_seen", "spread"), [(0, 0), (1, 0), (2, 0), (4, 0), (8, 0), (4, 0.3), (8, 0.3)]
 )
