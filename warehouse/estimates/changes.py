@@ -20,7 +20,7 @@ from warehouse.estimates.cutoffs import (
     may_be_the_site,
     site_step,
 )
-from warehouse.estimates.panel import NO_CONTROL
+from warehouse.estimates.panel import NO_CONTROL, Difficulty
 from warehouse.estimates.panel_errors import Floats
 from warehouse.estimates.panels import EPOCH, Panel
 from warehouse.estimates.sources import leave_out_sources
@@ -54,6 +54,7 @@ class Change:
     shortfalls: Shortfalls | None
     reason: str | None  # why there is no cutoff
     bend: str | None = None  # a model that changes in the same months
+    is_compared: bool = False  # another model with a stated cutoff tells lambda
 
     @classmethod
     def of(
@@ -61,22 +62,24 @@ class Change:
         panel: Panel,
         number: int,
         all_dated: list[DatedCurve],
+        calm: Difficulty | None,
         bend: int | None,
         doubt: str | None,
     ) -> Change:
         """Return the change of one model.
 
-        Model number ``bend`` changes in the same months. ``doubt`` is the reason why the change may
-        be no cutoff at all.
+        ``calm`` is lambda of the panel without the model. Model number ``bend`` changes in the same
+        months. ``doubt`` is the reason why the change may be no cutoff at all.
         """
         dated = all_dated[number]
         basis = "panel" if dated.others else "compressor"
+        is_compared = calm is not None
         if dated.difficulty is None:
-            return cls(None, None, None, NO_CONTROL)
+            return cls(None, None, None, NO_CONTROL, is_compared=is_compared)
         num_months = int(np.isfinite(panel.losses[number]).sum())
         if num_months < MIN_MONTHS:
             lack = f"{counted(num_months, 'month')}; {MIN_MONTHS} are needed"
-            return cls(basis, None, None, lack)
+            return cls(basis, None, None, lack, is_compared=is_compared)
         cutoff = dated.cutoff
         change = cutoff if cutoff and cutoff.p_value <= SIGNIFICANT else None
         reason = None if cutoff else NONE_UNTREATED
@@ -92,7 +95,8 @@ class Change:
         if cutoff and (bend is not None or cutoff.is_parabola):
             cutoff = cutoff.opened()
         other = None if bend is None else panel.models[bend]
-        return cls(basis, cutoff, _shortfalls(panel, number, change), reason, other)
+        low = _shortfalls(panel, number, calm, change)
+        return cls(basis, cutoff, low, reason, other, is_compared)
 
     def _step_error(self, panel: Panel) -> float | None:
         """Return the error of a step; of a compressor's basis, what a break of the site leaves."""
@@ -124,9 +128,10 @@ def _is_of_the_site(change: CutoffFit, panel: Panel) -> bool:
     return control is not None and may_be_the_site(change, control, panel.months, panel.regimes)
 
 
-def _shortfalls(panel: Panel, number: int, change: CutoffFit | None) -> Shortfalls | None:
+def _shortfalls(
+    panel: Panel, number: int, difficulty: Difficulty | None, change: CutoffFit | None
+) -> Shortfalls | None:
     """Measure the low months of a model; None if no other model with a cutoff tells lambda."""
-    difficulty = panel.calm.difficulty_without(number)
     if difficulty is None:
         return None
     losses = panel.losses[number]
@@ -183,18 +188,21 @@ def find_changes(panel: Panel) -> list[Change]:
     is_shared = may_be_shared(dated, panel.cutoffs, panel.months, panel.regimes)
     shared = SHARED if is_shared else None
     doubts = [ONE_SOURCE.format(each) if each else shared for each in sources]
+    calm = [panel.calm.difficulty_without(number) for number in range(len(dated))]
     for number, each in enumerate(dated):
-        closed = _closed(panel, number, each)
+        closed = _closed(panel, number, each, calm[number])
         if closed is not None:
             dated[number] = replace(each, cutoff=closed)
             bends[number] = None
     return [
-        Change.of(panel, number, dated, bend, doubt)
+        Change.of(panel, number, dated, calm[number], bend, doubt)
         for number, (bend, doubt) in enumerate(zip(bends, doubts, strict=True))
     ]
 
 
-def _closed(panel: Panel, number: int, dated: DatedCurve) -> CutoffFit | None:
+def _closed(
+    panel: Panel, number: int, dated: DatedCurve, difficulty: Difficulty | None
+) -> CutoffFit | None:
     """Return a change that the whole panel dates within the open interval of a slow rise.
 
     A model that gets worse from month to month after a step has an open interval: a slow rise fits
@@ -206,7 +214,6 @@ def _closed(panel: Panel, number: int, dated: DatedCurve) -> CutoffFit | None:
     num_others = np.count_nonzero(np.nan_to_num(np.delete(panel.calm.theta, number)))
     if found is None or not found.is_found or found.is_closed or num_others < MOST_OTHERS:
         return None
-    difficulty = panel.calm.difficulty_without(number)
     whole = fit_cutoff(dated.losses, panel.months, difficulty) if difficulty else None
     if whole is None or not whole.is_found or not whole.is_closed or whole.is_parabola:
         return None

@@ -65,6 +65,7 @@ upper end.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -90,7 +91,8 @@ CRITICAL = 3.6  # root of F at p = 0.05
 POWER = 0.8
 POWER_QUANTILE = 0.84  # of the normal distribution, at POWER
 LOGISTIC = 1.7  # the logistic distribution with this scale is nearly the normal one
-NUM_BISECTIONS = 30
+NUM_SECTIONS = 32  # 32^6 = 2^30
+NUM_SECTIONINGS = 6
 
 
 @dataclass(frozen=True)
@@ -232,7 +234,8 @@ class _Pairs:
         end = self.end
         length = self.end - self.start
         slopes = (products[start] - products[end]) / length
-        norms = (gram[start, start] + gram[end, end] - 2 * gram[start, end]) / length**2
+        own = gram.diagonal()
+        norms = (own[start] + own[end] - 2 * gram[start, end]) / length**2
         is_new = norms > ZERO * norms.max()
         slopes = np.where(is_new, slopes / np.where(is_new, norms, 1), 0)
         line = products[0] if gram[0, 0] > ZERO * norms.max() else 0
@@ -314,21 +317,20 @@ def _step_error(is_counted: Flags, norms: Floats, variance: float) -> float:
     needed = CRITICAL + POWER_QUANTILE
     low = 0.0
     high = 100.0
-    for _ in range(NUM_BISECTIONS):  # of the step's size, in units of the smallest error
-        size = (low + high) / 2
-        excess = size * np.sqrt(norms / norms.max()) - CRITICAL
+    for _ in range(NUM_SECTIONINGS):  # of the step's size, in units of the smallest error
+        sizes = np.linspace(low, high, NUM_SECTIONS + 1)
+        excess = sizes[:-1, None] * np.sqrt(norms / norms.max()) - CRITICAL
         found = 1 / (1 + np.exp(-LOGISTIC * excess))
-        if found.mean() < POWER:
-            low = size
-        else:
-            high = size
+        section = np.count_nonzero(found.mean(axis=1) < POWER) - 1
+        low = sizes[section]
+        high = sizes[section + 1]
     return float(low / needed * np.sqrt(variance / norms.max()))
 
 
 def _two_steps(pairs: _Pairs, fits: _Fits, least: float) -> tuple[int, int] | None:
     """Return the last month before each of the best two steps, if they save ``least`` squares."""
     steps = pairs.start[pairs.is_growth]
-    first, second = (steps[each] for each in np.triu_indices(len(steps), MIN_APART))
+    first, second = (steps[each] for each in _pairs_apart(len(steps)))
     products = -np.diff(fits.products)
     gram = np.diff(np.diff(fits.gram, axis=0), axis=1)
     own = gram[first, first]
@@ -346,6 +348,12 @@ def _two_steps(pairs: _Pairs, fits: _Fits, least: float) -> tuple[int, int] | No
         return None
     best = int((gained >= (1 - ZERO) * gained.max()).argmax())
     return int(pairs.months[first[best]]), int(pairs.months[second[best]])
+
+
+@functools.lru_cache(maxsize=8)
+def _pairs_apart(num_steps: int) -> tuple[Months, Months]:
+    """Return the places of all pairs of steps that are at least MIN_APART apart."""
+    return np.triu_indices(num_steps, MIN_APART)
 
 
 def _interval(inside: Months, first: int, last: int) -> tuple[float, float]:

@@ -23,7 +23,7 @@ import numpy as np
 
 from warehouse.estimates.cutoffs import NUM_ROUNDS, CutoffFit, fit_cutoff, ramp
 from warehouse.estimates.panel import Difficulty
-from warehouse.estimates.panel_errors import TINY, Floats
+from warehouse.estimates.panel_errors import Floats
 from warehouse.estimates.regression import ROUNDING, Curve, Months, WeightedFit
 from warehouse.estimates.untreated import MOST_OTHERS, DatedCurve, Untreated
 
