@@ -31,8 +31,8 @@ Growth: a loss that only grows after the cutoff, without a jump, follows the hin
 This is also the ramp to b = T. It is read as growth on two conditions. Its squares are at most 3.84
 s^2 more than those of the best ramp, and fewer than those of the best step. Then the cutoff is a.
 
-Two rises: steps after months j and k save at least 12 s^2 more than the best ramp or hinge, and no
-less than a parabola. This is only told; cutoff and intervals are those of the single ramp.
+Two rises: ``rises`` tests two steps against one change. If they are found, they are told, and the
+interval of the cutoff holds that of the second, too. Else, all is of the single ramp.
 
 Test: F = squares gained / (squares left / v), v = months - parameters - 2 (for a and b).
 p = exp(-0.4 - F v / (v + 2) / 5), at most 1. It fits the distribution of F in worlds without a
@@ -65,7 +65,6 @@ upper end.
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -74,17 +73,16 @@ import numpy as np
 from warehouse.estimates.panel import Difficulty
 from warehouse.estimates.panel_errors import TINY, Flags, Floats
 from warehouse.estimates.regression import ROUNDING, ZERO, Curve, Months, WeightedFit
+from warehouse.estimates.rises import Hinges, Rises, find_rises
 
 MAX_LENGTH = 24  # months of a ramp
 MIN_BEFORE = 3
 MIN_AFTER = 2
 MIN_FREE = 3
 LAST_MONTHS = 3
-STEP_LIMIT = 3.84  # in units of s^2, as the next three
+STEP_LIMIT = 3.84  # in units of s^2, as the next two
 LINE_LIMIT = 2.71
 INTERVAL_LIMIT = 7.35
-RISE_LIMIT = 12.0
-MIN_APART = 3  # months
 NUM_ROUNDS = 3
 SIGNIFICANT = 0.05
 CRITICAL = 3.6  # root of F at p = 0.05
@@ -116,7 +114,7 @@ class CutoffFit:
     last_datable: int  # a later cutoff has no upper end
     step_error: float  # standard error of a step's size, over the months that can be dated
     num_free: int  # v
-    rises: tuple[int, int] | None  # the last month before each of two steps, if they fit better
+    rises: Rises | None  # the best two steps
 
     @property
     def cutoff(self) -> int:
@@ -130,8 +128,12 @@ class CutoffFit:
 
     @property
     def is_found(self) -> bool:
-        """True if the change is more than chance, and more than a straight line."""
-        return self.p_value <= SIGNIFICANT and not self.is_line
+        """True if the change is more than chance, and more than a straight line.
+
+        Two steps of one size are like a line. They are no line if they are found as two.
+        """
+        is_line = self.is_line and not (self.rises and self.rises.is_found)
+        return self.p_value <= SIGNIFICANT and not is_line
 
     @property
     def is_closed(self) -> bool:
@@ -223,6 +225,14 @@ class _Pairs:
         gained = np.where(among, fits.gained, -1)
         return int((gained >= (1 - ZERO) * gained.max()).argmax())
 
+    def rises(self, curve: Curve, fits: _Fits, bend: float) -> Rises | None:
+        """Return the best two steps; ``bend`` are the squares that a parabola saves."""
+        is_ramp = ~self.is_growth
+        least = float(ROUNDING * curve.losses @ curve.losses)
+        hinges = Hinges(self.months, fits.products, fits.gram, fits.total, least)
+        ramps = self.start[is_ramp], self.end[is_ramp]
+        return find_rises(hinges, self.start[self.is_growth], ramps, bend, curve.num_free - 4)
+
     def fit(self, fit: WeightedFit) -> _Fits:
         curve = fit.curve
         weights = fit.annihilator
@@ -286,6 +296,10 @@ def _conclude(months: Months, pairs: _Pairs, fit: WeightedFit) -> CutoffFit:
     cutoff_low, cutoff_high = _interval(cutoffs[is_in], *ends)
     onset_low, onset_high = _interval(np.minimum(start + 1, cutoffs)[is_in], *ends)
     bend = _parabola_gained(fit)
+    rises = pairs.rises(curve, fits, bend)
+    if rises is not None and rises.is_found:
+        cutoff_low = float(np.minimum(cutoff_low, rises.second.low))  # NaN if either is
+        cutoff_high = float(np.maximum(cutoff_high, rises.second.high))
     statistic = most / variance * num_free / (num_free + 2)
     return CutoffFit(
         start=int(start[chosen]),
@@ -305,7 +319,7 @@ def _conclude(months: Months, pairs: _Pairs, fit: WeightedFit) -> CutoffFit:
         last_datable=int(ends[1]) - 1,
         step_error=_step_error(is_datable & is_step, fits.norm, variance),
         num_free=num_free,
-        rises=_two_steps(pairs, fits, max(fits.gained.max() + RISE_LIMIT * variance, bend)),
+        rises=rises,
     )
 
 
@@ -325,35 +339,6 @@ def _step_error(is_counted: Flags, norms: Floats, variance: float) -> float:
         low = sizes[section]
         high = sizes[section + 1]
     return float(low / needed * np.sqrt(variance / norms.max()))
-
-
-def _two_steps(pairs: _Pairs, fits: _Fits, least: float) -> tuple[int, int] | None:
-    """Return the last month before each of the best two steps, if they save ``least`` squares."""
-    steps = pairs.start[pairs.is_growth]
-    first, second = (steps[each] for each in _pairs_apart(len(steps)))
-    products = -np.diff(fits.products)
-    gram = np.diff(np.diff(fits.gram, axis=0), axis=1)
-    own = gram[first, first]
-    other = gram[second, second]
-    both = gram[first, second]
-    size = own * other - both**2
-    is_new = size > ZERO * own * other
-    size = np.where(is_new, size, 1)
-    rise = (other * products[first] - both * products[second]) / size
-    again = (own * products[second] - both * products[first]) / size
-    gained = np.where(
-        is_new & (rise > 0) & (again > 0), rise * products[first] + again * products[second], 0
-    )
-    if gained.max(initial=0) < least:
-        return None
-    best = int((gained >= (1 - ZERO) * gained.max()).argmax())
-    return int(pairs.months[first[best]]), int(pairs.months[second[best]])
-
-
-@functools.lru_cache(maxsize=8)
-def _pairs_apart(num_steps: int) -> tuple[Months, Months]:
-    """Return the places of all pairs of steps that are at least MIN_APART apart."""
-    return np.triu_indices(num_steps, MIN_APART)
 
 
 def _interval(inside: Months, first: int, last: int) -> tuple[float, float]:
