@@ -20,10 +20,11 @@ from warehouse.estimates.cutoffs import (
     may_be_the_site,
     site_step,
 )
-from warehouse.estimates.panel import NO_CONTROL
+from warehouse.estimates.panel import NO_CONTROL, Difficulty
 from warehouse.estimates.panel_errors import Floats
 from warehouse.estimates.panels import EPOCH, Panel
-from warehouse.estimates.sources import leave_out_sources
+from warehouse.estimates.rises import Rises
+from warehouse.estimates.sources import Rest, leave_out_sources
 from warehouse.estimates.untreated import (
     MOST_OTHERS,
     DatedCurve,
@@ -36,10 +37,10 @@ STEADY_RISE = "a steady rise over all months, no change"
 SMOOTH = "a smooth bend over all months fits as well"
 SITE = "the compressor may change at the same months"
 AT_REGIME = "the change in {} may be the source's: a regime begins in {}"
-SECOND_RISE = "a second rise after {}, the first after {}"
 GROWTH = "growth from the cutoff on, without a jump"
 BEND = "the change may be the source's: {} changes in the same months"
 SHARED = "the change may be the source's: one that all models share fits as well"
+WITHOUT_SOURCE = "without {}, which alone shows another change"
 ONE_SOURCE = "only {} shows the change: see estimated_cutoff_by_source"
 NONE_UNTREATED = "no model of these months is before its onset"
 MIN_MONTHS = 8
@@ -54,6 +55,8 @@ class Change:
     shortfalls: Shortfalls | None
     reason: str | None  # why there is no cutoff
     bend: str | None = None  # a model that changes in the same months
+    is_compared: bool = False  # another model with a stated cutoff tells lambda
+    source: str | None = None  # a source that is left out
 
     @classmethod
     def of(
@@ -61,22 +64,24 @@ class Change:
         panel: Panel,
         number: int,
         all_dated: list[DatedCurve],
+        calm: Difficulty | None,
         bend: int | None,
         doubt: str | None,
     ) -> Change:
         """Return the change of one model.
 
-        Model number ``bend`` changes in the same months. ``doubt`` is the reason why the change may
-        be no cutoff at all.
+        ``calm`` is lambda of the panel without the model. Model number ``bend`` changes in the same
+        months. ``doubt`` is the reason why the change may be no cutoff at all.
         """
         dated = all_dated[number]
         basis = "panel" if dated.others else "compressor"
+        is_compared = calm is not None
         if dated.difficulty is None:
-            return cls(None, None, None, NO_CONTROL)
+            return cls(None, None, None, NO_CONTROL, is_compared=is_compared)
         num_months = int(np.isfinite(panel.losses[number]).sum())
         if num_months < MIN_MONTHS:
             lack = f"{counted(num_months, 'month')}; {MIN_MONTHS} are needed"
-            return cls(basis, None, None, lack)
+            return cls(basis, None, None, lack, is_compared=is_compared)
         cutoff = dated.cutoff
         change = cutoff if cutoff and cutoff.p_value <= SIGNIFICANT else None
         reason = None if cutoff else NONE_UNTREATED
@@ -92,7 +97,16 @@ class Change:
         if cutoff and (bend is not None or cutoff.is_parabola):
             cutoff = cutoff.opened()
         other = None if bend is None else panel.models[bend]
-        return cls(basis, cutoff, _shortfalls(panel, number, change), reason, other)
+        low = _shortfalls(panel, number, calm, change)
+        return cls(basis, cutoff, low, reason, other, is_compared)
+
+    def without_source(self, rest: Rest) -> Change:
+        """Return the change of the other sources, if a panel shows them one."""
+        found = rest.cutoff
+        if found is None or self.basis != "panel":
+            return self
+        found = found.opened() if found.is_parabola else found
+        return replace(self, cutoff=found, reason=None, bend=None, source=rest.source)
 
     def _step_error(self, panel: Panel) -> float | None:
         """Return the error of a step; of a compressor's basis, what a break of the site leaves."""
@@ -116,6 +130,11 @@ class Change:
                 row["jump"] = self.cutoff.jump
                 row["p_value"] = self.cutoff.p_value
                 row["note"] = _note(self.cutoff, self.bend)
+                if self.source is not None:
+                    notes = WITHOUT_SOURCE.format(self.source), row["note"]
+                    row["note"] = "; ".join(str(each) for each in notes if each)
+                if self.cutoff.is_found and self.cutoff.rises is not None:
+                    row |= _rises(self.cutoff.rises)
         return row
 
 
@@ -124,9 +143,10 @@ def _is_of_the_site(change: CutoffFit, panel: Panel) -> bool:
     return control is not None and may_be_the_site(change, control, panel.months, panel.regimes)
 
 
-def _shortfalls(panel: Panel, number: int, change: CutoffFit | None) -> Shortfalls | None:
+def _shortfalls(
+    panel: Panel, number: int, difficulty: Difficulty | None, change: CutoffFit | None
+) -> Shortfalls | None:
     """Measure the low months of a model; None if no other model with a cutoff tells lambda."""
-    difficulty = panel.calm.difficulty_without(number)
     if difficulty is None:
         return None
     losses = panel.losses[number]
@@ -134,13 +154,20 @@ def _shortfalls(panel: Panel, number: int, change: CutoffFit | None) -> Shortfal
     return measure_shortfalls(losses, panel.months, difficulty, change, errors)
 
 
+def _rises(rises: Rises) -> dict[str, object]:
+    """Return the columns of the two rises, and of the test that there are two."""
+    row: dict[str, object] = {"second_p_value": rises.p_value}
+    for name, rise in (("first", rises.first), ("second", rises.second)):
+        row[f"{name}_rise"] = first_day(rise.month)
+        row[f"{name}_rise_low"] = first_day(rise.low)
+        row[f"{name}_rise_high"] = first_day(rise.high)
+    return row
+
+
 def _note(found: CutoffFit, bend: str | None) -> str | None:
     """Return what the interval of a cutoff does not tell."""
     if bend is not None:
         return BEND.format(bend)
-    if found.rises is not None:
-        first, second = (EPOCH + month for month in found.rises)
-        return SECOND_RISE.format(second, first)
     if found.is_parabola:
         return SMOOTH
     # With two months after the cutoff, a step in the last month is growth, too.
@@ -175,26 +202,33 @@ def find_changes(panel: Panel) -> list[Change]:
     dated = date_cutoffs(
         panel.losses, panel.cutoffs, panel.months, panel.regimes, panel.compressors
     )
-    sources: list[str | None] = [None] * len(dated)
+    rests: list[Rest | None] = [None] * len(dated)
     if panel.rests is not None:
         fit = _fit_again(panel, dated, panel.regimes)
-        dated, sources = leave_out_sources(panel.rests, fit, dated, panel.months)
+        dated, rests = leave_out_sources(panel.rests, fit, dated, panel.months)
     bends = find_bends(dated, panel.cutoffs, panel.months)
     is_shared = may_be_shared(dated, panel.cutoffs, panel.months, panel.regimes)
     shared = SHARED if is_shared else None
-    doubts = [ONE_SOURCE.format(each) if each else shared for each in sources]
+    doubts = [ONE_SOURCE.format(each.source) if each else shared for each in rests]
+    calm = [panel.calm.difficulty_without(number) for number in range(len(dated))]
     for number, each in enumerate(dated):
-        closed = _closed(panel, number, each)
+        closed = _closed(panel, number, each, calm[number])
         if closed is not None:
             dated[number] = replace(each, cutoff=closed)
             bends[number] = None
-    return [
-        Change.of(panel, number, dated, bend, doubt)
+    changes = [
+        Change.of(panel, number, dated, calm[number], bend, doubt)
         for number, (bend, doubt) in enumerate(zip(bends, doubts, strict=True))
+    ]
+    return [
+        change if rest is None or is_shared else change.without_source(rest)
+        for change, rest in zip(changes, rests, strict=True)
     ]
 
 
-def _closed(panel: Panel, number: int, dated: DatedCurve) -> CutoffFit | None:
+def _closed(
+    panel: Panel, number: int, dated: DatedCurve, difficulty: Difficulty | None
+) -> CutoffFit | None:
     """Return a change that the whole panel dates within the open interval of a slow rise.
 
     A model that gets worse from month to month after a step has an open interval: a slow rise fits
@@ -206,7 +240,6 @@ def _closed(panel: Panel, number: int, dated: DatedCurve) -> CutoffFit | None:
     num_others = np.count_nonzero(np.nan_to_num(np.delete(panel.calm.theta, number)))
     if found is None or not found.is_found or found.is_closed or num_others < MOST_OTHERS:
         return None
-    difficulty = panel.calm.difficulty_without(number)
     whole = fit_cutoff(dated.losses, panel.months, difficulty) if difficulty else None
     if whole is None or not whole.is_found or not whole.is_closed or whole.is_parabola:
         return None

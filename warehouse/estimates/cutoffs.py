@@ -31,8 +31,8 @@ Growth: a loss that only grows after the cutoff, without a jump, follows the hin
 This is also the ramp to b = T. It is read as growth on two conditions. Its squares are at most 3.84
 s^2 more than those of the best ramp, and fewer than those of the best step. Then the cutoff is a.
 
-Two rises: steps after months j and k save at least 12 s^2 more than the best ramp or hinge, and no
-less than a parabola. This is only told; cutoff and intervals are those of the single ramp.
+Two rises: ``rises`` tests two steps against one change. If they are found, they are told, and the
+interval of the cutoff holds that of the second, too. Else, all is of the single ramp.
 
 Test: F = squares gained / (squares left / v), v = months - parameters - 2 (for a and b).
 p = exp(-0.4 - F v / (v + 2) / 5), at most 1. It fits the distribution of F in worlds without a
@@ -73,24 +73,24 @@ import numpy as np
 from warehouse.estimates.panel import Difficulty
 from warehouse.estimates.panel_errors import TINY, Flags, Floats
 from warehouse.estimates.regression import ROUNDING, ZERO, Curve, Months, WeightedFit
+from warehouse.estimates.rises import Hinges, Rises, find_rises
 
 MAX_LENGTH = 24  # months of a ramp
 MIN_BEFORE = 3
 MIN_AFTER = 2
 MIN_FREE = 3
 LAST_MONTHS = 3
-STEP_LIMIT = 3.84  # in units of s^2, as the next three
+STEP_LIMIT = 3.84  # in units of s^2, as the next two
 LINE_LIMIT = 2.71
 INTERVAL_LIMIT = 7.35
-RISE_LIMIT = 12.0
-MIN_APART = 3  # months
 NUM_ROUNDS = 3
 SIGNIFICANT = 0.05
 CRITICAL = 3.6  # root of F at p = 0.05
 POWER = 0.8
 POWER_QUANTILE = 0.84  # of the normal distribution, at POWER
 LOGISTIC = 1.7  # the logistic distribution with this scale is nearly the normal one
-NUM_BISECTIONS = 30
+NUM_SECTIONS = 32  # 32^6 = 2^30
+NUM_SECTIONINGS = 6
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class CutoffFit:
     last_datable: int  # a later cutoff has no upper end
     step_error: float  # standard error of a step's size, over the months that can be dated
     num_free: int  # v
-    rises: tuple[int, int] | None  # the last month before each of two steps, if they fit better
+    rises: Rises | None  # the best two steps
 
     @property
     def cutoff(self) -> int:
@@ -128,8 +128,12 @@ class CutoffFit:
 
     @property
     def is_found(self) -> bool:
-        """True if the change is more than chance, and more than a straight line."""
-        return self.p_value <= SIGNIFICANT and not self.is_line
+        """True if the change is more than chance, and more than a straight line.
+
+        Two steps of one size are like a line. They are no line if they are found as two.
+        """
+        is_line = self.is_line and not (self.rises and self.rises.is_found)
+        return self.p_value <= SIGNIFICANT and not is_line
 
     @property
     def is_closed(self) -> bool:
@@ -221,6 +225,14 @@ class _Pairs:
         gained = np.where(among, fits.gained, -1)
         return int((gained >= (1 - ZERO) * gained.max()).argmax())
 
+    def rises(self, curve: Curve, fits: _Fits, bend: float) -> Rises | None:
+        """Return the best two steps; ``bend`` are the squares that a parabola saves."""
+        is_ramp = ~self.is_growth
+        least = float(ROUNDING * curve.losses @ curve.losses)
+        hinges = Hinges(self.months, fits.products, fits.gram, fits.total, least)
+        ramps = self.start[is_ramp], self.end[is_ramp]
+        return find_rises(hinges, self.start[self.is_growth], ramps, bend, curve.num_free - 4)
+
     def fit(self, fit: WeightedFit) -> _Fits:
         curve = fit.curve
         weights = fit.annihilator
@@ -232,7 +244,8 @@ class _Pairs:
         end = self.end
         length = self.end - self.start
         slopes = (products[start] - products[end]) / length
-        norms = (gram[start, start] + gram[end, end] - 2 * gram[start, end]) / length**2
+        own = gram.diagonal()
+        norms = (own[start] + own[end] - 2 * gram[start, end]) / length**2
         is_new = norms > ZERO * norms.max()
         slopes = np.where(is_new, slopes / np.where(is_new, norms, 1), 0)
         line = products[0] if gram[0, 0] > ZERO * norms.max() else 0
@@ -283,6 +296,10 @@ def _conclude(months: Months, pairs: _Pairs, fit: WeightedFit) -> CutoffFit:
     cutoff_low, cutoff_high = _interval(cutoffs[is_in], *ends)
     onset_low, onset_high = _interval(np.minimum(start + 1, cutoffs)[is_in], *ends)
     bend = _parabola_gained(fit)
+    rises = pairs.rises(curve, fits, bend)
+    if rises is not None and rises.is_found:
+        cutoff_low = float(np.minimum(cutoff_low, rises.second.low))  # NaN if either is
+        cutoff_high = float(np.maximum(cutoff_high, rises.second.high))
     statistic = most / variance * num_free / (num_free + 2)
     return CutoffFit(
         start=int(start[chosen]),
@@ -302,7 +319,7 @@ def _conclude(months: Months, pairs: _Pairs, fit: WeightedFit) -> CutoffFit:
         last_datable=int(ends[1]) - 1,
         step_error=_step_error(is_datable & is_step, fits.norm, variance),
         num_free=num_free,
-        rises=_two_steps(pairs, fits, max(fits.gained.max() + RISE_LIMIT * variance, bend)),
+        rises=rises,
     )
 
 
@@ -314,38 +331,14 @@ def _step_error(is_counted: Flags, norms: Floats, variance: float) -> float:
     needed = CRITICAL + POWER_QUANTILE
     low = 0.0
     high = 100.0
-    for _ in range(NUM_BISECTIONS):  # of the step's size, in units of the smallest error
-        size = (low + high) / 2
-        excess = size * np.sqrt(norms / norms.max()) - CRITICAL
+    for _ in range(NUM_SECTIONINGS):  # of the step's size, in units of the smallest error
+        sizes = np.linspace(low, high, NUM_SECTIONS + 1)
+        excess = sizes[:-1, None] * np.sqrt(norms / norms.max()) - CRITICAL
         found = 1 / (1 + np.exp(-LOGISTIC * excess))
-        if found.mean() < POWER:
-            low = size
-        else:
-            high = size
+        section = np.count_nonzero(found.mean(axis=1) < POWER) - 1
+        low = sizes[section]
+        high = sizes[section + 1]
     return float(low / needed * np.sqrt(variance / norms.max()))
-
-
-def _two_steps(pairs: _Pairs, fits: _Fits, least: float) -> tuple[int, int] | None:
-    """Return the last month before each of the best two steps, if they save ``least`` squares."""
-    steps = pairs.start[pairs.is_growth]
-    first, second = (steps[each] for each in np.triu_indices(len(steps), MIN_APART))
-    products = -np.diff(fits.products)
-    gram = np.diff(np.diff(fits.gram, axis=0), axis=1)
-    own = gram[first, first]
-    other = gram[second, second]
-    both = gram[first, second]
-    size = own * other - both**2
-    is_new = size > ZERO * own * other
-    size = np.where(is_new, size, 1)
-    rise = (other * products[first] - both * products[second]) / size
-    again = (own * products[second] - both * products[first]) / size
-    gained = np.where(
-        is_new & (rise > 0) & (again > 0), rise * products[first] + again * products[second], 0
-    )
-    if gained.max(initial=0) < least:
-        return None
-    best = int((gained >= (1 - ZERO) * gained.max()).argmax())
-    return int(pairs.months[first[best]]), int(pairs.months[second[best]])
 
 
 def _interval(inside: Months, first: int, last: int) -> tuple[float, float]:

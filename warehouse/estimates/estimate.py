@@ -161,7 +161,7 @@ def _changes(panel: Panel, curves: Curves) -> Iterator[tuple[str, dict[str, obje
         yield "cutoff_estimates", row | ({"reason": missing} if missing else {})
         found = change.shortfalls
         absence = NO_NEIGHBOURS if found else TOO_FEW_MONTHS
-        if panel.calm.difficulty_without(number) is None:
+        if not change.is_compared:
             absence = TOO_FEW_MONTHS if _has_other(panel, number) else NO_CONTROL
         for month in seen:
             value = found.value[month] if found else np.nan

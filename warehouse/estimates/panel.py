@@ -222,6 +222,7 @@ def design(months: NDArray[np.int64], observed: Flags, cutoff: float, regimes: F
     num_after = int(after.sum())
     hinge = np.where(after, ages - ages[after].sum() / max(num_after, 1), 0)
     columns = np.ones((len(ages), 1))
+    base = columns / np.sqrt(max(len(ages), 1))  # orthonormal, of the same span
     names = ["level"]
     wanted = [
         *(("regime", each) for each in regimes[observed].T),
@@ -229,9 +230,11 @@ def design(months: NDArray[np.int64], observed: Flags, cutoff: float, regimes: F
         ("growth", hinge),
     ]
     for name, column in wanted:
-        left = column - columns @ (np.linalg.pinv(columns) @ column)
-        if np.linalg.norm(left) > _ZERO * np.linalg.norm(column):
+        left = column - base @ (base.T @ column)
+        size = np.linalg.norm(left)
+        if size > _ZERO * np.linalg.norm(column):
             columns = np.column_stack([columns, column])
+            base = np.column_stack([base, left / size])
             names.append(name)
     return Design(observed, columns, tuple(names), num_after)
 

@@ -14,5 +14,6 @@ create or replace macro minimum(name) as
         when 'months of a cutoff' then 8
         when 'months before a cutoff' then 3
         when 'months after a cutoff' then 2
+        when 'months of two changes' then 9
         when 'sizes of a family' then 3
     end;

@@ -28,6 +28,7 @@ def _registry(site: Site) -> Figure:
         Column("stated_cutoff", "stated", "%Y-%m"),
         Column("cutoff_provenance", "by"),
         Column("told", "measured, or why not"),
+        Column("two_cutoffs", "text of two times, up to", is_optional=True),
         Column("is_contradicted", "outside"),
         Column("detectable_change", "detectable step", ".4f", is_optional=True),
         Column("basis", "against", is_optional=True),
@@ -36,6 +37,7 @@ def _registry(site: Site) -> Figure:
     about = (
         "Measured: the last month with training text by the losses, a 95 % interval. Outside: the "
         "interval leaves out the stated month; of true cutoffs it leaves out 5 % by chance. A "
-        "model's sources may end in different months."
+        "model's sources may end in different months. Text of two times: a second rise that no "
+        "single change explains."
     )
     return Figure("cutoffs", registry_finding(rows.to_dicts()), about, sql, rows, columns)

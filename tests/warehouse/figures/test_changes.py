@@ -16,6 +16,7 @@ from warehouse.estimates.cutoffs import INTERVAL_LIMIT, CutoffFit, fit_cutoff, r
 from warehouse.estimates.panel import Difficulty, fit_panel
 from warehouse.estimates.panel_errors import Floats
 from warehouse.estimates.panels import EPOCH, Curve, fit_curves
+from warehouse.estimates.rises import Hinges, find_rises
 
 
 def by_loops(y: Floats, months: Floats, difficulty: Difficulty) -> dict[str, float]:
@@ -104,9 +105,76 @@ def test_growth_without_a_jump_has_the_cutoff_in_its_interval() -> None:
 
 def test_two_rises_are_told() -> None:
     fits = [fit_first(Design(11, 12, second=23, gap=0.1), number) for number in range(10)]
-    assert sum(fit.rises == (11, 23) for fit in fits) >= 9
-    for design in (Design(gap=0.1), Design(12, 24, gap=0.1), Design(memory=0.5)):
-        assert all(fit_first(design, number).rises is None for number in range(10))
+    rises = [fit.rises for fit in fits if fit.rises and fit.rises.is_found and fit.is_found]
+    assert len(rises) >= 9
+    assert sum((each.first.month, each.second.month) == (11, 23) for each in rises) >= 9
+    assert all(each.first.low <= 11 <= each.first.high for each in rises)
+    assert all(each.second.low <= 23 <= each.second.high for each in rises)
+
+
+ONE_CHANGE = {
+    "step": Design(gap=0.1),
+    "step, noise AR(0.5)": Design(memory=0.5),
+    "ramp": Design(12, 24, gap=0.1),
+    "growth": Design(gap=0, growth=0.003),
+    "step, then growth": Design(gap=0.06, growth=0.003),
+    "ramp, then growth": Design(10, 18, gap=0.06, growth=0.003),
+}
+
+
+@pytest.mark.parametrize("name", ONE_CHANGE)
+def test_one_change_is_not_two(name: str) -> None:
+    fits = [fit_first(ONE_CHANGE[name], number) for number in range(20)]
+    assert sum(fit.rises is not None and fit.rises.is_found for fit in fits) <= 1
+    assert sum(fit.is_found for fit in fits) >= 15, "there is a change"
+
+
+def test_two_rises_are_those_of_plain_least_squares() -> None:
+    """V = I, so that all squares are those of ordinary regressions."""
+    rng = np.random.default_rng(4)
+    months = np.arange(20)
+    y = 0.1 * (months > 6) + 0.1 * (months > 12) + 0.02 * rng.normal(size=20)
+    hinges = np.maximum(months[:, None] - months, 0.0)
+    centred = hinges - hinges.mean(axis=0)
+    own = Hinges(months, centred.T @ y, centred.T @ centred, 20 * float(np.var(y)), 0)
+    starts = np.arange(2, 18)
+    pairs = [(a, b) for a in starts for b in range(a + 1, 20)]
+    starts_of_pairs, ends = np.array(pairs).T
+    found = find_rises(own, starts, (starts_of_pairs, ends), 0.0, 15)
+    assert found is not None
+
+    def squares(*columns: Floats) -> float:
+        design = np.column_stack([np.ones(20), *columns])
+        left = y - design @ np.linalg.lstsq(design, y)[0]
+        return float(left @ left)
+
+    steps = {
+        (j, k): squares(months > j, months > k)
+        for j, k in itertools.combinations(starts, 2)
+        if k - j >= 3
+    }
+    best = min(steps, key=lambda pair: steps[pair])
+    single = min(squares(ramp(months, a, b), np.maximum(months - b, 0)) for a, b in pairs)
+    statistic = (single - steps[best]) / (steps[best] / 15) * 15 / 17
+    assert (found.first.month, found.second.month) == best
+    assert found.p_value == pytest.approx(min(1, np.exp(0.5 - statistic / 2)))
+
+
+def test_a_falling_curve_has_no_change_at_a_regime() -> None:
+    """The first ramp that is tried begins with the regime, and no ramp rises."""
+    months = np.arange(24)
+    regime = (months >= 3).astype(float)
+    unknown, _ = np.linalg.qr(np.column_stack([np.ones(24), regime]))
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        values = 0.02 * rng.normal(size=24)
+        difficulty = Difficulty(values, 0.1 * np.eye(24), unknown, np.ones(2), 1e-5)
+        falling = 1 + values - 0.01 * months + 0.003 * rng.normal(size=24)
+        with np.errstate(over="raise", invalid="raise", divide="raise"):
+            fit = fit_cutoff(falling, months, difficulty)
+        assert fit is not None
+        assert not fit.is_found
+        assert fit.step_error < 0.05, "the fall is left in the residuals"
 
 
 @pytest.mark.parametrize(

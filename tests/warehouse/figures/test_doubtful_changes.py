@@ -94,8 +94,11 @@ def test_models_of_one_stated_month_may_change_together() -> None:
         assert [each.reason is None for each in changes] == [is_told] * 2, stated
 
 
-def changes_of(steps: Array, num_sources: int) -> list[Change]:
-    """Date four models of staggered cutoffs; ``steps`` (sources,) has the first model's changes."""
+def changes_of(steps: Array, num_sources: int, later: float = 0) -> list[Change]:
+    """Date four models of staggered cutoffs; ``steps`` (sources,) has the first model's changes.
+
+    In source s1 alone, the first model has a step of size ``later`` after month 18, too.
+    """
     rng = np.random.default_rng(0)
     parts: dict[str, Curves] = {}
     ends = np.array([12, 6, 9, 16])
@@ -103,6 +106,7 @@ def changes_of(steps: Array, num_sources: int) -> list[Change]:
         sizes = np.array([steps[source], 0.05, 0.05, 0.05])
         rise = sizes[:, None] * (ends[:, None] < MONTHS)
         y = 1 + rng.normal(0, 0.02, 24) + rise + rng.normal(0, 0.004, (4, 24))
+        y[0] += later * (source == 1) * (MONTHS > 18)
         rows = {f"m{number}": row for number, row in enumerate(y)}
         rows[CONTROL] = 2 + rng.normal(0, 0.02, 24)
         parts[f"s{source}"] = {
@@ -137,4 +141,9 @@ def test_a_change_of_one_source_is_not_that_of_all(num_sources: int) -> None:
     reasons = [each.reason for each in changes_of(alone, num_sources)]
     assert reasons == [ONE_SOURCE.format("s1"), None, None, None]
     everywhere = np.full(num_sources, 0.05)
+    first, *others = changes_of(everywhere, num_sources, later=0.3 * num_sources)
+    assert (first.source, first.reason) == ("s1", None), "the other sources are dated"
+    assert first.cutoff is not None
+    assert first.cutoff.cutoff_low <= 12 <= first.cutoff.cutoff_high
+    assert [each.source for each in others] == [None] * 3
     assert [each.reason for each in changes_of(everywhere, num_sources)] == [None] * 4

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 Row = dict[str, Any]
 SOURCES = ("blog", "news")
 # what a reason adds: the curve is not one ramp
-FURTHER = re.compile(r"; (?=growth |a smooth bend|a second rise|the change may be)")
+FURTHER = re.compile(r"; (?=growth |a smooth bend|a second rise|the change may be|without )")
 EFFECT = re.compile(r"^(gap, growth|gap|growth|decay|slope): ")  # of effect_difference
 
 
@@ -138,6 +138,9 @@ TRUTHS: dict[str, Check] = {
     ),
     r"only \S+-(\w+) shows the change: see estimated_cutoff_by_source": lambda case, source: (
         case.planted.gap_sources == (source,) and bool(case.planted.ends)
+    ),
+    r"without \S+-(\w+), which alone shows another change": lambda case, source: (
+        source not in case.planted.gap_sources and case.gap > 0
     ),
     r"the compressor may change at the same months": lambda case: case.world.site_break is not None,
     r"no other model with another cutoff": lambda case: (

@@ -22,7 +22,14 @@ create table if not exists internal.cutoff_estimates (
     note varchar, -- of a curve that is not one ramp
     step_error double, -- standard error of a step's size, over the months that can be dated
     num_free bigint, -- degrees of freedom of the test
-    first_datable date -- the first cutoff whose interval can have a lower end
+    first_datable date, -- the first cutoff whose interval can have a lower end
+    first_rise date, -- the last month before the first of two rises
+    first_rise_low date, -- NULL: no lower end
+    first_rise_high date, -- NULL: no upper end
+    second_rise date,
+    second_rise_low date,
+    second_rise_high date,
+    second_p_value double -- of a single rise
 );
 
 -- For databases of before these columns.
@@ -30,3 +37,10 @@ alter table internal.cutoff_estimates add column if not exists note varchar;
 alter table internal.cutoff_estimates add column if not exists step_error double;
 alter table internal.cutoff_estimates add column if not exists num_free bigint;
 alter table internal.cutoff_estimates add column if not exists first_datable date;
+alter table internal.cutoff_estimates add column if not exists first_rise date;
+alter table internal.cutoff_estimates add column if not exists first_rise_low date;
+alter table internal.cutoff_estimates add column if not exists first_rise_high date;
+alter table internal.cutoff_estimates add column if not exists second_rise date;
+alter table internal.cutoff_estimates add column if not exists second_rise_low date;
+alter table internal.cutoff_estimates add column if not exists second_rise_high date;
+alter table internal.cutoff_estimates add column if not exists second_p_value double;

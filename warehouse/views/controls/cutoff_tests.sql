@@ -7,6 +7,8 @@
 --   which end of the interval is open, or that the curve is not one ramp.
 -- is_told: is_found, and both ends of the interval are inside the window. cutoff_text: the month or
 --   months if is_told, 'at or after …' or 'at or before …' if one end is open, else NULL.
+-- has_two_rises: is_found, and second_q_value is at most 0.05: that of a single rise, among the
+--   models and sources that have a change. Months of the two rises are told only then.
 -- detectable_change: the smallest step that is found in 80 % of worlds with the curve's noise,
 --   months and controls, over the months that can be dated; other tests of the family stay.
 -- Source: docs/metrics.md (Cutoffs); Benjamini and Hochberg 1995.
@@ -15,17 +17,27 @@ with ranked as (
     select
         *,
         count(p_value) over (partition by protocol, source is null) as num_tests,
+        count(second_p_value) over (partition by protocol, source is null) as num_second,
         row_number() over (
             partition by protocol, source is null
             order by p_value nulls last, model, source
-        ) as position
+        ) as position,
+        row_number() over (
+            partition by protocol, source is null
+            order by second_p_value nulls last, model, source
+        ) as second_position
     from internal.cutoff_estimates
 ),
 
 tested as (
     select
-        * exclude (num_tests, position),
-        false_discovery_rate(p_value, num_tests, position, row(protocol, source is null)) as q_value
+        * exclude (num_tests, position, num_second, second_position),
+        false_discovery_rate(p_value, num_tests, position, row(protocol, source is null))
+            as q_value,
+        false_discovery_rate(
+            second_p_value, num_second, second_position, row(protocol, source is null)
+        ) as second_q_value,
+        coalesce(q_value <= 0.05 and second_q_value <= 0.05, false) as has_two_rises
     from ranked
 ),
 
@@ -73,7 +85,13 @@ worded as (
             when cutoff_high is null then 'at or after ' || strftime(cutoff_low, '%Y-%m')
             when cutoff_low is null then 'at or before ' || strftime(cutoff_high, '%Y-%m')
         end as main_reason,
-        case when q_value <= 0.05 then note end as further_reason
+        case
+            when has_two_rises
+                then
+                    'a second rise after ' || strftime(second_rise, '%Y-%m')
+                    || ', the first after ' || strftime(first_rise, '%Y-%m')
+            when q_value <= 0.05 then note
+        end as further_reason
     from sized
 )
 
@@ -107,6 +125,7 @@ select
     protocol,
     false as is_found,
     false as is_told,
+    false as has_two_rises,
     'a compressor has no cutoff' as reason
 from internal.monthly_loss_details
 where is_compressor(model)

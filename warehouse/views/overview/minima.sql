@@ -47,5 +47,6 @@ from (
     ('estimated_cutoff', 'months before the change', minimum('months before a cutoff')),
     ('estimated_cutoff', 'months after the change', minimum('months after a cutoff')),
     ('estimated_cutoff', 'other models of known cutoff, or control:zstd', 1),
+    ('second_cutoff', 'months with a figure', minimum('months of two changes')),
     ('age_in_parameters', 'sizes of a family', minimum('sizes of a family'))
 ) as rows_of_minima (figure, counted, minimum);

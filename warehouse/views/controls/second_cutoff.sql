@@ -1,0 +1,31 @@
+-- A second change in a model's curve: training text of two times, as of continued training.
+-- Grain: one row per model, source, protocol with a change in estimated_cutoff or in
+--   estimated_cutoff_by_source; source is NULL where scope is all, the mean over sources.
+-- first_cutoff and second_cutoff are the last months before two rises. They are NULL unless told:
+--   q_value is at most 0.05, Benjamini-Hochberg's of p_value over the models and sources of a
+--   protocol that have a change; the means over sources are a family of their own. reason says why
+--   they are not. An end of an interval of 95 % that is NULL is open.
+-- p_value: that of a single change, of any of the shapes in docs/metrics.md (Cutoffs).
+-- Units: months as first days.
+-- Source: warehouse/estimates/rises.py, which has the formulas; docs/metrics.md (Cutoffs).
+create or replace view second_cutoff as
+select
+    model,
+    source,
+    case when source is null then 'all' else 'source' end as scope,
+    protocol,
+    case when has_two_rises then first_rise end as first_cutoff,
+    case when has_two_rises then first_rise_low end as first_cutoff_low,
+    case when has_two_rises then first_rise_high end as first_cutoff_high,
+    case when has_two_rises then second_rise end as second_cutoff,
+    case when has_two_rises then second_rise_low end as second_cutoff_low,
+    case when has_two_rises then second_rise_high end as second_cutoff_high,
+    second_p_value as p_value,
+    second_q_value as q_value,
+    case
+        when has_two_rises then null
+        when second_p_value is null then 'too few months for two changes'
+        else 'one change explains the curve as well'
+    end as reason
+from internal.cutoff_tests
+where is_found;
