@@ -25,6 +25,7 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
 REGISTERED = (
     "browser_questions",
     "codec",
+    "common_crawl",
     "gguf",
     "lake",
     "media",

@@ -1,0 +1,3 @@
+"""The source of this extra."""
+
+OPEN = ("extras.common_crawl.common_crawl",)
