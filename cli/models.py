@@ -239,8 +239,13 @@ def models_add(
     context: typer.Context,
     name: Annotated[str, Argument(help="Name in the catalogue.")],
     location: Annotated[
-        str, Argument(help="Hub id, folder, .gguf or .pth file, or http://host:port of a server.")
-    ],
+        str | None,
+        Argument(
+            help="Hub id, folder, .gguf or .pth file, or http://host:port of a server. "
+            "Default, with --trust: that of the catalogue.",
+            show_default=False,
+        ),
+    ] = None,
     cutoff: Cutoff = None,
     released: Released = None,
     parameters: Parameters = None,
@@ -251,7 +256,11 @@ def models_add(
     ] = None,
     trust: Annotated[
         str | None,
-        Option(help="code: run the model's own code in a confined process.", metavar="code"),
+        Option(
+            help="code: run the model's own code in a confined process. Without --revision, pin "
+            "the commit of the catalogue, else that in the cache, else the hub's newest.",
+            metavar="code",
+        ),
     ] = None,
     tokenizer: Annotated[
         str | None, Option(help="Hub id or folder of the tokenizer of a model on a server.")
@@ -277,20 +286,20 @@ def models_add(
     replace: Annotated[bool, Option("--replace", help="Replace the entry of this name.")] = False,
 ) -> None:
     """Add a model to your own catalogue (catalogue.yaml under the data root)."""
-    from models.backends import kind_of
+    from models.weights.pins import first_facts, pin
 
+    settings = settings_of(context)
     facts = {
         "released": released, "parameters": parameters, "family": family, "role": role,
         "revision": revision, "tokenizer": tokenizer, "served_name": served_name,
-        "dialect": dialect,
-        "kind": "api" if api else kind_of(location), "api_key": api_key, "notes": notes,
-        "trust": trust,
+        "dialect": dialect, "api_key": api_key, "notes": notes or None, "trust": trust,
         "dollars_per_million_input_tokens": prices[0] if prices else None,
         "dollars_per_million_output_tokens": prices[1] if prices else None,
     }  # fmt: skip
-    known = {"name": name, "location": location}
-    _catalogue(known, cutoff, facts, settings_of(context), replace=replace)
-    out.print(f"added {name}")
+    known = first_facts(name, location, api, settings, is_trusted=trust is not None)
+    said = pin(known, facts, settings) if trust else ""
+    _catalogue(known, cutoff, facts, settings, replace=replace or location is None)
+    out.print(f"added {name}{said}", soft_wrap=True)
 
 
 @models_app.command("edit")

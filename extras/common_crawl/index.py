@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -152,21 +152,18 @@ class _Cluster:
         The first line follows the last.
         """
         if not self._size:
-            part = self._part(0)
-            size = size_of_file(part)
-            if not size:
-                raise SourceChanged(f"{part.url} does not state its size")
-            self._size = size
+            part = self._part(0, _has_no_blocks)
             self._first = part.body.partition(b"\n")[0]
-        part = self._part(int(share * self._size))
+            self._size = size_of_file(part) or 0
+        part = self._part(int(share * self._size), lambda it: size_of_file(it) != self._size)
         begun = part.body.partition(b"\n")[2]
         line, end, _ = begun.partition(b"\n")
         return self._block(line if end else self._first)
 
-    def _part(self, begin: int) -> Fetched:
+    def _part(self, begin: int, is_busy: Callable[[Fetched], bool]) -> Fetched:
         path = f"/cc-index/collections/{self.crawl.name}/indexes/cluster.idx"
         span = (begin, begin + WINDOW_BYTES - 1)
-        return get_list(self.fetcher, DATA, path, {}, lambda _: False, span=span)
+        return get_list(self.fetcher, DATA, path, {}, is_busy, span=span)
 
     def _block(self, line: bytes) -> Block:
         text = line.decode("utf-8", "replace")
@@ -175,6 +172,12 @@ class _Cluster:
         if found is None or not 0 < length <= MAX_BLOCK_BYTES:
             raise SourceChanged(f"{self.crawl.name}: cluster.idx has the line {text[:200]!r}")
         return Block(self.crawl, found[1], int(found[2]), length)
+
+
+def _has_no_blocks(fetched: Fetched) -> bool:
+    """Return True if the first part of a list does not begin with a block, or states no size."""
+    line = fetched.body.partition(b"\n")[0].decode("utf-8", "replace")
+    return _BLOCK.fullmatch(line) is None or not size_of_file(fetched)
 
 
 def unpack(packed: bytes, what: str) -> bytes:
