@@ -24,12 +24,27 @@ Cutoff = Annotated[
 Facts = Mapping[str, object]  # fields of an entry
 Family = Annotated[str | None, Option(help="Name that models of several sizes share.")]
 HubModels = Annotated[list[str], Argument(help="Catalogue names or hub ids.", metavar="NAME")]
+Location = Annotated[
+    str | None,
+    Argument(
+        help="Hub id, folder, .gguf or .pth file, or http://host:port. Default, with --trust: "
+        "the catalogue's.",
+        show_default=False,
+    ),
+]
 Parameters = Annotated[int | None, Option(help="Number of weights.")]
 Released = Annotated[str | None, Option(help="Day of the release.", metavar="YYYY-MM-DD")]
 Role = Annotated[
     str | None, Option(help="model, thermometer (cutoff before all months) or known-cutoff.")
 ]
 Tag = Annotated[str | None, Option(help="Only models with this tag, such as small-open.")]
+Trust = Annotated[
+    str | None,
+    Option(
+        help="code: run its own code, confined, at --revision, else the catalogue's or newest commit.",
+        metavar="code",
+    ),
+]
 
 models_app = typer.Typer(no_args_is_help=True, help="The catalogue of models.")
 
@@ -238,14 +253,7 @@ def _hub_entries(names: list[str], settings: Settings) -> list[ModelEntry]:
 def models_add(
     context: typer.Context,
     name: Annotated[str, Argument(help="Name in the catalogue.")],
-    location: Annotated[
-        str | None,
-        Argument(
-            help="Hub id, folder, .gguf or .pth file, or http://host:port of a server. "
-            "Default, with --trust: that of the catalogue.",
-            show_default=False,
-        ),
-    ] = None,
+    location: Location = None,
     cutoff: Cutoff = None,
     released: Released = None,
     parameters: Parameters = None,
@@ -254,14 +262,7 @@ def models_add(
     revision: Annotated[
         str | None, Option(help="Commit of the hub, or digest of the folder, to pin.")
     ] = None,
-    trust: Annotated[
-        str | None,
-        Option(
-            help="code: run the model's own code in a confined process. Without --revision, pin "
-            "the commit of the catalogue, else that in the cache, else the hub's newest.",
-            metavar="code",
-        ),
-    ] = None,
+    trust: Trust = None,
     tokenizer: Annotated[
         str | None, Option(help="Hub id or folder of the tokenizer of a model on a server.")
     ] = None,

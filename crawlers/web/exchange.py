@@ -31,7 +31,7 @@ from crawlers.web import pacing, urls
 from crawlers.web.connections import Cookies, Sender, in_time, read_body, read_headers
 from crawlers.web.credentials import Tokens
 from crawlers.web.download import Download
-from crawlers.web.ranges import Span
+from crawlers.web.ranges import ByteRange
 from crawlers.web.raw_cache import Fetched, RawCache
 from crawlers.web.robots import ROBOTS_AGENT, ROBOTS_MAX_BYTES, Robots
 
@@ -60,7 +60,7 @@ class Ask:
     cookies: Cookies | None = None
     form: bytes | None = None  # body of a POST request; None: GET
     download: Download | None = None  # receives the body, which is then not part of the response
-    span: Span | None = None  # part of the file that is asked for; None: the whole file
+    span: ByteRange | None = None  # part of the file that is asked for; None: the whole file
 
 
 class _Hop(NamedTuple):

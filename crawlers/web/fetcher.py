@@ -29,7 +29,7 @@ from crawlers.web.exchange import (
     require_sendable,
 )
 from crawlers.web.pacing import ApiRules, Turnstile
-from crawlers.web.ranges import Span
+from crawlers.web.ranges import ByteRange
 from crawlers.web.raw_cache import Fetched, RawCache
 from crawlers.web.times import read_time
 from crawlers.web.urls import follow, normalise
@@ -176,7 +176,7 @@ class Fetcher:
             url = normalise(self.base_url(key) + path, params)
             rules = self._rules.get(key)
             ask = Ask(url, headers, secrets, None, max_bytes, is_busy, rules, not_before)
-            return self._get(replace(ask, span=Span(*span)) if span else ask)
+            return self._get(replace(ask, span=ByteRange(*span)) if span else ask)
 
         return self._without_tokens(get)
 

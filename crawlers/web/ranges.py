@@ -16,7 +16,7 @@ _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)
 
 
 @dataclass(frozen=True)
-class Span:
+class ByteRange:
     """Bytes ``first`` to ``last`` of a file, both included; UsageError if there are none."""
 
     first: int

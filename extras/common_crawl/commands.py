@@ -26,7 +26,7 @@ def thirds_command(
     """
     from warehouse.read.query import query
 
-    found = query(settings_of(context), statement(), [source, model, protocol]).to_pylist()
+    found = query(settings_of(context), thirds_statement(), [source, model, protocol]).to_pylist()
     if not found:
         raise UsageError(
             f"{model} has no losses of months of {source} under the protocol {protocol}; "
@@ -40,7 +40,7 @@ def _shown(value: object) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-def statement() -> str:
+def thirds_statement() -> str:
     """Return the SQL of the thirds."""
     return files("extras.common_crawl").joinpath("thirds.sql").read_text(encoding="utf-8")
 

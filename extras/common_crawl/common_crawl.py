@@ -29,7 +29,7 @@ from crawlers.apis.fields import read_item
 from crawlers.contract import CrawlContext, Document, Drop, Item, Quota, SourceInfo, missing_item
 from crawlers.text.warc import Record, captured_at, read_capture, read_records, require_allowed
 from extras.common_crawl import index
-from extras.common_crawl.index import Block, Capture, Crawl
+from extras.common_crawl.index import Capture, Crawl, IndexBlock
 
 NEW = "new"  # subset of the pages that no crawl saw before the month
 INFO = SourceInfo(
@@ -46,7 +46,7 @@ INFO = SourceInfo(
     shares_pace=True,
     lag_days=45,  # a crawl of two weeks that begins on the last day, and its index
     monthly_bytes=1_000_000,  # some 300 pages, 3,000 requests
-    subset_kind="choice",
+    subset_kind="age",
     subset_names=(NEW,),
     whole_months="Common Crawl has no crawl in many half-months and weeks",
 )
@@ -76,7 +76,7 @@ class _Reader:
     crawls: Sequence[Crawl]
     _seen: set[str] = field(default_factory=set)  # URLs; two crawls may have the same page
 
-    def read(self, block: Block, quota: Quota) -> Iterator[Item]:
+    def read(self, block: IndexBlock, quota: Quota) -> Iterator[Item]:
         """Yield the pages of a block; those after the quota is full are not fetched."""
         try:
             captures = list(block.captures(self.context.fetcher))
@@ -150,7 +150,7 @@ class _Reader:
 
 def _record_of(packed: bytes, capture: Capture) -> Record:
     """Return the record of a page; raise ItemUnavailable if it is of another capture."""
-    data = index.unpack(packed, capture.url)
+    data = index.unpack_member(packed, capture.url)
     found = next(read_records(io.BytesIO(data)), None)
     if not isinstance(found, Record) or found.headers.get("warc-type") != "response":
         raise ItemUnavailable("damaged", f"{capture.filename}:{capture.offset} has no response")

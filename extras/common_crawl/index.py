@@ -86,7 +86,9 @@ def _is_no_list(fetched: Fetched) -> bool:
     return not isinstance(decode(fetched), list)
 
 
-def draw_blocks(crawls: Sequence[Crawl], month: Period, context: CrawlContext) -> Iterator[Block]:
+def draw_blocks(
+    crawls: Sequence[Crawl], month: Period, context: CrawlContext
+) -> Iterator[IndexBlock]:
     """Yield the blocks of a month's crawls that the seed draws, in random order.
 
     A draw is a byte of ``cluster.idx``; its block is that of the next line. So a block has a chance
@@ -94,7 +96,7 @@ def draw_blocks(crawls: Sequence[Crawl], month: Period, context: CrawlContext) -
     """
     fetcher = context.fetcher
     indexes = [_Cluster(crawl, fetcher) for crawl in crawls]
-    drawn = set[Block]()
+    drawn = set[IndexBlock]()
     for number in range(NUM_DRAWS):
         index = indexes[number % len(indexes)]
         share = int.from_bytes(context.rank(f"{month}/block/{number}")[:8]) / 2**64
@@ -105,8 +107,8 @@ def draw_blocks(crawls: Sequence[Crawl], month: Period, context: CrawlContext) -
 
 
 @dataclass(frozen=True)
-class Block:
-    """Where a block of the index is, in a file of a crawl."""
+class IndexBlock:
+    """Place of a block of the index, in a file of a crawl."""
 
     crawl: Crawl
     file: str
@@ -127,7 +129,7 @@ class Block:
         last = self.offset + self.length - 1
         path = f"/cc-index/collections/{self.crawl.name}/indexes/{self.file}"
         fetched = fetcher.get(DATA, path, span=(self.offset, last))
-        lines = unpack(fetched.body, self.name).decode("utf-8", "replace").splitlines()
+        lines = unpack_member(fetched.body, self.name).decode("utf-8", "replace").splitlines()
         fields = [each for each in map(_fields_of, lines) if each]
         if not fields:
             raise SourceChanged(f"{self.name}: no line is of the known form: {lines[:1]!r:.200}")
@@ -146,7 +148,7 @@ class _Cluster:
     _size: int = 0
     _first: bytes = b""
 
-    def block_at(self, share: float) -> Block:
+    def block_at(self, share: float) -> IndexBlock:
         """Return the block whose line follows the byte at a share of the file, from 0 to 1.
 
         The first line follows the last.
@@ -165,13 +167,13 @@ class _Cluster:
         span = (begin, begin + WINDOW_BYTES - 1)
         return get_list(self.fetcher, DATA, path, {}, is_busy, span=span)
 
-    def _block(self, line: bytes) -> Block:
+    def _block(self, line: bytes) -> IndexBlock:
         text = line.decode("utf-8", "replace")
         found = _BLOCK.fullmatch(text)
         length = int(found[3]) if found else 0
         if found is None or not 0 < length <= MAX_BLOCK_BYTES:
             raise SourceChanged(f"{self.crawl.name}: cluster.idx has the line {text[:200]!r}")
-        return Block(self.crawl, found[1], int(found[2]), length)
+        return IndexBlock(self.crawl, found[1], int(found[2]), length)
 
 
 def _has_no_blocks(fetched: Fetched) -> bool:
@@ -180,7 +182,7 @@ def _has_no_blocks(fetched: Fetched) -> bool:
     return _BLOCK.fullmatch(line) is None or not size_of_file(fetched)
 
 
-def unpack(packed: bytes, what: str) -> bytes:
+def unpack_member(packed: bytes, what: str) -> bytes:
     """Unpack a gzip member; raise ItemUnavailable if it is damaged, or larger than 16 MiB."""
     unpacker = zlib.decompressobj(wbits=31)
     try:

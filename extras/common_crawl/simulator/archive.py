@@ -1,4 +1,4 @@
-"""Simulated Common Crawl: list of crawls, index files, index server, and WARC files.
+"""Simulated Common SimulatedCrawl: list of crawls, index files, index server, and WARC files.
 
 The shapes follow lines of ``collinfo.json``, of ``cluster.idx`` and of ``cdx-00000.gz`` that public
 pages and repositories print, and pywb, which the index server runs. Each month of the world has a
@@ -34,7 +34,7 @@ _LAST = "23:59:59"
 
 
 @dataclass(frozen=True)
-class Crawl:
+class SimulatedCrawl:
     """A crawl: its name, and the first and last second of its captures."""
 
     name: str
@@ -43,7 +43,7 @@ class Crawl:
 
 
 @dataclass(frozen=True)
-class Page:
+class CapturedPage:
     """A captured page."""
 
     number: int
@@ -96,8 +96,8 @@ class Page:
         return packed[:-20] + bytes(20) if self.oddity == "damaged" else packed
 
 
-class Archive(WorldSite):
-    """Both hosts of Common Crawl."""
+class CrawlArchive(WorldSite):
+    """Both hosts of Common SimulatedCrawl."""
 
     keys = ("common_crawl", "common_crawl_index")
     robots = "User-agent: *\nDisallow: /private/\n"
@@ -110,7 +110,7 @@ class Archive(WorldSite):
         self.crawls = [*self.olds, *_crawls_of(world.months).values()]
 
     @functools.cached_property
-    def pages(self) -> dict[str, list[Page]]:
+    def pages(self) -> dict[str, list[CapturedPage]]:
         """The pages of each crawl, by its name, in the order of their capture."""
         found = {crawl.name: self.of_crawl(month) for crawl in self.crawls
                  if (month := self.own.get(crawl.name))}  # fmt: skip
@@ -120,7 +120,7 @@ class Archive(WorldSite):
             found[after] = [*found[after], *_captured_again(found[before], found[after])]
         return found
 
-    def of_crawl(self, month: Month) -> list[Page]:
+    def of_crawl(self, month: Month) -> list[CapturedPage]:
         """Return the pages that a month's crawl captures for the first time."""
         count = self.world.stories_per_month
         start = month.start + 9 * _DAY
@@ -135,15 +135,15 @@ class Archive(WorldSite):
             if number >= count + NEXT_MONTH:
                 oddity = ODDITIES[number - count - NEXT_MONTH]
                 captured = month.start + (12 + number % 5) * _DAY
-            found.append(Page(number, story, captured, oddity))
+            found.append(CapturedPage(number, story, captured, oddity))
         return found
 
-    def first_seen(self, page: Page) -> dt.datetime:
+    def first_seen(self, page: CapturedPage) -> dt.datetime:
         """Return the earliest capture of a page in all crawls."""
         times = [time for name in self._captures for time in self._captures[name].get(page.url, [])]
         return min(times)
 
-    def of_month(self, month: Month) -> list[Page]:
+    def of_month(self, month: Month) -> list[CapturedPage]:
         """Return all captures of a month, of both crawls that ran in it."""
         return [
             page for pages in self.pages.values() for page in pages
@@ -215,7 +215,7 @@ class Archive(WorldSite):
         lines = "".join(f"{json.dumps(row)}\n" for row in rows[:limit])
         return Response(200, {"Content-Type": "text/x-ndjson"}, lines.encode())
 
-    def _collection(self, crawl: Crawl) -> JsonObject:
+    def _collection(self, crawl: SimulatedCrawl) -> JsonObject:
         row: JsonObject = {
             "id": crawl.name,
             "name": f"{crawl.start:%B %Y} Index",
@@ -228,22 +228,22 @@ class Archive(WorldSite):
         return {**row, **{name: f"{time:%Y-%m-%dT%H:%M:%S}" for name, time in times.items()}}
 
 
-def _captured_again(before: list[Page], after: list[Page]) -> list[Page]:
+def _captured_again(before: list[CapturedPage], after: list[CapturedPage]) -> list[CapturedPage]:
     pages = [page for page in before if page.number % 4 == 3 and not page.oddity]
-    return [Page(page.number, page.story, after[0].captured + _DAY) for page in pages]
+    return [CapturedPage(page.number, page.story, after[0].captured + _DAY) for page in pages]
 
 
-def _crawls_of(months: list[Month]) -> dict[Month, Crawl]:
+def _crawls_of(months: list[Month]) -> dict[Month, SimulatedCrawl]:
     found = {}
     for month in months:
         start = month.start + 9 * _DAY
         end = month.end + 5 * _DAY
         year, week, _ = (end - _DAY).isocalendar()
-        found[month] = Crawl(f"CC-MAIN-{year}-{week:02}", start, end)
+        found[month] = SimulatedCrawl(f"CC-MAIN-{year}-{week:02}", start, end)
     return found
 
 
-def _described(page: Page, place: dict[str, str]) -> JsonObject:
+def _described(page: CapturedPage, place: dict[str, str]) -> JsonObject:
     digest = base64.b32encode(hashlib.sha1(page.payload, usedforsecurity=False).digest()).decode()
     mime = "application/pdf" if page.oddity == "paper" else "text/html"
     row: JsonObject = {"mime": mime, "mime-detected": mime, "status": "200", "digest": digest}
@@ -274,4 +274,4 @@ def _indexes(lines: list[str]) -> dict[str, bytes]:
     return {**files, "cluster.idx": cluster.encode()}
 
 
-Site = Archive
+Site = CrawlArchive

@@ -14,7 +14,7 @@ from crawlers.registry import load_crawler
 from crawlers.web.fetcher import Fetcher
 from extras.common_crawl import common_crawl, index
 from extras.common_crawl.index import Capture, Crawl, earlier_crawls, list_crawls, read_stamp
-from extras.common_crawl.simulator.archive import UNLISTED, Archive, Page
+from extras.common_crawl.simulator.archive import UNLISTED, CapturedPage, CrawlArchive
 from simulator.server import Fault, Web
 from simulator.world import World
 from tests.crawlers.conftest import Crawl as RunCrawl
@@ -22,8 +22,8 @@ from tests.crawlers.conftest import by_id, count_drops, documents_of, reasons_of
 
 MONTH = Month("2024-02")
 WORLD = World(5, MONTH - 1, MONTH + 1, stories_per_month=8)
-ARCHIVE = Archive(WORLD)
-SITE_KINDS = (Archive,)
+ARCHIVE = CrawlArchive(WORLD)
+SITE_KINDS = (CrawlArchive,)
 LEFT_OUT = {"denied": "permission", "empty": "empty", "misplaced": "damaged", "damaged": "damaged"}
 
 
@@ -33,12 +33,12 @@ def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index, "NUM_DRAWS", 30)
 
 
-def listed() -> list[Page]:
+def listed() -> list[CapturedPage]:
     """Return the month's captures that the index says are English pages."""
     return [page for page in ARCHIVE.of_month(MONTH) if page.oddity not in UNLISTED]
 
 
-def page_of(document: Document) -> Page:
+def page_of(document: Document) -> CapturedPage:
     [page] = [
         each
         for each in listed()
@@ -213,5 +213,5 @@ def test_half_months_are_refused() -> None:
 
 def test_a_record_that_unpacks_to_too_much_is_dropped() -> None:
     with pytest.raises(ItemUnavailable, match="more follow") as caught:
-        index.unpack(gzip.compress(bytes(index.MAX_UNPACKED_BYTES + 1)), "x")
+        index.unpack_member(gzip.compress(bytes(index.MAX_UNPACKED_BYTES + 1)), "x")
     assert caught.value.reason == "too_large"

@@ -6,7 +6,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from extras.common_crawl.commands import statement
+from extras.common_crawl.commands import thirds_statement
 from tests.commands import *  # noqa: F403
 from warehouse.database.objects import create_objects
 
@@ -32,7 +32,7 @@ def rows() -> list[dict[str, Any]]:
                     [model, document, index, part, tokens, size],
                 )
         parameters = ["common_crawl", "ref", "default"]
-        return connection.sql(statement(), params=parameters).to_arrow_table().to_pylist()
+        return connection.sql(thirds_statement(), params=parameters).to_arrow_table().to_pylist()
 
 
 @pytest.mark.smoke
