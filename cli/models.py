@@ -41,7 +41,7 @@ Tag = Annotated[str | None, Option(help="Only models with this tag, such as smal
 Trust = Annotated[
     str | None,
     Option(
-        help="code: run its own code, confined, at --revision, else the catalogue's or newest commit.",
+        help="code: run its own code, confined, at --revision, or the catalogue's, or newest.",
         metavar="code",
     ),
 ]
@@ -290,7 +290,7 @@ def models_add(
     from models.weights.pins import first_facts, pin
 
     settings = settings_of(context)
-    facts = {
+    facts: dict[str, object] = {
         "released": released, "parameters": parameters, "family": family, "role": role,
         "revision": revision, "tokenizer": tokenizer, "served_name": served_name,
         "dialect": dialect, "api_key": api_key, "notes": notes or None, "trust": trust,

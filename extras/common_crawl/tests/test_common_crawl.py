@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from core.errors import ItemUnavailable, SourceChanged, UsageError
+from core.errors import ItemFailed, ItemUnavailable, SourceChanged, UsageError
 from core.month import Month
 from core.settings import Settings
 from crawlers.contract import CrawlContext, Document, Drop, Failure
@@ -198,12 +198,20 @@ def test_a_wrong_range_is_refused(crawl: RunCrawl, web: Web) -> None:
     assert "asked for bytes" in failures[0].detail
 
 
-def test_a_list_of_blocks_in_another_form_is_a_change(crawl: RunCrawl, web: Web) -> None:
+def test_a_list_of_blocks_in_another_form_is_tried_again(crawl: RunCrawl, web: Web) -> None:
     body = b"a line\nanother line\nand one more\n"
     headers = {"Content-Range": f"bytes 0-{len(body) - 1}/{len(body)}"}
-    web.faults.append(Fault("status", "common_crawl", "cluster", 9, 206, headers, body))
-    with pytest.raises(Exception, match=r"cluster\.idx has the line|asked for bytes"):
+    web.faults.append(Fault("status", "common_crawl", "cluster", 5, 206, headers, body))
+    with pytest.raises(ItemFailed, match=r"cluster\.idx .*busy"):
         crawl()
+
+
+@pytest.mark.parametrize("line", [b"odd", b"com,a)/ 2024\tcdx-00000.gz\t0\t99999999\t1"])
+def test_a_block_in_another_form_is_a_change(own: Settings, line: bytes) -> None:
+    [crawled] = crawls_in("2024-03-01")
+    cluster = index._Cluster(crawled, Fetcher(own, common_crawl.INFO.sites, 0))
+    with pytest.raises(SourceChanged, match=r"cluster\.idx has the line"):
+        cluster._block(line)
 
 
 def test_half_months_are_refused() -> None:
