@@ -24,12 +24,27 @@ Cutoff = Annotated[
 Facts = Mapping[str, object]  # fields of an entry
 Family = Annotated[str | None, Option(help="Name that models of several sizes share.")]
 HubModels = Annotated[list[str], Argument(help="Catalogue names or hub ids.", metavar="NAME")]
+Location = Annotated[
+    str | None,
+    Argument(
+        help="Hub id, folder, .gguf or .pth file, or http://host:port. Default, with --trust: "
+        "the catalogue's.",
+        show_default=False,
+    ),
+]
 Parameters = Annotated[int | None, Option(help="Number of weights.")]
 Released = Annotated[str | None, Option(help="Day of the release.", metavar="YYYY-MM-DD")]
 Role = Annotated[
     str | None, Option(help="model, thermometer (cutoff before all months) or known-cutoff.")
 ]
 Tag = Annotated[str | None, Option(help="Only models with this tag, such as small-open.")]
+Trust = Annotated[
+    str | None,
+    Option(
+        help="code: run its own code, confined, at --revision, or the catalogue's, or newest.",
+        metavar="code",
+    ),
+]
 
 models_app = typer.Typer(no_args_is_help=True, help="The catalogue of models.")
 
@@ -238,9 +253,7 @@ def _hub_entries(names: list[str], settings: Settings) -> list[ModelEntry]:
 def models_add(
     context: typer.Context,
     name: Annotated[str, Argument(help="Name in the catalogue.")],
-    location: Annotated[
-        str, Argument(help="Hub id, folder, .gguf or .pth file, or http://host:port of a server.")
-    ],
+    location: Location = None,
     cutoff: Cutoff = None,
     released: Released = None,
     parameters: Parameters = None,
@@ -249,10 +262,7 @@ def models_add(
     revision: Annotated[
         str | None, Option(help="Commit of the hub, or digest of the folder, to pin.")
     ] = None,
-    trust: Annotated[
-        str | None,
-        Option(help="code: run the model's own code in a confined process.", metavar="code"),
-    ] = None,
+    trust: Trust = None,
     tokenizer: Annotated[
         str | None, Option(help="Hub id or folder of the tokenizer of a model on a server.")
     ] = None,
@@ -277,20 +287,20 @@ def models_add(
     replace: Annotated[bool, Option("--replace", help="Replace the entry of this name.")] = False,
 ) -> None:
     """Add a model to your own catalogue (catalogue.yaml under the data root)."""
-    from models.backends import kind_of
+    from models.weights.pins import first_facts, pin
 
-    facts = {
+    settings = settings_of(context)
+    facts: dict[str, object] = {
         "released": released, "parameters": parameters, "family": family, "role": role,
         "revision": revision, "tokenizer": tokenizer, "served_name": served_name,
-        "dialect": dialect,
-        "kind": "api" if api else kind_of(location), "api_key": api_key, "notes": notes,
-        "trust": trust,
+        "dialect": dialect, "api_key": api_key, "notes": notes or None, "trust": trust,
         "dollars_per_million_input_tokens": prices[0] if prices else None,
         "dollars_per_million_output_tokens": prices[1] if prices else None,
     }  # fmt: skip
-    known = {"name": name, "location": location}
-    _catalogue(known, cutoff, facts, settings_of(context), replace=replace)
-    out.print(f"added {name}")
+    known = first_facts(name, location, api, settings, is_trusted=trust is not None)
+    said = pin(known, facts, settings) if trust else ""
+    _catalogue(known, cutoff, facts, settings, replace=replace or location is None)
+    out.print(f"added {name}{said}", soft_wrap=True)
 
 
 @models_app.command("edit")

@@ -127,7 +127,7 @@ def sources_list(
         return
     rows = []
     for each in facts:
-        lag = None if each.lag_days is None else f"{each.lag_days} d"
+        lag = None if each.lag_days is None else f"{each.lag_days}d"
         months = each.first_month and f"{each.first_month}…{each.last_month or ''}"
         outcome = "" if each.last_outcome == "complete" else f" {each.last_outcome}"
         sealed = each.last_sealed and f"{each.last_sealed}{outcome}"

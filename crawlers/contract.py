@@ -89,7 +89,7 @@ class SourceInfo:
     regimes: tuple[Regime, ...] = ()  # dated changes of site or method, the oldest first
     # Subsets that are sources of their own, such as ``github_new:cpp``; without names, every name
     # of that form. Sources in several languages have one for each language without an entry.
-    subset_kind: Literal["language", "programming language", "archive", "site"] | None = None
+    subset_kind: Literal["language", "programming language", "archive", "site", "age"] | None = None
     subset_names: tuple[str, ...] = ()
     parts: Mapping[str, SourceInfo] = field(default_factory=dict)  # it has no items of its own
     # Why half-months and weeks cannot be crawled; None if they can, by a month's bounds alone.
@@ -223,7 +223,7 @@ class _Kept:
     title: str
     url: str
     event_time: dt.datetime  # the document belongs to the month of this time
-    date_kind: Literal["created", "published", "revised", "committed"]  # of ``event_time``
+    date_kind: Literal["created", "published", "revised", "committed", "captured"]  # of event_time
     text_as_of: dt.datetime  # time of the text's last edit; may differ from ``event_time``
     retrieved_at: dt.datetime  # time at which the site sent the response
     licence: str

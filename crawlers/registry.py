@@ -1,9 +1,9 @@
 """The registry of sources: modules with ``INFO`` and ``fetch_month``.
 
-A source of the kernel is a line of ``OPEN`` or ``QUESTIONS``. An extra states the same tuples, and
-``GATED``, in its module ``sources``. A package of another project states its open sources in the
-group ``tidemark.sources`` of its entry points, as ``name = "module"``. The name of a source is the
-last part of its module's name.
+A source of the kernel is a line of ``OPEN`` or ``QUESTIONS``. An extra states the same tuples,
+``ON_DEMAND`` and ``GATED`` in its module ``sources``. A package of another project states its open
+sources in the group ``tidemark.sources`` of its entry points, as ``name = "module"``. The name of a
+source is the last part of its module's name.
 """
 
 from __future__ import annotations
@@ -54,14 +54,19 @@ def list_sources() -> list[str]:
     return sorted([*names, *(f"{GIT_POSTS}:{name}" for name in list_names())])
 
 
+def list_on_demand_sources() -> list[str]:
+    """Return the names of the open sources that no default run has, such as very late ones."""
+    return sorted(_of_extras("ON_DEMAND"))
+
+
 def list_gated_sources() -> list[str]:
     """Return the names of the sources that need a permission; default runs leave them out."""
     return sorted(_gated_modules())
 
 
 def list_all_sources() -> list[str]:
-    """Return the names of all sources, open and gated."""
-    return sorted([*list_sources(), *list_gated_sources()])
+    """Return the names of all sources: open, on demand, and gated."""
+    return sorted([*list_sources(), *list_on_demand_sources(), *list_gated_sources()])
 
 
 def question_modules() -> dict[str, str]:
@@ -97,7 +102,7 @@ def load_crawler(source: str) -> Crawler:
     """
     by_month, kind = split_source(source)
     name, is_subset, subset = by_month.partition(":")
-    modules = _open_modules() | _gated_modules()
+    modules = _open_modules() | _of_extras("ON_DEMAND") | _gated_modules()
     if name not in modules:
         raise UnknownName("source", source, sorted(modules))
     crawler = cast(Crawler, importlib.import_module(modules[name]))

@@ -3,7 +3,8 @@
 An extra may import any room. No room imports an extra: the registries find it by ``core.plugins``.
 A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may have:
 
-    sources.py       ``OPEN``, ``GATED``, ``QUESTIONS``: names of modules of crawlers
+    sources.py       ``OPEN``, ``ON_DEMAND`` (in no default run), ``GATED``, ``QUESTIONS``: names of
+                     modules of crawlers
     backends.py      ``BACKENDS``: descriptions of kinds of models
     clusters.py      ``work_on_cluster``: function that scores on a cluster of machines
     commands.py      ``COMMANDS``: functions of the command line, by panel and name; ``FORMER``,
@@ -25,6 +26,7 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
 REGISTERED = (
     "browser_questions",
     "codec",
+    "common_crawl",
     "gguf",
     "lake",
     "media",

@@ -169,7 +169,7 @@ class ModelEntry:
         if self.trust and not _PIN.fullmatch(self.revision or ""):
             raise ValueError(
                 "trust: code needs a pinned revision: the full commit (40 hex digits), or the "
-                "digest of a local folder; the error without trust states it"
+                "digest of a local folder; `tidemark models add NAME LOCATION --trust code` pins it"
             )
         if self.backend.is_server and not _SERVER.fullmatch(self.location):
             raise ValueError(

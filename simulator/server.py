@@ -185,16 +185,17 @@ def site_kinds() -> Iterator[Callable[[World], Site]]:
 
 
 def ranged(content: bytes, headers: Mapping[str, str], request: Request) -> Response:
-    """Return the content from the requested start to its end (RFC 9110, 14.2)."""
+    """Return the requested part of the content, to its end if none is asked (RFC 9110, 14.2)."""
     headers = {"Accept-Ranges": "bytes", "Content-Type": "application/octet-stream", **headers}
-    asked = re.fullmatch(r"bytes=(\d+)-", request.headers.get("range", ""))
+    asked = re.fullmatch(r"bytes=(\d+)-(\d*)", request.headers.get("range", ""))
     if asked is None:
         return Response(200, headers, content)
     begin = int(asked[1])
     if begin >= len(content):
         return Response(416, {**headers, "Content-Range": f"bytes */{len(content)}"})
-    headers["Content-Range"] = f"bytes {begin}-{len(content) - 1}/{len(content)}"
-    return Response(206, headers, content[begin:])
+    part = content[begin : int(asked[2]) + 1] if asked[2] else content[begin:]
+    headers["Content-Range"] = f"bytes {begin}-{begin + len(part) - 1}/{len(content)}"
+    return Response(206, headers, part)
 
 
 @contextmanager

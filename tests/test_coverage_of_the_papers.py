@@ -14,7 +14,7 @@ from benchmarks.coverage_rows import NO_QUERY, Item, items_of
 from cli.main import app
 from core.plugins import list_extras
 from core.settings import Settings
-from crawlers.registry import list_sources
+from crawlers.registry import list_on_demand_sources, list_sources
 from models.scoring.protocols import list_protocols
 from tests.losses import loss_row, publish_rows
 from warehouse.read.query import local_snapshot, opened, run_statement
@@ -30,7 +30,7 @@ COMMANDS = [shlex.split(text)[1:] for text in re.findall(r"`(tidemark [^`]+)`", 
 QUERIES = sorted({words[1] for words in COMMANDS if words[0] == "sql"})
 SECTIONS = re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]
 KNOWN = {
-    "--source": set(list_sources()),
+    "--source": {*list_sources(), *list_on_demand_sources()},
     "--protocol": {each.name for each in list_protocols()},
 }
 

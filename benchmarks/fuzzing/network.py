@@ -43,7 +43,7 @@ class Sites:
         world = World(3, month - 1, month, STORIES)
         self.urls: dict[str, str] = {}
         self._by_host: dict[str, Site] = {}
-        self._known: dict[tuple[str, str], Response] = {}
+        self._known: dict[tuple[str, str, str], Response] = {}
         for kind in site_kinds():
             # A site whose pages need scripts has a form that shows them without a browser.
             site = getattr(kind, "without_browser", kind)(world)
@@ -63,7 +63,7 @@ class Sites:
 
     def respond(self, url: str, headers: Mapping[str, str]) -> Response:
         """Return a site's response to a GET request, decompressed."""
-        key = (url, headers.get("accept", ""))
+        key = (url, headers.get("accept", ""), headers.get("range", ""))
         if key not in self._known:
             parts = urlsplit(url)
             site, query = self._by_host.get(parts.netloc), parse_qs(parts.query, True)
@@ -116,13 +116,15 @@ class Line:
         is_busy = response.status == 200 and ask.is_busy and ask.is_busy(fetched)
         if is_busy or is_limited or response.status in _BUSY:
             raise ItemFailed("http_5xx", f"{ask.url} is busy")
-        pacing.require_ok(response.status, url, ask.rules)
+        if not (ask.span and response.status == 206):
+            pacing.require_ok(response.status, url, ask.rules)
         if download := getattr(ask, "download", None):  # a file that is passed on as it comes
             download._sink(fetched.body)
         return fetched
 
     def _follow(self, ask: Ask) -> tuple[str, Response]:
-        url, headers = ask.url, {name.lower(): value for name, value in ask.headers.items()}
+        url, sent = ask.url, {**ask.headers, **(ask.span.headers if ask.span else {})}
+        headers = {name.lower(): value for name, value in sent.items()}
         while True:
             self.asked[self.sites.kind_of(url)] += 1
             if self.asked.total() > MAX_REQUESTS:

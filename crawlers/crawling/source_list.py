@@ -16,7 +16,12 @@ from crawlers.questions.contract import (
     list_question_sources,
     load_question_crawler,
 )
-from crawlers.registry import is_source, list_all_sources, load_crawler
+from crawlers.registry import (
+    is_source,
+    list_all_sources,
+    list_on_demand_sources,
+    load_crawler,
+)
 
 STAND_INS = {  # open source: the closed ones in whose place it stands
     "commons_audio": "bbc",
@@ -37,7 +42,8 @@ class SourceFacts:
 
     source: str
     kind: str  # genre of the texts, ``questions``, or ``imported``
-    status: str  # ``on``, ``off``, ``needs token`` or ``needs permission``
+    # ``on``, ``off`` (crawled only if it is named), ``needs token`` or ``needs permission``
+    status: str
     title: str | None = None
     stands_in_for: str | None = None
     stand_ins: list[str] = field(default_factory=list)  # the open sources in place of this one
@@ -90,12 +96,14 @@ def _facts(info: SourceInfo, kind: str, settings: Settings, seals: list[Seal]) -
 
 
 def _status(info: SourceInfo, settings: Settings) -> str:
+    if info.name.partition(":")[0] in list_on_demand_sources():
+        return "off"
     if info.permission is None:
         lacks_token = isinstance(info, QuestionSourceInfo) and info.needs_token
         return "needs token" if lacks_token and info.name not in settings.tokens else "on"
     permission = read_permission(Store(settings.home), info.name)
     is_permitted = permission is not None and permission.is_in_force()
-    return "off" if is_permitted else "needs permission"  # off: crawled only if it is named
+    return "off" if is_permitted else "needs permission"
 
 
 def _with_months(facts: SourceFacts, seals: Sequence[Seal]) -> SourceFacts:

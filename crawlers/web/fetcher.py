@@ -29,6 +29,7 @@ from crawlers.web.exchange import (
     require_sendable,
 )
 from crawlers.web.pacing import ApiRules, Turnstile
+from crawlers.web.ranges import ByteRange
 from crawlers.web.raw_cache import Fetched, RawCache
 from crawlers.web.times import read_time
 from crawlers.web.urls import follow, normalise
@@ -136,6 +137,7 @@ class Fetcher:
         max_bytes: int = DEFAULT_MAX_BYTES,
         is_busy: Callable[[Fetched], bool] | None = None,
         not_before: dt.datetime | None = None,
+        span: tuple[int, int] | None = None,
     ) -> Fetched:
         """Fetch one page, from the cache if possible; return a response of status 200.
 
@@ -152,6 +154,8 @@ class Fetcher:
             is_busy: returns True for a response 200 that means "try later" (an overloaded
                 MediaWiki). The response is then handled like a 503.
             not_before: a cached response older than this time is requested again.
+            span: first and last byte of the part of a file to fetch. The body is this part, or less
+                if the file ends before. Any other response is tried again, as a damaged one is.
 
         Raises:
             ItemUnavailable: status 403, 404, 410 or 451, disallowed by robots.txt, large body.
@@ -172,7 +176,7 @@ class Fetcher:
             url = normalise(self.base_url(key) + path, params)
             rules = self._rules.get(key)
             ask = Ask(url, headers, secrets, None, max_bytes, is_busy, rules, not_before)
-            return self._get(ask)
+            return self._get(replace(ask, span=ByteRange(*span)) if span else ask)
 
         return self._without_tokens(get)
 
@@ -253,6 +257,7 @@ class Fetcher:
     def _get(self, ask: Ask) -> Fetched:
         self._last = None
         request = f"GET {ask.url}\nAccept: {ask.headers.get('Accept', '')}"
+        request += f"\nRange: {ask.span.headers['Range']}" if ask.span else ""
         fetched = self._cache.load(request) if self._cache else None
         is_old = fetched and ask.not_before and fetched.retrieved_at < ask.not_before
         if fetched and not is_old and not self._revalidates:

@@ -193,13 +193,16 @@ def _pickles(location: str, name: str, folder: Path | None) -> ModelLoadError:
 
 def advise_trust(location: str, folder: Path | None) -> str:
     """Return what to do to run a model with code; ``folder`` has its files, if they are here."""
-    revision = "<full commit>"
-    if folder is not None:
+    from models.catalogue import list_shipped
+
+    name = next((each.name for each in list_shipped() if each.location == location), None)
+    what = name or f"{Path(location).name.lower() or 'NAME'} {location}"
+    if folder is not None and name is None:
         is_own = folder == Path(location).expanduser()  # else a folder of the hub's cache
-        revision = folder_digest(folder, EVERYTHING) if is_own else folder.name
+        what += f" --revision {folder_digest(folder, EVERYTHING) if is_own else folder.name}"
     return (
-        "to run it in a process without network, add it with "
-        f"`tidemark models add NAME {location} --trust code --revision {revision}`"
+        "read the code; to run it in a process without network, "
+        f"`tidemark models add {what} --trust code`"
     )
 
 

@@ -1,11 +1,15 @@
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from core.settings import Settings
+from models.catalogue import find_model, list_shipped
+from models.weights.files import EVERYTHING, folder_digest
 from simulator.sites.hub import TOKEN
 
 NAME = "someone/tiny"
@@ -44,6 +48,30 @@ def test_models_are_fetched_shown_and_evicted(
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.endswith("KiB freed\n")
     assert list(hub.cache.glob("models--*")) == []
+
+
+def test_own_code_is_trusted_by_one_command(
+    at_hub: Callable[..., Any], hub: Any, home: Path, tiny_model: Path, tmp_path: Path
+) -> None:
+    shipped = at_hub("models", "add", "qwen-7b", "--trust", "code", **UNREACHABLE).expect(0)
+    [entry] = [each for each in list_shipped() if each.name == "qwen-7b"]
+    assert f"huggingface.co/Qwen/Qwen-7B/tree/{entry.revision}" in shipped.out
+    found = find_model("qwen-7b", Settings(home=str(home)))
+    assert found == replace(entry, trust="code")
+
+    commit = hub.site.add(NAME, tiny_model)
+    assert f"tree/{commit}" in at_hub("models", "add", "mine", NAME, "--trust", "code").out
+    hub.site.add(NAME, tmp_path)  # what comes later is not trusted
+    assert f"tree/{commit}" in at_hub("models", "add", "mine", "--trust", "code", **UNREACHABLE).out
+
+    folder = shutil.copytree(tiny_model, tmp_path / "own")
+    digest = folder_digest(folder, EVERYTHING)
+    assert f"digest {digest}" in at_hub("models", "add", "own", str(folder), "--trust", "code").out
+
+
+def test_a_model_without_a_location_is_one_of_the_catalogue(at_hub: Callable[..., Any]) -> None:
+    at_hub("models", "add", "nobody", "--trust", "code").expect(2, "give the location of nobody")
+    at_hub("models", "add", "qwen-7b").expect(2, "give the location of qwen-7b")
 
 
 def test_old_revisions_go_and_the_one_in_use_stays(

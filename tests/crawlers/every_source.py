@@ -24,7 +24,12 @@ from crawlers.crawling import crawl as crawl_module
 from crawlers.crawling.crawl import crawl_partition
 from crawlers.questions.contract import list_question_sources, load_question_crawler
 from crawlers.questions.crawl import crawl_questions
-from crawlers.registry import list_gated_sources, list_sources, load_crawler
+from crawlers.registry import (
+    list_gated_sources,
+    list_on_demand_sources,
+    list_sources,
+    load_crawler,
+)
 from simulator.server import Request, Response, Web, running, serve, site_kinds
 from simulator.world import World
 from tests.crawlers.questions import scene as questions
@@ -37,7 +42,8 @@ GATED = ("ao3", "bbc", "yahoo_finance")  # that have a simulated site; crawled w
 
 def list_kinds() -> list[str]:
     """Return the open sources, of parts of one source the last alone: they share all code."""
-    return list({name.partition(":")[0]: name for name in list_sources()}.values())
+    names = [*list_sources(), *list_on_demand_sources()]
+    return list({name.partition(":")[0]: name for name in names}.values())
 
 
 def list_scenes() -> list[str]:

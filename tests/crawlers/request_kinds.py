@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from crawlers.registry import is_source, load_crawler
+
 # Modules of every crawler; their strings are no part of a source's requests.
 _SHARED = {
     "crawlers.web.fetcher",
@@ -34,9 +36,14 @@ def kind_of(url: str, source: str) -> str:
 @functools.cache
 def words_of(source: str) -> frozenset[str]:
     words = {"", "robots.txt"}
-    for tree in _trees(f"crawlers.{source}", set()):
+    for tree in _trees(_module_of(source), set()):
         words |= {word for text in _constants(tree) if "/" in text for word in text.split("/")}
     return frozenset(re.split("[?#]", word)[0] for word in words)
+
+
+def _module_of(source: str) -> str:
+    found = getattr(load_crawler(source), "__name__", "") if is_source(source) else ""
+    return found if found.startswith("extras.") else f"crawlers.{source}"
 
 
 def _trees(module: str, passed: set[str]) -> Iterator[ast.Module]:
@@ -53,10 +60,12 @@ def _trees(module: str, passed: set[str]) -> Iterator[ast.Module]:
 
 def _imported(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("crawlers."):
-            yield str(node.module)
-        elif isinstance(node, ast.ImportFrom) and node.module == "crawlers":
-            yield from (f"crawlers.{alias.name}" for alias in node.names)
+        if not isinstance(node, ast.ImportFrom) or node.module is None:
+            continue
+        if node.module == "crawlers" or re.fullmatch(r"extras\.\w+", node.module):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif node.module.startswith(("crawlers.", "extras.")):
+            yield node.module
 
 
 def _constants(tree: ast.Module) -> Iterator[str]:

@@ -23,7 +23,7 @@ from crawlers.questions.contract import (
     load_question_crawler,
 )
 from crawlers.questions.crawl import require_token
-from crawlers.registry import list_sources, load_crawler
+from crawlers.registry import list_on_demand_sources, list_sources, load_crawler
 from crawlers.web.shapes import Difference, compare
 from simulator.server import Request, Response, Web, serve, serve_sites
 from simulator.sites import metaculus, wikimedia
@@ -86,7 +86,9 @@ def require_site(info: SourceInfo, settings: Settings) -> None:
 
 @pytest.mark.live
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("source", [*list_sources(), *list_question_sources()])
+@pytest.mark.parametrize(
+    "source", [*list_sources(), *list_on_demand_sources(), *list_question_sources()]
+)
 def test_the_true_site_responds_in_the_shape_of_the_simulated_one(
     source: str, settings: Settings, tmp_path: Path
 ) -> None:

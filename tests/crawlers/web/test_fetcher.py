@@ -22,7 +22,7 @@ from core.errors import (
 )
 from core.settings import Settings
 from crawlers.contract import FAIL_REASONS
-from crawlers.web import connections, exchange, pacing
+from crawlers.web import connections, pacing, robots
 from crawlers.web.fetcher import Fetched, Fetcher
 from crawlers.web.pacing import ApiRules
 from simulator import faults, server
@@ -242,7 +242,7 @@ def test_robots_are_asked_once_a_day(make: Make, web: Web, monkeypatch: pytest.M
     make().get("main", "/page?again")
     asked = [target for _, _, target in web.requests]
     assert asked == ["/robots.txt", "/page", "/page", "/robots.txt", "/page", "/page?again"]
-    monkeypatch.setattr(exchange, "ROBOTS_MAX_AGE", dt.timedelta(0))
+    monkeypatch.setattr(robots, "ROBOTS_MAX_AGE", dt.timedelta(0))
     make().get("main", "/page?tomorrow")
     fetcher.get("main", "/page?tomorrow")
     assert [target for _, _, target in web.requests][6:] == ["/robots.txt", "/page?tomorrow"] * 2
@@ -308,7 +308,7 @@ def test_of_endless_robots_the_beginning_counts(
     start = b"User-agent: *\nDisallow: /first\n" + b"# more to come\n" * 35_000
     rules = start + b"Disallow: /late\n"
     assert len(start) > 500 * 2**10
-    rules = rules.ljust(exchange.ROBOTS_MAX_BYTES - 11, b"\n") + b"Disallow: /page\n" + bytes(2**20)
+    rules = rules.ljust(robots.ROBOTS_MAX_BYTES - 11, b"\n") + b"Disallow: /page\n" + bytes(2**20)
     body = gzip.compress(rules) if packing else rules
     web.faults.append(Fault("status", "main", "^/robots.txt", 1, 200, packing, body))
     fetcher = make()

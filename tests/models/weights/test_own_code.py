@@ -34,7 +34,8 @@ def trusted(folder: Path) -> ModelEntry:
 def test_own_code_needs_trust_and_a_pinned_revision(folder: Path, settings: Settings) -> None:
     entry = own_model(folder, "raise SystemExit")
     with pytest.raises(
-        ModelLoadError, match=f"own.OwnModel.*--trust code --revision {entry.revision}"
+        ModelLoadError,
+        match=f"own.OwnModel.*models add .*{folder} --revision {entry.revision} --trust code",
     ):
         open_checkpoint(str(folder), None, settings)
     files = open_checkpoint(str(folder), entry.revision, settings, is_trusted=True)

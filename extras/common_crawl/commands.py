@@ -1,0 +1,48 @@
+"""Command `corpus thirds`."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Annotated
+
+from typer import Argument, Context, Option
+
+from cli.terminal.console import print_table
+from cli.terminal.options import settings_of
+from core.errors import UsageError
+
+
+def thirds_command(
+    context: Context,
+    source: Annotated[str, Argument(help="Source of texts that are scored.", metavar="SOURCE")],
+    model: Annotated[
+        str, Option("--model", "-m", help="Reference model, of whose losses thirds are made.")
+    ],
+    protocol: Annotated[str, Option(help="Protocol of the losses.")] = "default",
+) -> None:
+    """Show losses by thirds of quality: of perplexity under a reference model, month by month.
+
+    So does CCNet, with a model of Wikipedia: head, middle and tail. No text is left out.
+    """
+    from warehouse.read.query import query
+
+    found = query(settings_of(context), thirds_statement(), [source, model, protocol]).to_pylist()
+    if not found:
+        raise UsageError(
+            f"{model} has no losses of months of {source} under the protocol {protocol}; "
+            f"`tidemark score --model {model} --source {source} --protocol {protocol}` makes them"
+        )
+    rows = [[_shown(value) for value in row.values()] for row in found]
+    print_table(f"{source}: thirds of perplexity under {model}", list(found[0]), rows)
+
+
+def _shown(value: object) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def thirds_statement() -> str:
+    """Return the SQL of the thirds."""
+    return files("extras.common_crawl").joinpath("thirds.sql").read_text(encoding="utf-8")
+
+
+COMMANDS = {"Collect text": {"corpus thirds": thirds_command}}

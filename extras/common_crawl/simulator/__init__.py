@@ -1,0 +1,3 @@
+"""The simulated Common Crawl."""
+
+SITES = ("extras.common_crawl.simulator.archive",)

@@ -1,0 +1,75 @@
+"""Entries of models with own code, and the commit or folder digest to which they are pinned."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from core.errors import UsageError
+from core.settings import Settings
+from models.backends import kind_of
+from models.catalogue import list_models
+from models.weights.files import EVERYTHING, folder_digest
+from models.weights.hub import ask_hub, find_cached, is_hub_id
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+def first_facts(
+    name: str, location: str | None, is_api: bool, settings: Settings, *, is_trusted: bool
+) -> dict[str, object]:
+    """Return the first facts of an entry: its location and kind.
+
+    A trusted model without a location has all facts of its entry in the catalogue. Raise UsageError
+    for any other model without a location.
+    """
+    if location is not None:
+        return {"name": name, "location": location, "kind": "api" if is_api else kind_of(location)}
+    found = next((dict(vars(each)) for each in list_models(settings) if each.name == name), None)
+    if found is None or not is_trusted:
+        raise UsageError(
+            f"give the location of {name}; without it, `tidemark models add NAME --trust code` "
+            "allows the own code of a model of the catalogue"
+        )
+    return found
+
+
+def pin(known: Mapping[str, object], facts: dict[str, object], settings: Settings) -> str:
+    """Set the revision in ``facts``, if it is None; return a clause that says where the code is.
+
+    Raise the errors of ``pin_of``.
+    """
+    location = str(known["location"])
+    if facts["revision"] is None:
+        stated = known.get("revision")
+        facts["revision"] = pin_of(location, str(stated) if stated else None, settings)
+    found = str(facts["revision"])
+    place = f"the files of {location} with the digest {found}"
+    if _COMMIT.fullmatch(found):
+        place = f"https://huggingface.co/{location}/tree/{found}"
+    return f", whose code is run as it is in {place}"
+
+
+def pin_of(location: str, revision: str | None, settings: Settings) -> str:
+    """Return what a model is now: the digest of its folder, or its full commit on the hub.
+
+    A revision that is a full commit is returned. Otherwise the commit in the local cache is taken,
+    and if there is none, the hub is asked.
+
+    Raises:
+        ModelLoadError: a file cannot be read; or the hub does not have the model.
+        UsageError: the location is neither a folder nor a model of the hub.
+    """
+    folder = Path(location).expanduser()
+    if folder.is_dir():
+        return folder_digest(folder, EVERYTHING)
+    if not is_hub_id(location):
+        raise UsageError(f"{location} is no folder, and no model of the hub has such a name")
+    if revision and _COMMIT.fullmatch(revision):
+        return revision
+    for is_trusted in (True, False):
+        cached = find_cached(location, revision, is_trusted)
+        if cached is not None:
+            return cached.name
+    return ask_hub(location, revision, settings, is_trusted=True).commit
