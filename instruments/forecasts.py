@@ -93,7 +93,8 @@ def plan_answers(
     """List a model's cells over the sealed questions, without loading the model's weights.
 
     ``protocol`` None means ``generate`` for a model behind an API, else the ``answer_protocol``
-    setting. ``months`` are the months in which the questions were resolved.
+    setting. ``months`` are the months in which the questions were resolved. A protocol of tasks
+    asks tasks alone, and another protocol no tasks.
 
     Raises:
         UnknownName: there is no such model or protocol.
@@ -108,8 +109,14 @@ def plan_answers(
     seals = [
         seal
         for seal in list_questions(store)
-        if (not sources or seal.source in sources) and (months is None or seal.month in months)
+        if (not sources or seal.source in sources)
+        and (months is None or seal.month in months)
+        and seal.is_task == asked.is_task
     ]
+    if not seals and asked.is_task:
+        raise UsageError(
+            "no tasks are sealed of what was asked for; make them with `tidemark tasks make`"
+        )
     if not seals:
         raise UsageError(
             "no questions are sealed of what was asked for; crawl them with `tidemark forecast "

@@ -1,5 +1,6 @@
 import math
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,13 @@ from core.settings import Settings
 from models import backends
 from models.backends import identify
 from models.catalogue import ModelEntry
-from models.options.answering import LocalAnswerer, answering_id, load_answerer
+from models.generation import Generation
+from models.options.answering import (
+    LocalAnswerer,
+    answer_of_text,
+    answering_id,
+    load_answerer,
+)
 from models.options.protocols import (
     AnswerProtocol,
     Prompt,
@@ -25,7 +32,7 @@ from models.options.protocols import (
 )
 from models.scoring.scorer import Losses, ScorerFacts, Tokens
 from models.scoring.text_model import text_model_of
-from models.scoring.token_scorer import TokenIdentity, TokenScorer
+from models.scoring.token_scorer import CausalLMIdentity, TokenIdentity, TokenScorer
 from models.servers.budget import Budget
 from tests.models.conftest import byte_level_bpe, llama_config, random_model
 from tests.models.conftest import question as any_question
@@ -39,9 +46,9 @@ TEMPLATE = (
 def question(number: int = 0, **changes: Any) -> Question:
     options = ("the sand", "早い者勝ち 🙂", "the sand, and the next tide", "привет")
     title = f"Who wins race {number} of the tide?"
-    return any_question(
-        **{"question_id": f"q{number}", "title": title, "options": options, **changes}
-    )
+    background = f"In race {number}, the tide met"  # tasks show nothing else
+    given = {"question_id": f"q{number}", "title": title, "options": options}
+    return any_question(**{**given, "background": background, **changes})
 
 
 @pytest.fixture(scope="module")
@@ -239,8 +246,10 @@ def test_a_likelihood_that_is_no_number_is_no_choice(folder: Path) -> None:
 def test_protocols_that_do_not_fit_the_model_are_refused(
     answerer: LocalAnswerer, llama_folder: str, settings: Settings
 ) -> None:
-    with pytest.raises(NotMeasurable, match="only write"):
-        answerer.answering_id(get_answer_protocol("generate"))
+    assert isinstance(answerer._identity, CausalLMIdentity)
+    facts = {each.name: getattr(answerer._identity, each.name) for each in fields(TokenIdentity)}
+    with pytest.raises(NotMeasurable, match="writes no texts"):
+        answering_id(TokenIdentity(**facts), get_answer_protocol("generate"))
     plain = load(llama_folder, settings)
     with pytest.raises(NotMeasurable, match="chat template"):
         list(plain.answer([question()], get_answer_protocol("letter-chat")))
@@ -249,6 +258,45 @@ def test_protocols_that_do_not_fit_the_model_are_refused(
         backends.load_answerer(control, settings, Budget())
     with pytest.raises(NotMeasurable, match="compressor"):
         answering_id(identify(control, settings), get_answer_protocol("letter"))
+
+
+def test_a_written_answer_is_read_from_the_text(answerer: LocalAnswerer) -> None:
+    asked = [question(number) for number in range(3)] + [question(3, options=("x",) * 27)]
+    for name in ("generate", "task-generate"):
+        answers = list(answerer.answer(asked, get_answer_protocol(name)))
+        assert [each.question_id for each in answers] == ["q0", "q1", "q2", "q3"]
+        assert all(each.response is not None for each in answers[:3])
+        assert answers[3].reason == "too_many_options"
+        again = list(answerer.answer(asked[1:2], get_answer_protocol(name)))
+        assert again == answers[1:2], "a text does not depend on the other questions"
+
+
+@pytest.mark.parametrize(
+    ("written", "chosen", "reason"),
+    [
+        (Generation("0", "B", "stop"), 2, None),
+        (Generation("0", "The answer is (D).", "length"), 0, None),
+        (Generation("0", "Perhaps", "stop"), None, "no_choice"),
+        (Generation("0", "It depends on", "length"), None, "length"),
+        (Generation("0", " ", "stop"), None, "empty"),
+        (Generation("0", "", "error", reason="too_long"), None, "too_long"),
+    ],
+)
+def test_the_letter_is_of_the_rotated_options(
+    written: Generation, chosen: int | None, reason: str | None
+) -> None:
+    prompt = Prompt("?", (), order=(1, 2, 3, 0))
+    answer = answer_of_text(question(), prompt, written)
+    assert (answer.chosen_index, answer.reason) == (chosen, reason)
+
+
+def test_a_task_is_continued_from_its_background_alone() -> None:
+    (prompt,) = prompts_of(question(), get_answer_protocol("task-text-byte"))
+    assert prompt.text == "In race 0, the tide met"
+    assert prompt.continuations[0] == " the sand"
+    (lettered,) = prompts_of(question(), get_answer_protocol("task-letter"))
+    assert "Text: In race 0, the tide met\nContinuations:\nA. the sand\n" in lettered.text
+    assert "wins" not in lettered.text and "2024" not in lettered.text
 
 
 def test_answers_are_named_after_all_that_decides_them(
