@@ -153,14 +153,16 @@ def _identify(
         answerer = held.get(load_answerer, entry, settings)
         same = answerer.answering_id(protocol)
         return answerer.revision, {seal.digest: same for seal in seals}
-    from models.options.answering import answering_id
+    from models.written import any_answering_id
 
     store = Store(settings.home)
     identity = identify(entry, settings)
     words: frozenset[str] = getattr(identity, "control_texts", frozenset())
     sealed = {seal.digest: partial(_texts, store, seal) for seal in seals}
     spelling = find_spelled(store, sealed, words)
-    ids = {seal.digest: answering_id(identity, protocol, seal.digest in spelling) for seal in seals}
+    ids = {
+        seal.digest: any_answering_id(identity, protocol, seal.digest in spelling) for seal in seals
+    }
     return identity.revision, ids
 
 

@@ -1,8 +1,8 @@
 """Questions that contain texts of documents, such as passages to read or sentences to complete.
 
 The manifest names the documents of each question under ``documents``, and those of former files of
-the month under ``former_documents``. So a takedown of a document reaches such questions and the
-answers to them, also if the code that made the questions is no longer there.
+the month under ``former_documents``. So a takedown of a document reaches such questions and
+the answers to them. It does not need the code that made the questions.
 """
 
 from __future__ import annotations

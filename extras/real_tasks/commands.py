@@ -106,7 +106,7 @@ def answer_command(
 
 
 @tasks_app.command("show")
-def show_command(context: Context) -> None:
+def show_tasks_command(context: Context) -> None:
     """Print accuracy before and after each model's cutoff, from the published snapshot."""
     settings = settings_for_tasks(context)
     from warehouse.read.query import query

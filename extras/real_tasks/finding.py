@@ -32,7 +32,7 @@ _WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\W_{_IDEOGRAPHS}]+")
 
 
 @dataclass(frozen=True)
-class Place:
+class TextGap:
     """A place in a document at which a task may ask what comes next."""
 
     document_id: str
@@ -41,17 +41,17 @@ class Place:
     answer: str
 
 
-def words_of(text: str) -> list[str]:
+def list_words(text: str) -> list[str]:
     """Return the words of a text in lower case, in order."""
     return _WORD.findall(text.casefold())
 
 
-def plain(text: str) -> str:
+def words_between(text: str) -> str:
     """Return the words of a text with a space around each, to search words in it."""
-    return f" {' '.join(words_of(text))} "
+    return f" {' '.join(list_words(text))} "
 
 
-def find_facts(document_id: str, text: str) -> Iterator[Place]:
+def find_facts(document_id: str, text: str) -> Iterator[TextGap]:
     """Yield places before numbers and names of a text."""
     for pattern, name in ((_NUMBER, "number"), (_NAME, "name")):
         for found in pattern.finditer(text):
@@ -59,30 +59,30 @@ def find_facts(document_id: str, text: str) -> Iterator[Place]:
             answer = found[0]
             size = sum(map(str.isdigit, answer)) if name == "number" else answer.count(" ") + 1
             if len(before) >= _LEAST_BEFORE:
-                yield Place(document_id, f"{name} of {size}", before, answer)
+                yield TextGap(document_id, f"{name} of {size}", before, answer)
 
 
-def find_code(document_id: str, text: str) -> Iterator[Place]:
+def find_code(document_id: str, text: str) -> Iterator[TextGap]:
     """Yield places in lines of code, after an assignment, an arrow, ``return`` or ``import``."""
     for found in _LINE_END.finditer(text):
         before = _end_of(text[: found.end("begin")])
         sign = _SIGN.search(found["begin"])
-        has_word = any(len(word) > 2 for word in words_of(found["end"]))
+        has_word = any(len(word) > 2 for word in list_words(found["end"]))
         if sign and has_word and "  " not in found["end"] and len(before) >= _LEAST_BEFORE:
-            yield Place(document_id, f"code after {sign[0][-6:]}", before, found["end"])
+            yield TextGap(document_id, f"code after {sign[0][-6:]}", before, found["end"])
 
 
-def find_leads(document_id: str, text: str) -> Iterator[Place]:
+def find_leads(document_id: str, text: str) -> Iterator[TextGap]:
     """Yield one place: after the text without its first sentence, which sums it up."""
     first = _SENTENCE.match(text.lstrip())
     if first is None or len(first[0]) not in _LEAD_CHARS:
         return
     rest = text.lstrip()[first.end() :].strip()[:_MOST_BEFORE]
     if len(rest) >= _LEAST_BEFORE:
-        yield Place(document_id, "lead", f"{rest.rsplit(' ', 1)[0]}\n\nIn short:", first[0])
+        yield TextGap(document_id, "lead", f"{rest.rsplit(' ', 1)[0]}\n\nIn short:", first[0])
 
 
-FINDERS: dict[str, Callable[[str, str], Iterator[Place]]] = {
+FINDERS: dict[str, Callable[[str, str], Iterator[TextGap]]] = {
     "cloze": find_facts,
     "code": find_code,
     "lead": find_leads,
@@ -97,10 +97,10 @@ def _end_of(text: str) -> str:
     return re.sub(r"^\S*\s*", "", text[-_MOST_BEFORE:])
 
 
-def tells_answer(place: Place) -> bool:
+def tells_answer(place: TextGap) -> bool:
     """Return True if what stands before a place has the answer, or most of a long answer."""
-    shown = plain(place.before)
-    answer = words_of(place.answer)
+    shown = words_between(place.before)
+    answer = list_words(place.answer)
     if not answer or f" {' '.join(answer)} " in shown:
         return True
     groups = [f" {' '.join(answer[start : start + 3])} " for start in range(len(answer) - 2)]
@@ -109,19 +109,19 @@ def tells_answer(place: Place) -> bool:
 
 def is_other(option: str, other: str) -> bool:
     """Return True if no option contains the other's words or has most of them."""
-    first = plain(option)
-    second = plain(other)
+    first = words_between(option)
+    second = words_between(other)
     if first in second or second in first:
         return False
-    own = set(words_of(option))
-    shared = own & set(words_of(other))
-    longest = max(len(own), len(set(words_of(other))))
+    own = set(list_words(option))
+    shared = own & set(list_words(other))
+    longest = max(len(own), len(set(list_words(other))))
     return longest < 3 or len(shared) <= _SHARED * longest
 
 
 def marks_of(text: str) -> frozenset[str]:
     """Return the words of each long sentence or line of a text, by which copies are told."""
-    sentences = map(plain, re.split(r"(?<=[.!?。！？])\s|\n", text))
+    sentences = map(words_between, re.split(r"(?<=[.!?。！？])\s|\n", text))
     return frozenset(each for each in sentences if len(each) >= _LONG)
 
 

@@ -26,12 +26,12 @@ from crawlers.crawling import manifest
 from extras.real_tasks.finding import (
     FINDERS,
     MAX_CHARS,
-    Place,
+    TextGap,
     are_copies,
     is_other,
     marks_of,
-    plain,
     tells_answer,
+    words_between,
 )
 
 NUM_OPTIONS = 4
@@ -54,7 +54,7 @@ class Text:
     @cached_property
     def words(self) -> str:
         """The words of the text, to search words in it."""
-        return plain(self.text)
+        return words_between(self.text)
 
     @cached_property
     def marks(self) -> frozenset[str]:
@@ -152,10 +152,10 @@ def _is_usable(row: dict[str, Any]) -> bool:
     return has_date and is_open(row["licence"]) and (row["seen_share"] or 0) <= _MOST_SEEN
 
 
-def _tasks(texts: dict[str, Text], kind: str, seed: int) -> Iterator[tuple[Place, list[Place]]]:
+def _tasks(texts: dict[str, Text], kind: str, seed: int) -> Iterator[tuple[TextGap, list[TextGap]]]:
     """Yield at most one task of each text: its place, and those of the wrong options."""
-    own: dict[str, list[Place]] = {}
-    pools: dict[tuple[str, str], list[Place]] = defaultdict(list)
+    own: dict[str, list[TextGap]] = {}
+    pools: dict[tuple[str, str], list[TextGap]] = defaultdict(list)
     for name, text in texts.items():
         own[name] = _sorted(FINDERS[kind](name, text.text), seed)[:_PLACES]
         for place in own[name]:
@@ -172,18 +172,18 @@ def _tasks(texts: dict[str, Text], kind: str, seed: int) -> Iterator[tuple[Place
 
 
 def _wrong_options(
-    place: Place, pool: Iterable[Place], texts: dict[str, Text], seed: int
-) -> list[Place]:
+    place: TextGap, pool: Iterable[TextGap], texts: dict[str, Text], seed: int
+) -> list[TextGap]:
     """Return places of other documents whose answers are wrong here, in a random order.
 
     What the text itself says is no wrong option, and a copy of the text gives none.
     """
     own = texts[place.document_id]
-    chosen: list[Place] = []
+    chosen: list[TextGap] = []
     for other in _sorted(pool, seed, place.document_id):
         is_wrong = (
             other.document_id != place.document_id
-            and plain(other.answer) not in own.words
+            and words_between(other.answer) not in own.words
             and not are_copies(own.marks, texts[other.document_id].marks)
             and all(is_other(other.answer, each.answer) for each in [place, *chosen])
         )
@@ -197,8 +197,8 @@ def _wrong_options(
 def _question(
     source: str,
     month: Month,
-    place: Place,
-    others: Sequence[Place],
+    place: TextGap,
+    others: Sequence[TextGap],
     texts: dict[str, Text],
     seed: int,
 ) -> Question:
@@ -222,7 +222,7 @@ def _question(
     )
 
 
-def _sorted(places: Iterable[Place], seed: int, *salt: str) -> list[Place]:
+def _sorted(places: Iterable[TextGap], seed: int, *salt: str) -> list[TextGap]:
     return sorted(
         places, key=lambda each: _place(seed, *salt, each.document_id, each.before, each.answer)
     )

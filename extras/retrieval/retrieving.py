@@ -80,7 +80,7 @@ class Best:
 
 
 @dataclass
-class Found:
+class FoundPassages:
     """The best passages for questions, and what was read to find them."""
 
     passages: dict[Question, list[Passage]]  # the best first
@@ -140,7 +140,7 @@ def retrieve(
 
 def find_passages(
     store: Store, questions: Sequence[Question], texts: Sequence[str], number: int
-) -> Found:
+) -> FoundPassages:
     """Search the sealed texts of ``texts`` (empty: of all sources) for passages for questions.
 
     The texts are read twice, a few documents at a time. In memory are the words of the titles, and
@@ -168,7 +168,7 @@ def find_passages(
                 best[query].add(rank, passage)
     found = {q: each.passages() for q, each in zip(questions, best, strict=True)}
     digests = {str(seal.partition): seal.content_digest for seal in seals}
-    return Found(found, left_out, digests)
+    return FoundPassages(found, left_out, digests)
 
 
 def _read(
@@ -221,7 +221,7 @@ def _passages(row: dict[str, Any], known: dt.datetime) -> Iterator[Passage]:
 
 
 def _plan(
-    seal: QuestionSeal, questions: Sequence[Question], found: Found, number: int
+    seal: QuestionSeal, questions: Sequence[Question], found: FoundPassages, number: int
 ) -> DerivedQuestions:
     answerable = [q for q in questions if found.passages[q]]
     shown = [with_passages(q, found.passages[q]) for q in answerable]

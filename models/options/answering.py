@@ -1,8 +1,7 @@
 """Answers of models that give likelihoods: the probability of each option of a question.
 
 The probabilities are a softmax over the options' log-probabilities after the prompt, normalised as
-the protocol states. If the options are rotated, the result is the mean over the rotations. Under
-``generate``, the model writes a text instead, from which the letter is read.
+the protocol states. If the options are rotated, the result is the mean over the rotations.
 """
 
 from __future__ import annotations
@@ -19,25 +18,13 @@ from core.errors import NotMeasurable
 from core.settings import Settings
 from models.backends import load_scorer
 from models.catalogue import ModelEntry
-from models.generation import Decoding, Generation, GenerationRequest, Generator
-from models.generation.local import generator_of, identity_of_texts
-from models.options.extraction import VERSION as EXTRACTION_VERSION
-from models.options.extraction import extract_choice
 from models.options.protocols import Answerer, AnswerProtocol, Prompt, prompts_of
 from models.options.scoring import OptionScore, OptionScorer, TextPrompt
 from models.scoring.scorer import Identity
-from models.scoring.token_scorer import (
-    CausalLM,
-    CausalLMIdentity,
-    TokenIdentity,
-    TokenScorer,
-    apart,
-)
+from models.scoring.token_scorer import TokenIdentity, TokenScorer, apart
 
 _VERSION = "1"  # increase if a change here, or in a module used here, changes answers
 _BLOCK_PROMPTS = 512  # questions are added to a block until it has this number of prompts
-_OUTPUT_TOKENS = 256  # of a written answer, as for chat APIs
-_LINE = r"\S[^\n]*\n"  # a line with text ends the text of a model without chat template
 _BLANK_CONTINUATIONS = 16  # maximum number of options scored after one blank prompt
 
 Floats = npt.NDArray[np.float64]
@@ -47,7 +34,7 @@ def load_answerer(entry: ModelEntry, settings: Settings) -> Answerer:
     """Load an entry's scorer to answer questions; errors are those of ``load_scorer``."""
     scorer = load_scorer(entry, settings)
     assert isinstance(scorer, TokenScorer)  # noqa: S101
-    return LocalAnswerer(scorer, settings)
+    return LocalAnswerer(scorer)
 
 
 def answering_id(identity: Identity, protocol: AnswerProtocol, has_control: bool = False) -> str:
@@ -61,15 +48,10 @@ def answering_id(identity: Identity, protocol: AnswerProtocol, has_control: bool
     if not isinstance(identity, TokenIdentity):
         raise NotMeasurable(f"{identity.name}: a compressor has no answers; name a language model")
     if protocol.mode == "generate":
-        if not isinstance(identity, CausalLMIdentity):
-            raise NotMeasurable(
-                f"{identity.name}: a model of this kind writes no texts here; ask it under letter "
-                "or text, which read probabilities"
-            )
-        texts = identity_of_texts(identity)
-        written = texts.generation_id(_decoding(texts.is_chat))
-        definition = f"{_VERSION} {protocol.digest} {EXTRACTION_VERSION} {written}"
-        return hashlib.sha256(definition.encode()).hexdigest()[:8]
+        raise NotMeasurable(
+            f"{identity.name}: protocol {protocol.name} is for models that only write; ask this "
+            "one under letter or text, which read probabilities"
+        )
     definition = f"{_VERSION} {protocol.digest} {identity.context} {identity.numerics}"
     definition += apart(identity)
     if has_control:
@@ -83,11 +65,10 @@ class LocalAnswerer:
     Without a choice, the ``reason`` is ``too_many_options`` (more options than letters) or
     ``no_tokens`` (an option has no tokens). The reason is ``too_long`` if an option alone exceeds
     the model's context, and ``non_finite`` if a likelihood is not finite. With a choice, the reason
-    is ``truncated`` if the beginning of a prompt was cut off. Reasons of written answers are those
-    of ``answer_of_text``.
+    is ``truncated`` if the beginning of a prompt was cut off.
     """
 
-    def __init__(self, scorer: TokenScorer, settings: Settings | None = None) -> None:
+    def __init__(self, scorer: TokenScorer) -> None:
         self.name = scorer.name
         self.revision = scorer.revision
         self._identity = scorer.identity
@@ -100,11 +81,6 @@ class LocalAnswerer:
             budget=scorer.facts.batch_tokens or 1,
         )
         self._blanks: dict[tuple[str, str], OptionScore] = {}
-        self._generator: Generator | None = None
-        self._is_chat = False
-        if isinstance(scorer, CausalLM) and isinstance(scorer.identity, CausalLMIdentity):
-            self._generator = generator_of(scorer, settings or Settings())
-            self._is_chat = identity_of_texts(scorer.identity).is_chat
 
     def answering_id(self, protocol: AnswerProtocol) -> str:
         """Implement ``Answerer.answering_id``."""
@@ -118,31 +94,12 @@ class LocalAnswerer:
     def answer(self, questions: Sequence[Question], protocol: AnswerProtocol) -> Iterator[Answer]:
         """Implement ``Answerer.answer``."""
         self.answering_id(protocol)  # raises if the protocol is not supported
-        if protocol.mode == "generate":
-            yield from self._written(questions, protocol)
-            return
         for block in _blocks(questions, protocol):
             asked = [prompt for _, prompts in block for prompt in prompts]
             scores = self._scores(asked, protocol)
             for question, prompts in block:
                 own = [next(scores) for _ in prompts]
                 yield _answer(question, prompts, own, protocol)
-
-    def _written(self, questions: Sequence[Question], protocol: AnswerProtocol) -> Iterator[Answer]:
-        assert self._generator is not None  # noqa: S101 - answering_id has raised without one
-        prompts = [next(iter(prompts_of(question, protocol)), None) for question in questions]
-        requests = [
-            GenerationRequest(str(place), prompt.text, 0)
-            for place, prompt in enumerate(prompts)
-            if prompt is not None
-        ]
-        decoding = _decoding(self._is_chat)
-        texts = {each.key: each for each in self._generator.generate(requests, decoding)}
-        for place, (question, prompt) in enumerate(zip(questions, prompts, strict=True)):
-            if prompt is None:
-                yield Answer(question.question_id, None, None, "too_many_options")
-            else:
-                yield answer_of_text(question, prompt, texts[str(place)])
 
     def _scores(
         self, prompts: Sequence[Prompt], protocol: AnswerProtocol
@@ -186,28 +143,6 @@ class LocalAnswerer:
         for prompt, scores in zip(prompts, self._scorer.score(prompts), strict=True):
             for each, score in zip(prompt.continuations, scores, strict=True):
                 self._blanks[prompt.text, each] = score
-
-
-def _decoding(is_chat: bool) -> Decoding:
-    return Decoding(_OUTPUT_TOKENS, stop=None if is_chat else _LINE)
-
-
-def answer_of_text(question: Question, prompt: Prompt, written: Generation) -> Answer:
-    """Read the chosen option from a text that a model wrote, or the reason why there is none.
-
-    The reason is that of an error, ``length`` (the text was cut off before a choice), ``empty``, or
-    ``no_choice``.
-    """
-    if written.finish == "error":
-        return Answer(question.question_id, None, None, written.reason or "error")
-    place = extract_choice(written.text, [question.options[index] for index in prompt.order])
-    if place is not None:
-        places = tuple(float(other == place) for other in range(len(prompt.order)))
-        chosen = prompt.order[place]
-        return Answer(question.question_id, None, chosen, None, written.text, places)
-    reason = "no_choice" if written.text.strip() else "empty"
-    reason = "length" if written.finish == "length" else reason
-    return Answer(question.question_id, None, None, reason, written.text)
 
 
 def _blocks(

@@ -11,7 +11,7 @@ from core.errors import PartitionSealed, UsageError
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
-from extras.real_tasks.finding import find_code, find_facts, find_leads, is_other, plain
+from extras.real_tasks.finding import find_code, find_facts, find_leads, is_other
 from extras.real_tasks.making import make_tasks
 from instruments.maintenance.takedown import forget
 from tests.commands import *  # noqa: F403
@@ -195,8 +195,8 @@ def test_in_no_task_of_a_month_the_prompt_has_an_option(store: Store) -> None:
     asked = tasks_of(store, "cloze")
     assert len(asked) > 10
     for each in asked:
-        shown = plain(str(each.background))
-        assert not [option for option in each.options if plain(option) in shown]
+        shown = words_between(str(each.background))
+        assert not [option for option in each.options if words_between(option) in shown]
         assert len(set(each.options)) == 4
 
 

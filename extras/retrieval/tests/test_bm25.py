@@ -67,7 +67,7 @@ def test_passages_may_be_read_in_any_order() -> None:
         }
         found.append(scored)
     assert found[0] == found[1]
-    assert [set(scores) for scores in found[0]] == [{0, 1}, {0, 1}, {0}]
+    assert [set(found[0][day]) for day in range(3)] == [{0, 1}, {0, 1}, {0}]
 
 
 def test_nothing_is_found_for_other_words_or_in_nothing() -> None:

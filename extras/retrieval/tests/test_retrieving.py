@@ -191,7 +191,7 @@ def test_the_passages_of_the_corpus_are_not_kept(
 
 
 def test_a_takedown_removes_passages_and_answers(planted: Store, settings: Settings) -> None:
-    moon = question("moon", "Will rain fall on the harbour?")
+    moon = question("moon", "Rain expected?")
     seal_questions(planted, "toy", MARCH, [DIKE, moon], {"status": "complete"})
     (former,), _ = retrieve(planted, "toy", [], ["news"], 1)
     seal_texts(

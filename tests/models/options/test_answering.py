@@ -1,6 +1,5 @@
 import math
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,7 @@ from core.settings import Settings
 from models import backends
 from models.backends import identify
 from models.catalogue import ModelEntry
-from models.generation import Generation
-from models.options.answering import (
-    LocalAnswerer,
-    answer_of_text,
-    answering_id,
-    load_answerer,
-)
+from models.options.answering import LocalAnswerer, answering_id, load_answerer
 from models.options.protocols import (
     AnswerProtocol,
     Prompt,
@@ -32,7 +25,7 @@ from models.options.protocols import (
 )
 from models.scoring.scorer import Losses, ScorerFacts, Tokens
 from models.scoring.text_model import text_model_of
-from models.scoring.token_scorer import CausalLMIdentity, TokenIdentity, TokenScorer
+from models.scoring.token_scorer import TokenIdentity, TokenScorer
 from models.servers.budget import Budget
 from tests.models.conftest import byte_level_bpe, llama_config, random_model
 from tests.models.conftest import question as any_question
@@ -246,10 +239,8 @@ def test_a_likelihood_that_is_no_number_is_no_choice(folder: Path) -> None:
 def test_protocols_that_do_not_fit_the_model_are_refused(
     answerer: LocalAnswerer, llama_folder: str, settings: Settings
 ) -> None:
-    assert isinstance(answerer._identity, CausalLMIdentity)
-    facts = {each.name: getattr(answerer._identity, each.name) for each in fields(TokenIdentity)}
-    with pytest.raises(NotMeasurable, match="writes no texts"):
-        answering_id(TokenIdentity(**facts), get_answer_protocol("generate"))
+    with pytest.raises(NotMeasurable, match="only write"):
+        answerer.answering_id(get_answer_protocol("generate"))
     plain = load(llama_folder, settings)
     with pytest.raises(NotMeasurable, match="chat template"):
         list(plain.answer([question()], get_answer_protocol("letter-chat")))
@@ -258,36 +249,6 @@ def test_protocols_that_do_not_fit_the_model_are_refused(
         backends.load_answerer(control, settings, Budget())
     with pytest.raises(NotMeasurable, match="compressor"):
         answering_id(identify(control, settings), get_answer_protocol("letter"))
-
-
-def test_a_written_answer_is_read_from_the_text(answerer: LocalAnswerer) -> None:
-    asked = [question(number) for number in range(3)] + [question(3, options=("x",) * 27)]
-    for name in ("generate", "task-generate"):
-        answers = list(answerer.answer(asked, get_answer_protocol(name)))
-        assert [each.question_id for each in answers] == ["q0", "q1", "q2", "q3"]
-        assert all(each.response is not None for each in answers[:3])
-        assert answers[3].reason == "too_many_options"
-        again = list(answerer.answer(asked[1:2], get_answer_protocol(name)))
-        assert again == answers[1:2], "a text does not depend on the other questions"
-
-
-@pytest.mark.parametrize(
-    ("written", "chosen", "reason"),
-    [
-        (Generation("0", "B", "stop"), 2, None),
-        (Generation("0", "The answer is (D).", "length"), 0, None),
-        (Generation("0", "Perhaps", "stop"), None, "no_choice"),
-        (Generation("0", "It depends on", "length"), None, "length"),
-        (Generation("0", " ", "stop"), None, "empty"),
-        (Generation("0", "", "error", reason="too_long"), None, "too_long"),
-    ],
-)
-def test_the_letter_is_of_the_rotated_options(
-    written: Generation, chosen: int | None, reason: str | None
-) -> None:
-    prompt = Prompt("?", (), order=(1, 2, 3, 0))
-    answer = answer_of_text(question(), prompt, written)
-    assert (answer.chosen_index, answer.reason) == (chosen, reason)
 
 
 def test_a_task_is_continued_from_its_background_alone() -> None:
