@@ -54,7 +54,7 @@ def compare_sources(
     with duckdb.connect() as connection:
         create_objects(connection)
         connection.register("min_k_scores", pa.Table.from_pylist(rows, schema=_SCORES))
-        found = connection.execute(comparison_sql(), {"against": against})
+        found = connection.sql(comparison_sql(), params={"against": against})
         return found.to_arrow_table().to_pylist()
 
 

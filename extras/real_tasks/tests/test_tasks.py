@@ -11,7 +11,13 @@ from core.errors import PartitionSealed, UsageError
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
-from extras.real_tasks.finding import find_code, find_facts, find_leads, is_other
+from extras.real_tasks.finding import (
+    find_code,
+    find_facts,
+    find_leads,
+    is_other,
+    words_between,
+)
 from extras.real_tasks.making import make_tasks
 from instruments.maintenance.takedown import forget
 from tests.commands import *  # noqa: F403
