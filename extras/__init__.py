@@ -34,6 +34,7 @@ REGISTERED = (
     "papers",
     "permission_sources",
     "ray",
+    "real_tasks",
     "retrieval",
     "rwkv",
     "web_archives",

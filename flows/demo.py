@@ -13,7 +13,7 @@ from core.storage.store import Store
 from instruments.crawling import crawl_all, crawl_question_sources
 from instruments.driver import land, work
 from instruments.forecasts import answer_request, begin_spending
-from instruments.landing import land_shipped_rates
+from instruments.landing import land_shipped_rates, land_shipped_scores
 from instruments.planning import Request
 from instruments.puzzles import puzzle_request
 from instruments.runner import failure_of
@@ -116,6 +116,7 @@ def demo(settings: Settings, seed: int) -> RunSummary:
     scored = score(request, settings)
     land(scored, settings)
     land_shipped_rates(settings)
+    land_shipped_scores(settings)
     ask_models(summary, settings)
     finish(summary, scored, settings)
     return summary

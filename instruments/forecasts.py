@@ -93,7 +93,8 @@ def plan_answers(
     """List a model's cells over the sealed questions, without loading the model's weights.
 
     ``protocol`` None means ``generate`` for a model behind an API, else the ``answer_protocol``
-    setting. ``months`` are the months in which the questions were resolved.
+    setting. ``months`` are the months in which the questions were resolved. A protocol of tasks
+    asks tasks alone, and another protocol no tasks.
 
     Raises:
         UnknownName: there is no such model or protocol.
@@ -108,8 +109,14 @@ def plan_answers(
     seals = [
         seal
         for seal in list_questions(store)
-        if (not sources or seal.source in sources) and (months is None or seal.month in months)
+        if (not sources or seal.source in sources)
+        and (months is None or seal.month in months)
+        and seal.is_task == asked.is_task
     ]
+    if not seals and asked.is_task:
+        raise UsageError(
+            "no tasks are sealed of what was asked for; make them with `tidemark tasks make`"
+        )
     if not seals:
         raise UsageError(
             "no questions are sealed of what was asked for; crawl them with `tidemark forecast "
@@ -146,14 +153,16 @@ def _identify(
         answerer = held.get(load_answerer, entry, settings)
         same = answerer.answering_id(protocol)
         return answerer.revision, {seal.digest: same for seal in seals}
-    from models.options.answering import answering_id
+    from models.written import any_answering_id
 
     store = Store(settings.home)
     identity = identify(entry, settings)
     words: frozenset[str] = getattr(identity, "control_texts", frozenset())
     sealed = {seal.digest: partial(_texts, store, seal) for seal in seals}
     spelling = find_spelled(store, sealed, words)
-    ids = {seal.digest: answering_id(identity, protocol, seal.digest in spelling) for seal in seals}
+    ids = {
+        seal.digest: any_answering_id(identity, protocol, seal.digest in spelling) for seal in seals
+    }
     return identity.revision, ids
 
 

@@ -90,7 +90,7 @@ CAUSAL_LM = Backend(
     fields=("trust",),
     identify="models.scoring.token_scorer:identify_causal_lm",
     load="models.scoring.token_scorer:load_causal_lm",
-    load_answerer=LOCAL_ANSWERER,
+    load_answerer="models.written:load_writing_answerer",
     load_generator="models.generation.local:load_generator",
     identify_texts="models.generation.local:generation_identity",
 )

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.cells.losses import Cell
+from core.cells.record import read_cell_record
 from core.cells.tokens import path_of_tokens, read_tokens, to_parquet
 from core.errors import StorageError
 from core.schemas.tables import LOSSES
@@ -22,7 +23,8 @@ def copy_losses(cell: Cell, store: Store) -> bool:
 
     A file's name states the protocol, the revision, the text and the scorer. So two files of one
     name differ in the name of the model only. The record is copied, too: it is the cost of the
-    pass that gave the losses. Losses of tokens are copied if the other model has them.
+    pass that gave the losses, and it names that model. Losses of tokens are copied if the other
+    model has them.
 
     Raise StorageError if the files cannot be written.
     """
@@ -32,12 +34,16 @@ def copy_losses(cell: Cell, store: Store) -> bool:
         if table is None or table["revision"].unique().to_pylist() != [cell.revision]:
             continue
         twin = replace(cell, model=table["model"][0].as_py())
-        if twin.path != path or not store.exists(twin.record_path):
+        if twin.path != path:
+            continue
+        record = read_cell_record(store, twin)
+        if record is None:
             continue
         if store.exists(path_of_tokens(twin)):
             tokens = _renamed(read_tokens(store, path_of_tokens(twin)), cell.model)
             store.write_bytes(path_of_tokens(cell), to_parquet(tokens))
-        store.write_bytes(cell.record_path, store.read_bytes(twin.record_path))
+        copied = record.model_copy(update={"copied_from": record.copied_from or twin.model})
+        store.write_bytes(cell.record_path, copied.to_json())
         with store.writing(cell.path) as staged:
             renamed = _renamed(table, cell.model)
             pq.write_table(renamed, staged.path, compression="zstd", write_page_checksum=True)

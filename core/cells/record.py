@@ -89,6 +89,8 @@ class CellRecord(_Facts):
     # Sums by class of byte, which add up to those of the measured chunks; empty if the scorer gives
     # no loss per token, or the protocol joins documents to a stream.
     byte_classes: tuple[ByteClass, ...] = ()
+    # Model of the same weights whose pass gave the losses, which were copied; None without a copy.
+    copied_from: str | None = None
 
     def to_json(self) -> bytes:
         """Return the record as stored JSON."""

@@ -31,8 +31,14 @@ from core.storage.store import Store, name_of_part, path_part
 from core.version import explain_newer
 
 _MANIFEST = "manifest.json"
+_TASK = ":task-"  # in the name of a source of tasks, such as ``wikinews:task-cloze``
 
 Status = Literal["open", "resolved", "void"]
+
+
+def task_source(source: str, task: str) -> str:
+    """Return the name of the source of tasks of a kind that are made from a source's texts."""
+    return f"{source}{_TASK}{task}"
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,11 @@ class QuestionSeal:
     num_questions: int  # questions in the file, including void ones
     path: str  # path of the Parquet file, relative to the data root
     manifest: dict[str, object]
+
+    @property
+    def is_task(self) -> bool:
+        """Return True if the questions are tasks made from texts, and not about the future."""
+        return _TASK in self.source
 
     @property
     def is_partial(self) -> bool:

@@ -1,18 +1,19 @@
-"""Search by BM25 among passages that were known at a given time.
+"""Search by BM25 among passages that were known when each query was asked.
 
 Source: Robertson and Zaragoza 2009, "The Probabilistic Relevance Framework: BM25 and Beyond",
 equations 3.15 and 3.3, with 1 added to the odds, so that no word has a negative weight. All counts
-are over the passages that were known at the time of the search: their number, their mean length,
+are over the passages that were known at the time of the query: their number, their mean length,
 and those with a word. So a later text changes no earlier result.
+
+The passages are read twice: first they are counted, then they are scored. Only the words of the
+queries are kept, not the passages.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import math
-from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,79 +21,71 @@ from numpy.typing import NDArray
 SATURATION = 1.2  # k1
 LENGTH_SHARE = 0.75  # b
 
-
-class Collector:
-    """Passages as they are read, in any order; only the words of a vocabulary are kept."""
-
-    def __init__(self, vocabulary: Collection[str]) -> None:
-        self._vocabulary = frozenset(vocabulary)
-        self._times = array("d")  # seconds since 1970
-        self._lengths = array("I")  # words
-        self._numbers: dict[str, array[int]] = {}  # passages that have a word
-        self._counts: dict[str, array[int]] = {}  # how often they have it
-
-    def __len__(self) -> int:
-        return len(self._times)
-
-    def add(self, known_at: dt.datetime, words: Sequence[str]) -> None:
-        """Add the next passage; ``known_at`` is the time from which on it can be found."""
-        number = len(self._times)
-        self._times.append(known_at.timestamp())
-        self._lengths.append(len(words))
-        found = Counter(word for word in words if word in self._vocabulary)
-        for word, count in found.items():
-            self._numbers.setdefault(word, array("I")).append(number)
-            self._counts.setdefault(word, array("I")).append(count)
-
-    def index(self) -> PassageIndex:
-        """Return the index of all passages that were added."""
-        return PassageIndex(self._times, self._lengths, self._numbers, self._counts)
+Floats = NDArray[np.float64]
 
 
-class PassageIndex:
-    """Passages in the order of the time at which they were known."""
+class Queries:
+    """The words and times of queries, and counts of the passages that each of them may see.
 
-    def __init__(
-        self,
-        times: Sequence[float],
-        lengths: Sequence[int],
-        numbers: dict[str, array[int]],
-        counts: dict[str, array[int]],
-    ) -> None:
-        order = np.argsort(np.asarray(times, dtype=float), kind="stable")
-        places = np.empty(len(order), dtype=np.int64)
-        places[order] = np.arange(len(order))
-        self._order = order  # number of the passage at each place
-        self._times = np.asarray(times, dtype=float)[order]
-        self._lengths = np.asarray(lengths, dtype=float)[order]
-        self._total_lengths = np.cumsum(self._lengths)
-        self._places: dict[str, NDArray[np.int64]] = {}
-        self._counts: dict[str, NDArray[np.float64]] = {}
-        for word, having in numbers.items():
-            at = places[np.asarray(having, dtype=np.int64)]
-            by_place = np.argsort(at)
-            self._places[word] = at[by_place]
-            self._counts[word] = np.asarray(counts[word], dtype=float)[by_place]
+    Queries are numbered in the given order. Passages may come in any order.
+    """
 
-    def search(self, words: Iterable[str], before: dt.datetime) -> list[tuple[int, float]]:
-        """Return number and score of each passage with a word of the query, the best first.
+    def __init__(self, queries: Sequence[tuple[Collection[str], dt.datetime]]) -> None:
+        times = np.array([asked.timestamp() for _, asked in queries], dtype=float)
+        self._order = np.argsort(times, kind="stable")  # number of the query at each place
+        self._times = times[self._order]
+        places: dict[str, list[int]] = {}  # of the queries that have a word, ascending
+        for place, number in enumerate(self._order):
+            for word in set(queries[number][0]):
+                places.setdefault(word, []).append(place)
+        self._places = {word: np.array(having) for word, having in places.items()}
+        # For each query, the passages that the query before it could not see; sums come later.
+        self._num_passages = np.zeros(len(queries))
+        self._num_words = np.zeros(len(queries))
+        self._num_having = {word: np.zeros(len(having)) for word, having in self._places.items()}
+        self._mean_words: Floats = np.zeros(0)
+        self._weights: dict[str, Floats] = {}
 
-        Only passages that were known before ``before`` are found. Of equal scores, the passage that
-        was known first comes first.
+    def count(self, known_at: dt.datetime, words: Sequence[str]) -> None:
+        """Count a passage, which is known from ``known_at`` on."""
+        first = self._first_after(known_at)
+        if first == len(self._times):
+            return
+        self._num_passages[first] += 1
+        self._num_words[first] += len(words)
+        for word in set(words) & self._places.keys():
+            place = int(np.searchsorted(self._places[word], first))
+            if place < len(self._num_having[word]):
+                self._num_having[word][place] += 1
+
+    def weigh(self) -> None:
+        """Compute the weights of words for each query, from all passages that were counted."""
+        num_passages = np.cumsum(self._num_passages)
+        self._mean_words = np.cumsum(self._num_words) / np.maximum(num_passages, 1)
+        for word, places in self._places.items():
+            having = np.cumsum(self._num_having[word])
+            odds = (num_passages[places] - having + 0.5) / (having + 0.5)
+            self._weights[word] = np.log1p(odds)
+
+    def score(self, known_at: dt.datetime, words: Sequence[str]) -> Iterator[tuple[int, float]]:
+        """Yield number and score of each query that may see a passage and shares a word with it.
+
+        Call ``weigh`` before, after all passages were counted.
         """
-        num_known = int(np.searchsorted(self._times, before.timestamp(), side="left"))
-        if num_known == 0:
-            return []
-        mean_length = self._total_lengths[num_known - 1] / num_known
-        scores = np.zeros(num_known)
-        for word in sorted(set(words) & self._places.keys()):
-            places = self._places[word]
-            num_having = int(np.searchsorted(places, num_known))
-            at = places[:num_having]
-            counts = self._counts[word][:num_having]
-            weight = math.log1p((num_known - num_having + 0.5) / (num_having + 0.5))
-            share = 1 - LENGTH_SHARE + LENGTH_SHARE * self._lengths[at] / mean_length
-            scores[at] += weight * counts * (SATURATION + 1) / (counts + SATURATION * share)
-        found = np.flatnonzero(scores)
-        best = found[np.argsort(-scores[found], kind="stable")]
-        return [(int(self._order[place]), float(scores[place])) for place in best]
+        first = self._first_after(known_at)
+        found = Counter(word for word in words if word in self._places)
+        if not found or first == len(self._times):
+            return
+        share = 1 - LENGTH_SHARE + LENGTH_SHARE * len(words) / self._mean_words[first:]
+        scores = np.zeros(len(share))
+        for word in sorted(found):
+            start = int(np.searchsorted(self._places[word], first))
+            at = self._places[word][start:] - first
+            saturated = found[word] * (SATURATION + 1) / (found[word] + SATURATION * share[at])
+            scores[at] += self._weights[word][start:] * saturated
+        for place in np.flatnonzero(scores):
+            yield int(self._order[first + place]), float(scores[place])
+
+    def _first_after(self, known_at: dt.datetime) -> int:
+        """Return the place of the first query after a time."""
+        return int(np.searchsorted(self._times, known_at.timestamp(), side="right"))

@@ -10,24 +10,19 @@ import dataclasses
 import datetime as dt
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from core.cells.tokens import is_open
+from core.corpus.derived import DerivedQuestions, seal_derived
 from core.corpus.partition import Seal, list_sealed, read_documents
-from core.corpus.questions import (
-    Question,
-    QuestionSeal,
-    list_questions,
-    read_question_seal,
-    read_questions,
-    seal_questions,
-)
-from core.errors import PartitionSealed, UsageError
+from core.corpus.questions import Question, QuestionSeal, list_questions, read_questions
+from core.errors import UsageError
 from core.month import Month
 from core.storage.store import Store
 from crawlers.crawling import manifest
-from extras.retrieval.bm25 import Collector, PassageIndex
+from extras.retrieval.bm25 import Queries
 from extras.retrieval.passages import spans_of, words_of
 
 SUFFIX = ":documents"
@@ -48,28 +43,49 @@ class Passage:
     title: str
     text: str
 
+    @cached_property
+    def words(self) -> list[str]:
+        """Words of title and text, which are compared with those of a question."""
+        return words_of(f"{self.title} {self.text}")
+
+
+_Rank = tuple[float, dt.datetime, int]  # score below 0, time, place in the corpus: low is good
+
+
+class Best:
+    """The best passages of a question so far: of each cluster, such as a page's versions, one."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._found: dict[str, tuple[_Rank, Passage]] = {}  # by cluster
+
+    def is_wanted(self, rank: _Rank, cluster: str) -> bool:
+        """Return True if a passage of this rank belongs to the best."""
+        if cluster in self._found:
+            return rank < self._found[cluster][0]
+        return len(self._found) < self._number or rank < self._found[self._last()][0]
+
+    def add(self, rank: _Rank, passage: Passage) -> None:
+        """Add a wanted passage; remove the last one if there are too many."""
+        self._found[passage.cluster_id] = (rank, passage)
+        if len(self._found) > self._number:
+            del self._found[self._last()]
+
+    def passages(self) -> list[Passage]:
+        """Return the passages, the best first; of equal scores, the first known comes first."""
+        return [passage for _, passage in sorted(self._found.values(), key=lambda each: each[0])]
+
+    def _last(self) -> str:
+        return max(self._found, key=lambda cluster: self._found[cluster][0])
+
 
 @dataclass
-class Library:
-    """All passages of a corpus that a question may see, in memory, and their index."""
+class FoundPassages:
+    """The best passages for questions, and what was read to find them."""
 
-    index: PassageIndex
-    passages: Sequence[Passage]
-    left_out: Counter[str] = field(default_factory=Counter)  # documents, by reason
-    digests: dict[str, str] = field(default_factory=dict)  # of the partitions that were read
-
-    def find(self, question: Question, number: int) -> list[Passage]:
-        """Return the best passages that were known before a question opened, best first.
-
-        Of each cluster of documents, such as the versions of a page, at most one is taken.
-        """
-        found: dict[str, Passage] = {}
-        for place, _ in self.index.search(words_of(question.title), question.opened_at):
-            passage = self.passages[place]
-            found.setdefault(passage.cluster_id, passage)
-            if len(found) == number:
-                break
-        return list(found.values())
+    passages: dict[Question, list[Passage]]  # the best first
+    left_out: Counter[str]  # documents, by reason
+    digests: dict[str, str]  # of the partitions that were read
 
 
 @dataclass(frozen=True)
@@ -111,14 +127,24 @@ def retrieve(
         seal.month: [q for q in read_questions(store, seal) if q.status == "resolved"]
         for seal in asked
     }
-    library = read_library(store, [q for each in questions.values() for q in each], texts)
-    planned = [_plan(seal, questions[seal.month], library, number) for seal in asked]
-    _refuse_changes(store, planned, replace)
-    return [_seal(store, plan) for plan in planned if plan.questions], library.left_out
+    found = find_passages(store, [q for each in questions.values() for q in each], texts, number)
+    planned = [_plan(seal, questions[seal.month], found, number) for seal in asked]
+    planned = [plan for plan in planned if plan.questions]
+    num_asked = {month: len(each) for month, each in questions.items()}
+    sealed = [
+        Retrieved(seal, num_asked[seal.month] - seal.num_questions)
+        for seal in seal_derived(store, planned, replace)
+    ]
+    return sealed, found.left_out
 
 
-def read_library(store: Store, questions: Sequence[Question], texts: Sequence[str] = ()) -> Library:
-    """Read the sealed texts of ``texts`` (empty: of all sources) that a question may see.
+def find_passages(
+    store: Store, questions: Sequence[Question], texts: Sequence[str], number: int
+) -> FoundPassages:
+    """Search the sealed texts of ``texts`` (empty: of all sources) for passages for questions.
+
+    The texts are read twice, a few documents at a time. In memory are the words of the titles, and
+    at most ``number`` passages a question.
 
     Raises:
         UsageError: nothing is sealed of these sources.
@@ -129,21 +155,34 @@ def read_library(store: Store, questions: Sequence[Question], texts: Sequence[st
     if not seals:
         raise UsageError("no texts are sealed of these sources; see `tidemark crawl`")
     latest = max((q.opened_at for q in questions), default=None)
-    collector = Collector({word for q in questions for word in words_of(q.title)})
+    queries = Queries([(words_of(q.title), q.opened_at) for q in questions])
     left_out: Counter[str] = Counter()
-    passages: list[Passage] = []
+    for passage in _read(store, seals, latest, left_out):
+        queries.count(passage.known_at, passage.words)
+    queries.weigh()
+    best = [Best(number) for _ in questions]
+    for order, passage in enumerate(_read(store, seals, latest, Counter())):
+        for query, score in queries.score(passage.known_at, passage.words):
+            rank = (-score, passage.known_at, order)
+            if best[query].is_wanted(rank, passage.cluster_id):
+                best[query].add(rank, passage)
+    found = {q: each.passages() for q, each in zip(questions, best, strict=True)}
+    digests = {str(seal.partition): seal.content_digest for seal in seals}
+    return FoundPassages(found, left_out, digests)
+
+
+def _read(
+    store: Store, seals: Sequence[Seal], latest: dt.datetime | None, left_out: Counter[str]
+) -> Iterator[Passage]:
+    """Yield passages in the order of the corpus; count documents that are left out."""
     for seal in seals:
         for row in _documents(store, seal):
             known = known_at(row)
             reason = _why_unused(row, known, latest)
             if reason or known is None:
                 left_out[reason] += 1
-                continue
-            for passage in _passages(row, known):
-                collector.add(known, words_of(f"{passage.title} {passage.text}"))
-                passages.append(passage)
-    digests = {str(seal.partition): seal.content_digest for seal in seals}
-    return Library(collector.index(), passages, left_out, digests)
+            else:
+                yield from _passages(row, known)
 
 
 def known_at(row: dict[str, Any]) -> dt.datetime | None:
@@ -181,32 +220,21 @@ def _passages(row: dict[str, Any], known: dt.datetime) -> Iterator[Passage]:
         yield Passage(row["document_id"], cluster, known, title, row["text"][start:end])
 
 
-@dataclass(frozen=True)
-class _Plan:
-    source: str
-    month: Month
-    questions: list[Question]
-    num_without: int
-    describe: dict[str, object]
-
-
 def _plan(
-    seal: QuestionSeal, questions: Sequence[Question], library: Library, number: int
-) -> _Plan:
-    found = {q.question_id: library.find(q, number) for q in questions}
-    shown = [with_passages(q, found[q.question_id]) for q in questions if found[q.question_id]]
-    used = sorted({p.document_id for passages in found.values() for p in passages})
+    seal: QuestionSeal, questions: Sequence[Question], found: FoundPassages, number: int
+) -> DerivedQuestions:
+    answerable = [q for q in questions if found.passages[q]]
+    shown = [with_passages(q, found.passages[q]) for q in answerable]
     describe = {
         "kind": "retrieval",
         "code_version": manifest.code_version(),
-        "status": "complete",
         "of": {"source": seal.source, "digest": seal.digest},
         "num_passages": number,
         "num_without": len(questions) - len(shown),
-        "documents": used,
-        "corpus": library.digests,
+        "corpus": found.digests,
     }
-    return _Plan(f"{seal.source}{SUFFIX}", seal.month, shown, len(questions) - len(shown), describe)
+    documents = {q.question_id: {p.document_id for p in found.passages[q]} for q in answerable}
+    return DerivedQuestions(f"{seal.source}{SUFFIX}", seal.month, shown, documents, describe)
 
 
 def with_passages(question: Question, passages: Sequence[Passage]) -> Question:
@@ -222,27 +250,3 @@ def with_passages(question: Question, passages: Sequence[Passage]) -> Question:
         source=f"{question.source}{SUFFIX}",
         background="\n\n".join(filter(None, parts)),
     )
-
-
-def _refuse_changes(store: Store, planned: Sequence[_Plan], replace: bool) -> None:
-    for plan in planned:
-        former = read_question_seal(store, plan.source, plan.month)
-        is_changed = former is not None and read_questions(store, former) != plan.questions
-        if is_changed and not replace:
-            raise PartitionSealed(
-                f"questions of {plan.source} are sealed in {plan.month} with other passages, since "
-                "texts or questions have changed; nothing was sealed. Use --replace to seal them "
-                "again"
-            )
-
-
-def _seal(store: Store, plan: _Plan) -> Retrieved:
-    former = read_question_seal(store, plan.source, plan.month)
-    if former is not None and read_questions(store, former) == plan.questions:
-        return Retrieved(former, plan.num_without)
-    window = {"start": plan.month.start.isoformat(), "end": plan.month.end.isoformat()}
-    counts = {"ended_at": manifest.now(), "window": window, "kept": len(plan.questions)}
-    seal = seal_questions(
-        store, plan.source, plan.month, plan.questions, {**plan.describe, **counts}
-    )
-    return Retrieved(seal, plan.num_without)

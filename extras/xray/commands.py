@@ -1,4 +1,4 @@
-"""Command `xray`."""
+"""Commands `xray` and `min-k`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Annotated
 
 from typer import Context, Option
 
-from cli.terminal.console import err, out
+from cli.terminal.console import err, out, print_table
 from cli.terminal.options import settings_of
+from core.errors import UsageError
+from core.storage.store import Store
 
 
 def xray_command(
@@ -41,4 +43,35 @@ def xray_command(
             err.print(f"{says} the page", soft_wrap=True)
 
 
-COMMANDS = {"Ask": {"xray": xray_command}}
+def min_k_command(
+    context: Context,
+    source: Annotated[list[str], Option(help="Source of a benchmark's texts; repeat for more.")],
+    against: Annotated[
+        str | None, Option(help="Source of like texts that no model has seen.", metavar="SOURCE")
+    ] = None,
+    model: Annotated[
+        list[str] | None, Option("--model", "-m", help="Language model; default: all.")
+    ] = None,
+) -> None:
+    """Print Min-20% of a benchmark's texts by model, from kept losses of tokens.
+
+    A model that knows the benchmark better than others do stands first. Import the texts with an
+    open licence, and score them with TIDEMARK_KEPT_DOCUMENTS at the number of texts.
+    """
+    settings = settings_of(context)
+    from extras.xray.benchmark_texts import compare_sources
+
+    found = compare_sources(Store(settings.home), source, against, model or [])
+    if not found:
+        raise UsageError("the named models have no kept losses of these sources")
+    rows = [[_shown(value) for value in row.values()] for row in found]
+    print_table("Min-20% in nats; near 0: likely seen", list(found[0]), rows)
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+COMMANDS = {"Ask": {"xray": xray_command, "min-k": min_k_command}}

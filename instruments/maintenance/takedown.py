@@ -1,4 +1,4 @@
-"""`tidemark corpus forget`: delete documents from corpus, losses, warehouse and releases.
+"""`tidemark corpus forget`: delete documents from corpus, losses, questions, warehouse, releases.
 
 Tombstones (records of deleted documents) are written first: they block new copies, and tell a
 repeated run what to delete. Cached responses are deleted before the documents, because the
@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from core.corpus.derived import forget_questions
 from core.corpus.partition import Partition, partition_of
 from core.corpus.takedown import (
     FoundDocument,
@@ -71,9 +72,10 @@ def forget(settings: Settings, keys: Collection[str], why: str) -> Forgotten:
     clear_remains(store)
     forget_losses(store, partitions, ids)
     forget_pages(store, ids)
-    forget_in_warehouse(settings, stones)
+    questions = forget_questions(store, ids)
+    forget_in_warehouse(settings, stones, questions)
     publish(settings, may_shrink=True)
-    releases = forget_in_releases(settings, stones, partitions)
+    releases = forget_in_releases(settings, stones, partitions, questions)
     folders = {each.seal.folder for each in found}
     return Forgotten(tuple(sorted(ids)), len(folders), num_fetched, tuple(releases))
 

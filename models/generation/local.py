@@ -83,7 +83,7 @@ class GenerationIdentity:
 
 def generation_identity(entry: ModelEntry, settings: Settings) -> GenerationIdentity:
     """Return the facts that determine an entry's texts, without loading weights."""
-    return _generation_identity(identify_causal_lm(entry, settings))
+    return identity_of_texts(identify_causal_lm(entry, settings))
 
 
 def load_generator(entry: ModelEntry, settings: Settings) -> LocalGenerator:
@@ -107,7 +107,7 @@ def generator_of(scorer: CausalLM, settings: Settings) -> LocalGenerator:
         rows = engine
     is_cpu = files.device.type == "cpu"
     return LocalGenerator(
-        identity=_generation_identity(scorer.identity),
+        identity=identity_of_texts(scorer.identity),
         text_model=scorer.text_model,
         decode=decode_of(files.tokenizer),
         rows=rows,
@@ -116,7 +116,8 @@ def generator_of(scorer: CausalLM, settings: Settings) -> LocalGenerator:
     )
 
 
-def _generation_identity(source: CausalLMIdentity) -> GenerationIdentity:
+def identity_of_texts(source: CausalLMIdentity) -> GenerationIdentity:
+    """Return the facts that determine the texts of a model."""
     is_chat = takes_questions(source.name, source.text_model)
     asked = template_digest(source.files.tokenizer) if is_chat else "plain"
     return GenerationIdentity(

@@ -47,6 +47,8 @@ class AnswerProtocol:
             The average cancels a model's preference for a position.
         is_chat: True if the prompt is put into the model's chat template.
         seed: seed of the rotation in mode ``generate``; a part of the name unless it is the usual.
+        is_task: True for tasks made from texts, whose options continue the question's background.
+            They have prompts of their own; in mode ``text`` the background alone.
     """
 
     mode: Mode
@@ -54,11 +56,13 @@ class AnswerProtocol:
     is_rotated: bool = False
     is_chat: bool = False
     seed: int = ROTATION_SEED
+    is_task: bool = False
 
     @property
     def name(self) -> str:
         """The name on the command line and in the ``protocol`` column."""
         parts = [
+            "task" if self.is_task else "",
             self.mode,
             "" if self.normalisation == "none" else self.normalisation,
             "rotated" if self.is_rotated else "",
@@ -70,7 +74,8 @@ class AnswerProtocol:
     @cached_property
     def prompt(self) -> str:
         """The text of the template file, which ``render`` fills in."""
-        return (_PROMPTS / f"{self.mode}.txt").read_text(encoding="utf-8")
+        name = f"task-{self.mode}" if self.is_task else self.mode
+        return (_PROMPTS / f"{name}.txt").read_text(encoding="utf-8")
 
     @property
     def digest(self) -> str:
@@ -82,7 +87,7 @@ class AnswerProtocol:
 
 
 def list_answer_protocols() -> list[AnswerProtocol]:
-    """Return all protocols, the simplest first; ``generate`` is the one for chat APIs."""
+    """Return all protocols, the simplest first; ``generate`` is for chat APIs, too."""
     asked = [
         AnswerProtocol(mode, normalisation, is_rotated, is_chat)
         for is_chat in (False, True)
@@ -90,7 +95,16 @@ def list_answer_protocols() -> list[AnswerProtocol]:
         for mode in ("letter", "text")
         for normalisation in get_args(Normalisation)
     ]
-    return [*asked, AnswerProtocol("generate")]
+    tasks = [
+        *(AnswerProtocol("text", each, is_task=True) for each in get_args(Normalisation)),
+        *(
+            AnswerProtocol("letter", is_rotated=is_rotated, is_chat=is_chat, is_task=True)
+            for is_chat in (False, True)
+            for is_rotated in (False, True)
+        ),
+        AnswerProtocol("generate", is_task=True),
+    ]
+    return [*asked, AnswerProtocol("generate"), *tasks]
 
 
 def get_answer_protocol(name: str) -> AnswerProtocol:
@@ -98,9 +112,9 @@ def get_answer_protocol(name: str) -> AnswerProtocol:
 
     ``generate-seed-N`` rotates the options by another seed.
     """
-    seeded = re.fullmatch(r"generate-seed-(\d{1,9})", name, re.ASCII)
+    seeded = re.fullmatch(r"(task-)?generate-seed-(\d{1,9})", name, re.ASCII)
     if seeded:
-        return AnswerProtocol("generate", seed=int(seeded[1]))
+        return AnswerProtocol("generate", seed=int(seeded[2]), is_task=bool(seeded[1]))
     known = {protocol.name: protocol for protocol in list_answer_protocols()}
     if name not in known:
         raise UnknownName("answer protocol", name, list(known))

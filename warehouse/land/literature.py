@@ -26,6 +26,7 @@ PUBLISHED = "published"
 _DESCRIPTION = "rates as others have published them; `tidemark land rates`"
 _PROTOCOL = pa.table({"protocol": [PUBLISHED], "description": [_DESCRIPTION]})
 SHIPPED = Path(__file__).parents[1] / "reference" / "rates" / "wikipedia_li_2024.csv"
+SHIPPED_SCORES = Path(__file__).parents[1] / "reference" / "scores" / "li_2024.csv"
 _OPTIONAL = ("num_bytes", "is_text", "reference")
 
 

@@ -43,6 +43,8 @@ from warehouse.read.publish import write_estimates
 from warehouse.read.release import FOLDER, SUMS
 
 _SCHEMA = pa.schema([("document_id", pa.string()), ("forgotten_at", pa.timestamp("us"))])
+_QUESTION_KEYS = pa.schema([("source", pa.string()), ("question_id", pa.string())])
+Questions = Collection[tuple[str, str]]  # source and id of each
 _DUPLICATES = ("source", "month", "document_id", "duplicate_of_document_id")
 LEFTOVER = ".tmp-forgetting-"  # prefix of folders with copies of databases
 MARK = "FORGETTING"
@@ -53,8 +55,12 @@ _RECORDS = (
 )  # fmt: skip
 
 
-def forget_in_warehouse(settings: Settings, tombstones: Sequence[Tombstone]) -> int:
+def forget_in_warehouse(
+    settings: Settings, tombstones: Sequence[Tombstone], questions: Questions = ()
+) -> int:
     """Delete documents from the database, and record the deletion.
+
+    ``questions`` are those with texts of the documents; they and the answers to them are deleted.
 
     Returns:
         Number of partitions with deleted rows.
@@ -66,18 +72,24 @@ def forget_in_warehouse(settings: Settings, tombstones: Sequence[Tombstone]) -> 
         for leftover in settings.scratch.glob(f"{LEFTOVER}*"):  # left by a killed run
             shutil.rmtree(leftover, ignore_errors=True)
         with connected(settings) as connection:
-            num = forget_rows(connection, settings, tombstones)
+            num = forget_rows(connection, settings, tombstones, questions)
         rewrite(writer_path(settings), settings)
     return num
 
 
 def forget_rows(
-    connection: duckdb.DuckDBPyConnection, settings: Settings, tombstones: Sequence[Tombstone]
+    connection: duckdb.DuckDBPyConnection,
+    settings: Settings,
+    tombstones: Sequence[Tombstone],
+    questions: Questions = (),
 ) -> int:
     """Delete the rows of documents; return the number of partitions with deleted rows."""
     warehouse = Warehouse(connection, Store(settings.home))
     with (
-        Statements(connection).given(documents_to_forget=_as_table(tombstones)),
+        Statements(connection).given(
+            documents_to_forget=_as_table(tombstones),
+            questions_to_forget=_as_keys(questions),
+        ),
         transaction(connection, "forget documents"),
     ):
         return _forget(connection, warehouse)
@@ -95,12 +107,17 @@ def _as_table(tombstones: Sequence[Tombstone]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=_SCHEMA)
 
 
+def _as_keys(questions: Questions) -> pa.Table:
+    rows = [{"source": source, "question_id": name} for source, name in sorted(questions)]
+    return pa.Table.from_pylist(rows, schema=_QUESTION_KEYS)
+
+
 def _forget(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse) -> int:
     def run(statement: str, key: dict[str, object] | None = None) -> None:
         connection.execute(read_sql("takedown/sql", statement), key)
 
     partitions = _list_partitions(connection, connection.table(qualify("duplicate_of")))
-    for rows in ("losses", "documents", "duplicates"):
+    for rows in ("losses", "documents", "duplicates", "answers", "questions"):
         run(f"delete_{rows}")
     run("insert_forgotten")
     for source, month in partitions:
@@ -113,8 +130,8 @@ def _forget(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse) -> int:
     return len(partitions)
 
 
-def has_rows(path: Path, tombstones: Sequence[Tombstone]) -> bool:
-    """Return True if a database file has rows of the documents to take down, or states reasons.
+def has_rows(path: Path, tombstones: Sequence[Tombstone], questions: Questions = ()) -> bool:
+    """Return True if a database file has rows of what is to be taken down, or states reasons.
 
     The file may be of a former version. Those of 2026 stated the reasons of takedowns.
     """
@@ -127,7 +144,16 @@ def has_rows(path: Path, tombstones: Sequence[Tombstone]) -> bool:
         none = pa.table({name: pa.array([], pa.string()) for name in _DUPLICATES})
         duplicates = it.table(f"{schema}.duplicate_of") if schema else none
         it.register("documents_to_forget", _as_table(tombstones))
-        return bool(_list_partitions(it, duplicates)) or _has_reasons(it)
+        if _list_partitions(it, duplicates) or _has_reasons(it):
+            return True
+        asked = find_schema(it, "forecast_questions")
+        if not questions or asked is None:
+            return False
+        it.register("questions_to_forget", _as_keys(questions))
+        found = it.table(f"{asked}.forecast_questions").join(
+            it.table("questions_to_forget"), "source, question_id", "semi"
+        )
+        return bool(found.limit(1).fetchall())
 
 
 def _has_reasons(connection: duckdb.DuckDBPyConnection) -> bool:
@@ -180,7 +206,10 @@ def _copying_in(folder: Path) -> Iterator[Path]:
 
 
 def forget_in_releases(
-    settings: Settings, tombstones: Sequence[Tombstone], partitions: Collection[Partition]
+    settings: Settings,
+    tombstones: Sequence[Tombstone],
+    partitions: Collection[Partition],
+    questions: Questions = (),
 ) -> list[str]:
     """Delete documents from all releases; return the folders of the changed releases.
 
@@ -195,7 +224,7 @@ def forget_in_releases(
     with locked(settings):
         for path in store.list(f"{FOLDER}/*/{SUMS}"):
             folder = path.rpartition("/")[0]
-            if _forget_in(folder, store, settings, tombstones, partitions):
+            if _forget_in(folder, store, settings, tombstones, partitions, questions):
                 rewritten.append(folder)
     return rewritten
 
@@ -206,15 +235,16 @@ def _forget_in(
     settings: Settings,
     tombstones: Sequence[Tombstone],
     partitions: Collection[Partition],
+    questions: Questions,
 ) -> bool:
     with _copying_in(settings.scratch) as scratch:
         database = scratch / SNAPSHOT
         store.fetch(f"{folder}/{SNAPSHOT}", database)
-        if not has_rows(database, tombstones) and not store.exists(f"{folder}/{MARK}"):
+        if not has_rows(database, tombstones, questions) and not store.exists(f"{folder}/{MARK}"):
             return False
         store.write_bytes(f"{folder}/{MARK}", b"being rewritten by `tidemark corpus forget`\n")
         with contextlib.closing(connect_file(database, settings)) as connection:
-            forget_rows(connection, settings, tombstones)
+            forget_rows(connection, settings, tombstones, questions)
         rewrite(database, settings)
         write_estimates(settings, database)
         _replace(folder, store, database)

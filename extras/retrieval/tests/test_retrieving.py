@@ -1,21 +1,31 @@
+import dataclasses
 import datetime as dt
+import weakref
 from typing import Any
 
 import duckdb
+import pyarrow.parquet as pq
 import pytest
 
+from core.cells.answers import Answer, AnswerCell, write_answers
 from core.corpus.partition import Partition, tables_of
-from core.corpus.questions import Question, read_questions, seal_questions
+from core.corpus.questions import Question, list_questions, read_questions, seal_questions
 from core.corpus.sealing import seal_partition
 from core.errors import PartitionSealed, UsageError
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
+from extras.retrieval import retrieving
 from extras.retrieval.commands import statement
-from extras.retrieval.retrieving import known_at, retrieve
+from extras.retrieval.retrieving import find_passages, known_at, retrieve
+from instruments.maintenance.takedown import forget
 from models.options.protocols import get_answer_protocol, prompts_of
 from tests.commands import *  # noqa: F403
 from warehouse.database.objects import create_objects
+from warehouse.database.writer import writer_path
+from warehouse.land.answers import land_answer_cells
+from warehouse.read.query import query
+from warehouse.takedown.documents import has_rows
 
 OPENED = dt.datetime(2024, 3, 10, tzinfo=dt.UTC)
 MARCH = Month("2024-03")
@@ -140,6 +150,91 @@ def test_questions_that_are_not_there(planted: Store, source: str) -> None:
     retrieve(planted, "toy", [], [], 3)
     with pytest.raises(UsageError, match="no questions of"):
         retrieve(planted, source, [], [], 3)
+
+
+def test_the_best_passages_are_those_of_a_full_sort(store: Store) -> None:
+    """Of 40 passages in 8 clusters, a question sees the best of the three best clusters."""
+    words = ["dike", "Oosterhout", "hold", "harbour", "town"]
+    texts = [" ".join(words[place % 5 :]) + " filler" * (place * 7 % 13) for place in range(40)]
+    seal_texts(store, "news", "2024-02", *(
+        document(f"text {place}", text, 20 + place, cluster_id=f"c{place % 8}", title="")
+        for place, text in enumerate(texts)
+    ))  # fmt: skip
+    asked = [dataclasses.replace(DIKE, question_id=str(number)) for number in range(3)]
+    seal_questions(store, "toy", MARCH, asked, {"status": "complete"})
+    found = find_passages(store, asked, [], 40).passages[asked[0]]
+    three = find_passages(store, asked, [], 3).passages
+    assert len(found) == 8 and len({each.cluster_id for each in found}) == 8
+    assert all(three[each] == found[:3] for each in asked)
+
+
+def test_the_passages_of_the_corpus_are_not_kept(
+    planted: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alive = weakref.WeakSet[retrieving.Passage]()
+    most = 0
+
+    class Counted(retrieving.Passage):
+        __hash__ = object.__hash__  # type: ignore[assignment]
+
+        def __post_init__(self) -> None:
+            nonlocal most
+            alive.add(self)
+            most = max(most, len(alive))
+
+    texts = [document(f"d{place}", f"The dike is {'high ' * place}", 30) for place in range(200)]
+    seal_texts(planted, "posts", "2024-02", *texts)
+    monkeypatch.setattr(retrieving, "Passage", Counted)
+    (found,), _ = retrieve(planted, "toy", [], [], 3)
+    assert len(found.seal.manifest["documents"]["dike"]) == 3  # type: ignore[index]
+    assert most < 20
+
+
+def test_a_takedown_removes_passages_and_answers(planted: Store, settings: Settings) -> None:
+    moon = question("moon", "Rain expected?")
+    seal_questions(planted, "toy", MARCH, [DIKE, moon], {"status": "complete"})
+    (former,), _ = retrieve(planted, "toy", [], ["news"], 1)
+    seal_texts(
+        planted, "posts", "2024-02", document("post", "Will the dike of Oosterhout hold?", 9)
+    )
+    (found,), _ = retrieve(planted, "toy", [], [], 1, replace=True)
+    assert found.seal.path != former.seal.path
+    used = found.seal.manifest["documents"]
+    assert isinstance(used, dict)
+    cell = AnswerCell("m", "r1", "toy:documents", MARCH, found.seal.digest, "letter", "a1")
+    asked = read_questions(planted, found.seal)
+    answers = [Answer(each.question_id, (0.7, 0.3), 0) for each in asked]
+    write_answers(planted, cell, asked, answers)
+    land_answer_cells(settings, [(cell, found.seal)])
+    keys = {("toy:documents", "dike")}
+    assert has_rows(writer_path(settings), [], keys)
+    forget(settings, used["dike"], "asked to")
+    assert not has_rows(writer_path(settings), [], keys)
+    (seal,) = list_questions(planted, "toy:documents")
+    assert [each.question_id for each in read_questions(planted, seal)] == ["moon"]
+    assert (seal.digest, seal.num_questions) == (found.seal.digest, 1)
+    assert planted.list("questions/source=toy*documents/*/*.parquet") == [seal.path]
+    with planted.open(cell.path) as file:
+        assert pq.read_table(file)["question_id"].to_pylist() == ["moon"]
+    for table in ("forecast_questions", "forecast_answers"):
+        found_ids = query(settings, f"select question_id from {table}").to_pylist()
+        assert found_ids == [{"question_id": "moon"}], table
+    assert forget(settings, used["dike"], "asked to").releases == ()
+
+
+def test_a_takedown_of_a_former_passage_deletes_former_files(
+    planted: Store, settings: Settings
+) -> None:
+    (former,), _ = retrieve(planted, "toy", [], ["news"], 1)
+    seal_texts(
+        planted, "posts", "2024-02", document("post", "Will the dike of Oosterhout hold?", 9)
+    )
+    (found,), _ = retrieve(planted, "toy", [], [], 1, replace=True)
+    (gone,) = former.seal.manifest["documents"]["dike"]  # type: ignore[index]
+    assert planted.exists(former.seal.path)
+    forget(settings, [gone], "asked to")
+    assert not planted.exists(former.seal.path)
+    assert read_questions(planted, found.seal), "the present passages stay"
 
 
 def test_texts_that_are_not_there(planted: Store) -> None:

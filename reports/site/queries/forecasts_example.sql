@@ -7,6 +7,6 @@ select
     url,
     licence
 from forecast_questions
-where title is not null and status = 'resolved'
+where title is not null and status = 'resolved' and not contains(source, ':task-')
 order by resolved desc, source asc, question_id asc
 limit 1

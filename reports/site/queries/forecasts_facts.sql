@@ -9,3 +9,4 @@ select
     null as measured_at
 from forecast_answers as a
 left join forecast_questions as q on a.source = q.source and a.question_id = q.question_id
+where not contains(a.source, ':task-')

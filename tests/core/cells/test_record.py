@@ -43,6 +43,7 @@ def test_the_stored_form_is_read_with_its_types(store: Store) -> None:
         "active_parameters": None,
         "matmul_flops": None,
         "byte_classes": [],
+        "copied_from": None,
     }
     faster = read(store, FIELDS | {"active_parameters": 7, "matmul_flops": 2.5})
     assert faster is not None and (faster.active_parameters, faster.matmul_flops) == (7, 2.5)

@@ -39,9 +39,9 @@ TEMPLATE = (
 def question(number: int = 0, **changes: Any) -> Question:
     options = ("the sand", "早い者勝ち 🙂", "the sand, and the next tide", "привет")
     title = f"Who wins race {number} of the tide?"
-    return any_question(
-        **{"question_id": f"q{number}", "title": title, "options": options, **changes}
-    )
+    background = f"In race {number}, the tide met"  # tasks show nothing else
+    given = {"question_id": f"q{number}", "title": title, "options": options}
+    return any_question(**{**given, "background": background, **changes})
 
 
 @pytest.fixture(scope="module")
@@ -249,6 +249,15 @@ def test_protocols_that_do_not_fit_the_model_are_refused(
         backends.load_answerer(control, settings, Budget())
     with pytest.raises(NotMeasurable, match="compressor"):
         answering_id(identify(control, settings), get_answer_protocol("letter"))
+
+
+def test_a_task_is_continued_from_its_background_alone() -> None:
+    (prompt,) = prompts_of(question(), get_answer_protocol("task-text-byte"))
+    assert prompt.text == "In race 0, the tide met"
+    assert prompt.continuations[0] == " the sand"
+    (lettered,) = prompts_of(question(), get_answer_protocol("task-letter"))
+    assert "Text: In race 0, the tide met\nContinuations:\nA. the sand\n" in lettered.text
+    assert "wins" not in lettered.text and "2024" not in lettered.text
 
 
 def test_answers_are_named_after_all_that_decides_them(

@@ -18,7 +18,13 @@ from core.settings import Settings
 from warehouse.database import objects
 from warehouse.database.schema import list_views
 from warehouse.database.writer import connected, locked
-from warehouse.land.literature import SHIPPED, land_published, load_benchmarks, load_ratings
+from warehouse.land.literature import (
+    SHIPPED,
+    SHIPPED_SCORES,
+    land_published,
+    load_benchmarks,
+    load_ratings,
+)
 from warehouse.land.losses import open_warehouse
 
 pytestmark = pytest.mark.usefixtures("kept_open")
@@ -502,3 +508,24 @@ def test_faulty_ratings_are_refused(
         with subtests.test(row), pytest.raises(SchemaMismatch, match=message):
             load_ratings(settings, write(f"{head}{row}\n", "r.csv"), PUZZLES)
     assert peek("from internal.human_difficulty") == []
+
+
+def test_shipped_scores_are_those_of_the_printed_table(settings: Settings) -> None:
+    reference = SHIPPED_SCORES.parents[1]
+    names = pl.read_csv(reference / "names" / "published_models.csv").filter(paper="li_2024")
+    printed = pl.read_csv(reference / "li_2024.csv", infer_schema=False).filter(
+        pl.col("printed_table") == "Table 4", pl.col("column_name").is_in(["humaneval", "mmlu"])
+    )
+    model_of = dict(names.select("printed_model", "model").iter_rows())
+    benchmark_of = {"humaneval": "HumanEval", "mmlu": "MMLU"}
+    expected = {
+        (model_of[row["model"]], benchmark_of[row["column_name"]]): float(row["value"])
+        for row in printed.iter_rows(named=True)
+    }
+    assert len(expected) == 14
+    ours = pl.read_csv(SHIPPED_SCORES).iter_rows(named=True)
+    assert {(row["model"], row["benchmark"]): row["score"] for row in ours} == expected
+    load_benchmarks(settings, SHIPPED_SCORES)
+    with connected(settings) as connection:
+        counted = connection.sql("select count(*) from internal.benchmark_scores").fetchall()
+    assert counted == [(14,)]

@@ -56,6 +56,7 @@ def test_a_record_lands_with_its_cell(land_cell: Any, peek: Any) -> None:
         "device": "cuda: NVIDIA H200", "dtype": "bfloat16", "batch_tokens": 4096, "context": 1024,
         "seconds": 2.5, "num_tokens_read": 123, "peak_memory_bytes": 2**33, "energy_joules": None,
         "num_lossy_documents": 1, "active_parameters": 10**9, "matmul_flops": 6e14,
+        "copied_from": None,
     }  # fmt: skip
     assert peek(
         "select model, month, milestone, num_documents, nll_nats, num_chars, num_bytes "

@@ -23,8 +23,10 @@ create table if not exists cell_costs (
     energy_joules double,
     num_lossy_documents bigint not null,
     active_parameters bigint,
-    matmul_flops double
+    matmul_flops double,
+    copied_from varchar
 );
 -- Warehouses of earlier versions lack these columns.
 alter table cell_costs add column if not exists active_parameters bigint;
 alter table cell_costs add column if not exists matmul_flops double;
+alter table cell_costs add column if not exists copied_from varchar;

@@ -1,45 +1,8 @@
--- Answers to questions with an outcome, with the columns needed to judge them.
+-- Answers to forecasting questions with an outcome; tasks that were made from texts are left out.
 -- Grain: one row per model, source, protocol, question_id.
--- Units: expected is the probability of a right guess, 1 / num_options. p_correct is the
---   probability of the outcome, from any file or crawl; NULL if unknown. brier is the sum over
---   options of (probability - outcome)^2, 0 to 2; NULL if it does not follow from the known
---   probabilities. is_test: opened after the cutoff month, or from the release on if the cutoff is
---   unknown. Answers that contradict their question are left out (see answer_fits).
--- Source: docs/metrics.md (Forecasts).
+-- Units: as in judged_answers_details.
+-- Source: reads judged_answers_details.
 create or replace view internal.judged_answers as
-with dated as (
-    select
-        a.* replace (
-            coalesce(
-                a.probabilities[q.answer_index + 1],
-                a.p_correct,
-                -- A right answer chose the outcome; equal probabilities hold for any outcome.
-                case
-                    when a.is_correct or list_min(a.probabilities) = list_max(a.probabilities)
-                        then a.p_chosen
-                end
-            ) as p_correct
-        ),
-        q.opened,
-        q.closed,
-        q.num_options,
-        q.tags,
-        q.crowd_probabilities,
-        q.answer_index,
-        m.cutoff,
-        coalesce(a.released, m.released) as released_at
-    from main.forecast_answers as a
-    inner join main.forecast_questions as q
-        on a.source = q.source and a.question_id = q.question_id
-    left join main.models as m on a.model = m.model
-    where
-        a.is_correct is not null
-        and q.status = 'resolved'
-        and answer_fits(
-            a.chosen_index, a.is_correct, a.probabilities, a.reason, q.num_options, q.answer_index
-        )
-)
-
 select
     model,
     source,
@@ -47,22 +10,18 @@ select
     question_id,
     opened,
     closed,
-    released_at as released,
+    released,
     cutoff,
-    opened < released_at as is_before_release,
-    opened >= coalesce(cast(cutoff + interval 1 month as date), released_at) as is_test,
+    is_before_release,
+    is_test,
     num_options,
-    1 / num_options as expected,
+    expected,
     is_parsed,
     is_correct,
     p_correct,
     p_chosen,
-    case
-        when probabilities is not null
-            then list_sum(list_transform(probabilities, lambda p: p * p)) - 2 * p_correct + 1
-        when num_options = 2 then 2 * (1 - p_correct) * (1 - p_correct)
-    end as brier,
-    list_sum(list_transform(crowd_probabilities, lambda p: p * p))
-    - 2 * crowd_probabilities[answer_index + 1] + 1 as crowd_brier,
+    brier,
+    crowd_brier,
     tags
-from dated;
+from internal.judged_answers_details
+where not is_task;

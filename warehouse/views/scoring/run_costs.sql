@@ -1,5 +1,6 @@
 -- Time, speed, memory and energy of scoring.
 -- Grain: one row per model, protocol, device, dtype. Only cells with a cost record.
+--   Cells that were copied from a model of the same weights are left out: no pass was run for them.
 -- Units: as the names say. num_tokens are the scored tokens of measured chunks; num_tokens_read are
 --   the tokens given to the model, context included. Speeds are ratios of sums, per wall-clock
 --   second. energy_joules is NULL unless every cell has it: a partial sum would be misleading.
@@ -36,6 +37,7 @@ with runs as (
             and c.source = cells.source
             and c.month is not distinct from cells.month
             and c.protocol = cells.protocol
+    where c.copied_from is null
     group by c.model, c.protocol, c.device, c.dtype
 )
 

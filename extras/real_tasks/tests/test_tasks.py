@@ -1,0 +1,262 @@
+import datetime as dt
+import re
+from typing import Any
+
+import pytest
+
+from core.corpus.partition import Partition, tables_of
+from core.corpus.questions import Question, list_questions, read_questions
+from core.corpus.sealing import seal_partition
+from core.errors import PartitionSealed, UsageError
+from core.month import Month
+from core.settings import Settings
+from core.storage.store import Store
+from extras.real_tasks.finding import (
+    find_code,
+    find_facts,
+    find_leads,
+    is_other,
+    words_between,
+)
+from extras.real_tasks.making import make_tasks
+from instruments.maintenance.takedown import forget
+from tests.commands import *  # noqa: F403
+
+MARCH = Month("2024-03")
+TOWNS = ["Oosterhout", "Vlissingen", "Terneuzen", "Harlingen", "Delfzijl", "Zierikzee"]
+
+
+def document(name: str, text: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "native_id": name, "event_time": dt.datetime(2024, 3, 9, tzinfo=dt.UTC), "title": name,
+        "date_kind": "created", "licence": "CC-BY-4.0", "language": "en", "text": text, **fields,
+    }  # fmt: skip
+
+
+def filler(place: int) -> str:
+    """Return a long sentence that no other place has."""
+    return (
+        f"The {'ab' * (place + 1)} office keeps a record of each ship, of its load and of the tide "
+        "at which it came in, so that the town may see in a later year how the trade went."
+    )
+
+
+def report(place: int, **fields: Any) -> dict[str, Any]:
+    """Return a document with one fact: the town in which a ship was seen."""
+    text = (
+        f"Ship {'abcdefgh'[place]} is grey. {filler(place)} It was last seen near {TOWNS[place]}."
+    )
+    return document(f"report {place}", **{"text": text, **fields})
+
+
+def seal(store: Store, *documents: dict[str, Any], source: str = "news") -> None:
+    partition = Partition(source, MARCH)
+    seal_partition(store, partition, tables_of(documents, partition), replace=True)
+
+
+def tasks_of(store: Store, kind: str, source: str = "news") -> list[Question]:
+    seals = list_questions(store, f"{source}:task-{kind}")
+    return [question for each in seals for question in read_questions(store, each)]
+
+
+def right(question: Question) -> str:
+    assert question.answer_index is not None
+    return question.options[question.answer_index]
+
+
+@pytest.mark.smoke
+def test_facts_of_four_documents_are_each_others_options(store: Store) -> None:
+    seal(store, *(report(place) for place in range(4)))
+    make_tasks(store, [], [], 10)
+    asked = tasks_of(store, "cloze")
+    assert {right(each) for each in asked} == set(TOWNS[:4])
+    for each in asked:
+        assert set(each.options) == set(TOWNS[:4])
+        place = TOWNS.index(right(each))
+        begin = f"Ship {'abcdefgh'[place]} is grey. {filler(place)}"
+        assert each.background == f"{begin} It was last seen near"
+        assert (each.status, each.opened_at.date()) == ("resolved", dt.date(2024, 3, 9))
+        assert right(each) not in each.title
+
+
+def test_equal_seeds_give_equal_tasks_and_others_give_others(store: Store) -> None:
+    seal(store, *(report(place) for place in range(6)))
+    (first,) = make_tasks(store, [], [], 10)
+    assert make_tasks(store, [], [], 10) == [first]
+    with pytest.raises(PartitionSealed, match="--replace"):
+        make_tasks(store, [], [], 10, seed=1)
+    (other,) = make_tasks(store, [], [], 10, seed=1, replace=True)
+    assert other.digest != first.digest
+    assert {each.answer_index for each in tasks_of(store, "cloze")} != {0}
+
+
+LEAKS = {
+    "the answer stands in the prompt": {"text": f"At Delfzijl: {filler(8)} It sailed to Delfzijl."},
+    "earlier months had the text": {"seen_share": 0.9},
+    "the licence is closed": {"licence": "LicenseRef-closed"},
+    "there is no date": {"event_time": None, "date_kind": "none"},
+}
+
+
+@pytest.mark.parametrize("leak", LEAKS.values(), ids=LEAKS)
+def test_a_planted_leak_is_not_asked(store: Store, leak: dict[str, Any]) -> None:
+    seal(store, *(report(place) for place in range(4)), report(4, **leak))
+    make_tasks(store, [], [], 10)
+    assert {right(each) for each in tasks_of(store, "cloze")} == set(TOWNS[:4])
+
+
+def test_an_option_that_the_text_has_is_no_wrong_option(store: Store) -> None:
+    """The fifth text names two other towns, so it has no three wrong options among five."""
+    text = f"It left Oosterhout for Vlissingen. {filler(9)} It was last seen near Delfzijl."
+    seal(store, *(report(place) for place in range(4)), document("fifth", text))
+    make_tasks(store, [], [], 10)
+    for each in tasks_of(store, "cloze"):
+        if right(each) == "Delfzijl":
+            pytest.fail(f"asked with {each.options}")
+
+
+def test_copies_give_each_other_no_option(store: Store) -> None:
+    """A copy of a text with another fact would be a second right option."""
+    line = "The lamp on the outer pier was lit by the keeper of the western tower that night."
+    texts = [
+        document(f"copy {place}", f"{line} {filler(9)} It was last seen near {TOWNS[place]}.")
+        for place in range(2)
+    ]
+    seal(store, *texts, *(report(place) for place in range(2, 5)))
+    make_tasks(store, [], [], 10)
+    asked = tasks_of(store, "cloze")
+    assert TOWNS[0] in {right(each) for each in asked}
+    for each in asked:
+        is_copy = right(each) in TOWNS[:2]
+        assert not (is_copy and set(TOWNS[:2]) <= set(each.options))
+
+
+def test_of_a_cluster_one_document_is_asked(store: Store) -> None:
+    versions = [report(place, cluster_id="page") for place in (0, 1)]
+    seal(store, *versions, *(report(place) for place in range(2, 5)))
+    make_tasks(store, [], [], 10)
+    assert len(tasks_of(store, "cloze")) == 4
+
+
+def code(place: int) -> str:
+    return "import os\n" + f"# {filler(place)}\n"
+
+
+def test_lines_of_code_are_completed(store: Store) -> None:
+    ends = ["read_table(path)", "sorted(ships, key=age)", "[row.load for row in log]", "sum(loads)"]
+    files = [
+        document(
+            f"f{place}", f"{code(place)}def f{place}():\n    return {end}\n", language="code:python"
+        )
+        for place, end in enumerate(ends)
+    ]
+    seal(store, *files)
+    make_tasks(store, [], [], 10)
+    asked = tasks_of(store, "code")
+    assert {right(each) for each in asked} == set(ends)
+    assert all(set(each.options) == set(ends) for each in asked)
+    assert all(str(each.background).endswith("():\n    return") for each in asked)
+    assert tasks_of(store, "cloze") == tasks_of(store, "lead") == []
+
+
+def test_the_lead_of_a_text_is_told_from_others(store: Store) -> None:
+    leads = [
+        "A storm of autumn broke the dike of the polder.",
+        "Two ferries were sold to an owner in Norway.",
+        "Fishermen of Urk asked for lower fees on fuel.",
+        "Students measured salt in every canal near Goes.",
+    ]
+    repeated = "The mayor opened the new lock in the presence of the king."
+    body = "\n".join(f"line {place} says what happened on the shore then" for place in range(9))
+    texts = [f"{lead} In {lead[11:15]}: {body} {place}" for place, lead in enumerate(leads)]
+    seal(
+        store,
+        *(
+            document(text[:20], text.replace("says", f"says {place * 'so '}"))
+            for place, text in enumerate([*texts, f"{repeated} {body} {repeated}"])
+        ),
+    )
+    make_tasks(store, [], [], 10)
+    asked = tasks_of(store, "lead")
+    assert {right(each) for each in asked} == set(leads), "a text says the last one again"
+    for each in asked:
+        assert str(each.background).endswith("\n\nIn short:")
+        assert right(each) not in str(each.background)
+
+
+def test_in_no_task_of_a_month_the_prompt_has_an_option(store: Store) -> None:
+    """Texts share names and numbers in many ways; no prompt has its answer or a wrong option."""
+    texts = []
+    for place in range(40):
+        names = [TOWNS[(place * step) % 6] for step in (1, 2, 5)]
+        numbers = [1900 + (place * step) % 29 for step in (1, 3)]
+        parts = [
+            f"Ship {place} of {names[0]} weighs {numbers[0]} tons.",
+            filler(place),
+            f"In {numbers[1]} it met {names[1]} and later {names[2]} in {numbers[0]} again.",
+        ]
+        texts.append(document(f"d{place}", " ".join(parts)))
+    seal(store, *texts)
+    make_tasks(store, [], [], 100)
+    asked = tasks_of(store, "cloze")
+    assert len(asked) > 10
+    for each in asked:
+        shown = words_between(str(each.background))
+        assert not [option for option in each.options if words_between(option) in shown]
+        assert len(set(each.options)) == 4
+
+
+@pytest.mark.parametrize(
+    ("option", "other", "expected"),
+    [
+        ("1998", "2004", True),
+        ("12 March", "12", False),
+        ("Anna Lee", "anna  lee", False),
+        ("a dike broke at noon today", "a dike broke at noon", False),
+        ("a dike broke at noon today", "two dikes broke at noon today", False),
+        ("a dike broke at noon today", "no ship came", True),
+    ],
+)
+def test_options_are_told_apart(option: str, other: str, expected: bool) -> None:
+    assert is_other(option, other) is is_other(other, option) is expected
+
+
+def test_places() -> None:
+    text = f"{filler(0)} On day 14 the Dutch ship Queen Anna carried 1,250 tons."
+    found = {(each.kind, each.answer) for each in find_facts("d", text)}
+    assert found == {
+        ("number of 2", "14"), ("number of 4", "1,250"), ("name of 1", "Dutch"),
+        ("name of 2", "Queen Anna"),
+    }  # fmt: skip
+    assert [each.before[-6:] for each in find_facts("d", text) if each.answer == "14"] == ["On day"]
+    assert list(find_facts("d", "It has 14 masts.")) == [], "too little stands before it"
+    (line,) = find_code("d", f"{code(0)}total = sum(loads)  # all\nx == y\nload = sum(parts)")
+    assert (line.kind, line.answer) == ("code after =", "sum(parts)")
+    (lead,) = find_leads("d", f"A storm of the autumn broke the old dike. {filler(0)} {filler(1)}")
+    assert lead.answer == "A storm of the autumn broke the old dike."
+    assert re.match("The ab office", lead.before)
+
+
+def test_a_takedown_removes_the_tasks_of_a_document(store: Store, settings: Settings) -> None:
+    seal(store, *(report(place) for place in range(5)))
+    make_tasks(store, [], [], 10)
+    (sealed,) = list_questions(store, "news:task-cloze")
+    used = sealed.manifest["documents"]
+    assert isinstance(used, dict)
+    gone = next(iter(used))
+    forget(settings, [gone], "asked to")
+    left = {each.question_id for each in tasks_of(store, "cloze")}
+    assert left == {name for name, documents in used.items() if gone not in documents}
+
+
+def test_nothing_to_make(store: Store) -> None:
+    with pytest.raises(UsageError, match="no texts of months"):
+        make_tasks(store, [], [], 10)
+    seal(store, report(0))
+    assert make_tasks(store, [], [], 10) == []
+
+
+def test_commands(tidemark: Any, store: Store) -> None:
+    seal(store, *(report(place) for place in range(4)))
+    assert "news:task-cloze 2024-03: 4 tasks" in tidemark("tasks", "make").expect(0).out
+    tidemark("tasks", "show").expect(2)
