@@ -3,6 +3,7 @@
 -- Units: expected_* is what a model of mean effect would have: a share, and a Brier score, 0 to 2.
 --   Both may be outside of these limits. *_low and *_high: 95 % interval for other models
 --   (Student's t); NULL with fewer than three answers, or if all residuals are equal.
+--   A model counts once for each protocol under which it answered.
 -- Source: ForecastBench; docs/metrics.md (Forecasts); warehouse/estimates/questions.py.
 create or replace view question_difficulty as
 with bounded as (
