@@ -1,6 +1,8 @@
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -70,6 +72,57 @@ def test_the_environment_is_read_in_one_module(trees: dict[Path, ast.Module]) ->
         if isinstance(node, ast.Attribute) and node.attr in {"environ", "getenv"}
     }
     assert readers == {ROOT / "core" / "environment.py"}
+
+
+# Which modules may import an HTTP client, and why: docs/adr/0053-http-clients.md.
+HTTP_CLIENTS = {
+    "requests": {
+        "cli.server", "crawlers.imports.addresses", "crawlers.web.connections",
+        "crawlers.web.download", "crawlers.web.exchange", "crawlers.web.fetcher",
+        "crawlers.web.urls", "extras.browser_questions.browser.session", "models.servers.chat",
+        "models.servers.http", "models.servers.local",
+    },
+    "urllib3": {"crawlers.web.connections", "models.servers.chat"},
+    "httpx": {"deployments.deploy", "flows.rounds", "tasks.prefect.server"},
+    "httpx2": {"models.weights.hub"},
+    "aiohttp": {"core.storage.object_store"},
+    "urllib.request": {"deployments.answers"},
+    "http.client": {"crawlers.web.connections"},
+    "pycurl": set(), "niquests": set(), "httpcore": set(),
+}  # fmt: skip
+
+
+def test_http_clients_are_imported_where_they_are_named(trees: dict[Path, ast.Module]) -> None:
+    found: dict[str, set[str]] = {name: set() for name in HTTP_CLIENTS}
+    extras = {
+        path: ast.parse(path.read_text(encoding="utf-8"))
+        for path in (ROOT / "extras").rglob("*.py")
+        if "tests" not in path.relative_to(ROOT).parts
+    }
+    for path, tree in (trees | extras).items():
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for name in imports_of(tree):
+            for client in HTTP_CLIENTS:
+                if name == client or name.startswith(f"{client}."):
+                    found[client].add(module)
+    assert found == HTTP_CLIENTS
+
+
+def test_the_client_s_libraries_are_required_by_name() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    required = {re.split(r"[<>=\[!~ ]", each)[0] for each in project["dependencies"]}
+    used = {name for name, modules in HTTP_CLIENTS.items() if modules and "." not in name}
+    assert used <= required
+
+
+def test_only_imports_by_address_name_the_hub() -> None:
+    named = {
+        path.relative_to(ROOT).as_posix()
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and node.value == "https://huggingface.co"
+    }
+    assert named == {"crawlers/imports/addresses.py"}
 
 
 def test_every_source_has_a_test() -> None:

@@ -54,6 +54,18 @@ def board_of_forecasts_finding(rows: Sequence[Row]) -> str:
     return f"{len(better)} of {len(models)} models forecast better than guessing"
 
 
+def adjusted_finding(rows: Sequence[Row]) -> str:
+    """Return of how many models the adjusted share is above guessing, by its interval."""
+    least = min(row["min_days_before_close"] for row in rows)
+    found = [row for row in rows if row["min_days_before_close"] == least]
+    above = {r["model"] for r in found if r["adjusted_accuracy_low"] > r["expected_accuracy"]}
+    models = {row["model"] for row in found}
+    return (
+        f"On all questions, the interval of {len(above)} of {len(models)} models would be above "
+        "guessing"
+    )
+
+
 def quarters_finding(rows: Sequence[Row]) -> str:
     """Return how well a quarter tells a share; single quarters are not tested."""
     half = min(50 * (row["high"] - row["low"]) for row in rows)

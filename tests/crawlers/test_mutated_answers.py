@@ -18,7 +18,7 @@ from core.settings import Settings
 from crawlers import github_new, github_trending, global_voices
 from crawlers.contract import CrawlContext, Document
 from crawlers.crawling import crawl as crawl_module
-from crawlers.questions import metaculus, polymarket
+from crawlers.questions import kalshi, metaculus, polymarket
 from crawlers.questions.contract import QuestionContext
 from crawlers.questions.crawl import tidy
 from crawlers.web.fetcher import Fetched, Fetcher
@@ -27,6 +27,7 @@ from crawlers.web.urls import normalise
 from simulator.server import Request, Site
 from simulator.sites import github, github_api
 from simulator.sites import global_voices as global_voices_site
+from simulator.sites import kalshi as kalshi_site
 from simulator.sites import metaculus as metaculus_site
 from simulator.sites import polymarket as polymarket_site
 from simulator.world import World
@@ -114,6 +115,7 @@ def api() -> Site:
 TOKENS = {"metaculus": metaculus_site.TOKEN, "github_api": github_api.TOKEN}
 SOURCES: dict[str, tuple[Any, Any]] = {
     "metaculus": (metaculus, lambda: {"metaculus": metaculus_site.Site(WORLD)}),
+    "kalshi": (kalshi, lambda: {"kalshi": kalshi_site.Site(WORLD)}),
     "polymarket": (polymarket, lambda: {"polymarket": polymarket_site.Site(WORLD)}),
     "global_voices": (global_voices, lambda: {"global_voices": global_voices_site.Site(WORLD)}),
     "github_new": (github_new, lambda: dict.fromkeys(github_new.INFO.sites, api())),

@@ -60,7 +60,9 @@ def entries_of(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("[0-9]*.json"))]
 
 
-@pytest.mark.parametrize("source", ["hackernews", "govuk", "arxiv", "polymarket", "metaculus"])
+@pytest.mark.parametrize(
+    "source", ["hackernews", "govuk", "arxiv", "kalshi", "polymarket", "metaculus"]
+)
 def test_a_replayed_recording_gives_what_the_site_gave(
     source: str, own: Settings, tmp_path: Path
 ) -> None:
@@ -155,7 +157,7 @@ def test_what_may_not_be_recorded_is_refused_before_a_request(
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize("source", ["polymarket", "metaculus", "hackernews"])
+@pytest.mark.parametrize("source", ["kalshi", "polymarket", "metaculus", "hackernews"])
 def test_a_live_response_is_compared_with_its_recording_by_one_request(
     source: str, own: Settings, web: Web, tmp_path: Path
 ) -> None:

@@ -26,10 +26,12 @@ SCHEMAS = ("main", "papers", "internal", "old")
 # Tables with rows in snapshots only.
 ESTIMATES = (
     "cutoff_estimates",
+    "forecast_effects",
     "month_shortfalls",
     "panel_differences",
     "panel_difficulty",
     "panel_effects",
+    "question_effects",
     "shared_figures",
 )
 MATERIALISED = "materialised"  # schema of a snapshot, with the rows of some views

@@ -24,6 +24,7 @@ from warehouse.estimates.panels import (
     number_of,
     read_panels,
 )
+from warehouse.estimates.questions import estimate_questions
 
 TOO_FEW_MONTHS = "too few months"
 NO_NEIGHBOURS = "too few months before or after"
@@ -31,12 +32,13 @@ NO_NEIGHBOURS = "too few months before or after"
 
 @threadpool_limits.wrap(limits=1)  # type: ignore[untyped-decorator]
 def estimate(connection: duckdb.DuckDBPyConnection) -> None:
-    """Fit the panel of every source and protocol; replace all rows of the tables of estimates.
+    """Fit the panels and the scores of forecasts; replace all rows of the tables of estimates.
 
     The caller must have begun a transaction on a database file that is to be published.
     """
     for table in ESTIMATES:
         connection.execute(f"delete from {qualify(table)}")  # noqa: S608 - a constant name
+    estimate_questions(connection)
     for statement in ("panel_cells", "insert_shared_figures"):
         connection.execute(read_sql("estimates/sql", statement))
     found = rows_of(connection.execute(read_sql("estimates/sql", "panel_figures")))

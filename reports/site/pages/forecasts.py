@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reports.site.answer_findings import (
+    adjusted_finding,
     bias_finding,
     board_of_forecasts_finding,
     crowd_finding,
@@ -23,7 +24,7 @@ MAX_PANELS = 12  # models with a curve; the CSV has all
 
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page about forecasting questions."""
-    makers = (_board, _quarters, _bias, _scores, _positions)
+    makers = (_board, _adjusted, _quarters, _bias, _scores, _positions)
     example = site.readable("forecasts_example").to_dicts()
     fields = {"example": example[0] if example else None}
     figures = site.make(*makers, facts="forecasts_facts")
@@ -52,6 +53,35 @@ def _board(site: Site) -> Figure:
     )
     title = board_of_forecasts_finding(rows.to_dicts())
     return Figure("forecasts", title, about, sql, rows, columns)
+
+
+def _adjusted(site: Site) -> Figure:
+    sql, rows = some(site.query("forecasts_adjusted"))
+    lacks_index = rows["brier_index"].is_null().all()
+    columns = [
+        Column("model", "model", link=lambda row: site.model_page(row["model"])),
+        Column("min_days_before_close", "days before closing", "d",
+               about="Least days from the end of the model's knowledge to the closing."),
+        Column("adjusted_accuracy", "right", ".1f", "adjusted_accuracy_low",
+               "adjusted_accuracy_high", "%", factor=100,
+               about="Of all these questions; with few common ones it may be above 100 %."),
+        Column("expected_accuracy", "by guessing", ".1f", unit="%", factor=100),
+        Column("brier_index", "Brier index", ".1f", "brier_index_low", "brier_index_high",
+               about="100 is perfect, 50 an even guess between two options.",
+               is_optional=lacks_index),
+        Column("expected_brier_index", "index by guessing", ".1f", is_optional=lacks_index),
+        Column("num_answers", "answers", ",d"),
+        Column("num_questions", "questions of all models", ",d"),
+        Column("protocol", "asked as", is_optional=True),
+    ]  # fmt: skip
+    about = (
+        "Models answer other questions, since their cutoffs differ. Each question's difficulty is "
+        "estimated from the models that answered it. So each figure is for all the questions. "
+        "Interval: 95 %, for other days like these; the questions that were resolved on one day "
+        "are left out together."
+    )
+    title = adjusted_finding(rows.to_dicts())
+    return Figure("forecasts-adjusted", title, about, sql, rows, columns)
 
 
 def _quarters(site: Site) -> Figure | None:

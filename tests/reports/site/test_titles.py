@@ -254,6 +254,15 @@ def test_guessing_is_seldom_called_forecasting(
     assert wrong(0.5, 400, 0.7) == NUM_WORLDS
 
 
+def test_the_title_of_adjusted_shares_counts_intervals_above_guessing() -> None:
+    def row(model: str, low: float, days: int = 0) -> Row:
+        return {"model": model, "adjusted_accuracy_low": low, "expected_accuracy": 0.5,
+                "min_days_before_close": days}  # fmt: skip
+
+    found = answers.adjusted_finding([row("a", 0.6), row("b", 0.5), row("c", 0.4), row("d", 1, 30)])
+    assert found == "On all questions, the interval of 1 of 3 models would be above guessing"
+
+
 def test_a_model_that_refuses_all_has_no_verdict() -> None:
     silent = {"model": "m", "source": "s", "num_all_questions": 9, "num_unparsed": 9,
               "p_value": 1.0, "p_adjusted": None, "tested_class": "No answers"}  # fmt: skip

@@ -14,6 +14,7 @@ select
     cutoff,
     is_before_release,
     is_test,
+    days_before_close,
     num_options,
     expected,
     is_parsed,

@@ -4,7 +4,8 @@
 --   probability of the outcome, from any file or crawl; NULL if unknown. brier is the sum over
 --   options of (probability - outcome)^2, 0 to 2; NULL if it does not follow from the known
 --   probabilities. is_test: opened after the cutoff month, or from the release on if the cutoff is
---   unknown. Answers that contradict their question are left out (see answer_fits).
+--   unknown. days_before_close: from that day on, to the day of closing; negative before it.
+--   Answers that contradict their question are left out (see answer_fits).
 --   is_task: a task made from a text of the month.
 -- Source: docs/metrics.md (Forecasts).
 create or replace view internal.judged_answers_details as
@@ -28,7 +29,8 @@ with dated as (
         q.crowd_probabilities,
         q.answer_index,
         m.cutoff,
-        coalesce(a.released, m.released) as released_at
+        coalesce(a.released, m.released) as released_at,
+        coalesce(cast(m.cutoff + interval 1 month as date), released_at) as unknown_from
     from main.forecast_answers as a
     inner join main.forecast_questions as q
         on a.source = q.source and a.question_id = q.question_id
@@ -51,7 +53,8 @@ select
     released_at as released,
     cutoff,
     opened < released_at as is_before_release,
-    opened >= coalesce(cast(cutoff + interval 1 month as date), released_at) as is_test,
+    opened >= unknown_from as is_test,
+    date_diff('day', unknown_from, closed) as days_before_close,
     num_options,
     1 / num_options as expected,
     is_parsed,

@@ -1,0 +1,2 @@
+from forecast_adjusted
+where min_days_before_close <= 30

@@ -1,0 +1,34 @@
+-- How hard each forecasting question was for the models that answered it without knowing the end.
+-- Grain: one row per source, question_id; questions from after the cutoff of two or more models.
+-- Units: expected_* is what a model of mean effect would have: a share, and a Brier score, 0 to 2.
+--   Both may be outside of these limits. *_low and *_high: 95 % interval for other models
+--   (Student's t); NULL with fewer than three answers, or if all residuals are equal.
+--   A model counts once for each protocol under which it answered.
+-- Source: ForecastBench; docs/metrics.md (Forecasts); warehouse/estimates/questions.py.
+create or replace view question_difficulty as
+with bounded as (
+    select
+        *,
+        t_975(degrees_of_freedom) * difficulty_error as half
+    from internal.question_effects
+)
+
+select
+    a.source,
+    a.question_id,
+    q.opened,
+    q.closed,
+    a.difficulty as expected_accuracy,
+    a.difficulty - a.half as expected_accuracy_low,
+    a.difficulty + a.half as expected_accuracy_high,
+    b.difficulty as expected_brier_score,
+    b.difficulty - b.half as expected_brier_score_low,
+    b.difficulty + b.half as expected_brier_score_high,
+    a.num_answers,
+    coalesce(b.num_answers, 0) as num_brier
+from bounded as a
+left join bounded as b
+    on a.source = b.source and a.question_id = b.question_id and b.measure = 'brier_score'
+left join main.forecast_questions as q
+    on a.source = q.source and a.question_id = q.question_id
+where a.measure = 'accuracy';
