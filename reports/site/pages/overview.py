@@ -29,7 +29,7 @@ ORDER = 0
 NAVIGATION = ("index.html", "Overview")
 PATHS = (NAVIGATION[0],)
 MAX_ROWS = 60  # of the board in the page, so that 100 models have at most 150 kB
-MAX_LANES = 24  # models in the picture; the board has all
+MAX_LANES = 12  # models in the picture; the board has all
 LANE_HEIGHT = 36  # pixels
 MIN_MONTHS = 3  # curves of fewer months are not drawn, and rows are shown in grey
 
