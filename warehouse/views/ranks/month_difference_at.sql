@@ -1,6 +1,6 @@
 -- Difference of some models in each month of a source, of text new to both.
--- Grain: one row per model, other_model, source, protocol, month; model comes first in the alphabet;
---   only months in which both measured the same documents.
+-- Grain: one row per model, other_model, source, protocol, month; only months in which both measured
+--   the same documents. model comes first in the alphabet.
 -- Parameter: models, a list of names, such as ['gpt2', 'control:zstd'].
 -- Units: difference is model less other_model, in bits per byte. *_documents: would other documents
 --   of this month say the same? NULL if all documents of the month are in one cluster.
