@@ -1,5 +1,5 @@
 -- Difference of some models in each month of a source, of text new to both.
--- Grain: one row per model, other_model, source, protocol, month; only months in which both measured
+-- Grain: one row per model, other_model, source, protocol, month; only months in which both have
 --   the same documents. model comes first in the alphabet.
 -- Parameter: models, a list of names, such as ['gpt2', 'control:zstd'].
 -- Units: difference is model less other_model, in bits per byte. *_documents: would other documents
