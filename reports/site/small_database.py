@@ -22,7 +22,7 @@ from warehouse.database.statements import OFFLINE, Config, quoted
 from warehouse.read.query import local_snapshot
 
 STORAGE = "v1.4.0"
-_TABLES = ("models", "sources", "protocols")
+_TABLES = ("start_here", "dictionary", "models", "sources", "protocols")
 
 
 def _config(spill: str) -> Config:

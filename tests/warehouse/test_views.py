@@ -50,7 +50,7 @@ ARGUMENTS |= {
     "forecast_tbi_at": "'null'",
     "headline_at": "null, null", "headline_figures_at": "null, null, 'new'",
     "headline_shown_at": "null, null, 'new'", "compared_cells_at": "null, null, 'new'",
-    "monthly_loss_by_kind_at": "'papers'", "smoothed_curves_at": "3",
+    "month_difference_at": "[]", "monthly_loss_by_kind_at": "'papers'", "smoothed_curves_at": "3",
 }  # fmt: skip
 PROVENANCE = """
     update internal.landed_cells as cells

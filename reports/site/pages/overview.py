@@ -29,7 +29,7 @@ ORDER = 0
 NAVIGATION = ("index.html", "Overview")
 PATHS = (NAVIGATION[0],)
 MAX_ROWS = 60  # of the board in the page, so that 100 models have at most 150 kB
-MAX_LANES = 24  # models in the picture; the board has all
+MAX_LANES = 12  # models in the picture; the board has all
 LANE_HEIGHT = 36  # pixels
 MIN_MONTHS = 3  # curves of fewer months are not drawn, and rows are shown in grey
 
@@ -76,8 +76,8 @@ def _board(site: Site) -> Figure:
         Column("note", "not ranked", about="Why the model has no rank."),
         Column("bits_per_byte", "level", ".3f", "bits_per_byte_low", "bits_per_byte_high",
                "bits per byte", "Mean over what all models have; lower is better."),
-        Column("saved_share", "better than zstd by", ".1f", unit="% of its bits", factor=100,
-               about="On the same months; below zero where zstd is better."),
+        Column("saved_share", "better than zstd by", ".1f", "saved_share_low", "saved_share_high",
+               "% of its bits", "On the same months; below zero where zstd is better.", factor=100),
         Column("adjusted_gap", "gap", "+.3f", "adjusted_gap_low", "adjusted_gap_high",
                "bits per byte", "Losses after the cutoff less before it, less what models share."),
         Column("trend", "over time", about="Losses less the level up to the cutoff; by the last.",

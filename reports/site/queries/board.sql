@@ -5,6 +5,8 @@
 -- size_class: class of parameters
 -- weights: open, or closed (behind an API)
 -- saved_share: how many fewer bits than control:zstd the model needs on the same months [share]
+-- saved_share_low: lower end of its 95 % interval, over interval_basis [share]
+-- saved_share_high: upper end of its 95 % interval [share]
 -- gap_q_value: false discovery rate of adjusted_gap [probability]
 -- ageing_q_value: false discovery rate of growth_per_year [probability]
 -- stated_cutoff: last month of training text that the maker states, or that is inferred [date]
@@ -80,12 +82,9 @@ select
     h.bits_per_byte,
     h.bits_per_byte_low,
     h.bits_per_byte_high,
-    case
-        when h.model <> 'control:zstd'
-            then
-                1 - h.bits_per_byte
-                / max(h.bits_per_byte) filter (h.model = 'control:zstd') over ()
-    end as saved_share,
+    h.saved_share,
+    h.saved_share_low,
+    h.saved_share_high,
     h.rank,
     h.rank_low,
     h.rank_high,

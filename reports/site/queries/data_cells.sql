@@ -15,14 +15,12 @@ with held as (
 
 landed as (
     select
-        c.source,
-        c.month,
-        c.model,
-        c.partition_digest <> p.partition_digest
-        and coalesce(c.partition_version, 0) < p.partition_version as is_stale
-    from internal.landed_cells as c
-    left join internal.landed_partitions as p on c.source = p.source and c.month = p.month
-    where c.protocol = $protocol and c.month is not null
+        source,
+        month,
+        model,
+        is_outdated as is_stale
+    from scored_cells
+    where protocol = $protocol
 ),
 
 measured as (

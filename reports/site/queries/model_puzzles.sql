@@ -8,19 +8,19 @@ select
     s.score,
     s.score_low,
     s.score_high,
-    2 * normal_tail(abs(f.score + f.score_bias) / nullif(f.score_error, 0)) as p_value,
+    t.p_value,
     s.id_accuracy,
     s.ood_accuracy,
     s.signed_gap,
     s.num_puzzles,
     s.num_expected
 from scylla_scores as s
-left join internal.scylla_level_figures as f
+left join scylla_score_tests as t
     on
-        s.model = f.model
-        and s.protocol = f.protocol
-        and s.ood_split = f.ood_split
-        and s.rules = f.rules
-        and s.level is not distinct from f.level
+        s.model = t.model
+        and s.protocol = t.protocol
+        and s.ood_split = t.ood_split
+        and s.rules = t.rules
+        and s.level is not distinct from t.level
 where s.ood_split = 'ood' and s.rules = 'strict'
 order by s.model, s.protocol, level

@@ -6,4 +6,4 @@ select
     count(distinct puzzle) as num_puzzles,
     count(*) as num_answers,
     null as measured_at
-from internal.scylla_answers
+from scylla_items

@@ -261,15 +261,15 @@ def test_pages_read_without_a_script(browser: Browser, root: Path) -> None:
 MISPLACED = Path(__file__).with_name("misplaced.js").read_text(encoding="utf-8")
 
 
-def test_nothing_is_cut_or_covered_on_a_phone(browser: Browser, root: Path) -> None:
-    for has_script in (True, False):
+def test_nothing_is_cut_or_covered_in_four_widths(browser: Browser, root: Path) -> None:
+    for has_script, width in ((True, 390), (False, 390), (True, 768), (True, 1280), (True, 1920)):
         context = browser.new_context(
-            java_script_enabled=has_script, viewport={"width": 390, "height": 844}
+            java_script_enabled=has_script, viewport={"width": width, "height": 844}
         )
         window = context.new_page()
         for kind in KINDS:
             window.goto((root / f"{kind}.html").as_uri())
-            assert window.evaluate(MISPLACED) == [], (kind, has_script)
+            assert window.evaluate(MISPLACED) == [], (kind, has_script, width)
         context.close()
 
 

@@ -44,11 +44,13 @@ def test_charts_for_papers_have_the_stated_width(usual: Settings, tmp_path: Path
 def test_the_small_database_has_the_rows_of_views(usual: Settings) -> None:
     with duckdb.connect(write_small_database(usual), read_only=True) as small:
         rows = small.sql("from monthly_loss").fetchall()
+        explained = [len(small.sql(f"from {name}")) for name in ("start_here", "dictionary")]
     with duckdb.connect(f"{usual.home}/warehouse.duckdb", read_only=True) as published:
         assert sorted(rows, key=repr) == sorted(
             published.sql("from monthly_loss").fetchall(), key=repr
         )
     assert any(HOSTILE_SOURCE in row for row in rows)
+    assert min(explained) > 0
 
 
 def test_a_process_that_draws_and_is_ended_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

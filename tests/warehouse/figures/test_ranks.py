@@ -193,6 +193,37 @@ def test_headline_intervals_are_those_of_numpy(oracle: Oracle, ask: Any) -> None
         assert found == pytest.approx(expected, abs=1e-6)
 
 
+def test_shares_saved_of_zstd_have_intervals(oracle: Oracle, ask: Any) -> None:
+    rows = ask("from headline_at(null, null)")
+    zstd = next(row for row in rows if row["model"] == "control:zstd")
+    assert zstd["saved_share"] is None
+    for row in rows:
+        if row is zstd:
+            continue
+        ratio = row["bits_per_byte"] / zstd["bits_per_byte"]
+        cells = [
+            ((row["model"], source, month), ("control:zstd", source, month))
+            for source in SOURCES
+            for month in MONTHS
+        ]
+        vectors = [oracle.deviations(x) - ratio * oracle.deviations(y) for x, y in cells]
+        error = np.sqrt((np.mean(vectors, axis=0) ** 2).mean())
+        freedoms = []
+        for side in zip(*cells, strict=True):
+            errors = np.array([oracle.error(cell) for cell in side])
+            freedoms.append(satterthwaite(errors[:, 0] ** 2, errors[:, 1]))
+        half = stats.t.ppf(0.975, min(freedoms)) * error
+        curves = np.reshape(
+            [oracle.figure(x) - ratio * oracle.figure(y) for x, y in cells], (len(SOURCES), -1)
+        )
+        time_error, blocks = jackknife(np.mean([changes(curve) for curve in curves], axis=0))
+        wide = max(half, stats.t.ppf(0.975, blocks) * time_error)
+        ends = ("_low", "_low_documents", "", "_high_documents", "_high")
+        found = [row[f"saved_share{end}"] for end in ends]
+        sides = np.array([-wide, -half, 0, half, wide]) / zstd["bits_per_byte"]
+        assert found == pytest.approx(1 - ratio + sides, abs=1e-6)
+
+
 def jackknife_month(gap: float, rng: np.random.Generator) -> tuple[float, float, float]:
     """Return a month's figure, standard error and degrees of freedom: 100 documents."""
     lengths = rng.lognormal(7, 1, 100).astype(int) + 10

@@ -7,6 +7,8 @@
 -- next_*: the model against the next one by rank, on the same cells. next_p_value_adjusted is
 --   Bonferroni's over the ranked models. resolution: half the width of the interval over time (or,
 --   while months are too few, documents) of a difference, median over pairs; the same in all rows.
+-- saved_share: 1 - the model's figure / that of control:zstd. The error of the ratio is that of its
+--   first-order change, with paired replicates and blocks.
 -- Source: docs/metrics.md (Headline, New text).
 create or replace macro headline_at(first_month, last_month, months := 'new') as table
     with figures as materialized (
@@ -85,6 +87,38 @@ create or replace macro headline_at(first_month, last_month, months := 'new') as
         group by model
     ),
 
+    shares as (
+        select
+            f.model,
+            1 - f.bits_per_byte / z.bits_per_byte as saved_share,
+            paired_error(
+                f.deviations,
+                list_transform(z.deviations, lambda x: x * f.bits_per_byte / z.bits_per_byte)
+            ) / z.bits_per_byte * t_975(
+                case
+                    when f.degrees_of_freedom <= z.degrees_of_freedom then f.degrees_of_freedom
+                    else z.degrees_of_freedom
+                end
+            ) as document_half,
+            sqrt(
+                jackknife_variance(
+                    power(
+                        list_distance(
+                            f.changes,
+                            list_transform(
+                                z.changes, lambda x: x * f.bits_per_byte / z.bits_per_byte
+                            )
+                        ),
+                        2
+                    ),
+                    len(f.changes)
+                )
+            ) / z.bits_per_byte * t_975(f.month_degrees) as month_half
+        from figures as f
+        inner join figures as z on z.model = 'control:zstd' and f.model <> z.model
+        where z.bits_per_byte > 0
+    ),
+
     halves as (
         select
             *,
@@ -142,8 +176,14 @@ create or replace macro headline_at(first_month, last_month, months := 'new') as
         n.difference + n.half as next_difference_high,
         case when n.p_value is not null then least(1, n.p_value * (f.num_ranked - 1)) end
             as next_p_value_adjusted,
-        (select coalesce(median(t.half), median(t.document_half)) from tested as t) as resolution
+        (select coalesce(median(t.half), median(t.document_half)) from tested as t) as resolution,
+        z.saved_share,
+        z.saved_share - wider_half(z.document_half, z.month_half) as saved_share_low,
+        z.saved_share + wider_half(z.document_half, z.month_half) as saved_share_high,
+        z.saved_share - z.document_half as saved_share_low_documents,
+        z.saved_share + z.document_half as saved_share_high_documents
     from halves as f
     left join sure as s on f.model = s.model
     left join tested as n on f.model = n.model and n.is_next
+    left join shares as z on f.model = z.model
     left join models as m on f.model = m.model;

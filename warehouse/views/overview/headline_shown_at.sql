@@ -25,6 +25,11 @@ create or replace macro headline_shown_at(first_month, last_month, months) as ta
             next_difference_low,
             next_difference_high,
             next_p_value_adjusted,
+            saved_share,
+            case when is_over_time then saved_share_low else saved_share_low_documents end
+                as saved_share_low,
+            case when is_over_time then saved_share_high else saved_share_high_documents end
+                as saved_share_high,
             case when is_over_time then bits_per_byte_low else bits_per_byte_low_documents end
                 as bits_per_byte_low,
             case when is_over_time then bits_per_byte_high else bits_per_byte_high_documents end
@@ -56,5 +61,8 @@ create or replace macro headline_shown_at(first_month, last_month, months) as ta
         next_difference,
         next_difference_low,
         next_difference_high,
-        next_p_value_adjusted
+        next_p_value_adjusted,
+        saved_share,
+        saved_share_low,
+        saved_share_high
     from shown;

@@ -4,6 +4,7 @@
 --   standard_error is of the mean of paired bootstrap replicates (a page that recurs in several
 --   months has the same weight in all of them); NULL if a month has no pooled error.
 -- Replicates are averaged once per model and set of months, not per pair: most pairs share a set.
+--   Nearly all sets are the months of a model from some month on.
 -- Source: docs/metrics.md (Pairs).
 create or replace view internal.same_document_differences as
 with pairs as materialized (
@@ -42,9 +43,59 @@ month_sets as materialized (
         source,
         protocol,
         months,
-        row_number() over () as id
+        row_number() over () as id,
+        dense_rank() over (order by model, source, protocol) * 256 as place
     from sides
     group by model, source, protocol, months
+),
+
+-- The sets that have all months of a model from the first one on: their sums are running sums.
+runs as materialized (
+    select
+        s.id,
+        any_value(s.model) as model,
+        any_value(s.source) as source,
+        any_value(s.protocol) as protocol,
+        any_value(s.place) as place,
+        any_value(s.months[1]) as first_month,
+        count(*) as num_months
+    from month_sets as s
+    inner join internal.pooled_errors as e
+        on
+            s.model = e.model
+            and s.source = e.source
+            and s.protocol = e.protocol
+            and s.months[1] <= e.month
+    where e.standard_error is not null
+    group by s.id, s.months
+    having count(*) = len(s.months)
+),
+
+curves as (
+    select
+        model,
+        source,
+        protocol,
+        place,
+        min(first_month) as first_month
+    from runs
+    group by model, source, protocol, place
+),
+
+running as (
+    select
+        c.place + r.replicate as place,
+        r.month,
+        sum(r.deviation) over (
+            partition by c.place + r.replicate order by r.month desc
+        ) as deviation
+    from internal.pooled_deviations as r
+    inner join curves as c
+        on
+            r.model = c.model
+            and r.source = c.source
+            and r.protocol = c.protocol
+            and r.month >= c.first_month
 ),
 
 members as (
@@ -55,12 +106,19 @@ members as (
         protocol,
         unnest(months) as month
     from month_sets
+    where id not in (select r.id from runs as r)
 ),
 
 means as (
     select
-        s.id,
-        r.replicate,
+        s.id * 256 + r.place % 256 as place,
+        r.deviation / s.num_months as deviation
+    from running as r
+    inner join runs as s on r.place // 256 = s.place // 256 and r.month = s.first_month
+    union all
+    -- One number stands for set and replicate: else all replicates are grouped before the join.
+    select
+        s.id * 256 + r.replicate as place,
         avg(r.deviation) as deviation
     from internal.pooled_deviations as r
     inner join members as s
@@ -69,15 +127,15 @@ means as (
             and r.source = s.source
             and r.protocol = s.protocol
             and r.month = s.month
-    group by s.id, r.replicate
+    group by s.id * 256 + r.replicate
 ),
 
 vectors as materialized (
     select
-        id,
-        list(deviation order by replicate) as deviations
+        place // 256 as id,
+        list(deviation order by place) as deviations
     from means
-    group by id
+    group by place // 256
 )
 
 select

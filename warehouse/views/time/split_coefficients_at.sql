@@ -1,4 +1,4 @@
--- Coefficients of the monthly figures of a side in figures around a split. For gap_errors_at.
+-- Coefficients of the monthly figures of a side in figures around a split. For split_errors_at.
 -- Grain: one row per model, scope, protocol, is_after, figure (before, after, gap, next); scope is
 --   a source, or NULL for the mean over sources. No row if a month of the side has no standard
 --   error.

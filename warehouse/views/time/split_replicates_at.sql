@@ -1,4 +1,4 @@
--- Sums of the replicates' deviations before and after a split. For gap_errors_at.
+-- Sums of the replicates' deviations before and after a split. For split_errors_at.
 -- Grain: one row per model, scope, protocol, is_after, replicate; scope is a source, or NULL for
 --   the cells that count in means over sources.
 -- Parameter: split_on, as in split_cells_at.
