@@ -174,6 +174,29 @@ def import_html_command(
     _import(context, [str(folder)], source, lambda _: options_for_pages(source, replace))
 
 
+def import_changelogs_command(
+    context: typer.Context,
+    folder: Annotated[
+        Path, Argument(help="A folder with files changelog*, packed or not: /usr/share/doc.")
+    ],
+    source: SourceName = "debian_changelogs",
+    first: Annotated[
+        str, Option("--from", help="Leave out earlier entries.", metavar="YYYY-MM")
+    ] = "1998-01",
+    replace: Replace = False,
+) -> None:
+    """Import the entries of Debian's changelogs, each with the month of its date.
+
+    Any machine with Debian or its descendants has some in /usr/share/doc. They are for local use:
+    exports leave them out. Entries that several packages share count once a month. Entries that
+    cannot be read are counted.
+    """
+    from crawlers.imports.texts import options_for_changelogs
+
+    options = options_for_changelogs(Month(first), replace)
+    _import(context, [str(folder)], source, lambda _: options)
+
+
 def _import(
     context: typer.Context,
     given: Sequence[str],

@@ -45,7 +45,7 @@ class Dated(NamedTuple):
 
 @dataclass(frozen=True)
 class Dating:
-    """A rule for the months of rows; at most one field is set, beside ``of_name``.
+    """A rule for the months of rows; at most one field is set, beside ``of_name`` and ``first``.
 
     Without any, the month is that of the row's ``date``.
     """
@@ -55,6 +55,7 @@ class Dating:
     month_column: str | None = None  # YYYY-MM, or a date
     by_name: bool = False  # the name of the file or of its folder has the month
     of_name: Month | Drop | None = None  # set by ``of_file``
+    first: Month | None = None  # rows of earlier months are dropped
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -74,7 +75,10 @@ class Dating:
         return Dating(by_name=True, of_name=month_of_name(name)) if self.by_name else self
 
     def month_of(self, row: Row) -> Dated | Drop:
-        """Return the month of a row, or its drop: ``no_date``, or ``outside_month`` if not over."""
+        """Return the month of a row, or its drop.
+
+        A drop is ``no_date``, or ``outside_month`` of a month that is not over or before ``first``.
+        """
         if self.is_undated:
             return Dated(None, None)
         if isinstance(self.of_name, Drop):
@@ -92,6 +96,8 @@ class Dating:
             return Drop(row.place, "no_date", f"{row.place}: {why}; {_EXPECTED}")
         if month != self.month and month > Month.last_complete():
             return Drop(row.place, "outside_month", f"{row.place}: {month} is not over")
+        if self.first is not None and month < self.first:
+            return Drop(row.place, "outside_month", f"{row.place}: {month} is before {self.first}")
         return Dated(month, moment if moment is not None and moment in month else None)
 
 

@@ -49,7 +49,7 @@ class ImportOptions:
     replace: bool = False  # write a new version if different content is sealed already
     denied_hosts: Collection[str] = ()  # of web archives
     elements: str = ARTICLE  # XPath of the elements of saved pages that have the text
-    is_local: bool = False  # the texts may not be passed on; set by ``import_set``
+    is_local: bool = False  # the texts may not be passed on; always of web archives
     origins: Sequence[Mapping[str, object]] = ()  # of files that came from addresses
     scratch: Path = Path(tempfile.gettempdir(), "tidemark")  # folder of temporary files
 

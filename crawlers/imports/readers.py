@@ -12,6 +12,7 @@ from core.errors import MalformedInput, UnknownName, UsageError
 from core.plugins import import_parts
 from crawlers.contract import Drop
 from crawlers.imports import json_files, tables
+from crawlers.imports.changelogs import is_changelog, read_changelog
 from crawlers.imports.documents import ImportOptions
 from crawlers.imports.plain import read_html, read_text
 from crawlers.imports.tables import DataFile, Row, Rows
@@ -24,6 +25,7 @@ FORMATS: dict[str, Reader] = {
     "parquet": tables.read_parquet,
     "folder": read_text,
     "html": read_html,
+    "changelogs": read_changelog,
 }
 _SUFFIXES: dict[str, Reader] = {
     ".parquet": tables.read_parquet,
@@ -102,6 +104,10 @@ def find_files(paths: Sequence[Path], options: ImportOptions) -> list[DataFile]:
         found = [each for each in found if suffix_of(each.path) in _PAGES]
         if not found:
             raise UsageError(f"{paths[0]} holds no page ({', '.join(_PAGES)}); save pages as HTML")
+    if options.format == "changelogs":
+        found = [each for each in found if is_changelog(each.name)]
+        if not found:
+            raise UsageError(f"{paths[0]} holds no file changelog*, such as changelog.Debian.gz")
     return found
 
 

@@ -65,7 +65,7 @@ def import_set(paths: Sequence[Path], source: str, store: Store, options: Import
     files = find_files(paths, options)
     has_web = any(is_archive(file.path) for file in files)
     sift = has_web if options.sift is None else options.sift
-    options = dataclasses.replace(options, sift=sift, is_local=has_web)
+    options = dataclasses.replace(options, sift=sift, is_local=has_web or options.is_local)
     with ExitStack() as stack:
         months = _Months(stack, source, options, files)
         if not months.pipe:

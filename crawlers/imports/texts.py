@@ -17,6 +17,7 @@ from pathlib import Path
 
 from core.corpus.partition import Partition, Seal
 from core.errors import UsageError
+from core.month import Month
 from core.storage.store import Store
 from crawlers.imports.dating import Dating
 from crawlers.imports.documents import UNKNOWN, ImportOptions
@@ -25,7 +26,13 @@ from crawlers.imports.sets import import_set
 from crawlers.registry import list_all_sources, load_crawler
 from crawlers.text.pages import ARTICLE
 
-__all__ = ["ImportOptions", "import_texts", "options_for_pages", "strict"]
+__all__ = [
+    "ImportOptions",
+    "import_texts",
+    "options_for_changelogs",
+    "options_for_pages",
+    "strict",
+]
 
 
 def import_texts(path: Path, partition: Partition, store: Store, options: ImportOptions) -> Seal:
@@ -62,4 +69,17 @@ def options_for_pages(source: str, replace: bool = False) -> ImportOptions:
         elements = getattr(crawler, "ELEMENTS", ARTICLE)
     return ImportOptions(
         format="html", clean=True, sift=False, licence=licence, elements=elements, replace=replace
+    )
+
+
+def options_for_changelogs(first: Month, replace: bool = False) -> ImportOptions:
+    """Return the options for entries of changelogs since a month; they are never passed on."""
+    return ImportOptions(
+        dating=Dating(first=first),
+        format="changelogs",
+        clean=True,
+        sift=False,
+        language="en",
+        is_local=True,
+        replace=replace,
     )

@@ -200,7 +200,8 @@ class Forward:
                 targets = places_in(alphabet, len(weight))[targets]
                 weight = weight[alphabet]
                 bias = None if bias is None else bias[alphabet]
-            return linear_cross_entropy(chosen, weight, bias, targets)
+            with quick_products(self.model):
+                return linear_cross_entropy(chosen, weight, bias, targets)
         rows = row_slice(chosen.device, self.vocabulary)
         return torch.cat(
             [
@@ -214,7 +215,7 @@ class Forward:
     def _logits(self, states: torch.Tensor) -> torch.Tensor:
         if self._head is None:
             return states
-        with quick_products(states):
+        with quick_products(self.model):
             logits: torch.Tensor = self._head(inputs_embeds=states[None], use_cache=False)[0]
         return logits[0].to(states.device)
 

@@ -41,6 +41,7 @@ from models.scoring.text_model import TextModel, control_texts_of, text_model_of
 from models.scoring.windows import Batches, check_prefix
 from models.weights.checkpoint import CheckpointFiles, open_checkpoint
 from models.weights.loading import load_weights
+from models.weights.products import choose_library
 from models.weights.tokenizer_choice import TOKENIZER_FILE
 
 _log = logging.getLogger(__name__)
@@ -301,6 +302,8 @@ class CausalLM(TokenScorer):
                 versions["guard"] = f"{what}; {confined.guard}"
             else:
                 model = read(files)
+                library = choose_library(model, settings.scratch / "products")
+                versions |= {} if library is None else {"products": library}
                 is_fast = _is_fast(files, settings)
                 fast = fast_for(files.device, model.num_parameters(), files.context)
                 engine = forward = Forward(model, fast if is_fast else None)

@@ -196,6 +196,26 @@ def test_a_file_that_moves_is_no_new_document(
     assert document.date_kind == "committed"
 
 
+def test_posts_whose_day_moves_from_their_name_to_their_header(
+    web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The Rust blog did so in March 2025: all files moved, with ``date`` and later ``path``."""
+    entry = ENTRIES["rust_blog"]
+    old, new = "posts/2025-02-03-one.md", "content/one.md"
+    index = write_file("content/_index.md", "+++\ntitle = 'Blog'\n+++\n")
+    dated = write_file(new, "+++\ndate = 2025-02-03\n+++\nMoved.\n")
+    past = write_file("content/two.md", "+++\npath = '2024/12/31/two'\n+++\nOlder.\n")
+    commits = [
+        (at(2, 3), [write_file(old, "A text.")]),
+        (at(2, 20), [f"D {old}\n".encode(), dated, past, index]),
+    ]
+    rules = {"match": entry.match, "date": entry.date, "folders": entry.folders}
+    items = read(web, tmp_path, monkeypatch, commits, **rules)
+    [document] = documents_of(items)
+    assert document.text == "Moved."
+    assert count_drops(items) == {}
+
+
 def test_without_the_licence_nothing_is_kept(
     web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

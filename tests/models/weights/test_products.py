@@ -1,10 +1,15 @@
+import json
+from pathlib import Path
+
 import pytest
 import torch
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from core.errors import StorageError
 from models.scoring.forward import Forward
-from models.weights.products import quick_products
+from models.weights import products
+from models.weights.products import choose_library, quick_products
 from tests.models.conftest import random_model
 from tests.models.scoring.test_forward import CONFIGS
 
@@ -51,3 +56,79 @@ def test_what_onednn_does_not_suit_is_left_to_torch():
             functional.linear(states.double(), weight.double())
             torch.addmm(torch.randn(20, 1), states, weight.t())
     assert weight.grad is not None and calls.num_quick == 0
+
+
+def config_of(kind, **changes):
+    return type(CONFIGS[kind])(**{**CONFIGS[kind].to_dict(), **changes})
+
+
+LARGE = config_of("llama", intermediate_size=2**14)
+TIMES = {"onednn": 1.0, "mkl": 0.85}
+
+
+def test_all_layers_have_shapes_and_small_models_none():
+    small = random_model(CONFIGS["gpt2"])
+    assert products._shapes_of(small) == set()
+    shapes = products._shapes_of(random_model(config_of("gpt2", n_embd=256)))
+    assert {(256, 768, True), (256, 256, True), (256, 1024, True), (1024, 256, True)} < shapes
+    hidden = LARGE.hidden_size
+    assert {(hidden, 1024, False), (2**14, hidden, False)} < products._shapes_of(
+        random_model(LARGE)
+    )
+
+
+@pytest.mark.parametrize(
+    ("times", "library"),
+    [({"onednn": 1.0, "mkl": 0.85}, "mkl"), ({"onednn": 1.0, "mkl": 0.95}, "onednn"),
+     ({"onednn": 0.5, "mkl": 1.0}, "onednn")],
+)  # fmt: skip
+def test_mkl_is_taken_if_it_is_clearly_quicker_and_the_choice_is_kept(
+    times: dict[str, float], library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = random_model(LARGE)
+    monkeypatch.setattr(products, "_measure", lambda _: times)
+    assert choose_library(model, tmp_path) == library
+    [file] = tmp_path.glob("*.json")
+    kept = json.loads(file.read_text())
+    assert kept["seconds"] == times
+    assert kept["processor"] == products.describe_processor()
+    monkeypatch.setattr(products, "_measure", lambda _: pytest.fail("measured again"))
+    assert choose_library(random_model(LARGE), tmp_path) == library
+    monkeypatch.setattr(products, "_measure", lambda _: TIMES)
+    file.write_text("{")  # damaged: measured again
+    assert choose_library(model, tmp_path) == "mkl"
+
+
+def test_a_pass_uses_the_chosen_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = random_model(LARGE)
+    forward = Forward(model)
+    tokens = torch.arange(40).numpy()
+    monkeypatch.setattr(products, "_measure", lambda _: TIMES)
+    with Calls() as calls:
+        [quick] = forward.losses([tokens], [tokens])
+        assert calls.num_quick
+        number = calls.num_quick
+        assert choose_library(model, tmp_path) == "mkl"
+        [other] = forward.losses([tokens], [tokens])
+    assert calls.num_quick == number
+    torch.testing.assert_close(torch.tensor(other), torch.tensor(quick), rtol=1e-5, atol=1e-5)
+
+
+def test_products_of_other_kinds_have_no_choice(tmp_path: Path) -> None:
+    assert choose_library(random_model(LARGE).double(), tmp_path) is None
+    assert choose_library(torch.nn.Module(), tmp_path) is None
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_measurement_has_the_time_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(10**6))
+    monkeypatch.setattr(products, "_seconds", lambda product: product() is not None and next(clock))
+    found = products._measure([(64, 32, False), (32, 64, True)])
+    # The least time of each: of oneDNN the first of each shape, of MKL the second.
+    assert found == {"onednn": 0 + 10, "mkl": 1 + 11}
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "products").write_text("a file in the place of the folder")
+    with pytest.raises(StorageError, match="cannot write"):
+        choose_library(random_model(LARGE), tmp_path / "products")
