@@ -35,6 +35,7 @@ from instruments.landing import publish_alone
 from instruments.runner import Done, Execute, Failure, Plan, failure_of, in_process
 from instruments.running.retries import retrying
 from instruments.running.stopping import go_on
+from models.catalogue import ModelEntry
 
 _log = logging.getLogger(__name__)
 Group = tuple[Any, ...]  # cells that are computed together
@@ -85,7 +86,7 @@ class Summary:
     remarks: list[Failure] = field(default_factory=list)  # cells without items, with reasons
     failures: list[Failure] = field(default_factory=list)
     plans: list[Plan[Any]] = field(default_factory=list)
-    computed: list[str] = field(default_factory=list)  # models of which cells were computed
+    computed: list[ModelEntry] = field(default_factory=list)  # of which cells were computed
 
 
 def work(request: WorkRequest, settings: Settings, execute: Execute = in_process) -> Summary:
@@ -297,8 +298,8 @@ class _Drain:
             done = [cell for cell in cells if cell not in result.claimed]
             summary.num_cells += len(done)
             summary.num_items += result.num_items
-            if done and plan.entry.name not in summary.computed:
-                summary.computed.append(plan.entry.name)
+            if done and plan.entry not in summary.computed:
+                summary.computed.append(plan.entry)
             if result.remark:
                 summary.remarks.append(Failure(str(cells[0]), result.remark))
             lack = Failure(str(cells[0]), result.lack, error="NoAnswer")

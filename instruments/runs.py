@@ -14,7 +14,7 @@ from instruments.landing import publish_alone
 from instruments.losses import scoring_request
 from instruments.planning import Request
 from instruments.runner import Failure, failure_of
-from models.catalogue import find_model
+from models.catalogue import ModelEntry
 from reports.site.build import find_current_site, write_site
 from warehouse.read.publish import is_current
 
@@ -70,9 +70,12 @@ def score(request: Request, settings: Settings, retry_failed: bool = False) -> S
     return summary
 
 
-def check_numerics(models: list[str], settings: Settings) -> list[Failure]:
-    """Check the canary if a model other than compressors has computed cells."""
-    if all(find_model(model, settings).backend.is_control for model in models):
+def check_numerics(models: list[ModelEntry], settings: Settings) -> list[Failure]:
+    """Check the canary if a model other than compressors has computed cells.
+
+    The models may be folders, which are in no catalogue.
+    """
+    if all(model.backend.is_control for model in models):
         return []
     try:
         record = check_canary(settings)

@@ -16,7 +16,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -349,7 +349,12 @@ def _read_user(settings: Settings) -> list[ModelEntry]:
     store = Store(settings.home)
     if not store.exists(_USER_FILE):
         return []
-    return parse_catalogue(read_yaml(store, _USER_FILE), store.url(_USER_FILE))
+    return list(_parse_user(read_yaml(store, _USER_FILE), store.url(_USER_FILE)))
+
+
+@lru_cache(maxsize=8)  # a run looks up each of its models several times
+def _parse_user(data: bytes, where: str) -> tuple[ModelEntry, ...]:
+    return tuple(parse_catalogue(data, where))
 
 
 def _list_references(folder: Path) -> Iterable[ModelEntry]:

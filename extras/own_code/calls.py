@@ -66,8 +66,8 @@ _REFUSED_VALUES: list[tuple[Numbers, int, int, list[int]]] = [
     # fcntl: who gets the signals of a file (F_SETOWN, F_SETSIG, F_SETOWN_EX), F_NOTIFY, and who
     # waits for whom (F_SETLEASE, F_SETDELEG)
     ((72, 25), 1, _ALL, [8, 10, 15, 1026, 1024, 1040]),
-    # ioctl: of sockets (FIOSETOWN), of file systems (attributes, verity), of copies
-    ((16, 29), 1, 0xFF00, [0x8900, 0x6600, 0x5800, 0x9400]),
+    # ioctl: of sockets (FIOSETOWN), of file systems (attributes, verity; versions; F2FS), of copies
+    ((16, 29), 1, 0xFF00, [0x8900, 0x6600, 0x5800, 0x9400, 0x7600, 0xF500]),
     ((16, 29), 1, _ALL, [0x5412, 0x541C]),  # ioctl: TIOCSTI, TIOCLINUX
     ((157, 167), 0, _ALL, [1, 4]),  # prctl: PR_SET_PDEATHSIG, PR_SET_DUMPABLE
 ]

@@ -47,6 +47,15 @@ def test_a_model_that_fails_is_a_hole_with_a_name(
     assert cells(tidemark) == ["arxiv 2024-01"]
 
 
+def test_a_model_given_as_a_folder_is_scored(
+    tidemark: Tidemark, sites: Web, tiny_model: Path
+) -> None:
+    ran = tidemark("run", "--month", "2024-01", "-s", "arxiv", "-m", tiny_model)
+    assert ran.code == 0, ran.err
+    assert ran.out.startswith("complete: 1 partition, 1 cell, ")
+    assert cells(tidemark) == ["arxiv 2024-01"]
+
+
 @pytest.mark.slow
 def test_a_partial_month_is_named_and_fails_nothing(tidemark: Tidemark, sites: Web) -> None:
     which = ("-s", "arxiv", "-s", "wikipedia_new", "-m", "control:zstd")

@@ -20,6 +20,7 @@ from models.catalogue import (
     models_folder,
     parse_catalogue,
 )
+from models.yaml_list import parse_yaml_list
 
 VALID = """
 - name: one
@@ -214,6 +215,24 @@ def test_what_is_added_is_found(settings: Settings) -> None:
     assert find_model("one", settings) == entry
     assert find_model("org/one", settings) == entry
     assert find_model("local", settings).location == "/models/local"
+
+
+def test_the_users_catalogue_is_parsed_once_until_it_changes(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_model(ModelEntry("a", location="org/a"), settings)
+    parsed: list[str] = []
+
+    def parse(data: bytes, where: str) -> list[object]:
+        if where.endswith("catalogue.yaml"):
+            parsed.append(where)
+        return parse_yaml_list(data, where)
+
+    monkeypatch.setattr("models.catalogue.parse_yaml_list", parse)
+    assert [find_model("a", settings).location for _ in range(3)] == ["org/a"] * 3
+    assert len(parsed) == 1
+    add_model(ModelEntry("a", location="org/b"), settings, replace=True)
+    assert find_model("a", settings).location == "org/b"
 
 
 def test_a_name_is_replaced_on_demand_only(settings: Settings) -> None:

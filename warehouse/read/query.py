@@ -14,9 +14,10 @@ import pyarrow as pa
 from core.errors import NewerVersion, UsageError, WarehouseError
 from core.settings import Settings
 from core.storage.store import Store
+from core.version import code_version
 from warehouse.database.faults import explained_faults, require_known
 from warehouse.database.repair import advise_on_snapshot
-from warehouse.database.schema import SNAPSHOT
+from warehouse.database.schema import SNAPSHOT, digest_definitions, read_maker, read_version
 from warehouse.database.statements import OFFLINE, Config
 
 # Sandbox for untrusted SQL, which can read only the database file. SQL cannot write, read other
@@ -171,7 +172,8 @@ def local_snapshot(settings: Settings) -> Iterator[Path]:
     """Yield the local path of the snapshot, after a download if it is in an object store.
 
     Raises:
-        UsageError: there is no snapshot yet.
+        UsageError: there is no snapshot yet. If a query of the ``with`` block finds no such view or
+            column, and another version published the snapshot, the message says so.
         DamagedDatabase: the ``with`` block failed because the snapshot cannot be read.
         NewerVersion: it failed because a later version wrote the snapshot.
     """
@@ -184,12 +186,37 @@ def local_snapshot(settings: Settings) -> Iterator[Path]:
         )
     if settings.is_local:
         path = Path(settings.home) / SNAPSHOT
-        with explained_faults(path, advise):
+        with explained_faults(path, advise), _explained_views(path):
             yield path
         return
     settings.scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="snapshot-", dir=settings.scratch) as folder:
         path = Path(folder) / SNAPSHOT
         store.fetch(SNAPSHOT, path)
-        with explained_faults(path, advise, store.url(SNAPSHOT)):
+        with explained_faults(path, advise, store.url(SNAPSHOT)), _explained_views(path):
             yield path
+
+
+@contextlib.contextmanager
+def _explained_views(path: Path) -> Iterator[None]:
+    """Add to the error of a query which version published a snapshot, if it is another one."""
+    try:
+        yield
+    except UsageError as error:
+        is_of_names = isinstance(error.__cause__, (duckdb.BinderException, duckdb.CatalogException))
+        other = _other_views(path) if is_of_names else None
+        if other is None:
+            raise
+        raise UsageError(f"{error}\n{other}") from error
+
+
+def _other_views(path: Path) -> str | None:
+    with opened(path) as connection:
+        _, definitions = read_version(connection)
+        maker = read_maker(connection)
+    if definitions == digest_definitions():
+        return None
+    return (
+        f"The snapshot was published by {f'tidemark {maker}' if maker else 'another version'}, "
+        f"whose views differ from those of this one ({code_version()}): run `tidemark publish`"
+    )

@@ -28,6 +28,8 @@ CALLS = {
     "TIOCSTI": "c.ioctl(-1, 0x5412, None)",
     "FS_IOC_SETFLAGS": "c.ioctl(-1, 0x40086602, None)",
     "FS_IOC_FSSETXATTR": "c.ioctl(-1, 0x401C5820, None)",
+    "FS_IOC_SETVERSION": "c.ioctl(-1, 0x40087602, None)",
+    "F2FS_IOC_SET_PIN_FILE": "c.ioctl(-1, 0x4004F50D, None)",
     "FS_IOC_ENABLE_VERITY": "c.ioctl(-1, 0x40806685, None)",
     "PR_SET_PDEATHSIG": "c.prctl(1, 99, 0, 0, 0)",
     "PR_SET_DUMPABLE": "c.prctl(4, 99, 0, 0, 0)",

@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -87,3 +88,22 @@ def test_a_snapshot_of_a_former_version_is_read(settings: Settings) -> None:
     with duckdb.connect(str(snapshot)) as made:  # it has no schema for former names
         made.execute("create table models as select 'm' as model")
     assert query(settings, "from models").to_pylist() == [{"model": "m"}]
+
+
+def test_what_a_snapshot_of_other_views_lacks_names_the_version_that_published_it(
+    published: Settings, settings: Settings
+) -> None:
+    snapshot = Path(settings.home) / SNAPSHOT
+    snapshot.parent.mkdir()
+    shutil.copyfile(Path(published.home) / SNAPSHOT, snapshot)
+    with pytest.raises(UsageError, match="no_such_column") as unexplained:
+        query(settings, "select no_such_column from models")
+    assert "tidemark publish" not in str(unexplained.value)
+    with duckdb.connect(str(snapshot)) as database:
+        database.execute("update internal.schema_version set definitions = '', tidemark = '0.0.9'")
+    for statement in ("select no_such_column from models", "from no_such_view"):
+        with pytest.raises(UsageError, match=r"by tidemark 0\.0\.9, .*: run `tidemark publish`"):
+            query(settings, statement)
+    with pytest.raises(UsageError) as syntax:
+        query(settings, "select from where")
+    assert "0.0.9" not in str(syntax.value)
