@@ -2,7 +2,7 @@
 
     python -m benchmarks.statistics.board --worlds 120
 
-In each world, the model that is best on fresh text has the oldest cutoff, and text from before a
+In each world, the model that is best on fresh text has the oldest cutoff. Text from before a
 model's cutoff is easier for it, as if it had been seen. So the order over all months is another
 one. A pair of models is outside the resolution if its true difference is larger than the board's
 ``resolution``. A world is right if the board has all these pairs in their true order. Pairs whose
