@@ -40,6 +40,8 @@ class RecordedSite(Site):
         for origin, served in self.origins.items():
             if (place := headers.get("location", "")).startswith(f"{origin}/"):
                 headers["location"] = served + place.removeprefix(origin)
+        if status == 200 and "content-range" in headers:
+            status = 206  # a part of a file counts as an answer 200
         return Response(status, headers, answer.body)
 
 
