@@ -54,8 +54,9 @@ def compare_sources(
     with duckdb.connect() as connection:
         create_objects(connection)
         connection.register("min_k_scores", pa.Table.from_pylist(rows, schema=_SCORES))
-        found = connection.sql(comparison_sql(), params={"against": against})
-        return found.to_arrow_table().to_pylist()
+        found = connection.sql(comparison_sql(), params={"against": against}).to_arrow_table()
+        compared: list[dict[str, Any]] = found.to_pylist()
+    return compared
 
 
 def _scores(store: Store, source: str, models: Collection[str]) -> Iterator[dict[str, object]]:
