@@ -152,7 +152,7 @@ def _board(
 ) -> dict[str, tuple[float, int, int, int, float]]:
     """Return level, rank, ends of the set of ranks, and resolution by ranked model."""
     rows = connection.execute(_BOARD.format(window)).fetchall()
-    return {model: tuple(figures) for model, *figures in rows}  # type: ignore[misc]
+    return {row[0]: (row[1], row[2], row[3], row[4], row[5]) for row in rows}
 
 
 def _count(

@@ -2,7 +2,8 @@
 () => {
   const wrong = [], seen = [];
   const shown = (e) => e.checkVisibility({ visibilityProperty: true });
-  const scrolls = (e) => e.closest(".chart, .scroll:not(.cards-on-phones), pre");
+  const isPhone = matchMedia("(max-width: 40rem)").matches;  // there, tables are cards and do not scroll
+  const scrolls = (e) => e.closest(isPhone ? ".chart, .scroll:not(.cards-on-phones), pre" : ".chart, .scroll, pre");
   for (const e of document.querySelectorAll("body *")) {
     if (!shown(e) || e.closest(".skip") || e.matches("style, noscript, option")) continue;
     const box = e.getBoundingClientRect();
