@@ -38,7 +38,7 @@ def test_questions_are_crawled_answered_and_shown(
     answer = ("forecast", "answer", "-m", tiny_model, "-p", "letter", "-p", "text-byte")
     ran = tidemark(*answer).expect(0)
     num = resolved(home)
-    assert ran.out == f"{2 * num} questions answered, 12 cells landed\n"
+    assert ran.out == f"{2 * num} questions answered, 18 cells landed\n"
     assert tidemark(*answer).out == "0 questions answered, 0 cells landed\n"
     for protocol in ("letter", "text-byte"):
         where = f"where protocol = '{protocol}'"

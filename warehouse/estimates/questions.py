@@ -69,8 +69,13 @@ class Answers:
 
     def take(self, chosen: Flags) -> Answers:
         """Return some of the pairs."""
-        arrays = (self.model, self.question, self.day, self.score, self.guess)
-        return Answers(*(each[chosen] for each in arrays))
+        return Answers(
+            self.model[chosen],
+            self.question[chosen],
+            self.day[chosen],
+            self.score[chosen],
+            self.guess[chosen],
+        )
 
 
 @dataclass(frozen=True)
@@ -122,8 +127,8 @@ class Sums:
     def effects(self) -> Floats:
         """Return a (M,), with mean 0; the models must be connected."""
         count = len(self.rights)
-        effects: Floats = np.linalg.solve(self.squares + np.ones((count, count)), self.rights)
-        return effects
+        effects = np.linalg.solve(self.squares + np.ones((count, count)), self.rights)
+        return np.asarray(effects, dtype=np.float64)
 
     def adjusted(self) -> Floats:
         """Return theta (M,); the models must be connected."""
@@ -169,7 +174,10 @@ def fit_scores(answers: Answers, num_models: int) -> Fit:
     num_days = np.zeros(num_models, dtype=np.int64)
     pairs = np.unique(np.stack([answers.model, answers.day]), axis=1)
     np.add.at(num_days, pairs[0], 1)
-    reasons = tuple(_reason(*pair) for pair in zip(num_days, errors, values, strict=True))
+    reasons = tuple(
+        _reason(int(days_of_model), float(error), float(value))
+        for days_of_model, error, value in zip(num_days, errors, values, strict=True)
+    )
     errors = np.where([each is None for each in reasons], errors, np.nan)
     guess = total.guess / total.num_questions
     effects = total.effects()
@@ -256,8 +264,8 @@ def _fit_rows(rows: Sequence[_Row], measure: str) -> Iterator[tuple[str, _Row]]:
         for number, name in enumerate(names):
             yield "forecast_effects", _row(name, part, number, fit)
         for question, row in _difficulties(part, fit):
-            source, name = questions[question]
-            yield "question_effects", {"source": source, "question_id": name, **row}
+            source, question_id = questions[question]
+            yield "question_effects", {"source": source, "question_id": question_id, **row}
 
 
 def _numbered(
