@@ -24,11 +24,9 @@ all of them. So all curves are fitted without compressors, lambda free in every 
     y_j = theta_j lambda + N gamma_j + beta_j own_j + u_j
 
 once with beta_j = 0, once with a beta_j for each change found. The first fit has more squares. The
-changes may be the source's if they are no more s^2 than the 95 % quantile of chi^2, with a degree
-of freedom for each of at most three changes (3.84, 5.99, 7.81). For more changes it is 2.6 s^2 for
-each, which asks for a smaller p. Then no cutoff is told: a change that all models share fits as
-well. The exception: all models have the same stated cutoff, and each interval is closed and holds
-it.
+changes may be the source's if they are at most 3 s^2 for each change (about p = 0.05 of three).
+Then no cutoff is told: a change that all models share fits as well. The exception: all models have
+the same stated cutoff, and each interval is closed and holds it.
 """
 
 from __future__ import annotations
@@ -43,8 +41,7 @@ from warehouse.estimates.untreated import MIN_KEPT, DatedCurve, Untreated, fit_r
 
 LIMIT = 9.0  # of F
 LEAST_SHARE = 0.1  # of the change
-SHARED_LIMITS = 3.84, 5.99, 7.81  # of one to three changes found, in units of s^2
-SHARED_LIMIT = 2.6  # of each of more changes
+SHARED_LIMIT = 3.0  # in units of s^2, for each change found
 
 
 def find_bends(dated: list[DatedCurve], cutoffs: Floats, months: Months) -> list[int | None]:
@@ -137,13 +134,7 @@ def may_be_shared(
     rounding = ROUNDING * float(np.nansum(curves**2)) + TINY
     squares = own.variance * own.num_free + rounding
     more = shared.variance * shared.num_free - squares
-    return more <= shared_limit(sum(map(bool, found))) * squares / own.num_free
-
-
-def shared_limit(num_changes: int) -> float:
-    """Return the squares, in units of s^2, by which one change of all models must be worse."""
-    is_few = num_changes <= len(SHARED_LIMITS)
-    return SHARED_LIMITS[num_changes - 1] if is_few else SHARED_LIMIT * num_changes
+    return more <= SHARED_LIMIT * sum(map(bool, found)) * squares / own.num_free
 
 
 def _is_stated(found: list[CutoffFit | None], cutoffs: Floats) -> bool:

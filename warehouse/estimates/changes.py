@@ -95,7 +95,6 @@ class Change:
             reason = doubt
         elif change is None:
             reason = _coincidence(panel, number, all_dated) or reason
-        cutoff = cutoff and cutoff.with_rises()
         if cutoff and (bend is not None or cutoff.is_parabola):
             cutoff = cutoff.opened()
         other = None if bend is None else panel.models[bend]
@@ -107,7 +106,6 @@ class Change:
         found = rest.cutoff
         if found is None or self.basis != "panel":
             return self
-        found = found.with_rises()
         found = found.opened() if found.is_parabola else found
         return replace(self, cutoff=found, reason=None, bend=None, source=rest.source)
 

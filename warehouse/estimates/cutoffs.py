@@ -31,10 +31,9 @@ Growth: a loss that only grows after the cutoff, without a jump, follows the hin
 This is also the ramp to b = T. It is read as growth on two conditions. Its squares are at most 3.84
 s^2 more than those of the best ramp, and fewer than those of the best step. Then the cutoff is a.
 
-Two rises: ``rises`` tests two steps against one change. If they are found, they are told, and the
-interval of the cutoff holds that of the second, too. In the panel's other fits, a change is the
-single ramp. Two steps of one size may be as good as a straight line: then both are told, and no
-cutoff.
+Two rises: ``rises`` tests two steps against one change. If they are found, they are told. Cutoff
+and intervals stay those of the single ramp. A straight line may be as good as two steps of one
+size: then both are told, and no cutoff.
 
 Test: F = squares gained / (squares left / v), v = months - parameters - 2 (for a and b).
 p = exp(-0.4 - F v / (v + 2) / 5), at most 1. It fits the distribution of F in worlds without a
@@ -142,14 +141,6 @@ class CutoffFit:
         """Return the change as one that may be the source's: the cutoff is not before its onset."""
         low = float(np.minimum(self.cutoff_low, self.onset_low))  # NaN if either is
         return replace(self, cutoff_low=low, cutoff_high=np.nan, onset_high=np.nan)
-
-    def with_rises(self) -> CutoffFit:
-        """Return the change; if there are two, its interval also holds that of the second."""
-        if self.rises is None or not self.rises.is_found:
-            return self
-        low = float(np.minimum(self.cutoff_low, self.rises.second.low))  # NaN if either is
-        high = float(np.maximum(self.cutoff_high, self.rises.second.high))
-        return replace(self, cutoff_low=low, cutoff_high=high)
 
     def widened(self, others: list[CutoffFit]) -> CutoffFit:
         """Return the fit with intervals that hold those of other fits; an open end stays open."""
