@@ -24,8 +24,7 @@ all of them. So all curves are fitted without compressors, lambda free in every 
     y_j = theta_j lambda + N gamma_j + beta_j own_j + u_j
 
 once with beta_j = 0, once with a beta_j for each change found. The first fit has more squares. The
-changes may be the source's if they are at most 2.6 s^2 for each change: the 95 % quantile of chi^2
-with three degrees of freedom is 7.8. Of more changes, this asks for a smaller p.
+changes may be the source's if they are at most 3 s^2 for each change (about p = 0.05 of three).
 Then no cutoff is told: a change that all models share fits as well. The exception: all models have
 the same stated cutoff, and each interval is closed and holds it.
 """
@@ -42,7 +41,7 @@ from warehouse.estimates.untreated import MIN_KEPT, DatedCurve, Untreated, fit_r
 
 LIMIT = 9.0  # of F
 LEAST_SHARE = 0.1  # of the change
-SHARED_LIMIT = 2.6  # in units of s^2, for each change found
+SHARED_LIMIT = 3.0  # in units of s^2, for each change found
 
 
 def find_bends(dated: list[DatedCurve], cutoffs: Floats, months: Months) -> list[int | None]:

@@ -34,6 +34,7 @@ from warehouse.estimates.untreated import (
 )
 
 STEADY_RISE = "a steady rise over all months, no change"
+STEADY_OR_TWO = "a steady rise over all months, or rises after {} and {}"
 SMOOTH = "a smooth bend over all months fits as well"
 SITE = "the compressor may change at the same months"
 AT_REGIME = "the change in {} may be the source's: a regime begins in {}"
@@ -86,7 +87,7 @@ class Change:
         change = cutoff if cutoff and cutoff.p_value <= SIGNIFICANT else None
         reason = None if cutoff else NONE_UNTREATED
         if change and not change.is_found:
-            reason = STEADY_RISE
+            reason = _steady(change)
             change = None
         elif change and not dated.others and _is_of_the_site(change, panel):
             reason = SITE
@@ -136,6 +137,14 @@ class Change:
                 if self.cutoff.is_found and self.cutoff.rises is not None:
                     row |= _rises(self.cutoff.rises)
         return row
+
+
+def _steady(change: CutoffFit) -> str:
+    """Return the reason of a curve that a straight line fits as well as a ramp."""
+    if change.rises is None or not change.rises.is_found:
+        return STEADY_RISE
+    months = change.rises.first.month, change.rises.second.month
+    return STEADY_OR_TWO.format(*(EPOCH + month for month in months))
 
 
 def _is_of_the_site(change: CutoffFit, panel: Panel) -> bool:

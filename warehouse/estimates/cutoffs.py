@@ -31,8 +31,9 @@ Growth: a loss that only grows after the cutoff, without a jump, follows the hin
 This is also the ramp to b = T. It is read as growth on two conditions. Its squares are at most 3.84
 s^2 more than those of the best ramp, and fewer than those of the best step. Then the cutoff is a.
 
-Two rises: ``rises`` tests two steps against one change. If they are found, they are told, and the
-interval of the cutoff holds that of the second, too. Else, all is of the single ramp.
+Two rises: ``rises`` tests two steps against one change. If they are found, they are told. Cutoff
+and intervals stay those of the single ramp. A straight line may be as good as two steps of one
+size: then both are told, and no cutoff.
 
 Test: F = squares gained / (squares left / v), v = months - parameters - 2 (for a and b).
 p = exp(-0.4 - F v / (v + 2) / 5), at most 1. It fits the distribution of F in worlds without a
@@ -128,12 +129,8 @@ class CutoffFit:
 
     @property
     def is_found(self) -> bool:
-        """True if the change is more than chance, and more than a straight line.
-
-        Two steps of one size are like a line. They are no line if they are found as two.
-        """
-        is_line = self.is_line and not (self.rises and self.rises.is_found)
-        return self.p_value <= SIGNIFICANT and not is_line
+        """True if the change is more than chance, and more than a straight line."""
+        return self.p_value <= SIGNIFICANT and not self.is_line
 
     @property
     def is_closed(self) -> bool:
@@ -296,10 +293,6 @@ def _conclude(months: Months, pairs: _Pairs, fit: WeightedFit) -> CutoffFit:
     cutoff_low, cutoff_high = _interval(cutoffs[is_in], *ends)
     onset_low, onset_high = _interval(np.minimum(start + 1, cutoffs)[is_in], *ends)
     bend = _parabola_gained(fit)
-    rises = pairs.rises(curve, fits, bend)
-    if rises is not None and rises.is_found:
-        cutoff_low = float(np.minimum(cutoff_low, rises.second.low))  # NaN if either is
-        cutoff_high = float(np.maximum(cutoff_high, rises.second.high))
     statistic = most / variance * num_free / (num_free + 2)
     return CutoffFit(
         start=int(start[chosen]),
@@ -319,7 +312,7 @@ def _conclude(months: Months, pairs: _Pairs, fit: WeightedFit) -> CutoffFit:
         last_datable=int(ends[1]) - 1,
         step_error=_step_error(is_datable & is_step, fits.norm, variance),
         num_free=num_free,
-        rises=rises,
+        rises=pairs.rises(curve, fits, bend),
     )
 
 

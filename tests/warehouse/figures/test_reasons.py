@@ -132,6 +132,9 @@ TRUTHS: dict[str, Check] = {
     r"month not told": lambda case: case.row.get("cutoff_text") is None,
     r"a second rise after (\S+), the first after (\S+)": has_ends,
     r"a steady rise over all months, no change": lambda case: case.planted.drift > 0,
+    r"a steady rise over all months, or rises after (\S+) and (\S+)": lambda case, first, second: (
+        case.planted.drift > 0 or has_ends(case, second, first)
+    ),
     r"the change in (\S+) may be the source's: a regime begins in (\S+)": is_of_the_regime,
     r"the change may be the source's: one that all models share fits as well": lambda case: (
         {each.ends for each in case.world.models.values()} == {case.planted.ends}
