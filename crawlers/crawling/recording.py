@@ -12,6 +12,8 @@ import html
 import itertools
 import json
 import re
+import shutil
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +30,8 @@ from core.settings import Settings
 from core.storage.store import Store, explain_disk_errors
 from crawlers.contract import CrawlContext, Crawler, Item
 from crawlers.crawling.manifest import code_version
+from crawlers.git.binary import Git
+from crawlers.git.packs import save_mirrors
 from crawlers.questions.contract import (
     Found,
     QuestionContext,
@@ -42,6 +46,7 @@ from crawlers.web.exchange import Answer
 from crawlers.web.fetcher import Fetched, Fetcher
 from crawlers.web.shapes import Difference, Shape, compare
 
+REPOSITORIES = "repositories"  # folder of what git brought
 INDEX_FILE = "recording.json"  # source, month, limit and base URLs of the sites
 ROBOTS = "/robots.txt"
 _HIDDEN = "[contact]"
@@ -60,7 +65,8 @@ The crawl {end}
 Each file holds the URL, status, headers, body and time of one answer. Tokens, cookies, secret
 parameters, the contact and all request headers are left out. The body is null for a downloaded
 file, and empty where the crawler does not read it: of redirects and of most errors. Requests
-without an answer, and requests of git, are not in the recording.
+without an answer, and requests of git, are not in the recording. What git brought is in the folder
+repositories, a pack of objects each; commits have the names and addresses of their authors.
 
 Licence of the source: {licence}.
 The texts keep the rights of their authors, whatever the licence of the source or of tidemark is.
@@ -73,7 +79,7 @@ def record(
     """Crawl about ``limit`` documents or questions; store the responses; return how it ended.
 
     Neither the cache nor the data root is changed. If the crawl fails, the responses so far are
-    kept, since they may show the fault.
+    kept, since they may show the fault. Repositories of git are fetched to a temporary folder.
 
     Raises:
         UsageError: the folder has files, the source lacks the month, or its pages need a browser.
@@ -88,13 +94,19 @@ def record(
     recorder.begin({"source": source, "month": str(month), "limit": limit, "sites": sites})
     counts: Counter[str] = Counter()
     end = "was interrupted, or met an error of tidemark itself."
+    scratch = Path(tempfile.mkdtemp(prefix="tidemark-recording-"))
+    own = settings.model_copy(update={"work_dir": scratch})
     try:
-        for item in fetch_items(source, month, settings, fetcher, limit):
+        for item in fetch_items(source, month, own, fetcher, limit):
             counts[type(item).__name__] += 1
         end = "came to its end."
     except SourceError as error:
         end = f"ended with: {recorder.hide(str(error))}"
     finally:
+        if any(scratch.glob("git/*")):
+            git = Git(scratch, "http://localhost", "", 0)  # for its local commands only
+            save_mirrors(git, scratch / "git", folder / REPOSITORIES)
+        shutil.rmtree(scratch, ignore_errors=True)
         facts = {"source": source, "title": info.title, "licence": info.licence, "month": month}
         recorder.end({**facts, "limit": limit, "end": end, "items": _spell(counts)})
     return f"{recorder.num_exchanges} exchanges ({_spell(counts)}); the crawl {end}"

@@ -95,12 +95,12 @@ class Git:
             finally:
                 lock.release()
 
-    def local(self, folder: Path, *arguments: str) -> bytes:
+    def local(self, folder: Path, *arguments: str, stdin: bytes = b"") -> bytes:
         """Run git on a mirror without network; return its output, or raise StorageError."""
         try:
             done = subprocess.run(
                 self.command(f"--git-dir={folder}", *arguments), env=self.environment("none"),
-                stdin=subprocess.DEVNULL, capture_output=True, timeout=_LOCAL_TIMEOUT_S,
+                input=stdin, capture_output=True, timeout=_LOCAL_TIMEOUT_S,
                 check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired as error:

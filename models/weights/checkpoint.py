@@ -54,6 +54,7 @@ transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
 
 _CONTEXT_KEYS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_seq_length")
 _MOST_IDS = 2**24  # tables of a token for each id stay small
+_LEAST_WORDS = 2  # of a vocabulary; a tokenizer without files may have one, such as ▁
 _UNLIMITED = 10**9  # tokenizers without a limit state a larger number
 
 
@@ -293,6 +294,12 @@ def find_tokenizer(folder: Path, location: str) -> ChosenTokenizer:
         raise ModelLoadError(
             f"{location}: the tokenizer has no vocabulary, or token ids up to {largest:,}; "
             f"expected ids below {_MOST_IDS:,}, so its files are missing or broken"
+        )
+    if len(tokenizer.get_vocab().keys() - set(tokenizer.all_special_tokens)) < _LEAST_WORDS:
+        # Without any file, transformers makes one of nothing but special tokens.
+        raise ModelLoadError(
+            f"{location}: the tokenizer is missing: there are special tokens alone; copy "
+            "tokenizer.json and tokenizer_config.json of the model to the weights"
         )
     if not path.is_file():  # transformers made the tokenizer from other files
         refuse_costly_tokenizer(tokenizer.backend_tokenizer.to_str(), location)

@@ -1,14 +1,20 @@
 """A recording of `tidemark sources record`, served on loopback in place of the sites."""
 
+import dataclasses
+import json
+import shutil
+import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
-from crawlers.crawling.recording import ROBOTS, read_recording
+from crawlers.crawling.recording import REPOSITORIES, ROBOTS, read_recording
 from crawlers.web.fetcher import Fetched
 from simulator.server import Request, Response, Site, serve_sites
+from simulator.sites.github import run_backend
 
 
 class RecordedSite(Site):
@@ -18,6 +24,7 @@ class RecordedSite(Site):
         self.keys, self.quirks = keys, {}
         self.origins: dict[str, str] = {}  # where the recorded origins are served
         self._responses: dict[str, list[tuple[int, Fetched]]] = defaultdict(list)
+        self.repositories: Path | None = None  # folder of bare repositories: owner/name
 
     def add(self, status: int, answer: Fetched) -> None:
         parts = urlsplit(answer.url)
@@ -29,6 +36,9 @@ class RecordedSite(Site):
         return response.body.decode() if response.status == 200 else None
 
     def respond(self, request: Request) -> Response:
+        if self.repositories and request.path.endswith(("/info/refs", "/git-upload-pack")):
+            path = request.path.replace(".git/", "/")
+            return run_backend(self.repositories, dataclasses.replace(request, path=path))
         return self._next(f"{request.path}?{request.raw_query}")
 
     def _next(self, target: str) -> Response:
@@ -59,12 +69,41 @@ def replay(folder: Path) -> Iterator[dict[str, str]]:
     first = next(iter(sites.values()))
     for status, answer in answers:
         sites.get(_origin(answer.url), first).add(status, answer)
-    with serve_sites(sites.values()) as web:
+    with TemporaryDirectory(prefix="tidemark-replay-") as root, serve_sites(sites.values()) as web:
+        for pack in sorted((folder / REPOSITORIES).glob("*.pack")):
+            _restore(pack, Path(root))
+            first.repositories = Path(root)
         for origin in {_origin(answer.url) for _, answer in answers}:
             served = web.urls[sites.get(origin, first).keys[0]]
             for site in sites.values():
                 site.origins[origin] = served
         yield {key: web.urls[key] + urlsplit(url).path for key, url in index.sites.items()}
+
+
+def _restore(pack: Path, root: Path) -> None:
+    """Make a bare repository of a recorded pack, from which it can be cloned as it was."""
+    facts = json.loads(pack.with_suffix(".json").read_text("utf-8"))
+    target = root / facts["repository"]
+    subprocess.run(["git", "init", "--quiet", "--bare", "--template=", str(target)], check=True)
+    copy = target / "objects" / "pack" / "pack-1.pack"
+    shutil.copyfile(pack, copy)
+    copy.with_suffix(".promisor").touch()  # contents of files may be missing
+    config = {
+        "core.repositoryformatversion": "1",
+        "extensions.partialClone": "origin",
+        "remote.origin.promisor": "true",
+        "remote.origin.url": "http://127.0.0.1:9/",
+        "uploadpack.allowFilter": "true",
+        "uploadpack.allowAnySHA1InWant": "true",
+    }
+    commands = [
+        *(["config", key, value] for key, value in config.items()),
+        ["index-pack", str(copy)],
+        ["update-ref", facts["branch"], facts["commit"]],
+        ["symbolic-ref", "HEAD", facts["branch"]],
+    ]
+    for command in commands:
+        subprocess.run(["git", f"--git-dir={target}", *command], check=True, capture_output=True)
 
 
 def _origin(url: str) -> str:

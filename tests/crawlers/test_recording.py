@@ -9,7 +9,14 @@ import pytest
 from pydantic import SecretStr
 
 from core.corpus.partition import list_sealed
-from core.errors import AccessRefused, MalformedInput, SourceChanged, UsageError
+from core.errors import (
+    AccessRefused,
+    MalformedInput,
+    SourceChanged,
+    SourceUnavailable,
+    StorageError,
+    UsageError,
+)
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
@@ -61,7 +68,8 @@ def entries_of(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    "source", ["hackernews", "govuk", "arxiv", "kalshi", "polymarket", "metaculus"]
+    "source",
+    ["hackernews", "govuk", "arxiv", "kalshi", "polymarket", "metaculus", "git_posts:rust_weekly"],
 )
 def test_a_replayed_recording_gives_what_the_site_gave(
     source: str, own: Settings, tmp_path: Path
@@ -128,6 +136,25 @@ def test_no_secret_is_recorded_and_redirects_and_errors_are(
     with replay(folder) as sites:
         replayed = crawled("hackernews", own.model_copy(update={"sites": sites, "tokens": {}}))
     assert any(isinstance(item, Document) for item in replayed)
+
+
+def test_a_recording_of_a_repository_has_the_contents_of_its_month_alone(
+    own: Settings, tmp_path: Path
+) -> None:
+    source = "git_posts:rust_weekly"
+    recorded(source, tmp_path / "made", own)
+    folder = tmp_path / "made" / "repositories"
+    assert {path.name for path in folder.iterdir()} == {
+        "rust-lang+this-week-in-rust.json", "rust-lang+this-week-in-rust.pack",
+    }  # fmt: skip
+    assert "repositories" in (tmp_path / "made" / "README.txt").read_text("utf-8")
+    assert not (own.scratch / "git").exists()  # the mirrors of crawls are left alone
+    with replay(tmp_path / "made") as urls:
+        there = own.model_copy(update={"sites": urls})
+        assert crawled(source, there)
+        fetcher = load(source).INFO.open_fetcher(there, use_cache=False)
+        with pytest.raises((SourceUnavailable, StorageError)):  # another month's contents
+            list(fetch_items(source, MONTH - 1, there, fetcher, 3))
 
 
 def test_a_failed_crawl_is_recorded_with_its_error(own: Settings, web: Web, tmp_path: Path) -> None:

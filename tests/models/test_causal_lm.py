@@ -4,7 +4,17 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForCausalLM, AutoTokenizer, BertConfig, T5Config, XLNetConfig
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    BertConfig,
+    Gemma2Config,
+    GPT2Config,
+    LlamaConfig,
+    Qwen2Config,
+    T5Config,
+    XLNetConfig,
+)
 
 from core.errors import ModelLoadError, NotMeasurable, UsageError
 from core.settings import Settings
@@ -76,6 +86,16 @@ def test_broken_folders_are_refused_by_what_is_wrong(breakage, settings, folder)
     with pytest.raises(ModelLoadError, match=says) as caught:
         CausalLM.load(str(folder), None, settings)
     assert str(folder) in str(caught.value)
+
+
+@pytest.mark.parametrize("config", [GPT2Config, LlamaConfig, Qwen2Config, Gemma2Config])
+def test_a_folder_without_tokenizer_gets_one_sentence(config, settings, folder):
+    """transformers makes a tokenizer of special tokens alone for some kinds, without an error."""
+    config(vocab_size=400).save_pretrained(folder)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).unlink()
+    with pytest.raises(ModelLoadError, match="tokenizer is missing"):
+        CausalLM.identify(str(folder), None, settings)
 
 
 @pytest.mark.parametrize(

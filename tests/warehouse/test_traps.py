@@ -22,22 +22,12 @@ PUBLIC = {
 TOLD_BY = {
     "papers.instrument_correlation": "instrument",  # puzzles have no source
 }
-<<<<<<< HEAD
 # Figures under the default protocol alone, or facts that no protocol changes. A question's
 # difficulty is fitted from all protocols at once.
 WITHOUT_PROTOCOL = {
     "compared_cells", "headline", "headline_at", "headline_shown_at", "loaded_scores", "minima",
     "question_difficulty", "simulated_sources", "source_months", "text_difference",
-    "tokenizer_comparison",
-    "training_ends", "uncompared_models",
-=======
-# Figures under the default protocol alone, or facts that no protocol changes; the difficulty of a
-# question is fitted from all protocols at once.
-WITHOUT_PROTOCOL = {
-    "compared_cells", "headline", "headline_at", "headline_shown_at", "minima",
-    "question_difficulty", "simulated_sources", "source_months", "text_difference",
     "tokenizer_comparison", "training_ends", "uncompared_models",
->>>>>>> room-tfore
 }  # fmt: skip
 
 
