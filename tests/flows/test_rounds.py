@@ -17,9 +17,16 @@ from prefect.runtime import flow_run
 from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 from prefect.states import Cancelled, Completed, Crashed, Running, State
 
+from core.corpus.partition import Partition, tables_of
+from core.corpus.sealing import seal_partition
+from core.month import Month
 from core.settings import Settings
+from core.storage.claims import present
+from core.storage.store import Store
 from deployments.deploy import deploy
 from flows.rounds import ListPending, Pending, Rounds
+from flows.run import ScoringLeft
+from instruments.planning import Request
 from instruments.pools import Pool
 from tests.flows.support.deployed import api, children_of
 from tests.servers import PrefectServer
@@ -120,6 +127,43 @@ def test_rounds_go_on_while_they_help(client: SyncPrefectClient, quick: Settings
         parent, problems = watch(list_pending, quick)
     assert problems == []
     assert len(models_of(client, parent)) == 5
+
+
+def test_no_flow_run_is_started_for_a_cell_that_another_is_about_to_take(
+    client: SyncPrefectClient, quick: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flows.rounds.count_free_workers", lambda *_: 4)
+    looks: list[int] = []  # the numbers of free cells that were told
+
+    def list_pending(_: Collection[str]) -> dict[Pool, Pending]:
+        looks.append(1 if len(looks) < 5 else 2)
+        keys = frozenset(map(str, range(looks[-1])))
+        return {"gpu": Pending({"a": keys if len(looks) < 10 else frozenset()}, looks[-1])}
+
+    def begin(run: FlowRun) -> State[None] | None:
+        is_running = run.state is not None and run.state.is_running()
+        if len(looks) < 10:
+            return None if is_running else Running()
+        return Completed()
+
+    with ending(client, begin):
+        parent, problems = watch(list_pending, quick)
+    assert problems == []
+    assert models_of(client, parent) == [("gpu", ["a"])] * 2
+
+
+def test_a_process_that_loads_a_model_is_about_to_take_a_cell(settings: Settings) -> None:
+    store = Store(settings.home)
+    for month in ("2024-01", "2024-02", "2024-03"):
+        partition = Partition("news", Month(month))
+        row = {"native_id": "1", "date_kind": "created", "licence": "CC0-1.0", "text": month}
+        seal_partition(store, partition, tables_of([row], partition))
+    months = [Month("2024-01") + n for n in range(3)]
+    request = Request(tuple(months), ("news",), ("control:zstd",))
+    left = ScoringLeft(request, "run", settings, always=False)
+    assert left([])["gpu"].num_free == 3
+    with present(store, "losses/control:zstd"):
+        assert left([])["gpu"].num_free == 2
 
 
 def test_single_gpus_are_used_once_a_model_of_all_has_begun(
