@@ -56,10 +56,8 @@ def choose_library(model: nn.Module, folder: Path) -> str | None:
     if weight is None or not suits_onednn(weight.device, weight.dtype):
         return None
     shapes = _shapes_of(model)
-    if not torch.backends.mkl.is_available() or not shapes:
-        library = ONEDNN
-    else:
-        library = _kept_choice(folder, sorted(shapes))
+    has_mkl = torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]
+    library = _kept_choice(folder, sorted(shapes)) if has_mkl and shapes else ONEDNN
     _chosen[model] = library
     return library
 
