@@ -60,6 +60,8 @@ def adjusted_finding(rows: Sequence[Row]) -> str:
     found = [row for row in rows if row["min_days_before_close"] == least]
     above = {r["model"] for r in found if r["adjusted_accuracy_low"] > r["expected_accuracy"]}
     models = {row["model"] for row in found}
+    if not above:
+        return "No model would be above guessing on all questions, as far as these tell"
     return (
         f"On all questions, the interval of {len(above)} of {len(models)} models would be above "
         "guessing"

@@ -261,6 +261,7 @@ def test_the_title_of_adjusted_shares_counts_intervals_above_guessing() -> None:
 
     found = answers.adjusted_finding([row("a", 0.6), row("b", 0.5), row("c", 0.4), row("d", 1, 30)])
     assert found == "On all questions, the interval of 1 of 3 models would be above guessing"
+    assert answers.adjusted_finding([row("a", 0.5)]).startswith("No model would be above guessing")
 
 
 def test_a_model_that_refuses_all_has_no_verdict() -> None:
