@@ -25,7 +25,7 @@ LIKELIHOOD = "task-text-byte"
 WRITTEN = "task-generate"
 
 tasks_app = typer.Typer(
-    help="Make tasks from the texts of each month, have models solve them.", no_args_is_help=True
+    help="Make tasks from each month's texts; have models solve them.", no_args_is_help=True
 )
 
 

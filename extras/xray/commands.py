@@ -53,7 +53,7 @@ def min_k_command(
         list[str] | None, Option("--model", "-m", help="Language model; default: all.")
     ] = None,
 ) -> None:
-    """Print Min-20% of a benchmark's texts by model, from kept losses of tokens.
+    """Print Min-20% of a benchmark's texts by model.
 
     A model that knows the benchmark better than others do stands first. Import the texts with an
     open licence, and score them with TIDEMARK_KEPT_DOCUMENTS at the number of texts.
