@@ -90,25 +90,25 @@ def _list_versions(month: Period, server: str, fetcher: Fetcher) -> Iterator[_Ro
 
 
 def _state(fetched: Fetched) -> Fields:
-    answer = Fields.of(fetched.url, decode(fetched))
-    return next(iter(answer.rows("messages") or []), Fields(fetched.url))
+    response = Fields.of(fetched.url, decode(fetched))
+    return next(iter(response.rows("messages") or []), Fields(fetched.url))
 
 
 def _is_busy(fetched: Fetched) -> bool:
     """Return True for an error under status 200, and for an empty page though more follow."""
     state = _state(fetched)
-    answer = Fields.of(fetched.url, decode(fetched))
+    response = Fields.of(fetched.url, decode(fetched))
     status = state.text("status")
-    rows = answer.rows("collection")
+    rows = response.rows("collection")
     if status is None:
         return rows is None
     return status == "ok" and rows == [] and (state.number("total") or 0) > 0
 
 
 def _read_list(page: Fetched) -> tuple[list[Fields], int]:
-    answer = Fields.of(page.url, decode(page))
+    response = Fields.of(page.url, decode(page))
     state = _state(page)
-    rows = answer.need("collection", answer.rows("collection"), "a list")
+    rows = response.need("collection", response.rows("collection"), "a list")
     if not rows and state.text("status") != "ok":
         state.need("status", _no_posts(state), "ok, or that there are no posts")
         return [], 0

@@ -145,11 +145,11 @@ def _name(native_id: int, language: str) -> str:
 
 
 def _is_no_list(fetched: Fetched, page: int) -> bool:
-    answer = decode(fetched)
-    if isinstance(answer, dict):
-        return "code" in answer  # a WordPress error has the fields code, message and data
+    response = decode(fetched)
+    if isinstance(response, dict):
+        return "code" in response  # a WordPress error has the fields code, message and data
     total = _count(fetched, "x-wp-total") or 0
-    return answer is None or (answer == [] and total > (page - 1) * PER_PAGE)
+    return response is None or (response == [] and total > (page - 1) * PER_PAGE)
 
 
 def _read_list(page: Fetched) -> tuple[list[Any], int]:

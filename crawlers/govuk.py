@@ -94,21 +94,21 @@ def _list_paths(month: Period, fetcher: Fetcher) -> Iterator[str | Drop]:
 
 def _is_no_list(fetched: Fetched) -> bool:
     value = decode(fetched)
-    answer = Fields.of(SITE, value)
-    if "results" not in answer.values:
-        return value is None or "error" in answer.values or "errors" in answer.values
-    total = answer.integer("total")
-    start = answer.integer("start")
+    response = Fields.of(SITE, value)
+    if "results" not in response.values:
+        return value is None or "error" in response.values or "errors" in response.values
+    total = response.integer("total")
+    start = response.integer("start")
     has_more = total is not None and start is not None and total > start
-    return has_more and not answer.values["results"]
+    return has_more and not response.values["results"]
 
 
 def _read_list(page: Fetched) -> tuple[list[Fields], int]:
-    answer = Fields.of(f"{SITE}: {page.url}", decode(page))
-    total = answer.integer("total", 0, MAX_ENTRIES)
+    response = Fields.of(f"{SITE}: {page.url}", decode(page))
+    total = response.integer("total", 0, MAX_ENTRIES)
     return (
-        answer.need("results", answer.rows("results"), "a list"),
-        answer.need("total", total, f"a number up to {MAX_ENTRIES}"),
+        response.need("results", response.rows("results"), "a list"),
+        response.need("total", total, f"a number up to {MAX_ENTRIES}"),
     )
 
 

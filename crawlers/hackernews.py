@@ -128,18 +128,18 @@ def _search(start: int, stop: int, fetcher: Fetcher) -> tuple[list[Fields], int,
     except ItemUnavailable as error:  # the month cannot be crawled without this list
         kind = AccessRefused if error.reason == "robots" else SourceUnavailable
         raise kind(f"{SITE}: a list of the month is unavailable: {error}") from error
-    answer = Fields.of(f"{SITE}: stories from {start} to {stop}", page.json())
-    hits = answer.need("hits", answer.rows("hits"), "a list of stories")
-    total = answer.need("nbHits", answer.integer("nbHits"), "their number")
+    response = Fields.of(f"{SITE}: stories from {start} to {stop}", page.json())
+    hits = response.need("hits", response.rows("hits"), "a list of stories")
+    total = response.need("nbHits", response.integer("nbHits"), "their number")
     return hits, total, page.retrieved_at
 
 
 def _is_busy(page: Fetched) -> bool:
-    answer = Fields.of(SITE, decode(page))
-    hits = answer.rows("hits")
+    response = Fields.of(SITE, decode(page))
+    hits = response.rows("hits")
     if hits is None:
-        return answer.integer("status") in {429, 500, 503}
-    return not hits and answer.integer("nbHits") not in {0, None}
+        return response.integer("status") in {429, 500, 503}
+    return not hits and response.integer("nbHits") not in {0, None}
 
 
 def _read_story(row: Fields, given_at: dt.datetime, month: Period) -> Story | Drop:

@@ -180,10 +180,10 @@ def _read_pages(changed: Month, fetcher: Fetcher, not_before: dt.datetime) -> li
         params["until"] = str((changed + 1).first_day - dt.timedelta(days=1))
     pages: list[_Page] = []
     while len(pages) < MAX_PAGES:
-        answer = get_list(
+        response = get_list(
             fetcher, "arxiv_oai", "/oai", params, lambda _: False, not_before=not_before
         )
-        page = _read_page(answer)
+        page = _read_page(response)
         is_again = page.token in {each.token for each in pages}
         pages.append(page)
         if not page.token:

@@ -216,17 +216,17 @@ def missing_repository(name: str, error: SourceError) -> Drop | Failure:
     raise error
 
 
-def read_limits(status: int, answer: Fetched) -> float | None:
+def read_limits(status: int, response: Fetched) -> float | None:
     """Return how many seconds requests to GitHub must pause after a response; None for no pause."""
     is_refused = status in (403, 429)
-    pause_s = read_retry_after(answer.headers.get("retry-after")) if is_refused else None
+    pause_s = read_retry_after(response.headers.get("retry-after")) if is_refused else None
     if pause_s is not None:
         return pause_s
-    if answer.headers.get("x-ratelimit-remaining") == "0":
-        reset = answer.headers.get("x-ratelimit-reset", "")
+    if response.headers.get("x-ratelimit-remaining") == "0":
+        reset = response.headers.get("x-ratelimit-reset", "")
         if re.fullmatch("[0-9]{1,11}", reset):
             return max(0.0, int(reset) - time.time()) + 1.0  # 1 s more, as clocks may differ
-    says_limit = any(words in answer.body.lower() for words in _LIMIT_WORDS)
+    says_limit = any(words in response.body.lower() for words in _LIMIT_WORDS)
     if status == 429 or (status == 403 and says_limit):
         return SECONDARY_PAUSE_S
     return None

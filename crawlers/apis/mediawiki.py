@@ -115,15 +115,15 @@ class MediaWiki:
         while more not in passed:
             passed.append(more)
             fetched = self._get({**_ALWAYS, **params, **more})
-            answer = fetched.json()
-            if more and "badcontinue" in _error_codes(answer):
+            response = fetched.json()
+            if more and "badcontinue" in _error_codes(response):
                 raise _CannotContinue(f"{fetched.url}: the wiki cannot continue its own list")
-            if not isinstance(answer, dict) or _error_codes(answer):
-                raise unexpected(fetched.url, "an answer without errors", answer)
-            yield take(answer, "query", dict, default={}), fetched.retrieved_at
-            if "continue" not in answer:
+            if not isinstance(response, dict) or _error_codes(response):
+                raise unexpected(fetched.url, "a response without errors", response)
+            yield take(response, "query", dict, default={}), fetched.retrieved_at
+            if "continue" not in response:
                 return
-            more = take(answer, "continue", dict)
+            more = take(response, "continue", dict)
         raise unexpected(fetched.url, "a continuation that leads on", more)
 
     def pages(self, **params: str | int) -> list[JsonObject]:
@@ -236,9 +236,9 @@ def take(row: object, name: str, kind: type[T], default: T | None = None) -> T:
     return value
 
 
-def list_rows(answer: Mapping[str, Any], name: str) -> list[JsonObject]:
+def list_rows(response: Mapping[str, Any], name: str) -> list[JsonObject]:
     """Return the list of objects in a field, [] if absent; raise SourceChanged if malformed."""
-    rows = take(answer, name, list, default=[])
+    rows = take(response, name, list, default=[])
     if not all(isinstance(row, dict) for row in rows):
         raise unexpected(f"field {name!r}", "a list of objects", rows)
     return rows
@@ -282,13 +282,13 @@ def _is_busy(fetched: Fetched) -> bool:
     return any(code.startswith(_PASSING) for code in _error_codes(fetched.json()))
 
 
-def _error_codes(answer: object) -> list[str]:
+def _error_codes(response: object) -> list[str]:
     """Return the error codes of a response, from ``errors`` (new form) and ``error`` (old form)."""
-    if not isinstance(answer, Mapping):
+    if not isinstance(response, Mapping):
         return []
-    rows = list_rows(answer, "errors")
-    if "error" in answer:
-        rows = [*rows, take(answer, "error", dict)]
+    rows = list_rows(response, "errors")
+    if "error" in response:
+        rows = [*rows, take(response, "error", dict)]
     return [str(row.get("code")) for row in rows]
 
 

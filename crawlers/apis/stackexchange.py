@@ -56,9 +56,9 @@ class StackExchange:
     def count_questions(self, site: str, start: int, end: int) -> int:
         """Return how many questions a site got between two times (seconds since 1970)."""
         window: Params = {"fromdate": start, "todate": end, "filter": "total"}
-        answer, _ = self._ask("/2.3/questions", {"site": site, **window})
-        total = answer.integer("total", 0, MAX_QUESTIONS)
-        return answer.need("total", total, f"a number up to {MAX_QUESTIONS}")
+        response, _ = self._ask("/2.3/questions", {"site": site, **window})
+        total = response.integer("total", 0, MAX_QUESTIONS)
+        return response.need("total", total, f"a number up to {MAX_QUESTIONS}")
 
     def list_questions(self, site: str, start: int, end: int) -> Iterator[Found]:
         """Yield the questions from ``start`` to ``end`` (inclusive) with HTML text, by time."""
@@ -73,10 +73,10 @@ class StackExchange:
     def _list(self, path: str, params: Params) -> Iterator[Found]:
         for page in range(1, MAX_PAGES + 1):
             more: Params = {"filter": "withbody", "pagesize": PAGE_SIZE, "page": page}
-            answer, given_at = self._ask(path, {**params, **more})
-            items = answer.need("items", answer.rows("items"), "a list")
+            response, given_at = self._ask(path, {**params, **more})
+            items = response.need("items", response.rows("items"), "a list")
             yield from ((item, given_at) for item in items)
-            if not answer.need("has_more", answer.boolean("has_more"), "true or false"):
+            if not response.need("has_more", response.boolean("has_more"), "true or false"):
                 return
         raise SourceChanged(f"{SITE}: {path} goes on after {MAX_PAGES} pages; expected fewer")
 
@@ -93,37 +93,37 @@ class StackExchange:
         except ItemUnavailable as error:  # without this list, the month cannot be crawled
             kind = AccessRefused if error.reason == "robots" else SourceUnavailable
             raise kind(f"{SITE}: a list of the month is unavailable: {error}") from error
-        answer = Fields.of(f"{SITE}: {path} of {params['site']}", fetched.json())
-        self._note_quota(answer, fetched.retrieved_at)
-        return answer, fetched.retrieved_at
+        response = Fields.of(f"{SITE}: {path} of {params['site']}", fetched.json())
+        self._note_quota(response, fetched.retrieved_at)
+        return response, fetched.retrieved_at
 
-    def _note_quota(self, answer: Fields, given_at: dt.datetime) -> None:
+    def _note_quota(self, response: Fields, given_at: dt.datetime) -> None:
         """If the daily quota is used up, store the UTC day of the response, which may be cached."""
-        if answer.integer("quota_remaining", -MAX_INTEGER, 0) is not None:
+        if response.integer("quota_remaining", -MAX_INTEGER, 0) is not None:
             self._used_up_on = given_at.date()
 
 
 def _read_rules(status: int, fetched: Fetched) -> float | None:
     """Return the pause in s that a response asks for, or None; raise an error if it refuses us."""
-    answer = Fields.of(SITE, decode(fetched))  # without fields for a proxy's error page
-    refusal = _refusal(answer)
+    response = Fields.of(SITE, decode(fetched))  # without fields for a proxy's error page
+    refusal = _refusal(response)
     if refusal:
         raise refusal
-    backoff = answer.integer("backoff", 1)
+    backoff = response.integer("backoff", 1)
     return None if backoff is None else float(min(backoff, 10**6))
 
 
 def _is_busy(fetched: Fetched) -> bool:
-    answer = Fields.of(SITE, decode(fetched))
-    is_anomalous = answer.rows("items") == [] and answer.boolean("has_more")
-    return bool(is_anomalous) or answer.integer("error_id") in _PASSING
+    response = Fields.of(SITE, decode(fetched))
+    is_anomalous = response.rows("items") == [] and response.boolean("has_more")
+    return bool(is_anomalous) or response.integer("error_id") in _PASSING
 
 
-def _refusal(answer: Fields) -> SourceError | None:
-    number = answer.integer("error_id")
+def _refusal(response: Fields) -> SourceError | None:
+    number = response.integer("error_id")
     if number is None or number in _PASSING:
         return None
-    told = f"{number} {answer.text('error_name')}: {answer.text('error_message')}"
+    told = f"{number} {response.text('error_name')}: {response.text('error_message')}"
     message = f"{SITE}: the API refuses: {told!r:.300}"
     if number == _THROTTLED:
         return SourceUnavailable(f"{message}; run the same command again tomorrow")
