@@ -45,7 +45,7 @@ def suits_onednn(device: torch.device, dtype: torch.dtype) -> bool:
 
 
 def choose_library(model: nn.Module, folder: Path) -> str | None:
-    """Choose the library of a model's products; return its name, or None if there is no choice.
+    """Choose the library of a model's products; return its name, or None if nothing is measured.
 
     The first choice for a processor, a version of torch and a set of shapes is measured, and kept
     in ``folder``. Later ones are read from it, so that all processes of a machine compute the same
@@ -57,7 +57,9 @@ def choose_library(model: nn.Module, folder: Path) -> str | None:
         return None
     shapes = _shapes_of(model)
     has_mkl = torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]
-    library = _kept_choice(folder, sorted(shapes)) if has_mkl and shapes else ONEDNN
+    if not has_mkl or not shapes:
+        return None
+    library = _kept_choice(folder, sorted(shapes))
     _chosen[model] = library
     return library
 
