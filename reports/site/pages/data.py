@@ -19,7 +19,7 @@ ORDER = 6
 NAVIGATION = ("data.html", "Data")
 PATHS = ("data.html", "views.html")
 MAX_MONTHS = 36  # more months are drawn by year
-MIN_SHARING = 10  # views with a column that is described once
+MIN_SHARING = 5  # views with a column that is described once
 
 
 def make_pages(site: Site) -> Iterator[Page]:
@@ -47,7 +47,7 @@ def make_pages(site: Site) -> Iterator[Page]:
 def shared_columns(described: pl.DataFrame) -> dict[str, str]:
     """Return the columns that at least MIN_SHARING views have, with their commonest meaning.
 
-    The page states them once: such columns would make up a tenth of it.
+    The page states them once: such columns would make up a sixth of it.
     """
     counted = described.group_by("column_name", "meaning").agg(pl.len().alias("num_views"))
     common = counted.filter(pl.col("num_views") >= MIN_SHARING)

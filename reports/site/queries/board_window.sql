@@ -3,6 +3,9 @@
 -- rank_set: ranks that other months, or documents, may give: low–high
 -- note: why the model has no rank
 -- interval_basis: what intervals are over: months, or documents of these months
+-- saved_share: how many fewer bits than control:zstd the model needs on the same months [share]
+-- saved_share_low: lower end of its 95 % interval, over interval_basis [share]
+-- saved_share_high: upper end of its 95 % interval [share]
 select
     $span as months,
     case

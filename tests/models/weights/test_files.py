@@ -189,7 +189,7 @@ def test_a_tokenizer_that_no_text_needs_is_refused(tmp_path, content, why):
 
 
 def test_a_tokenizer_made_from_other_files_is_checked(tmp_path, monkeypatch):
-    (tmp_path / "vocab.txt").write_text("[UNK]\na\n")
+    (tmp_path / "vocab.txt").write_text("[UNK]\na\nb\nc\n")
     (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizerFast"}')
     load_tokenizer(tmp_path, "m")
     monkeypatch.setattr("models.weights.tokenizer_files._MAX_LENGTH", 99)

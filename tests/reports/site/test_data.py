@@ -70,10 +70,12 @@ def test_runs_of_cells_are_there_missing_stale_or_held_back() -> None:
             create table internal.landed_cells as select model, source, month,
                 'default' as protocol,
                 if(month < '2024-03-01' and model = 'b', 'old', 'new') as partition_digest,
-                if(month < '2024-03-01' and model = 'b', 1, 2) as partition_version
+                if(month < '2024-03-01' and model = 'b', 1, 2) as partition_version,
+                1 as num_documents, 0 as num_unmeasured
             from internal.landed_partitions, (values ('a'), ('b')) as m (model)
             where model = 'a' or month <> '2024-04-01'
         """)
+        database.execute(read_sql("views", "scored_cells"))
         sql = (files("reports.site") / "queries" / "data_cells.sql").read_text()
         days = [{"source": "news", "month": f"2024-0{month}-01"} for month in (5, 6)]
         held = f"'{json.dumps(days)}'"
