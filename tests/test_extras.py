@@ -67,7 +67,7 @@ def test_an_extra_has_a_page_and_tests(name: str) -> None:
     folder = ROOT / "extras" / name
     assert (folder / "README.md").read_text(encoding="utf-8").startswith("# ")
     tests = "".join(path.read_text() for path in (folder / "tests").rglob("test_*.py"))
-    assert "@pytest.mark.smoke" in tests, "`make test` runs at least one test of each extra"
+    assert "pytest.mark.smoke" in tests, "`make test` runs at least one test of each extra"
 
 
 def test_no_page_links_to_an_extra() -> None:
