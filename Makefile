@@ -5,6 +5,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Where it is set, each process compiles all that it imports again: 13 s in place of 6 s for a server.
+unexport PYTHONDONTWRITEBYTECODE
 SBOM_VENV := .venv-sbom
 LOCK_VENV := .venv-lock
 # Python compiles what it imports, which is a small part of what is installed.
