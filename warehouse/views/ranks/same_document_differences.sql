@@ -37,6 +37,7 @@ sides as (
     from pairs
 ),
 
+-- place plus a replicate is one number: there are 200 replicates, fewer than 256.
 month_sets as materialized (
     select
         model,
