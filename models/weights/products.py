@@ -30,7 +30,7 @@ MKL = "mkl"
 
 _LEAST_ROWS = 16  # below 16 rows, calling oneDNN takes what its product saves
 _CLEARLY = 0.9  # MKL is taken if it needs at most this share of oneDNN's time
-_LEAST_WEIGHTS = 2**17  # of the largest matrix; smaller ones are not worth a measurement
+_LEAST_WEIGHTS = 2**20  # of the largest matrix; smaller ones are not worth a measurement
 _ROWS = 128  # of a measured product
 _COLUMNS = 1024  # of a measured product, at most: the ratio hardly depends on more
 _REPEATS = 5

@@ -62,17 +62,17 @@ def config_of(kind, **changes):
     return type(CONFIGS[kind])(**{**CONFIGS[kind].to_dict(), **changes})
 
 
-LARGE = config_of("llama", intermediate_size=2**14)
+LARGE = config_of("llama", intermediate_size=2**16)
 TIMES = {"onednn": 1.0, "mkl": 0.85}
 
 
 def test_all_layers_have_shapes_and_small_models_none():
     small = random_model(CONFIGS["gpt2"])
     assert products._shapes_of(small) == set()
-    shapes = products._shapes_of(random_model(config_of("gpt2", n_embd=256)))
-    assert {(256, 768, True), (256, 256, True), (256, 1024, True), (1024, 256, True)} < shapes
+    shapes = products._shapes_of(random_model(config_of("gpt2", n_embd=512)))
+    assert {(512, 1024, True), (512, 512, True), (2048, 512, True)} < shapes
     hidden = LARGE.hidden_size
-    assert {(hidden, 1024, False), (2**14, hidden, False)} < products._shapes_of(
+    assert {(hidden, 1024, False), (2**16, hidden, False)} < products._shapes_of(
         random_model(LARGE)
     )
 
