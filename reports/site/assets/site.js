@@ -62,7 +62,7 @@ class Table {
 
   // Months or a source: the part's file has the cells as the page shows them.
   addParts(names) {
-    const select = element("select", {}, element("option", { value: "" }, "all months and sources"));
+    const select = element("select", {}, element("option", { value: "" }, "the months named above, all sources"));
     for (const group of new Set(names.map((name) => name.split("/")[0]))) {
       const members = names.filter((name) => name.startsWith(`${group}/`));
       select.append(element("optgroup", { label: group }, ...members.map((value) => element("option", { value }, value.slice(group.length + 1)))));
