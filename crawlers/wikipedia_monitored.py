@@ -208,8 +208,8 @@ def _look_up(
     target: dict[str, str] = {}
     pages: dict[str, tuple[int, str] | None] = {}
     asked_at = dt.datetime.now(dt.UTC)
-    for piece, answered_at in _query_titles(wiki, titles, prop="info"):
-        asked_at = answered_at
+    for piece, responded_at in _query_titles(wiki, titles, prop="info"):
+        asked_at = responded_at
         target |= _renamings(piece)
         for page in list_rows(piece, "pages"):
             title = take(page, "title", str)

@@ -63,18 +63,18 @@ class Limits:
 
 
 class LimitedSite(WorldSite):
-    """Base class of Wikimedia's sites. A subclass implements ``answer`` in place of ``respond``."""
+    """Base class of Wikimedia's sites; a subclass implements ``respond_unlimited``."""
 
     limits: Limits | None = None
 
     def respond(self, request: Request) -> Response:
         """Respond to a request, or refuse it if there are ``limits`` and they are exceeded."""
         if self.limits is None:
-            return self.answer(request)
+            return self.respond_unlimited(request)
         with self.limits.admit(request) as refusal:
-            return refusal or self.answer(request)
+            return refusal or self.respond_unlimited(request)
 
-    def answer(self, request: Request) -> Response:
+    def respond_unlimited(self, request: Request) -> Response:
         """Respond to a request that is within the limits."""
         raise NotImplementedError
 

@@ -39,7 +39,7 @@ class WikiSite(LimitedSite):
         super().__init__(wiki.world)
         self._wiki = wiki
 
-    def answer(self, request: Request) -> Response:
+    def respond_unlimited(self, request: Request) -> Response:
         """Respond to ``/w/api.php``; require a User-Agent header, as Wikimedia does."""
         if not request.headers.get("user-agent"):
             return Response(403, body=b"Please set a user-agent")
@@ -51,7 +51,7 @@ class WikiSite(LimitedSite):
         if take_quirk(self, "error_as_200"):
             return lagging(6.2, retry_after_s=1)
         try:
-            return as_json(_Query(self, self._wiki, args).answer())
+            return as_json(_Query(self, self._wiki, args).response())
         except _ApiError as error:
             return _error(error.code, str(error))
         except ValueError as error:
@@ -76,16 +76,22 @@ class _Query:
         self.wiki = wiki
         self.args = args
 
-    def answer(self) -> JsonObject:
-        answer = self._answer()
+    def response(self) -> JsonObject:
+        response = self._response()
         if take_quirk(self.site, "extra_fields"):
-            answer = {**answer, "warnings": {"main": {"warnings": "New."}}, "curtimestamp": "now"}
-            answer["query"] = {**answer.get("query", {}), "interwiki": [{"prefix": "x"}]}
+            response = {
+                **response,
+                "warnings": {"main": {"warnings": "New."}},
+                "curtimestamp": "now",
+            }
+            response["query"] = {**response.get("query", {}), "interwiki": [{"prefix": "x"}]}
         if take_quirk(self.site, "missing_fields"):
-            answer = _without(answer, {"parentid", "params", "batchcomplete", "minor", "redirect"})
-        return answer
+            response = _without(
+                response, {"parentid", "params", "batchcomplete", "minor", "redirect"}
+            )
+        return response
 
-    def _answer(self) -> JsonObject:
+    def _response(self) -> JsonObject:
         expected = {"action": "query", "format": "json", "formatversion": "2"}
         for name, value in expected.items():
             if self.args.get(name) != value:
@@ -268,10 +274,10 @@ class _Query:
         )
         for row, page, revision in found:
             row.setdefault("revisions", []).append(self._revision_row(page, revision))
-        answer = _paged("pages", list(pages.values()), "rvcontinue", more)
+        response = _paged("pages", list(pages.values()), "rvcontinue", more)
         if bad:
-            answer["query"]["badrevids"] = bad
-        return answer
+            response["query"]["badrevids"] = bad
+        return response
 
     def _visible(self, page_id: int) -> Page | None:
         page = self.wiki.page(page_id)
@@ -346,10 +352,10 @@ def _without(value: Any, names: set[str]) -> Any:
 
 
 def _paged(name: str, rows: list[JsonObject], parameter: str, more: str | None) -> JsonObject:
-    answer: JsonObject = {"query": {name: rows}}
+    response: JsonObject = {"query": {name: rows}}
     if more is None:
-        return {"batchcomplete": True, **answer}
-    return {"continue": {parameter: more, "continue": "||"}, **answer}
+        return {"batchcomplete": True, **response}
+    return {"continue": {parameter: more, "continue": "||"}, **response}
 
 
 def _error(

@@ -64,11 +64,11 @@ class Response:
 
 
 def as_json(
-    answer: object, status: int = 200, headers: Mapping[str, str] | None = None
+    content: object, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
     """Return a JSON response."""
     content_type = {"Content-Type": "application/json; charset=utf-8"}
-    return Response(status, {**content_type, **(headers or {})}, json.dumps(answer).encode())
+    return Response(status, {**content_type, **(headers or {})}, json.dumps(content).encode())
 
 
 def as_html(body: str, status: int = 200) -> Response:
@@ -259,7 +259,7 @@ class _Handler(BaseHTTPRequestHandler):
         gap_s = self.traffic.arrive(is_continuation=self.command == "POST")
         self._is_open = True
         try:
-            self._answer_after(gap_s)
+            self._respond_after(gap_s)
         finally:
             self._leave()
 
@@ -271,7 +271,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._is_open = False
             self.traffic.leave()
 
-    def _answer_after(self, gap_s: float) -> None:
+    def _respond_after(self, gap_s: float) -> None:
         try:
             request = self._read_request()
         except ValueError as error:

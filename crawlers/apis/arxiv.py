@@ -124,13 +124,13 @@ def list_changed(month: Period, categories: Sequence[str], fetcher: Fetcher) -> 
     is_last = False
     while not is_last:
         pages = _list_changes(changed, fetcher)
-        is_last = pages[0].answered_at < changed.end or changed >= newest
+        is_last = pages[0].responded_at < changed.end or changed >= newest
         listed = [paper for page in pages for paper in page.papers]
         _require_some_readable(listed)
-        if pages[0].answered_at < month.end or not (listed or is_last):
+        if pages[0].responded_at < month.end or not (listed or is_last):
             raise SourceUnavailable(
                 f"arXiv: OAI-PMH: expected papers that changed in {changed}, got {len(listed)} "
-                f"at the server's time {pages[0].answered_at}"
+                f"at the server's time {pages[0].responded_at}"
             )
         found += [
             paper
@@ -148,7 +148,7 @@ class _Page(NamedTuple):
     papers: list[Entry | Drop]
     token: str  # resumption token of the next page; empty on the last page
     error: str | None  # noRecordsMatch or badResumptionToken; then there are no papers
-    answered_at: dt.datetime  # by the server's clock
+    responded_at: dt.datetime  # by the server's clock
     retrieved_at: dt.datetime
 
 
@@ -199,20 +199,20 @@ def _read_pages(changed: Month, fetcher: Fetcher, not_before: dt.datetime) -> li
 
 def _read_page(fetched: Fetched) -> _Page:
     root = _parse(fetched)
-    answered_at = read_time(root.findtext("oai:responseDate", "", _NAMESPACES).strip())
+    responded_at = read_time(root.findtext("oai:responseDate", "", _NAMESPACES).strip())
     error, found = (root.find(f"oai:{name}", _NAMESPACES) for name in ("error", "ListRecords"))
     code = None if error is None else error.get("code")
     if code not in {None, "noRecordsMatch", "badResumptionToken"}:
         raise SourceChanged(f"arXiv: OAI-PMH refuses: {code}: {(error.text or '')[:200]}")
     nodes = [] if found is None else found.findall("oai:record", _NAMESPACES)
-    if answered_at is None or (code is None and not nodes):
+    if responded_at is None or (code is None and not nodes):
         raise SourceChanged(
             f"arXiv: {fetched.url}: expected a date and a list of records, got {root.tag[:100]!r} "
-            f"with the date {answered_at} and {len(nodes)} records"
+            f"with the date {responded_at} and {len(nodes)} records"
         )
     papers = [_read_record(node) for node in nodes]
     token = root.findtext("oai:ListRecords/oai:resumptionToken", "", _NAMESPACES).strip()
-    return _Page(papers, token, code, answered_at, fetched.retrieved_at)
+    return _Page(papers, token, code, responded_at, fetched.retrieved_at)
 
 
 def _read_record(record: Any) -> Entry | Drop:

@@ -42,7 +42,7 @@ from crawlers.questions.contract import (
 )
 from crawlers.questions.crawl import require_token
 from crawlers.registry import is_source, list_all_sources, load_crawler
-from crawlers.web.exchange import Answer
+from crawlers.web.exchange import HttpResponse
 from crawlers.web.fetcher import Fetched, Fetcher
 from crawlers.web.shapes import Difference, Shape, compare
 
@@ -58,14 +58,14 @@ _LEFT_OUT = re.compile(
 _README = """A recording of the sites of "{source}" ({title}), made by tidemark {version}.
 
 Month: {month}. About {limit} documents were asked for.
-HTTP exchanges: {num_exchanges}, in the order of the answers, in the files 0001.json and so on.
+HTTP exchanges: {num_exchanges}, in the order of the responses, in the files 0001.json and so on.
 Items: {items}.
 The crawl {end}
 
-Each file holds the URL, status, headers, body and time of one answer. Tokens, cookies, secret
+Each file holds the URL, status, headers, body and time of one response. Tokens, cookies, secret
 parameters, the contact and all request headers are left out. The body is null for a downloaded
 file, and empty where the crawler does not read it: of redirects and of most errors. Requests
-without an answer, and requests of git, are not in the recording. What git brought is in the folder
+without a response, and requests of git, are not in the recording. What git brought is in the folder
 repositories, a pack of objects each; commits have the names and addresses of their authors.
 
 Licence of the source: {licence}.
@@ -181,20 +181,20 @@ def read_recording(folder: Path) -> tuple[RecordingIndex, list[tuple[int, Fetche
             limit=int(stated["limit"]),
             sites={str(key): str(url) for key, url in stated["sites"].items()},
         )
-        answers = []
+        responses = []
         for path in sorted(folder.glob("[0-9]*.json")):
             entry = json.loads(path.read_text("utf-8"))
             body = entry["body"] or ""
             raw = base64.b64decode(body) if entry["body_as"] == "base64" else body.encode()
             moment = dt.datetime.fromisoformat(entry["retrieved_at"])
             headers = {str(name): str(value) for name, value in entry["headers"].items()}
-            answers.append((int(entry["status"]), Fetched(entry["url"], headers, raw, moment)))
+            responses.append((int(entry["status"]), Fetched(entry["url"], headers, raw, moment)))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, UsageError) as error:
         raise MalformedInput(
             f"{path} is not of a recording ({type(error).__name__}: {error}); make one with "
             "`tidemark sources record`"
         ) from error
-    return index, answers
+    return index, responses
 
 
 class _Enough(BaseException):  # no handler of a crawler may catch it
@@ -208,15 +208,15 @@ def compare_live(folder: Path, store: Store, settings: Settings) -> list[Differe
     requested before. Raise the errors of ``record``, SourceChanged if the recording has no such
     response, and MalformedInput.
     """
-    index, answers = read_recording(folder)
+    index, responses = read_recording(folder)
     source = index.source
     month = index.month
     fetcher = _open(source, month, store, settings)
-    found: list[Answer] = []
+    found: list[HttpResponse] = []
 
-    def note(answer: Answer, _: bool) -> None:
-        if urlsplit(answer.fetched.url).path != ROBOTS and not 300 <= answer.status < 400:
-            found.append(answer)
+    def note(response: HttpResponse, _: bool) -> None:
+        if urlsplit(response.fetched.url).path != ROBOTS and not 300 <= response.status < 400:
+            found.append(response)
             raise _Enough
 
     fetcher.record(note)
@@ -228,7 +228,7 @@ def compare_live(folder: Path, store: Store, settings: Settings) -> list[Differe
     status = found[0].status
     live = found[0].fetched
     kind = f"{source} {urlsplit(live.url).path}"
-    alike = _alike(answers, live)
+    alike = _alike(responses, live)
     if status != 200 or not alike:
         what = f"answers {status}" if status != 200 else f"is not in the recording {folder}"
         raise SourceChanged(f"{kind} {what}; make a new recording")
@@ -240,16 +240,16 @@ def compare_live(folder: Path, store: Store, settings: Settings) -> list[Differe
     return list(compare({kind: recorded}, {kind: true}))
 
 
-def _alike(answers: Sequence[tuple[int, Fetched]], live: Fetched) -> list[Fetched]:
+def _alike(responses: Sequence[tuple[int, Fetched]], live: Fetched) -> list[Fetched]:
     """Return the responses 200 of the same path and query; if there are none, of the same path."""
     there = urlsplit(live.url)
     alike = [
-        (urlsplit(answer.url), answer)
-        for status, answer in answers
-        if status == 200 and urlsplit(answer.url).path == there.path
+        (urlsplit(response.url), response)
+        for status, response in responses
+        if status == 200 and urlsplit(response.url).path == there.path
     ]
-    same = [answer for parts, answer in alike if parts.query == there.query]
-    return same or [answer for _, answer in alike]
+    same = [response for parts, response in alike if parts.query == there.query]
+    return same or [response for _, response in alike]
 
 
 def _spell(counts: Counter[str]) -> str:
@@ -283,9 +283,9 @@ class _Recorder:
         more = {"version": code_version(), "num_exchanges": self.num_exchanges}
         self._write("README.txt", _README.format_map({**facts, **more}))
 
-    def note(self, answer: Answer, is_download: bool) -> None:
+    def note(self, response: HttpResponse, is_download: bool) -> None:
         """Store a response; fetchers call this from several threads."""
-        fetched = answer.fetched
+        fetched = response.fetched
         number = next(self._numbers)
         headers = {
             name: self.hide(value)
@@ -294,7 +294,7 @@ class _Recorder:
         }
         entry = {
             "url": self.hide(fetched.url),
-            "status": answer.status,
+            "status": response.status,
             "headers": headers,
             "retrieved_at": fetched.retrieved_at.isoformat(),
             **self._body(None if is_download else fetched.body),

@@ -97,7 +97,7 @@ def brought(
         UsageError: an address has none of the three forms, or there is no such object.
         AccessRefused: it leads to a host outside the public internet, or from https to http.
         ItemUnavailable: the file is not there, or is larger than the limit.
-        ItemFailed, SourceChanged, StorageError: the transfer failed, or the answer is none of a
+        ItemFailed, SourceChanged, StorageError: the transfer failed, or the response is none of a
             file.
     """
     found = LocalFiles()

@@ -1,4 +1,4 @@
-"""Records of web archives (WARC, ISO 28500), and the HTML pages of HTTP answers in them."""
+"""Records of web archives (WARC, ISO 28500), and the HTML pages of HTTP responses in them."""
 
 from __future__ import annotations
 
@@ -129,19 +129,19 @@ def read_capture(record: Record) -> Page:
     """Return the page of a record of type ``response``.
 
     The text is that of ``<article>`` or ``<main>``, else of the paragraphs outside navigation.
-    Raise ItemUnavailable if the answer is no HTML page of status 200, or was cut.
+    Raise ItemUnavailable if the response is no HTML page of status 200, or was cut.
     """
     cut = record.headers.get("warc-truncated")
     if cut:
         raise ItemUnavailable("damaged", f"the crawler cut it ({cut})")
-    headers, payload = _answer(record.body)
+    headers, payload = _response(record.body)
     html = charsets.decode(payload, headers.get("content-type", ""))
     page = read_page(html)
     return page if page.text else read_page(html, _PARAGRAPHS)
 
 
-def _answer(body: bytes) -> tuple[dict[str, str], bytes]:
-    """Return the headers and the unpacked payload of an HTTP answer with a page."""
+def _response(body: bytes) -> tuple[dict[str, str], bytes]:
+    """Return the headers and the unpacked payload of an HTTP response with a page."""
     head, _, payload = body.partition(b"\r\n\r\n")
     status, *lines = head.decode("latin-1").split("\r\n")
     headers = {

@@ -69,7 +69,7 @@ class _Hop(NamedTuple):
     headers: Mapping[str, str]
 
 
-class Answer(NamedTuple):
+class HttpResponse(NamedTuple):
     """A response with any status, including redirects and refusals."""
 
     status: int
@@ -125,7 +125,7 @@ class Exchange:
         require_sendable({"User-Agent (its contact is TIDEMARK_CONTACT)": self.user_agent})
         self._lock = threading.Lock()
         self.stats: dict[str, int] = dict.fromkeys(_COUNTED, 0)
-        self.record: Callable[[Answer, bool], None] | None = None  # see ``Fetcher.record``
+        self.record: Callable[[HttpResponse, bool], None] | None = None  # see ``Fetcher.record``
         self.is_simulated = False  # True once a response of a simulated site was read
 
     def knows(self, url: str) -> bool:
@@ -153,21 +153,21 @@ class Exchange:
     def fetch(self, ask: Ask) -> Fetched:
         """Return the response to a request, after retries; raise the errors of ``Fetcher.get``."""
         try:
-            answer = self._persist(ask)
-            found = answer.fetched
+            response = self._persist(ask)
+            found = response.fetched
             known = ask.known
-            if answer.status == 304 and known and known.validators and known.url == found.url:
+            if response.status == 304 and known and known.validators and known.url == found.url:
                 self.count(**{"304": 1})
                 found = known.renewed(found)
             else:
-                pacing.require_ok(answer.status, answer.fetched.url, ask.rules)
+                pacing.require_ok(response.status, response.fetched.url, ask.rules)
         except (ItemFailed, ItemUnavailable) as error:
             self._circuit.note_address(has_failed=isinstance(error, ItemFailed))
             raise
         self._circuit.note_address(has_failed=False)
         return found
 
-    def send_once(self, ask: Ask) -> Answer:
+    def send_once(self, ask: Ask) -> HttpResponse:
         """Send a request once, follow no redirect, and return the response of any status.
 
         Raise ItemFailed if the transfer failed, or the site returned 429 or 5xx.
@@ -180,7 +180,7 @@ class Exchange:
         except pacing.TryAgain as failure:
             raise ItemFailed(failure.reason, str(failure)) from failure
 
-    def _persist(self, ask: Ask) -> Answer:
+    def _persist(self, ask: Ask) -> HttpResponse:
         attempt = 1
         while True:
             try:
@@ -198,17 +198,17 @@ class Exchange:
                 self.count(retries=1)
                 attempt += 1
 
-    def _follow(self, ask: Ask) -> Answer:
+    def _follow(self, ask: Ask) -> HttpResponse:
         """Follow redirects one by one, so that each URL passes the same checks as the first."""
         sent_url = urls.normalise(ask.url, ask.secret_params) if ask.secret_params else ask.url
         hop = _Hop(ask.url, sent_url, ask.headers)
         for _ in range(MAX_REDIRECTS + 1):
             self._require_known_host(hop.url, ask.url)
             delay_s = 0.0 if ask.is_robots else self._robots.obey(hop.url)
-            answer = self._exchange(hop, ask, self._interval_s(hop.url, delay_s))
-            if answer.redirect is None:
-                return answer
-            target = urls.follow(hop.url, answer.redirect)
+            response = self._exchange(hop, ask, self._interval_s(hop.url, delay_s))
+            if response.redirect is None:
+                return response
+            target = urls.follow(hop.url, response.redirect)
             url = self._tokens.hide(target)
             if urls.origin_of(target) == urls.origin_of(hop.url):
                 hop = _Hop(url, target, hop.headers)
@@ -244,29 +244,31 @@ class Exchange:
                 "name it in a setting: TIDEMARK_SITES__<KEY>"
             )
 
-    def _exchange(self, hop: _Hop, ask: Ask, interval_s: float) -> Answer:
+    def _exchange(self, hop: _Hop, ask: Ask, interval_s: float) -> HttpResponse:
         self._circuit.require_closed()
         url = hop.url
         host = (None if ask.download else self._shared_pace) or urls.host_of_url(url) or url
         with self._pace.turn(host, interval_s) as waited_s:
             self.count(requests=1, wait_ms=round(waited_s * 1000))
-            with in_time(url), self._send(hop, ask) as response:
-                self.count(**{f"{response.status_code // 100}xx": 1})
-                self._circuit.note_status(response.status_code)
-                answer = self._read(response, url, ask)
+            with in_time(url), self._send(hop, ask) as received:
+                self.count(**{f"{received.status_code // 100}xx": 1})
+                self._circuit.note_status(received.status_code)
+                response = self._read(received, url, ask)
             if self.record:
-                self.record(answer, ask.download is not None)
-            pause_s = read_retry_after(answer.fetched.headers.get("retry-after"))
-            rest_s = ask.rules.pause_s(answer.status, answer.fetched) if ask.rules else None
+                self.record(response, ask.download is not None)
+            pause_s = read_retry_after(response.fetched.headers.get("retry-after"))
+            rest_s = ask.rules.pause_s(response.status, response.fetched) if ask.rules else None
             pause_s = pause_s if rest_s is None else rest_s
-            if answer.status in _WORTH_ANOTHER_TRY or (answer.status == 403 and rest_s is not None):
-                reason = "http_5xx" if answer.status >= 500 else "http_429"
-                raise pacing.TryAgain(f"{url} answered {answer.status}", pause_s, reason)
-            if answer.status == 200 and ask.is_busy and ask.is_busy(answer.fetched):
+            if response.status in _WORTH_ANOTHER_TRY or (
+                response.status == 403 and rest_s is not None
+            ):
+                reason = "http_5xx" if response.status >= 500 else "http_429"
+                raise pacing.TryAgain(f"{url} answered {response.status}", pause_s, reason)
+            if response.status == 200 and ask.is_busy and ask.is_busy(response.fetched):
                 raise pacing.TryAgain(f"{url} answered that it is busy", pause_s, "http_5xx")
         if rest_s is not None:
             self._pace.rest(host, rest_s)
-        return answer
+        return response
 
     def _send(self, hop: _Hop, ask: Ask) -> requests.Response:
         merged = CaseInsensitiveDict({"Accept": "*/*", **hop.headers})
@@ -280,29 +282,29 @@ class Exchange:
         cookie = ask.cookies.header_for(hop.sent_url)
         if cookie:
             merged["Cookie"] = cookie
-        response = self._sender.send(hop.sent_url, merged, ask.form)
-        ask.cookies.learn(response)
-        return response
+        received = self._sender.send(hop.sent_url, merged, ask.form)
+        ask.cookies.learn(received)
+        return received
 
-    def _read(self, response: requests.Response, url: str, ask: Ask) -> Answer:
-        redirect = self._sender.redirect_of(response)
-        status = response.status_code
+    def _read(self, received: requests.Response, url: str, ask: Ask) -> HttpResponse:
+        redirect = self._sender.redirect_of(received)
+        status = received.status_code
         body = b""
         try:
-            headers = read_headers(response, url)
+            headers = read_headers(received, url)
             if ask.download:
-                status = 200 if ask.download.receive(response, url) else status
+                status = 200 if ask.download.receive(received, url) else status
             elif ask.span and status in {200, 206}:
-                body = ask.span.receive(response, url)
+                body = ask.span.receive(received, url)
                 status = 200
             elif status == 200 or (ask.rules and status >= 400):
-                body = read_body(response, url, ask.max_bytes, ask.is_robots)
+                body = read_body(received, url, ask.max_bytes, ask.is_robots)
         finally:
-            self.count(bytes=response.raw.tell())
+            self.count(bytes=received.raw.tell())
         headers = {name: self._tokens.hide(value) for name, value in headers.items()}
         self.note_headers(headers)
         fetched = Fetched(url, headers, self._tokens.hide_in(body), dt.datetime.now(dt.UTC))
-        return Answer(status, fetched, redirect)
+        return HttpResponse(status, fetched, redirect)
 
     def _is_exempt(self, url: str) -> bool:
         """Return True for an exempt path on one of the source's sites, not on a redirect's host."""
@@ -310,10 +312,10 @@ class Exchange:
         return is_on_site and any(urls.is_covered(url, each) for each in self._exempt_paths)
 
     def _read_robots(self, url: str) -> Fetched:
-        answer = self._persist(Ask(url, max_bytes=ROBOTS_MAX_BYTES, is_robots=True))
-        if not 400 <= answer.status < 500:  # status 4xx allows all URLs (RFC 9309, 2.3.1.3)
-            pacing.require_ok(answer.status, answer.fetched.url)
-        return answer.fetched
+        response = self._persist(Ask(url, max_bytes=ROBOTS_MAX_BYTES, is_robots=True))
+        if not 400 <= response.status < 500:  # status 4xx allows all URLs (RFC 9309, 2.3.1.3)
+            pacing.require_ok(response.status, response.fetched.url)
+        return response.fetched
 
 
 def _version() -> str:

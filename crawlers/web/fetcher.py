@@ -22,10 +22,10 @@ from crawlers.web.credentials import Tokens
 from crawlers.web.download import Download
 from crawlers.web.exchange import (
     DEFAULT_MAX_BYTES,
-    Answer,
     Ask,
     Conduct,
     Exchange,
+    HttpResponse,
     require_sendable,
 )
 from crawlers.web.pacing import ApiRules, Turnstile
@@ -37,7 +37,7 @@ from crawlers.web.values import load_json
 
 __all__ = ["DEFAULT_MAX_BYTES", "Fetched", "Fetcher", "read_time"]
 
-_ANY_ANSWER = ApiRules(pause_s=lambda _status, _answer: None)  # keeps the body of error responses
+_ANY_STATUS = ApiRules(pause_s=lambda _status, _response: None)  # keeps the body of error responses
 _T = TypeVar("_T")
 
 
@@ -90,7 +90,7 @@ class Fetcher:
         self.user_agent = self._exchange.user_agent
         self.stats = self._exchange.stats
         self._rules: dict[str, ApiRules] = {}
-        self._answered: list[str] = []  # requests of this run whose responses are cached
+        self._received: list[str] = []  # requests of this run whose responses are cached
         self._has_asked = False  # see ``is_simulated``
         self._last: str | None = None  # the latest request, or None if it failed
 
@@ -115,7 +115,7 @@ class Fetcher:
         """Return a site's token from the settings, or None."""
         return self._tokens.of(key)
 
-    def record(self, note: Callable[[Answer, bool], None]) -> None:
+    def record(self, note: Callable[[HttpResponse, bool], None]) -> None:
         """Pass each response from now on to ``note``, of any status, without tokens.
 
         The second argument is true for a part of a download, whose body is not in the response.
@@ -222,10 +222,10 @@ class Fetcher:
         """
 
         def post() -> tuple[int, Fetched, str | None]:
-            ask = Ask(url, headers, rules=_ANY_ANSWER, cookies=cookies, form=form)
-            answer = self._exchange.send_once(ask)
-            target = None if answer.redirect is None else follow(url, answer.redirect)
-            return answer.status, answer.fetched, target
+            ask = Ask(url, headers, rules=_ANY_STATUS, cookies=cookies, form=form)
+            response = self._exchange.send_once(ask)
+            target = None if response.redirect is None else follow(url, response.redirect)
+            return response.status, response.fetched, target
 
         return self._without_tokens(post)
 
@@ -268,7 +268,7 @@ class Fetcher:
             if self._cache:
                 self._cache.save(request, fetched)
         self._last = request
-        self._answered.append(request)
+        self._received.append(request)
         if len(fetched.body) > ask.max_bytes:
             raise too_large(ask.url, ask.max_bytes)
         return fetched
@@ -276,7 +276,7 @@ class Fetcher:
     def forget(self, last_only: bool) -> None:
         """Delete the responses of this run, or of the last request, from the cache."""
         last = [self._last] if self._last else []
-        for request in last if last_only else self._answered:
+        for request in last if last_only else self._received:
             if self._cache:
                 self._cache.remove(request)
 

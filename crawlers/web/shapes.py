@@ -110,32 +110,32 @@ def _compare(kind: str, expected: Shape, true: Shape) -> Iterator[Difference]:
 
 
 def _headers(fetched: Fetched) -> Iterator[Place]:
-    yield Place("answer", "answer", None)
+    yield Place("response", "response", None)
     for name in HEADERS:
         value = fetched.headers.get(name)
         if value:
             kind = value.partition(";")[0].strip() if name == "content-type" else "text"
-            yield Place(f"header {name}", kind, "answer")
+            yield Place(f"header {name}", kind, "response")
 
 
 def _body(fetched: Fetched) -> Iterator[Place]:
     start = fetched.body[:_SEEN].lstrip()
     if start[:1] in (b"{", b"["):
         try:
-            yield from _json(fetched.json(), "$", "answer")
+            yield from _json(fetched.json(), "$", "response")
             return
         except SourceChanged:
             pass
     if start[:1] == b"<" and not re.match(rb"<!doctype html|<html", start, re.IGNORECASE):
         try:
-            yield from _xml(ElementTree.fromstring(fetched.body), "", "answer")
+            yield from _xml(ElementTree.fromstring(fetched.body), "", "response")
             return
         except (ElementTree.ParseError, DefusedXmlException):
             pass
     if start[:1] == b"<":
         yield from _html(fetched.body)
     else:
-        yield Place("body", _packing(fetched.body), "answer")
+        yield Place("body", _packing(fetched.body), "response")
 
 
 def _json(value: Any, path: str, parent: str, is_first: bool = True) -> Iterator[Place]:
@@ -175,13 +175,13 @@ def _html(body: bytes) -> Iterator[Place]:
     try:
         tree = lxml.html.document_fromstring(body)
     except (etree.LxmlError, ValueError):
-        yield Place("body", "text", "answer")
+        yield Place("body", "text", "response")
         return
     selectors: dict[str, None] = {}
     for node in tree.iter(etree.Element):
         selectors |= dict.fromkeys(_selectors(node))
     for selector in selectors:
-        yield Place(selector, "element", "answer")
+        yield Place(selector, "element", "response")
 
 
 def _selectors(node: Any) -> Iterator[str]:

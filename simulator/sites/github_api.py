@@ -85,10 +85,10 @@ class Site(WorldSite):
         if is_over:
             message = "API rate limit exceeded for 127.0.0.1. (But here's the good news: "
             message += "Authenticated requests get a higher rate limit.)"
-            answer = as_json({"message": message, "documentation_url": _DOCUMENTATION}, 403)
+            response = as_json({"message": message, "documentation_url": _DOCUMENTATION}, 403)
         else:
-            answer = _unless_known(request, self._route(request))
-        return Response(answer.status, {**answer.headers, **headers}, answer.body)
+            response = _unless_known(request, self._route(request))
+        return Response(response.status, {**response.headers, **headers}, response.body)
 
     def _count(self, resource: str, has_token: bool) -> tuple[dict[str, str], bool]:
         limit, window_s = self.limits[resource, has_token]
@@ -276,13 +276,13 @@ def _not_found() -> Response:
     return as_json({"message": "Not Found", "documentation_url": _DOCUMENTATION}, 404)
 
 
-def _unless_known(request: Request, answer: Response) -> Response:
-    if answer.status != 200:
-        return answer
-    tag = f'W/"{hashlib.sha256(answer.body).hexdigest()}"'
+def _unless_known(request: Request, response: Response) -> Response:
+    if response.status != 200:
+        return response
+    tag = f'W/"{hashlib.sha256(response.body).hexdigest()}"'
     if tag in request.headers.get("if-none-match", ""):
         return Response(304, {"ETag": tag})
-    return Response(200, {**answer.headers, "ETag": tag}, answer.body)
+    return Response(200, {**response.headers, "ETag": tag}, response.body)
 
 
 class Archive(WorldSite):

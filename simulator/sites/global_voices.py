@@ -62,8 +62,8 @@ class Site(WorldSite):
         if complaint:
             return _error(400, "rest_invalid_param", f"Invalid parameter(s): {complaint}")
         if take_quirk(self, "error_as_200"):
-            answer = {"code": "wp_die", "message": "Error establishing a database connection"}
-            return as_json(answer, 200, {"Retry-After": "0"})
+            response = {"code": "wp_die", "message": "Error establishing a database connection"}
+            return as_json(response, 200, {"Retry-After": "0"})
         number = int(request.arg("page", "1"))
         size = int(request.arg("per_page", "10"))
         num_moved = self.count_moved(is_first=number == 1)

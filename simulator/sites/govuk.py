@@ -72,12 +72,12 @@ class Site(NewsSite):
         rows = found[max(start - num_moved, 0) :][:count]
         if take_quirk(self, "empty_page"):
             rows = []
-        answer = {
+        response = {
             "results": [self._entry(article, request) for article in rows],
             "total": len(found) + num_moved, "start": start, "aggregates": {},
             "suggested_queries": [], "suggested_autocomplete": [], "es_cluster": "A",
         }  # fmt: skip
-        return as_json(answer, 200, {} if rows else {"Retry-After": "0"})
+        return as_json(response, 200, {} if rows else {"Retry-After": "0"})
 
     def _entry(self, article: Article, request: Request) -> JsonObject:
         path = _path(article)

@@ -126,7 +126,7 @@ class Site:
         if refused is not None:
             return refused
         if not (self.replays and request_id in self._known):
-            self._known[request_id] = self._answer(body, prompt, mishap)
+            self._known[request_id] = self._respond(body, prompt, mishap)
         data = self._known[request_id]
         if mishap == "cut_json":
             data = data[: len(data) // 2]
@@ -155,7 +155,7 @@ class Site:
             return _error(400, said, "context_length_exceeded", param="messages")
         return None
 
-    def _answer(self, body: JsonObject, prompt: str, mishap: Mishap | None) -> bytes:
+    def _respond(self, body: JsonObject, prompt: str, mishap: Mishap | None) -> bytes:
         text = self.write(prompt, int(body.get("seed") or 0))
         finish = "stop"
         message: JsonObject = {"role": "assistant", "content": text, "refusal": None}
@@ -172,7 +172,7 @@ class Site:
         bill = Bill(prompt, _num_tokens(prompt) + 7, _num_tokens(text) + self.num_thought)
         self.ledger.append(bill)
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
-        answer: JsonObject = {
+        response: JsonObject = {
             "id": f"chatcmpl-{len(self.ledger)}",
             "object": "chat.completion",
             "created": 1_700_000_000 + len(self.ledger),
@@ -185,10 +185,10 @@ class Site:
             },
         }
         if take_quirk(self, "extra_fields"):
-            answer |= {"provider": "Sim", "service_tier": "default"}
+            response |= {"provider": "Sim", "service_tier": "default"}
         if take_quirk(self, "missing_fields"):
-            del answer["usage"]
-        return json.dumps(answer).encode()
+            del response["usage"]
+        return json.dumps(response).encode()
 
 
 def chosen_letter(prompt: str) -> str:

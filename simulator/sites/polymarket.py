@@ -64,18 +64,18 @@ class Site(WorldSite):
             return as_json({"type": "validation error", "error": "invalid cursor"}, 422)
         end = start + min(int(limit), self.max_limit)
         page = found[start:end]
-        answer: JsonObject = {"markets": page}
+        response: JsonObject = {"markets": page}
         if end < len(found):
-            answer["next_cursor"] = _cursor(page[-1])
+            response["next_cursor"] = _cursor(page[-1])
         if start and take_quirk(self, "moving_items"):
-            answer["markets"] = [found[start - 1], *page]
+            response["markets"] = [found[start - 1], *page]
         if take_quirk(self, "empty_page"):
-            answer["markets"] = []
+            response["markets"] = []
         has_tags = request.arg("include_tag") == "true"
         is_bare = take_quirk(self, "missing_fields")
         is_odd = take_quirk(self, "extra_fields")
-        rows = [_row(market, has_tags, is_bare, is_odd) for market in answer["markets"]]
-        return as_json({**answer, "markets": rows})
+        rows = [_row(market, has_tags, is_bare, is_odd) for market in response["markets"]]
+        return as_json({**response, "markets": rows})
 
     def _find(self, request: Request) -> list[JsonObject]:
         is_closed = request.arg("closed", "false") == "true"

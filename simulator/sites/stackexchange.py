@@ -269,7 +269,7 @@ def _error(number: int, name: str, message: str, status: int | None = None) -> R
     return _json(body, status)
 
 
-def _json(answer: JsonObject, status: int = 200) -> Response:
+def _json(content: JsonObject, status: int = 200) -> Response:
     """Return compressed JSON; the API compresses every response, even without Accept-Encoding."""
     headers = {"Content-Type": "application/json; charset=utf-8", "Content-Encoding": "gzip"}
-    return Response(status, headers, gzip.compress(json.dumps(answer).encode(), mtime=0))
+    return Response(status, headers, gzip.compress(json.dumps(content).encode(), mtime=0))

@@ -147,7 +147,7 @@ class Dumps(LimitedSite):
         self._wikis = {"enwiki": Wiki(world), "dewiki": Wiki(world.in_german())}
         self._snapshot = str(world.last)
 
-    def answer(self, request: Request) -> Response:
+    def respond_unlimited(self, request: Request) -> Response:
         """Respond with the links of a folder, or the content of a file from the asked byte on."""
         snapshot = self._snapshot
         wikis = self._wikis

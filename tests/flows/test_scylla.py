@@ -156,8 +156,8 @@ class Puzzler(openai_api.Site):
     is_broken = False
     _broken: str | None = None
 
-    def _answer(self, body: dict[str, Any], prompt: str, mishap: Any) -> bytes:
-        data = super()._answer(body, prompt, mishap)
+    def _respond(self, body: dict[str, Any], prompt: str, mishap: Any) -> bytes:
+        data = super()._respond(body, prompt, mishap)
         if self.is_broken and self._broken is None and "<ANSWER>" in prompt:
             self._broken = prompt
         return data[: len(data) // 2] if self.is_broken and prompt == self._broken else data

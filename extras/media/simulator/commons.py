@@ -177,7 +177,7 @@ class Api(LimitedSite):
         super().__init__(world)
         self.uploads = Uploads(world)
 
-    def answer(self, request: Request) -> Response:
+    def respond_unlimited(self, request: Request) -> Response:
         """Respond to the two queries."""
         if not request.headers.get("user-agent"):
             return Response(403, body=b"Please set a user-agent")
@@ -207,10 +207,10 @@ class Api(LimitedSite):
         rows = [self._row(file) for file in found[first:last]]
         if last < len(found) and last - first > 1 and take_quirk(self, "moving_items"):
             last -= 1  # the next page repeats a row
-        answer: JsonObject = {"query": {"allimages": rows}}
+        response: JsonObject = {"query": {"allimages": rows}}
         if last < len(found):
-            return {**answer, "continue": {"aicontinue": keys[last], "continue": "-||"}}
-        return {"batchcomplete": True, **answer}
+            return {**response, "continue": {"aicontinue": keys[last], "continue": "-||"}}
+        return {"batchcomplete": True, **response}
 
     def _row(self, file: Upload) -> JsonObject:
         name = file.title.removeprefix("File:").replace(" ", "_")
@@ -262,7 +262,7 @@ class Files(LimitedSite):
         super().__init__(world)
         self._files = {file.path: file for file in Uploads(world).files}
 
-    def answer(self, request: Request) -> Response:
+    def respond_unlimited(self, request: Request) -> Response:
         """Respond with a file."""
         file = self._files.get(unquote(request.path))
         if file is None or file.oddity in {"gone", "hidden"}:

@@ -30,18 +30,18 @@ class Case:
 
 
 class Replay(Site):
-    """A site that answers each request by ``answer``; a path that it lacks is a 404."""
+    """A site that answers each request by ``respond``; a path that it lacks is a 404."""
 
     def __init__(
         self,
         keys: tuple[str, ...],
-        answer: Callable[[Request], Response | None],
+        respond: Callable[[Request], Response | None],
         robots: str | None = None,
     ) -> None:
-        self.keys, self.robots, self.quirks, self._answer = keys, robots, {}, answer
+        self.keys, self.robots, self.quirks, self._respond = keys, robots, {}, respond
 
     def respond(self, request: Request) -> Response:
-        return self._answer(request) or Response(404)
+        return self._respond(request) or Response(404)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""arXiv: answers of the query API, the templates of the OAI-PMH server, robots.txt of all sites."""
+"""arXiv: responses of the query API, templates of the OAI-PMH server, robots.txt of all sites."""
 
 import datetime as dt
 import gzip
@@ -29,13 +29,13 @@ CLOSED = "User-agent: *\nDisallow: /\n"
 _TOTAL = re.compile(r"(<opensearch:totalResults[^>]*>)(\d+)<")
 
 
-def check_answers(folder: Path, settings: Settings) -> None:
+def check_responses(folder: Path, settings: Settings) -> None:
     for path in sorted(folder.glob("*.json")):
         recorded = json.loads(path.read_text(encoding="utf-8"))
-        check_answer(path.name, int(recorded["status_code"]), recorded["body"] or "", settings)
+        check_response(path.name, int(recorded["status_code"]), recorded["body"] or "", settings)
 
 
-def check_answer(name: str, status: int, body: str, settings: Settings) -> None:
+def check_response(name: str, status: int, body: str, settings: Settings) -> None:
     if status != 200:
         with pytest.raises(SourceError):
             list_as(Month("2024-01"), status, body, settings)
@@ -58,8 +58,8 @@ def check_answer(name: str, status: int, body: str, settings: Settings) -> None:
 
 def list_as(month: Month, status: int, body: str, settings: Settings) -> list[Entry]:
     headers = {"Content-Type": "application/atom+xml; charset=utf-8", "Retry-After": "0"}
-    answer = Response(status, headers, body.encode())
-    with replay(settings, Replay(("arxiv",), lambda _: answer, CLOSED)) as (own, _):
+    response = Response(status, headers, body.encode())
+    with replay(settings, Replay(("arxiv",), lambda _: response, CLOSED)) as (own, _):
         papers = find_papers(month, arxiv.CATEGORIES, arxiv.INFO.open_fetcher(own))
     assert not [each for each in papers if isinstance(each, Drop)]
     return [each for each in papers if isinstance(each, Entry)]
@@ -221,7 +221,7 @@ def check_robots(folder: Path, settings: Settings) -> None:
 
 
 CASES = [
-    Case("arxiv/api", check_answers),
+    Case("arxiv/api", check_responses),
     Case("arxiv/oaipmh_templates", check_templates),
     Case("robots", check_robots),
 ]

@@ -52,7 +52,7 @@ def check_exchanges(folder: Path, settings: Settings) -> None:
 def check_exchange(recorded: Exchange, settings: Settings) -> bool:
     """Check one exchange; return True if it is of a kind that a crawl has."""
 
-    def answer(request: Request) -> Response:
+    def respond(request: Request) -> Response:
         return Response(200, {"Content-Type": "application/json"}, recorded.body)
 
     if recorded.status in (403, 429):
@@ -60,7 +60,7 @@ def check_exchange(recorded: Exchange, settings: Settings) -> bool:
         pause_s = read_limits(recorded.status, refused)
         assert pause_s is not None and pause_s > 0  # wait; other refusals give no pause
         return True
-    with replay(settings, Replay((SITE,), answer)) as (found, _):
+    with replay(settings, Replay((SITE,), respond)) as (found, _):
         api = GitHubApi(Fetcher(found, SITES, 0, use_cache=False))
         if recorded.path.startswith("/search/repositories"):
             check_search(api, recorded)

@@ -13,10 +13,10 @@ def check_pages(folder: Path, settings: Settings) -> None:
     robots = (folder.parent / "robots" / "github.com.partial.txt").read_text(encoding="utf-8")
     for path in sorted(folder.glob("*.html")):
 
-        def answer(request: Request, page: Path = path) -> Response:
+        def respond(request: Request, page: Path = path) -> Response:
             return Response(200, {"Content-Type": "text/html"}, page.read_bytes())
 
-        with replay(settings, Replay(("github",), answer, robots)) as (found, web):
+        with replay(settings, Replay(("github",), respond, robots)) as (found, web):
             period, rows = github_trending._fetch_list(github_trending.INFO.open_fetcher(found))
         assert period == "daily"
         assert not any("since=" in target for _, _, target in web.requests)

@@ -44,12 +44,12 @@ def _reason(path: Path, record: dict[str, Any]) -> str | None:
 def _crawl(record: dict[str, Any], settings: Settings) -> Item:
     path, day = record["base_path"], record.get("first_published_at") or record["updated_at"]
 
-    def answer(request: Request) -> Response | None:
+    def respond(request: Request) -> Response | None:
         if request.path == "/api/search.json":
             return as_json({"results": [{"link": path}], "total": 1, "start": 0})
         return as_json(record) if request.path == f"/api/content{path}" else None
 
-    with replay(settings, Replay((govuk.SITE,), answer)) as (found, _):
+    with replay(settings, Replay((govuk.SITE,), respond)) as (found, _):
         context = CrawlContext(found, govuk.INFO.open_fetcher(found))
         items = list(govuk.fetch_month(Month(day[:7]), context))
     [item] = [item for item in items if item.native_id == path]  # others are translations

@@ -24,7 +24,7 @@ def check_month(folder: Path, settings: Settings) -> None:
     hits |= {str(story["id"]): _hit_of(story) for story in stories}
     assert stories and len(hits) > len(stories)
 
-    def answer(request: Request) -> Response | None:
+    def respond(request: Request) -> Response | None:
         if request.path == "/api/v1/search_by_date":
             start, end = map(
                 int, re.findall(r"created_at_i>?[>=<]+(\d+)", request.arg("numericFilters"))
@@ -34,7 +34,7 @@ def check_month(folder: Path, settings: Settings) -> None:
         named = [story for story in stories if request.path == f"/api/v1/items/{story['id']}"]
         return as_json(named[0]) if named else None
 
-    with replay(settings, Replay((hackernews.SITE,), answer)) as (found, _):
+    with replay(settings, Replay((hackernews.SITE,), respond)) as (found, _):
         context = CrawlContext(found, hackernews.INFO.open_fetcher(found))
         items = {item.native_id: item for item in hackernews.fetch_month(MONTH, context)}
     assert items.keys() == hits.keys()

@@ -19,12 +19,12 @@ def check_markets(folder: Path, settings: Settings) -> None:
     for path in sorted(folder.glob("*.json")):
         market = json.loads(path.read_bytes())
 
-        def answer(request: Request, row: object = market) -> Response:
+        def respond(request: Request, row: object = market) -> Response:
             return as_json([row] if request.path == "/v0/markets" else row)
 
         resolved_at = dt.datetime.fromtimestamp(market["resolutionTime"] / 1000, dt.UTC)
         months = [Month.of(resolved_at)]
-        with replay(settings, Replay((manifold.SITE,), answer)) as (found, _):
+        with replay(settings, Replay((manifold.SITE,), respond)) as (found, _):
             context = QuestionContext(found, manifold.INFO.open_fetcher(found))
             [(_, item)] = manifold.fetch_questions(months, context)
         assert isinstance(item, Question)

@@ -41,10 +41,10 @@ def is_a_creation(path: Path, settings: Settings) -> None:
         f"{FOLDER}{SNAPSHOT}/enwiki/{FILE}": packed,
     }
 
-    def answer(request: Request) -> Response | None:
+    def respond(request: Request) -> Response | None:
         return Response(body=pages[request.path]) if request.path in pages else None
 
-    with replay(settings, Replay((DUMPS_SITE,), answer)) as (own, _):
+    with replay(settings, Replay((DUMPS_SITE,), respond)) as (own, _):
         found = list_creations(Fetcher(own, own.sites, 0), "enwiki", MONTH)
     moment = dt.datetime(2017, 3, 2, 10, tzinfo=dt.UTC)
     assert found == [DumpedCreation(53, "A b", moment, is_deleted=False)]

@@ -30,14 +30,14 @@ def check_posts(folder: Path, settings: Settings) -> None:
 
 
 def crawl(posts: list[dict[str, Any]], limit: int, settings: Settings) -> Counter[str]:
-    def answer(request: Request) -> Response | None:
+    def respond(request: Request) -> Response | None:
         offset, size = int(request.arg("offset")), min(int(request.arg("limit")), limit)
         shown = posts if request.arg("statuses") == "resolved" else []
         link = f"https://www.metaculus.com/api/posts/?limit={size}&offset={offset + size}"
         return as_json({"next": link, "previous": None, "results": shown[offset : offset + size]})
 
     tokens = {metaculus.SITE: SecretStr("0123456789abcdef")}
-    site = Replay((metaculus.SITE,), answer)
+    site = Replay((metaculus.SITE,), respond)
     with replay(settings.model_copy(update={"tokens": tokens}), site) as (found, web):
         fetcher = metaculus.INFO.open_fetcher(found)
         context = QuestionContext(found, fetcher)

@@ -39,7 +39,7 @@ def _crawl(recorded: Row, site: str, month: Month, settings: Settings) -> list[I
     created_at = recorded["items"][0]["creation_date"]
     empty = {**recorded, "items": []}
 
-    def answer(request: Request) -> Response:
+    def respond(request: Request) -> Response:
         window = (int(request.arg(name, "0")) for name in ("fromdate", "todate"))
         start, end = window
         is_there = request.arg("site") == site and start <= created_at <= end
@@ -47,7 +47,7 @@ def _crawl(recorded: Row, site: str, month: Month, settings: Settings) -> list[I
             return as_json({"total": int(is_there)})
         return as_json(recorded if is_there else empty)
 
-    with replay(settings, Replay((SITE,), answer)) as (found, _):
+    with replay(settings, Replay((SITE,), respond)) as (found, _):
         context = CrawlContext(found, stackexchange.INFO.open_fetcher(found))
         return list(stackexchange.fetch_month(month, context))
 

@@ -34,7 +34,7 @@ def check_article(path: Path, settings: Settings) -> None:
 def crawl_articles(wikitexts: list[str], settings: Settings) -> list[str]:
     """Return the texts of the articles of a month, all of one day."""
 
-    def answer(request: Request) -> Response:
+    def respond(request: Request) -> Response:
         pages = [{"pageid": n, "ns": 0, "title": f"A{n}"} for n in range(1, len(wikitexts) + 1)]
         if request.arg("list") == "categorymembers":
             is_day = request.arg("cmtitle") == "Category:April 10, 2018"
@@ -48,7 +48,7 @@ def crawl_articles(wikitexts: list[str], settings: Settings) -> list[str]:
         slots = {"main": {"contentmodel": "wikitext", "content": wikitexts[number - 1]}}
         return {"revid": 10 * number, "timestamp": "2018-04-11T00:00:00Z", "slots": slots}
 
-    with replay(settings, Replay((wikinews.SITE,), answer)) as (own, _):
+    with replay(settings, Replay((wikinews.SITE,), respond)) as (own, _):
         context = CrawlContext(own, wikinews.INFO.open_fetcher(own))
         documents = documents_of(list(wikinews.fetch_month(MONTH, context)))
     assert {each.event_time for each in documents} == {dt.datetime(2018, 4, 10, tzinfo=dt.UTC)}

@@ -82,11 +82,11 @@ def check_revision(path: Path, settings: Settings) -> None:
     [row] = page["revisions"]
     row["revid"] = 831_083_157
 
-    def answer(request: Request) -> Response:
+    def respond(request: Request) -> Response:
         is_more = request.arg("rvcontinue") == recorded["continue"]["rvcontinue"]
         return as_json({"batchcomplete": True} if is_more else recorded)
 
-    with replay(settings, Replay((SITE,), answer)) as (own, web):
+    with replay(settings, Replay((SITE,), respond)) as (own, web):
         revisions = MediaWiki(wikipedia_new.INFO.open_fetcher(own)).texts([row["revid"]])
     [revision] = revisions.values()
     assert isinstance(revision, Revision) and revision.page_id == page["pageid"]

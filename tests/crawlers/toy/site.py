@@ -17,7 +17,7 @@ class Site(WorldSite):
     robots: str | None = "User-agent: *\nDisallow: /private\n"
 
     def respond(self, request: Request) -> Response:
-        """Answer /letters and /letter/<id>."""
+        """Respond to /letters and /letter/<id>."""
         if request.path not in ("/letters",) and not request.path.startswith("/letter/"):
             return as_json({"error": "no such page"}, 404)
         if take_quirk(self, "error_as_200"):
@@ -39,7 +39,7 @@ class Site(WorldSite):
         rows = rows[begin : page * PAGE]
         if take_quirk(self, "empty_page"):
             rows = []
-        return self._answer({"letters": rows, "total": len(stories), "page": page})
+        return self._respond({"letters": rows, "total": len(stories), "page": page})
 
     def _letter(self, month: Month, number: int) -> Response:
         stories = self.world.stories(month, "toy")
@@ -47,14 +47,14 @@ class Site(WorldSite):
             return as_json({"error": "no such letter"}, 404)
         story = stories[number]
         text = "\n\n".join(story.paragraphs)
-        return self._answer({"title": story.title, "text": text, "town": "Nowhere"})
+        return self._respond({"title": story.title, "text": text, "town": "Nowhere"})
 
-    def _answer(self, answer: dict[str, object]) -> Response:
+    def _respond(self, content: dict[str, object]) -> Response:
         if take_quirk(self, "extra_fields"):
-            answer["weather"] = {"rain": True}
+            content["weather"] = {"rain": True}
         if take_quirk(self, "missing_fields"):
-            answer.pop("town", None)
-        return as_json(answer)
+            content.pop("town", None)
+        return as_json(content)
 
 
 def _row(story: Story, month: Month, number: int) -> dict[str, object]:

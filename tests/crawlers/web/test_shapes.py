@@ -27,7 +27,7 @@ def differences(simulated: Shape, true: Shape) -> list[tuple[str, str]]:
 def test_fields_are_found_by_path_and_no_value_is_kept() -> None:
     shape = shape_of({"items": [{"id": 7, "who": None}, {"id": 8, "who": "secret"}], "ok": True})
     assert {path: set(types) for path, types in shape.types.items()} == {
-        "answer": {"answer"}, "$": {"object"}, "$.items": {"list"}, "$.items[]": {"object"},
+        "response": {"response"}, "$": {"object"}, "$.items": {"list"}, "$.items[]": {"object"},
         "$.items[].id": {"number"}, "$.items[].who": {"null", "text"}, "$.ok": {"boolean"},
     }  # fmt: skip
     assert "secret" not in str(shape)
@@ -55,7 +55,7 @@ def test_elements_and_attributes_of_xml_are_found_without_their_namespaces() -> 
     )
     shape = shape_of(feed)
     assert set(shape.types) == {
-        "answer", "/feed", "/feed/entry", "/feed/entry@id", "/feed/entry/name",
+        "response", "/feed", "/feed/entry", "/feed/entry@id", "/feed/entry/name",
     }  # fmt: skip
     assert not shape.is_always("/feed/entry/name")
     assert shape.is_always("/feed/entry")
