@@ -27,7 +27,7 @@ def list_materialised() -> list[str]:
 def materialise(connection: duckdb.DuckDBPyConnection) -> None:
     """Compute each materialised view once; then it reads the table with its sorted rows.
 
-    Threads finish in any order. Sorting makes the files of two releases equal.
+    Threads finish in any order. Sorting makes the rows of two releases equal.
     The caller must have begun a transaction.
     """
     compute_views(connection)
