@@ -24,6 +24,7 @@ from core.errors import StorageError
 from core.settings import Settings
 from instruments.pools import POOLS, Pool
 from instruments.running.stopping import rest
+from tasks.prefect.cancelling import cancels_subflows
 from tasks.prefect.server import run_log
 
 ATTEMPTS = 3  # maximum number of rounds that begin with the same pending work
@@ -79,9 +80,15 @@ class Rounds:
     def drain(self, is_over: Callable[[], bool]) -> None:
         """Start flow runs while work is pending, until none is and ``is_over`` returns True.
 
+        If this run is cancelled meanwhile, so are the flow runs.
+
         Raises:
             httpx.HTTPError, StorageError: the server or data root was unavailable for ``AWAY_S`` s.
         """
+        with cancels_subflows():
+            self._drain(is_over)
+
+    def _drain(self, is_over: Callable[[], bool]) -> None:
         answered_at = time.monotonic()
         while True:
             is_last = is_over()  # before the look, so that the look sees what was sealed last

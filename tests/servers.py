@@ -19,6 +19,7 @@ from filelock import FileLock
 PREFECT = Path(sys.executable).parent / "prefect"
 ROOT = Path(__file__).resolve().parents[1]
 START_S = 900  # its first start migrates a database; seconds, on a busy machine minutes
+LEASES_ON_DISK = "prefect.server.concurrency.lease_storage.filesystem"  # docs/operate.md tells why
 ANSWER_S = 150  # seconds: SQLite lets a request wait for a minute, and busy machines lock it long
 PATIENCE_S = 1200
 
@@ -62,6 +63,7 @@ class PrefectServer:
             "PREFECT_API_URL": self.url,
             "PREFECT_SERVER_API_HOST": "127.0.0.1",
             "PREFECT_SERVER_API_PORT": str(self.port),
+            "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": LEASES_ON_DISK,
             "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
             "DO_NOT_TRACK": "1",
             "OMP_WAIT_POLICY": "PASSIVE",

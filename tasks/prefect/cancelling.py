@@ -1,7 +1,8 @@
-"""The end of a flow run that was cancelled while its process did not hear of it.
+"""The end of a flow run that was cancelled, and of the flow runs that it has started.
 
 Prefect's worker tells a process of a cancellation by a message, which is lost if the server is away
-at the time. So the process asks, too.
+at the time. So the process asks, too. Prefect's server cancels sub-flow runs up to 20 s after the
+end of their parent. Meanwhile they would complete further cells, so the parent cancels them itself.
 """
 
 from __future__ import annotations
@@ -14,15 +15,17 @@ from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
-from prefect.client.orchestration import get_client
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.filters import FlowRunFilter
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.context import FlowRunContext
-from prefect.states import Cancelled
+from prefect.states import Cancelled, Cancelling
 
 from tasks.prefect.server import run_log
 
 ASK_S = 10.0  # seconds between two requests
 KILL_S = 25.0  # from SIGTERM to SIGKILL, as a thread may wait for a site that does not answer
+_UNFINISHED = ["SCHEDULED", "PENDING", "RUNNING", "PAUSED"]
 
 
 @contextmanager
@@ -41,10 +44,35 @@ def ends_if_cancelled(every_s: float = ASK_S) -> Iterator[None]:
         is_over.set()
 
 
+@contextmanager
+def cancels_subflows() -> Iterator[None]:
+    """If a signal ends the ``with`` block of a cancelled flow run, cancel its sub-flow runs."""
+    context = FlowRunContext.get()
+    try:
+        yield
+    except BaseException as error:  # signals raise KeyboardInterrupt or a Prefect class
+        if not isinstance(error, Exception) and context is not None and context.flow_run:
+            _cancel_subflows(context.flow_run.id)
+        raise
+
+
+def _cancel_subflows(flow_run: UUID) -> None:
+    of = {"parent_flow_run_id": {"any_": [flow_run]}, "state": {"type": {"any_": _UNFINISHED}}}
+    try:
+        with get_client(sync_client=True) as client:
+            if not _is_cancelled(client, flow_run):
+                return  # another process continues this run, and its sub-flow runs go on
+            for run in client.read_flow_runs(flow_run_filter=FlowRunFilter.model_validate(of)):
+                state: State[Any] = Cancelling(message="The run that started it was cancelled.")
+                client.set_flow_run_state(run.id, state)
+    except Exception as error:  # noqa: BLE001 - Prefect's and httpx's are no family
+        run_log().warning("the server cancels the started flow runs later: %s", error)
+
+
 def _watch(flow_run: FlowRun, every_s: float, is_over: threading.Event) -> None:
     num_seen = 0
     while not is_over.wait(every_s):
-        num_seen += _is_cancelled(flow_run.id)
+        num_seen += _asks_if_cancelled(flow_run.id)
         if num_seen > 1:  # the worker had time to end the process itself
             run_log().warning("this run was cancelled; its process ends")
             _end(flow_run)
@@ -53,12 +81,16 @@ def _watch(flow_run: FlowRun, every_s: float, is_over: threading.Event) -> None:
             return
 
 
-def _is_cancelled(flow_run: UUID) -> bool:
+def _asks_if_cancelled(flow_run: UUID) -> bool:
     try:
         with get_client(sync_client=True) as client:
-            state = client.read_flow_run(flow_run).state
+            return _is_cancelled(client, flow_run)
     except Exception:  # noqa: BLE001 - Prefect's and httpx's are no family; it asks again
         return False
+
+
+def _is_cancelled(client: SyncPrefectClient, flow_run: UUID) -> bool:
+    state = client.read_flow_run(flow_run).state
     return state is not None and (state.is_cancelling() or state.is_cancelled())
 
 

@@ -15,7 +15,7 @@ from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import FlowRun
 from prefect.runtime import flow_run
 from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
-from prefect.states import Cancelled, Completed, Crashed, Running, State
+from prefect.states import Cancelled, Cancelling, Completed, Crashed, Running, State
 
 from core.corpus.partition import Partition, tables_of
 from core.corpus.sealing import seal_partition
@@ -111,6 +111,29 @@ def test_work_that_crashes_is_started_again_and_given_up_after_three_rounds(
         ("gpu", ["a"]),
         ("gpu", ["b"]),
     ]
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"), [(Cancelling(), "Cancelled"), (Running(), "Scheduled")]
+)
+def test_a_cancelled_run_cancels_its_flow_runs_at_once(
+    client: SyncPrefectClient, quick: Settings, state: State[None], expected: str
+) -> None:
+    parents: list[UUID] = []
+
+    def list_pending(_: Collection[str]) -> dict[Pool, Pending]:
+        if not parents:
+            parents.append(UUID(flow_run.id))
+        elif children_of(client, client.read_flow_run(parents[0])):
+            client.set_flow_run_state(parents[0], state, force=True)
+            raise KeyboardInterrupt  # as a signal does
+        return {"gpu": Pending({"a": frozenset({"1"})}, 1)}
+
+    with pytest.raises(KeyboardInterrupt):
+        watch(list_pending, quick)
+    [work] = children_of(client, client.read_flow_run(parents[0]))
+    assert work.state
+    assert work.state.name == expected
 
 
 def test_rounds_go_on_while_they_help(client: SyncPrefectClient, quick: Settings) -> None:

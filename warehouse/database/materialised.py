@@ -25,15 +25,16 @@ def list_materialised() -> list[str]:
 
 
 def materialise(connection: duckdb.DuckDBPyConnection) -> None:
-    """Compute each materialised view once; then it reads the table with its rows.
+    """Compute each materialised view once; then it reads the table with its sorted rows.
 
+    Threads finish in any order. Sorting makes the rows of two releases equal.
     The caller must have begun a transaction.
     """
     compute_views(connection)
     connection.execute(f"create schema {MATERIALISED}")
     for view in list_materialised():
         table = f"{MATERIALISED}.{view}"
-        connection.execute(f"create table {table} as from {qualify(view)}")
+        connection.execute(f"create table {table} as from {qualify(view)} order by all")
         connection.execute(f"create or replace view {qualify(view)} as from {table}")
         columns = describe_view(list_views()[view]).columns
         comments = [

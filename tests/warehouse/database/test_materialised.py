@@ -41,6 +41,17 @@ def test_a_snapshot_keeps_rows_that_the_writer_computes(land: Any, settings: Set
     assert computed["model_difference"]
 
 
+def test_kept_rows_are_sorted_so_that_releases_are_equal(land: Any, settings: Settings) -> None:
+    models = [f"model{number}" for number in range(40)]
+    land(*({"model": model, "document_id": f"d{n}"} for model in models for n in range(2)))
+    publish(settings)
+    with duckdb.connect(f"{settings.home}/{SNAPSHOT}", read_only=True) as connection:
+        for view in list_materialised():
+            stored = connection.sql(f"from {MATERIALISED}.{view}").fetchall()
+            by_value = connection.sql(f"from {MATERIALISED}.{view} order by all").fetchall()
+            assert repr(stored) == repr(by_value), view
+
+
 def test_a_later_landing_is_in_the_next_snapshot(land: Any, settings: Settings) -> None:
     two_models(land)
     publish(settings)
