@@ -11,7 +11,8 @@ Several markets of an event are one question with several answers. Each of them 
 question of its own, and its answer is put before the title. Combinations of markets are not
 requested. Markets with fewer than MIN_VOLUME contracts are left out, so are sport and series of an
 hour or less. A market that pays a share (``scalar``) is void. No crowd forecast is kept, because
-the list has only final prices. No licence is stated, so texts are for local use only.
+the list has only final prices. No licence is stated, so texts are for local use only. Nobody has
+read the terms for this project yet, so the source is crawled with a recorded permission only.
 
 In 2026, tens of thousands of markets are settled on a day, most of them of sport and prices. So
 a month is sampled by time: it is divided into NUM_DRAWN equal parts, and one window of WINDOW is
@@ -58,6 +59,10 @@ INFO = QuestionSourceInfo(
     sites={SITE: "https://api.elections.kalshi.com"},
     request_interval_s=0.5,  # 20 requests a second are allowed with an account
     first_month=Month("2021-07"),
+    permission=(
+        "its terms were not read when the crawler was written; read the terms of use of its site "
+        "and of its API (https://kalshi.com, https://docs.kalshi.com), and record what they allow"
+    ),
     sample=(
         f"months from {SAMPLED_FROM}: the markets settled in {NUM_DRAWN} windows of 10 minutes, "
         f"one drawn by the seed from each {NUM_DRAWN}th of the month; earlier months: all; "

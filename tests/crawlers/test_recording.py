@@ -74,7 +74,7 @@ def entries_of(folder: Path) -> list[dict[str, Any]]:
 def test_a_replayed_recording_gives_what_the_site_gave(
     source: str, own: Settings, tmp_path: Path
 ) -> None:
-    if source == "metaculus":
+    if source in {"kalshi", "metaculus"}:
         permit(Store(own.home), source)
     found = recorded(source, tmp_path / "made", own)
     true = crawled(source, own)
@@ -188,7 +188,7 @@ def test_what_may_not_be_recorded_is_refused_before_a_request(
 def test_a_live_response_is_compared_with_its_recording_by_one_request(
     source: str, own: Settings, web: Web, tmp_path: Path
 ) -> None:
-    if source == "metaculus":
+    if source in {"kalshi", "metaculus"}:
         permit(Store(own.home), source)
     recorded(source, tmp_path / "made", own, limit=30)
     store, site = Store(own.home), web.sites[source]
