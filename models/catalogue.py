@@ -219,6 +219,7 @@ def find_model(name_or_folder: str, settings: Settings) -> ModelEntry:
 
     Raises:
         UnknownName: there is no such model; the message suggests similar names.
+        UsageError: this is a file of no kind of model.
         MalformedInput: a catalogue or ``models.yaml`` has an invalid entry.
     """
     return with_trust(_find(name_or_folder, settings), settings)
@@ -238,6 +239,9 @@ def _find(name_or_folder: str, settings: Settings) -> ModelEntry:
     if kind and folder.is_file():
         file = folder.resolve()
         return ModelEntry(name=file.stem.strip(), kind=kind, location=str(file))
+    if folder.is_file():
+        parts = "config.json, the tokenizer and the weights"
+        raise UsageError(f"{name_or_folder} is one file; give the folder that has {parts}")
     if _HUB_ID.fullmatch(name_or_folder):
         return ModelEntry(name=name_or_folder, location=name_or_folder)
     hint = f"`tidemark models list` shows all {len(entries)}; a folder must exist"

@@ -278,6 +278,11 @@ def find_tokenizer(folder: Path, location: str) -> ChosenTokenizer:
     Raise ModelLoadError if the tokenizer is missing or broken. Raise NotMeasurable for a slow
     tokenizer, which does not report each token's text.
     """
+    if not any(path for pattern in TOKENIZER_FILES for path in folder.glob(pattern)):
+        raise ModelLoadError(
+            f"{location}: the tokenizer is missing: none of its files is there; copy "
+            "tokenizer.json and tokenizer_config.json of the model to the weights"
+        )
     refuse_fatal_tokenizer(folder, location)
     path = folder / "tokenizer.json"
     if path.is_file():

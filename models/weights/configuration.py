@@ -53,8 +53,11 @@ def load_config(folder: Path, location: str, is_trusted: bool) -> PreTrainedConf
         NotMeasurable: this is no causal language model, or a Mamba that transformers cannot run.
     """
     if not (folder / "config.json").is_file():
+        within = sorted(path.parent.name for path in folder.glob("*/config.json"))
+        advice = f"; give its folder {within[-1]}, which has one" if within else ""
         raise ModelLoadError(
             f"{location}: has no config.json; expected a folder as save_pretrained writes it"
+            f"{advice}"
         )
     try:
         record: Any = json.loads((folder / "config.json").read_bytes())

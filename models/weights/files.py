@@ -50,6 +50,7 @@ _TEXT_FILES = ("*config.json", *TOKENIZER_FILES, "*.index.json")
 _MOST_TEXT_BYTES = 2**28
 ADAPTER_FILES = (ADAPTER_CONFIG, _ADAPTER_WEIGHTS)
 PICKLED_ADAPTER = "adapter_model.bin"
+_LFS = b"version https://git-lfs"  # the first bytes of a file that git has in place of a large one
 CODE_FILES = "*.py"
 EVERYTHING = ("**/*",)  # a pinned folder's digest covers all files that its code could read
 # Weights are one file, or parts with an index. transformers loads the first of these that exists.
@@ -280,6 +281,13 @@ def _shapes(path: Path, location: str) -> list[list[int]]:
         with safe_open(path, framework="numpy") as file:
             return [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118
     except (SafetensorError, OSError, ValueError, MemoryError) as error:
+        with path.open("rb") as file:
+            is_pointer = file.read(len(_LFS)) == _LFS
+        if is_pointer:
+            raise ModelLoadError(
+                f"{location}: {path.name} is a pointer of git LFS and not the weights; "
+                "`git lfs pull` in the folder brings them"
+            ) from error
         raise ModelLoadError(
             f"{location}: the weights cannot be loaded: {path.name} ({path.stat().st_size} bytes) "
             f"is cut off or damaged ({error}); get the file again"

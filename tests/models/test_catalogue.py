@@ -307,6 +307,13 @@ def test_an_unknown_name_gets_those_spelt_alike(settings: Settings) -> None:
     assert "tidemark models list" in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["model.safetensors", "notes.txt"])
+def test_a_file_alone_is_no_model(settings: Settings, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).touch()
+    with pytest.raises(UsageError, match=f"{name} is one file; give the folder that has config"):
+        find_model(str(tmp_path / name), settings)
+
+
 @pytest.mark.parametrize(
     "name", ["./nowhere", "/no/where", "a/b/c", "control:bzip2", "~nobody/x", ""]
 )

@@ -57,6 +57,10 @@ BREAKAGES = {
     "a larger tokenizer": (enlarge_tokenizer, "up to 400 and the embedding 400 rows"),
     "an adapter": (lambda f: (f / "adapter_config.json").write_text("{}"), "holds an adapter"),
     "no config": (lambda f: (f / "config.json").unlink(), "has no config.json"),
+    "one folder too high": (
+        lambda f: [(f / "step-9").mkdir(), (f / "config.json").rename(f / "step-9/config.json")],
+        "no config.json.*; give its folder step-9, which has one",
+    ),
     "config cut off": (lambda f: (f / "config.json").write_text("{"), "config.json"),
     "unknown kind": (lambda f: edit_json(f / "config.json", model_type="zzz"), "zzz"),
     "no weights": (lambda f: (f / "model.safetensors").unlink(), "weights"),
@@ -68,7 +72,7 @@ BREAKAGES = {
     "shapes differ": (lambda f: edit_json(f / "config.json", hidden_size=64), "weights"),
     "no tokenizer": (
         lambda f: [(f / n).unlink() for n in ("tokenizer.json", "tokenizer_config.json")],
-        "tokenizer is missing or broken",
+        "the tokenizer is missing: none of its files is there",
     ),
     "tokenizer cut off": (lambda f: (f / "tokenizer.json").write_text("{"), "missing or broken"),
     "tokenizer of another kind": (
@@ -92,8 +96,7 @@ def test_broken_folders_are_refused_by_what_is_wrong(breakage, settings, folder)
 def test_a_folder_without_tokenizer_gets_one_sentence(config, settings, folder):
     """transformers makes a tokenizer of special tokens alone for some kinds, without an error."""
     config(vocab_size=400).save_pretrained(folder)
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        (folder / name).unlink()
+    (folder / "tokenizer.json").unlink()
     with pytest.raises(ModelLoadError, match="tokenizer is missing"):
         CausalLM.identify(str(folder), None, settings)
 

@@ -122,6 +122,8 @@ def _classes(site: Site, name: str) -> Figure:
         Column("bits_per_byte_after", "after it", ".3f", unit="bits per byte"),
         Column("growth_per_year", "slope after it", "+.3f", "growth_per_year_low",
                "growth_per_year_high", "bits per byte a year"),
+        Column("num_months_before", "months up to the cutoff", "d"),
+        Column("num_months_after", "months after it", "d"),
         Column("reason", "reason", is_optional=True),
     ]  # fmt: skip
     about = (

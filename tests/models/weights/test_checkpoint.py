@@ -65,6 +65,10 @@ SHARD_BREAKAGES = {
     "cut off": (lambda f: cut_off(first_shard(f), -10), "model-00001-of-.* is cut off or damaged"),
     "not safetensors": (lambda f: first_shard(f).write_bytes(b"oops" * 99), "model-00001.*damaged"),
     "empty": (lambda f: first_shard(f).write_bytes(b""), "model-00001.*damaged"),
+    "a pointer": (
+        lambda f: first_shard(f).write_text("version https://git-lfs.github.com/spec/v1\nsize 9\n"),
+        "model-00001-of-.* is a pointer of git LFS and not the weights; `git lfs pull`",
+    ),
     "missing": (lambda f: first_shard(f).unlink(), "model-00001-of-.* is missing, one of"),
     "of another model": (
         lambda f: save_file({"other": torch.zeros(3)}, first_shard(f), {"format": "pt"}),

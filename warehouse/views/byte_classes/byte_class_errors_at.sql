@@ -47,7 +47,7 @@ create or replace macro internal.byte_class_errors_at(split_on) as table
             *,
             case
                 when byte_class = 'no_text' then bits_effect
-                else coalesce(share * level_effect + half_change * share_effect, 0)
+                else share * level_effect + half_change * share_effect
             end as part_effect
         from months
     ),

@@ -41,6 +41,14 @@ counted as (
     group by model, source, protocol
 ),
 
+classed as (
+    select distinct
+        model,
+        source,
+        protocol
+    from main.byte_class_losses
+),
+
 cells as (
     select
         model,
@@ -82,6 +90,11 @@ judged as (
             when n.num_in_quarter < 3 then 'no quarter after the release has all months'
         end as no_decay,
         case when n.num_months = 1 then 'a single month' end as no_slope,
+        case
+            when no_panel is not null then 'compressor'
+            when b.model is null then 'no cell has losses by class of byte'
+            when m.cutoff is null then 'cutoff unknown'
+        end as no_class,
         i.gap_reason,
         i.slope_reason,
         i.decay_reason,
@@ -97,6 +110,8 @@ judged as (
     left join main.models as m on c.model = m.model
     left join internal.commonest_months as k
         on c.model = k.model and c.source = k.source and c.protocol = k.protocol
+    left join classed as b
+        on c.model = b.model and c.source = b.source and c.protocol = b.protocol
     left join internal.interval_reasons as i
         on c.model = i.model and c.source = i.source and c.protocol = i.protocol
 ),
@@ -122,7 +137,7 @@ reasons as (
         unnest([
             'monthly_rank', 'train_test_gap', 'generalization_robustness', 'control_adjusted_gap',
             'decay_after_release', 'tbi_likelihood', 'detectable_gap', 'age_in_parameters',
-            'effect_difference', 'effect_difference', 'effect_difference'
+            'byte_class_gap', 'effect_difference', 'effect_difference', 'effect_difference'
         ]) as left_out_of,
         unnest([
             no_figure,
@@ -133,6 +148,7 @@ reasons as (
             coalesce(no_figure, no_slope, slope_reason),
             coalesce(no_figure, no_power),
             coalesce(no_figure, no_panel),
+            coalesce(no_figure, no_class),
             'gap, growth: ' || coalesce(no_figure, no_panel),
             'slope: ' || coalesce(no_figure, no_slope, slope_reason),
             'decay: ' || coalesce(no_figure, no_decay, decay_reason)
