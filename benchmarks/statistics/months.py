@@ -33,7 +33,7 @@ from benchmarks.statistics.tally import (
 from core.month import Month
 from core.settings import Settings
 from warehouse.database.statements import Row
-from warehouse.estimates.cutoffs import MIN_BEFORE
+from warehouse.estimates.pairs import MIN_BEFORE
 from warehouse.read.query import query
 
 COLUMNS = {  # a figure of each view, with an interval over time

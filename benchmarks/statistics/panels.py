@@ -34,7 +34,7 @@ from core.month import Month
 from core.settings import Settings
 from warehouse.database.statements import Statements
 from warehouse.database.writer import connected
-from warehouse.estimates.cutoffs import ramp
+from warehouse.estimates.pairs import ramp
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
 

@@ -33,7 +33,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from warehouse.estimates.cutoffs import MIN_FREE, NUM_ROUNDS, CutoffFit, ramp
+from warehouse.estimates.cutoffs import MIN_FREE, NUM_ROUNDS, CutoffFit
+from warehouse.estimates.pairs import ramp
 from warehouse.estimates.panel import design
 from warehouse.estimates.panel_errors import TINY, Floats
 from warehouse.estimates.regression import ROUNDING, ZERO, Curve, Months, WeightedFit

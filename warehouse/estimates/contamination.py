@@ -37,7 +37,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warehouse.estimates.cutoffs import MIN_FREE, NUM_ROUNDS, CutoffFit, ramp
+from warehouse.estimates.cutoffs import MIN_FREE, NUM_ROUNDS, CutoffFit
+from warehouse.estimates.pairs import ramp
 from warehouse.estimates.panel import Difficulty, PanelFit
 from warehouse.estimates.panel_errors import TINY, Flags, Floats
 from warehouse.estimates.regression import LEAST_FREEDOM, ROUNDING, Curve, Months, WeightedFit

@@ -67,18 +67,16 @@ upper end.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 
+from warehouse.estimates.pairs import MIN_BEFORE, Fits, Pairs, ramp
 from warehouse.estimates.panel import Difficulty
-from warehouse.estimates.panel_errors import TINY, Flags, Floats
+from warehouse.estimates.panel_errors import TINY, Floats
 from warehouse.estimates.regression import ROUNDING, ZERO, Curve, Months, WeightedFit
 from warehouse.estimates.rises import Hinges, Rises, find_rises
 
-MAX_LENGTH = 24  # months of a ramp
-MIN_BEFORE = 3
-MIN_AFTER = 2
 MIN_FREE = 3
 LAST_MONTHS = 3
 STEP_LIMIT = 3.84  # in units of s^2, as the next two
@@ -107,15 +105,12 @@ class CutoffFit:
     onset_high: float
     jump: float  # beta, in bits per byte
     jump_error: float  # standard error of beta
-    doubt: Floats  # (months,): most that ramp_m differs from that of a pair in the interval
     p_value: float
     is_line: bool  # True if a straight line over all months fits as well
-    is_parabola: bool  # True if a parabola over all months fits as well
     first_datable: int  # an earlier cutoff has no lower end
     last_datable: int  # a later cutoff has no upper end
-    step_error: float  # standard error of a step's size, over the months that can be dated
     num_free: int  # v
-    rises: Rises | None  # the best two steps
+    evidence: Evidence
 
     @property
     def cutoff(self) -> int:
@@ -136,6 +131,28 @@ class CutoffFit:
     def is_closed(self) -> bool:
         """True if both ends of the interval of the cutoff are inside the months."""
         return bool(np.isfinite(self.cutoff_low) and np.isfinite(self.cutoff_high))
+
+    # Most fits are made to find the spell of a model (``untreated``). They need none of these.
+
+    @cached_property
+    def doubt(self) -> Floats:
+        """The most that ramp_m differs from that of a pair in the interval, (months,)."""
+        return self.evidence.doubt(self.start, self.end)
+
+    @cached_property
+    def is_parabola(self) -> bool:
+        """True if a parabola over all months fits as well."""
+        return self.evidence.is_parabola()
+
+    @cached_property
+    def step_error(self) -> float:
+        """The standard error of a step's size, over the months that can be dated."""
+        return self.evidence.step_error(self.first_datable, self.last_datable)
+
+    @cached_property
+    def rises(self) -> Rises | None:
+        """The best two steps; None if the months are too few."""
+        return self.evidence.rises()
 
     def opened(self) -> CutoffFit:
         """Return the change as one that may be the source's: the cutoff is not before its onset."""
@@ -163,7 +180,7 @@ def fit_cutoff(losses: Floats, months: Months, difficulty: Difficulty) -> Cutoff
         difficulty: lambda of the same months, fitted without the model.
     """
     curve = Curve.of(losses, months, difficulty)
-    pairs = _Pairs.of(curve)
+    pairs = Pairs.of(curve)
     if curve.num_free - 3 < MIN_FREE or not len(pairs.start):
         return None
     fit = curve.weighted()
@@ -174,129 +191,97 @@ def fit_cutoff(losses: Floats, months: Months, difficulty: Difficulty) -> Cutoff
     return _conclude(months, pairs, fit)
 
 
-def ramp(months: Months, start: Any, end: Any) -> Floats:
-    """Return the height at each month: 0 up to ``start``, 1 from ``end`` on."""
-    return np.asarray(np.clip(np.asarray(months - start) / (end - start), 0, 1))
-
-
 @dataclass(frozen=True)
-class _Fits:
-    """The fits of all pairs (a, b) at one V, in units in which y has covariance s^2 V."""
+class Evidence:
+    """The fits of all pairs at the last V, from which a change is concluded."""
 
-    gained: Floats  # squares that the ramp saves
-    slope: Floats  # beta
-    norm: Floats  # ramp' P ramp
-    total: float  # squares without a ramp
-    products: Floats  # H' P y
-    gram: Floats  # H' P H
-    line_gained: float  # squares that a rising straight line saves
+    all_months: Months  # of the panel
+    pairs: Pairs
+    fit: WeightedFit
+    fits: Fits
+    variance: float  # s^2
 
+    @cached_property
+    def most(self) -> float:
+        """The squares that the best ramp saves."""
+        return float(self.fits.gained[self.pairs.best(self.fits, ~self.pairs.is_growth)])
 
-@dataclass(frozen=True)
-class _Pairs:
-    """All pairs (a, b) to try, as indices of the calendar ``months``."""
+    @cached_property
+    def lost(self) -> Floats:
+        """The squares that each pair saves less than the best ramp, in units of s^2."""
+        return (self.most - self.fits.gained) / self.variance
 
-    months: Months
-    start: Months
-    end: Months
-    is_growth: Flags  # the pair stands for hinge H_a, with b the last month
+    def doubt(self, start: int, end: int) -> Floats:
+        """Return the most that a ramp's height differs from that of a pair in the interval."""
+        is_in = self.lost <= INTERVAL_LIMIT
+        first = self.pairs.first[is_in]
+        last = self.pairs.last[is_in]
+        heights = ramp(self.all_months, first[:, None], last[:, None])
+        return np.asarray(np.abs(heights - ramp(self.all_months, start, end)).max(axis=0))
 
-    @classmethod
-    def of(cls, curve: Curve) -> _Pairs:
-        told = curve.months[curve.is_told]
-        months = np.arange(*(told[[0, -1]] + [0, 1])) if len(told) else np.arange(0)
-        before = np.searchsorted(told, months, side="right")
-        starts = np.flatnonzero((before >= MIN_BEFORE) & (len(told) - before >= MIN_AFTER))
-        start, length = np.indices((len(starts), MAX_LENGTH)).reshape(2, -1)
-        start, end = starts[start], starts[start] + length + 1
-        is_pair = end < len(months)
-        return cls(
-            months=months,
-            start=np.concatenate([start[is_pair], starts]),
-            end=np.concatenate([end[is_pair], np.full(len(starts), len(months) - 1)]),
-            is_growth=np.repeat([False, True], [is_pair.sum(), len(starts)]),
-        )
+    def is_parabola(self) -> bool:
+        """Return True if a parabola fits as well as the best ramp."""
+        return bool((self.most - self._bend) / self.variance < LINE_LIMIT)
 
-    def best(self, fits: _Fits, among: Flags) -> int:
-        """Return the first of the best pairs: in a hole, those that differ only by rounding."""
-        gained = np.where(among, fits.gained, -1)
-        return int((gained >= (1 - ZERO) * gained.max()).argmax())
+    @cached_property
+    def _bend(self) -> float:
+        """The squares that a parabola over all months saves."""
+        months = self.fit.curve.months
+        line = (months - months.mean()) / 12
+        columns = np.column_stack([line, line**2])
+        weighted = self.fit.annihilator @ columns
+        products = weighted.T @ self.fit.curve.losses
+        return float(products @ np.linalg.pinv(columns.T @ weighted, rcond=ZERO) @ products)
 
-    def rises(self, curve: Curve, fits: _Fits, bend: float) -> Rises | None:
-        """Return the best two steps; ``bend`` are the squares that a parabola saves."""
-        is_ramp = ~self.is_growth
+    def step_error(self, first: int, last: int) -> float:
+        """Return the error at which steps are found as often as on average over their months.
+
+        ``first`` and ``last`` are the first and the last month of the steps.
+        """
+        cutoffs = self.pairs.cutoffs
+        norms = self.fits.norm
+        is_counted = self.pairs.is_step & (cutoffs >= first) & (cutoffs <= last)
+        norms = norms[is_counted & (norms > ZERO * norms.max(initial=0))]
+        return _step_error(norms, self.variance) if len(norms) else np.nan
+
+    def rises(self) -> Rises | None:
+        """Return the best two steps; None if the months are too few."""
+        curve = self.fit.curve
+        pairs = self.pairs
+        is_ramp = ~pairs.is_growth
         least = float(ROUNDING * curve.losses @ curve.losses)
-        hinges = Hinges(self.months, fits.products, fits.gram, fits.total, least)
-        ramps = self.start[is_ramp], self.end[is_ramp]
-        return find_rises(hinges, self.start[self.is_growth], ramps, bend, curve.num_free - 4)
-
-    def fit(self, fit: WeightedFit) -> _Fits:
-        curve = fit.curve
-        weights = fit.annihilator
-        hinges = np.maximum(curve.months[:, None] - self.months, 0.0)
-        weighted = weights @ hinges
-        products = weighted.T @ curve.losses
-        gram = hinges.T @ weighted
-        start = self.start
-        end = self.end
-        length = self.end - self.start
-        slopes = (products[start] - products[end]) / length
-        own = gram.diagonal()
-        norms = (own[start] + own[end] - 2 * gram[start, end]) / length**2
-        is_new = norms > ZERO * norms.max()
-        slopes = np.where(is_new, slopes / np.where(is_new, norms, 1), 0)
-        line = products[0] if gram[0, 0] > ZERO * norms.max() else 0
-        return _Fits(
-            gained=np.where(slopes > 0, slopes**2 * norms, 0),
-            slope=slopes,
-            norm=norms,
-            total=float(curve.losses @ weights @ curve.losses),
-            products=products,
-            gram=gram,
-            line_gained=float(max(line, 0) ** 2 / max(gram[0, 0], TINY)),
-        )
+        hinges = Hinges(pairs.months, self.fits.products, self.fits.gram, self.fits.total, least)
+        ramps = pairs.start[is_ramp], pairs.end[is_ramp]
+        steps = pairs.start[pairs.is_growth]
+        return find_rises(hinges, steps, ramps, self._bend, curve.num_free - 4)
 
 
-def _parabola_gained(fit: WeightedFit) -> float:
-    """Return the squares that a parabola over all months saves."""
-    line = (fit.curve.months - fit.curve.months.mean()) / 12
-    columns = np.column_stack([line, line**2])
-    weighted = fit.annihilator @ columns
-    products = weighted.T @ fit.curve.losses
-    return float(products @ np.linalg.pinv(columns.T @ weighted, rcond=ZERO) @ products)
-
-
-def _conclude(months: Months, pairs: _Pairs, fit: WeightedFit) -> CutoffFit:
+def _conclude(months: Months, pairs: Pairs, fit: WeightedFit) -> CutoffFit:
     """Choose a pair; give the test, and the intervals of both its months."""
     curve = fit.curve
     fits = pairs.fit(fit)
     best = pairs.best(fits, ~pairs.is_growth)
-    is_step = ~pairs.is_growth & (pairs.end == pairs.start + 1)
-    step = pairs.best(fits, is_step)
+    step = pairs.best(fits, pairs.is_step)
     growth = pairs.best(fits, pairs.is_growth)
     most = fits.gained[best]
     num_free = curve.num_free - 3
     rounding = ROUNDING * curve.losses @ curve.losses
     variance = max(fits.total - most, rounding, TINY) / num_free
-    lost = (most - fits.gained) / variance
+    evidence = Evidence(months, pairs, fit, fits, variance)
+    lost = evidence.lost
     chosen = step if lost[step] <= STEP_LIMIT else best
     is_growth = bool(lost[growth] <= STEP_LIMIT and lost[growth] < lost[step] - ZERO)
     chosen = growth if is_growth else chosen
-    start = pairs.months[pairs.start]
-    end = pairs.months[pairs.end]
-    cutoffs = np.where(pairs.is_growth, start, end - 1)
     is_in = lost <= INTERVAL_LIMIT
-    heights = ramp(months, start[is_in][:, None], end[is_in][:, None])
+    cutoffs = pairs.cutoffs[is_in]
     told = curve.months[curve.is_told]
     ends = told[MIN_BEFORE - 1], told[-LAST_MONTHS]
-    is_datable = (cutoffs > ends[0]) & (cutoffs < ends[1])
-    cutoff_low, cutoff_high = _interval(cutoffs[is_in], *ends)
-    onset_low, onset_high = _interval(np.minimum(start + 1, cutoffs)[is_in], *ends)
-    bend = _parabola_gained(fit)
+    cutoff_low, cutoff_high = _interval(cutoffs, *ends)
+    onset_low, onset_high = _interval(np.minimum(pairs.first[is_in] + 1, cutoffs), *ends)
     statistic = most / variance * num_free / (num_free + 2)
     return CutoffFit(
-        start=int(start[chosen]),
-        end=int(end[chosen]),
+        start=int(pairs.first[chosen]),
+        end=int(pairs.last[chosen]),
         is_growth=is_growth,
         cutoff_low=cutoff_low,
         cutoff_high=np.nan if (is_in & pairs.is_growth).any() else cutoff_high,
@@ -304,23 +289,17 @@ def _conclude(months: Months, pairs: _Pairs, fit: WeightedFit) -> CutoffFit:
         onset_high=onset_high,
         jump=float(fits.slope[chosen]),
         jump_error=float(np.sqrt(variance / max(float(fits.norm[chosen]), TINY))),
-        doubt=np.abs(heights - ramp(months, start[chosen], end[chosen])).max(axis=0),
         p_value=float(min(1, np.exp(-0.4 - statistic / 5))),
         is_line=bool((most - fits.line_gained) / variance < LINE_LIMIT),
-        is_parabola=bool((most - bend) / variance < LINE_LIMIT),
         first_datable=int(ends[0]) + 1,
         last_datable=int(ends[1]) - 1,
-        step_error=_step_error(is_datable & is_step, fits.norm, variance),
         num_free=num_free,
-        rises=pairs.rises(curve, fits, bend),
+        evidence=evidence,
     )
 
 
-def _step_error(is_counted: Flags, norms: Floats, variance: float) -> float:
-    """Return the error at which steps are found as often as on average over the ramps counted."""
-    norms = norms[is_counted & (norms > ZERO * norms.max(initial=0))]
-    if not len(norms):
-        return np.nan
+def _step_error(norms: Floats, variance: float) -> float:
+    """Return the error at which steps with these step' P step are found as often as on average."""
     needed = CRITICAL + POWER_QUANTILE
     low = 0.0
     high = 100.0

@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Set
-from typing import Any, cast
+from typing import cast
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from warehouse.database.schema import ESTIMATES, qualify, read_sql
 from warehouse.database.statements import Statements, rows_of
-from warehouse.estimates.changes import find_changes, finite, first_day
-from warehouse.estimates.contamination import tail_degrees_of_freedom
-from warehouse.estimates.panel import FEW_BLOCKS, NO_CONTROL, NO_CUTOFF
-from warehouse.estimates.panels import (
-    Curves,
-    Panel,
-    PanelFigure,
-    fit_curves,
-    number_of,
-    read_panels,
-)
+from warehouse.estimates.panel_rows import PanelInput
+from warehouse.estimates.panels import PanelFigure, number_of, read_panels
+from warehouse.estimates.processes import fit_all
 from warehouse.estimates.questions import estimate_questions
-
-TOO_FEW_MONTHS = "too few months"
-NO_NEIGHBOURS = "too few months before or after"
 
 
 @threadpool_limits.wrap(limits=1)  # type: ignore[untyped-decorator]
@@ -39,6 +26,19 @@ def estimate(connection: duckdb.DuckDBPyConnection) -> None:
     for table in ESTIMATES:
         connection.execute(f"delete from {qualify(table)}")  # noqa: S608 - a constant name
     estimate_questions(connection)
+    rows: dict[str, list[dict[str, object]]] = defaultdict(list)
+    for of_panel in fit_all(_read_inputs(connection)):
+        for table, row in of_panel:
+            rows[table].append(row)
+    statements = Statements(connection)
+    for table, values in rows.items():
+        written = pa.Table.from_pylist(values, schema=statements.columns(table))
+        with statements.given(estimates_to_write=written):
+            connection.table("estimates_to_write").insert_into(qualify(table))
+
+
+def _read_inputs(connection: duckdb.DuckDBPyConnection) -> list[PanelInput]:
+    """Return the inputs of each panel with a language model; fill ``shared_figures``."""
     for statement in ("panel_cells", "insert_shared_figures"):
         connection.execute(read_sql("estimates/sql", statement))
     found = rows_of(connection.execute(read_sql("estimates/sql", "panel_figures")))
@@ -52,145 +52,11 @@ def estimate(connection: duckdb.DuckDBPyConnection) -> None:
     for row in rows_of(connection.execute(read_sql("estimates/sql", "panel_regimes"))):
         labels[row["source"]][int(number_of(row["month"]))] = row["regime"]
     thermometers = {cell["model"] for cell in cells if cell["role"] == "thermometer"}
-    rows: dict[str, list[dict[str, object]]] = defaultdict(list)
-    for protocol, of_protocol in by_protocol.items():
-        for source, curves, parts in read_panels(of_protocol, cutoffs):
-            if all(curve.is_compressor for curve in curves.values()):
-                continue
-            panel = fit_curves(curves, cutoffs, [labels[name] for name in parts], parts)
-            key = {"protocol": protocol, "source": source}
-            for table, row in _rows(panel, curves, thermometers):
-                rows[table].append({**key, **row})
-    statements = Statements(connection)
-    for table, values in rows.items():
-        written = pa.Table.from_pylist(values, schema=statements.columns(table))
-        with statements.given(estimates_to_write=written):
-            connection.table("estimates_to_write").insert_into(qualify(table))
-
-
-def _rows(
-    panel: Panel, curves: Curves, thermometers: Set[str]
-) -> Iterator[tuple[str, dict[str, object]]]:
-    """Yield pairs: a table's name, and a row without source and protocol."""
-    yield from (("panel_effects", row) for row in _effects(panel, curves))
-    yield from (("panel_differences", row) for row in _differences(panel))
-    yield from (("panel_difficulty", row) for row in _difficulties(panel, thermometers))
-    yield from _changes(panel, curves)
-
-
-def _effects(panel: Panel, curves: Curves) -> Iterator[dict[str, object]]:
-    """Yield rows of ``panel_effects`` without source and protocol."""
-    fit = panel.fit
-    for number, (model, cutoff) in enumerate(zip(panel.models, panel.cutoffs, strict=True)):
-        curve = curves[model]
-        counts = [num for *_, num in curves[model].figures.values()]
-        gap_reason, growth_reason = (
-            (curve.reason or reason) if reason == FEW_BLOCKS else reason
-            for reason in (fit.gap.reasons[number], fit.growth.reasons[number])
+    return [
+        PanelInput(
+            protocol, source, curves, cutoffs, [labels[name] for name in parts], parts, thermometers
         )
-        is_in = fit.gap.reasons[number] not in {FEW_BLOCKS, NO_CUTOFF}
-        alone = NO_CONTROL if is_in else gap_reason
-        yield {
-            "model": model,
-            "num_months_before": sum(month <= cutoff for month in curve.figures),
-            "num_months_after": sum(month > cutoff for month in curve.figures),
-            "num_documents": None if None in counts else sum(num for num in counts if num),
-            "sensitivity": finite(fit.theta[number]),
-            "sensitivity_reason": alone if np.isnan(fit.theta[number]) else None,
-            "gap": finite(fit.gap.values[number]),
-            "gap_error": finite(fit.gap.errors[number]),
-            "gap_reason": gap_reason,
-            "growth": finite(fit.growth.values[number]),
-            "growth_error": finite(fit.growth.errors[number]),
-            "growth_reason": growth_reason,
-            "degrees_of_freedom": float(fit.degrees_of_freedom[number]),
-        }
-
-
-def _differences(panel: Panel) -> Iterator[dict[str, object]]:
-    """Yield rows of ``panel_differences`` without source and protocol."""
-    for effect in ("gap", "growth"):
-        errors = getattr(panel.fit, effect).difference_errors
-        for model, other in zip(*np.triu_indices(len(errors), 1), strict=True):
-            if not np.isnan(errors[model, other]):
-                yield {
-                    "model": panel.models[model],
-                    "other_model": panel.models[other],
-                    "effect": effect,
-                    "difference_error": float(errors[model, other]),
-                }
-
-
-def _difficulties(panel: Panel, thermometers: Set[str]) -> Iterator[dict[str, object]]:
-    """Yield rows of ``panel_difficulty`` without source and protocol.
-
-    A model with role thermometer is read as one if its cutoff is before the first month.
-    """
-    fit = panel.plain
-    counted = (~np.isnan(panel.losses[~np.isnan(panel.cutoffs)])).sum(axis=0)
-    has_role = np.array([model in thermometers for model in panel.models], dtype=bool)
-    deviations = _deviations(panel.losses[has_role & (panel.cutoffs < panel.months[0])])
-    control = np.full(len(panel.months), np.nan) if panel.control is None else panel.control
-    compressor = _deviations(control[None])[0]
-    for column in np.flatnonzero(counted):
-        readings = deviations[:, column][~np.isnan(deviations[:, column])]
-        yield {
-            "month": first_day(panel.months[column]),
-            "num_models": int(counted[column]),
-            "difficulty": finite(fit.difficulty[column]),
-            "difficulty_error": finite(fit.difficulty_error[column]),
-            "degrees_of_freedom": float(fit.difficulty_degrees_of_freedom),
-            "compressor_difficulty": finite(compressor[column]),
-            "num_thermometers": len(readings),
-            "thermometer_difficulty": float(readings.mean()) if len(readings) else None,
-        }
-
-
-def _changes(panel: Panel, curves: Curves) -> Iterator[tuple[str, dict[str, object]]]:
-    """Yield rows of two tables, each with its table's name, without source and protocol.
-
-    For each model, there is a row of ``cutoff_estimates``: its cutoff, or the reason why there is
-    none. A row of ``month_shortfalls`` follows for each of its months. All models are fitted first,
-    because the tails of all residuals limit the degrees of freedom of each shortfall.
-    """
-    changes = find_changes(panel)
-    scaled = [change.shortfalls.scaled for change in changes if change.shortfalls]
-    tail = tail_degrees_of_freedom(np.concatenate([np.zeros(1), *scaled]))
-    for number, (model, change) in enumerate(zip(panel.models, changes, strict=True)):
-        seen = np.flatnonzero(~np.isnan(panel.losses[number]))
-        missing = curves[model].reason if not len(seen) else None
-        row = {"model": model, "num_months": len(seen)} | change.row(panel)
-        yield "cutoff_estimates", row | ({"reason": missing} if missing else {})
-        found = change.shortfalls
-        absence = NO_NEIGHBOURS if found else TOO_FEW_MONTHS
-        if not change.is_compared:
-            absence = TOO_FEW_MONTHS if _has_other(panel, number) else NO_CONTROL
-        for month in seen:
-            value = found.value[month] if found else np.nan
-            yield (
-                "month_shortfalls",
-                {
-                    "model": model,
-                    "month": first_day(panel.months[month]),
-                    "bits_per_byte": float(panel.losses[number, month]),
-                    "shortfall": finite(value),
-                    "shortfall_error": float(found.error[month]) if found else None,
-                    "degrees_of_freedom": float(np.fmin(found.num_free[month], tail))
-                    if found
-                    else None,
-                    "reason": absence if np.isnan(value) else None,
-                },
-            )
-
-
-def _has_other(panel: Panel, number: int) -> bool:
-    """Return True if another model has a stated cutoff and a figure in the panel."""
-    is_other = np.isfinite(panel.cutoffs) & np.isfinite(panel.losses).any(axis=1)
-    is_other[number] = False
-    return bool(is_other.any())
-
-
-def _deviations(curves: np.ndarray[Any, np.dtype[np.float64]]) -> Any:
-    """Return each curve minus the mean of that curve; a curve without months stays NaN."""
-    counts = np.maximum((~np.isnan(curves)).sum(axis=1, keepdims=True), 1)
-    return curves - np.nansum(curves, axis=1, keepdims=True) / counts
+        for protocol, of_protocol in by_protocol.items()
+        for source, curves, parts in read_panels(of_protocol, cutoffs)
+        if not all(curve.is_compressor for curve in curves.values())
+    ]

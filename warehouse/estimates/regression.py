@@ -8,6 +8,7 @@ One further column x of Z has the coefficient x' P y / x' P x.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +53,11 @@ class Curve:
             difficulty_covariance=difficulty.variance * difficulty.inverse[np.ix_(seen, seen)],
             is_told=1 - (basis**2).sum(axis=1) > LEAST_FREEDOM,
         )
+
+    @cached_property
+    def apart(self) -> Months:
+        """Months between each two figures, (months, months)."""
+        return np.asarray(np.abs(self.months[:, None] - self.months))
 
     def plus(self, *columns: Floats) -> Curve:
         """Return the curve with further columns of Z, independent of the others."""
@@ -115,8 +121,8 @@ class WeightedFit:
         lagged = (left[next_to] @ left[next_to + 1]) / max(len(next_to), 1)
         r = lagged * len(left) / max(float(left @ left), TINY)
         r = np.clip(r + (1 + 4 * r) / len(left), 0, MOST_AUTOCORRELATION)
-        apart = np.abs(curve.months[:, None] - curve.months)
-        return np.asarray((r ** np.arange(apart.max() + 1))[apart] + shared / own)
+        powers = r ** np.arange(curve.apart.max() + 1)
+        return np.asarray(powers[curve.apart] + shared / own)
 
 
 def _inverse(gram: Floats) -> Floats:

@@ -25,7 +25,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from warehouse.estimates.cutoffs import NUM_ROUNDS, CutoffFit, fit_cutoff, ramp
+from warehouse.estimates.cutoffs import NUM_ROUNDS, CutoffFit, fit_cutoff
+from warehouse.estimates.pairs import ramp
 from warehouse.estimates.panel import Difficulty
 from warehouse.estimates.panel_errors import Floats
 from warehouse.estimates.regression import ROUNDING, Curve, Months, WeightedFit

@@ -12,7 +12,8 @@ from benchmarks.statistics.panels import NOISE, Design
 from core.month import Month
 from warehouse.estimates.changes import find_changes
 from warehouse.estimates.contamination import fit_without_low_months, measure_shortfalls
-from warehouse.estimates.cutoffs import INTERVAL_LIMIT, CutoffFit, fit_cutoff, ramp
+from warehouse.estimates.cutoffs import INTERVAL_LIMIT, CutoffFit, fit_cutoff
+from warehouse.estimates.pairs import ramp
 from warehouse.estimates.panel import Difficulty, fit_panel
 from warehouse.estimates.panel_errors import Floats
 from warehouse.estimates.panels import EPOCH, Curve, fit_curves

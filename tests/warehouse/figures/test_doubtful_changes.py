@@ -11,7 +11,7 @@ from benchmarks.statistics.panels import CONTROL, Staggered
 from benchmarks.statistics.power import measure, panel_of
 from warehouse.estimates.bends import SHARED_LIMIT, may_be_shared
 from warehouse.estimates.changes import ONE_SOURCE, Change, find_changes
-from warehouse.estimates.cutoffs import ramp
+from warehouse.estimates.pairs import ramp
 from warehouse.estimates.panels import Curve, Curves, Panel, fit_curves
 from warehouse.estimates.untreated import DatedCurve, date_cutoffs
 

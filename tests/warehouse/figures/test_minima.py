@@ -6,7 +6,7 @@ from typing import Any
 
 from warehouse.estimates import rises
 from warehouse.estimates.changes import MIN_MONTHS
-from warehouse.estimates.cutoffs import MIN_AFTER, MIN_BEFORE
+from warehouse.estimates.pairs import MIN_AFTER, MIN_BEFORE
 from warehouse.estimates.panel import MIN_BLOCKS
 
 ROOT = Path(__file__).resolve().parents[3]
