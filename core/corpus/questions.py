@@ -167,7 +167,7 @@ def read_questions(store: Store, seal: QuestionSeal) -> list[Question]:
     return [_question_of(row) for row in validate(table, QUESTIONS, str(seal)).to_pylist()]
 
 
-def _question_of(row: dict[str, Any]) -> Question:
+def _question_of(row: Mapping[str, Any]) -> Question:
     forecasts = tuple(CrowdForecast(**forecast) for forecast in row["crowd_forecast"] or ())
     options = tuple(row["options"])
     tags = tuple(row["tags"] or ())

@@ -40,6 +40,7 @@ from botocore.parsers import ResponseParserError  # type: ignore[import-untyped]
 from fsspec.exceptions import FSTimeoutError
 
 from core.errors import StorageError
+from core.json import JsonObject
 
 PATIENCE_S = 45.0
 _PART_BYTES = 16 * 2**20
@@ -288,7 +289,7 @@ def was_replaced(error: BaseException) -> bool:
     return _code(_typed(error)) in _TAKEN
 
 
-def parse_options(given: object, where: str) -> dict[str, Any]:
+def parse_options(given: object, where: str) -> JsonObject:
     """Parse fsspec options from a mapping, or from the text of a JSON object.
 
     Raises:
