@@ -129,7 +129,7 @@ class ObjectStore:
         self.fs, self.base = fsspec.core.url_to_fs(url, **given)
         self.base = self.base.rstrip("/")
         self._bucket = self.base.partition("/")[0]
-        self._has_answered = False
+        self._has_responded = False
         if self._is_s3:
             self.fs.retries = 1
 
@@ -177,9 +177,9 @@ class ObjectStore:
 
     def require_bucket(self) -> None:
         """Raise an error if the bucket does not exist; only the first call sends a request."""
-        if self._is_s3 and not self._has_answered:
+        if self._is_s3 and not self._has_responded:
             self._list_one()
-        self._has_answered = True
+        self._has_responded = True
 
     def _list_one(self) -> None:
         prefix = self.base.partition("/")[2]
