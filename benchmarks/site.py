@@ -25,6 +25,7 @@ from core.corpus.partition import document_id
 from core.month import Month, month_range
 from core.settings import Settings, load_settings
 from reports.site.build import write_site
+from warehouse.database.statements import Row
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
 
@@ -77,7 +78,7 @@ def publish_generated(settings: Settings, num_models: int) -> None:
     publish(settings)
 
 
-def _model(number: int, months: list[Month]) -> dict[str, Any]:
+def _model(number: int, months: list[Month]) -> Row:
     cutoff = months[24 + number % 48]
     return {
         "name": f"family-{number % 9}/model-{number:02d}",

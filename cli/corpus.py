@@ -165,7 +165,7 @@ def forget_command(
         f"{counted(len(done.document_ids), 'document')} forgotten; rewritten: "
         f"{counted(done.num_versions, 'version')} of partitions, "
         f"{counted(len(done.releases), 'release')}; "
-        f"{counted(done.num_fetched, 'fetched answer')} deleted"
+        f"{counted(done.num_fetched, 'fetched response')} deleted"
     )
     if not done.num_versions:
         out.print("none of them is in the corpus (any more); the tombstones keep them out")

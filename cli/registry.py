@@ -9,7 +9,6 @@ such a module as an entry point of the group ``tidemark.commands``. The module h
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 import typer
 
@@ -17,7 +16,7 @@ from core.plugins import import_parts, list_entry_points
 
 Commands = Mapping[str, Mapping[str, Callable[..., None] | typer.Typer]]
 # `tidemark shell` passes the arguments after -- to the DuckDB client.
-_CONTEXTS: dict[str, dict[str, Any]] = {"shell": {"allow_extra_args": True}}
+_CONTEXTS: dict[str, dict[str, bool]] = {"shell": {"allow_extra_args": True}}
 
 
 def add_commands(app: typer.Typer, panels: Commands) -> None:

@@ -63,7 +63,7 @@ def require_access(is_needed: bool = False) -> str | None:
 
 
 def _require_same_major(server: str, response: requests.Response) -> None:
-    """Check that an answer to ``/admin/version`` is the version of a Prefect that fits ours."""
+    """Check that a response to ``/admin/version`` is the version of a Prefect that fits ours."""
     own = version("prefect")
     try:
         found = response.json()
@@ -132,7 +132,7 @@ def _why(error: Exception) -> str:
         return f"it answers {status}; see that it is well, and that the address ends in /api"
     if isinstance(error, requests.RequestException):
         return str(error)
-    return f"its answers are not those of Prefect {version('prefect')} ({type(error).__name__})"
+    return f"its responses are not those of Prefect {version('prefect')} ({type(error).__name__})"
 
 
 class _Questions:

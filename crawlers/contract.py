@@ -75,12 +75,9 @@ class SourceInfo:
     language_sites: Mapping[str, str] = field(default_factory=dict)
     first_month: Month = Month("2017-01")  # first month available
     last_month: Month | None = None  # last month available, if the source has ended
-    recent_days: int | None = None  # a month is available this many days from its first day
     lag_days: int = 0  # a month is complete this many days after its end
     content: Content = "text"  # what the crawler yields: Document, or Medium of this kind
     monthly_bytes: int | None = None  # bytes per month if no limit is given; None: the whole month
-    min_documents: int | None = None  # an unlimited crawl with fewer documents is held back
-    max_documents: int | None = None  # a crawl with more documents is held back
     # True if months contain versions of the same items; a version is no duplicate of the last one.
     keeps_versions: bool = False
     # Why crawling needs a permission, and whom to ask for it (``core.corpus.permissions``).
@@ -113,7 +110,6 @@ class SourceInfo:
             language=languages.get(kind or "", self.language),
             sites=self.all_sites((name,)) if self.language_sites else self.sites,
             language_sites={},
-            min_documents=None,
             subset_kind=None,
         )
 
@@ -131,7 +127,6 @@ class SourceInfo:
             title=f"{self.title}, by {kind.kind}",
             monthly_bytes=self.monthly_bytes
             and self.monthly_bytes * Month.per_year // kind.per_year,
-            min_documents=None,
             subset_kind=None,
         )
 
@@ -150,8 +145,6 @@ class SourceInfo:
         complete = month.end + dt.timedelta(days=self.lag_days)
         if month.end <= now < complete:
             return f"{self.name} lists {month} completely from {complete:%Y-%m-%d} on"
-        if self.recent_days is not None and now - month.start > dt.timedelta(self.recent_days):
-            return f"{self.name} keeps {self.recent_days} days only, and {month} is older"
         return None
 
     def all_sites(self, languages: tuple[str, ...]) -> dict[str, str]:

@@ -31,7 +31,7 @@ from instruments.running.stopping import go_on, never_done, stop_with_flow
 
 CrawlMonth = Callable[[str, Period, Settings], Seal | Failure]
 # Names of the errors after which the other months of a source are not tried.
-_NO_ANSWER = {kind.__name__ for kind in (SourceUnavailable, CircuitOpen)}
+_UNREACHED = {kind.__name__ for kind in (SourceUnavailable, CircuitOpen)}
 
 
 @dataclass
@@ -104,7 +104,7 @@ def crawl_source(
             result = crawl(source, month, settings)
         except Exception as error:  # noqa: BLE001 - other sources and months go on after any error
             result = failure_of(what, error)
-        if isinstance(result, Failure) and result.error in _NO_ANSWER:
+        if isinstance(result, Failure) and result.error in _UNREACHED:
             dead = result
         yield result
 

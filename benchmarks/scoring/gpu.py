@@ -133,7 +133,10 @@ def compare_heads(model: Any, num_states: int = 4096, rounds: int = 5) -> str:
     device, weight = model.device, model.get_output_embeddings().weight.detach()
     states = torch.randn(num_states, weight.shape[1], device=device).to(weight.dtype)
     targets = torch.arange(num_states, device=device) % len(weight)
-    forms: dict[str, Any] = {"plain": _plain_head, "chunked": linear_cross_entropy}
+    forms: dict[str, Callable[..., torch.Tensor]] = {
+        "plain": _plain_head,
+        "chunked": linear_cross_entropy,
+    }
     fused = fast_for(device, model.num_parameters(), None).fused
     if fused is not None and agrees(fused, states, weight, None):
         forms["fused"] = fused

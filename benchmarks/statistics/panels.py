@@ -20,7 +20,6 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -256,7 +255,7 @@ class Staggered:
         months = np.arange(self.num_months)
         common = SHOCK * rng.normal(size=self.num_months)
         half = self.num_months // 2
-        courses: dict[str, Any] = {
+        courses = {
             "": 0.0 * months,
             "drift": 0.003 * months,
             "break": np.where(months >= half, BREAK, 0.0),

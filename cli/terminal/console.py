@@ -81,6 +81,16 @@ def print_table(
     out.print(table, crop=width is None)
 
 
+def print_rows(title: str, rows: Sequence[Mapping[str, object]]) -> None:
+    """Print the rows of a query, which has at least one; floats have three decimals."""
+    cells = [[_rounded(value) for value in row.values()] for row in rows]
+    print_table(title, list(rows[0]), cells)
+
+
+def _rounded(value: object) -> object:
+    return f"{value:.3f}" if isinstance(value, float) else value
+
+
 def do_each(step: str, jobs: Mapping[str, Callable[[], None]]) -> list[str]:
     """Call each job, with a progress bar; return the errors of failed jobs. Other jobs continue."""
     failures = []

@@ -285,14 +285,18 @@ def read_manifest(store: Store, partition: Partition, path: str) -> Seal:
             content=content,
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        newer = explain_newer(raw)
-        if newer:
-            raise StorageError(f"{store.url(path)} {newer}") from error
-        raise StorageError(
-            f"{store.url(path)} is not a manifest of tidemark ({error!r}); "
-            "bring it back from a backup, or move its folder out of the data root and crawl or "
-            "import the partition again"
-        ) from error
+        raise unreadable_manifest(store, path, raw, error) from error
+
+
+def unreadable_manifest(store: Store, path: str, raw: bytes, error: Exception) -> StorageError:
+    """Return the error, with its remedy, of a manifest that a later version wrote or is damaged."""
+    newer = explain_newer(raw)
+    if newer:
+        return StorageError(f"{store.url(path)} {newer}")
+    return StorageError(
+        f"{store.url(path)} is not a manifest of tidemark ({error!r}); bring it back from a "
+        "backup, or move its folder out of the data root and crawl or import the month again"
+    )
 
 
 def partition_of(path: str) -> Partition:

@@ -22,13 +22,13 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from core.corpus.partition import unreadable_manifest
 from core.errors import StorageError
 from core.json import JsonObject
 from core.month import Month
 from core.schemas.tables import QUESTIONS
 from core.schemas.validation import validate
 from core.storage.store import Store, name_of_part, path_part
-from core.version import explain_newer
 
 _MANIFEST = "manifest.json"
 _TASK = ":task-"  # in the name of a source of tasks, such as ``wikinews:task-cloze``
@@ -167,7 +167,7 @@ def read_questions(store: Store, seal: QuestionSeal) -> list[Question]:
     return [_question_of(row) for row in validate(table, QUESTIONS, str(seal)).to_pylist()]
 
 
-def _question_of(row: dict[str, Any]) -> Question:
+def _question_of(row: Mapping[str, Any]) -> Question:
     forecasts = tuple(CrowdForecast(**forecast) for forecast in row["crowd_forecast"] or ())
     options = tuple(row["options"])
     tags = tuple(row["tags"] or ())
@@ -183,14 +183,7 @@ def _read_manifest(store: Store, path: str) -> QuestionSeal:
     try:
         return _seal_of(store, path, json.loads(raw))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        newer = explain_newer(raw)
-        if newer:
-            raise StorageError(f"{store.url(path)} {newer}") from error
-        raise StorageError(
-            f"{store.url(path)} is not a manifest of tidemark ({error!r}); "
-            "bring it back from a backup, or move its folder out of the data root and crawl or "
-            "import the month again"
-        ) from error
+        raise unreadable_manifest(store, path, raw, error) from error
 
 
 def _seal_of(store: Store, path: str, manifest: JsonObject) -> QuestionSeal:

@@ -109,6 +109,13 @@ class DocumentRow(TypedDict, total=False):
     duration_s: float
 
 
+class SealedRow(DocumentRow, total=False):
+    """A row of sealed documents, with those columns that a reader asked for."""
+
+    document_id: str
+    num_chars: int
+
+
 LOSSES = pa.schema(
     [
         *_required(pa.string(), "model", "revision", "source"),

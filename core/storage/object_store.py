@@ -40,6 +40,7 @@ from botocore.parsers import ResponseParserError  # type: ignore[import-untyped]
 from fsspec.exceptions import FSTimeoutError
 
 from core.errors import StorageError
+from core.json import JsonObject
 
 PATIENCE_S = 45.0
 _PART_BYTES = 16 * 2**20
@@ -128,7 +129,7 @@ class ObjectStore:
         self.fs, self.base = fsspec.core.url_to_fs(url, **given)
         self.base = self.base.rstrip("/")
         self._bucket = self.base.partition("/")[0]
-        self._has_answered = False
+        self._has_responded = False
         if self._is_s3:
             self.fs.retries = 1
 
@@ -176,9 +177,9 @@ class ObjectStore:
 
     def require_bucket(self) -> None:
         """Raise an error if the bucket does not exist; only the first call sends a request."""
-        if self._is_s3 and not self._has_answered:
+        if self._is_s3 and not self._has_responded:
             self._list_one()
-        self._has_answered = True
+        self._has_responded = True
 
     def _list_one(self) -> None:
         prefix = self.base.partition("/")[2]
@@ -288,7 +289,7 @@ def was_replaced(error: BaseException) -> bool:
     return _code(_typed(error)) in _TAKEN
 
 
-def parse_options(given: object, where: str) -> dict[str, Any]:
+def parse_options(given: object, where: str) -> JsonObject:
     """Parse fsspec options from a mapping, or from the text of a JSON object.
 
     Raises:

@@ -13,7 +13,6 @@ from typing import Any
 
 from core.corpus.partition import Partition, Seal, list_sealed, read_seal
 from core.storage.store import Store
-from crawlers.contract import SourceInfo
 from crawlers.text.defects import DETECTORS
 
 DRIFT_MONTHS = 6  # the drift check compares a month with at most this many earlier months
@@ -42,28 +41,15 @@ class CrawlResult:
     manifest: Mapping[str, Any]
 
 
-def find_reasons_to_hold(
-    store: Store, partition: Partition, info: SourceInfo, crawled: CrawlResult
-) -> list[str]:
+def find_reasons_to_hold(store: Store, partition: Partition, crawled: CrawlResult) -> list[str]:
     """Return the reasons to hold a month back instead of sealing it; an empty list if none."""
     before = _months_before(store, partition, crawled)
     return [
-        *_rows(info, crawled),
         *_shares(crawled.manifest),
         *_drift(before, crawled),
         *_defects(before, crawled),
         *_shrunk(read_seal(store, partition), crawled),
     ]
-
-
-def _rows(info: SourceInfo, crawled: CrawlResult) -> Iterator[str]:
-    found = crawled.num_documents
-    declared = f"{info.name} declares"
-    is_whole = crawled.manifest.get("limit") is None
-    if is_whole and info.min_documents is not None and found < info.min_documents:
-        yield f"{found:,} documents, and {declared} at least {info.min_documents:,} a month"
-    if info.max_documents is not None and found > info.max_documents:
-        yield f"{found:,} documents, and {declared} at most {info.max_documents:,} a month"
 
 
 def _shares(manifest: Mapping[str, Any]) -> Iterator[str]:

@@ -173,9 +173,8 @@ class _Crawl:
         """Return the manifest, the dropped items, and the reasons to hold the month back."""
         described = self._describe(found.manifest)
         self._require_gain(is_partial=described["status"] == "partial")
-        info = self._crawler.INFO
         crawled = CrawlResult(self._ledger.kept, num_bytes, described)
-        reasons = find_reasons_to_hold(self._store, self._partition, info, crawled)
+        reasons = find_reasons_to_hold(self._store, self._partition, crawled)
         files = {**found.files, manifest.DROPPED_FILE: self._ledger.dropped_items()}
         return Description(described, files, reasons)
 

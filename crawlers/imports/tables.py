@@ -174,7 +174,7 @@ def _with_plain_times(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch
 
 
-def _values(batch: pa.RecordBatch) -> Iterator[dict[str, Any] | ValueError]:
+def _values(batch: pa.RecordBatch) -> Iterator[Mapping[str, Any] | ValueError]:
     """Yield the rows, or an error for a text that is not UTF-8."""
     try:
         yield from batch.to_pylist()

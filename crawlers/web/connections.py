@@ -226,7 +226,7 @@ class _GuardedAdapter(HTTPAdapter):
             manager.pool_classes_by_scheme = self._pools()
         return manager
 
-    def _pools(self) -> dict[str, Any]:
+    def _pools(self) -> dict[str, type]:
         def guarded(pool: type, connection: type) -> type:
             guard = type(f"Guarded{connection.__name__}", (_Guard, connection), {"own": self._own})
             return type(f"Guarded{pool.__name__}", (pool,), {"ConnectionCls": guard})

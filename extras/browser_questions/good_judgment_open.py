@@ -129,9 +129,9 @@ def _list_public(months: Sequence[Month], context: QuestionContext) -> Iterator[
     raise SourceChanged(f"{SITE}: its list has more than {MAX_PAGES} pages")
 
 
-def _is_no_list(answer: Fetched) -> bool:
+def _is_no_list(response: Fetched) -> bool:
     """Return True for a page with neither questions nor a login form; it is requested again."""
-    return b"question-row-component" not in answer.body and b"new_user" not in answer.body
+    return b"question-row-component" not in response.body and b"new_user" not in response.body
 
 
 def _path_of(url: str, link: str) -> str:

@@ -100,7 +100,7 @@ class StepwiseRun:
     def __init__(self, model: PreTrainedModel, keeps_state: bool, keeps_last: bool) -> None:
         self._model = model
         self._keeps_state = keeps_state
-        self._last: dict[str, Any] = {"logits_to_keep": 1} if keeps_last else {}
+        self._last: dict[str, int] = {"logits_to_keep": 1} if keeps_last else {}
         self._carried: dict[str, Any] = {}
         self._read: list[torch.Tensor] = []
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from typer import Argument, Context, Option
 
-from cli.terminal.console import print_table
+from cli.terminal.console import print_rows
 from cli.terminal.options import settings_of
 from core.errors import UsageError
 
@@ -32,12 +32,7 @@ def thirds_command(
             f"{model} has no losses of months of {source} under the protocol {protocol}; "
             f"`tidemark score --model {model} --source {source} --protocol {protocol}` makes them"
         )
-    rows = [[_shown(value) for value in row.values()] for row in found]
-    print_table(f"{source}: thirds of perplexity under {model}", list(found[0]), rows)
-
-
-def _shown(value: object) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
+    print_rows(f"{source}: thirds of perplexity under {model}", found)
 
 
 def thirds_statement() -> str:

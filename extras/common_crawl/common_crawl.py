@@ -11,7 +11,7 @@ years. ``common_crawl:new`` has only pages that none of these crawls saw before 
 
 Its terms (https://commoncrawl.org/terms-of-use) leave all rights with the sites, so texts are for
 local use. Both hosts share one connection and one request in two seconds. Written from the
-published index and its documentation; no answer of the live site was at hand.
+published index and its documentation; no response of the live site was at hand.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ class IndexBlock:
 
     @property
     def name(self) -> str:
-        """A name for messages and for the item that stands for a block without answer."""
+        """A name for messages and for the item that stands for a block without response."""
         return f"{self.crawl.name}/{self.file}:{self.offset}"
 
     def captures(self, fetcher: Fetcher) -> Iterator[Capture]:

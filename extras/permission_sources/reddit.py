@@ -3,8 +3,8 @@
 ``TIDEMARK_TOKENS__REDDIT`` is a bearer token, which its owner fetches from Reddit and which lasts a
 day. A list ends at about 1,000 posts and has no range of time, so a month is what the list still
 has. Posts that were removed, or edited after the month, are dropped, and no user names are kept.
-The shape of the answers is Reddit's documentation (https://www.reddit.com/dev/api); no answer has
-been recorded here.
+The shape of the responses is Reddit's documentation (https://www.reddit.com/dev/api); none has been
+recorded here.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def _list_posts(name: str, month: Month, context: CrawlContext) -> Iterator[Docu
 
 
 def _is_busy(fetched: Fetched) -> bool:
-    answer = Fields.of(fetched.url, decode(fetched))
-    return not answer.values or "error" in answer.values
+    response = Fields.of(fetched.url, decode(fetched))
+    return not response.values or "error" in response.values
 
 
 def _examine(post: Fields, month: Month, page: Fetched) -> Document | Drop:

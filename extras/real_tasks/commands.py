@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from typer import Context, Option
 
-from cli.terminal.console import fail_with, out, print_table, progress_bars
+from cli.terminal.console import fail_with, out, print_rows, progress_bars
 from cli.terminal.options import (
     FirstMonth,
     GivenMonth,
@@ -119,14 +119,7 @@ def show_tasks_command(context: Context) -> None:
     ).to_pylist()
     if not found:
         raise UsageError("no model has solved tasks; see `tidemark tasks answer`")
-    rows = [[_shown(value) for value in row.values()] for row in found]
-    print_table("accuracy in tasks, after the cutoff less before", list(found[0]), rows)
-
-
-def _shown(value: object) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
+    print_rows("accuracy in tasks, after the cutoff less before", found)
 
 
 COMMANDS = {"Other instruments": {"tasks": tasks_app}}

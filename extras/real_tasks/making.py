@@ -7,13 +7,14 @@ sealed as the source ``NAME:task-KIND`` and answered as questions are.
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import cast
 
 from core.cells.tokens import is_open
 from core.corpus.derived import DerivedQuestions, seal_derived
@@ -21,6 +22,7 @@ from core.corpus.partition import Seal, list_sealed, read_documents, read_texts
 from core.corpus.questions import Question, QuestionSeal, task_source
 from core.errors import UsageError
 from core.month import Month
+from core.schemas.tables import SealedRow
 from core.storage.store import Store
 from crawlers.crawling import manifest
 from extras.real_tasks.finding import (
@@ -48,7 +50,7 @@ _COLUMNS = [
 class Text:
     """A document that tasks are made from, and its facts."""
 
-    facts: dict[str, Any]
+    facts: SealedRow
     text: str
 
     @cached_property
@@ -132,7 +134,7 @@ def _choose(store: Store, seal: Seal, number: int, seed: int) -> dict[str, Text]
     drawn = heapq.nsmallest(
         _SPARE * number, usable, key=lambda row: _place(seed, "document", row["document_id"])
     )
-    by_cluster: dict[str, dict[str, Any]] = {}
+    by_cluster: dict[str, SealedRow] = {}
     for row in drawn:
         by_cluster.setdefault(row["cluster_id"] or row["document_id"], row)
     facts = {row["document_id"]: row for row in by_cluster.values()}
@@ -142,12 +144,12 @@ def _choose(store: Store, seal: Seal, number: int, seed: int) -> dict[str, Text]
     return {name: texts[name] for name in facts}
 
 
-def _rows(store: Store, seal: Seal) -> Iterator[dict[str, Any]]:
+def _rows(store: Store, seal: Seal) -> Iterator[SealedRow]:
     for batch in read_documents(store, seal, columns=_COLUMNS, batch_rows=8192):
         yield from batch.to_pylist()
 
 
-def _is_usable(row: dict[str, Any]) -> bool:
+def _is_usable(row: SealedRow) -> bool:
     has_date = row["event_time"] is not None
     return has_date and is_open(row["licence"]) and (row["seen_share"] or 0) <= _MOST_SEEN
 
@@ -206,6 +208,7 @@ def _question(
         [place, *others], key=lambda each: _place(seed, "order", place.document_id, each.answer)
     )
     facts = texts[place.document_id].facts
+    dated = cast(dt.datetime, facts["event_time"])  # see ``_is_usable``
     licences = {texts[each.document_id].facts["licence"] for each in options}
     return Question(
         question_id=place.document_id,
@@ -214,8 +217,8 @@ def _question(
         background=place.before,
         options=tuple(each.answer for each in options),
         answer_index=options.index(place),
-        opened_at=facts["event_time"],
-        resolved_at=facts["event_time"],
+        opened_at=dated,
+        resolved_at=dated,
         status="resolved",
         tags=("task",),
         licence=" AND ".join(sorted({part for each in licences for part in each.split(" AND ")})),

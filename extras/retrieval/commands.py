@@ -7,7 +7,7 @@ from typing import Annotated
 
 from typer import Context, Option
 
-from cli.terminal.console import err, out, print_table
+from cli.terminal.console import err, out, print_rows
 from cli.terminal.options import FirstMonth, GivenMonth, LastMonth, month_window, settings_for_tasks
 from core.errors import UsageError
 from core.progress import counted
@@ -65,12 +65,7 @@ def effect_command(context: Context) -> None:
             "no model of known cutoff has answered a source of questions with and without documents"
             "; see `tidemark forecast retrieve`, then `tidemark forecast answer`"
         )
-    rows = [[_shown(value) for value in row.values()] for row in found]
-    print_table("accuracy with documents, less without", list(found[0]), rows)
-
-
-def _shown(value: object) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
+    print_rows("accuracy with documents, less without", found)
 
 
 def statement() -> str:

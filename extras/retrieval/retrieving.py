@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from core.cells.tokens import is_open
 from core.corpus.derived import DerivedQuestions, seal_derived
@@ -20,6 +19,7 @@ from core.corpus.partition import Seal, list_sealed, read_documents
 from core.corpus.questions import Question, QuestionSeal, list_questions, read_questions
 from core.errors import UsageError
 from core.month import Month
+from core.schemas.tables import SealedRow
 from core.storage.store import Store
 from crawlers.crawling import manifest
 from extras.retrieval.bm25 import Queries
@@ -185,7 +185,7 @@ def _read(
                 yield from _passages(row, known)
 
 
-def known_at(row: dict[str, Any]) -> dt.datetime | None:
+def known_at(row: SealedRow) -> dt.datetime | None:
     """Return the time from which on a document's text was there to be read; None if unknown.
 
     It is the later one of the document's date and the time of this version of its text. Without
@@ -198,7 +198,7 @@ def known_at(row: dict[str, Any]) -> dt.datetime | None:
     return max(written, version)
 
 
-def _why_unused(row: dict[str, Any], known: dt.datetime | None, latest: dt.datetime | None) -> str:
+def _why_unused(row: SealedRow, known: dt.datetime | None, latest: dt.datetime | None) -> str:
     if known is None:
         return "without the time of its version"
     if not is_open(row["licence"]):
@@ -208,12 +208,12 @@ def _why_unused(row: dict[str, Any], known: dt.datetime | None, latest: dt.datet
     return ""
 
 
-def _documents(store: Store, seal: Seal) -> Iterator[dict[str, Any]]:
+def _documents(store: Store, seal: Seal) -> Iterator[SealedRow]:
     for batch in read_documents(store, seal, columns=_COLUMNS):
         yield from batch.to_pylist()
 
 
-def _passages(row: dict[str, Any], known: dt.datetime) -> Iterator[Passage]:
+def _passages(row: SealedRow, known: dt.datetime) -> Iterator[Passage]:
     title = " ".join((row["title"] or "").split())
     cluster = row["cluster_id"] or row["document_id"]
     for start, end in spans_of(row["text"]):

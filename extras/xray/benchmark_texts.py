@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from importlib.resources import files
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -16,6 +15,7 @@ from core.errors import UsageError
 from core.storage.store import Store, path_part
 from extras.xray.min_k import min_k
 from warehouse.database.objects import create_objects
+from warehouse.database.statements import Row
 
 SHARE = 0.2  # K of Min-K %, as in the main tables of the papers
 _SCORES = pa.schema(
@@ -34,7 +34,7 @@ def comparison_sql() -> str:
 
 def compare_sources(
     store: Store, sources: Sequence[str], against: str | None, models: Collection[str] = ()
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Return Min-K% of sources by model, and the difference to texts that no model has seen.
 
     The rows are those of ``min_k_by_source.sql``. ``models`` empty means all.
@@ -55,7 +55,7 @@ def compare_sources(
         create_objects(connection)
         connection.register("min_k_scores", pa.Table.from_pylist(rows, schema=_SCORES))
         found = connection.sql(comparison_sql(), params={"against": against}).to_arrow_table()
-        compared: list[dict[str, Any]] = found.to_pylist()
+        compared: list[Row] = found.to_pylist()
     return compared
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from typer import Context, Option
 
-from cli.terminal.console import err, out, print_table
+from cli.terminal.console import err, out, print_rows
 from cli.terminal.options import settings_of
 from core.errors import UsageError
 from core.storage.store import Store
@@ -64,14 +64,7 @@ def min_k_command(
     found = compare_sources(Store(settings.home), source, against, model or [])
     if not found:
         raise UsageError("the named models have no kept losses of these sources")
-    rows = [[_shown(value) for value in row.values()] for row in found]
-    print_table("Min-20% in nats; near 0: likely seen", list(found[0]), rows)
-
-
-def _shown(value: object) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
+    print_rows("Min-20% in nats; near 0: likely seen", found)
 
 
 COMMANDS = {"Ask": {"xray": xray_command, "min-k": min_k_command}}

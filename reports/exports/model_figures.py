@@ -9,17 +9,16 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import duckdb
 
 from core.errors import UsageError
 from core.settings import Settings
+from warehouse.database.statements import Row
 from warehouse.read.query import local_snapshot, opened, run_statement
 
 CONFIDENCE = 0.95
 DEFAULT_PROTOCOL = "default"
-Row = Mapping[str, Any]
 _DETAILS = ("protocol", "basis", "split_date", "num_months", "num_questions", "reason")
 _MODELS = "select model, kind, family, revision, cutoff, cutoff_provenance, location from models"
 
@@ -110,8 +109,8 @@ def read_model_figures(settings: Settings) -> AllResults:
     return AllResults(published_at, tuple(models))
 
 
-def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = run_statement(connection, sql).read_all().to_pylist()
+def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> list[Row]:
+    rows: list[Row] = run_statement(connection, sql).read_all().to_pylist()
     return rows
 
 

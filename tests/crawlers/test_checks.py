@@ -8,15 +8,9 @@ from core.corpus.partition import Partition, tables_of
 from core.corpus.sealing import Description, seal_partition
 from core.month import Month, month_range
 from core.storage.store import Store
-from crawlers.contract import SourceInfo
 from crawlers.crawling.checks import CrawlResult, find_reasons_to_hold
 
 JULY = Partition("toy", Month("2024-07"))
-
-
-def _info(**fields: Any) -> SourceInfo:
-    given = {"title": "Toy", "licence": "MIT", "language": "en", "category": "test", "sites": {}}
-    return SourceInfo(name="toy", **{**given, **fields})
 
 
 def _manifest(kept: int, **fields: Any) -> dict[str, Any]:
@@ -42,9 +36,8 @@ def _seal(store: Store, month: str, num: int, num_bytes: int = 100, **fields: An
 
 
 def _reasons(store: Store, num: int, num_bytes: int = 100, **fields: Any) -> list[str]:
-    info = fields.pop("info", _info())
     crawled = CrawlResult(num, num * num_bytes, _manifest(num, **fields))
-    return find_reasons_to_hold(store, JULY, info, crawled)
+    return find_reasons_to_hold(store, JULY, crawled)
 
 
 def _half_a_year(store: Store, num: int = 60, **fields: Any) -> None:
@@ -106,14 +99,6 @@ def test_a_handful_of_documents_is_no_drift(store: Store) -> None:
     _half_a_year(store, num=3)
     assert _reasons(store, 9) == []
     assert len(_reasons(store, 10)) == 2
-
-
-def test_a_source_declares_how_many_documents_a_month_has(store: Store) -> None:
-    info = _info(min_documents=10, max_documents=20)
-    assert _reasons(store, 10, info=info) == _reasons(store, 20, info=info) == []
-    assert _reasons(store, 9, info=info) == ["9 documents, and toy declares at least 10 a month"]
-    assert _reasons(store, 21, info=info) == ["21 documents, and toy declares at most 20 a month"]
-    assert _reasons(store, 9, info=info, limit=9) == []
 
 
 def test_shares_of_drops_and_failures_are_bounded(store: Store) -> None:

@@ -40,7 +40,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from warehouse.database.schema import qualify, read_sql
-from warehouse.database.statements import Statements, rows_of
+from warehouse.database.statements import Row, Statements, rows_of
 from warehouse.estimates.changes import finite
 
 Floats = NDArray[np.float64]
@@ -54,7 +54,6 @@ ALONE = "no other model answered these questions"
 FEW_DAYS = f"no interval: fewer than {MIN_DAYS} days of resolution"
 ONE_LINK = "no interval: one day connects it to the other models"
 ALIKE = "no interval: all days are alike"
-_Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -215,12 +214,12 @@ def _reason(num_days: int, error: float, value: float) -> str | None:
 def estimate_questions(connection: duckdb.DuckDBPyConnection) -> None:
     """Insert the rows of ``forecast_effects`` and ``question_effects``, which must be empty."""
     rows = rows_of(connection.execute(read_sql("estimates/sql", "question_answers")))
-    by_source: dict[str | None, list[_Row]] = defaultdict(list)
+    by_source: dict[str | None, list[Row]] = defaultdict(list)
     for row in rows:
         by_source[row["source"]].append(row)
         if not row["source"].endswith(":documents"):  # these ask the questions of others again
             by_source[None].append(row)
-    written: dict[str, list[_Row]] = defaultdict(list)
+    written: dict[str, list[Row]] = defaultdict(list)
     for source, of_source in by_source.items():
         for horizon in HORIZONS:
             for measure in ("accuracy", "brier_score"):
@@ -238,12 +237,12 @@ def estimate_questions(connection: duckdb.DuckDBPyConnection) -> None:
             connection.table("effects_to_write").insert_into(qualify(table))
 
 
-def _counts(row: _Row, measure: str, horizon: int) -> bool:
+def _counts(row: Row, measure: str, horizon: int) -> bool:
     days = row["days_before_close"]
     return row[measure] is not None and (horizon == 0 or (days is not None and days >= horizon))
 
 
-def _fit_rows(rows: Sequence[_Row], measure: str) -> Iterator[tuple[str, _Row]]:
+def _fit_rows(rows: Sequence[Row], measure: str) -> Iterator[tuple[str, Row]]:
     """Yield pairs: a table's name, and a row without source, measure and horizon."""
     if not rows:
         return
@@ -269,11 +268,11 @@ def _fit_rows(rows: Sequence[_Row], measure: str) -> Iterator[tuple[str, _Row]]:
 
 
 def _numbered(
-    rows: Sequence[_Row], measure: str
+    rows: Sequence[Row], measure: str
 ) -> tuple[Answers, list[tuple[str, str]], list[tuple[str, str]]]:
     """Return the answers, and what their numbers stand for: (model, protocol), (source, id)."""
 
-    def number(key: Callable[[_Row], Any]) -> tuple[list[Any], Whole]:
+    def number(key: Callable[[Row], Any]) -> tuple[list[Any], Whole]:
         names = sorted({key(row) for row in rows})
         places = {name: place for place, name in enumerate(names)}
         return names, np.array([places[key(row)] for row in rows], dtype=np.int64)
@@ -293,11 +292,11 @@ def _links(answers: Answers, num_models: int, num_questions: int) -> Floats:
     return np.asarray(answered.T @ answered, dtype=float)
 
 
-def _row(name: tuple[str, str], answers: Answers, number: int, fit: Fit | None) -> _Row:
+def _row(name: tuple[str, str], answers: Answers, number: int, fit: Fit | None) -> Row:
     """Return a row of ``forecast_effects`` of one model; ``fit`` is None if it is alone."""
     own = answers.model == number
     counts = np.bincount(answers.question)
-    row: _Row = {
+    row: Row = {
         "model": name[0],
         "protocol": name[1],
         "own_score": float(answers.score[own].mean()),
@@ -319,7 +318,7 @@ def _row(name: tuple[str, str], answers: Answers, number: int, fit: Fit | None) 
     return row
 
 
-def _difficulties(answers: Answers, fit: Fit) -> Iterator[tuple[int, _Row]]:
+def _difficulties(answers: Answers, fit: Fit) -> Iterator[tuple[int, Row]]:
     """Yield pairs: a question's number, and its row of ``question_effects`` without names.
 
     The difficulty is the score of a model of mean effect. Its error is of other models like these.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -22,7 +22,7 @@ from core.errors import DamagedFile, StorageError
 from core.periods import kind_of
 from core.storage.store import Store
 from warehouse.database.schema import find_schema, qualify, read_sql
-from warehouse.database.statements import Statements, rows_of
+from warehouse.database.statements import Row, Statements, rows_of
 
 DUPLICATES_FILE = "duplicate_of.parquet"  # name of the file in a partition's folder
 _DIGESTS = ("revision", "partition_digest", "scoring")
@@ -129,7 +129,7 @@ def read_rows(
     statement: str,
     parameters: Mapping[str, object] | None = None,
     folder: str = "read/sql",
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Run ``<folder>/<statement>.sql`` with bound parameters; return its rows by column name."""
     return rows_of(connection.execute(read_sql(folder, statement), parameters))
 

@@ -86,13 +86,15 @@ class CapturedPage:
     def record(self) -> bytes:
         """The packed WARC record; of a misplaced page, it is of another one."""
         url = "https://elsewhere.example/" if self.oddity == "misplaced" else self.url
-        answer = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=UTF-8\r\n\r\n" + self.payload
+        response = (
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=UTF-8\r\n\r\n" + self.payload
+        )
         head = (
             f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Date: {self.captured:%Y-%m-%dT%H:%M:%SZ}\r\n"
             f"WARC-Target-URI: {url}\r\nContent-Type: application/http; msgtype=response\r\n"
-            f"Content-Length: {len(answer)}\r\n\r\n"
+            f"Content-Length: {len(response)}\r\n\r\n"
         )
-        packed = gzip.compress(head.encode() + answer + b"\r\n\r\n", mtime=0)
+        packed = gzip.compress(head.encode() + response + b"\r\n\r\n", mtime=0)
         return packed[:-20] + bytes(20) if self.oddity == "damaged" else packed
 
 

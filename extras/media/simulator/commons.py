@@ -1,6 +1,6 @@
 """Simulated Wikimedia Commons: lists and descriptions of uploads by the API, and the files.
 
-The shapes follow MediaWiki's ``ApiQueryAllImages`` and ``ApiQueryImageInfo`` and the answers that
+The shapes follow MediaWiki's ``ApiQueryAllImages`` and ``ApiQueryImageInfo`` and the responses that
 Commons:Machine-readable data prints. Each month has pictures and recordings, and one file for each
 special case (oddity).
 """
