@@ -29,7 +29,6 @@ from tasks.prefect.server import run_log
 
 ATTEMPTS = 3  # maximum number of rounds that begin with the same pending work
 AWAY_S = 24 * 3600.0  # maximum outage of the server or the data root, in seconds
-BEGIN_S = 60.0  # from the start of a flow run's process until others see what it works on
 PATIENCE = 30  # looks for which ``gpu`` waits until a flow run of ``gpu-all`` has begun
 _PAGE = 200  # maximum number of flow runs per response of the server
 
@@ -39,7 +38,7 @@ class Pending:
     """The pending work of one pool: names of cells, or of models that are asked, by model."""
 
     keys: dict[str, frozenset[str]] = field(default_factory=dict)
-    num_free: int = 0  # number of cells that nobody has begun or is about to begin
+    num_claimed: int = 0  # number of these cells that processes compute now
 
     @property
     def all(self) -> frozenset[str]:
@@ -71,7 +70,6 @@ class Rounds:
         self._share = share
         self._active: dict[UUID, FlowRun] = {}
         self._pools: dict[UUID, Pool] = {}
-        self._running_since: dict[UUID, float] = {}  # when a look first found it running
         self._completed: set[str] = set()  # models
         self._last: dict[Pool, tuple[frozenset[str], int]] = {}  # last pending work, and attempts
         self._given_up: set[Pool] = set()  # pools without a deployment
@@ -123,8 +121,6 @@ class Rounds:
         for run in found:
             if run.state is None or not run.state.is_final():
                 self._active[run.id] = run
-                if run.state is not None and run.state.is_running():
-                    self._running_since.setdefault(run.id, time.monotonic())
                 continue
             run_log().info("%s: %s. %s", run.name, run.state.name, run.state.message or "")
             if run.state.is_completed():
@@ -132,12 +128,6 @@ class Rounds:
 
     def _active_of(self, pool: Pool) -> list[FlowRun]:
         return [run for run in self._active.values() if self._pools[run.id] == pool]
-
-    def _count_beginning(self, pool: Pool) -> int:
-        """Return the number of flow runs that will take a cell, which does not show yet."""
-        began_before = time.monotonic() - BEGIN_S
-        since = [self._running_since.get(run.id) for run in self._active_of(pool)]
-        return sum(at is None or at > began_before for at in since)
 
     def _waits(self, pool: Pool) -> bool:
         """Return True while single GPUs must stay free for a model that needs all of a machine.
@@ -153,13 +143,13 @@ class Rounds:
         return self._num_waits <= PATIENCE  # later, no worker of ``gpu-all`` seems to run
 
     def _start(self, client: SyncPrefectClient, pool: Pool, pending: Pending) -> None:
-        is_active = bool(self._active_of(pool))
-        if not pending.all or (is_active and (pool == "api" or not self._share)):
+        num_active = len(self._active_of(pool))
+        if not pending.all or (num_active and (pool == "api" or not self._share)):
             return
         num_free = 0 if pool == "api" else count_free_workers(client, pool)
-        if is_active:  # workers that have become free help
-            num_wanted = pending.num_free - self._count_beginning(pool)
-            groups = [list(pending.keys)] * min(num_free, max(0, num_wanted))
+        if num_active:  # workers that have become free help
+            num_taken = max(num_active, pending.num_claimed)  # who has no cell will take one
+            groups = [list(pending.keys)] * min(num_free, max(0, len(pending.all) - num_taken))
         else:
             groups = self._divide(pool, pending, num_free)
         for group in groups:

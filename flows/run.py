@@ -9,12 +9,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from core.cells.canary import read_canary_records
-from core.cells.losses import Cell
 from core.corpus.partition import Partition, Seal, read_seal
 from core.gpus import Fleet, read_fleet
 from core.month import Period
 from core.settings import Settings
-from core.storage.claims import count_present
 from core.storage.store import Store
 from flows.finish import finish
 from flows.rounds import Pending, Rounds
@@ -78,7 +76,6 @@ class ScoringLeft:
         request = self._request
         fleet = read_fleet(Store(self._settings.home))
         found: dict[Pool, Pending] = {}
-        present_on = count_present(Store(self._settings.home))
         left_of = list_left(
             request.models, request.sources, request.months, self._run, self._settings
         )
@@ -86,9 +83,7 @@ class ScoringLeft:
             if (model, fleet) not in self._known:
                 self._known[model, fleet] = pool_of(model, fleet, self._settings)
             pending = found.setdefault(self._known[model, fleet], Pending())
-            # A process without a cell is loading the model, or between two cells.
-            num_loading = max(0, present_on[f"{Cell.ROOT}/{model}"] - len(left.claimed))
-            pending.num_free += max(0, len(left.pending) - len(left.claimed) - num_loading)
+            pending.num_claimed += len(left.claimed)
             pending.keys[model] = frozenset(map("/".join, left.pending))
             if self._always and model not in completed:
                 pending.keys[model] |= {"whatever names tell"}

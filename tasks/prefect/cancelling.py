@@ -29,15 +29,15 @@ _UNFINISHED = ["SCHEDULED", "PENDING", "RUNNING", "PAUSED"]
 
 
 @contextmanager
-def ends_if_cancelled(every_s: float = ASK_S) -> Iterator[None]:
+def ends_if_cancelled() -> Iterator[None]:
     """Within the ``with`` block, end this process soon after its flow run was cancelled."""
     context = FlowRunContext.get()
     if context is None or context.flow_run is None:
         yield
         return
     is_over = threading.Event()
-    arguments = (context.flow_run, every_s, is_over)
-    threading.Thread(target=_watch, args=arguments, name="cancelling", daemon=True).start()
+    given = (context.flow_run, is_over)
+    threading.Thread(target=_watch, args=given, name="cancelling", daemon=True).start()
     try:
         yield
     finally:
@@ -69,9 +69,9 @@ def _cancel_subflows(flow_run: UUID) -> None:
         run_log().warning("the server cancels the started flow runs later: %s", error)
 
 
-def _watch(flow_run: FlowRun, every_s: float, is_over: threading.Event) -> None:
+def _watch(flow_run: FlowRun, is_over: threading.Event) -> None:
     num_seen = 0
-    while not is_over.wait(every_s):
+    while not is_over.wait(ASK_S):
         num_seen += _asks_if_cancelled(flow_run.id)
         if num_seen > 1:  # the worker had time to end the process itself
             run_log().warning("this run was cancelled; its process ends")

@@ -9,9 +9,6 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from prefect.logging.handlers import APILogHandler
 from prefect.runtime import flow_run
 from prefect.utilities.context import get_task_and_flow_run_ids
@@ -96,7 +93,7 @@ def showing_cells(cells: Sequence[Cell], settings: Settings) -> Iterator[None]:
         for cell in cells:
             record = _record_since(began, store, cell)
             if record is not None:
-                _show_cell(cell, record, store)
+                _show_cell(cell, record)
 
 
 def _record_since(began: dt.datetime, store: Store, cell: Cell) -> CellRecord | None:
@@ -106,29 +103,13 @@ def _record_since(began: dt.datetime, store: Store, cell: Cell) -> CellRecord | 
     return None
 
 
-def _show_cell(cell: Cell, record: CellRecord, store: Store) -> None:
+def _show_cell(cell: Cell, record: CellRecord) -> None:
     rate = record.num_tokens_read / record.seconds if record.seconds else math.inf
     _log.info(
         "scored %s: %.2f s, %d tokens, %.0f tokens/s",
         cell, record.seconds, record.num_tokens_read, rate,
     )  # fmt: skip
-    facts = {"num_tokens": record.num_tokens_read, "seconds": record.seconds}
-    # An error of this event must not make the scoring fail.
-    with contextlib.suppress(TidemarkError, pa.ArrowException, OSError):
-        events.scored(cell, {**facts, **_sums(store, cell)})
-
-
-def _sums(store: Store, cell: Cell) -> dict[str, int | float | None]:
-    with store.open(cell.path) as file:
-        losses = pq.read_table(file, columns=["nll_nats", "num_bytes", "document_id"])
-    losses = losses.filter(pc.is_valid(losses["nll_nats"]))
-    num_bytes = pc.sum(losses["num_bytes"]).as_py()
-    nats = pc.sum(losses["nll_nats"]).as_py()
-    return {
-        "num_documents": pc.count_distinct(losses["document_id"]).as_py(),
-        "num_bytes": num_bytes,
-        "bits_per_byte": nats / num_bytes / math.log(2) if num_bytes else None,
-    }
+    events.scored(cell, {"num_tokens": record.num_tokens_read, "seconds": record.seconds})
 
 
 def show_seal(seal: Seal, began: dt.datetime) -> None:

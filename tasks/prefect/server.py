@@ -111,14 +111,8 @@ def settle_task_runs() -> None:
 
 def ask_server(question: Callable[[SyncPrefectClient], _Outcome]) -> _Outcome:
     """Return what the server answers to a question; wait for a server that is away."""
-    for _ in range(_SETTLE_TRIES):
-        wait_for_server()
-        try:
-            with get_client(sync_client=True) as client:
-                return question(client)
-        except httpx.TransportError as error:
-            run_log().warning("the Prefect server went away again (%s)", error)
-    with get_client(sync_client=True) as client:
+    wait_for_server()
+    with get_client(sync_client=True) as client:  # it tries again, too
         return question(client)
 
 
@@ -193,15 +187,9 @@ def _without_known(client: SyncPrefectClient, noted: Mapping[UUID, _Ended]) -> d
     runs = list(noted)
     for start in range(0, len(runs), _PAGE):
         page = runs[start : start + _PAGE]
-        if _num_completed(client, page) < len(page):  # else the server has all states
-            known = _known(client, page)
-            unknown |= {run: noted[run] for run in page if known.get(run) != noted[run].state.type}
+        known = _known(client, page)
+        unknown |= {run: noted[run] for run in page if known.get(run) != noted[run].state.type}
     return unknown
-
-
-def _num_completed(client: SyncPrefectClient, task_runs: Sequence[UUID]) -> int:
-    wanted = {"id": {"any_": list(map(str, task_runs))}, "state": {"type": {"any_": ["COMPLETED"]}}}
-    return int(client.request("POST", "/task_runs/count", json={"task_runs": wanted}).json())
 
 
 def _known(client: SyncPrefectClient, task_runs: Sequence[UUID]) -> dict[UUID, StateType | None]:

@@ -118,8 +118,7 @@ def test_assets_have_their_lineage(prefect_server: PrefectServer, done: dict[str
     assert upstream["tidemark://report"] == {"tidemark://warehouse/snapshot"}
     facts = {event["resource"]["prefect.resource.id"]: event["payload"] for event in events}
     cell = f"tidemark://losses/control:zstd/{months[0]}/default"
-    assert facts[cell]["bits_per_byte"] > 0
-    assert facts[cell]["num_documents"] == 3
+    assert facts[cell]["num_tokens"] > 0
     assert len(facts[cell]["partition_digest"]) == 64
 
 
