@@ -30,9 +30,9 @@ DropReason = Literal[
     "robots", "permission", "http_404", "http_410", "http_403", "too_large", "bad_archive",
     "unsafe_path", "no_tex", "pdf_only", "withdrawn", "redirect_page", "disambiguation", "deleted",
     "suppressed", "parse_error", "no_date", "outside_month", "not_yet_created", "edited_later",
-    "empty", "too_short", "too_long", "wrong_language", "low_quality", "boilerplate",
+    "empty", "too_short", "too_long", "wrong_language", "low_quality", "boilerplate", "no_source",
     "generated_code", "binary", "licence", "exact_dup", "near_dup", "forgotten", "sample_cap",
-    "unknown_format", "damaged", "too_small", "tells_outcome", "mojibake", "no_source",
+    "unknown_format", "damaged", "too_small", "tells_outcome", "mojibake", "too_much_markup",
 ]  # fmt: skip
 DROP_REASONS: tuple[str, ...] = get_args(DropReason)
 # Reasons for a failed item; a later run may succeed.

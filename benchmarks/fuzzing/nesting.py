@@ -222,6 +222,7 @@ PARSERS: dict[str, Parser] = {
             ("\\newcommand{\\a}{", "}"), ("\\def\\a{", "}"), ("\\cite{a}", ""), ("\\ref{a}", ""),
             ("\\begin{figure}", "\\end{figure}"), ("\\verb|", "|"), ("%", "\n"), ("\\a[", "]"),
             ("\\section{", "}"), ("\\input{a}", ""), ("\\begin{verbatim}", "\\end{verbatim}"),
+            ("\\def ", ""), ("\\ref ", ""), ("\\begin ", ""), ("-a", ""),
         ],
     ),
     "json": Parser(load_json, [("[", "]"), ('{"a":', "}"), ('[{"@graph":', "}]"), ('"\\', '"')]),

@@ -27,6 +27,8 @@ def choose_branches(text: str) -> str:
 
     If a known condition has no ``\fi``, the text is returned as it is.
     """
+    if "\\if" not in text:
+        return text
     switches: _Switches = {"true": True, "false": False}
     choices: list[bool | None] = []  # by open condition: its branch is typeset; None: unknown
     kept = []

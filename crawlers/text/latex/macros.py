@@ -18,7 +18,8 @@ MAX_CHARACTERS = 20_000_000  # maximum after expansion of inputs and macros; mos
 _MAX_BODY = 2_000  # maximum characters of a definition; longer ones are drawings or programs
 _ROUNDS = 8  # maximum nesting of macros in macros
 
-_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
+# The next brace, after text and escapes without one; at the end of the text, no brace.
+_BRACE = re.compile(r"(?:[^\\{}]++|\\.)*+(?:([{}])|\\?\Z)", re.DOTALL)
 _DEFINITION = re.compile(
     r"\\(?:(?P<command>newcommand|providecommand|renewcommand|DeclareRobustCommand"
     r"|DeclareSIUnit)\*?\s*(?:\{\s*\\(?P<braced>[A-Za-z@]+)\s*\}|\\(?P<bare>[A-Za-z@]+))"
@@ -63,9 +64,9 @@ def match_braces(text: str) -> dict[int, int]:
     ends = {}
     opened = []
     for brace in _BRACE.finditer(text):
-        if brace[0] == "{":
-            opened.append(brace.start())
-        elif brace[0] == "}" and opened:
+        if brace[1] == "{":
+            opened.append(brace.end() - 1)
+        elif brace[1] == "}" and opened:
             ends[opened.pop()] = brace.end()
     return ends
 

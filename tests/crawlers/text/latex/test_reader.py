@@ -13,9 +13,11 @@ from pylatexenc.latexwalker import LatexWalker
 from core.errors import ItemUnavailable
 from crawlers.text.latex import reader as latex_reader
 from crawlers.text.latex.reader import LatexReader, read_latex
+from crawlers.text.latex.source import decode_files, join_files
 from tests.crawlers.conftest import refused
 from tests.crawlers.text.papers import text_of
 
+RECORDED = Path(__file__).parents[5] / "shared" / "recordings" / "latex"
 HEAD = b"\\documentclass{article}\\begin{document}\\section{Introduction}\n"
 SLOW = HEAD + b"\\textbf{a} $b$\n\n" * 300_000  # a paper of five megabytes
 
@@ -42,7 +44,9 @@ _PIECES = (
     "\\c c", "\\emph b", "``q''", "---", "!`", "<<", "\\section*{T u}", "\\textcolor{red}{x y}",
     "\\SI{1}{m}", "\u00e9", "(a)", "a,b.", "^2", "_3", "\\textsuperscript 2", "\\href{u}{v w}",
     "\t", "\\ ", "\\hbox to 3pt{a}", "\\parbox[t]{1cm}{x y}",
-    "\\begin{itemize}\\item a\\end{itemize}", "\\item~[x] y", "\\emph~b",
+    "\\begin{itemize}\\item a\\end{itemize}", "\\item~[x] y", "\\emph~b", "\\begin", "\\end ",
+    "\\begin {center}", "\\end\n{center}", "\\endgroup", "\\begin\u00e9", "\\begin\u00b2", "{", "}",
+    " " * 300 + "\\begin{center}x\\end{center}", "\\emph\u00e9", "\\emph \n {c}", "\\emph\n\nx",
 )  # fmt: skip
 
 
@@ -58,9 +62,10 @@ def test_words_are_read_at_once_as_the_library_reads_characters(
         assert text_of(body) == text, body
 
 
-def test_a_paragraph_takes_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library alone takes one for each letter."""
-    steps = []
+@pytest.fixture(name="steps")
+def _steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A list with an entry for each step of the parser from now on."""
+    steps: list[int] = []
     step = latex_reader._Walker.get_token
 
     def count(walker: object, *arguments: object, **options: object) -> object:
@@ -68,8 +73,46 @@ def test_a_paragraph_takes_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
         return step(walker, *arguments, **options)
 
     monkeypatch.setattr(latex_reader._Walker, "get_token", count)
+    return steps
+
+
+def test_a_paragraph_takes_few_steps(steps: list[int]) -> None:
+    """The library alone takes one for each letter."""
     assert len(text_of("A word of prose, and another one. " * 200)) > 6000
     assert len(steps) < 100
+
+
+MARKUP = ("\\a[", "\\a ", "\\section{", "\\section{a}", "\\def ", "\\ref ", "\\\\", "{")
+
+
+@pytest.mark.parametrize("unit", MARKUP)
+def test_a_megabyte_of_markup_is_refused_before_it_is_parsed(unit: str, steps: list[int]) -> None:
+    with refused("too_much_markup"):
+        text_of(unit * (1_000_000 // len(unit)))
+    assert not steps
+
+
+@pytest.mark.parametrize("unit", ["-a", "`a' ", "<<", "\\begin", "\\end ", "\\emph{abcde}"])
+def test_the_steps_of_the_parser_are_limited(unit: str, steps: list[int]) -> None:
+    with refused("too_much_markup"):
+        text_of(unit * latex_reader.MAX_STEPS)
+    assert len(steps) <= 2 * latex_reader.MAX_STEPS
+
+
+@pytest.mark.skipif(not RECORDED.exists(), reason="the recordings are not here")
+def test_recorded_papers_are_far_from_the_limits(steps: list[int]) -> None:
+    for folder in sorted(RECORDED.iterdir()):
+        files = {
+            str(path.relative_to(folder)): path.read_bytes()
+            for path in folder.rglob("*")
+            if path.suffix in {".tex", ".bbl"}
+        }
+        steps.clear()
+        source = join_files(decode_files(files))
+        signs = sum(map(source.count, "\\{}"))
+        assert signs < min(latex_reader.MIN_SIGNS, latex_reader.MAX_SIGN_SHARE * len(source)) / 2
+        read_latex(decode_files(files))
+        assert 0 < len(steps) < latex_reader.MAX_STEPS / 20
 
 
 @pytest.mark.parametrize(
