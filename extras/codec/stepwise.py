@@ -109,7 +109,7 @@ class StepwiseRun:
         """Read a token per row, int64 (rows,); return the next one's logits, (rows, vocabulary)."""
         if self._keeps_state:
             output = self._model(input_ids=tokens[:, None], use_cache=True, **self._carried)
-            self._carried = carried_state(output)
+            self._carried = carried_state(self._model, output)
         else:
             self._read.append(tokens)
             prefix = torch.stack(self._read, dim=1)

@@ -213,7 +213,7 @@ class Rows:
         with quick_products(owner.model):
             output = owner.model(input_ids=ids, **options)
         if owner.keeps_state:
-            self._carried = carried_state(output)
+            self._carried = carried_state(owner.model, output)
         logits: torch.Tensor = output.logits[:, -1]
         return logits.to(ids.device)  # a model on several devices has logits on the last device
 

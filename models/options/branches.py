@@ -298,7 +298,7 @@ class SharedCache:
         found = [firsts[number : number + 1] for number in range(len(tree.branches))]
         longer = [number for number, branch in enumerate(tree.branches) if len(branch) > 1]
         if longer:
-            [(name, state)] = carried_state(read).items()
+            [(name, state)] = carried_state(forward.body, read).items()
             for places, cache in _copies(state, tree, longer):
                 branches = [tree.branches[place] for place in places]
                 rests = self._go_on({name: cache}, branches)

@@ -176,11 +176,15 @@ class Forward:
         hidden: torch.Tensor = self.run(ids, use_cache=False, **options)[0]
         return hidden.to(ids.device)  # a model on several devices has its output on the last device
 
+    @property
+    def body(self) -> torch.nn.Module:
+        """The model's body, or the whole model if the head cannot run separately."""
+        return self.model.base_model if self._head else self.model
+
     def run(self, ids: torch.Tensor, **options: object) -> Any:
-        """Run the body, or the whole model if the head cannot run separately."""
-        body = self.model.base_model if self._head else self.model
+        """Run the body."""
         with quick_products(self.model):
-            return body(input_ids=ids, **options)
+            return self.body(input_ids=ids, **options)
 
     def nats(
         self, chosen: torch.Tensor, targets: torch.Tensor, alphabet: torch.Tensor | None = None

@@ -7,6 +7,8 @@ memory. So the config is compared with the weights before the model is created.
 from __future__ import annotations
 
 import copy
+import functools
+import inspect
 import itertools
 import math
 import re
@@ -39,6 +41,7 @@ _CHANGES_BASE = ("pissa", "olora", "corda", "loftq")
 _NUM_COMPUTED = 2**28
 _MOST_EXPERTS = 2**16
 _MAMBAS = ("mamba", "mamba2")
+_FORMER_NAMES = ("past_key_values", "cache_params")  # of ``cache`` before transformers 5.24
 _MOST_PER_BYTE = 8  # maximum number of elements per byte of quantised weights: one bit each
 _HOST_FULL = "DefaultCPUAllocator: can't allocate memory"  # torch's message if host memory is full
 
@@ -135,12 +138,29 @@ def embedding_rows(model: PreTrainedModel) -> int:
     return weight.shape[0]
 
 
-def carried_state(output: Any) -> dict[str, Any]:
-    """Return the state (KV cache) in an output, by argument name; raise LookupError if none."""
-    for name in ("past_key_values", "cache_params", "state"):
-        if getattr(output, name, None) is not None:
-            return {name: getattr(output, name)}
+def carried_state(model: torch.nn.Module, output: Any) -> dict[str, Any]:
+    """Return the state (KV cache) in an output, by the name of the argument that takes it back.
+
+    ``model`` is the module that made the output. Raise LookupError if there is no state.
+    """
+    for name in ("cache", "state"):
+        state = getattr(output, name, None)
+        if state is not None:
+            return {_argument_of(type(model), name): state}
     raise LookupError("the model returns no state")
+
+
+@functools.cache
+def _argument_of(kind: type[torch.nn.Module], name: str) -> str:
+    """Return the name of an argument of a model's class.
+
+    Outputs have a cache under one name. Code in a checkpoint's folder may have the argument under
+    a former one.
+    """
+    taken = inspect.signature(kind.forward).parameters
+    if name in taken:
+        return name
+    return next((former for former in _FORMER_NAMES if former in taken), name)
 
 
 def require_plausible(

@@ -13,6 +13,7 @@ from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     AutoTokenizer,
+    LlamaModel,
     PreTrainedModel,
     PreTrainedTokenizerFast,
 )
@@ -172,6 +173,22 @@ def test_every_family_has_the_figures_of_its_options_one_by_one(kind):
     # Branches of one token need no mask, so any model can score them at once.
     letters = make_trees((30, (1,)))[0]
     assert row.takes(Tree(letters.prefix, letters.branches[:1] * 3))
+
+
+class FormerLlama(LlamaModel):
+    """A body whose cache has the former name, as in the code of many checkpoints."""
+
+    def forward(self, input_ids=None, past_key_values=None, use_cache=None, **_):
+        return super().forward(input_ids, cache=past_key_values, use_cache=use_cache)
+
+
+def test_a_prompt_is_read_once_by_code_with_the_former_name_of_a_cache():
+    model = make_model("llama")
+    former = FormerLlama(model.config)
+    former.load_state_dict(model.model.state_dict())
+    model.model = former.eval()
+    cache = SharedCache(Forward(model))
+    assert cache.is_exact and not cache.is_stepwise
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "bloom", "mistral"])
