@@ -11,6 +11,8 @@ if [ "$(id -u)" != 0 ] || ! command -v apt-get > /dev/null; then
 fi
 echo "Installing Caddy with apt …"
 export DEBIAN_FRONTEND=noninteractive
+# Of two that run apt at once, one would fail. What apt starts does not inherit the lock.
+locked() { flock --close "$(dirname "$0")" "$@"; }
 # A name that nobody can foresee: this runs as root.
 log=$(mktemp)
 # Debian's package would start a server on port 80.
@@ -22,7 +24,7 @@ if [ ! -e "$policy" ]; then
 else
     trap 'rm -f "$log"' EXIT
 fi
-if ! (apt-get update && apt-get install --yes --no-install-recommends caddy) > "$log" 2>&1; then
+if ! (locked apt-get update && locked apt-get install --yes --no-install-recommends caddy) > "$log" 2>&1; then
     tail -n 5 "$log" >&2
     echo "Caddy cannot be had; the tests of the reverse proxy will be skipped." >&2
 fi

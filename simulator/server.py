@@ -10,13 +10,12 @@ import json
 import math
 import pkgutil
 import re
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, ClassVar, Literal, Protocol, cast
 from urllib.parse import parse_qs, urlsplit
 
@@ -24,6 +23,7 @@ import simulator.sites
 from core.corpus import simulated
 from core.plugins import import_parts
 from simulator.faults import Fault, FaultKind, Traffic, pack_zeros
+from simulator.listener import Listener
 from simulator.world import World
 
 __all__ = [
@@ -219,8 +219,8 @@ def running(site: Site, web: Web, host: str = "127.0.0.1", port: int = 0) -> Ite
     traffic = Traffic()
     names = {"site": site, "web": web, "traffic": traffic}
     handler = cast(type[_Handler], type("_Handler", (_Handler,), names))
-    with _Server((host, port), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    with Listener((host, port), handler) as server:
+        thread = threading.Thread(target=server.serve_until_stopped, daemon=True)
         thread.start()
         url = f"http://{host}:{server.server_port}"
         web.urls |= dict.fromkeys(site.keys, url)
@@ -229,16 +229,8 @@ def running(site: Site, web: Web, host: str = "127.0.0.1", port: int = 0) -> Ite
         try:
             yield url
         finally:
-            server.shutdown()
+            server.stop()
             thread.join()
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -1,6 +1,7 @@
 """The command line, run in this process or as its own process."""
 
 import datetime as dt
+import functools
 import logging
 import os
 import subprocess
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+import typer.main
 from prefect.logging.handlers import PrefectConsoleHandler
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
@@ -30,6 +32,8 @@ from warehouse.database.writer import connected
 
 TIDEMARK = Path(sys.executable).parent / "tidemark"
 FIRST, LAST = Month("2024-01"), Month("2024-03")
+# A process makes its commands once; many tests run in this one.
+_get_command = functools.cache(typer.main.get_command)
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,7 @@ def tidemark(
             for name, value in settings.items():
                 patch.setenv(f"TIDEMARK_{name.upper()}", str(value))
             patch.setattr(sys, "argv", ["tidemark", *map(str, arguments)])
+            patch.setattr(typer.main, "get_command", _get_command)
             capsysbinary.readouterr()
             _let_prefect_log_to(sys.stderr)
             code = 0

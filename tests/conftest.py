@@ -1,5 +1,6 @@
 """Rules for all tests: no traffic beyond loopback, no settings from the environment."""
 
+import atexit
 import gc
 import ipaddress
 import os
@@ -88,13 +89,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    # A full collection of garbage would visit all modules and tests, and take a second of a test.
+    # A full collection of garbage would visit all modules and tests, and take a second of a test,
+    # and of each of the five collections with which pytest ends.
     gc.collect()
     gc.freeze()
-
-
-def pytest_sessionfinish() -> None:
-    gc.unfreeze()
+    atexit.register(gc.unfreeze)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,6 +1,8 @@
+import datetime as dt
 import io
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,8 +14,10 @@ import pytest
 
 from core.corpus.partition import list_sealed
 from core.month import Month
+from core.settings import Settings
 from core.storage.store import Store
 from simulator.server import Fault, Web
+from tests.losses import loss_row, publish_rows
 from tests.test_docs import commands
 
 Tidemark = Callable[..., Any]
@@ -253,9 +257,19 @@ def test_undated_texts_are_scored_too(tidemark: Tidemark, tmp_path: Path) -> Non
     assert json.loads(ran.out) == [{"source": "book", "month": None}]
 
 
+@pytest.fixture(scope="module")
+def landed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Land and publish two documents a month, once for all tests here; only copy the data root."""
+    home = tmp_path_factory.mktemp("landed")
+    months = [dt.date(2024, 1 + index % 6, 1) for index in range(12)]
+    rows = [loss_row("foreign", "news", month, f"d{n}") for n, month in enumerate(months)]
+    publish_rows(Settings(home=str(home)), rows)
+    return home
+
+
 @pytest.fixture
-def published(tidemark: Tidemark, losses_file: Callable[..., Path], home: Path) -> Path:
-    assert tidemark("land", "losses", losses_file("foreign", num_rows=12)).code == 0
+def published(landed: Path, home: Path) -> Path:
+    shutil.copytree(landed, home)
     return home / "warehouse.duckdb"
 
 
