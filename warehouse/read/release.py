@@ -228,14 +228,15 @@ def _trim(database: Path, month: Month) -> None:
             compute_views(connection)
             for table in list_checks("read/trimming"):
                 connection.execute(read_sql("read/trimming", table), {"last": last})
-            for table in _tables_with_months():
+            for table in list_dated_tables():
                 connection.execute(f"delete from {table} where month > ?", [last])  # noqa: S608
             estimate(connection)
             materialise(connection)
         connection.execute("checkpoint")
 
 
-def _tables_with_months() -> list[str]:
+def list_dated_tables() -> list[str]:
+    """Return the qualified names of the tables whose rows have a month."""
     return [qualify(table) for table, columns in describe_columns().items() if "month" in columns]
 
 
