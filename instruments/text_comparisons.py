@@ -18,7 +18,7 @@ from core.settings import Settings
 from core.storage.store import Store
 from warehouse.database.statements import Statements
 from warehouse.database.writer import connected, locked, transaction
-from warehouse.land.landed import has_landed, list_landed, partition_key, split_row
+from warehouse.land.landed import list_landed, partition_key, split_row
 
 _KEY = ("source", "month", "other_month")
 _DIGESTS = ("version", "partition_digest", "other_partition_digest")
@@ -107,7 +107,11 @@ def compare_texts(comparisons: Sequence[Comparison], settings: Settings) -> int:
     store = Store(settings.home)
     with locked(settings), connected(settings) as connection:
         landed = list_landed(Statements(connection), "text_comparisons", _KEY, _DIGESTS)
-    pending = [each for each in comparisons if not has_landed(landed, *split_row(each.facts, _KEY))]
+    pending = []
+    for each in comparisons:
+        key, digests = split_row(each.facts, _KEY)
+        if landed.get(key) != digests:
+            pending.append(each)
     for number, comparison in enumerate(pending, start=1):
         found = measure_difference(store, comparison.earlier, comparison.later)
         _land(comparison.facts | dataclasses.asdict(found), settings)

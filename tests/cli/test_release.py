@@ -19,7 +19,7 @@ from tests.object_store import KEYS, object_store
 from warehouse.database.schema import MATERIALISED, list_checks, list_tables, qualify, read_sql
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
-from warehouse.read.release import make_release, release_database
+from warehouse.read.release import list_dated_tables, make_release, release_database
 
 Tidemark = Callable[..., Any]
 FILES = [
@@ -203,11 +203,13 @@ def test_every_table_with_months_or_names_is_trimmed(settings: Settings) -> None
     publish(settings)
     dated = rows(
         Path(settings.home) / "warehouse.duckdb",
-        "select distinct table_name from duckdb_columns() join duckdb_tables() using (table_name) "
+        "select distinct schema_name || '.' || table_name "
+        "from duckdb_columns() join duckdb_tables() using (schema_name, table_name) "
         "where column_name = 'month' and not duckdb_columns.internal "
         f"and duckdb_tables.schema_name <> '{MATERIALISED}'",
     )
-    assert {table for (table,) in dated} <= set(list_checks("read/trimming")) <= set(list_tables())
+    assert {table for (table,) in dated} == set(list_dated_tables())
+    assert set(list_checks("read/trimming")) <= set(list_tables())
     for table in list_checks("read/trimming"):
         assert f"delete from {qualify(table)}\n".replace(" main.", " ") in read_sql(
             "read/trimming", table

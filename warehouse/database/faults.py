@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from core.errors import DamagedDatabase, NewerVersion, TidemarkError
 from core.version import code_version
-from warehouse.database.schema import SCHEMA_VERSION, read_maker, read_version
+from warehouse.database.schema import SCHEMA_VERSION, read_version
 from warehouse.database.statements import OFFLINE, quoted
 
 QUICK_ROWS = 1_000_000  # a quick look reads tables of up to so many rows; a second each at most
@@ -95,13 +95,13 @@ def require_known(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 
 def _find_newer(connection: duckdb.DuckDBPyConnection) -> str | None:
-    version, _ = read_version(connection)
-    if version <= SCHEMA_VERSION:
+    found = read_version(connection)
+    if found.version <= SCHEMA_VERSION:
         return None
-    maker = read_maker(connection)
+    maker = f"tidemark {found.tidemark}" if found.tidemark else "a tidemark"
     return (
-        f"was made by {f'tidemark {maker}' if maker else 'a tidemark'}, newer than this one "
-        f"({code_version()}): it has schema version {version}, this one knows {SCHEMA_VERSION}"
+        f"was made by {maker}, newer than this one ({code_version()}): it has schema version "
+        f"{found.version}, this one knows {SCHEMA_VERSION}"
     )
 
 

@@ -45,22 +45,41 @@ _CREATED = re.compile(r"create or replace (?:view|macro) (?:(\w+)\.)?\w+(\([^)]*
 
 
 @dataclass(frozen=True)
+class ViewCode:
+    """The facts that the ``.sql`` file of a view states."""
+
+    schema: str  # main, papers or internal
+    parameters: str  # of a table macro, such as ``(split_on)``; empty for a view
+    reads: frozenset[str]  # tables, views and table macros in the view's SQL
+
+
+@dataclass(frozen=True)
 class ViewDescription:
     """The description of a view, from its ``.yml``, its ``.sql`` and ``views/columns.yml``."""
 
     description: str  # one sentence
     grain: tuple[str, ...]  # columns that identify a row
-    reads: frozenset[str]  # tables, views and table macros in the view's SQL
     columns: dict[str, dict[str, Any]]  # description, unit and tests by name
     schema: str  # main, papers or internal
     readers: tuple[str, ...]  # files of the repository that query the view
     parameters: str  # of a table macro, such as ``(split_on)``; empty for a view
-    is_materialised: bool  # a snapshot keeps its rows
 
     @property
     def is_internal(self) -> bool:
         """True for a view of schema ``internal``, which analysts do not read."""
         return self.schema == "internal"
+
+
+@functools.cache
+def read_view_code(file: Path) -> ViewCode:
+    """Return the facts that a view's ``.sql`` file states; its ``.yml`` is not read."""
+    text = file.read_text(encoding="utf-8")
+    code = "\n".join(line.partition("--")[0] for line in text.splitlines())
+    created = _CREATED.search(code)
+    if created is None:
+        raise ValueError(f"{file}: expected `create or replace view` or `create or replace macro`")
+    reads = frozenset(_RELATION.findall(code)) & _relations()
+    return ViewCode(created[1] or "main", created[2] or "", reads)
 
 
 @functools.cache
@@ -72,20 +91,14 @@ def describe_view(file: Path) -> ViewDescription:
     those of ``<view>_details``, or of the macro ``<view>_at``.
     """
     fields = _read_yaml(file.with_suffix(".yml"))
-    text = file.read_text(encoding="utf-8")
-    code = "\n".join(line.partition("--")[0] for line in text.splitlines())
-    created = _CREATED.search(code)
-    if created is None:
-        raise ValueError(f"{file}: expected `create or replace view` or `create or replace macro`")
+    code = read_view_code(file)
     return ViewDescription(
         description=fields["description"],
         grain=tuple(fields["grain"]),
-        reads=frozenset(_RELATION.findall(code)) & _relations(),
         columns=_facts_of_columns(file),
-        schema=created[1] or "main",
+        schema=code.schema,
         readers=tuple(fields.get("readers", ())),
-        parameters=created[2] or "",
-        is_materialised=fields.get("materialised", False),
+        parameters=code.parameters,
     )
 
 
@@ -171,7 +184,7 @@ def qualify(name: str) -> str:
     tables = list_tables()
     if name in tables:
         return f"{tables[name]}.{name}"
-    return f"{describe_view(list_views()[name]).schema}.{name}"
+    return f"{read_view_code(list_views()[name]).schema}.{name}"
 
 
 def public_name(view: str) -> str:
@@ -187,11 +200,11 @@ def list_old_names() -> tuple[str, ...]:
 
 def alias_of(view: str) -> str:
     """Return the statement that creates the alias of a view in schema ``old``."""
-    described = describe_view(list_views()[view])
-    if not is_macro(list_views()[view]):
+    file = list_views()[view]
+    if not is_macro(file):
         return f"create view old.{view} as from {qualify(view)}"
-    call = f"{qualify(view)}{described.parameters}"
-    return f"create macro old.{view}{described.parameters} as table from {call}"
+    parameters = read_view_code(file).parameters
+    return f"create macro old.{view}{parameters} as table from {qualify(view)}{parameters}"
 
 
 def find_schema(connection: duckdb.DuckDBPyConnection, table: str) -> str | None:
@@ -204,27 +217,25 @@ def find_schema(connection: duckdb.DuckDBPyConnection, table: str) -> str | None
     return str(found[0][0]) if found else None
 
 
-def read_version(connection: duckdb.DuckDBPyConnection) -> tuple[int, str | None]:
-    """Return a database's schema version, and the digest of the files that created its objects.
+@dataclass(frozen=True)
+class Version:
+    """What a database states about its objects; former versions of tidemark stated less."""
 
-    For a new database, return the current version and None.
-    """
+    version: int  # of the schema
+    definitions: str | None = None  # digest of the files that created the objects
+    tidemark: str | None = None  # the version that created the objects
+    catalogue: str | None = None  # digest of the columns of tables and views
+
+
+def read_version(connection: duckdb.DuckDBPyConnection) -> Version:
+    """Return what a database states about its objects; a new one has the present version."""
     schema = find_schema(connection, "schema_version")
     if schema is None:
-        return SCHEMA_VERSION, None
-    # Schema version 1 has no digest column.
+        return Version(SCHEMA_VERSION)
     row = connection.table(f"{schema}.schema_version").to_arrow_table().to_pylist()[0]
-    return int(row["version"]), row.get("definitions")
-
-
-def read_maker(connection: duckdb.DuckDBPyConnection) -> str | None:
-    """Return the version of tidemark that made a database's objects; None if it is not recorded."""
-    schema = find_schema(connection, "schema_version")
-    if schema is None:
-        return None
-    row = connection.table(f"{schema}.schema_version").to_arrow_table().to_pylist()[0]
-    maker: str | None = row.get("tidemark")
-    return maker
+    return Version(
+        int(row["version"]), row.get("definitions"), row.get("tidemark"), row.get("catalogue")
+    )
 
 
 @functools.cache
@@ -245,7 +256,7 @@ def list_views() -> dict[str, Path]:
     """Return files of views and table macros by name, each after the views that it reads."""
     files = {file.stem: file for file in sorted((_ROOM / "views").glob("*/*.sql"))}
     reads = {
-        name: describe_view(file).reads & files.keys() - {name} for name, file in files.items()
+        name: read_view_code(file).reads & files.keys() - {name} for name, file in files.items()
     }
     return {name: files[name] for name in TopologicalSorter(reads).static_order()}
 
@@ -257,7 +268,7 @@ def list_leaf_views() -> dict[str, Path]:
     Table macros (named ``<view>_at``) are left out: view ``<view>`` reads the macro.
     """
     views = list_views()
-    read = {name for file in views.values() for name in describe_view(file).reads}
+    read = {name for file in views.values() for name in read_view_code(file).reads}
     return {
         name: file for name, file in views.items() if name not in read and not name.endswith("_at")
     }

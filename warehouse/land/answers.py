@@ -17,7 +17,7 @@ from core.storage.store import Store
 from warehouse.database.statements import Statements
 from warehouse.database.writer import connected, locked, transaction
 from warehouse.land.keyed_rows import LandedRows, Target, staged, summarise
-from warehouse.land.landed import Origin, has_landed, list_landed, read_parquet
+from warehouse.land.landed import list_landed, read_parquet
 from warehouse.land.text_table import TextTable, read_text_table
 
 _log = logging.getLogger(__name__)
@@ -42,11 +42,7 @@ def land_answer_cells(
         statements = Statements(connection)
         # A cell's path contains the digests of all inputs, so equal paths mean equal answers.
         landed = list_landed(statements, "forecast_answers", ["answer_cell"], ())
-        missing = [
-            (cell, seal)
-            for cell, seal in answered
-            if not has_landed(landed, (cell.path,), Origin({}))
-        ]
+        missing = [(cell, seal) for cell, seal in answered if (cell.path,) not in landed]
         num_landed = sum(_land(statements, store, cell, seal) > 0 for cell, seal in missing)
         for source in sorted({cell.source for cell, _ in missing}):
             _warn_of_unfitting(statements, source)

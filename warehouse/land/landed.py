@@ -7,9 +7,8 @@ the same key and equal digests. The digests cover all inputs and the method of c
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -27,35 +26,15 @@ from warehouse.database.statements import Row, Statements, rows_of
 DUPLICATES_FILE = "duplicate_of.parquet"  # name of the file in a partition's folder
 _DIGESTS = ("revision", "partition_digest", "scoring")
 
-
-Key = TypeVar("Key", bound=Hashable)
-
-
-@dataclass(frozen=True)
-class Origin:
-    """The digests of a cell's inputs and method, and the time of its computation."""
-
-    digests: Mapping[str, object]  # digests by name of input or step
-    computed_at: dt.datetime | None = None  # UTC, without a time zone; None if unknown
-
-
-def has_landed(landed: Mapping[Key, Origin], key: Key, origin: Origin) -> bool:
-    """Return True if a cell with this key and equal digests has landed.
-
-    A cell that was computed again later counts as not landed.
-    """
-    if key not in landed or landed[key].digests != origin.digests:
-        return False
-    times = {landed[key].computed_at, origin.computed_at}
-    return None in times or len(times) == 1
+Digests = dict[str, object]  # by name of an input or a step; equal digests mean equal results
 
 
 def list_landed(
     statements: Statements, table: str, key: Sequence[str], digests: Sequence[str] | None = None
-) -> dict[tuple[object, ...], Origin]:
-    """Return the origin of each landed cell in a table, by key.
+) -> dict[tuple[object, ...], Digests]:
+    """Return the digests of each landed cell in a table, by key.
 
-    ``digests`` are the columns of the origin; None means all columns that are not in ``key``.
+    ``digests`` are the columns of digests; None means all columns that are not in ``key``.
     """
     rows = statements.connection.table(qualify(table))
     if digests is not None:
@@ -63,33 +42,33 @@ def list_landed(
     return dict(split_row(row, key) for row in rows.to_arrow_table().to_pylist())
 
 
-def split_row(row: Mapping[str, object], key: Sequence[str]) -> tuple[tuple[object, ...], Origin]:
-    """Split a row into the tuple of key columns and an Origin with the other columns."""
+def split_row(row: Mapping[str, object], key: Sequence[str]) -> tuple[tuple[object, ...], Digests]:
+    """Split a row into the tuple of key columns and the digests, its other columns."""
     digests = {name: value for name, value in row.items() if name not in key}
-    return tuple(row[name] for name in key), Origin(digests)
+    return tuple(row[name] for name in key), digests
 
 
 @dataclass(frozen=True)
 class LandedCells:
     """The landed cells of one model, and all landed partitions."""
 
-    cells: Mapping[tuple[Partition, str], Origin]  # origin of each landed cell
+    cells: Mapping[tuple[Partition, str], Digests]  # by protocol; scored_at is UTC without a zone
     partitions: Mapping[Partition, str]  # digest of the landed version of each partition
     duplicates: frozenset[Partition]  # partitions whose duplicate documents have landed
 
     def has(self, cell: Cell, record: CellRecord | None) -> bool:
         """Return True if a cell of losses has landed, with the same scoring record."""
-        digests = {name: getattr(cell, name) for name in _DIGESTS}
-        scored_at = naive_utc(record.scored_at) if record else None
-        return has_landed(self.cells, (cell.partition, cell.protocol), Origin(digests, scored_at))
+        landed = self.cells.get((cell.partition, cell.protocol))
+        if landed is None or any(landed[name] != getattr(cell, name) for name in _DIGESTS):
+            return False
+        times = {landed["scored_at"], naive_utc(record.scored_at) if record else None}
+        return None in times or len(times) == 1
 
 
 def find_landed(statements: Statements, model: str) -> LandedCells:
     """Return the landed cells of a model, and all landed partitions."""
     cells = {
-        (partition_at(row["source"], row["month"]), row["protocol"]): Origin(
-            {name: row[name] for name in _DIGESTS}, row["scored_at"]
-        )
+        (partition_at(row.pop("source"), row.pop("month")), row.pop("protocol")): row
         for row in statements.rows("list_landed_cells", {"model": model})
     }
     rows = statements.run("list_landed_partitions")

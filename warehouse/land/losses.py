@@ -314,9 +314,8 @@ class Warehouse:
         self._insert_sums(NO_PROVENANCE)
 
     def _empty_records(self) -> None:
-        self._statements.delete_touched("cell_costs")
-        self._statements.delete_touched("cell_milestones")
-        self._statements.delete_touched("byte_class_losses")
+        for table in ("cell_costs", "cell_milestones", "byte_class_losses"):
+            self._statements.delete_touched(table)
 
 
 def _without_zone(table: pa.Table, name: str) -> pa.Table:

@@ -64,16 +64,6 @@ where
 -- The incoming cells with numbers: grouping by a number is cheaper than by four names and a date.
 -- A cell with losses of two model revisions has two numbers; a later statement refuses the cell.
 create or replace temp table incoming_cells as
-with cells as (
-    select distinct
-        model,
-        revision,
-        source,
-        month,
-        protocol
-    from incoming
-)
-
 select
     model,
     revision,
@@ -81,7 +71,8 @@ select
     month,
     protocol,
     cast(row_number() over (order by model, source, month, protocol, revision) as integer) as cell
-from cells;
+from incoming
+group by model, revision, source, month, protocol;
 
 -- name: group_documents
 -- Sums over the incoming chunks of each document.
@@ -117,26 +108,23 @@ select
 from incoming_documents;
 
 -- name: find_duplicate
--- The first duplicate chunk, searched only in documents that may have one.
+-- The first duplicate chunk, searched only in documents that may have one in any cell.
 select
-    i.model,
-    i.source,
-    i.month,
-    i.protocol,
-    i.document_id,
-    i.chunk_index,
+    model,
+    source,
+    month,
+    protocol,
+    document_id,
+    chunk_index,
     count(*) as num_rows
-from incoming as i
-inner join incoming_cells as cells
-    on
-        i.model = cells.model
-        and i.revision = cells.revision
-        and i.source = cells.source
-        and i.month is not distinct from cells.month
-        and i.protocol = cells.protocol
-inner join incoming_documents as d on cells.cell = d.cell and i.document_id = d.document_id
-where d.may_have_twins
-group by i.model, i.source, i.month, i.protocol, i.document_id, i.chunk_index
+from incoming
+where
+    document_id in (
+        select document_id
+        from incoming_documents
+        where may_have_twins
+    )
+group by model, source, month, protocol, document_id, chunk_index
 having count(*) > 1
 order by all
 limit 1;

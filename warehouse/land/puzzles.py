@@ -21,7 +21,7 @@ from core.settings import Settings
 from core.storage.store import Store
 from warehouse.database.statements import Statements
 from warehouse.database.writer import connected, locked, transaction
-from warehouse.land.landed import has_landed, list_landed, split_row
+from warehouse.land.landed import list_landed, split_row
 
 NUM_REPLICATES = 400
 _RULES = {"strict": "status", "lenient": "lenient_status"}
@@ -49,10 +49,10 @@ def land_puzzle_cells(settings: Settings, cells: Sequence[PuzzleCell]) -> int:
         for cell in cells:
             record = _read_record(store, cell)
             land = _land_likelihoods if is_likelihood(cell.protocol) else _land_answers
-            key, origin = split_row(_facts(statements, cell, record), _KEY)
-            if not has_landed(landed, key, origin):
+            key, digests = split_row(_facts(statements, cell, record), _KEY)
+            if landed.get(key) != digests:
                 num_landed += land(statements, store, cell, record)
-                landed[key] = origin  # a later element of ``cells`` may have the same key
+                landed[key] = digests  # a later element of ``cells`` may have the same key
         return num_landed
 
 

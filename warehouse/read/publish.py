@@ -10,6 +10,8 @@ import contextlib
 import shutil
 from pathlib import Path
 
+import duckdb
+
 from core.errors import CheckFailed
 from core.settings import Settings
 from core.storage.store import Store
@@ -47,9 +49,10 @@ def publish(settings: Settings, may_shrink: bool = False) -> str:
         store.clear_leftovers(SNAPSHOT)
         with store.writing(SNAPSHOT) as staged, explained_writer(settings):
             _copy_file(settings, staged.path)
-            if not may_shrink:
-                require_no_shrinking(settings, staged.path)
-            write_estimates(settings, staged.path)
+            with contextlib.closing(connect_file(staged.path, settings)) as connection:
+                if not may_shrink:
+                    require_no_shrinking(settings, connection)
+                write_estimates(connection)
             check_snapshot(staged.path)
     return store.url(SNAPSHOT)
 
@@ -73,15 +76,17 @@ def _copy_file(settings: Settings, target: Path) -> None:
     shutil.copyfile(writer_path(settings), target)
 
 
-def write_estimates(settings: Settings, path: Path) -> None:
-    """Fit the estimates of a database file that is to be published, and keep the rows of views."""
-    with contextlib.closing(connect_file(path, settings)) as connection:
-        with explain_database_errors(f"read {path}"):
-            read_all(connection)
-        with transaction(connection, "estimate from the snapshot"):
-            estimate(connection)
-            materialise(connection)
-        write_journal(connection)
+def write_estimates(connection: duckdb.DuckDBPyConnection) -> None:
+    """Fit the estimates of a database that is to be published, and keep the rows of views.
+
+    All rows are read first: a damaged file must not be published.
+    """
+    with explain_database_errors("read the database to publish"):
+        read_all(connection)
+    with transaction(connection, "estimate from the snapshot"):
+        estimate(connection)
+        materialise(connection)
+    write_journal(connection)
 
 
 def check_snapshot(path: Path) -> None:

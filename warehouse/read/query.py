@@ -17,7 +17,7 @@ from core.storage.store import Store
 from core.version import code_version
 from warehouse.database.faults import explained_faults, require_known
 from warehouse.database.repair import advise_on_snapshot
-from warehouse.database.schema import SNAPSHOT, digest_definitions, read_maker, read_version
+from warehouse.database.schema import SNAPSHOT, digest_definitions, read_version
 from warehouse.database.statements import OFFLINE, Config
 
 # Sandbox for untrusted SQL, which can read only the database file. SQL cannot write, read other
@@ -212,11 +212,11 @@ def _explained_views(path: Path) -> Iterator[None]:
 
 def _other_views(path: Path) -> str | None:
     with opened(path) as connection:
-        _, definitions = read_version(connection)
-        maker = read_maker(connection)
-    if definitions == digest_definitions():
+        found = read_version(connection)
+    if found.definitions == digest_definitions():
         return None
+    maker = f"tidemark {found.tidemark}" if found.tidemark else "another version"
     return (
-        f"The snapshot was published by {f'tidemark {maker}' if maker else 'another version'}, "
-        f"whose views differ from those of this one ({code_version()}): run `tidemark publish`"
+        f"The snapshot was published by {maker}, whose views differ from those of this one "
+        f"({code_version()}): run `tidemark publish`"
     )

@@ -36,7 +36,14 @@ from core.settings import Settings
 from core.storage.store import Store, explain_disk_errors, sha256_of_file
 from core.version import own_version
 from warehouse.database.materialised import compute_views, materialise
-from warehouse.database.schema import SCHEMA_VERSION, SNAPSHOT, list_checks, read_sql
+from warehouse.database.schema import (
+    SCHEMA_VERSION,
+    SNAPSHOT,
+    describe_columns,
+    list_checks,
+    qualify,
+    read_sql,
+)
 from warehouse.database.statements import OFFLINE, Config, Row, explain_database_errors
 from warehouse.database.writer import STORAGE_VERSION, locked, transaction
 from warehouse.estimates.estimate import estimate
@@ -221,9 +228,16 @@ def _trim(database: Path, month: Month) -> None:
             compute_views(connection)
             for table in list_checks("read/trimming"):
                 connection.execute(read_sql("read/trimming", table), {"last": last})
+            for table in list_dated_tables():
+                connection.execute(f"delete from {table} where month > ?", [last])  # noqa: S608
             estimate(connection)
             materialise(connection)
         connection.execute("checkpoint")
+
+
+def list_dated_tables() -> list[str]:
+    """Return the qualified names of the tables whose rows have a month."""
+    return [qualify(table) for table, columns in describe_columns().items() if "month" in columns]
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, table: str) -> list[Row]:

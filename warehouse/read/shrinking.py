@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from pathlib import Path
 
 import duckdb
 
@@ -31,9 +30,10 @@ class Extent:
     months: frozenset[dt.date]  # first days
 
 
-def require_no_shrinking(settings: Settings, new: Path) -> None:
+def require_no_shrinking(settings: Settings, new: duckdb.DuckDBPyConnection) -> None:
     """Check that a new snapshot has at least half of the losses, models and months published.
 
+    ``new`` is a connection to the file that is to be published.
     Nothing is checked if nothing is published, or if the published snapshot cannot be read.
 
     Raises:
@@ -43,7 +43,8 @@ def require_no_shrinking(settings: Settings, new: Path) -> None:
         return
     with local_snapshot(settings) as path:
         try:
-            former = read_extent(path)
+            with connect_to_read(path) as connection:
+                former = read_extent(connection)
         except duckdb.Error:  # damaged: a new snapshot is the remedy
             return
         lacks = _missing(former, read_extent(new))
@@ -57,20 +58,19 @@ def require_no_shrinking(settings: Settings, new: Path) -> None:
         )
 
 
-def read_extent(path: Path) -> Extent:
+def read_extent(connection: duckdb.DuckDBPyConnection) -> Extent:
     """Return the extent of a database of any schema version."""
-    with connect_to_read(path) as connection:
-        schema = find_schema(connection, "chunk_losses")
-        if schema is None:
-            return Extent(0, frozenset(), frozenset())
-        [(num_losses,)] = connection.execute(
-            f"select count(*) from {schema}.chunk_losses"  # noqa: S608 - a name of ours
-        ).fetchall()
-        cells = find_schema(connection, "landed_cells")
-        table = f"{cells}.landed_cells" if cells else f"{schema}.chunk_losses"
-        keys = connection.execute(
-            f"select distinct model, month from {table}"  # noqa: S608 - a name of ours
-        ).fetchall()
+    schema = find_schema(connection, "chunk_losses")
+    if schema is None:
+        return Extent(0, frozenset(), frozenset())
+    [(num_losses,)] = connection.execute(
+        f"select count(*) from {schema}.chunk_losses"  # noqa: S608 - a name of ours
+    ).fetchall()
+    cells = find_schema(connection, "landed_cells")
+    table = f"{cells}.landed_cells" if cells else f"{schema}.chunk_losses"
+    keys = connection.execute(
+        f"select distinct model, month from {table}"  # noqa: S608 - a name of ours
+    ).fetchall()
     models = frozenset(str(model) for model, _ in keys)
     months = frozenset(month for _, month in keys if month is not None)
     return Extent(int(num_losses), models, months)

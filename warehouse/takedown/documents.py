@@ -246,7 +246,8 @@ def _forget_in(
         with contextlib.closing(connect_file(database, settings)) as connection:
             forget_rows(connection, settings, tombstones, questions)
         rewrite(database, settings)
-        write_estimates(settings, database)
+        with contextlib.closing(connect_file(database, settings)) as connection:
+            write_estimates(connection)
         _replace(folder, store, database)
     _rewrite_lines(store, f"{folder}/cells.jsonl", lambda row: _cell(store, row, partitions))
     lines = f"{folder}/partitions.jsonl"

@@ -6,7 +6,7 @@ import pytest
 
 from core.errors import WarehouseError
 from core.settings import Settings
-from warehouse.database.objects import comment_on
+from warehouse.database.comments import comment_on
 from warehouse.database.schema import (
     SCHEMA_VERSION,
     describe_columns,

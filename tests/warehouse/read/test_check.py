@@ -18,11 +18,13 @@ from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store, sha256_of_file
 from tests.warehouse.cells import JANUARY, RECORD
+from warehouse.database.objects import digest_catalogue
 from warehouse.database.schema import SNAPSHOT, list_checks, read_sql
 from warehouse.land.losses import open_warehouse
 from warehouse.read.check import DEEP, QUICK, check_database, check_home
 from warehouse.read.findings import SHOWN_ROWS, Finding, describe
 from warehouse.read.publish import publish
+from warehouse.read.query import opened
 
 pytestmark = pytest.mark.long
 
@@ -128,6 +130,29 @@ def test_every_check_is_broken_somewhere_and_says_what_to_do() -> None:
         assert meaning.endswith(".")
         assert remedy.endswith(".")
         assert "--" not in meaning
+
+
+def test_a_snapshot_has_the_columns_that_its_views_were_made_with(home: Path) -> None:
+    """Then a quick check need not bind all views, which takes longer than all else in it."""
+    with opened(home / SNAPSHOT) as connection:
+        [(made,)] = connection.sql("select catalogue from internal.schema_version").fetchall()
+        assert made == digest_catalogue(connection)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "alter table documents drop column category",
+        "alter table internal.benchmark_scores rename column score to points",
+        "create or replace view internal.sound_cells as select 1 as model",
+        "drop view internal.sound_cells",
+        "drop table materialised.model_difference",
+        "drop macro wilson_low",
+    ],
+)
+def test_a_quick_check_finds_views_that_cannot_be_read(home: Path, statement: str) -> None:
+    damage(home, statement)
+    assert "views_can_be_read" in [finding.check for finding in check(home, is_deep=False)]
 
 
 def test_the_first_rows_are_shown_and_all_are_counted(home: Path) -> None:

@@ -1,5 +1,5 @@
--- Delete models without a cell, a published rate, an answer or a puzzle answer in the release. Rows
--- of later months are deleted before; puzzle answers have no month.
+-- Delete models without a cell, a published rate, an answer or a puzzle answer in the release.
+-- Answers to later questions are deleted before; puzzle answers have no month.
 delete from models
 where
     model not in (

@@ -1,3 +1,0 @@
--- Delete rows of months after the release's month.
-delete from cell_costs
-where month > cast($last as date);

@@ -1,3 +1,0 @@
--- Delete rows of months after the release's month; the rest is estimated again.
-delete from internal.panel_difficulty
-where month > cast($last as date);
