@@ -9,6 +9,7 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
     clusters.py      ``work_on_cluster``: function that scores on a cluster of machines
     commands.py      ``COMMANDS``: functions of the command line, by panel and name
     engines.py       ``start_confined``: function that runs a model with own code
+    kernels.py       ``quicken``: function that puts fast kernels into a loaded model
     publications.py  ``KINDS``: functions that copy the snapshot, by kind of target
     readers.py       ``READERS``: readers of files that are imported, by suffix; ``ARCHIVES``: those
                      suffixes whose texts may not be passed on
@@ -26,6 +27,7 @@ REGISTERED = (
     "browser_questions",
     "codec",
     "common_crawl",
+    "fast_kernels",
     "gguf",
     "lake",
     "media",
@@ -36,6 +38,7 @@ REGISTERED = (
     "real_tasks",
     "retrieval",
     "rwkv",
+    "uncheatable",
     "web_archives",
     "xray",
 )

@@ -19,7 +19,6 @@ from core.settings import Settings
 from models.scoring.machine import describe_device, library_versions, name_of_dtype
 from models.scoring.protocols import get_protocol
 from models.scoring.token_scorer import LIBRARIES, CausalLM
-from models.scoring.uncheatable import documents_of
 from models.weights.checkpoint import choose_device
 
 _FOLDER = Path(__file__).with_name("canary_model")
@@ -53,7 +52,12 @@ def score_canary(settings: Settings) -> CanaryLoss:
     """
     scorer = CausalLM.load(str(_FOLDER), _REVISION, settings, name="canary")
     texts = json.loads((_FOLDER / "texts.json").read_text(encoding="utf-8"))
-    documents = documents_of([{"content": text} for text in texts])
+    documents = pa.record_batch({
+        "document_id": pa.array(map(str, range(len(texts))), pa.string()),
+        "source": pa.array(["set"] * len(texts), pa.string()),
+        "month": pa.nulls(len(texts), pa.date32()),
+        "text": pa.array(texts, pa.large_string()),
+    })  # fmt: skip
     losses = pa.concat_tables(scorer.score([documents], get_protocol("default")))
     facts = scorer.facts
     return CanaryLoss(

@@ -32,9 +32,9 @@ from benchmarks.scoring.scorers import LmEval, Ours, PlainLoop, windows_of
 from benchmarks.scoring.shapes import SHAPES, make_model, make_texts, make_tokenizer
 from core.environment import set_library_defaults
 from core.errors import ModelError
+from core.plugins import import_parts
 from core.settings import load_settings
 from models.scoring.cross_entropy import linear_cross_entropy
-from models.scoring.fast import agrees, exact_losses, fast_for
 from models.scoring.forward import Forward
 from models.scoring.machine import describe_device, matmul_rate, metered
 from models.scoring.protocols import get_protocol
@@ -137,10 +137,11 @@ def compare_heads(model: Any, num_states: int = 4096, rounds: int = 5) -> str:
         "plain": _plain_head,
         "chunked": linear_cross_entropy,
     }
-    fused = fast_for(device, model.num_parameters(), None).fused
-    if fused is not None and agrees(fused, states, weight, None):
+    kernels: Any = import_parts("kernels")[0]
+    fused = kernels.fast_for(device, model.num_parameters(), None).fused
+    if fused is not None and kernels.agrees(fused, states, weight, None):
         forms["fused"] = fused
-    exact = exact_losses(states, weight, None, targets)
+    exact = kernels.exact_losses(states, weight, None, targets)
     took: dict[str, list[float]] = {name: [] for name in forms}
     lines = ["| head and loss | s, median | peak MiB | largest error |", "|---|--:|--:|--:|"]
     peaks = dict.fromkeys(forms, 0)
@@ -190,7 +191,9 @@ def _contenders(
     """Return the contenders, and the fast means that passed their test at loading."""
     model, tokenizer, device, texts = setup
     forward = Forward(model)
-    fast = Forward(model, fast_for(device, model.num_parameters(), _CONTEXT))
+    fast = Forward(model)
+    kernels: Any = import_parts("kernels")[0]
+    means = kernels.quicken(fast, _CONTEXT)
     budget, ours = fastest(
         {size: _ours(setup, forward, size, _DISJOINT).score for size in _BUDGETS}, texts
     )
@@ -223,7 +226,7 @@ def _contenders(
         chunks,
         contender(f"ours, {_UNCHEATABLE}", as_loop, chunks.name),
     ]
-    return found, ", ".join(f"{name} {means}" for name, means in fast.means.items())
+    return found, ", ".join(f"{name} {each}" for name, each in means.items())
 
 
 def _ours(setup: Setup, forward: Forward, budget: int, protocol: str) -> Ours:

@@ -192,6 +192,6 @@ def _interval(row: Mapping[str, Any], figure: str) -> str:
     low = row.get(f"{figure}_low")
     high = row.get(f"{figure}_high")
     if low is None or high is None:
-        reason = row.get("reason")
+        reason = (row.get("reason") or "").removeprefix("no interval: ")
         return f"no interval: {reason}" if reason else "no interval"
     return f"95 % interval {low:.3f} to {high:.3f}"

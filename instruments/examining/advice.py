@@ -9,6 +9,11 @@ from core.progress import counted
 from crawlers.registry import GIT_POSTS, list_sources
 from instruments.examining.findings import Findings
 from warehouse.estimates.changes import MIN_MONTHS
+from warehouse.estimates.panel import MIN_BLOCKS
+
+# Of the interval of a gap; macro ``minimum`` of the warehouse has the same.
+MONTHS_OF_A_SIDE = 3
+BLOCKS_OF_A_GAP = 4  # of three months, of both sides together
 
 _NUM_SUGGESTED = 4  # sources that the advice names
 _SUGGESTED_MONTHS = 36
@@ -41,12 +46,33 @@ def limits(months: Sequence[Month], cutoff: Month | None, num_companions: int) -
             f"gap: it needs months up to the cutoff {cutoff} and after it; here are {months[0]} to "
             f"{months[-1]}; `{command_for_text(cutoff - _BEFORE_CUTOFF, last)}` brings some"
         )
+    else:
+        num_before = sum(month <= cutoff for month in months)
+        num_after = len(months) - num_before
+        if lacks_interval(num_before, num_after):
+            found.append(
+                f"gap: no interval of {counted(num_before, 'month')} up to the cutoff and "
+                f"{num_after} after it; six on each side are enough"
+            )
+    quarters = {(month.first_day.year, (month.first_day.month - 1) // 3) for month in months}
     if not num_companions:
         found.append(
             "ageing, and what other models feel of the same months: no other language model is on "
             "this machine; `tidemark models fetch pythia-70m` brings one"
         )
+    elif len(quarters) < MIN_BLOCKS:
+        found.append(
+            "ageing, and what other models feel of the same months: text of "
+            f"{counted(len(quarters), 'quarter')} of a year here, {MIN_BLOCKS} are needed"
+        )
     return found
+
+
+def lacks_interval(num_before: int, num_after: int) -> bool:
+    """Return True if months on the two sides of a cutoff are too few for an interval of the gap."""
+    if min(num_before, num_after) < MONTHS_OF_A_SIDE:
+        return True
+    return num_before // 3 + num_after // 3 < BLOCKS_OF_A_GAP
 
 
 def next_steps(findings: Findings, cutoff: Month | None, minutes: float) -> list[str]:

@@ -9,7 +9,6 @@ scored positions, a tile at a time (``cross_entropy``).
 from __future__ import annotations
 
 import copy
-import logging
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -22,7 +21,6 @@ from transformers.activations import NewGELUActivation
 
 from core.errors import ModelLoadError, NotMeasurable
 from models.scoring.cross_entropy import cross_entropy, linear_cross_entropy, places_in, row_slice
-from models.scoring.fast import Fast, Fused, Replayed, agrees, fused_version
 from models.scoring.lengths import find_switch, sides
 from models.scoring.moments import log_moments
 from models.scoring.scorer import DeviceFull, Losses, Scored, Tokens
@@ -33,36 +31,38 @@ from models.weights.products import quick_products
 _UNSPLIT_BYTES = 2**30  # maximum size of a batch's logits if the head cannot run separately
 _LARGE = 1e3  # factor to detect caps on logits, which are nearly linear for small logits
 T = TypeVar("T")
-_log = logging.getLogger(__name__)
 
 
 class Forward:
     """Runs a causal model; safe to share between threads.
 
-    In ``model``, activations are replaced by fused kernels with equal results. Of ``fast``, only
-    those that pass a test are used; ``means`` names them.
+    In ``model``, activations are replaced by fused kernels with equal results.
+
+    Attributes:
+        linear: weight and bias of the head, or None if it is more than one matrix product.
+        switch: length after which the model reads rows otherwise, or None without one.
+        fused: function in the place of ``linear_cross_entropy``, or None.
+        replayed: function in the place of ``run_body``, or None.
 
     Raises:
         ModelLoadError: the model cannot run.
         NotMeasurable: the output at a position depends on later tokens.
     """
 
-    def __init__(self, model: PreTrainedModel, fast: Fast | None = None) -> None:
+    def __init__(self, model: PreTrainedModel) -> None:
         self.model = model
-        self._fused: Fused | None = None
-        self._replayed: Replayed | None = None
+        self.fused: Callable[..., torch.Tensor] | None = None
+        self.replayed: Callable[[torch.Tensor], torch.Tensor] | None = None
         self.vocabulary = embedding_rows(model)
         self._head: nn.Module | None = _head_alone(model)
-        self._linear: tuple[torch.Tensor, torch.Tensor | None] | None = None  # weight, bias
-        self._switch = find_switch(model.config)
+        self.linear: tuple[torch.Tensor, torch.Tensor | None] | None = None  # weight, bias
+        self.switch = find_switch(model.config)
         self._lock = threading.RLock()
         head = model.get_output_embeddings()  # type: ignore[no-untyped-call]
         if type(head) is nn.Linear:
-            self._linear = head.weight, head.bias
+            self.linear = head.weight, head.bias
         _fuse_activations(model)
         self._probe()
-        if fast is not None:
-            self._quicken(fast)
 
     @property
     def max_batch_tokens(self) -> int | None:
@@ -96,12 +96,12 @@ class Forward:
 
         A model with dynamic frequencies keeps those of its longest row until it reads a short one.
         """
-        if self._switch is None:
+        if self.switch is None:
             return run(range(len(lengths)))
         found: dict[int, T] = {}
         with self._lock:  # the frequencies belong to the model, not to a pass
-            for rows in sides(lengths, self._switch):
-                if self._switch.is_dynamic:
+            for rows in sides(lengths, self.switch):
+                if self.switch.is_dynamic:
                     self._forget_length()
                 found.update(zip(rows, run(rows), strict=True))
         return [found[row] for row in range(len(lengths))]
@@ -110,12 +110,6 @@ class Forward:
     def _forget_length(self) -> None:
         """Run one token, which resets the frequencies of a dynamic model."""
         self.run(torch.zeros((1, 1), dtype=torch.int64, device=self.model.device), use_cache=False)
-
-    @property
-    def means(self) -> dict[str, str]:
-        """The means of head and body, for the record."""
-        head = "chunked" if self._fused is None else fused_version()
-        return {"head": head, "body": "eager" if self._replayed is None else "CUDA graphs"}
 
     @torch.inference_mode()
     def _losses(
@@ -168,11 +162,12 @@ class Forward:
         Return the last hidden states, (rows, width, hidden size), or logits if the head cannot run
         separately. The caller decides whether gradients are computed.
         """
-        if self._replayed is not None and not options:
-            return self._replayed(ids)
-        return self._run_body(ids, **options)
+        if self.replayed is not None and not options:
+            return self.replayed(ids)
+        return self.run_body(ids, **options)
 
-    def _run_body(self, ids: torch.Tensor, **options: torch.Tensor) -> torch.Tensor:
+    def run_body(self, ids: torch.Tensor, **options: torch.Tensor) -> torch.Tensor:
+        """Return what ``hidden`` returns, always by the plain kernels."""
         hidden: torch.Tensor = self.run(ids, use_cache=False, **options)[0]
         return hidden.to(ids.device)  # a model on several devices has its output on the last device
 
@@ -196,10 +191,10 @@ class Forward:
             targets: ids, (scored,), or (scored, m) for m targets per state.
             alphabet: ids of the softmax, or None for the whole vocabulary.
         """
-        if self._linear is not None:
-            weight, bias = self._linear
-            if self._fused is not None and alphabet is None and targets.dim() == 1:
-                return self._fused(chosen, weight, bias, targets)
+        if self.linear is not None:
+            weight, bias = self.linear
+            if self.fused is not None and alphabet is None and targets.dim() == 1:
+                return self.fused(chosen, weight, bias, targets)
             if alphabet is not None:
                 targets = places_in(alphabet, len(weight))[targets]
                 weight = weight[alphabet]
@@ -236,33 +231,12 @@ class Forward:
         if self._head is not None and not self._splits(ids, expected, tolerance):
             self._head = None
         if self._head is None or not self._is_linear(ids):
-            self._linear = None
+            self.linear = None
         if not is_close(expected[0, :7], expected[1, :7], tolerance):
             raise NotMeasurable(
                 "what the model predicts depends on later tokens, so it gives a text no "
                 "likelihood; only causal language models can be scored"
             )
-
-    @torch.inference_mode()
-    def _quicken(self, fast: Fast) -> None:
-        """Keep each fast kernel whose results equal those of the plain pass."""
-        ids = torch.arange(96, device=self.model.device).reshape(2, 48) % self.vocabulary
-        states = self._run_body(ids)
-        try:
-            if fast.fused is not None and self._linear is not None:
-                flat = states.flatten(0, 1)
-                self._fused = fast.fused if agrees(fast.fused, flat, *self._linear) else None
-            # Graphs make rows longer, which may bring them to the other side of a length.
-            is_steady = self._switch is None
-            if fast.capture is not None and self._head is not None and is_steady:
-                replayed = Replayed(self._run_body, fast.capture, fast.longest)
-                tolerance = 1e-5 if states.dtype.itemsize >= 4 else 2e-2
-                others = ids.flip(0, 1)
-                found = [(replayed.by_graph(each), self._run_body(each)) for each in (ids, others)]
-                if all(is_close(*pair, tolerance) for pair in found):
-                    self._replayed = replayed
-        except Exception as error:  # noqa: BLE001 - a foreign kernel raises errors of any class
-            _log.warning("%s: plain passes are used (%r)", type(self.model).__name__, error)
 
     def _splits(self, ids: torch.Tensor, expected: torch.Tensor, tolerance: float) -> bool:
         try:
@@ -273,13 +247,13 @@ class Forward:
 
     def _is_linear(self, ids: torch.Tensor) -> bool:
         """Return True if the head is one matrix product without caps or scales."""
-        if self._linear is None:
+        if self.linear is None:
             return False
         states = self.hidden(ids)[0]
         tolerance = 1e-5 if states.dtype.itemsize >= 4 else 1e-2
         try:
             return all(
-                is_close(nn.functional.linear(each, *self._linear), self._logits(each), tolerance)
+                is_close(nn.functional.linear(each, *self.linear), self._logits(each), tolerance)
                 for each in (states, states * _LARGE)
             )
         except MODEL_FAILURES:

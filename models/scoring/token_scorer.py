@@ -22,7 +22,6 @@ from core.errors import ModelError, ModelLoadError, NotMeasurable
 from core.plugins import import_parts
 from core.settings import Settings
 from models.catalogue import ModelEntry
-from models.scoring.fast import fast_for
 from models.scoring.forward import Forward
 from models.scoring.lengths import find_switch, stated_lengths
 from models.scoring.machine import (
@@ -304,10 +303,9 @@ class CausalLM(TokenScorer):
                 model = read(files)
                 library = choose_library(model, settings.scratch / "products")
                 versions |= {} if library is None else {"products": library}
-                is_fast = _is_fast(files, settings)
-                fast = fast_for(files.device, model.num_parameters(), files.context)
-                engine = forward = Forward(model, fast if is_fast else None)
-                versions |= forward.means if is_fast else {}
+                engine = forward = Forward(model)
+                if _is_fast(files, settings):
+                    versions |= _quicken(forward, files)
                 num_active = active_parameters(model)
                 rate = matmul_rate(files.device, files.dtype)
         except ModelError as error:
@@ -346,6 +344,17 @@ def _start_confined(files: CheckpointFiles) -> ConfinedEngine:
     raise ModelLoadError(
         f"{files.location}: a model with trust: code runs in a confined process, which "
         "extras/own_code starts, and that folder is missing; install tidemark with it"
+    )
+
+
+def _quicken(forward: Forward, files: CheckpointFiles) -> dict[str, str]:
+    """Let an extra put fast kernels into a model; return their names, for the record."""
+    for part in import_parts("kernels"):
+        means: dict[str, str] = part.quicken(forward, files.context)
+        return means
+    raise ModelLoadError(
+        f"{files.location}: TIDEMARK_KERNELS=fast needs extras/fast_kernels, and that folder is "
+        "missing; use plain"
     )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from cli.terminal.examined import _interval
 from core.month import Month, month_range
 from core.storage.store import Store
 from tests.seals import Sealer
@@ -68,5 +69,13 @@ def test_a_plan_loads_the_model_and_scores_nothing(
     assert ran.code == 0, ran.err
     assert "2023-01 to 2023-09 (9 months) of posts" in ran.out
     assert "no other language model is on this machine" in ran.out
-    assert "gap: " not in ran.out
+    assert "gap: no interval of 5 months up to the cutoff and 4 after it" in ran.out
     assert not (home / "work" / "examine").exists()
+
+
+def test_the_reason_of_a_missing_interval_is_told_once() -> None:
+    row = {"gap_low": None, "gap_high": None, "reason": "no interval: 2 months; 3 are needed"}
+    assert _interval(row, "gap") == "no interval: 2 months; 3 are needed"
+    assert _interval(row | {"reason": "a single month"}, "gap") == "no interval: a single month"
+    assert _interval(row | {"reason": None}, "gap") == "no interval"
+    assert _interval({"gap_low": 0.1, "gap_high": 0.2}, "gap") == "95 % interval 0.100 to 0.200"

@@ -5,18 +5,15 @@ import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 
-from core.errors import MalformedInput, NotMeasurable, UsageError
+from core.errors import MalformedInput, NotMeasurable
 from core.settings import Settings
-from models.scoring.protocols import get_protocol
-from models.scoring.scorer import bf16_sum
+from extras.uncheatable.starts import choose_start, cut_text, documents_of, prepare_set, read_set
 from models.scoring.text_model import text_model_of
 from models.scoring.token_scorer import CausalLM
-from models.scoring.uncheatable import choose_start, cut_text, documents_of, prepare_set, read_set
 from tests.models.conftest import SENTENCES, nats
 
 DEVELOPMENT = documents_of([{"content": text} for text in SENTENCES])
@@ -76,6 +73,7 @@ def test_a_cut_text_has_few_tokens_of_every_tokenizer(llama_folder: str, gpt2_fo
     assert 3000 < max(numbers) <= 3800
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("line", ["[]", "{}", "{", '{"category": "a"}', "3"])
 def test_a_bad_line_is_named(line: str, tmp_path: Path) -> None:
     (tmp_path / "dev.jsonl").write_text('{"content": "a"}\n\n' + line)
@@ -121,36 +119,3 @@ def harness_nats(folder: str, texts: list[str], context: int) -> list[float]:
             Instance("loglikelihood_rolling", {}, (text,), row) for row, text in enumerate(texts)
         ]
         return [-found for found in peer.loglikelihood_rolling(requests, disable_tqdm=True)]
-
-
-@pytest.mark.parametrize(
-    ("nats", "total"),
-    [
-        # A bfloat16 has 8 significant bits: from 256 on, odd numbers are rounded to even halves.
-        ([256.0, 1.0], 256.0),
-        ([256.0, 3.0], 260.0),
-        ([1.00390625, 1.0], 2.0),  # 1 + 2**-8 is halfway, and rounds to the even 1
-        ([1.01171875, 1.0], 2.015625),  # 1 + 3 * 2**-8 rounds up to 1 + 2**-6
-        ([100.0] * 41, 4096.0),  # 4100, in steps of 32
-    ],
-)
-def test_sums_in_bfloat16_are_as_by_hand(nats: list[float], total: float) -> None:
-    assert bf16_sum(np.array(nats)) == total
-
-
-def test_the_variant_with_sums_in_bfloat16_is_near_the_exact_one(gpt2_folder: str) -> None:
-    model = CausalLM.load(gpt2_folder, None, Settings(device="cpu"))
-    name = "uncheatable-add-eos-32"
-    exact, rounded = (np.array(nats(model, DEVELOPMENT, each)) for each in (name, f"{name}-bf16"))
-    assert exact != pytest.approx(rounded, rel=1e-5) and exact == pytest.approx(rounded, rel=4e-3)
-    halves = rounded.astype(np.float32).view(np.uint32) & 0xFFFF
-    assert not halves.any()  # each is a bfloat16
-
-
-def test_the_variant_has_its_own_name_and_digest() -> None:
-    plain, rounded = get_protocol("uncheatable-1024"), get_protocol("uncheatable-bf16")
-    assert (plain.name, rounded.name) == ("uncheatable", "uncheatable-bf16")
-    assert plain.digest != rounded.digest
-    assert get_protocol("uncheatable-bf16", context=512).name == "uncheatable-512-bf16"
-    with pytest.raises(UsageError, match="default has no variant with sums in bfloat16"):
-        get_protocol("default-bf16")

@@ -10,13 +10,23 @@ YEAR = list(month_range(Month("2023-01"), Month("2023-12")))
 
 def test_limits_name_what_is_missing_and_the_command() -> None:
     assert limits(YEAR, Month("2023-06"), 1) == []
-    [cutoff] = limits(YEAR[:6], Month("2023-03"), 1)
+    cutoff, gap, panel = limits(YEAR[:6], Month("2023-03"), 1)
+    assert gap == (
+        "gap: no interval of 3 months up to the cutoff and 3 after it; six on each side are enough"
+    )
+    assert panel.endswith("text of 2 quarters of a year here, 4 are needed")
     assert cutoff.startswith("cutoff: 6 months here, 8 are needed; `tidemark crawl --source git_")
     [gap] = limits(YEAR, None, 1)
     assert gap.startswith("gap: it needs the cutoff that the maker states")
     for outside in ("2022-12", "2023-12"):  # no month up to it, no month after it
         [gap] = limits(YEAR, Month(outside), 1)
         assert gap.startswith(f"gap: it needs months up to the cutoff {outside} and after it")
+    [gap] = limits(YEAR, Month("2023-02"), 1)
+    assert gap.startswith("gap: no interval of 2 months up to the cutoff and 10 after it")
+    cutoff, gap, panel = limits(YEAR[:2], Month("2023-01"), 1)
+    assert cutoff.startswith("cutoff: 2 months here, 8 are needed")
+    assert gap.startswith("gap: no interval of 1 month up to the cutoff and 1 after it")
+    assert "text of 1 quarter of a year here" in panel
     [other] = limits(YEAR, Month("2023-06"), 0)
     assert "no other language model is on this machine" in other
 

@@ -101,7 +101,7 @@ def test_losses_are_those_of_the_whole_model_in_float64(kind, forwards):
 
 def test_only_heads_that_are_one_matrix_product_are_taken_for_one(forwards):
     ways = {
-        kind: (each._head is not None, each._linear is not None) for kind, each in forwards.items()
+        kind: (each._head is not None, each.linear is not None) for kind, each in forwards.items()
     }
     assert ways == {
         "llama": (True, True),
@@ -119,7 +119,7 @@ def test_a_weak_cap_on_small_logits_is_seen():
     config = Gemma2Config(**(CONFIGS["gemma2"].to_dict() | {"final_logit_softcapping": 30.0}))
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_config(config).eval()
-    assert Forward(model)._linear is None
+    assert Forward(model).linear is None
 
 
 @pytest.mark.parametrize("kind", ["llama", "opt", "gemma2"])

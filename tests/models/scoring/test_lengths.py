@@ -14,7 +14,6 @@ from transformers import (
 )
 
 from core.errors import NotMeasurable
-from models.scoring.fast import Fast
 from models.scoring.forward import Forward
 from models.scoring.lengths import Switch, find_switch, sides, stated_lengths
 from models.scoring.protocols import get_protocol
@@ -109,13 +108,6 @@ def test_moments_are_those_of_the_row_alone():
         alone = forward.with_moments([row[:-1]], [row[1:]])[0]
         assert found.nats == pytest.approx(alone.nats, rel=1e-9)
         assert found.moments == pytest.approx(alone.moments, rel=1e-9)
-
-
-def test_rows_are_not_made_longer_for_graphs():
-    """A graph for rows of 64 tokens would bring a row of 20 to the other side."""
-    fast = Fast(capture=lambda run, ids: run)
-    assert Forward(random_model(llama_config()), fast).means["body"] == "CUDA graphs"
-    assert Forward(random_model(longrope()), fast).means["body"] == "eager"
 
 
 CONFIGS: list[tuple[PreTrainedConfig, Switch | None, list[int]]] = [

@@ -3,9 +3,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from transformers import AutoModelForCausalLM
 
 from models.scoring import machine as meter
-from models.scoring.machine import metered
+from models.scoring.machine import active_parameters, matmul_rate, metered
 
 
 def test_time_is_that_of_the_work():
@@ -96,3 +98,20 @@ def test_a_gpu_s_figures_are_its_own():
         torch.cuda.synchronize()
     assert cost.peak_memory_bytes >= 2**28
     assert cost.energy_joules is None or cost.energy_joules >= 0
+
+
+def test_active_parameters_are_those_that_are_multiplied(llama_folder: str) -> None:
+    model = AutoModelForCausalLM.from_pretrained(llama_folder)
+    embedding = model.get_input_embeddings().weight
+    assert active_parameters(model) == model.num_parameters() - embedding.numel()
+    model.lm_head.weight = embedding
+    assert active_parameters(model) == model.num_parameters()
+
+
+def test_the_rate_of_products_leaves_the_random_numbers_of_the_caller_alone() -> None:
+    matmul_rate.cache_clear()
+    state = torch.get_rng_state()
+    rate = matmul_rate(torch.device("cpu"), torch.float32)
+    assert rate is not None
+    assert rate > 0
+    assert torch.equal(torch.get_rng_state(), state)

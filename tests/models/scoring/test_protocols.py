@@ -1,13 +1,18 @@
 import dataclasses
 import re
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import NotMeasurable, UnknownName, UsageError
+from core.settings import Settings
 from models.scoring.protocol import ScoringProtocol
 from models.scoring.protocols import get_protocol, list_protocols
+from models.scoring.scorer import bf16_sum
+from models.scoring.token_scorer import CausalLM
+from tests.models.conftest import SENTENCES, nats
 
 # Fixed values: a changed hash would cause rescoring of every cell.
 DIGESTS = {
@@ -196,3 +201,39 @@ def test_streams_and_what_charges_every_token_are_told_apart():
     every = {p.name for p in list_protocols() if p.charges_every_token}
     assert every.isdisjoint(streams | {"uncheatable", "uncheatable-bos", "lm-eval"})
     assert {"default", "sliding", "chat", "lm-eval-no-bos", "first-5000-chars"} < every
+
+
+@pytest.mark.parametrize(
+    ("nats", "total"),
+    [
+        # A bfloat16 has 8 significant bits: from 256 on, odd numbers are rounded to even halves.
+        ([256.0, 1.0], 256.0),
+        ([256.0, 3.0], 260.0),
+        ([1.00390625, 1.0], 2.0),  # 1 + 2**-8 is halfway, and rounds to the even 1
+        ([1.01171875, 1.0], 2.015625),  # 1 + 3 * 2**-8 rounds up to 1 + 2**-6
+        ([100.0] * 41, 4096.0),  # 4100, in steps of 32
+    ],
+)
+def test_sums_in_bfloat16_are_as_by_hand(nats, total):
+    assert bf16_sum(np.array(nats)) == total
+
+
+def test_the_variant_with_sums_in_bfloat16_is_near_the_exact_one(gpt2_folder, batch_of):
+    model = CausalLM.load(gpt2_folder, None, Settings(device="cpu"))
+    name = "uncheatable-add-eos-32"
+    texts = batch_of(*SENTENCES)
+    exact = np.array(nats(model, texts, name))
+    rounded = np.array(nats(model, texts, f"{name}-bf16"))
+    assert exact != pytest.approx(rounded, rel=1e-5) and exact == pytest.approx(rounded, rel=4e-3)
+    halves = rounded.astype(np.float32).view(np.uint32) & 0xFFFF
+    assert not halves.any()  # each is a bfloat16
+
+
+def test_the_variant_has_its_own_name_and_digest():
+    plain = get_protocol("uncheatable-1024")
+    rounded = get_protocol("uncheatable-bf16")
+    assert (plain.name, rounded.name) == ("uncheatable", "uncheatable-bf16")
+    assert plain.digest != rounded.digest
+    assert get_protocol("uncheatable-bf16", context=512).name == "uncheatable-512-bf16"
+    with pytest.raises(UsageError, match="default has no variant with sums in bfloat16"):
+        get_protocol("default-bf16")

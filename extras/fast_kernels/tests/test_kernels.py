@@ -6,8 +6,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from core.settings import Settings
-from models.scoring.cross_entropy import linear_cross_entropy
-from models.scoring.fast import (
+from extras.fast_kernels.kernels import (
     Fast,
     Fused,
     Replayed,
@@ -17,10 +16,15 @@ from models.scoring.fast import (
     bucket_of,
     exact_losses,
     fast_for,
+    keep_equal,
+    quicken,
 )
+from models.scoring.cross_entropy import linear_cross_entropy
 from models.scoring.forward import Forward
-from models.scoring.machine import active_parameters, matmul_rate
-from models.scoring.token_scorer import CausalLM
+from models.scoring.token_scorer import CausalLM, _quicken
+from models.weights.checkpoint import open_checkpoint
+from tests.models.conftest import llama_config, random_model
+from tests.models.scoring.test_lengths import longrope
 
 CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 FUSED: Fused = exact_losses  # in float64, so it agrees whatever the plain form does
@@ -41,8 +45,8 @@ def broken(run: Run, ids: torch.Tensor) -> Run:
     return lambda others: run(others) * 1.01
 
 
-def forward_of(folder: str, fast: Fast | None = None) -> Forward:
-    return Forward(AutoModelForCausalLM.from_pretrained(folder).eval(), fast)
+def forward_of(folder: str) -> Forward:
+    return Forward(AutoModelForCausalLM.from_pretrained(folder).eval())
 
 
 def head(bias: bool = False) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
@@ -73,15 +77,16 @@ def test_a_kernel_agrees_to_a_millionth() -> None:
 
 def test_losses_by_fast_means_are_the_plain_ones(llama_folder: str) -> None:
     plain = forward_of(llama_folder)
-    fast = forward_of(llama_folder, Fast(FUSED, eager, 64))
-    assert fast.means == {"head": "fused", "body": "CUDA graphs"}
+    fast = forward_of(llama_folder)
+    assert keep_equal(fast, Fast(FUSED, eager, 64)) == {"head": "fused", "body": "CUDA graphs"}
     draws = np.random.default_rng(0)
     rows = [draws.integers(0, 300, size) for size in (61, 60, 58, 9, 30)]
     for some in (rows[:3], rows[3:], rows):
         given = [row[:-1] for row in some], [row[1:] for row in some]
         for found, expected in zip(fast.losses(*given), plain.losses(*given), strict=True):
             assert found == pytest.approx(expected, rel=2e-6)
-    assert list(fast._replayed._graphs) == [(2, 64), (3, 64), (5, 64)]
+    assert isinstance(fast.replayed, Replayed)
+    assert list(fast.replayed._graphs) == [(2, 64), (3, 64), (5, 64)]
 
 
 @pytest.mark.parametrize(
@@ -93,13 +98,15 @@ def test_losses_by_fast_means_are_the_plain_ones(llama_folder: str) -> None:
     ],
 )
 def test_means_that_give_other_results_are_left_out(fast: Fast, llama_folder: str) -> None:
+    forward = forward_of(llama_folder)
     try:
-        forward = forward_of(llama_folder, fast)
+        means = keep_equal(forward, fast)
     except ZeroDivisionError:
         pytest.fail("a kernel that fails must not end the loading")
-    assert forward.means == {"head": "chunked", "body": "eager"}
+    assert means == {"head": "chunked", "body": "eager"}
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("rows", [1, 3, 8, 13, 100])
 @pytest.mark.parametrize("width", [1, 63, 65, 500, 1023, 2047])
 def test_buckets_are_little_larger_and_few(rows: int, width: int) -> None:
@@ -134,14 +141,6 @@ def test_without_a_gpu_there_are_no_means(llama_folder: str, settings: Settings)
     assert facts.active_parameters and facts.matmul_flops
 
 
-def test_active_parameters_are_those_that_are_multiplied(llama_folder: str) -> None:
-    model = AutoModelForCausalLM.from_pretrained(llama_folder)
-    embedding = model.get_input_embeddings().weight
-    assert active_parameters(model) == model.num_parameters() - embedding.numel()
-    model.lm_head.weight = embedding
-    assert active_parameters(model) == model.num_parameters()
-
-
 @CUDA
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_the_fused_kernel_of_this_machine_agrees(dtype: torch.dtype) -> None:
@@ -155,14 +154,15 @@ def test_the_fused_kernel_of_this_machine_agrees(dtype: torch.dtype) -> None:
 @CUDA
 def test_graphs_of_this_machine_give_the_eager_states(llama_folder: str) -> None:
     model = AutoModelForCausalLM.from_pretrained(llama_folder).cuda().eval()
-    fast = fast_for(torch.device("cuda"), 10, 64)
-    assert Forward(model, fast).means["body"] == "CUDA graphs"
+    assert quicken(Forward(model), 64)["body"] == "CUDA graphs"
 
 
-def test_the_rate_of_products_leaves_the_random_numbers_of_the_caller_alone() -> None:
-    matmul_rate.cache_clear()
-    state = torch.get_rng_state()
-    rate = matmul_rate(torch.device("cpu"), torch.float32)
-    assert rate is not None
-    assert rate > 0
-    assert torch.equal(torch.get_rng_state(), state)
+def test_a_loaded_model_names_its_kernels(llama_folder: str, settings: Settings) -> None:
+    files = open_checkpoint(llama_folder, None, settings)
+    assert _quicken(forward_of(llama_folder), files) == {"head": "chunked", "body": "eager"}
+
+
+def test_a_model_whose_frequencies_depend_on_the_length_has_no_graphs() -> None:
+    fast = Fast(capture=lambda run, ids: run)
+    assert keep_equal(Forward(random_model(llama_config())), fast)["body"] == "CUDA graphs"
+    assert keep_equal(Forward(random_model(longrope())), fast)["body"] == "eager"

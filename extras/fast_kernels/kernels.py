@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,10 +16,13 @@ from importlib.metadata import PackageNotFoundError, version
 import torch
 from torch.nn import functional
 
+from models.scoring.forward import Forward, is_close
+
 Run = Callable[[torch.Tensor], torch.Tensor]  # token ids to hidden states
 # A function of states, weight, bias and targets, as ``forward.linear_cross_entropy``.
 Fused = Callable[[torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor], torch.Tensor]
 
+_log = logging.getLogger(__name__)
 _PACKAGE = "cut-cross-entropy"
 _AGREEMENT = 1e-6  # of a loss in float64; of 1 nat for smaller losses
 _COLUMNS = 8192  # columns of float64 logits at one time
@@ -49,6 +53,45 @@ def fast_for(device: torch.device, num_parameters: int, longest: int | None) -> 
         return Fast()
     is_small = num_parameters < _MOST_PARAMETERS
     return Fast(_find_fused(), _capture if is_small else None, longest)
+
+
+def quicken(forward: Forward, longest: int | None) -> dict[str, str]:
+    """Put the device's fast kernels into a model where they give the plain results.
+
+    ``longest`` is the maximum number of tokens of a row, or None. Return what runs head and body,
+    for the record.
+    """
+    model = forward.model
+    return keep_equal(forward, fast_for(model.device, model.num_parameters(), longest))
+
+
+@torch.inference_mode()
+def keep_equal(forward: Forward, fast: Fast) -> dict[str, str]:
+    """Keep each fast kernel whose results equal those of the plain pass; see ``quicken``."""
+    ids = torch.arange(96, device=forward.model.device).reshape(2, 48) % forward.vocabulary
+    states = forward.run_body(ids)
+    try:
+        if fast.fused is not None and forward.linear is not None:
+            flat = states.flatten(0, 1)
+            forward.fused = fast.fused if agrees(fast.fused, flat, *forward.linear) else None
+        # Graphs make rows longer, which may bring them to the other side of a length. A batch has
+        # a maximum if the head cannot run separately.
+        is_steady = forward.switch is None and forward.max_batch_tokens is None
+        if fast.capture is not None and is_steady:
+            replayed = Replayed(forward.run_body, fast.capture, fast.longest)
+            tolerance = 1e-5 if states.dtype.itemsize >= 4 else 2e-2
+            found = [
+                (replayed.by_graph(each), forward.run_body(each)) for each in (ids, ids.flip(0, 1))
+            ]
+            if all(is_close(*pair, tolerance) for pair in found):
+                forward.replayed = replayed
+    except Exception as error:  # noqa: BLE001 - a foreign kernel raises errors of any class
+        name = type(forward.model).__name__
+        _log.warning("%s: plain passes are used (%r)", name, error)
+    return {
+        "head": "chunked" if forward.fused is None else fused_version(),
+        "body": "eager" if forward.replayed is None else "CUDA graphs",
+    }
 
 
 def fused_version() -> str:

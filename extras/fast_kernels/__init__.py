@@ -1,0 +1,1 @@
+"""Fused and captured kernels on a GPU, for ``TIDEMARK_KERNELS=fast``."""

@@ -1,0 +1,1 @@
+"""Sets and start tokens of Uncheatable Eval since late 2025."""
