@@ -9,6 +9,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import polars as pl
 import pytest
 
 from core.month import Month
@@ -134,6 +135,19 @@ def test_what_stays_inside_its_frame_is_not_clipped() -> None:
     for shape in (*inside, *outside):
         slim = charts._slim(f'<svg>{frame}<g clip-path="url(#a)" role="x"><{shape} /></g></svg>')
         assert ("url(#a)" in slim) == (shape in outside)
+
+
+def test_a_drawing_does_not_depend_on_those_before_it() -> None:
+    rows = pl.DataFrame({"x": [0, 9], "y": [0, 9]})
+    place = {"type": "quantitative", "scale": {"domain": [0, 5]}}
+    encoding = {axis: {"field": axis, **place} for axis in "xy"}
+    spec = charts.with_data({"mark": {"type": "point", "clip": True}, "encoding": encoding}, rows)
+    first = charts.draw("first", spec)
+    other = charts.draw("other", spec)
+    assert charts.draw("first", spec) == first
+    assert re.findall(r'id="([^"]+)"', first.page) == ["first-0"]
+    assert "url(#first-0)" in first.page
+    assert first.page.replace("first-0", "other-0") == other.page
 
 
 # Linear RGB as people without red or green cones see it (Machado et al. 2009), and OKLab.
