@@ -198,15 +198,13 @@ def test_a_view_that_fails_is_named_on_each_page(publish_figures: Any, view: str
 
 
 def test_a_radar_has_a_closed_line_per_model() -> None:
-    import polars as pl
-
     spokes = ["it's", '"quoted"', HOSTILE_SOURCE]
     rows = [
         {"model": model, "source": source, "bits_per_byte": 1.0 + i}
         for model in "ab" for i, source in enumerate(spokes)
     ]  # fmt: skip
     spec = charts.with_data(radar(spokes, ["a", "b"], (0.0, 3.0)), pl.DataFrame(rows))
-    drawn = charts.draw(spec)
+    drawn = charts.draw("radar", spec)
     for colour in charts.PALETTE[:2]:
         closed = re.search(rf'd="[^"]*Z" stroke="{colour}"', drawn.svg)
         assert closed, colour
