@@ -29,7 +29,7 @@ def measure_estimates(rounds: int) -> Report:
         timings = measure([each], rounds)
     conditions = (
         f"{NUM_MODELS} models x {NUM_MONTHS} months x {NUM_SOURCES} sources and their mean: "
-        "panels, cutoffs and low months, read from a snapshot and written to it. At most 10 s on "
+        "panels, cutoffs and low months, read from a snapshot and written to it. At most 20 s on "
         "2 cores."
     )
     return Report("warehouse: estimates", conditions, timings)

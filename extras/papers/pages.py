@@ -97,14 +97,18 @@ def _curves(
     }  # fmt: skip
 
 
-def _lengths(site: Site) -> Figure:
+def _lengths(site: Site) -> Figure | None:
+    if not site.query("compare_scores")[1].item():
+        return None
     sql, rows = some(site.query("papers_lengths", protocol=site.protocol))
     about = f"As Figures 5 and 6 of {ZHU}: Pearson's correlation over models."
     column = Column("milestone", "first tokens of a document", ",d", unit="tokens")
     return _heat_map("papers-lengths", "by length of the text", about, sql, rows, column)
 
 
-def _genres(site: Site) -> Figure:
+def _genres(site: Site) -> Figure | None:
+    if not site.query("compare_scores")[1].item():
+        return None
     sql, rows = some(site.query("papers_genres", protocol=site.protocol))
     about = f"As Figures 5 and 6 of {ZHU}: Pearson's correlation over models, by category."
     column = Column("category", "category of text")

@@ -74,7 +74,7 @@ def write_site(settings: Settings, only: str | None = None) -> str:
         if only is not None:
             site.changes = history.read_changes(store, ROOT)
             page = find_page(site, only)
-            _write_all(store, _page_files(site, [page]))
+            _write_all(store, _files_of_page(site, page))
             return store.url(f"{ROOT}/{page.path}")
         former = history.read_state(store, ROOT)
         current = _publication(site, history.held_months(store))
@@ -183,32 +183,49 @@ def _now() -> dt.datetime:
 
 
 def _site_files(site: Site) -> Iterator[tuple[str, bytes]]:
-    made = [page for module in page_modules() for page in module.make_pages(site)]
-    pictures = [figure.name for page in made for figure in page.figures if figure.chart]
-    site.lead_card = pictures[0] if pictures else ""
-    yield from _page_files(site, made)
+    with charts.Drawer() as drawer:
+        parts = []
+        for module in reversed(page_modules()):  # the last ones have most charts to draw
+            parts.append(list(module.make_pages(site)))
+            _draw(site, parts[-1], drawer)
+        made = [page for of_module in reversed(parts) for page in of_module]
+        pictures = [figure.name for page in made for figure in page.figures if figure.chart]
+        site.lead_card = pictures[0] if pictures else ""
+        yield from _page_files(site, made, drawer)
     listed = [_listed(page, figure) for page in made for figure in page.figures]
     yield "figures.json", (json.dumps(listed, indent=1) + "\n").encode()
     questions = site.readable("data_questions").to_dicts()
     yield "llms.txt", _filled("llms.txt.j2", listed=listed, site=site, questions=questions)
 
 
+def _files_of_page(site: Site, page: Page) -> Iterator[tuple[str, bytes]]:
+    with charts.Drawer() as drawer:
+        _draw(site, [page], drawer)
+        yield from _page_files(site, [page], drawer)
+
+
+def _draw(site: Site, made: Sequence[Page], drawer: charts.Drawer) -> None:
+    for page in made:
+        for figure in page.figures:
+            if figure.chart is not None:
+                drawer.add(figure.name, _spec(site, figure))
+
+
 def _filled(template: str, **values: object) -> bytes:
     return f"{environment().get_template(template).render(**values).rstrip()}\n".encode()
 
 
-def _page_files(site: Site, made: Sequence[Page]) -> Iterator[tuple[str, bytes]]:
+def _page_files(
+    site: Site, made: Sequence[Page], drawer: charts.Drawer
+) -> Iterator[tuple[str, bytes]]:
     """Yield the files of pages: assets, data and pictures of their figures, and the HTML."""
     yield from _assets()
     yield citation.BIBTEX, f"{citation.site_bibtex(site)}\n".encode()
     yield citation.CFF, citation.cff(site).encode()
-    figures = [(page, figure) for page in made for figure in page.figures]
-    specs = {figure.name: _spec(site, figure) for _, figure in figures if figure.chart is not None}
-    with ThreadPoolExecutor(1) as pool:  # other processes draw; this one writes meanwhile
-        drawing = pool.submit(charts.draw_all, specs)
-        for _, figure in figures:
+    for page in made:
+        for figure in page.figures:
             yield from data_files(figure, site)
-        drawings = drawing.result()
+    drawings = drawer.drawings()
     for name, drawn in drawings.items():
         yield from drawing_files(name, drawn)
     for page in made:

@@ -16,10 +16,10 @@ import subprocess
 import sys
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import IO, Any, Self, cast
 
 import polars as pl
 import polars.selectors as cs
@@ -118,10 +118,13 @@ class Drawing:
     vega: str  # Vega specification as JSON, which the page's script runs
 
 
-def draw(spec: Mapping[str, Any]) -> Drawing:
-    """Draw a complete specification (``with_data``); Vega escapes its untrusted texts."""
+def draw(name: str, spec: Mapping[str, Any]) -> Drawing:
+    """Draw a complete specification (``with_data``); Vega escapes its untrusted texts.
+
+    ``name`` is part of the names of clip paths, so that they are unique on a page.
+    """
     vega = _vega({name: part for name, part in spec.items() if name != "usermeta"})
-    svg = _slim(str(vlc.vega_to_svg(vega)))
+    svg = _with_own_clips(_slim(str(vlc.vega_to_svg(vega))), name)
     mark = spec.get("usermeta", {}).get(MARK)
     if mark:
         svg = with_watermark(svg, mark)
@@ -222,6 +225,14 @@ def _with_clips_once(svg: str) -> str:
     return re.sub(r"url\(#([^)]+)\)", lambda use: f"url(#{names.get(use[1], use[1])})", kept)
 
 
+def _with_own_clips(svg: str, name: str) -> str:
+    """Name clip paths after the chart: Vega counts them over all charts of a process."""
+    names = {clip: f"{name}-{number}" for number, (clip, _) in enumerate(_CLIP.findall(svg))}
+    for clip, own in names.items():
+        svg = svg.replace(f'id="{clip}"', f'id="{own}"').replace(f"url(#{clip})", f"url(#{own})")
+    return svg
+
+
 def _without_plain_groups(svg: str) -> str:
     """Remove empty groups, and the tags of groups without attributes."""
     is_kept: list[bool] = []
@@ -266,46 +277,87 @@ def _separated(number: str) -> str:
     return number if number.startswith("-") else f" {number}"
 
 
-def draw_all(specs: Mapping[str, Mapping[str, Any]]) -> dict[str, Drawing]:
-    """Draw many charts, in other processes if there are more than ``MAX_ALONE``.
+class Drawer:
+    """Draws charts, in other processes if there are more than ``MAX_ALONE``.
 
-    The processes are commands, not ``multiprocessing``, which would run a user's script again.
+    The processes begin as soon as there are so many, while the caller makes further charts. They
+    are commands, not ``multiprocessing``, which would run a user's script again.
     """
-    if len(specs) <= MAX_ALONE:
-        return {name: draw(spec) for name, spec in specs.items()}
-    names = list(specs)
-    num = min(MAX_PROCESSES, os.cpu_count() or 1)
-    shares = [{name: specs[name] for name in names[first::num]} for first in range(num)]
-    with ThreadPoolExecutor(num) as pool:
-        drawn = [pair for share in pool.map(_draw_elsewhere, shares) for pair in share]
-    return dict(drawn)
+
+    def __init__(self) -> None:
+        self._specs: dict[str, Mapping[str, Any]] = {}  # those that no process has yet
+        self._processes: list[_Process] = []
+        self._drawings: dict[str, Future[Drawing]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for process in self._processes:
+            process.close()
+
+    def add(self, name: str, spec: Mapping[str, Any]) -> None:
+        """Draw a complete specification (``with_data``) under a name of its own."""
+        self._specs[name] = spec
+        if not self._processes and len(self._specs) > MAX_ALONE:
+            num = min(MAX_PROCESSES, os.cpu_count() or 1)
+            self._processes = [_Process() for _ in range(num)]
+        if self._processes:
+            for waiting in list(self._specs):
+                process = self._processes[len(self._drawings) % len(self._processes)]
+                self._drawings[waiting] = process.draw(waiting, self._specs.pop(waiting))
+
+    def drawings(self) -> dict[str, Drawing]:
+        """Return all drawings by name.
+
+        Raises:
+            TidemarkError: a process ended.
+        """
+        here = {name: draw(name, spec) for name, spec in self._specs.items()}
+        return {name: drawing.result() for name, drawing in self._drawings.items()} | here
 
 
-def _draw_elsewhere(specs: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, Drawing]]:
-    command = f"import sys; sys.path[:] = sys.argv[1:]; import {__name__} as this; this.main()"
-    done = subprocess.run(
-        [sys.executable, "-c", command, *sys.path],
-        input=json.dumps(specs).encode(),
-        stdout=subprocess.PIPE,
-        check=False,
-    )
-    if done.returncode:
-        raise TidemarkError(
-            f"the process that draws charts ended ({done.returncode}), as it does when the memory "
-            "is full; free some, then write the report again"
+class _Process:
+    """Another process that draws one chart at a time, and the thread that waits for it."""
+
+    def __init__(self) -> None:
+        command = f"import sys; sys.path[:] = sys.argv[1:]; import {__name__} as this; this.main()"
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", command, *sys.path],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
         )
-    lines = map(json.loads, done.stdout.splitlines())
-    return [
-        (name, Drawing(page, svg, b64decode(png), vega)) for name, page, svg, png, vega in lines
-    ]
+        self._thread = ThreadPoolExecutor(1)
+
+    def draw(self, name: str, spec: Mapping[str, Any]) -> Future[Drawing]:
+        return self._thread.submit(self._ask, name, spec)
+
+    def close(self) -> None:
+        self._thread.shutdown(cancel_futures=True)
+        self._process.communicate()
+
+    def _ask(self, name: str, spec: Mapping[str, Any]) -> Drawing:
+        stdin = cast("IO[bytes]", self._process.stdin)
+        stdout = cast("IO[bytes]", self._process.stdout)
+        try:
+            stdin.write(json.dumps([name, spec]).encode() + b"\n")
+            stdin.flush()
+            page, svg, png, vega = json.loads(stdout.readline())
+        except (BrokenPipeError, json.JSONDecodeError) as error:
+            raise TidemarkError(
+                f"the process that draws charts ended ({self._process.wait()}), as it does when "
+                "the memory is full; free some, then write the report again"
+            ) from error
+        return Drawing(page, svg, b64decode(png), vega)
 
 
 def main() -> None:
-    """Read specifications by name as JSON; print a JSON line for each drawing."""
-    for name, spec in json.load(sys.stdin).items():
-        drawn = draw(spec)
-        line = [name, drawn.page, drawn.svg, b64encode(drawn.png).decode(), drawn.vega]
-        sys.stdout.write(json.dumps(line) + "\n")
+    """Draw each chart of standard input, a line with its name and specification, as a line."""
+    for line in sys.stdin:
+        drawn = draw(*json.loads(line))
+        answer = [drawn.page, drawn.svg, b64encode(drawn.png).decode(), drawn.vega]
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
 
 
 def time_axis(months: Sequence[dt.date]) -> JsonObject:

@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterator, Mapping
 
 import polars as pl
-import polars.selectors as cs
 
 from reports.site import simulated
 from reports.site.charts import Drawing
@@ -95,24 +94,32 @@ def _described(name: str, figure: Figure, formulas: Mapping[str, str]) -> dict[s
 
 def _csv(rows: pl.DataFrame) -> str:
     """Return rows as CSV; a text that a spreadsheet would run gets an apostrophe in front."""
-    is_formula = {
-        name: pl.col(name).str.slice(0, 1).is_in(list(_FORMULA))
-        for name, kind in rows.schema.items()
-        if kind == pl.String
-    }
-    safe = rows.with_columns(
-        pl.when(test).then(pl.lit("'") + pl.col(name)).otherwise(pl.col(name)).alias(name)
-        for name, test in is_formula.items()
-    )
-    return safe.write_csv()
+    texts = [name for name, kind in rows.schema.items() if kind == pl.String]
+    unsafe = [name for name in texts if any(map(_is_formula, rows[name].to_list()))]
+    if unsafe:
+        rows = rows.with_columns(
+            pl.when(pl.col(name).str.slice(0, 1).is_in(list(_FORMULA)))
+            .then(pl.lit("'") + pl.col(name))
+            .otherwise(pl.col(name))
+            .alias(name)
+            for name in unsafe
+        )
+    return rows.write_csv()
+
+
+def _is_formula(text: str | None) -> bool:
+    return text is not None and text.startswith(_FORMULA)
 
 
 def _json_rows(rows: pl.DataFrame) -> bytes:
     """Return rows as a JSON array, one row a line; dates are texts, and NaN is null."""
-    decimals = rows.select(cs.decimal()).schema.items()
-    whole = [name for name, kind in decimals if kind == pl.Decimal(38, 0)]
-    numbers = rows.with_columns(pl.col(whole).cast(pl.Int64)).with_columns(cs.decimal().cast(float))
-    return ("[" + numbers.write_ndjson().rstrip().replace("\n", ",\n") + "]\n").encode()
+    decimals = {name: kind for name, kind in rows.schema.items() if kind.is_decimal()}
+    if decimals:
+        rows = rows.with_columns(
+            pl.col(name).cast(pl.Int64 if kind == pl.Decimal(38, 0) else pl.Float64)
+            for name, kind in decimals.items()
+        )
+    return ("[" + rows.write_ndjson().rstrip().replace("\n", ",\n") + "]\n").encode()
 
 
 def _parquet(rows: pl.DataFrame) -> bytes:

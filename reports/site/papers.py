@@ -32,7 +32,7 @@ def write_figures(settings: Settings, folder: Path, page: str, width_mm: float) 
     with explain_disk_errors(str(folder)):
         folder.mkdir(parents=True, exist_ok=True)
         for figure in figures:
-            svg = charts.draw(charts.with_data(figure.chart or {}, figure.drawn)).svg
+            svg = charts.draw(figure.name, charts.with_data(figure.chart or {}, figure.drawn)).svg
             _write(svg, folder / figure.name, width_mm)
     return [figure.name for figure in figures]
 

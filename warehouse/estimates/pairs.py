@@ -77,7 +77,7 @@ class Pairs:
     @property
     def is_step(self) -> Flags:
         """True for a step: b = a + 1."""
-        return ~self.is_growth & (self.end == self.start + 1)
+        return np.asarray(~self.is_growth & (self.end == self.start + 1))
 
     @property
     def cutoffs(self) -> Months:

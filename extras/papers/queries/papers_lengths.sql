@@ -17,6 +17,4 @@ where
     figure = 'milestone_bits_per_byte' and scope = 'all' and protocol = $protocol
     and against_kind = 'benchmark' and model_kind = 'all' and size_class = 'all'
     and pearson is not null
-    -- Without scores, the figures of models are not computed: they take seconds.
-    and exists (select 1 from loaded_scores)
 order by against, milestone

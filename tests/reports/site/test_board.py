@@ -9,6 +9,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import polars as pl
 import pytest
 
 from core.month import Month
@@ -136,6 +137,19 @@ def test_what_stays_inside_its_frame_is_not_clipped() -> None:
         assert ("url(#a)" in slim) == (shape in outside)
 
 
+def test_a_drawing_does_not_depend_on_those_before_it() -> None:
+    rows = pl.DataFrame({"x": [0, 9], "y": [0, 9]})
+    place = {"type": "quantitative", "scale": {"domain": [0, 5]}}
+    encoding = {axis: {"field": axis, **place} for axis in "xy"}
+    spec = charts.with_data({"mark": {"type": "point", "clip": True}, "encoding": encoding}, rows)
+    first = charts.draw("first", spec)
+    other = charts.draw("other", spec)
+    assert charts.draw("first", spec) == first
+    assert re.findall(r'id="([^"]+)"', first.page) == ["first-0"]
+    assert "url(#first-0)" in first.page
+    assert first.page.replace("first-0", "other-0") == other.page
+
+
 # Linear RGB as people without red or green cones see it (Machado et al. 2009), and OKLab.
 NO_GREEN = [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]]
 NO_RED = [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]]
@@ -184,15 +198,13 @@ def test_a_view_that_fails_is_named_on_each_page(publish_figures: Any, view: str
 
 
 def test_a_radar_has_a_closed_line_per_model() -> None:
-    import polars as pl
-
     spokes = ["it's", '"quoted"', HOSTILE_SOURCE]
     rows = [
         {"model": model, "source": source, "bits_per_byte": 1.0 + i}
         for model in "ab" for i, source in enumerate(spokes)
     ]  # fmt: skip
     spec = charts.with_data(radar(spokes, ["a", "b"], (0.0, 3.0)), pl.DataFrame(rows))
-    drawn = charts.draw(spec)
+    drawn = charts.draw("radar", spec)
     for colour in charts.PALETTE[:2]:
         closed = re.search(rf'd="[^"]*Z" stroke="{colour}"', drawn.svg)
         assert closed, colour

@@ -10,7 +10,7 @@ import pytest
 from core.errors import TidemarkError, UsageError
 from core.settings import Settings
 from reports.site.build import write_site
-from reports.site.charts import MAX_ALONE, draw_all
+from reports.site.charts import MAX_ALONE, Drawer
 from reports.site.papers import write_figures
 from reports.site.small_database import write_small_database
 from tests.reports.curves import HOSTILE_SOURCE
@@ -55,5 +55,8 @@ def test_the_small_database_has_the_rows_of_views(usual: Settings) -> None:
 
 def test_a_process_that_draws_and_is_ended_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.executable", "/bin/false")
-    with pytest.raises(TidemarkError, match=r"draws charts ended \(1\)"):
-        draw_all(dict.fromkeys(map(str, range(MAX_ALONE + 1)), {}))
+    with Drawer() as drawer:
+        for number in range(MAX_ALONE + 1):
+            drawer.add(str(number), {})
+        with pytest.raises(TidemarkError, match=r"draws charts ended \(1\)"):
+            drawer.drawings()

@@ -72,7 +72,8 @@ def test_the_first_picture_is_of_published_models_while_own_ones_are_few(site: S
     assert before == pytest.approx(0.0, abs=0.003)
     assert after > 0.04  # type: ignore[operator]
     with_frame = {"usermeta": {charts.FRAME: {"title": figure.title, "note": "", "foot": ""}}}
-    drawn = charts.draw(charts.with_data(figure.chart or {}, figure.drawn) | with_frame)
+    spec = charts.with_data(figure.chart or {}, figure.drawn) | with_frame
+    drawn = charts.draw(figure.name, spec)
     assert size_of(drawn.png) == (1200, 630)
 
 
