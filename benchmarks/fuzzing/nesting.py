@@ -33,7 +33,6 @@ from benchmarks.measure import say
 from core.errors import ItemUnavailable, SourceChanged, TidemarkError
 from core.responses import answering_part
 from crawlers.apis import arxiv
-from crawlers.apis.feeds import read_entries
 from crawlers.hygiene.mojibake import find_mojibake
 from crawlers.imports.readers import list_readers, read_rows
 from crawlers.imports.tables import DataFile
@@ -159,18 +158,9 @@ _HTML = (
     ("<svg><p>", "</p></svg>"), ("<select><option>", "</option></select>"), ("<!--", "-->"),
     ("<p ", ">"), ("<p a='", "'>"), ("&amp;", ""), ("<![CDATA[", "]]>"),
 )  # fmt: skip
-_FEED = (
-    ("<item>", "</item>"), ("<entry>", "</entry>"), ("<url>", "</url>"),
-    ("<sitemap>", "</sitemap>"), ("<item><link href='a'/><pubDate>x</pubDate>", "</item>"),
-    ("<item><a/>", "</item>"), ("<a:item xmlns:a='b'>", "</a:item>"),
-    ("<item><entry>", "</entry></item>"), ("<item/>", ""), ("<item><title>x</title></item>", ""),
-    ("<item><link/>", "<link/></item>"), ("<urlset><url><loc>a</loc>", "</url></urlset>"),
-    ("<sitemapindex><sitemap><loc>a</loc>", "</sitemap></sitemapindex>"),
-)  # fmt: skip
 _RECORD = "WARC/1.0\r\nWARC-Type: response\r\nContent-Length: 0\r\n\r\n\r\n\r\n"
 
 PARSERS: dict[str, Parser] = {
-    "feed": Parser(lambda text: read_entries(_fetched(text)), _FEED, "<rss>", "</rss>"),
     "arxiv": Parser(
         _arxiv,
         [("<record>", "</record>"), ("<ListRecords>", "</ListRecords>"), ("<record/>", "")],

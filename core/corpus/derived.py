@@ -12,10 +12,6 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-
 from core.corpus.questions import (
     Question,
     QuestionSeal,
@@ -24,12 +20,14 @@ from core.corpus.questions import (
     read_questions,
     seal_questions,
 )
-from core.errors import PartitionSealed, StorageError
+from core.corpus.takedown import rewrite_table
+from core.errors import PartitionSealed
 from core.month import Month
 from core.storage.store import Store, path_part
 
 _DOCUMENTS = "documents"
 _FORMER = "former_documents"
+_ID_COLUMNS = ("question_id",)
 
 
 @dataclass(frozen=True)
@@ -125,29 +123,9 @@ def _forget(store: Store, seal: QuestionSeal, gone: Collection[str]) -> None:
             store.delete(path)
     answers = f"answers/model=*/source={path_part(seal.source)}/month={seal.month}/*.parquet"
     for path in store.list(answers):
-        _rewrite(store, path, gone)
-    sha256, num_left = _rewrite(store, seal.path, gone)
-    file = {"name": seal.path.rpartition("/")[2], "sha256": sha256}
+        rewrite_table(store, path, gone, _ID_COLUMNS)
+    num_left = rewrite_table(store, seal.path, gone, _ID_COLUMNS)
+    file = {"name": seal.path.rpartition("/")[2], "sha256": store.sha256(seal.path)}
     manifest = {**seal.manifest, "file": file, "num_questions": num_left, _FORMER: []}
     raw = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
     store.write_bytes(f"{folder}/manifest.json", raw.encode())
-
-
-def _rewrite(store: Store, path: str, gone: Collection[str]) -> tuple[str, int]:
-    """Remove questions from a file of questions or answers; return its digest and rows left."""
-    try:
-        with store.open(path) as file:
-            table = pq.read_table(file, page_checksum_verification=True)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise StorageError(
-            f"{store.url(path)} is damaged ({error}), so it is not known whether it contains texts "
-            "to forget; bring it back from a backup, or move it out of the data root, then run the "
-            "same command again"
-        ) from error
-    is_gone = pc.is_in(table["question_id"], value_set=pa.array(sorted(gone), pa.string()))
-    left = table.filter(pc.invert(is_gone))
-    if len(left) == len(table):
-        return store.sha256(path), len(left)
-    with store.writing(path) as staged:
-        pq.write_table(left, staged.path, compression="zstd", write_page_checksum=True)
-    return str(staged.sha256), len(left)

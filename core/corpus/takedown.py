@@ -9,7 +9,7 @@ that repeating a killed takedown completes it. See docs/adr/0018-versions.md.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -149,9 +149,11 @@ def _rewrite_dropped(store: Store, seal: Seal, native_ids: Collection[str]) -> N
         store.write_bytes(path, zstandard.compress(text.encode(), 6))
 
 
-def _without(table: pa.Table, ids: Collection[str]) -> pa.Table:
+def _without(
+    table: pa.Table, ids: Collection[str], columns: Sequence[str] = _ID_COLUMNS
+) -> pa.Table:
     wanted = pa.array(sorted(ids), pa.string())
-    for name in _ID_COLUMNS:
+    for name in columns:
         if name in table.column_names:
             named = pc.is_in(table[name].cast(pa.string()), value_set=wanted)
             table = table.filter(pc.invert(named))
@@ -178,7 +180,7 @@ def forget_in_sidecars(store: Store, sources: Collection[str], ids: Collection[s
         for path in store.list(f"corpus/source=*/{folder}/*.parquet"):
             is_part = path.rpartition("/")[2].startswith(("part-", ".tmp-"))
             if not is_part and partition_of(path).source in sources:
-                _rewrite_table(store, path, ids)
+                rewrite_table(store, path, ids)
 
 
 def forget_losses(store: Store, partitions: Collection[Partition], ids: Collection[str]) -> None:
@@ -188,7 +190,7 @@ def forget_losses(store: Store, partitions: Collection[Partition], ids: Collecti
         for path in store.list(f"{root}/model=*/{folder}/.tmp-*"):
             store.delete(path)  # temporary file of a killed or active scoring run
         for path in store.list(f"{root}/model=*/{folder}/*.parquet"):
-            if _rewrite_table(store, path, ids) == 0:
+            if rewrite_table(store, path, ids) == 0:
                 store.delete(path)
                 store.delete(f"{path.removesuffix('.parquet')}.json")
 
@@ -204,22 +206,31 @@ def forget_pages(store: Store, ids: Collection[str]) -> None:
                 store.delete(path)
 
 
-def _rewrite_table(store: Store, path: str, ids: Collection[str]) -> int:
-    """Remove documents from a Parquet file; return the rows left, or -1 if no column has ids."""
+def rewrite_table(
+    store: Store, path: str, ids: Collection[str], columns: Sequence[str] = _ID_COLUMNS
+) -> int:
+    """Remove the rows with one of some ids from a Parquet file, in place; return the rows left.
+
+    ``columns`` are those that may have ids; return -1 if the file has none of them.
+
+    Raises:
+        StorageError: the file is damaged.
+    """
     try:
         with store.open(path) as file:
             schema = pq.read_schema(file)
-            names = [name for name in _ID_COLUMNS if name in schema.names]
+            names = [name for name in columns if name in schema.names]
             if not names:
                 return -1
-            table = pq.read_table(file, columns=names)
-            if len(_without(table, ids)) == len(table):
+            table = pq.read_table(file, columns=names, page_checksum_verification=True)
+            if len(_without(table, ids, names)) == len(table):
                 return len(table)
-            rest = _without(pq.read_table(file), ids)
+            whole = pq.read_table(file, page_checksum_verification=True)
+            rest = _without(whole, ids, names)
     except (pa.ArrowException, OSError) as error:
         raise StorageError(
-            f"{store.url(path)} is damaged ({error}), so it is not known whether it contains the "
-            "documents to forget; bring it back from a backup, or move it out of the data root, "
+            f"{store.url(path)} is damaged ({error}), so it is not known whether it contains texts "
+            "to forget; bring it back from a backup, or move it out of the data root, "
             "then run the same command again"
         ) from error
     with store.writing(path) as staged:

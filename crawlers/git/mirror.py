@@ -210,27 +210,31 @@ class Mirror:
 
         Names of moved files are a removal and an addition, in this order. Needs no contents.
         """
-        output = self._git.local(
-            self._folder, "log", "--branches", "--first-parent", "--diff-merges=first-parent",
-            "--reverse", "--no-renames", "--raw", "-z", "--no-abbrev", f"--format=%x01{_COMMIT}",
-            "--", *pathspecs,
-        )  # fmt: skip
         found: list[Version] = []
         added: list[Version] = []  # by the present commit; its removals come first
+        for commit, change, is_submodule in self._log("--branches", "--reverse", "--", *pathspecs):
+            if added and added[0].commit != commit:
+                found += added
+                added = []
+            if change.new_oid == _NO_OID:
+                found.append(Version(change.path, None, change.mode, commit))
+            elif not is_submodule:
+                added.append(Version(change.path, change.new_oid, change.mode, commit))
+        return found + added
+
+    def _log(self, *arguments: str) -> Iterator[tuple[Commit, Change, bool]]:
+        """Yield each change of the commits of a log; True for one of a submodule, not a file."""
+        output = self._git.local(
+            self._folder, "log", "--first-parent", "--diff-merges=first-parent", "--no-renames",
+            "--raw", "-z", "--no-abbrev", f"--format=%x01{_COMMIT}", *arguments,
+        )  # fmt: skip
         tokens = iter(output.split(b"\0"))
         for token in tokens:
             meta = token.strip()
             if token.startswith(b"\x01"):
-                found += added
-                added = []
                 commit = _parse_commit(token[1:].decode())
             elif meta:
-                change = _parse_change(meta, next(tokens))
-                if change.new_oid == _NO_OID:
-                    found.append(Version(change.path, None, change.mode, commit))
-                elif _SUBMODULE not in meta[:14]:
-                    added.append(Version(change.path, change.new_oid, change.mode, commit))
-        return found + added
+                yield commit, _parse_change(meta, next(tokens)), _SUBMODULE in meta[:14]
 
     def file_at(self, commit: str, path: str) -> str | None:
         """Return the object id of a file at a commit; None if there is no such file."""
@@ -247,25 +251,15 @@ class Mirror:
         The ids are those of all files that differ between ``before`` and ``head``, in both
         versions. The list of ids is empty if no file was added or modified.
         """
-        output = self._git.local(
-            self._folder, "log", "--first-parent", "--diff-merges=first-parent", "--no-renames",
-            "--raw", "-z", "--no-abbrev", f"--format=%x01{_COMMIT}",
-            head if before is None else f"{before}..{head}", "--", *pathspecs,
-        )  # fmt: skip
+        commits = head if before is None else f"{before}..{head}"
         touches: dict[str, Commit] = {}
         ends: dict[str, tuple[str, str]] = {}  # path -> object id at ``before`` and at ``head``
-        tokens = iter(output.split(b"\0"))
-        for token in tokens:
-            meta = token.strip()
-            if token.startswith(b"\x01"):
-                commit = _parse_commit(token[1:].decode())
-            elif meta:
-                change = _parse_change(meta, next(tokens))
-                if _SUBMODULE in meta[:14]:  # the object id is a commit of another repository
-                    continue
-                touches.setdefault(change.path, commit)
-                newest = ends.get(change.path, (change.old_oid, change.new_oid))[1]
-                ends[change.path] = (change.old_oid, newest)
+        for commit, change, is_submodule in self._log(commits, "--", *pathspecs):
+            if is_submodule:  # the object id is a commit of another repository
+                continue
+            touches.setdefault(change.path, commit)
+            newest = ends.get(change.path, (change.old_oid, change.new_oid))[1]
+            ends[change.path] = (change.old_oid, newest)
         oids = {oid for old, new in ends.values() if old != new for oid in (old, new)} - {_NO_OID}
         is_new = any(old != new != _NO_OID for old, new in ends.values())
         return touches, sorted(oids) if is_new else []

@@ -7,8 +7,8 @@ figures: of the first chapter, and of the newest, if there are several. Written 
 
 from __future__ import annotations
 
-from crawlers.apis.feeds import FeedSite
 from crawlers.contract import SourceInfo
+from extras.permission_sources.feeds import FeedSite
 
 INFO = SourceInfo(
     name="ao3",

@@ -7,9 +7,9 @@ of 2020 to 2026 find the text in parts of an article, beside captions and lists 
 
 from __future__ import annotations
 
-from crawlers.apis.feeds import FeedSite
 from crawlers.contract import SourceInfo
 from crawlers.text.pages import ARTICLE
+from extras.permission_sources.feeds import FeedSite
 
 INFO = SourceInfo(
     name="bbc",

@@ -7,8 +7,8 @@ site.
 
 from __future__ import annotations
 
-from crawlers.apis.feeds import FeedSite
 from crawlers.contract import SourceInfo
+from extras.permission_sources.feeds import FeedSite
 
 INFO = SourceInfo(
     name="yahoo_finance",

@@ -6,8 +6,8 @@ import gzip
 import pytest
 
 from core.errors import SourceChanged
-from crawlers.apis.feeds import Entry, read_entries
 from crawlers.web.raw_cache import Fetched
+from extras.permission_sources.feeds import Entry, read_entries
 
 NOW = dt.datetime(2024, 7, 1, tzinfo=dt.UTC)
 JUNE = dt.datetime(2024, 5, 31, 22, 30, tzinfo=dt.UTC)
@@ -45,3 +45,16 @@ def test_atom_and_sitemaps() -> None:
 def test_feeds_are_in_any_encoding(codec: str) -> None:
     body = f"<?xml version='1.0' encoding='{codec}'?><rss><item><link>a\u042f</link></item></rss>"
     assert entries(body.encode(codec)) == [Entry("a\u042f", None, False)]
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [
+        ("<item>", "</item>"),
+        ("<item><link href='a'/>", "</item>"),
+        ("<url><entry>", "</entry></url>"),
+    ],
+)
+def test_entries_within_entries_are_found_at_any_depth(opening: str, closing: str) -> None:
+    body = f"<rss>{opening * 2000}{closing * 2000}</rss>"
+    assert len(entries(body.encode())) == 2000 * opening.count("<") - 2000 * opening.count("/>")
