@@ -10,7 +10,7 @@ import pytest
 
 from core.settings import Settings
 from tests.tiers import few
-from warehouse.database import objects
+from warehouse.database import comments, objects
 from warehouse.database.schema import SCHEMA_VERSION, find_schema, qualify
 from warehouse.database.writer import connected, writer_path
 from warehouse.land.losses import open_warehouse
@@ -103,7 +103,8 @@ def test_a_migration_that_fails_changes_nothing(
     former: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without views: to make them takes ten seconds, and all is one transaction."""
-    monkeypatch.setattr(objects, "list_views", dict)
+    for module in (objects, comments):
+        monkeypatch.setattr(module, "list_views", dict)
     monkeypatch.setattr(objects, "list_old_names", tuple)
     before = {
         name: read(former, name, "order by all").to_pylist()

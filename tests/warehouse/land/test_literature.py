@@ -15,7 +15,7 @@ import yaml
 
 from core.errors import CellConflict, MalformedInput, SchemaMismatch
 from core.settings import Settings
-from warehouse.database import objects
+from warehouse.database import comments, objects
 from warehouse.database.schema import list_views
 from warehouse.database.writer import connected, locked
 from warehouse.land.literature import (
@@ -308,7 +308,8 @@ def test_printed_tables_follow_the_version(
     settings: Settings, figures: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without views: to make them again takes ten seconds."""
-    monkeypatch.setattr(objects, "list_views", dict)
+    for module in (objects, comments):
+        monkeypatch.setattr(module, "list_views", dict)
     monkeypatch.setattr(objects, "list_old_names", tuple)
     before = figures("true")
     with locked(settings), connected(settings) as connection:
