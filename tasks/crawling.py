@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from functools import partial
 from typing import Any
 
 from prefect import task
@@ -16,7 +17,7 @@ from crawlers.web.pacing import Turnstile
 from instruments.crawling import crawl_claimed
 from tasks.prefect.observe import observe, show_seal
 from tasks.prefect.retries import OF_CRAWLS
-from tasks.prefect.sites import take_slot, wait_for_slot, with_tokens
+from tasks.prefect.sites import SLOT_TRIES, take_slot, with_tokens
 
 
 @task(task_run_name="crawl {source} {month}", **OF_CRAWLS)
@@ -24,7 +25,7 @@ def crawl_month(source: str, month: Period, settings: Settings) -> Seal:
     """Crawl and seal one month of a source; do nothing if it is sealed already."""
     observe()
     began = dt.datetime.now(dt.UTC)
-    seal = crawl(source, month, settings, wait_for_slot)
+    seal = crawl(source, month, settings, partial(take_slot, tries=SLOT_TRIES))
     show_seal(seal, began)
     return seal
 

@@ -7,15 +7,13 @@ from prefect import task
 from core.cells.files import FoundCells
 from core.cells.losses import Cell
 from core.settings import Settings
-from core.storage.store import Store
 from instruments.landing import land_losses
 from instruments.written import land_texts_of
 from models.catalogue import ModelEntry
 from tasks.prefect import events
 from tasks.prefect.observe import observe, show_landed
 from tasks.prefect.retries import OF_WRITES
-from warehouse.database.schema import SNAPSHOT
-from warehouse.read.publish import is_current, publish
+from warehouse.read.publish import publish
 
 
 @task(task_run_name="land {entry.name}", **OF_WRITES)
@@ -36,12 +34,7 @@ def land_answers(model: str, found: FoundCells, settings: Settings) -> int:
 
 @task(task_run_name="publish the warehouse", **OF_WRITES)
 def publish_warehouse(settings: Settings) -> str:
-    """Publish a checked snapshot of the warehouse; return the address of the snapshot.
-
-    If nothing was written since the last publication, that snapshot stays.
-    """
-    if is_current(settings):
-        return Store(settings.home).url(SNAPSHOT)
+    """Publish a checked snapshot of the warehouse; return the address of the snapshot."""
     address = publish(settings)
     events.published(address)
     return address

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
 from functools import cache
 
 from prefect.client.orchestration import get_client
@@ -24,12 +23,7 @@ from instruments.running.stopping import go_on
 from tasks.prefect.server import slot, wait_for_server
 from tasks.prefect.storage_keys import load_secret
 
-_SLOT_TRIES = 3  # maximum number of attempts to take a slot, in a flow run
-
-
-def wait_for_slot(host: str) -> AbstractContextManager[None]:
-    """Hold the slot as ``take_slot`` does, but wait for a server that does not respond."""
-    return take_slot(host, tries=_SLOT_TRIES)
+SLOT_TRIES = 3  # maximum number of attempts to take a slot, in a flow run
 
 
 @contextlib.contextmanager
