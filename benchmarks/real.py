@@ -183,7 +183,10 @@ class _Run:
 
     def tidemark(self, *arguments: str) -> None:
         """Run a command; raise SystemExit, with what to do, if it fails."""
-        done = subprocess.run([*self._command, *arguments], env=self._environment, check=False)
+        try:
+            done = subprocess.run([*self._command, *arguments], env=self._environment, check=False)
+        except KeyboardInterrupt:
+            raise SystemExit("stopped; run the same again, and it goes on from here") from None
         if done.returncode == 0:
             return
         advice = "the message is above; run the same again, and it goes on from here"

@@ -211,9 +211,11 @@ def models_check(
 
 def _compare_tokenizers(entries: list[ModelEntry]) -> list[str]:
     """List the models whose tokenizer.json replaces a class; return the failures."""
-    from models.weights.tokenizer_check import ReplacedTokenizer, check_tokenizer, local_folder
+    from models.weights.checkpoint import find_tokenizer
+    from models.weights.hub import local_folder
+    from models.weights.tokenizer_choice import TOKENIZER_FILE
 
-    replaced: list[ReplacedTokenizer] = []
+    rows: list[tuple[str, str, str]] = []
     failures = []
     num_compared = 0
     for entry in entries:
@@ -221,15 +223,15 @@ def _compare_tokenizers(entries: list[ModelEntry]) -> list[str]:
         if folder is None:
             continue
         try:
-            found = check_tokenizer(entry, folder)
+            replaced = find_tokenizer(folder, entry.location).replaced
         except TidemarkError as error:
             failures.append(str(error))
             continue
         num_compared += 1
-        if found is not None:
-            replaced.append(found)
+        if replaced:
+            rows.append((entry.name, replaced, TOKENIZER_FILE))
     title = "tokenizers that transformers makes otherwise than their files"
-    print_table(title, list(ReplacedTokenizer._fields), replaced)
+    print_table(title, ["model", "transformers", "used"], rows)
     out.print(f"{num_compared} of {len(entries)} tokenizers are on this machine and were compared")
     return failures
 

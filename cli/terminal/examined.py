@@ -173,15 +173,17 @@ def _odd(examination: Examination, findings: Findings) -> list[str]:
 
 
 def _replaced_tokenizer(examination: Examination) -> list[str]:
-    from models.weights.tokenizer_check import check_tokenizer, local_folder
+    from models.weights.checkpoint import find_tokenizer
+    from models.weights.hub import local_folder
+    from models.weights.tokenizer_choice import TOKENIZER_FILE
 
     folder = local_folder(examination.entry)
-    if folder is None or not (folder / "tokenizer.json").exists():
+    if folder is None or not (folder / TOKENIZER_FILE).exists():
         return []
-    replaced = check_tokenizer(examination.entry, folder)
-    if replaced is None:
+    replaced = find_tokenizer(folder, examination.entry.location).replaced
+    if not replaced:
         return []
-    return [f"transformers makes {replaced.transformers} of its tokenizer; {replaced.used} is used"]
+    return [f"transformers makes {replaced} of its tokenizer; {TOKENIZER_FILE} is used"]
 
 
 def _number(value: float | None) -> str:

@@ -18,7 +18,7 @@ from models.backends import identify
 from models.catalogue import ModelEntry, list_models
 from models.scoring.protocols import get_protocol
 from models.scoring.scorer import Scorer, Tally
-from models.weights.tokenizer_check import local_folder
+from models.weights.hub import local_folder
 
 COMPRESSORS = ("control:zstd", "control:xz")
 PROTOCOL = "default"

@@ -93,6 +93,16 @@ def is_on_hub(entry: ModelEntry) -> bool:
     return entry.backend.from_hub and not is_folder and is_hub_id(entry.location)
 
 
+def local_folder(entry: ModelEntry) -> Path | None:
+    """Return the folder of a model's files on this machine, or None if there is none."""
+    folder = Path(entry.location).expanduser()
+    if folder.is_dir():
+        return folder
+    if not is_on_hub(entry):
+        return None
+    return find_cached(entry.location, entry.revision, entry.is_trusted)
+
+
 def ask_hub(
     location: str, revision: str | None, settings: Settings, is_trusted: bool = False
 ) -> Listing:
