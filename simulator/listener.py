@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 
-class Listener(ThreadingHTTPServer):
+class SiteListener(ThreadingHTTPServer):
     """HTTP server on loopback; a process runs some thirty of them, mostly idle.
 
     ``serve_forever`` of the base class wakes at intervals to see whether it must stop. This costs
