@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 
-class Listener(ThreadingHTTPServer):
+class SiteListener(ThreadingHTTPServer):
     """HTTP server on loopback; a process runs some thirty of them, mostly idle.
 
     ``serve_forever`` of the base class wakes at intervals to see whether it must stop. This costs
@@ -31,7 +31,11 @@ class Listener(ThreadingHTTPServer):
                 ready = [key.fileobj for key, _ in selector.select()]
                 if self._stopped in ready:
                     return
-                self._handle_request_noblock()
+                try:
+                    request, client_address = self.get_request()
+                except OSError:  # the client has gone again
+                    continue
+                self.process_request(request, client_address)
 
     def stop(self) -> None:
         """Let ``serve_until_stopped`` return."""

@@ -23,7 +23,7 @@ import simulator.sites
 from core.corpus import simulated
 from core.plugins import import_parts
 from simulator.faults import Fault, FaultKind, Traffic, pack_zeros
-from simulator.listener import Listener
+from simulator.listener import SiteListener
 from simulator.world import World
 
 __all__ = [
@@ -219,7 +219,7 @@ def running(site: Site, web: Web, host: str = "127.0.0.1", port: int = 0) -> Ite
     traffic = Traffic()
     names = {"site": site, "web": web, "traffic": traffic}
     handler = cast(type[_Handler], type("_Handler", (_Handler,), names))
-    with Listener((host, port), handler) as server:
+    with SiteListener((host, port), handler) as server:
         thread = threading.Thread(target=server.serve_until_stopped, daemon=True)
         thread.start()
         url = f"http://{host}:{server.server_port}"

@@ -3,24 +3,23 @@
 import math
 from typing import Any
 
-import duckdb
 import pytest
 
+from core.settings import Settings
 from extras.common_crawl.commands import thirds_statement
 from tests.commands import *  # noqa: F403
-from warehouse.database.objects import create_objects
+from warehouse.database.writer import connected
 
 
 @pytest.fixture
-def rows() -> list[dict[str, Any]]:
+def rows(settings: Settings) -> list[dict[str, Any]]:
     # Document: nats and tokens under the reference model; nats and bytes under another one.
     losses = {
         "a": ([(2.0, 2), (2.0, 2)], (8.0, 8)), "b": ([(6.0, 2)], (6.0, 12)),
         "c": ([(1.0, 2)], (3.0, 6)), "d": ([(8.0, 2)], (9.0, 6)), "e": ([(5.0, 2)], (1.0, 4)),
         "f": ([(7.0, 2)], (2.0, 4)),
     }  # fmt: skip
-    with duckdb.connect() as connection:
-        create_objects(connection)
+    with connected(settings) as connection:  # a copy: to make all views takes ten seconds
         for document, (own, (nats, num_bytes)) in losses.items():
             given = [("ref", part, tokens, 4) for part, tokens in own]
             given.append(("other", nats, 1, num_bytes))

@@ -3,7 +3,6 @@ import datetime as dt
 import weakref
 from typing import Any
 
-import duckdb
 import pyarrow.parquet as pq
 import pytest
 
@@ -21,8 +20,7 @@ from extras.retrieval.retrieving import find_passages, known_at, retrieve
 from instruments.maintenance.takedown import forget
 from models.options.protocols import get_answer_protocol, prompts_of
 from tests.commands import *  # noqa: F403
-from warehouse.database.objects import create_objects
-from warehouse.database.writer import writer_path
+from warehouse.database.writer import connected, writer_path
 from warehouse.land.answers import land_answer_cells
 from warehouse.read.query import query
 from warehouse.takedown.documents import has_rows
@@ -260,8 +258,7 @@ def test_the_effect_is_paired_and_after_the_cutoff(settings: Settings) -> None:
         "a": (True, True), "b": (False, True), "c": (False, True), "d": (True, False),
         "e": (False, False), "f": (False, True), "old": (False, True),
     }  # fmt: skip
-    with duckdb.connect() as connection:
-        create_objects(connection)
+    with connected(settings) as connection:  # a copy: to make all views takes ten seconds
         connection.execute("insert into models (model, cutoff) values ('m', '2023-12-01')")
         for name, pair in answers.items():
             opened = "2023-06-01" if name == "old" else "2024-03-01"
