@@ -50,10 +50,7 @@ models_app = typer.Typer(no_args_is_help=True, help="The catalogue of models.")
 
 
 @models_app.command("list")
-def models_list(
-    context: typer.Context,
-    tag: Tag = None,
-) -> None:
+def models_list(context: typer.Context, tag: Tag = None) -> None:
     """List the models of the catalogue: shipped models, yours, compressors, reference models."""
     from models.catalogue import list_models
     from models.choice import models_with

@@ -110,8 +110,8 @@ class GitHubApi:
             "page": page,
         }
         body = self._get("/search/repositories", params, is_search=True).json()
-        items = take("search", body, "items", list)
-        return SearchPage(take("search", body, "total_count", int), items)
+        items = _take("search", body, "items", list)
+        return SearchPage(_take("search", body, "total_count", int), items)
 
     def last_commit(self, name: str, branch: str | None, end: dt.datetime) -> Commit:
         """Return a branch's last commit before ``end``; raise ItemUnavailable if there is none."""
@@ -125,10 +125,10 @@ class GitHubApi:
             raise _unexpected(where, "a list", rows)
         if not rows:
             raise ItemUnavailable("not_yet_created", f"no commit before {end:%Y-%m-%d}")
-        inner = take(where, rows[0], "commit", dict)
-        committer = take(where, inner, "committer", dict)
-        tree = take(where, take(where, inner, "tree", dict), "sha", str)
-        sha = take(where, rows[0], "sha", str)
+        inner = _take(where, rows[0], "commit", dict)
+        committer = _take(where, inner, "committer", dict)
+        tree = _take(where, _take(where, inner, "tree", dict), "sha", str)
+        sha = _take(where, rows[0], "sha", str)
         if not (_OID.fullmatch(sha) and _OID.fullmatch(tree)):
             raise _unexpected(where, "ids of 40 hexadecimal digits", [sha, tree])
         return Commit(sha, tree, read_moment(where, committer, "date"))
@@ -137,17 +137,17 @@ class GitHubApi:
         """Return a tree's top-level files; raise ItemUnavailable if missing or truncated."""
         where = f"tree of {name}"
         body = self._get(f"/repos/{name}/git/trees/{sha}").json()
-        if take(where, body, "truncated", bool):
+        if _take(where, body, "truncated", bool):
             raise ItemUnavailable("too_large", f"{where}: GitHub lists a part of it only")
         return [
             TreeEntry(
-                take(where, row, "path", str),
-                take(where, row, "mode", str),
-                take(where, row, "sha", str),
-                take(where, row, "size", int),
+                _take(where, row, "path", str),
+                _take(where, row, "mode", str),
+                _take(where, row, "sha", str),
+                _take(where, row, "size", int),
             )
-            for row in take(where, body, "tree", list)
-            if take(where, row, "type", str) == "blob"
+            for row in _take(where, body, "tree", list)
+            if _take(where, row, "type", str) == "blob"
         ]
 
     def blob(self, name: str, entry: TreeEntry) -> tuple[bytes, dt.datetime]:
@@ -162,11 +162,11 @@ class GitHubApi:
             raise _unexpected(where, "an id of 40 hexadecimal digits", entry.sha)
         fetched = self._get(f"/repos/{name}/git/blobs/{entry.sha}")
         body = fetched.json()
-        encoding = take(where, body, "encoding", str)
+        encoding = _take(where, body, "encoding", str)
         if encoding != "base64":
             raise ItemUnavailable("parse_error", f"{where}: encoded as {encoding!r}")
         try:
-            packed = "".join(take(where, body, "content", str).split())
+            packed = "".join(_take(where, body, "content", str).split())
             content = base64.b64decode(packed, validate=True)
         except (binascii.Error, ValueError) as error:
             raise ItemUnavailable("parse_error", f"{where}: {error}") from error
@@ -254,12 +254,12 @@ def is_incomplete(fetched: Fetched) -> bool:
 def read_repository(row: Any) -> Repository:
     """Parse a search result; raise SourceChanged if it is not as documented."""
     where = "search"
-    name = take(where, row, "full_name", str)
+    name = _take(where, row, "full_name", str)
     if not NAME.fullmatch(name) or name.endswith(("/.", "/..")):
         raise _unexpected(where, "owner/repository", name)
     branch = row.get("default_branch")
     return Repository(
-        id=take(where, row, "id", int),
+        id=_take(where, row, "id", int),
         name=name,
         created_at=read_moment(where, row, "created_at"),
         branch=branch if isinstance(branch, str) and branch else None,
@@ -268,14 +268,14 @@ def read_repository(row: Any) -> Repository:
 
 def read_moment(where: str, row: Any, key: str) -> dt.datetime:
     """Parse a time such as 2024-04-01T01:02:03Z; raise SourceChanged if it is malformed."""
-    value = take(where, row, key, str)
+    value = _take(where, row, key, str)
     moment = read_time(value)
     if moment is None:
         raise _unexpected(where, "a moment with its zone", value)
     return moment
 
 
-def take(where: str, row: Any, key: str, kind: type[_Value]) -> _Value:
+def _take(where: str, row: Any, key: str, kind: type[_Value]) -> _Value:
     """Return a value of a JSON object; raise SourceChanged if it is missing or of another type."""
     value = row.get(key) if isinstance(row, dict) else None
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):

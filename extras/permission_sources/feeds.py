@@ -30,7 +30,7 @@ _DATES = ("pubDate", "published", "publication_date", "lastmod", "updated")
 
 
 @dataclass(frozen=True)
-class Entry:
+class ListedPage:
     """An address that a feed or sitemap lists."""
 
     url: str
@@ -59,7 +59,7 @@ class FeedSite:
                 return
             key, path = left.pop(0)
             page = get_list(context.fetcher, key, path, {}, _is_no_list, not_before=month.end)
-            for entry in read_entries(page):
+            for entry in read_feed(page):
                 target = self._path_of(entry.url, context)
                 if target is None or (entry.date and entry.date < month.start):
                     continue  # a date after the month is kept: a later change hides the first
@@ -116,7 +116,7 @@ class FeedSite:
 
 def _is_no_list(fetched: Fetched) -> bool:
     try:
-        return not read_entries(fetched)
+        return not read_feed(fetched)
     except SourceChanged:
         return True
 
@@ -125,7 +125,7 @@ def _is_no_page(fetched: Fetched) -> bool:
     return b"<html" not in fetched.body[:100_000].lower()
 
 
-def read_entries(fetched: Fetched) -> list[Entry]:
+def read_feed(fetched: Fetched) -> list[ListedPage]:
     """Return the entries of a feed, a sitemap or an index of sitemaps; else raise SourceChanged.
 
     The body may be packed by gzip, as files of sitemaps are. Time is linear in its length: a field
@@ -175,10 +175,10 @@ def _entries_below(root: Element) -> list[_Fields]:
     return found
 
 
-def _entry_of(fields: _Fields) -> Entry:
+def _entry_of(fields: _Fields) -> ListedPage:
     url = fields.texts.get("loc") or fields.texts.get("link") or fields.link
     dates = (read_time(fields.texts[name], dt.UTC) for name in _DATES if name in fields.texts)
-    return Entry(url, next(filter(None, dates), None), fields.kind == "sitemap")
+    return ListedPage(url, next(filter(None, dates), None), fields.kind == "sitemap")
 
 
 def _name(element: Element) -> str:

@@ -7,20 +7,20 @@ import pytest
 
 from core.errors import SourceChanged
 from crawlers.web.raw_cache import Fetched
-from extras.permission_sources.feeds import Entry, read_entries
+from extras.permission_sources.feeds import ListedPage, read_feed
 
 NOW = dt.datetime(2024, 7, 1, tzinfo=dt.UTC)
 JUNE = dt.datetime(2024, 5, 31, 22, 30, tzinfo=dt.UTC)
 
 
-def entries(body: bytes, **headers: str) -> list[Entry]:
-    return read_entries(Fetched("http://x/feed", headers, body, NOW))
+def entries(body: bytes, **headers: str) -> list[ListedPage]:
+    return read_feed(Fetched("http://x/feed", headers, body, NOW))
 
 
 def test_a_field_belongs_to_the_innermost_entry() -> None:
     inner = "<item><link>b</link><pubDate>Sat, 01 Jun 2024 00:30:00 +02:00</pubDate></item>"
     body = f"<rss><item><title>x</title>{inner}<link>a</link><link>c</link></item></rss>"
-    assert entries(body.encode()) == [Entry("a", None, False), Entry("b", JUNE, False)]
+    assert entries(body.encode()) == [ListedPage("a", None, False), ListedPage("b", JUNE, False)]
 
 
 def test_atom_and_sitemaps() -> None:
@@ -28,15 +28,15 @@ def test_atom_and_sitemaps() -> None:
         "<feed xmlns='http://www.w3.org/2005/Atom'><entry><source><link href='no'/></source>"
         "<link href='a'/><published>2024-06-01T00:30:00+02:00</published></entry></feed>"
     )
-    assert entries(atom.encode()) == [Entry("a", JUNE, False)]
+    assert entries(atom.encode()) == [ListedPage("a", JUNE, False)]
     news = (
         "<urlset xmlns:n='n'><url><loc> a </loc><n:news><n:publication_date>2024-05-31T22:30Z"
         "</n:publication_date></n:news></url></urlset>"
     )
-    assert entries(news.encode()) == [Entry("a", JUNE, False)]
+    assert entries(news.encode()) == [ListedPage("a", JUNE, False)]
     index = b"<sitemapindex><sitemap><loc>b</loc></sitemap></sitemapindex>"
     for body in (index, gzip.compress(index), gzip.compress(gzip.compress(index))):
-        assert entries(body) == [Entry("b", None, True)]
+        assert entries(body) == [ListedPage("b", None, True)]
     with pytest.raises(SourceChanged, match="no feed"):
         entries(gzip.compress(index)[:-20])
 
@@ -44,7 +44,7 @@ def test_atom_and_sitemaps() -> None:
 @pytest.mark.parametrize("codec", ["gb2312", "euc-kr", "shift_jis", "utf-16", "windows-1251"])
 def test_feeds_are_in_any_encoding(codec: str) -> None:
     body = f"<?xml version='1.0' encoding='{codec}'?><rss><item><link>a\u042f</link></item></rss>"
-    assert entries(body.encode(codec)) == [Entry("a\u042f", None, False)]
+    assert entries(body.encode(codec)) == [ListedPage("a\u042f", None, False)]
 
 
 @pytest.mark.parametrize(
