@@ -143,15 +143,16 @@ def carried_state(model: torch.nn.Module, output: Any) -> dict[str, Any]:
 
     ``model`` is the module that made the output. Raise LookupError if there is no state.
     """
+    kind: Any = type(model)
     for name in ("cache", "state"):
         state = getattr(output, name, None)
         if state is not None:
-            return {_argument_of(type(model), name): state}
+            return {_argument_of(kind, name): state}
     raise LookupError("the model returns no state")
 
 
 @functools.cache
-def _argument_of(kind: type[torch.nn.Module], name: str) -> str:
+def _argument_of(kind: type[Any], name: str) -> str:
     """Return the name of an argument of a model's class.
 
     Outputs have a cache under one name. Code in a checkpoint's folder may have the argument under

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import psutil
 import pytest
@@ -68,7 +69,7 @@ def _steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     steps: list[int] = []
     step = latex_reader._Walker.get_token
 
-    def count(walker: object, *arguments: object, **options: object) -> object:
+    def count(walker: Any, *arguments: Any, **options: Any) -> Any:
         steps.append(1)
         return step(walker, *arguments, **options)
 
