@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -13,8 +15,10 @@ from benchmarks.losses import losses_table
 from benchmarks.measure import Contender, Report, measure
 from core.month import Month
 from core.settings import Settings
+from warehouse.database.writer import connect_file, transaction
+from warehouse.estimates.estimate import estimate
 from warehouse.land.losses import open_warehouse
-from warehouse.read.publish import publish, write_estimates
+from warehouse.read.publish import publish
 
 NUM_MODELS, NUM_MONTHS, NUM_SOURCES = 100, 84, 8
 _FIRST, _NUM_BYTES = Month("2018-01"), 1_000_000
@@ -25,14 +29,21 @@ def measure_estimates(rounds: int) -> Report:
     with TemporaryDirectory(prefix="tidemark-bench-") as home:
         given = Settings(home=home)
         snapshot = _published(given)
-        each = Contender("estimates of a snapshot", lambda _: write_estimates(given, snapshot), {})
-        timings = measure([each], rounds)
+        with contextlib.closing(connect_file(snapshot, given)) as connection:
+            each = Contender("estimates of a snapshot", lambda _: estimate_in(connection), {})
+            timings = measure([each], rounds)
     conditions = (
         f"{NUM_MODELS} models x {NUM_MONTHS} months x {NUM_SOURCES} sources and their mean: "
         "panels, cutoffs and low months, read from a snapshot and written to it. At most 20 s on "
         "2 cores."
     )
     return Report("warehouse: estimates", conditions, timings)
+
+
+def estimate_in(connection: duckdb.DuckDBPyConnection) -> None:
+    """Replace the estimates of a snapshot."""
+    with transaction(connection, "estimate from the snapshot"):
+        estimate(connection)
 
 
 def _published(settings: Settings) -> Path:

@@ -118,7 +118,7 @@ def test_a_picture_is_a_card_with_title_scale_and_watermark(site: Path) -> None:
             "encoding": {"x": {"field": "x", "type": "quantitative"}}}  # fmt: skip
     frame = {"title": "A & B", "note": "bits per byte", "foot": "from here"}
     drawn = [
-        Image.open(io.BytesIO(charts.draw({**spec, "usermeta": meta}).png)).convert("RGB")
+        Image.open(io.BytesIO(charts.draw("card", {**spec, "usermeta": meta}).png)).convert("RGB")
         for meta in (
             {charts.FRAME: frame},
             {charts.FRAME: {**frame, "title": "C"}},
