@@ -91,7 +91,7 @@ def _create_tables(connection: duckdb.DuckDBPyConnection, version: int) -> None:
 
 
 def _create_macros_and_views(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create all macros and views anew; the materialised views are empty tables first.
+    """Create all macros and views again; the materialised views are empty tables first.
 
     DuckDB binds a view at its creation, with all views that it reads, directly or through others.
     With the materialised views as tables, this takes a third of the time.

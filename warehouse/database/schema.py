@@ -218,8 +218,8 @@ def find_schema(connection: duckdb.DuckDBPyConnection, table: str) -> str | None
 
 
 @dataclass(frozen=True)
-class Version:
-    """What a database states about its objects; former versions of tidemark stated less."""
+class DatabaseVersion:
+    """The facts that a database states about its objects; former versions state fewer."""
 
     version: int  # of the schema
     definitions: str | None = None  # digest of the files that created the objects
@@ -227,13 +227,13 @@ class Version:
     catalogue: str | None = None  # digest of the columns of tables and views
 
 
-def read_version(connection: duckdb.DuckDBPyConnection) -> Version:
+def read_version(connection: duckdb.DuckDBPyConnection) -> DatabaseVersion:
     """Return what a database states about its objects; a new one has the present version."""
     schema = find_schema(connection, "schema_version")
     if schema is None:
-        return Version(SCHEMA_VERSION)
+        return DatabaseVersion(SCHEMA_VERSION)
     row = connection.table(f"{schema}.schema_version").to_arrow_table().to_pylist()[0]
-    return Version(
+    return DatabaseVersion(
         int(row["version"]), row.get("definitions"), row.get("tidemark"), row.get("catalogue")
     )
 
