@@ -21,7 +21,7 @@ TableRow = tuple[str, dict[str, object]]  # a table's name, and a row of it
 
 @dataclass(frozen=True)
 class PanelInput:
-    """What the panel of one source and protocol is fitted to; ``source`` is None for the mean."""
+    """Inputs of the panel of one source and protocol; ``source`` is None for the mean."""
 
     protocol: str
     source: str | None
