@@ -30,6 +30,7 @@ from cli import (
 )
 from cli.registry import Commands, add_commands, list_tables
 from cli.terminal.console import err, escape_log, out
+from cli.terminal.former import respell
 from core.errors import TidemarkError, UsageError
 
 import_app = typer.Typer(no_args_is_help=True, help="Import files as sealed partitions.")
@@ -154,8 +155,11 @@ for _table in list_tables():
 def main() -> None:
     """Run the command line; print an error of tidemark as one line, and exit with its code."""
     escape_log()
+    line = respell(sys.argv[1:])
+    for note in line.notes:
+        err.print(note, soft_wrap=True)
     try:
-        app()
+        app(args=line.arguments)
     except TidemarkError as error:
         err.print(f"error: {error}", soft_wrap=True)
         sys.exit(2 if isinstance(error, UsageError) else 1)

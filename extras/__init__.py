@@ -7,7 +7,8 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
                      modules of crawlers
     backends.py      ``BACKENDS``: descriptions of kinds of models
     clusters.py      ``work_on_cluster``: function that scores on a cluster of machines
-    commands.py      ``COMMANDS``: functions of the command line, by panel and name
+    commands.py      ``COMMANDS``: functions of the command line, by panel and name; ``FORMER``,
+                     ``FORMER_OPTIONS``: former spellings
     engines.py       ``start_confined``: function that runs a model with own code
     kernels.py       ``quicken``: function that puts fast kernels into a loaded model
     publications.py  ``KINDS``: functions that copy the snapshot, by kind of target

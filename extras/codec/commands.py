@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Context, Option
 
 from cli.terminal.console import fail_with, out, print_table, progress_bars
+from cli.terminal.former import FormerOption
 from cli.terminal.options import (
     FirstMonth,
     GivenMonth,
@@ -183,3 +184,5 @@ COMMANDS = {
     "Other instruments": {"compress": compress_command, "decompress": decompress_command},
     "Trust": {"check losses": verify_losses_command},
 }
+FORMER = {"verify-losses": "check losses"}
+FORMER_OPTIONS = (FormerOption("--month", "--from", frozenset({"check losses"}), beside="--to"),)

@@ -34,3 +34,4 @@ def import_media_command(
 
 
 COMMANDS = {"Collect text": {"import media": import_media_command}}
+FORMER = {"import-media": "import media"}

@@ -98,7 +98,7 @@ def trials(nursery: Nursery, tmp_path: Path, dump: Any) -> Callable[..., None]:
 
 @pytest.mark.slow
 def test_crawl(trials: Callable[..., None]) -> None:
-    crawl = ["crawl", "--from", "2024-01", "--to", "2024-02"]
+    crawl = ["crawl", "--month", "2024-01", "--to", "2024-02"]
     for source in ("wikipedia_new", "wikipedia_monitored", "arxiv"):  # git has kills of its own
         crawl += ["--source", source]
     trials(crawl, ["score", "--model", "control:zstd"])
@@ -106,7 +106,7 @@ def test_crawl(trials: Callable[..., None]) -> None:
 
 @pytest.mark.slow
 def test_score(trials: Callable[..., None], nursery: Nursery, tiny_model: Path, home: Path) -> None:
-    crawl = ["crawl", "--from", "2024-01", "--to", "2024-03", "-s", "wikipedia_new", "-s", "arxiv"]
+    crawl = ["crawl", "--month", "2024-01", "--to", "2024-03", "-s", "wikipedia_new", "-s", "arxiv"]
     assert nursery.run(*crawl, TIDEMARK_HOME=home) == 0, nursery.log()
     trials(["score", "--model", tiny_model, "--model", "control:zstd"], start=home)
 
