@@ -19,8 +19,9 @@ class SiteListener(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
-        super().__init__(address, handler)
+        # First, as the base class closes the server if it cannot have the port.
         self._stopped, self._stopper = socket.socketpair()
+        super().__init__(address, handler)
 
     def serve_until_stopped(self) -> None:
         """Answer requests, each in a thread of its own, until another thread calls ``stop``."""

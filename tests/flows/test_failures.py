@@ -83,10 +83,10 @@ def test_an_unreadable_model_fails_and_its_neighbour_is_scored(
     assert not mark.exists()
 
 
-def test_a_model_that_is_a_file_is_unknown(
+def test_a_model_that_is_a_file_is_refused(
     tidemark: Tidemark, imported: Path, tiny_model: Path
 ) -> None:
-    tidemark("score", "-m", tiny_model / "model.safetensors").expect(2, "a folder must exist")
+    tidemark("score", "-m", tiny_model / "model.safetensors").expect(2, "is one file")
 
 
 def test_a_protocol_that_a_model_cannot_take(
