@@ -35,17 +35,19 @@ hypothesis.settings.load_profile("tidemark")
 
 # Files of more than half a minute each, longest first.
 LONGEST = (
-    "tests/warehouse/test_views.py",
     "tests/crawlers/test_every_source.py",
-    "tests/flows/test_month.py",
+    "tests/warehouse/test_views.py",
+    "tests/warehouse/read/test_check.py",
     "tests/reports/site/test_browser.py",
-    "tests/deployments/test_deploy.py",
-    "tests/flows/test_rounds.py",
+    "tests/flows/test_month.py",
+    "tests/cli/test_query.py",
     "tests/cli/test_main.py",
-    "tests/instruments/test_status.py",
     "tests/models/scoring/test_golden.py",
+    "tests/crawlers/text/test_hostile.py",
+    "tests/instruments/test_runs.py",
     "tests/models/scoring/test_token_scorer.py",
     "tests/warehouse/read/test_publish.py",
+    "tests/deployments/test_deploy.py",
 )
 # Of a server that runs for many minutes and is seldom asked: its services would use a second of
 # processor time every half minute.
