@@ -5,9 +5,11 @@ import gzip
 
 import pytest
 
+from benchmarks.fuzzing.nesting import Parser
 from core.errors import SourceChanged
 from crawlers.web.raw_cache import Fetched
 from extras.permission_sources.feeds import ListedPage, read_feed
+from tests.crawlers.text.test_nesting import FREE_CALLS, MOST_TIMES, SIZE, num_calls
 
 NOW = dt.datetime(2024, 7, 1, tzinfo=dt.UTC)
 JUNE = dt.datetime(2024, 5, 31, 22, 30, tzinfo=dt.UTC)
@@ -58,3 +60,23 @@ def test_feeds_are_in_any_encoding(codec: str) -> None:
 def test_entries_within_entries_are_found_at_any_depth(opening: str, closing: str) -> None:
     body = f"<rss>{opening * 2000}{closing * 2000}</rss>"
     assert len(entries(body.encode())) == 2000 * opening.count("<") - 2000 * opening.count("/>")
+
+
+UNITS = [
+    ("<item>", "</item>"), ("<entry>", "</entry>"), ("<url>", "</url>"),
+    ("<sitemap>", "</sitemap>"), ("<item><link href='a'/><pubDate>x</pubDate>", "</item>"),
+    ("<item><a/>", "</item>"), ("<a:item xmlns:a='b'>", "</a:item>"),
+    ("<item><entry>", "</entry></item>"), ("<item/>", ""), ("<item><title>x</title></item>", ""),
+    ("<item><link/>", "<link/></item>"), ("<urlset><url><loc>a</loc>", "</url></urlset>"),
+    ("<sitemapindex><sitemap><loc>a</loc>", "</sitemap></sitemapindex>"),
+]  # fmt: skip
+
+
+@pytest.mark.smoke
+def test_work_is_linear_in_depth() -> None:
+    parser = Parser(lambda text: entries(text.encode()), UNITS, "<rss>", "</rss>")
+    for short, long in zip(parser.inputs(SIZE), parser.inputs(2 * SIZE), strict=True):
+        num_calls(parser.read, short[1])  # caches of expressions and codecs are filled
+        once = num_calls(parser.read, short[1])
+        twice = num_calls(parser.read, long[1])
+        assert twice <= MOST_TIMES * once + FREE_CALLS, short[0]
