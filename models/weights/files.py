@@ -275,15 +275,22 @@ def _parts(index: Path, location: str) -> list[Path]:
     return [index.parent / part for part in parts]
 
 
+def _is_pointer(path: Path) -> bool:
+    """Return True if git LFS has a pointer in the place of a file; False if it is unreadable."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_LFS)) == _LFS
+    except OSError:
+        return False
+
+
 def _shapes(path: Path, location: str) -> list[list[int]]:
     """Return the shape of every tensor of a file; opening the file checks header and size."""
     try:
         with safe_open(path, framework="numpy") as file:
             return [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118
     except (SafetensorError, OSError, ValueError, MemoryError) as error:
-        with path.open("rb") as file:
-            is_pointer = file.read(len(_LFS)) == _LFS
-        if is_pointer:
+        if _is_pointer(path):
             raise ModelLoadError(
                 f"{location}: {path.name} is a pointer of git LFS and not the weights; "
                 "`git lfs pull` in the folder brings them"
