@@ -53,7 +53,8 @@ def load_config(folder: Path, location: str, is_trusted: bool) -> PreTrainedConf
         NotMeasurable: this is no causal language model, or a Mamba that transformers cannot run.
     """
     if not (folder / "config.json").is_file():
-        within = sorted(path.parent.name for path in folder.glob("*/config.json"))
+        within = [path.parent.name for path in folder.glob("*/config.json")]
+        within.sort(key=lambda name: (len(name), name))  # step-9, step-10
         advice = f"; give its folder {within[-1]}, which has one" if within else ""
         raise ModelLoadError(
             f"{location}: has no config.json; expected a folder as save_pretrained writes it"

@@ -1,4 +1,5 @@
 import math
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -58,8 +59,13 @@ BREAKAGES = {
     "an adapter": (lambda f: (f / "adapter_config.json").write_text("{}"), "holds an adapter"),
     "no config": (lambda f: (f / "config.json").unlink(), "has no config.json"),
     "one folder too high": (
-        lambda f: [(f / "step-9").mkdir(), (f / "config.json").rename(f / "step-9/config.json")],
-        "no config.json.*; give its folder step-9, which has one",
+        lambda f: [
+            shutil.copytree(f, f.parent / "step"),
+            shutil.copytree(f.parent / "step", f / "step-10"),
+            shutil.move(f.parent / "step", f / "step-9"),
+            (f / "config.json").unlink(),
+        ],
+        "no config.json.*; give its folder step-10, which has one",
     ),
     "config cut off": (lambda f: (f / "config.json").write_text("{"), "config.json"),
     "unknown kind": (lambda f: edit_json(f / "config.json", model_type="zzz"), "zzz"),
