@@ -35,14 +35,13 @@ def link_of_source(site: Site, source: str) -> Link | None:
 
 def _gaps(site: Site) -> Figure:
     sql, rows = some(site.query("tasks_gap"))
-    share = {"form": ".1f", "unit": "%", "factor": 100}
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"]), is_facet=True),
         Column("source", "texts of", is_facet=True),
         Column("task", "task", is_facet=True,
                about="cloze: a number or a name; code: the end of a line; lead: a first sentence."),
-        Column("accuracy_before", "right, up to the cutoff", **share),
-        Column("accuracy_after", "right, after it", **share),
+        Column("accuracy_before", "right, up to the cutoff", ".1f", unit="%", factor=100),
+        Column("accuracy_after", "right, after it", ".1f", unit="%", factor=100),
         Column("gap", "difference", "+.1f", "gap_low_documents", "gap_high_documents",
                "points", factor=100),
         Column("num_before", "tasks up to it", ",d"),
@@ -86,7 +85,8 @@ def _months(site: Site) -> Figure:
 
 
 def _months_title(rows: pl.DataFrame, num_shown: int) -> str:
-    num_series, num_months = rows["series"].n_unique(), rows["month"].n_unique()
+    num_series = rows["series"].n_unique()
+    num_months = rows["month"].n_unique()
     of = f"{num_shown} of {num_series}" if num_series > num_shown else str(num_series)
     models = "model" if num_series == 1 else "models"
     months = "month" if num_months == 1 else "months"
