@@ -72,6 +72,7 @@ class Store:
 
         self.root = root.rstrip("/")
         self._scratch = scratch
+        self._swept: set[Path] = set()
         self._remote: ObjectStore | None = None
         if "://" not in root:
             self.root = str(Path(root).resolve())
@@ -264,8 +265,9 @@ class Store:
         folder = self._staging(path)
         with explain_disk_errors(self.url(path), folder):
             folder.mkdir(parents=True, exist_ok=True)
-            if self._remote is None:
+            if self._remote is None and folder not in self._swept:
                 sweep(folder)
+                self._swept.add(folder)  # once: a folder may have thousands of files
             handle, name = tempfile.mkstemp(prefix=prefix_of_mine(Path(key).name), dir=folder)
             os.close(handle)
             staged = Staged(Path(name))

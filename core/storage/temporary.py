@@ -45,14 +45,20 @@ def prefix_of(name: str) -> str:
 def prefix_of_mine(name: str) -> str:
     """Return the first part of the name of a temporary file that this process writes."""
     pid = os.getpid()
-    return f"{prefix_of(name)}{_host_id()}.{pid}.{start_of(pid) or 0}-"
+    return f"{prefix_of(name)}{_host_id()}.{pid}.{_own_start(pid)}-"
+
+
+@lru_cache(maxsize=1)
+def _own_start(pid: int) -> int:
+    """Return the start of this process; its number is the key, since a fork has another one."""
+    return start_of(pid) or 0
 
 
 def sweep(folder: Path, prefix: str = TEMPORARY) -> None:
     """Delete temporary files and folders of killed writers; never those of a living process.
 
-    Of another machine, or another boot of this one, only files that are a day old are deleted. A
-    folder of the data root has few files, so this takes less than a write.
+    Of another machine, or another boot of this one, only files that are a day old are deleted. The
+    whole folder is listed, so callers do this once a folder, not once a write.
     """
     with os.scandir(folder) as entries:
         found = [each for each in entries if each.name.startswith(prefix)]

@@ -229,6 +229,20 @@ def test_files_of_killed_writers_are_swept_by_the_next_and_no_others(tmp_path: P
     assert store.read_bytes("slow.txt") == b"slow"
 
 
+def test_a_store_lists_a_folder_once_however_many_files_it_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else to write a folder of n files takes n² steps: a site has thousands in one folder."""
+    listed: list[str] = []
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: (listed.append(str(path)), scandir(path))[1])
+    store = Store(str(tmp_path))
+    for number in range(20):
+        store.write_bytes(f"figures/{number}.csv", b"1")
+    store.write_bytes("pages/1.html", b"1")
+    assert listed == [str(tmp_path / "figures"), str(tmp_path / "pages")]
+
+
 def test_a_file_of_a_killed_codec_is_swept(tmp_path: Path) -> None:
     """Only files of the same name, since the folder is the user's."""
     for name in (".tmp-out.bin-1", ".tmp-other.bin-1"):
