@@ -282,13 +282,13 @@ def examine_command(
         print_plan(answer)
     if not plan:
         with progress_bars():
-            thin = score_sample(examination, settings)
+            score_sample(examination, settings)
         findings = read_findings(entry.name, examination.settings)
         from reports.site.build import write_site
 
         page = write_site(examination.settings)
         following = next_steps(findings, entry.cutoff, minutes)
-        answer = Answer(examination, missing, findings, thin, following, page)
+        answer = Answer(examination, missing, findings, following, page)
         if not as_json:
             print_findings(answer, findings)
     if as_json:

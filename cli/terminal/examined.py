@@ -11,7 +11,6 @@ from cli.terminal.console import out, print_table, visible
 from core.progress import counted, duration
 
 if TYPE_CHECKING:
-    from core.corpus.partition import Partition
     from core.month import Month
     from instruments.examining.examination import Examination
     from instruments.examining.findings import Findings
@@ -24,7 +23,6 @@ class Answer:
     examination: Examination
     limits: Sequence[str]
     findings: Findings | None = None
-    too_thin: Sequence[Partition] = ()
     next_steps: Sequence[str] = ()
     page: str | None = None
 
@@ -72,7 +70,6 @@ def print_as_json(answer: Answer) -> None:
     record = {
         "plan": _plan(answer.examination),
         "cannot_be_told": answer.limits,
-        "too_thin": [str(partition) for partition in answer.too_thin],
         "next_steps": answer.next_steps,
         "page": answer.page,
         **found,
@@ -105,9 +102,6 @@ def print_findings(answer: Answer, findings: Findings) -> None:
             f"cost      {findings.cost['num_tokens']:,} tokens, "
             f"{duration(findings.cost['seconds'])}, {findings.cost['dtype']}"
         )
-    if answer.too_thin:
-        left_out = counted(len(answer.too_thin), "partition")
-        out.print(f"left out  {left_out} with fewer than two short documents")
     for each in answer.next_steps:
         out.print(f"next      {each}", soft_wrap=True)
     out.print(f"pages     {answer.page}", soft_wrap=True)

@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from core.corpus.partition import Partition, Seal, list_sealed
+from core.corpus.partition import Seal, list_sealed
 from core.errors import ModelError, UsageError
 from core.month import Month
 from core.settings import Settings
@@ -122,34 +122,27 @@ def _sealed_text(request: ExamineRequest, settings: Settings) -> list[Seal]:
     )
 
 
-def score_sample(examination: Examination, source: Settings) -> list[Partition]:
-    """Seal the sample, score it with all models, land and publish; return partitions left out.
+def score_sample(examination: Examination, source: Settings) -> None:
+    """Seal the sample, score it with all models, land and publish.
 
     The copies of the texts are deleted at the end, so that a takedown has one place to look at.
 
     Raises:
-        UsageError: all partitions are too thin.
         ModelError: the model has no losses; the message has the reason.
     """
     try:
-        thin = seal_sample(examination.sample, Store(source.home), Store(examination.settings.home))
-        failures = _score(examination, len(thin))
+        seal_sample(examination.sample, Store(source.home), Store(examination.settings.home))
+        failures = _score(examination)
     finally:
         shutil.rmtree(Path(examination.settings.home) / "corpus", ignore_errors=True)
     names = (examination.entry.name, _name_of(examination.entry))
     own = [failure for failure in failures if failure.startswith(names)]
     if own:
         raise ModelError(own[0])
-    return thin
 
 
-def _score(examination: Examination, num_thin: int) -> list[str]:
+def _score(examination: Examination) -> list[str]:
     """Score the sealed sample with all models, land and publish; return the failures."""
-    if num_thin == len(examination.sample.seals):
-        raise UsageError(
-            f"no month has two documents of at most {examination.sample.quota // 2:,} bytes; "
-            "give more --minutes, or other sources"
-        )
     for entry in (examination.entry, *examination.companions):
         if _is_added(entry):
             add_model(entry, examination.settings, replace=True)

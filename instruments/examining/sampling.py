@@ -1,8 +1,8 @@
 """Samples of sealed months, small enough to be scored in a given time.
 
 A sample is sealed in a data root of its own, so that its figures never mix with those of whole
-months. Its documents are the first ones by id. An id is a hash, so the choice depends neither on
-chance nor on the text.
+months. It has the beginnings of the first documents by id. An id is a hash, so the choice depends
+neither on chance nor on the text.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from core.corpus.partition import FIRST_REGIME, Partition, Seal, read_documents
+from core.corpus.partition import FIRST_REGIME, Seal, read_documents, tables_of
 from core.corpus.sealing import Description, seal_partition
 from core.month import Month
+from core.schemas.tables import DocumentRow
 from core.storage.store import Store
 from warehouse.estimates.changes import MIN_MONTHS
 
@@ -54,7 +56,7 @@ class TextSample:
     @property
     def digest(self) -> str:
         """A hash of what is taken, as a name."""
-        taken = [self.quota, *sorted(seal.content_digest for seal in self.seals)]
+        taken = ["beginnings", self.quota, *sorted(seal.content_digest for seal in self.seals)]
         return hashlib.sha256(json.dumps(taken).encode()).hexdigest()[:12]
 
 
@@ -72,32 +74,30 @@ def usable(seals: Sequence[Seal]) -> list[Seal]:
 def choose_sample(seals: Sequence[Seal], budget: int) -> TextSample:
     """Choose sources, months and a quota, so that at most about ``budget`` bytes are taken.
 
-    Sources with the most months come first, at most MOST_SOURCES. If the budget leaves less than
-    LEAST_BYTES for each month, fewer sources are taken; of the last one, fewer months, evenly
-    spaced, at least MIN_MONTHS if there are so many.
+    Sources with the most months come first, at most MOST_SOURCES, as long as LEAST_BYTES are left
+    for each month. Of the last source, fewer months may be taken, evenly spaced, at least
+    MIN_MONTHS if there are so many.
     """
     by_source: dict[str, list[Seal]] = defaultdict(list)
     for seal in seals:
         by_source[seal.partition.source].append(seal)
     order = sorted(by_source, key=lambda source: (-len(by_source[source]), source))
     enough = [source for source in order if len(by_source[source]) >= MIN_MONTHS]
-    names = (enough or order)[:MOST_SOURCES]
-    while len(names) > 1 and budget < LEAST_BYTES * _count(by_source, names):
-        names.pop()
-    chosen = [seal for name in names for seal in by_source[name]]
     most = max(MIN_MONTHS, budget // LEAST_BYTES)
-    if len(names) == 1 and len(chosen) > most:
-        chosen = _spread(sorted(chosen, key=_month_of), most)
+    chosen: list[Seal] = []
+    for name in (enough or order)[:MOST_SOURCES]:
+        left = most - len(chosen)
+        if left < MIN_MONTHS:
+            break
+        chosen += _spread(sorted(by_source[name], key=_month_of), left)
     quota = max(LEAST_BYTES, min(MOST_BYTES, budget // max(1, len(chosen))))
     return TextSample(tuple(chosen), 2 ** (quota.bit_length() - 1))
 
 
-def _count(by_source: dict[str, list[Seal]], names: Sequence[str]) -> int:
-    return sum(len(by_source[name]) for name in names)
-
-
 def _spread(seals: Sequence[Seal], number: int) -> list[Seal]:
-    """Return ``number`` of the seals, evenly spaced, with the first and the last one."""
+    """Return at most ``number`` of the seals, evenly spaced, with the first and the last one."""
+    if len(seals) <= number:
+        return list(seals)
     last = len(seals) - 1
     return [seals[round(place * last / (number - 1))] for place in range(number)]
 
@@ -109,44 +109,26 @@ def _month_of(seal: Seal) -> Month:
     return month
 
 
-def seal_sample(sample: TextSample, source: Store, target: Store) -> list[Partition]:
-    """Seal the sample's documents in another store; return the partitions that are too thin.
+def seal_sample(sample: TextSample, source: Store, target: Store) -> None:
+    """Seal the beginnings of the sample's documents in another store.
 
-    Documents longer than half of the quota are left out, so that one text does not make a month.
-    A partition with fewer than MIN_DOCUMENTS others is not sealed.
+    A document gives at most the quota divided by MIN_DOCUMENTS, so that one text does not make a
+    month.
     """
-    thin = []
     for seal in sample.seals:
-        ids = _chosen_ids(seal, sample.quota, source)
-        if len(ids) < MIN_DOCUMENTS:
-            thin.append(seal.partition)
-            continue
-        seal_partition(target, seal.partition, _contents(seal, ids, source), replace=True)
-    return thin
+        seal_partition(target, seal.partition, _contents(seal, sample.quota, source), replace=True)
 
 
-def _chosen_ids(seal: Seal, quota: int, store: Store) -> list[str]:
-    batches = read_documents(store, seal, columns=["document_id", "num_bytes"])
-    rows = [row for batch in batches for row in batch.to_pylist()]
-    chosen: list[str] = []
-    taken = 0
-    for row in sorted(rows, key=lambda row: str(row["document_id"])):
-        if row["num_bytes"] > quota // 2:
-            continue
-        if taken >= quota:
-            break
-        chosen.append(row["document_id"])
-        taken += row["num_bytes"]
-    return chosen
-
-
-def _contents(seal: Seal, ids: Sequence[str], store: Store) -> Iterator[pa.Table | Description]:
-    wanted = pa.array(ids)
+def _contents(seal: Seal, quota: int, store: Store) -> Iterator[pa.Table | Description]:
+    most = quota // MIN_DOCUMENTS
+    wanted = pa.array(_chosen_ids(seal, quota, most, store))
     for batch in read_documents(store, seal):
         rows = pa.Table.from_batches([batch])
-        kept = rows.filter(pc.is_in(rows["document_id"], value_set=wanted))
-        if kept.num_rows:
-            yield kept
+        kept = cast(
+            "list[DocumentRow]", rows.filter(pc.is_in(rows["document_id"], wanted)).to_pylist()
+        )
+        beginnings = ({**row, "text": _beginning(row["text"], most)} for row in kept)
+        yield from tables_of(beginnings, seal.partition)
     described = {
         "kind": "sample",
         "sample_of": seal.digest,
@@ -155,3 +137,22 @@ def _contents(seal: Seal, ids: Sequence[str], store: Store) -> Iterator[pa.Table
         "use": "local",  # a sample is nobody's corpus
     }
     yield Description(described)
+
+
+def _chosen_ids(seal: Seal, quota: int, most: int, store: Store) -> list[str]:
+    """Return the first documents by id whose beginnings of ``most`` bytes fill the quota."""
+    batches = read_documents(store, seal, columns=["document_id", "num_bytes"])
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    chosen: list[str] = []
+    taken = 0
+    for row in sorted(rows, key=lambda row: str(row["document_id"])):
+        if taken >= quota:
+            break
+        chosen.append(row["document_id"])
+        taken += min(row["num_bytes"], most)
+    return chosen
+
+
+def _beginning(text: str, most: int) -> str:
+    """Return the beginning of a text, of at most ``most`` bytes of UTF-8."""
+    return text.encode()[:most].decode(errors="ignore")
