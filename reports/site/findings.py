@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import polars as pl
+
 from core.month import Month
 from core.progress import counted
 from reports.site.figure import Row
@@ -66,12 +68,29 @@ def _not_above(rows: Sequence[Row], model: Row) -> list[str]:
     ]  # fmt: skip
 
 
-def ageing_finding(rows: Sequence[Row]) -> str:
-    """Return for how many models the text after the cutoff is harder."""
+def untold_gap(reasons: Sequence[Row]) -> str:
+    """Return that no model's gap can be told, and the commonest reason of query gaps_untold."""
+    known = "it needs models of known cutoff, with months on both sides of it"
+    return f"No gap can be told yet: {reasons[0]['reason'] if reasons else known}"
+
+
+def rise_about(rows: pl.DataFrame) -> str:
+    """Return what the rises of queries over_time and model_curves are above, and less what."""
+    level = "Bits per byte above the level up to the stated cutoff"
+    if rows["is_adjusted"].any():
+        return f"{level}, less what makes a month hard for all models."
+    return f"{level}. What makes a month hard is in it, since too few models tell that."
+
+
+def ageing_finding(rows: Sequence[Row], reasons: Sequence[Row]) -> str:
+    """Return for how many models the text after the cutoff is harder.
+
+    ``reasons`` are the rows of query gaps_untold.
+    """
     tested = [row for row in rows if row["adjusted_gap"] is not None]
     found = [row for row in tested if is_sure(row["gap_q_value"]) and row["adjusted_gap"] > 0]
     if not tested:
-        return "No gap can be told yet: it needs months on both sides of a cutoff"
+        return untold_gap(reasons)
     if not found:
         return "No model predicts the months after its cutoff worse by more than chance"
     if len(tested) == 1:

@@ -14,7 +14,7 @@ from reports.site.charts import INK, PALETTE, SOFT
 from reports.site.collected import KEPT
 from reports.site.context import Site, some
 from reports.site.figure import Column, Figure, Row, shown
-from reports.site.findings import MAX_Q, cutoff_finding, is_sure
+from reports.site.findings import MAX_Q, cutoff_finding, is_sure, untold_gap
 from reports.site.labels import end_labels, extent_of
 from reports.site.pages import methods
 
@@ -45,6 +45,7 @@ def rises_figure(site: Site) -> Figure:
     """Return the first picture; its title is the headline."""
     protocol = lead_protocol(site)
     gaps = site.query("gaps", protocol=protocol)[1]
+    reasons = site.query("gaps_untold", protocol=protocol)[1].to_dicts()
     sql, rows = some(site.query("rises", protocol=protocol))
     some((sql, rows.filter(pl.col("months_after_cutoff") > 0)))
     dated = rows.filter(~pl.col("is_compressor"))["model"].unique().sort().to_list()
@@ -59,7 +60,7 @@ def rises_figure(site: Site) -> Figure:
     kind = "real models" if protocol == PUBLISHED else "models"
     return Figure(
         NAME,
-        headline_finding(gaps.to_dicts(), kind),
+        headline_finding(gaps.to_dicts(), kind, reasons),
         about,
         sql,
         rows,
@@ -127,13 +128,14 @@ def _lines(rows: pl.DataFrame, models: Sequence[str], compressors: Sequence[str]
     ]}  # fmt: skip
 
 
-def headline_finding(rows: Sequence[Row], kind: str) -> str:
+def headline_finding(rows: Sequence[Row], kind: str, reasons: Sequence[Row]) -> str:
     """Return how many models have a gap at their own cutoff, and the largest with its interval.
 
-    ``kind`` names what the rows are about, in the plural.
+    ``kind`` names what the rows are about, in the plural; ``reasons`` are the rows of query
+    gaps_untold.
     """
     if not rows:
-        return "No gap can be told yet: it needs months on both sides of a cutoff"
+        return untold_gap(reasons)
     found = [row for row in rows if is_sure(row["gap_q_value"]) and row["adjusted_gap"] > 0]
     largest = max(found or rows, key=lambda row: row["adjusted_gap"])
     size = with_interval(largest, "adjusted_gap")

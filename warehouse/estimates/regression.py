@@ -44,7 +44,9 @@ class Curve:
         vectors, sizes, _ = np.linalg.svd(unknown, full_matrices=False)
         basis = vectors[:, sizes > ZERO * sizes.max(initial=0)]
         left = difficulty.values[seen] - basis @ (basis.T @ difficulty.values[seen])
-        is_new = np.linalg.norm(left) > ZERO * np.linalg.norm(difficulty.values[seen])
+        # A compressor's loss may be equal in all months: what is left of it then is rounding.
+        scale = max(np.linalg.norm(difficulty.values[seen]), np.linalg.norm(losses[seen]))
+        is_new = np.linalg.norm(left) > ZERO * scale
         return cls(
             losses=losses[seen],
             months=months[seen],

@@ -15,6 +15,7 @@ from reports.site.findings import (
     contamination_finding,
     costs_finding,
     cutoff_finding,
+    rise_about,
     sources_finding,
 )
 from reports.site.pages.overview import MIN_MONTHS, lanes
@@ -64,8 +65,8 @@ def _lanes(site: Site, name: str, protocol: str, ending: str, known: pl.DataFram
     return Figure(
         f"model-{slug(name)}-{ending}",
         title,
-        "Bits per byte above the level up to the stated cutoff, less what makes a month hard for "
-        "all models. Dashed: the stated cutoff. Band: the measured one, where there is one.",
+        f"{rise_about(rows)} Dashed: the stated cutoff. Band: the measured one, where there is "
+        "one.",
         sql,
         rows,
         chart=lanes("source", sources, rows["month"].to_list()),

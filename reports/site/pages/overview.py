@@ -13,7 +13,7 @@ from reports.site.charts import INK, PALETTE, SOFT, by_month, time_axis
 from reports.site.citation import TITLE, site_bibtex
 from reports.site.context import Site, is_control, some
 from reports.site.figure import Column, Figure, Page, Row, told
-from reports.site.findings import ageing_finding, board_finding
+from reports.site.findings import ageing_finding, board_finding, rise_about
 from reports.site.front import (
     HOW_TO_READ,
     REFUTED_BY,
@@ -47,7 +47,7 @@ def make_pages(site: Site) -> Iterator[Page]:
         "sources": collected["source"].to_list(),
         "parts": list(parts),
         "published": site.readable("published_span").to_dicts(),
-        "headline": headline_finding(_own_gaps(site), "models"),
+        "headline": headline_finding(_own_gaps(site), "models", _untold(site)),
         "how_to_read": HOW_TO_READ,
         "refuted_by": REFUTED_BY,
         "cards": three_answers(site),
@@ -63,6 +63,10 @@ def make_pages(site: Site) -> Iterator[Page]:
 
 def _own_gaps(site: Site) -> Sequence[Row]:
     return site.readable("gaps", protocol=site.protocol).to_dicts()
+
+
+def _untold(site: Site) -> Sequence[Row]:
+    return site.readable("gaps_untold", protocol=site.protocol).to_dicts()
 
 
 def _board(site: Site) -> Figure:
@@ -133,9 +137,9 @@ def _curves(site: Site) -> Figure | None:
     kept = [name for name in rows["model"].unique(maintain_order=True) if name in best]
     return Figure(
         "over-time",
-        ageing_finding(_own_gaps(site)),
-        "Bits per byte above the level up to the stated cutoff, less what makes a month hard for "
-        "all models. Dashed: the cutoff that the maker states. Band: the one that losses show.",
+        ageing_finding(_own_gaps(site), _untold(site)),
+        f"{rise_about(rows)} Dashed: the cutoff that the maker states. Band: the one that losses "
+        "show.",
         sql,
         rows,
         chart=lanes("model", kept, rows["month"].to_list()),

@@ -2,6 +2,7 @@
 -- less the model's level up to its cutoff (over all months if there is none).
 -- rise: bits per byte above the model's level up to its cutoff, less the month's difficulty [bits
 --   per byte]
+-- is_adjusted: True if other models tell how hard the month is, so that it is taken off
 -- stated_end: first day after the month that the maker states as cutoff [date]
 -- measured_begin: first day of the interval of the measured cutoff [date]
 -- measured_end: first day after the interval of the measured cutoff [date]
@@ -14,6 +15,7 @@ with adjusted as (
         l.month,
         l.bits_per_byte,
         m.cutoff,
+        d.difficulty is not null as is_adjusted,
         l.bits_per_byte - coalesce(s.sensitivity, 1) * coalesce(d.difficulty, 0) as adjusted
     from monthly_loss as l
     inner join models as m on l.model = m.model
@@ -40,6 +42,7 @@ select
     l.month,
     l.bits_per_byte,
     l.rise,
+    l.is_adjusted,
     l.cutoff + interval 1 month as stated_end,
     case when c.estimated_cutoff is not null then c.estimated_cutoff_low end as measured_begin,
     case when c.estimated_cutoff is not null then c.estimated_cutoff_high + interval 1 month end

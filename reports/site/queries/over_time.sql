@@ -2,6 +2,7 @@
 -- the model's level up to its cutoff (over all months if there is none); the mean over sources.
 -- rise: bits per byte above the model's level up to its cutoff, less the month's difficulty [bits
 --   per byte]
+-- is_adjusted: True if other models tell how hard the month is, so that it is taken off
 -- stated_end: first day after the month that the maker states as cutoff [date]
 -- measured_begin: first day of the interval of the measured cutoff [date]
 -- measured_end: first day after the interval of the measured cutoff [date]
@@ -14,6 +15,7 @@ with adjusted as (
         l.source,
         l.month,
         m.cutoff,
+        d.difficulty is not null as is_adjusted,
         l.bits_per_byte - coalesce(s.sensitivity, 1) * coalesce(d.difficulty, 0) as bits_per_byte
     from monthly_loss as l
     inner join models as m on l.model = m.model
@@ -31,6 +33,7 @@ levelled as (
         model,
         month,
         cutoff,
+        is_adjusted,
         bits_per_byte - coalesce(
             avg(bits_per_byte) filter (month <= cutoff) over (partition by model, source),
             avg(bits_per_byte) over (partition by model, source)
@@ -42,6 +45,7 @@ select
     l.model,
     l.month,
     avg(l.rise) as rise,
+    bool_or(l.is_adjusted) as is_adjusted,
     count(*) as num_sources,
     any_value(l.cutoff) + interval 1 month as stated_end,
     any_value(c.estimated_cutoff_low) filter (c.estimated_cutoff is not null) as measured_begin,

@@ -3,9 +3,9 @@ from reports.site import findings
 
 def test_titles_name_an_effect_that_is_there() -> None:
     rows = [{"model": "m", "adjusted_gap": 0.3, "gap_q_value": 0.001}]
-    assert findings.ageing_finding(rows) == "m predicts text from after its cutoff worse"
+    assert findings.ageing_finding(rows, []) == "m predicts text from after its cutoff worse"
     rows.append({"model": "n", "adjusted_gap": 0.1, "gap_q_value": 0.6})
-    assert findings.ageing_finding(rows).startswith("1 of 2 models with")
+    assert findings.ageing_finding(rows, []).startswith("1 of 2 models with")
 
 
 def test_who_is_best_is_told_only_if_it_is_alone() -> None:

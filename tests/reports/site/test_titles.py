@@ -145,7 +145,8 @@ def _biases(num: int, dice: np.random.Generator, has_effect: bool) -> list[Row]:
 
 
 CASES: dict[str, tuple[Callable[[list[Row]], str], str, World]] = {
-    **{f"ageing, {n} models": (findings.ageing_finding, "later text worse", partial(_gaps, n))
+    **{f"ageing, {n} models": (partial(findings.ageing_finding, reasons=[]), "later text worse",
+                               partial(_gaps, n))
        for n in (2, 5, 20)},
     "gap by source": (findings.sources_finding, "Worse after", partial(_gaps, 8)),
     "gap on a source": (

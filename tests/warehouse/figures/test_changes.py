@@ -17,6 +17,7 @@ from warehouse.estimates.pairs import ramp
 from warehouse.estimates.panel import Difficulty, fit_panel
 from warehouse.estimates.panel_errors import Floats
 from warehouse.estimates.panels import EPOCH, Curve, fit_curves
+from warehouse.estimates.regression import Curve as DatedCurve
 from warehouse.estimates.rises import Hinges, find_rises
 
 
@@ -176,6 +177,18 @@ def test_a_falling_curve_has_no_change_at_a_regime() -> None:
         assert fit is not None
         assert not fit.is_found
         assert fit.step_error < 0.05, "the fall is left in the residuals"
+
+
+def test_a_compressor_of_equal_losses_says_nothing_of_the_months() -> None:
+    """What is left of its difficulty is rounding, which no model may be fitted to."""
+    months = np.arange(16)
+    unknown = np.ones((16, 1)) / 4
+    values = 1e-15 * np.random.default_rng(0).normal(size=16)
+    difficulty = Difficulty(values, 0.1 * np.eye(16), unknown, np.ones(2), 1e-3)
+    losses = np.where(months > 7, 1.4, 1.0)
+    curve = DatedCurve.of(losses, months, difficulty)
+    assert not curve.columns[:, -1].any()
+    assert curve.num_free == 15
 
 
 @pytest.mark.parametrize(

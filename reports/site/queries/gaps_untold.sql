@@ -1,0 +1,9 @@
+-- Why models have no gap over all sources with an interval, the commonest reason first.
+-- num_models: models of this reason [models]
+select
+    reason,
+    count(*) as num_models
+from control_adjusted_gap_overall
+where protocol = $protocol and adjusted_gap_low is null and reason is not null
+group by reason
+order by num_models desc, reason asc
