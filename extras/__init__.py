@@ -28,6 +28,7 @@ REGISTERED = (
     "browser_questions",
     "codec",
     "common_crawl",
+    "exchange",
     "fast_kernels",
     "gguf",
     "lake",

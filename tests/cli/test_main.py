@@ -62,8 +62,6 @@ TIDEMARK = Path(sys.executable).parent / "tidemark"
         ("sql x --file y", "give one statement"),
         ("sql --file nothing.sql", "cannot read nothing.sql: No such file"),
         ("export figures", "nothing is published at"),
-        ("export lm-eval -s news --month 2024-01", "news 2024-01 is not sealed"),
-        ("export lm-eval -s news --month soon", "'soon' is not a month"),
         ("report", "nothing is published at"),
         ("corpus compare -s nope", "nothing of nope is sealed"),
         ("corpus compare --to 2024-01", "--to needs --from"),
@@ -96,7 +94,7 @@ def test_a_wrong_request_exits_with_2_and_does_nothing(
     [
         "nope", "crawl --limit 0", "crawl --limit many", "score --context 1", "score --stride 0",
         "sql x --format xml", "export", "export figures --format json",
-        "export lm-eval --month 2024-01", "land", "land losses", "backfill --from 2024-01",
+        "land", "land losses", "backfill --from 2024-01",
         "import", "import texts x --month 2024-01",
         "import texts x --source s --undated --format xml",
         "corpus compare --against last", "models", "models train x",

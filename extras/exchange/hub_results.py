@@ -17,9 +17,8 @@ import yaml
 from core.errors import UsageError
 from core.settings import Settings
 from core.version import own_version
-from reports.exports.files import exporting, write_manifest
-from reports.exports.lm_eval import safe_name
-from reports.exports.model_figures import (
+from extras.exchange.lm_eval import safe_name
+from extras.exchange.model_figures import (
     CONFIDENCE,
     DEFAULT_PROTOCOL,
     GAP,
@@ -28,6 +27,7 @@ from reports.exports.model_figures import (
     ModelResults,
     read_model_figures,
 )
+from reports.exports.files import exporting, write_manifest
 
 _KIND = "eval-results"
 _DATA_SET = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)

@@ -11,15 +11,15 @@ from pathlib import Path
 
 from core.settings import Settings
 from core.version import DISTRIBUTION, own_version
-from reports.exports.files import exporting, write_manifest
-from reports.exports.lm_eval import safe_name
-from reports.exports.model_figures import (
+from extras.exchange.lm_eval import safe_name
+from extras.exchange.model_figures import (
     CONFIDENCE,
     Metric,
     ModelResult,
     ModelResults,
     read_model_figures,
 )
+from reports.exports.files import exporting, write_manifest
 
 _KIND = "eee"
 SCHEMA_VERSION = "0.3.0"

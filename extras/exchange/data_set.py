@@ -23,9 +23,9 @@ from core.month import Period
 from core.settings import Settings
 from core.storage.store import Store
 from core.version import own_version
-from reports.exports.croissant import DescribedSet, write_croissant
+from extras.exchange.croissant import DescribedSet, write_croissant
+from extras.exchange.lm_eval import is_restricted, safe_name
 from reports.exports.files import exporting, write_manifest, write_parquet
-from reports.exports.lm_eval import is_restricted, safe_name
 
 _KIND = "hf"
 _COLUMNS = [

@@ -1,9 +1,12 @@
+"""Published figures of twenty models, and fixtures of the tests of commands."""
+
 import datetime as dt
 
 import pytest
 
 from core.month import Month, month_range
 from core.settings import Settings
+from tests.commands import *  # noqa: F403
 from tests.conftest import once, shared_folder
 from tests.losses import loss_row, publish_rows
 

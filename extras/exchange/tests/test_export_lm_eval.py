@@ -12,8 +12,13 @@ import yaml
 from transformers import AutoModelForCausalLM
 
 from core.corpus.partition import Partition
+from core.errors import UsageError
 from core.month import Month
-from reports.exports.lm_eval import is_restricted, task_name
+from core.settings import Settings
+from core.storage.store import Store
+from crawlers.imports.documents import ImportOptions
+from crawlers.imports.sets import import_set
+from extras.exchange.lm_eval import export_lm_eval, is_restricted, task_name
 
 Tidemark = Callable[..., Any]
 # Texts that templates, JSON readers, YAML and line readers could change.
@@ -102,6 +107,7 @@ def run_harness(
     return figures
 
 
+@pytest.mark.smoke
 def test_texts_and_licences_go_along_unchanged(
     tidemark: Tidemark, sealed: str, tmp_path: Path
 ) -> None:
@@ -162,3 +168,28 @@ def test_what_is_not_sealed_is_refused(tidemark: Tidemark, sealed: str) -> None:
     other = ("export", "lm-eval", "-s", sealed, "--month", "2024-03")
     tidemark(*other).expect(2, "sealed are: 2024-02", out="")
     assert tidemark("export", "lm-eval", "-s", "../../x", "--month", "undated").code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("-s news --month 2024-01", "news 2024-01 is not sealed"),
+        ("-s news --month soon", "'soon' is not a month"),
+        ("--month 2024-01", "Missing option"),
+    ],
+)
+def test_a_wrong_request_is_refused(
+    tidemark: Tidemark, home: Path, arguments: str, says: str
+) -> None:
+    tidemark("export", "lm-eval", *arguments.split()).expect(2, says, out="")
+    assert not home.exists()
+
+
+def test_texts_for_local_use_are_refused(settings: Settings, store: Store, tmp_path: Path) -> None:
+    file = tmp_path / "texts.jsonl"
+    file.write_text(json.dumps({"text": "A text of a web archive. " * 20, "date": "2024-05-03"}))
+    options = ImportOptions(is_local=True, scratch=tmp_path / "scratch")
+    import_set([file], "news", store, options)
+    with pytest.raises(UsageError, match="for local use, and are not exported"):
+        export_lm_eval(settings, "news", Month("2024-05"), tmp_path / "export")
+    assert not (tmp_path / "export").exists()

@@ -13,9 +13,9 @@ import yaml
 
 from core.settings import Settings
 from core.version import own_version
+from extras.exchange.lm_eval import safe_name
+from extras.exchange.model_figures import CONFIDENCE, ModelResult, ModelResults, read_model_figures
 from reports.exports.files import exporting, write_manifest
-from reports.exports.lm_eval import safe_name
-from reports.exports.model_figures import CONFIDENCE, ModelResult, ModelResults, read_model_figures
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult

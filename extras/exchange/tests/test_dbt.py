@@ -11,7 +11,7 @@ import yaml
 
 from core.errors import UsageError
 from core.settings import Settings
-from reports.exports.dbt import export_dbt
+from extras.exchange.dbt import export_dbt
 from reports.exports.figures import exported_views
 from warehouse.database.schema import qualify
 
@@ -57,6 +57,7 @@ def test_every_public_view_is_a_table_of_a_source(twenty: Settings, tmp_path: Pa
     assert {source["database"] for source in _sources(folder)} == {"other"}
 
 
+@pytest.mark.smoke
 def test_without_a_snapshot_nothing_is_written(settings: Settings, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nothing is published"):
         export_dbt(settings, tmp_path / "out")

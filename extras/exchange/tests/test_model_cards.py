@@ -12,9 +12,9 @@ from pytest import approx
 
 from core.errors import UsageError
 from core.settings import Settings
-from reports.exports.hub_results import export_hub_results
-from reports.exports.model_figures import GAP, LEVEL, AllResults, ModelResult, ModelResults
-from reports.exports.model_index import export_model_index
+from extras.exchange.hub_results import export_hub_results
+from extras.exchange.model_figures import GAP, LEVEL, AllResults, ModelResult, ModelResults
+from extras.exchange.model_index import export_model_index
 from warehouse.read.query import query
 
 DATA_SET = "org/dated-text"
@@ -117,7 +117,7 @@ def test_figures_on_simulated_text_are_marked_or_left_out(
 ) -> None:
     """A result on a real model's page must not come from text that a program has made up."""
     for module in ("hub_results", "model_index"):
-        monkeypatch.setattr(f"reports.exports.{module}.read_model_figures", _simulated)
+        monkeypatch.setattr(f"extras.exchange.{module}.read_model_figures", _simulated)
     export_model_index(settings, tmp_path / "index", DATA_SET)
     [index] = yaml.safe_load((tmp_path / "index" / "org_one_800a87da.yaml").read_text()).values()
     assert [result["dataset"]["name"] for result in index[0]["results"]] == [
@@ -144,7 +144,7 @@ def test_without_a_model_of_the_hub_nothing_is_written(
         [model] = found.models
         return AllResults(found.at, (ModelResults("local", {}, model.figures),))
 
-    monkeypatch.setattr("reports.exports.hub_results.read_model_figures", read)
+    monkeypatch.setattr("extras.exchange.hub_results.read_model_figures", read)
     with pytest.raises(UsageError, match="no model of the hub has a figure on real text"):
         export_hub_results(settings, tmp_path / "out", DATA_SET)
     assert not (tmp_path / "out").exists()

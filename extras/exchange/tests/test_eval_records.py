@@ -10,7 +10,7 @@ import pytest
 from core.errors import UsageError
 from core.month import Month, month_range
 from core.settings import Settings
-from reports.exports.eval_records import export_eval_records
+from extras.exchange.eval_records import export_eval_records
 from reports.exports.figures import export_figures, exported_views
 from tests.losses import loss_row, publish_rows
 from warehouse.land.losses import open_warehouse
@@ -18,7 +18,7 @@ from warehouse.read.publish import publish
 from warehouse.read.query import query
 
 SCHEMA = json.loads(
-    (Path(__file__).parents[1] / "every_eval_ever" / "eval.schema.json").read_text(encoding="utf-8")
+    (Path(__file__).parent / "every_eval_ever" / "eval.schema.json").read_text(encoding="utf-8")
 )
 
 
