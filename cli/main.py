@@ -54,7 +54,6 @@ _COMMANDS: Commands = {
         "sources": sources.sources_app,
         "sources record": sources.record_command,
         "corpus": corpus.corpus_app,
-        "corpus compare": corpus.compare_texts_command,
     },
     "Score models": {
         "run": run.run_command,

@@ -40,6 +40,7 @@ REGISTERED = (
     "real_tasks",
     "retrieval",
     "rwkv",
+    "text_comparisons",
     "uncheatable",
     "web_archives",
     "xray",

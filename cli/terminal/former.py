@@ -13,7 +13,6 @@ from core.plugins import import_parts
 
 COMMANDS = {
     "canary": "check numerics",
-    "compare-texts": "corpus compare",
     "import-html": "import html",
     "import-set": "import set",
     "import-texts": "import texts",
@@ -44,12 +43,7 @@ OPTIONS = (
     FormerOption(
         "--month",
         "--from",
-        frozenset(
-            {
-                "corpus compare", "corpus diff", "crawl", "forecast answer",
-                "forecast crawl", "score", "status",
-            }
-        ),
+        frozenset({"crawl", "forecast answer", "forecast crawl", "score", "status"}),
         beside="--to",
     ),
     FormerOption("--field", "--column", frozenset({"import set", "import texts"})),

@@ -63,8 +63,6 @@ TIDEMARK = Path(sys.executable).parent / "tidemark"
         ("sql --file nothing.sql", "cannot read nothing.sql: No such file"),
         ("export figures", "nothing is published at"),
         ("report", "nothing is published at"),
-        ("corpus compare -s nope", "nothing of nope is sealed"),
-        ("corpus compare --to 2024-01", "--to needs --from"),
         ("corpus forget", "say which documents"),
         ("corpus forget --again 00000000000000000000000000000000", "say which documents"),
         ("corpus forget x1", "is no document id"),
@@ -97,7 +95,7 @@ def test_a_wrong_request_exits_with_2_and_does_nothing(
         "land", "land losses", "backfill --from 2024-01",
         "import", "import texts x --month 2024-01",
         "import texts x --source s --undated --format xml",
-        "corpus compare --against last", "models", "models train x",
+        "models", "models train x",
         "--nope",
     ],
 )  # fmt: skip

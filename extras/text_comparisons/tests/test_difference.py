@@ -10,7 +10,11 @@ from difflib_fast import ratio
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.corpus.difference import (
+from core.corpus.partition import Partition, Seal, tables_of
+from core.corpus.sealing import seal_partition
+from core.month import Month
+from core.storage.store import Store
+from extras.text_comparisons.difference import (
     MAX_ARTICLES,
     MAX_PIECES,
     PIECE_CHARS,
@@ -19,10 +23,6 @@ from core.corpus.difference import (
     same_share,
     text_difference,
 )
-from core.corpus.partition import Partition, Seal, tables_of
-from core.corpus.sealing import seal_partition
-from core.month import Month
-from core.storage.store import Store
 
 Measure = Callable[[dict[str, str], dict[str, str]], TextDifference]
 

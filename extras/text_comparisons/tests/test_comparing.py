@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from core import progress
-from core.corpus.difference import Against
 from core.corpus.partition import Partition, Seal, tables_of
 from core.corpus.sealing import seal_partition
 from core.errors import StorageError, UsageError
 from core.month import Month, month_range
 from core.settings import Settings
 from core.storage.store import Store
-from instruments.text_comparisons import compare_texts, plan_comparisons
+from extras.text_comparisons.comparing import compare_texts, plan_comparisons
+from extras.text_comparisons.difference import Against
 from warehouse.database.writer import connected
 
 FEBRUARY, MARCH, APRIL = Month("2024-02"), Month("2024-03"), Month("2024-04")

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from core import progress
-from core.corpus.difference import VERSION, Against, measure_difference
 from core.corpus.partition import Seal, list_sealed
 from core.errors import UsageError
 from core.month import Period
 from core.settings import Settings
 from core.storage.store import Store
+from extras.text_comparisons.difference import VERSION, Against, measure_difference
 from warehouse.database.statements import Statements
 from warehouse.database.writer import connected, locked, transaction
 from warehouse.land.landed import list_landed, partition_key, split_row
