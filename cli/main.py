@@ -62,7 +62,6 @@ _COMMANDS: Commands = {
         "land": land_app,
         "land losses": losses.land_command,
         "land rates": losses.land_published_command,
-        "land answers": losses.land_answers_command,
         "land benchmarks": losses.load_benchmarks_command,
         "land ratings": scylla.land_ratings_command,
         "models": models.models_app,

@@ -17,6 +17,7 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
     pages.py         pages of the site, as modules of ``reports/site/pages``, and ``link_of_source``
     simulator/       ``SITES`` in its ``__init__``: names of modules of simulated sites
     entries/         entries of the catalogue of models
+    land/            statements that land rows, as those of ``warehouse/land``
     queries/         queries of its pages
     templates/       templates of its pages
     assets/          further files of the site
@@ -31,6 +32,7 @@ REGISTERED = (
     "exchange",
     "fast_kernels",
     "gguf",
+    "imported_answers",
     "lake",
     "media",
     "own_code",

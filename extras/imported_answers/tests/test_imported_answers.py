@@ -13,9 +13,9 @@ import yaml
 
 from core.errors import CellConflict, MalformedInput, SchemaMismatch
 from core.settings import Settings
+from extras.imported_answers.landing import land_imported_answers
+from extras.imported_answers.tests.lander import lander
 from tests.tiers import few
-from tests.warehouse.land.lander import lander
-from warehouse.land.answers import land_imported_answers
 
 pytestmark = pytest.mark.usefixtures("kept_open")
 
@@ -264,8 +264,8 @@ def test_hostile_texts_are_texts(give: Any, peek: Any) -> None:
 def test_the_recipe_for_two_files_makes_one(
     settings: Settings, tmp_path: Path, peek: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The recipe of docs/published.md, line by line."""
-    page = Path(__file__).parents[3].joinpath("docs", "published.md").read_text(encoding="utf-8")
+    """The recipe of the extra's page, line by line."""
+    page = Path(__file__).parents[1].joinpath("README.md").read_text(encoding="utf-8")
     recipes = re.findall(r"```sql\n(copy .*?)```", page, re.DOTALL)
     [recipe] = [each for each in recipes if "landable.csv" in each]
     monkeypatch.chdir(tmp_path)
