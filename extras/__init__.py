@@ -4,7 +4,7 @@ An extra may import any room. No room imports an extra: the registries find it b
 A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may have:
 
     sources.py       ``OPEN``, ``ON_DEMAND`` (in no default run), ``GATED``, ``QUESTIONS``: names of
-                     modules of crawlers
+                     modules of crawlers; ``STAND_INS``: closed sources, by the open one
     backends.py      ``BACKENDS``: descriptions of kinds of models
     clusters.py      ``work_on_cluster``: function that scores on a cluster of machines
     commands.py      ``COMMANDS``: functions of the command line, by panel and name; ``FORMER``,
@@ -35,6 +35,7 @@ REGISTERED = (
     "imported_answers",
     "lake",
     "media",
+    "more_sources",
     "own_code",
     "papers",
     "permission_sources",

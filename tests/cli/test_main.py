@@ -149,7 +149,7 @@ def test_listings(tidemark: Tidemark, home: Path) -> None:
     facts = json.loads(tidemark("sources", "list", "--json").out)
     sources = {each["source"]: each for each in facts}
     assert sources["wikipedia_new"]["sites"]["wikipedia"] == "https://en.wikipedia.org"
-    assert sources["edgar"]["stands_in_for"] == "yahoo_finance"
+    assert sources["govuk"]["stands_in_for"] == "bbc"
     assert sources["manifold"]["kind"] == "questions"
     assert "default" in tidemark("protocols", "list").out
     assert "control:zstd" in tidemark("models", "list").out

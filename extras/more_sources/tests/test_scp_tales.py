@@ -1,5 +1,5 @@
 from core.month import Month
-from simulator.sites.dumps import ScpTales as Site
+from extras.more_sources.simulator.dumps import ScpTales as Site
 from simulator.world import World
 from tests.crawlers.conftest import Crawl, count_drops, documents_of
 

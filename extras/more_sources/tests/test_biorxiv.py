@@ -1,8 +1,8 @@
 import datetime as dt
 
 from core.month import Month
+from extras.more_sources.simulator.biorxiv import Site
 from simulator.server import Fault, Web
-from simulator.sites.biorxiv import Site
 from simulator.world import World
 from tests.crawlers.conftest import Crawl, by_id, count_drops
 

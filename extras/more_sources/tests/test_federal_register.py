@@ -3,9 +3,9 @@ import zipfile
 
 from core.month import Month
 from crawlers.contract import Repeat
+from extras.more_sources.simulator.dumps import FederalRegister as Site
+from extras.more_sources.simulator.dumps import number_of
 from simulator.server import Fault, Web
-from simulator.sites.dumps import FederalRegister as Site
-from simulator.sites.dumps import number_of
 from simulator.world import World
 from tests.crawlers.conftest import Crawl, by_id, count_drops, reasons_of
 

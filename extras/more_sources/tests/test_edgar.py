@@ -3,10 +3,10 @@ import pytest
 from core.errors import AccessRefused
 from core.month import Month
 from core.settings import Settings
-from crawlers import edgar
 from crawlers.contract import Repeat
+from extras.more_sources import edgar
+from extras.more_sources.simulator.edgar import Site, accession_of
 from simulator.server import Fault, Web
-from simulator.sites.edgar import Site, accession_of
 from simulator.world import World
 from tests.crawlers.conftest import Crawl, by_id, count_drops, documents_of
 
