@@ -28,9 +28,9 @@ from cli import (
     status,
     worker,
 )
-from cli.registry import Commands, add_commands, list_tables
 from cli.terminal.console import err, escape_log, out
 from cli.terminal.former import respell
+from cli.terminal.registry import Commands, add_commands, list_tables
 from core.errors import TidemarkError, UsageError
 
 import_app = typer.Typer(no_args_is_help=True, help="Import files as sealed partitions.")

@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from cli import registry
+from cli.terminal import registry
 from core import plugins
 
 TABLE = """

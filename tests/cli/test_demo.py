@@ -19,7 +19,7 @@ from core.storage.store import Store
 def test_a_demo_goes_on_with_its_own_kind_only(
     settings: Settings, mark: dict[str, object], what: str
 ) -> None:
-    from flows.demo import run_demo  # imports torch
+    from cli.demo import run_demo  # imports torch
 
     store = Store(settings.home)
     store.write_bytes("demo.json", json.dumps(mark).encode())
