@@ -29,7 +29,6 @@ OPEN: tuple[str, ...] = (
     "crawlers.global_voices",
     "crawlers.govuk",
     "crawlers.hackernews",
-    "crawlers.stackexchange",
     "crawlers.wikinews",
     "crawlers.wikipedia_changes",
     "crawlers.wikipedia_monitored",

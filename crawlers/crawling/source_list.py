@@ -31,7 +31,6 @@ _STAND_INS = {  # open source: the closed ones in whose place it stands; extras 
     "global_voices": "bbc",
     "wikinews": "bbc",
     "hackernews": "reddit",
-    "stackexchange": "quora, reddit",
 }
 
 

@@ -5,5 +5,10 @@ OPEN = (
     "extras.more_sources.edgar",
     "extras.more_sources.federal_register",
     "extras.more_sources.scp_tales",
+    "extras.more_sources.stackexchange",
 )
-STAND_INS = {"edgar": "yahoo_finance", "scp_tales": "ao3, wattpad"}
+STAND_INS = {
+    "edgar": "yahoo_finance",
+    "scp_tales": "ao3, wattpad",
+    "stackexchange": "quora, reddit",
+}

@@ -48,7 +48,7 @@ def crawl(source: str, period: Period, folder: Path, web: Web) -> dict[str, str]
         [
             ("govuk", True),
             # A text may be as of the end of the first half, and older than that of the month.
-            *((name, False) for name in ("arxiv", "stackexchange:math", "wikipedia_new")),
+            *((name, False) for name in ("arxiv", "wikipedia_new")),
             *((name, True) for name in ("global_voices", "wikinews", "github_new")),
         ],
         4,

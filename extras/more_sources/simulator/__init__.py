@@ -4,4 +4,5 @@ SITES = (
     "extras.more_sources.simulator.biorxiv",
     "extras.more_sources.simulator.dumps",
     "extras.more_sources.simulator.edgar",
+    "extras.more_sources.simulator.stackexchange",
 )

@@ -12,14 +12,13 @@ from pydantic import SecretStr
 from core.errors import AccessRefused, SourceChanged, SourceUnavailable
 from core.month import Month
 from core.settings import Settings
-from crawlers import stackexchange
-from crawlers.apis import stackexchange as stackexchange_api
 from crawlers.apis.fields import Fields
 from crawlers.contract import CrawlContext, Document, Item
-from crawlers.stackexchange import INFO, SITES, fetch_month
 from crawlers.web.fetcher import Fetcher
+from extras.more_sources import stackexchange, stackexchange_api
+from extras.more_sources.simulator import stackexchange as simulated
+from extras.more_sources.stackexchange import INFO, SITES, fetch_month
 from simulator.server import Fault, Web, serve_sites
-from simulator.sites import stackexchange as simulated
 from simulator.world import World
 from tests.crawlers.conftest import Crawl, by_id, reasons_of
 

@@ -17,7 +17,6 @@ from itertools import zip_longest
 
 from core.month import Period
 from crawlers.apis.fields import Fields
-from crawlers.apis.stackexchange import BASE_URL, SITE, Found, StackExchange
 from crawlers.contract import (
     CrawlContext,
     Document,
@@ -28,6 +27,7 @@ from crawlers.contract import (
     SourceInfo,
 )
 from crawlers.text.articles import one_line, post_to_text
+from extras.more_sources.stackexchange_api import BASE_URL, SITE, Found, StackExchange
 
 INFO = SourceInfo(
     name="stackexchange",
