@@ -188,51 +188,7 @@ def land_published_command(
         landed = land_published(settings, path, reference, percent, replace)
         describe_published(landed, settings)
     publish(settings)
-    _print_landed(landed, "rates", "landed")
-
-
-def land_answers_command(
-    context: typer.Context,
-    path: Table,
-    source: Annotated[
-        str, Option(help="Source of the questions, for rows without a source.")
-    ] = "foreign",
-    questions: Annotated[
-        Path | None, Option(help="FreshBench's gjo.json; PATH is one of its files of answers.")
-    ] = None,
-    options_by_text: Annotated[
-        bool,
-        Option("--options-by-text", help="Count options as FreshBench's published figures do."),
-    ] = False,
-    replace: Replace = False,
-) -> None:
-    """Land answers to forecasting questions, and publish.
-
-    Columns: model, release_date, question_id, opened, closed (YYYY-MM-DD), num_options, is_correct.
-    Optional columns: source, resolved, probabilities ([0.7, 0.3], one per option), tags (a|b). Also
-    optional: chosen_option and correct_option (counted from 0), p_correct (probability of the
-    correct option). The file lands completely or not at all. The answers are rows of protocol
-    `given` in the views of forecasts, such as forecast_tbi.
-
-    With --questions, the columns are those of FreshBench: model, Release Date, Question, Start
-    Time, End Time, Acc and Right Possibility.
-    """
-    settings = settings_for_tasks(context)
-    if options_by_text and questions is None:
-        raise UsageError("--options-by-text is of the questions of --questions, which is missing")
-    from instruments.landing import describe_published
-    from warehouse.land.answers import land_answer_table, land_imported_answers
-    from warehouse.land.freshbench import read_freshbench
-    from warehouse.read.publish import publish
-
-    if questions is None:
-        landed = land_imported_answers(settings, path, source, replace)
-    else:
-        table = read_freshbench(path, questions, options_by_text)
-        landed = land_answer_table(settings, table, source, replace)
-    describe_published(landed, settings)
-    publish(settings)
-    _print_landed(landed, "answers", "landed")
+    print_landed(landed, "rates", "landed")
 
 
 def load_benchmarks_command(context: typer.Context, path: Table, replace: Replace = False) -> None:
@@ -248,10 +204,11 @@ def load_benchmarks_command(context: typer.Context, path: Table, replace: Replac
 
     loaded = load_benchmarks(settings, path, replace)
     publish(settings)
-    _print_landed(loaded, "scores", "loaded")
+    print_landed(loaded, "scores", "loaded")
 
 
-def _print_landed(landed: LandedRows, what: str, verb: str) -> None:
+def print_landed(landed: LandedRows, what: str, verb: str) -> None:
+    """Print how many rows of a file have landed, and which columns were ignored."""
     same = landed.num_rows - landed.num_changed
     already = f", {same:,} were {verb} already" if same else ""
     out.print(f"{landed.num_changed:,} {what} {verb}{already}")

@@ -28,9 +28,9 @@ from cli import (
     status,
     worker,
 )
-from cli.registry import Commands, add_commands, list_tables
 from cli.terminal.console import err, escape_log, out
 from cli.terminal.former import respell
+from cli.terminal.registry import Commands, add_commands, list_tables
 from core.errors import TidemarkError, UsageError
 
 import_app = typer.Typer(no_args_is_help=True, help="Import files as sealed partitions.")
@@ -54,7 +54,6 @@ _COMMANDS: Commands = {
         "sources": sources.sources_app,
         "sources record": sources.record_command,
         "corpus": corpus.corpus_app,
-        "corpus compare": corpus.compare_texts_command,
     },
     "Score models": {
         "run": run.run_command,
@@ -63,7 +62,6 @@ _COMMANDS: Commands = {
         "land": land_app,
         "land losses": losses.land_command,
         "land rates": losses.land_published_command,
-        "land answers": losses.land_answers_command,
         "land benchmarks": losses.load_benchmarks_command,
         "land ratings": scylla.land_ratings_command,
         "models": models.models_app,

@@ -65,7 +65,7 @@ def demo_command(
 
     context.obj = load_settings(home="tidemark-demo" if given is None else given)
     settings = settings_for_tasks(context)
-    from flows.demo import run_demo
+    from cli.demo import run_demo
 
     with progress_bars():
         summary = run_demo(settings, seed)

@@ -22,9 +22,6 @@ from crawlers.git.entries import list_names
 
 OPEN: tuple[str, ...] = (
     "crawlers.arxiv",
-    "crawlers.biorxiv",
-    "crawlers.edgar",
-    "crawlers.dumps.federal_register",
     "crawlers.git_posts",
     "crawlers.github_new",
     "crawlers.github_projects",
@@ -32,8 +29,6 @@ OPEN: tuple[str, ...] = (
     "crawlers.global_voices",
     "crawlers.govuk",
     "crawlers.hackernews",
-    "crawlers.dumps.scp_tales",
-    "crawlers.stackexchange",
     "crawlers.wikinews",
     "crawlers.wikipedia_changes",
     "crawlers.wikipedia_monitored",

@@ -4,7 +4,7 @@ An extra may import any room. No room imports an extra: the registries find it b
 A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may have:
 
     sources.py       ``OPEN``, ``ON_DEMAND`` (in no default run), ``GATED``, ``QUESTIONS``: names of
-                     modules of crawlers
+                     modules of crawlers; ``STAND_INS``: closed sources, by the open one
     backends.py      ``BACKENDS``: descriptions of kinds of models
     clusters.py      ``work_on_cluster``: function that scores on a cluster of machines
     commands.py      ``COMMANDS``: functions of the command line, by panel and name; ``FORMER``,
@@ -17,6 +17,7 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
     pages.py         pages of the site, as modules of ``reports/site/pages``, and ``link_of_source``
     simulator/       ``SITES`` in its ``__init__``: names of modules of simulated sites
     entries/         entries of the catalogue of models
+    land/            statements that land rows, as those of ``warehouse/land``
     queries/         queries of its pages
     templates/       templates of its pages
     assets/          further files of the site
@@ -28,10 +29,13 @@ REGISTERED = (
     "browser_questions",
     "codec",
     "common_crawl",
+    "exchange",
     "fast_kernels",
     "gguf",
+    "imported_answers",
     "lake",
     "media",
+    "more_sources",
     "own_code",
     "papers",
     "permission_sources",
@@ -39,6 +43,7 @@ REGISTERED = (
     "real_tasks",
     "retrieval",
     "rwkv",
+    "text_comparisons",
     "uncheatable",
     "web_archives",
     "xray",

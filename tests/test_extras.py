@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.registry import Commands
+from cli.terminal.registry import Commands
 from core.plugins import import_parts, list_extras
 from extras import REGISTERED
 from tests.forks import run_process

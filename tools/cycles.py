@@ -16,7 +16,7 @@ from tools.files import is_product, list_files, read
 KNOWN = (
     {"cli", "cli/terminal"},
     {"core", "core/storage"},
-    {"crawlers", "crawlers/apis", "crawlers/dumps", "crawlers/text"},
+    {"crawlers", "crawlers/apis", "crawlers/text"},
     {"crawlers/crawling", "crawlers/hygiene", "crawlers/imports", "crawlers/questions"},
     {
         "models", "models/generation", "models/options", "models/scoring", "models/servers",

@@ -1,1 +1,1 @@
-"""Options of commands, and printing of results, errors and tables."""
+"""Tables and options of commands, and printing of results, errors and tables."""

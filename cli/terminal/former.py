@@ -13,12 +13,10 @@ from core.plugins import import_parts
 
 COMMANDS = {
     "canary": "check numerics",
-    "compare-texts": "corpus compare",
     "import-html": "import html",
     "import-set": "import set",
     "import-texts": "import texts",
     "land": "land losses",
-    "land-answers": "land answers",
     "land-published": "land rates",
     "load-benchmarks": "land benchmarks",
     "record": "sources record",
@@ -26,8 +24,8 @@ COMMANDS = {
     "scylla load-ratings": "land ratings",
     "version": "--version",
 }
-# Words after `tidemark land` with which it is the present command.
-_PRESENT_AFTER_LAND = {"losses", "rates", "answers", "benchmarks", "ratings", "-h", "--help"}
+# Words after `tidemark land` with which it is the present command; extras add theirs.
+_PRESENT_AFTER_LAND = {"losses", "rates", "benchmarks", "ratings", "-h", "--help"}
 
 
 @dataclass(frozen=True)
@@ -44,12 +42,7 @@ OPTIONS = (
     FormerOption(
         "--month",
         "--from",
-        frozenset(
-            {
-                "corpus compare", "corpus diff", "crawl", "forecast answer",
-                "forecast crawl", "score", "status",
-            }
-        ),
+        frozenset({"crawl", "forecast answer", "forecast crawl", "score", "status"}),
         beside="--to",
     ),
     FormerOption("--field", "--column", frozenset({"import set", "import texts"})),
@@ -115,9 +108,17 @@ def _former_command(words: Sequence[str]) -> str | None:
     for former in list_commands():
         if not _begins_with_any(words, {former}):
             continue
-        is_present = former == "land" and (len(words) == 1 or words[1] in _PRESENT_AFTER_LAND)
+        is_present = former == "land" and (len(words) == 1 or words[1] in _list_words_after_land())
         return None if is_present else former
     return None
+
+
+def _list_words_after_land() -> set[str]:
+    words = set(_PRESENT_AFTER_LAND)
+    for part in import_parts("commands"):
+        for commands in part.COMMANDS.values():
+            words |= {name.removeprefix("land ") for name in commands if name.startswith("land ")}
+    return words
 
 
 def _begins_with_any(words: Sequence[str], commands: set[str] | frozenset[str]) -> bool:

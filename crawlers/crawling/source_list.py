@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from core.corpus.partition import Seal, list_sealed
 from core.corpus.permissions import read_permission
+from core.plugins import import_parts
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.contract import SourceInfo
@@ -23,16 +24,13 @@ from crawlers.registry import (
     load_crawler,
 )
 
-STAND_INS = {  # open source: the closed ones in whose place it stands
+_STAND_INS = {  # open source: the closed ones in whose place it stands; extras add theirs
     "commons_audio": "bbc",
     "commons_images": "bbc",
-    "edgar": "yahoo_finance",
     "govuk": "bbc",
     "global_voices": "bbc",
     "wikinews": "bbc",
     "hackernews": "reddit",
-    "scp_tales": "ao3, wattpad",
-    "stackexchange": "quora, reddit",
 }
 
 
@@ -78,14 +76,22 @@ def list_source_facts(settings: Settings) -> list[SourceFacts]:
     return found
 
 
+def _list_stand_ins() -> dict[str, str]:
+    found = dict(_STAND_INS)
+    for part in import_parts("sources"):
+        found |= getattr(part, "STAND_INS", {})
+    return found
+
+
 def _facts(info: SourceInfo, kind: str, settings: Settings, seals: list[Seal]) -> SourceFacts:
+    stand_ins = _list_stand_ins()
     facts = SourceFacts(
         source=info.name,
         title=info.title,
         kind=kind,
         status=_status(info, settings),
-        stands_in_for=STAND_INS.get(info.name),
-        stand_ins=[name for name, closed in STAND_INS.items() if info.name in closed.split(", ")],
+        stands_in_for=stand_ins.get(info.name),
+        stand_ins=[name for name, closed in stand_ins.items() if info.name in closed.split(", ")],
         licence=info.licence,
         lag_days=info.lag_days,
         first_month=str(info.first_month),

@@ -1,1 +1,1 @@
-"""Exports, a file each: figures, data sets, tasks and results in the formats of others."""
+"""Exports of figures, and the folders and files that any export writes."""

@@ -1,5 +1,3 @@
-import csv
-import io
 import json
 import re
 from collections.abc import Callable
@@ -50,9 +48,7 @@ def test_the_manifest_of_a_crawl_is_shown_and_adds_up(tidemark: Tidemark, sites:
 
 
 @pytest.mark.long
-def test_versions_are_shown_listed_and_compared(
-    tidemark: Tidemark, tmp_path: Path, home: Path
-) -> None:
+def test_versions_are_shown_and_listed(tidemark: Tidemark, tmp_path: Path, home: Path) -> None:
     _import(tidemark, tmp_path, "2024-01", "sand and tide", "wind and wave")
     _import(tidemark, tmp_path, "2024-01", "sand and tide", "wind and rain")
     show = ("corpus", "show", "notes", "2024-01")
@@ -61,23 +57,6 @@ def test_versions_are_shown_listed_and_compared(
     [path] = tidemark(*show, "--paths").out.split()
     assert path.startswith(f"{home}/corpus/source=notes/month=2024-01/version=2/part-")
     tidemark(*show, "--version", "3").expect(2, "sealed versions: 1, 2", out="")
-    ran = tidemark("corpus", "diff", "notes", "--versions").expect(0)
-    assert "articles" in ran.out
-    assert "version 2" in _words(ran.out)
-
-
-def test_months_are_compared_with_the_one_before_and_the_first(
-    tidemark: Tidemark, tmp_path: Path
-) -> None:
-    for number, month in enumerate(("2024-01", "2024-02", "2024-03")):
-        _import(tidemark, tmp_path, month, "sand and tide", f"wind and wave {'x' * number}")
-    ran = tidemark("corpus", "diff", "notes", "--from", "2024-02", "--to", "2024-03").expect(0)
-    rows = [_words(line).split() for line in ran.out.splitlines() if "articles" in line]
-    assert [row[:2] for row in rows] == [
-        ["2024-02", "2024-01"], ["2024-03", "2024-01"], ["2024-03", "2024-02"],
-    ]  # fmt: skip
-    assert all(0 < float(row[-1]) < 0.5 for row in rows)
-    assert tidemark("corpus", "diff", "notes", "--versions").code == 2
 
 
 def test_what_is_held_is_shown_and_accepted(tidemark: Tidemark, home: Path) -> None:
@@ -112,27 +91,6 @@ def test_a_document_is_forgotten_and_stays_out(
     assert "1 of 1" in shown  # without the dropped item, the content is the same
     ran = tidemark("corpus", "forget", "--again").expect(0)
     assert "none of them is in the corpus" in ran.out
-
-
-@pytest.mark.slow
-def test_monitored_pages_are_compared_one_by_one(tidemark: Tidemark, sites: Web) -> None:
-    window = ("--from", "2024-01", "--to", "2024-03")
-    assert tidemark("crawl", "-s", "wikipedia_monitored", *window).code == 0
-    tidemark("corpus", "compare").expect(0, out="3 of 3 comparisons made, 0 were landed already\n")
-    query = (
-        "select month, method, difference_from_previous as previous, "
-        "difference_from_first as first from text_difference order by month"
-    )
-    table = tidemark("sql", query, "--format", "csv").out
-    rows = list(csv.DictReader(io.StringIO(table)))
-    assert [(row["month"], row["method"]) for row in rows] == [
-        ("2024-02-01", "articles"), ("2024-03-01", "articles"),
-    ]  # fmt: skip
-    # The simulated pages change every month, and keep a part of their text.
-    assert all(0 < float(row[name]) < 0.8 for row in rows for name in ("previous", "first"))
-    assert rows[0]["first"] == rows[0]["previous"]
-    again = tidemark("corpus", "compare", "--against", "first", "--source", "wikipedia_monitored")
-    assert again.out == "0 of 2 comparisons made, 2 were landed already\n"
 
 
 @pytest.mark.long

@@ -48,8 +48,8 @@ def crawl(source: str, period: Period, folder: Path, web: Web) -> dict[str, str]
         [
             ("govuk", True),
             # A text may be as of the end of the first half, and older than that of the month.
-            *((name, False) for name in ("arxiv", "stackexchange:math", "wikipedia_new")),
-            *((name, True) for name in ("biorxiv", "global_voices", "wikinews", "github_new")),
+            *((name, False) for name in ("arxiv", "wikipedia_new")),
+            *((name, True) for name in ("global_voices", "wikinews", "github_new")),
         ],
         4,
     ),
@@ -93,7 +93,7 @@ def test_sources_that_need_whole_months_say_why() -> None:
     names = [module.rpartition(".")[2] for module in OPEN]
     refused = {name: load_crawler(name).INFO.whole_months for name in names}
     assert {name for name, why in refused.items() if why} == {
-        "edgar", "federal_register", "github_trending", "scp_tales", "wikipedia_monitored",
+        "github_trending", "wikipedia_monitored",
     }  # fmt: skip
     for name, why in refused.items():
         if why:

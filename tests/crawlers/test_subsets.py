@@ -66,7 +66,6 @@ def _crawl(source: str, store: Store, web: Web) -> Seal:
         ("github_new:cpp", "language", {"code:cpp"}),
         ("github_new:markdown", "language", {"code:markdown"}),
         ("arxiv:stat", "category", {"stat.ML"}),
-        ("stackexchange:math", "category", {"math"}),
         ("wikipedia_new:de", "language", {"de"}),
     ],
 )
@@ -101,7 +100,7 @@ def test_the_description_is_that_of_the_subset() -> None:
 @pytest.mark.parametrize(
     "name",
     ["github_new:cobol", "github_new:", "hackernews:math", "wikipedia_new:../x", "arxiv:q-fin:de",
-     "stackexchange:a/b", "nowhere:de"],
+     "nowhere:de"],
 )  # fmt: skip
 def test_an_unknown_subset_is_refused_by_name(name: str) -> None:
     with pytest.raises(UnknownName, match=name.partition(":")[0]):
@@ -110,5 +109,5 @@ def test_an_unknown_subset_is_refused_by_name(name: str) -> None:
 
 def test_imported_sources_are_not_subsets() -> None:
     assert is_source("arxiv:q-fin")
-    for name in ("mine:de", "hackernews:mine", "edgar:week", "github_new:cobol"):
+    for name in ("mine:de", "hackernews:mine", "github_trending:week", "github_new:cobol"):
         assert not is_source(name)

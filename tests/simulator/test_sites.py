@@ -12,7 +12,7 @@ from defusedxml import ElementTree
 
 from core.month import Month
 from simulator.server import Request, Response
-from simulator.sites import arxiv, global_voices, govuk, hackernews, stackexchange, wikimedia
+from simulator.sites import arxiv, global_voices, govuk, hackernews, wikimedia
 from simulator.wiki import TITLES, Wiki
 from simulator.world import World
 
@@ -46,7 +46,7 @@ def answer(kind: type[Any], target: str, **params: str | int) -> Any:
 FEBRUARY = "search_query=cat:cs.CL+AND+submittedDate:[202302010000+TO+202302282359]"
 LIST = "/oai?verb=ListRecords&metadataPrefix=arXivRaw"
 POSTS, SEARCH = global_voices.PATH, "/api/search.json"
-STORIES, QUESTIONS = "/api/v1/search_by_date", "/2.3/questions?site=math"
+STORIES = "/api/v1/search_by_date"
 PAGES = "/w/api.php?action=query&format=json&formatversion=2"
 IDS = "|".join(map(str, range(51)))
 REFUSED: list[tuple[type[Any], int, str, list[str]]] = [
@@ -80,15 +80,6 @@ REFUSED: list[tuple[type[Any], int, str, list[str]]] = [
     (hackernews.Site, 404, "", [
         "/api/v1/items/1", "/api/v1/items/23020001600", "/elsewhere",
     ]),
-    (stackexchange.Site, 400, '"error_id": 400', [
-        "/2.3/questions?site=quora", *(
-            f"{QUESTIONS}&{each}"
-            for each in ("pagesize=101", "page=0", "filter=nope", "key=wrong",
-                         "fromdate=2023-01-01")
-        ),
-    ]),
-    (stackexchange.Site, 403, '"error_id": 403', [f"{QUESTIONS}&page=26"]),
-    (stackexchange.Site, 404, "", ["/2.3/nothing?site=math"]),
     *((wikimedia.Wikipedia, 200, f'"code": "{code}"', [f"{PAGES}&{each}"]) for code, each in (
         ("maxlag", "maxlag=-1"), ("badvalue", "list=allrevisions&arvdir=older"),
         ("badvalue", "list=logevents&leaction=move/move"),
@@ -162,19 +153,6 @@ def test_a_query_reaches_a_thousand_hits_over_all_its_pages(
     pages = [answer(hackernews.Site, STORIES, hitsPerPage=8, page=page) for page in range(3)]
     found = [(page["nbHits"], page["nbPages"], len(page["hits"])) for page in pages]
     assert found == [(51, 2, 8), (51, 2, 2), (0, 0, 0)]
-
-
-def test_a_question_has_the_fields_that_the_documentation_names() -> None:
-    wrapper = answer(
-        stackexchange.Site, QUESTIONS, filter="withbody", pagesize=1, order="asc", sort="creation"
-    )
-    assert wrapper.keys() == {"items", "has_more", "quota_max", "quota_remaining"}
-    [question] = wrapper["items"]
-    assert question.keys() >= {
-        "question_id", "title", "body", "tags", "creation_date", "score", "answer_count",
-        "content_license", "owner", "link",
-    }  # fmt: skip
-    assert "body" not in answer(stackexchange.Site, QUESTIONS, filter="default")["items"][0]
 
 
 def test_monitored_pages_do_not_depend_on_what_was_asked_before() -> None:

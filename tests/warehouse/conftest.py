@@ -11,7 +11,6 @@ import pytest
 from core.schemas.tables import LOSSES
 from core.settings import Settings
 from tests.losses import loss_row
-from tests.warehouse.land.lander import lander
 from warehouse.database.schema import list_tables, qualify
 from warehouse.database.writer import connected
 from warehouse.estimates.estimate import estimate
@@ -83,11 +82,6 @@ def land(settings: Settings, losses: Any) -> Callable[..., Any]:
             return warehouse.land_losses(losses(*rows), "rows", replace)
 
     return land
-
-
-@pytest.fixture
-def give(settings: Settings, tmp_path: Path) -> Callable[..., int]:
-    return lander(settings, tmp_path)
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,8 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core.plugins import list_folders
+
 if TYPE_CHECKING:
     import duckdb
 
@@ -149,7 +151,8 @@ def read_sql(folder: str, name: str) -> str:
 def read_statement(name: str) -> str:
     """Return a statement of ``land/*.sql`` by the name in its heading, ``-- name: <name>``.
 
-    Each name is unique in all files. The comment of a statement belongs to it.
+    Extras have such folders, too. Each name is unique in all files. The comment of a statement
+    belongs to it.
     """
     return _read_statements()[name]
 
@@ -157,7 +160,8 @@ def read_statement(name: str) -> str:
 @functools.cache
 def _read_statements() -> dict[str, str]:
     statements: dict[str, str] = {}
-    for file in sorted((_ROOM / "land").glob("*.sql")):
+    folders = [_ROOM / "land", *list_folders("land")]
+    for file in (file for folder in folders for file in sorted(folder.glob("*.sql"))):
         _, *pieces = _HEADING.split(file.read_text(encoding="utf-8"))
         for name, text in zip(pieces[::2], pieces[1::2], strict=True):
             if name in statements:

@@ -32,7 +32,7 @@ _COMMANDS = {
     "forecast_bias": "`tidemark forecast answer` asks models forecasting questions",
     "forecasts": "`tidemark forecast answer` asks models forecasting questions",
     "scylla": "`tidemark scylla run` has models solve puzzles",
-    "text": "`tidemark corpus compare` compares the months' texts",
+    "text": "`tidemark corpus compare` (extra `text_comparisons`) compares the months' texts",
 }
 _KNOWN = "select model from main.models where model = $model"
 _LEFT_OUT = """

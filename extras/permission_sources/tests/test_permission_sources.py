@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import re
 import socket
 from collections import Counter
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from core.storage.store import Store
 from crawlers.contract import CrawlContext, Document
 from crawlers.crawling.crawl import crawl_partition
 from crawlers.crawling.source_list import list_source_facts
-from crawlers.registry import list_gated_sources, list_sources, load_crawler
+from crawlers.registry import list_gated_sources, load_crawler
 from crawlers.web import pacing
 from crawlers.web.fetcher import Fetcher
 from extras.permission_sources import reddit
@@ -73,8 +74,7 @@ def test_without_a_permission_in_force_not_even_a_name_is_looked_up(
         store.write_bytes(f"permissions/{source}.json", text.encode())
     with pytest.raises(AccessRefused, match="none is recorded" if not until else "ended") as caught:
         crawl_partition(source, MONTH, store, settings)
-    stand_ins = {name for name in list_sources() if name in str(caught.value)}
-    assert stand_ins or "import html" in str(caught.value)
+    assert re.search("stands? in for it|import html", str(caught.value))
     assert deaf == []
 
 

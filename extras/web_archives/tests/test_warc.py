@@ -10,15 +10,10 @@ from typing import Any
 import brotli
 import pytest
 
-from core.errors import UsageError
-from core.month import Month
-from core.settings import Settings
-from core.storage.store import Store
 from crawlers.imports.dating import Dating
 from crawlers.imports.documents import ImportOptions
 from crawlers.imports.tables import DataFile, Row
 from extras.web_archives.warc import read_archive
-from reports.exports.lm_eval import export_lm_eval
 from tests.crawlers.imports.test_sets import BY_DATE, Imports, imports, write
 
 DATA = Path(__file__).parent / "data"
@@ -91,9 +86,7 @@ def news(*records: bytes) -> bytes:
     return b"".join(map(gzip.compress, records))
 
 
-def test_cc_news_by_month_for_local_use(
-    imports: Imports, settings: Settings, store: Store, tmp_path: Path
-) -> None:
+def test_cc_news_by_month_for_local_use(imports: Imports, tmp_path: Path) -> None:
     archive = news(
         record("warcinfo", "", b"operator: Common Crawl"),
         record("request", url("a"), b"GET /a"),
@@ -122,9 +115,7 @@ def test_cc_news_by_month_for_local_use(
     assert "published 2023-05-02, captured 2024-05-03" in found.details
     manifest = found.seals["2024-05"].manifest
     assert (manifest["use"], manifest["denied_hosts"]) == ("local", ["bbc.co.uk"])
-    with pytest.raises(UsageError, match="for local use, and are not exported"):
-        export_lm_eval(settings, "news", Month("2024-05"), tmp_path / "export")
-    assert not (tmp_path / "export").exists()
+    assert found.seals["2024-05"].is_local
     other = write(tmp_path / "CC-NEWS-20240504000000-00002.warc.gz", archive)
     assert imports(path, other, options=dataclasses.replace(options, replace=True)).texts == {
         "2024-04": found.texts["2024-04"], "2024-05": found.texts["2024-05"],

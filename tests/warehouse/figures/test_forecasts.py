@@ -1,8 +1,6 @@
-import csv
 import datetime as dt
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -13,60 +11,11 @@ from scipy import stats
 
 from core.settings import Settings
 from warehouse.database.writer import connected
-from warehouse.land.answers import land_imported_answers
-from warehouse.read.publish import publish
-from warehouse.read.query import query
 
 pytestmark = pytest.mark.long
 
-PUBLISHED = Path(__file__).resolve().parents[4] / "shared" / "data" / "published"
 RELEASED = dt.date(2023, 9, 1)
 NUM_QUESTIONS = 2_400
-
-
-@pytest.mark.skipif(not PUBLISHED.exists(), reason="needs ../shared/data/published")
-def test_published_answers_give_the_printed_figures(settings: Settings, tmp_path: Path) -> None:
-    """Tables 7 and 14 to the printed digits, from a file as users land it."""
-    with duckdb.connect() as connection:
-        connection.execute(
-            f"""
-            copy (
-                select model, release_date, question_id, opened, closed,
-                    n_options_by_text as num_options, is_correct
-                from '{PUBLISHED}/gjo_answers.csv'
-                join '{PUBLISHED}/gjo_questions.csv' using (question_id, opened, closed)
-            ) to '{tmp_path}/answers.csv'
-            """
-        )
-    land_imported_answers(settings, tmp_path / "answers.csv", "gjo")
-    publish(settings)
-    fits = _by(query(settings, "from forecast_tbi").to_pylist(), "model")
-    with (PUBLISHED / "gjo_table7.csv").open(encoding="utf-8") as stream:
-        for row in csv.DictReader(stream):
-            fit = fits[_own_name(row["model"], fits)]
-            assert f"{fit['tbi_x1000']:.2f}" == row["tbi_x1000_per_30d"]
-            assert f"{fit['intercept']:.2f}" == row["intercept"]
-            printed = "Symmetrical" if fit["bias_class"] == "Balanced" else fit["bias_class"]
-            assert printed == row["bias_category"]
-    scores = _by(query(settings, "from papers.forecast_recency").to_pylist(), "model")
-    with (PUBLISHED / "gjo_table14.csv").open(encoding="utf-8") as stream:
-        for row in csv.DictReader(stream):
-            score = scores[_own_name(row["model"], scores)]["recency_score"]
-            assert score == float(row["score"])
-
-
-def _by(rows: list[dict[str, Any]], key: str) -> dict[str, dict[str, Any]]:
-    return {row[key]: row for row in rows}
-
-
-def _own_name(printed: str, names: dict[str, Any]) -> str:
-    """Map the several spellings of a model in the paper to one."""
-
-    def letters(name: str) -> str:
-        return "".join(c for c in name.lower() if c.isalnum())
-
-    [name] = [name for name in names if letters(name) == letters(printed)]
-    return name
 
 
 class Worlds:

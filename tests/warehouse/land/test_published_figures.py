@@ -7,14 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 from benchmarks.coverage_rows import items_of
 from benchmarks.write_guide import differences
 from core.settings import Settings
 from instruments.landing import land_shipped_rates
-from warehouse.land.answers import land_imported_answers
 from warehouse.land.literature import load_benchmarks
 from warehouse.read.publish import publish
 from warehouse.read.query import query
@@ -33,10 +31,10 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def loaded(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """Return the settings of a data root with the authors' rates, scores and answers."""
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Return the settings of a data root with the authors' rates and scores."""
     home = tmp_path_factory.mktemp("home")
-    settings, published = Settings(home=str(home)), shared / "data" / "published"
+    settings = Settings(home=str(home))
     land_shipped_rates(settings)
     with (home / "scores.csv").open("w", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -44,26 +42,17 @@ def loaded(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Settings:
         for number, benchmark in enumerate(("HumanEval", "MMLU")):
             writer.writerows((model, benchmark, each[number]) for model, each in HUMANEVAL.items())
     load_benchmarks(settings, home / "scores.csv")
-    duckdb.execute(
-        f"""
-        copy (
-            select a.*, n_options_by_text as num_options from '{published}/gjo_answers.csv' as a
-            join '{published}/gjo_questions.csv' using (question_id, opened, closed)
-        ) to '{home}/answers.csv'
-        """
-    )
-    land_imported_answers(settings, home / "answers.csv", "gjo")
     publish(settings)
     return settings
 
 
 @pytest.fixture(scope="module")
 def ask(loaded: Settings) -> Ask:
-    """Return a function that gives the rows of an item's command, or of SQL, and its state."""
+    """Return a function that gives the rows of an item's command, and its state."""
 
-    def rows(name: str, sql: str | None = None) -> tuple[Rows, str]:
+    def rows(name: str) -> tuple[Rows, str]:
         [item] = [item for item in ITEMS if item.name.startswith(name)]
-        answer = query(loaded, sql or item.queries()[0]).to_pylist()
+        answer = query(loaded, item.queries()[0]).to_pylist()
         return answer, item.state.replace("−", "-")
 
     return rows
@@ -129,66 +118,3 @@ def test_figure_1_of_li(ask: Ask) -> None:
     opened = {row["estimated_cutoff_low"] for row in found if row["model"] not in closed} - {None}
     *others, last = (f"{low:%Y-%m}" for low in sorted(opened))
     assert f"from {', '.join(others)} or {last} on" in state
-
-
-NAMES = {"Baichuan2-7B-Base": "Baichuan2-7B-Base", "gpt4_1106": "GPT-4-1106"}
-
-
-def printed(ask: Ask, table: str) -> dict[tuple[str, str], str]:
-    """Return the printed figures of a table of Zhu et al., by the page's name and column."""
-    sql = f"from published_figures where reference like 'Zhu %' and printed_table = '{table}'"
-    rows, _ = ask("Table 9", sql)
-    names = {row["printed_model"]: row["printed_model"].replace("GPT4", "GPT-4") for row in rows}
-    return {(names[row["printed_model"]], row["column_name"]): row["printed"] for row in rows}
-
-
-def test_table_7_of_zhu(ask: Ask) -> None:
-    rows, state = ask("Table 7")
-    figures = printed(ask, "Table 7")
-    assert {row["model"] for row in rows} == NAMES.keys()
-    for row in rows:
-        name = NAMES[row["model"]]
-        found = [f"{row[column]:.2f}" for column in ("tbi_x1000", "intercept")]
-        assert found == [figures[name, column] for column in ("tbi_x1000", "intercept")], name
-        assert f"{name} {', '.join(found)}" in state
-
-
-def test_table_14_of_zhu(ask: Ask) -> None:
-    rows, state = ask("Table 14")
-    figures = printed(ask, "Table 14")
-    assert {row["model"] for row in rows} == NAMES.keys()
-    for row in rows:
-        name = NAMES[row["model"]]
-        found = f"{row['recency_score']:.3f}"
-        assert found == figures[name, "recency_score"], name
-        assert f"{name} {found}" in state
-
-
-def test_peaks_of_zhu(ask: Ask) -> None:
-    rows, state = ask("Tables 8 and 15")
-    figures = printed(ask, "Table 15")
-    peaks = {NAMES[row["model"]]: row for row in rows}
-    for name, row in peaks.items():
-        assert f"{row['peak']:%Y-%m}" == figures[name, "peak"], name
-        assert re.search(rf"{name}( peaks)? in {row['peak']:%Y-%m}", state), name
-    row = peaks["GPT-4-1106"]
-    until = f"{row['months_to_cutoff']} to its release in {row['cutoff_month']:%Y-%m}"
-    months, cutoff = (
-        printed(ask, "Table 8")["GPT-4-1106", column] for column in ("peak_to_cutoff", "cutoff")
-    )
-    assert f"GPT-4-1106 {months} to {cutoff}, here {until}" in state
-
-
-def test_table_9_of_zhu(ask: Ask) -> None:
-    """The page prints the paper's figures and ours, which differ."""
-    rows, state = ask("Table 9")
-    theirs, _, ours = state.partition(" Here: ")
-    figures = printed(ask, "Table 9")
-    for model, name in NAMES.items():
-        [row] = [row for row in rows if row["model"] == model]
-        columns = ("base_adjusted_accuracy", "accuracy_change_3_months")
-        base, change = (figures[name, column] for column in columns)
-        assert f"{name} {base}, {change} %" in theirs
-        found = (f"{row['base_adjusted_score']:.2f}", f"{row['adjusted_change_3_pct']:.2f}")
-        assert f"{', '.join(found)} %" in ours
-        assert found != (base, change)

@@ -1,0 +1,112 @@
+"""Export of models' figures as records of Every Eval Ever (schema 0.3.0, a JSON file a model).
+
+Each figure has a 95 % interval or the reason for its absence.
+https://github.com/evaleval/every_eval_ever
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from core.settings import Settings
+from core.version import DISTRIBUTION, own_version
+from extras.exchange.lm_eval import safe_name
+from extras.exchange.model_figures import (
+    CONFIDENCE,
+    Metric,
+    ModelResult,
+    ModelResults,
+    read_model_figures,
+)
+from reports.exports.files import exporting, write_manifest
+
+_KIND = "eee"
+SCHEMA_VERSION = "0.3.0"
+
+
+def export_eval_records(settings: Settings, output: Path) -> int:
+    """Write a record for each model with a figure, and return the number of models.
+
+    Exports of the same snapshot are identical. An earlier export in the folder is replaced.
+
+    Raises:
+        UsageError: there is no snapshot, or no model has a figure; ``output`` exists and is no
+            export.
+        StorageError: writing failed; the earlier export is kept.
+    """
+    published = read_model_figures(settings)
+    at = str(int(published.at.timestamp()))
+    with exporting(output, _KIND) as folder:
+        for model in published.models:
+            text = json.dumps(
+                _record(model, at, settings.report_author), indent=2, ensure_ascii=False
+            )
+            (folder / f"{safe_name(model.name)}.json").write_text(f"{text}\n", encoding="utf-8")
+        write_manifest(folder, _KIND, {"tidemark": own_version(), "schema": SCHEMA_VERSION})
+    return len(published.models)
+
+
+def _bounds(metric: Metric) -> dict[str, object]:
+    """Return the lowest and highest possible score, as the schema writes them."""
+    lowest = "-Infinity" if metric.is_signed else 0
+    return {"min_score": lowest, "max_score": "Infinity" if metric.most is None else metric.most}
+
+
+def _result(figure: ModelResult) -> dict[str, object]:
+    metric = figure.metric
+    source = figure.source or "all sources"
+    score: dict[str, object] = {"score": figure.value, "details": dict(figure.details)}
+    if figure.interval:
+        low, high = figure.interval
+        interval = {"lower": low, "upper": high, "confidence_level": CONFIDENCE}
+        score["uncertainty"] = {"confidence_interval": interval}
+    return {
+        "evaluation_name": f"tidemark {metric.view}: {source}",
+        "source_data": {
+            "dataset_name": source,
+            "source_type": "other",
+            "additional_details": {"simulated": str(figure.is_simulated).lower()},
+        },
+        "metric_config": {
+            "metric_id": metric.column,
+            "metric_name": metric.name,
+            "metric_unit": metric.unit,
+            "evaluation_description": metric.about,
+            "lower_is_better": metric.is_lower_better,
+            "score_type": "continuous",
+            **_bounds(metric),
+        },
+        "score_details": score,
+    }
+
+
+def _record(model: ModelResults, published_at: str, author: str | None) -> dict[str, object]:
+    kind = model.facts.get("kind")
+    facts = {
+        key: str(model.facts[key])
+        for key in ("kind", "family", "revision", "cutoff", "cutoff_provenance")
+        if model.facts.get(key) is not None
+    }
+    details = {
+        "deployment_type": "unknown" if kind in ("api", "remote") else "self_deployed",
+        "model_availability": "open_weights" if model.is_on_hub else "unknown",
+    }
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "evaluation_id": f"tidemark/{model.name}/{published_at}",
+        "retrieved_timestamp": published_at,
+        "source_metadata": {
+            "source_name": "tidemark",
+            "source_type": "evaluation_run",
+            "source_organization_name": author or "not stated",
+            "evaluator_relationship": "other",
+        },
+        "eval_library": {"name": DISTRIBUTION, "version": own_version()},
+        "model_info": {
+            "name": model.name,
+            "id": model.name,
+            "additional_details": {**facts, **details},
+        },
+        "evaluation_results": [_result(figure) for figure in model.figures],
+    }

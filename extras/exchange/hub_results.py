@@ -1,0 +1,138 @@
+"""Export of models' figures as evaluation results of the Hugging Face hub.
+
+A file of a model goes into ``.eval_results/`` of its repository, and ``eval.yaml`` into the data
+set that is the benchmark. The format states no direction (huggingface/hub-docs#2221 was closed), so
+each entry's note has it. The hub shows results only of data sets that its staff has listed.
+https://huggingface.co/docs/hub/eval-results
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import yaml
+
+from core.errors import UsageError
+from core.settings import Settings
+from core.version import own_version
+from extras.exchange.lm_eval import safe_name
+from extras.exchange.model_figures import (
+    CONFIDENCE,
+    DEFAULT_PROTOCOL,
+    GAP,
+    LEVEL,
+    ModelResult,
+    ModelResults,
+    read_model_figures,
+)
+from reports.exports.files import exporting, write_manifest
+
+_KIND = "eval-results"
+_DATA_SET = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
+_ABOUT = (
+    "Loss of language models on dated text that was published after their training data. "
+    "Bits per byte: a lower value is better."
+)
+_SPLIT = "train"  # the only one of a data set of `export hf`
+
+
+def export_hub_results(settings: Settings, output: Path, data_set: str) -> int:
+    """Write a file for each model of the hub with a figure, and return the number of models.
+
+    The figures are the level and the gaps by source, under the default protocol and on real text.
+    ``data_set`` is the id of the data set on the hub. Exports of the same snapshot are identical.
+    An earlier export in the folder is replaced.
+
+    Raises:
+        UsageError: ``data_set`` is no id; there is no snapshot, or no model of the hub has such a
+            figure; ``output`` exists and is no export.
+        StorageError: writing failed; the earlier export is kept.
+    """
+    if not _DATA_SET.fullmatch(data_set):
+        raise UsageError(f"{data_set!r} is no data set of the hub; expected OWNER/NAME")
+    published = read_model_figures(settings)
+    day = published.at.date().isoformat()
+    chosen = {model.name: _chosen(model) for model in published.models if model.is_on_hub}
+    chosen = {model: figures for model, figures in chosen.items() if figures}
+    if not chosen:
+        raise UsageError(
+            "no model of the hub has a figure on real text under the default protocol; "
+            "`tidemark export model-index` writes those of other models"
+        )
+    with exporting(output, _KIND) as folder:
+        files = {}
+        for model, figures in chosen.items():
+            name = f"results-{safe_name(model)}.yaml"
+            entries = _entries(figures, data_set, day, settings.report_url)
+            (folder / name).write_text(entries, encoding="utf-8")
+            files[name] = f"{model}/.eval_results/tidemark.yaml"
+        every = (figure for figures in chosen.values() for figure in figures)
+        (folder / "eval.yaml").write_text(_benchmark(every), encoding="utf-8")
+        files["eval.yaml"] = f"datasets/{data_set}/eval.yaml"
+        write_manifest(folder, _KIND, {"tidemark": own_version(), "places": files})
+    return len(chosen)
+
+
+def _chosen(model: ModelResults) -> tuple[ModelResult, ...]:
+    return tuple(
+        figure
+        for figure in model.figures
+        if not figure.is_simulated
+        and (
+            figure.metric is LEVEL
+            or (figure.metric is GAP and figure.details["protocol"] == DEFAULT_PROTOCOL)
+        )
+    )
+
+
+def _task(figure: ModelResult) -> str:
+    source = safe_name(figure.source) if figure.source else ""
+    return "_".join(filter(None, (figure.metric.column, source)))
+
+
+def _entries(figures: Iterable[ModelResult], data_set: str, day: str, address: str | None) -> str:
+    from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
+
+    entries = [
+        EvalResultEntry(
+            dataset_id=data_set,
+            task_id=_task(figure),
+            value=figure.value,
+            date=day,
+            source_url=address,
+            source_name="tidemark" if address else None,
+            notes=_note(figure),
+        )
+        for figure in figures
+    ]
+    return yaml.safe_dump(eval_result_entries_to_yaml(entries), sort_keys=False, allow_unicode=True)
+
+
+def _note(figure: ModelResult) -> str:
+    parts = [f"{figure.metric.name} ({figure.metric.unit}); lower is better"]
+    if figure.interval:
+        low, high = figure.interval
+        parts.append(f"{CONFIDENCE:.0%} interval {low:.4f} to {high:.4f}")
+    if "basis" in figure.details:
+        parts.append(figure.details["basis"])
+    return "; ".join(parts)
+
+
+def _benchmark(figures: Iterable[ModelResult]) -> str:
+    """Return the text of ``eval.yaml``: a task for each kind of figure and source."""
+    tasks = {
+        _task(figure): safe_name(figure.source) if figure.source else None for figure in figures
+    }
+    listed = [
+        {"id": task, **({"config": config} if config else {}), "split": _SPLIT}
+        for task, config in sorted(tasks.items())
+    ]
+    facts = {
+        "name": "tidemark",
+        "description": _ABOUT,
+        "evaluation_framework": "tidemark",
+        "tasks": listed,
+    }
+    return yaml.safe_dump(facts, sort_keys=False, allow_unicode=True)

@@ -1,0 +1,1 @@
+"""Answers of others to forecasting questions, from files."""

@@ -1,0 +1,1 @@
+"""Sources that few use: preprints of biology, companies' press releases, laws, tales, questions."""

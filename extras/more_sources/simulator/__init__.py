@@ -1,0 +1,8 @@
+"""Simulated sites of these sources."""
+
+SITES = (
+    "extras.more_sources.simulator.biorxiv",
+    "extras.more_sources.simulator.dumps",
+    "extras.more_sources.simulator.edgar",
+    "extras.more_sources.simulator.stackexchange",
+)

@@ -1,0 +1,27 @@
+import json
+
+import pytest
+
+from core.errors import UsageError
+from core.settings import Settings
+from core.storage.store import Store
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("mark", "what"),
+    [
+        ({"seed": 0, "is_complete": True}, "the demo of another version"),  # as before versions
+        ({"version": 1, "seed": 0, "is_complete": False}, "the demo of another version"),
+        ({"version": 2, "seed": 1, "is_complete": True}, "the demo of seed 1"),
+    ],
+)
+def test_a_demo_goes_on_with_its_own_kind_only(
+    settings: Settings, mark: dict[str, object], what: str
+) -> None:
+    from cli.demo import run_demo  # imports torch
+
+    store = Store(settings.home)
+    store.write_bytes("demo.json", json.dumps(mark).encode())
+    with pytest.raises(UsageError, match=what):
+        run_demo(settings, 0)
