@@ -308,7 +308,8 @@ def entry_of_folder(folder: Path) -> ModelEntry:
 def parse_catalogue(data: bytes, where: str, is_own: bool = False) -> list[ModelEntry]:
     """Parse a catalogue: a YAML list of entries with the keys of ModelEntry.
 
-    With ``is_own``, as ``parse_yaml_list``. Raise MalformedInput for other data, an unknown key, a value of a wrong type or a repeated name.
+    ``is_own`` is that of ``parse_yaml_list``. Raise MalformedInput for other data, an unknown key,
+    a value of a wrong type or a repeated name.
     """
     entries: dict[str, ModelEntry] = {}
     for number, record in enumerate(parse_yaml_list(data, where, is_own), start=1):
