@@ -331,5 +331,6 @@ def test_very_many_options_are_run_in_parts(llama_folder, settings):
     model = load(llama_folder, settings)
     options = tuple(f" option {number} of many" for number in range(40))
     (scores,) = scorer_of(model, budget=64).score([TextPrompt("Which?", options)])
-    few = [next(scorer_of(model).score([TextPrompt("Which?", (each,))]))[0] for each in options]
+    alone = scorer_of(model)
+    few = [next(alone.score([TextPrompt("Which?", (each,))]))[0] for each in options]
     np.testing.assert_allclose(nats_of([scores]), nats_of([few]), rtol=1e-6)
