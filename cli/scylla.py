@@ -111,7 +111,7 @@ def scylla_run(
     settings = settings_for_tasks(context)
     from instruments.forecasts import answering_models, spent_by
     from instruments.puzzles import solve_and_land
-    from reports.site.build import page_of, write_site
+    from reports.site.build import find_current_site, page_of, write_site
     from scylla.scripted import PREFIX, list_scripted
     from scylla.variants import parse_variant
 
@@ -134,7 +134,8 @@ def scylla_run(
     for name, spent in spent_by(bought, settings).items():
         out.print(f"{name} has taken so far: {spent}", soft_wrap=True)
     if solved.num_cells:
-        out.print(f"report    {page_of(write_site(settings), 'puzzles.html')}", soft_wrap=True)
+        index = find_current_site(settings) or write_site(settings)
+        out.print(f"report    {page_of(index, 'puzzles.html')}", soft_wrap=True)
     fail_with(list(map(str, solved.failures)))
 
 

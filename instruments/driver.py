@@ -36,6 +36,7 @@ from instruments.runner import Done, Execute, Failure, Plan, failure_of, in_proc
 from instruments.running.retries import retrying
 from instruments.running.stopping import go_on
 from models.catalogue import ModelEntry
+from warehouse.read.publish import is_current
 
 _log = logging.getLogger(__name__)
 Group = tuple[Any, ...]  # cells that are computed together
@@ -107,7 +108,7 @@ def work(request: WorkRequest, settings: Settings, execute: Execute = in_process
 
 
 def work_and_land(request: WorkRequest, settings: Settings) -> Summary:
-    """Work in this process, land the cells of each model, and publish once.
+    """Work in this process, land the cells of each model, and publish once if anything is new.
 
     If a model fails, the cells finished before the failure still land.
 
@@ -116,7 +117,8 @@ def work_and_land(request: WorkRequest, settings: Settings) -> Summary:
     """
     summary = work(request, settings)
     land(summary, settings)
-    publish_alone(settings)
+    if not is_current(settings):
+        publish_alone(settings)
     return summary
 
 

@@ -188,7 +188,7 @@ def find_inaccessible(models: list[str] | None, settings: Settings) -> list[str]
     entries = [find_model(model, settings) for model in models or chosen_models(settings)]
     if models is None and scores_only_compressors(settings):
         return [ONLY_COMPRESSORS]
-    if all(entry.backend.is_control for entry in entries):
+    if not any(entry.backend.from_hub for entry in entries):
         return []
     from models.weights.hub import check_access  # imported late: only hub models need it
 

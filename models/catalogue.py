@@ -207,7 +207,7 @@ def list_shipped() -> tuple[ModelEntry, ...]:
     folders = (_SHIPPED, *list_folders("entries"))
     files = [path for folder in folders for path in sorted(folder.glob("*.yaml"))]
     data = b"\n".join(path.read_bytes() for path in files)
-    return tuple(parse_catalogue(data, str(_SHIPPED)))
+    return tuple(parse_catalogue(data, str(_SHIPPED), is_own=True))
 
 
 def find_model(name_or_folder: str, settings: Settings) -> ModelEntry:
@@ -305,13 +305,14 @@ def entry_of_folder(folder: Path) -> ModelEntry:
         ) from error
 
 
-def parse_catalogue(data: bytes, where: str) -> list[ModelEntry]:
+def parse_catalogue(data: bytes, where: str, is_own: bool = False) -> list[ModelEntry]:
     """Parse a catalogue: a YAML list of entries with the keys of ModelEntry.
 
-    Raise MalformedInput for other data, an unknown key, a value of a wrong type or a repeated name.
+    ``is_own`` is that of ``parse_yaml_list``. Raise MalformedInput for other data, an unknown key,
+    a value of a wrong type or a repeated name.
     """
     entries: dict[str, ModelEntry] = {}
-    for number, record in enumerate(parse_yaml_list(data, where), start=1):
+    for number, record in enumerate(parse_yaml_list(data, where, is_own), start=1):
         entry = _parse_entry(record, f"{where}, entry {number}")
         if entry.name in entries:
             raise MalformedInput(f"{where}, entry {number}: the name {entry.name!r} occurs twice")

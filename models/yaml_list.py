@@ -36,13 +36,16 @@ def read_yaml(store: Store, path: str) -> bytes:
     return data
 
 
-def parse_yaml_list(data: bytes, where: str) -> list[object]:
+def parse_yaml_list(data: bytes, where: str, is_own: bool = False) -> list[object]:
     """Parse a YAML list of models; an empty file is an empty list.
+
+    With ``is_own``, a parser in C reads a file that comes with tidemark, ten times as fast.
 
     Raise MalformedInput, which begins with ``where``, for other data.
     """
+    loader: Any = getattr(yaml, "CSafeLoader", _Loader) if is_own else _Loader
     try:
-        records = yaml.load(data, _Loader)  # noqa: S506 - a safe loader
+        records = yaml.load(data, loader)  # noqa: S506 - a safe loader
     except (yaml.YAMLError, ValueError, AttributeError, LookupError, OverflowError) as error:
         # Impossible dates, and numbers of thousands of digits, are no YAMLError.
         raise MalformedInput(f"{where} is not YAML: {error}") from error

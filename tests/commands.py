@@ -2,11 +2,12 @@
 
 import datetime as dt
 import functools
+import json
 import logging
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TextIO
@@ -31,6 +32,17 @@ from warehouse.database.schema import list_tables, qualify
 from warehouse.database.writer import connected
 
 TIDEMARK = Path(sys.executable).parent / "tidemark"
+_ONE_AFTER_THE_OTHER = """
+import json, sys
+from cli.main import main
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["tidemark", *arguments]
+    try:
+        main()
+    except SystemExit as end:
+        if end.code:
+            raise
+"""
 FIRST, LAST = Month("2024-01"), Month("2024-03")
 # A process makes its commands once; many tests run in this one.
 _get_command = functools.cache(typer.main.get_command)
@@ -52,6 +64,11 @@ class Ran:
             assert part in self.err, self.err
         assert out in (None, self.out), self.out
         return self
+
+
+def in_one_process(commands: Sequence[Sequence[str]]) -> list[str]:
+    """Return the command line of a process that runs commands of tidemark, until one fails."""
+    return [sys.executable, "-c", _ONE_AFTER_THE_OTHER, json.dumps(commands)]
 
 
 @pytest.fixture(autouse=True)

@@ -23,7 +23,7 @@ from core.storage.store import Store
 from simulator.server import Web, serve_sites
 from simulator.sites.hub import Site
 from tests.databases import made_once
-from tests.servers import PrefectServer
+from tests.servers import PrefectServer, shared_server
 from tests.tiers import marks_of
 
 # Before torch is imported: tests run side by side on two cores, and spinning threads starve both.
@@ -238,9 +238,13 @@ def prefect_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def prefect_background(
     tmp_path_factory: pytest.TempPathFactory, prefect_template: Path
 ) -> Iterator[PrefectServer]:
-    folder = tmp_path_factory.mktemp("background")
-    with running(folder, prefect_template, **WITHOUT_SERVICES) as server:
+    """A server without services for all processes of the run, which only add to it."""
+    from prefect.events.worker import EventsWorker
+
+    folder = shared_folder(tmp_path_factory) / "background"
+    with shared_server(folder, prefect_template, **WITHOUT_SERVICES) as server:
         yield server
+        EventsWorker.drain_all(timeout=60, at_exit=False)
 
 
 @pytest.fixture(scope="module")

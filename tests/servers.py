@@ -45,9 +45,11 @@ class PrefectServer:
     unused if ``settings`` set another one in ``PREFECT_API_DATABASE_CONNECTION_URL``.
     """
 
-    def __init__(self, folder: Path, template: Path, **settings: str) -> None:
+    def __init__(
+        self, folder: Path, template: Path, port: int | None = None, **settings: str
+    ) -> None:
         self.folder = folder
-        self.port = free_port()
+        self.port = free_port() if port is None else port
         self.url = f"http://127.0.0.1:{self.port}/api"
         self._template = template / "prefect.db"
         self._settings = settings
@@ -150,6 +152,38 @@ class PrefectServer:
             for run in runs:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     run.kill()
+
+
+@contextlib.contextmanager
+def shared_server(folder: Path, template: Path, **settings: str) -> Iterator[PrefectServer]:
+    """Yield a server that all processes of a run of tests share.
+
+    The process that asks first starts it. It stops it when all others have left.
+    """
+    users = folder / "users"
+    lock = FileLock(f"{folder}.lock")
+    port = folder / "port"
+    users.mkdir(parents=True, exist_ok=True)
+    own = users / str(os.getpid())
+    with lock:
+        is_owner = not port.exists()
+        known_port = None if is_owner else int(port.read_text())
+        server = PrefectServer(folder, template, known_port, **settings)
+        if is_owner:
+            server.start()
+            port.write_text(str(server.port))
+        own.touch()
+    try:
+        yield server
+    finally:
+        own.unlink()
+        while is_owner:
+            with lock:
+                if not any(psutil.pid_exists(int(user.name)) for user in users.iterdir()):
+                    port.unlink()
+                    server.stop()
+                    break
+            time.sleep(0.2)
 
 
 class PostgreSQL:

@@ -17,7 +17,7 @@ from core.settings import Settings
 from crawlers.registry import list_on_demand_sources, list_sources
 from models.scoring.protocols import list_protocols
 from tests.losses import loss_row, publish_rows
-from warehouse.read.query import local_snapshot, opened, run_statement
+from warehouse.read.query import local_snapshot, opened, read_whole
 
 PAGE = (Path(__file__).parents[1] / "docs" / "coverage-of-the-papers.md").read_text("utf-8")
 # Lines of extras that are there.
@@ -81,7 +81,7 @@ def test_each_query_is_understood(snapshot: Settings) -> None:
     assert QUERIES
     with local_snapshot(snapshot) as path, opened(path) as connection:
         for text in QUERIES:
-            assert run_statement(connection, f"describe {text}").read_all().num_rows, text
+            assert read_whole(connection, f"describe {text}").num_rows, text
 
 
 def test_all_numbered_tables_and_figures_are_there() -> None:

@@ -17,7 +17,7 @@ from models.scoring.protocols import list_protocols
 from tests.losses import loss_row, publish_rows
 from warehouse.database.schema import describe_view, list_views, public_name
 from warehouse.read.handbook import write_handbook
-from warehouse.read.query import local_snapshot, opened, query, run_statement
+from warehouse.read.query import local_snapshot, opened, query, read_whole
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -160,7 +160,7 @@ def test_sql_of_all_pages_runs_or_says_what_it_needs(queried: Settings) -> None:
             text = page.read_text(encoding="utf-8")
             for above, sql in re.findall(r"([^\n]+)\n\n```sql\n(.*?)```", text, re.DOTALL):
                 try:
-                    run_statement(connection, f"describe {sql.rstrip().rstrip(';')}").read_all()
+                    read_whole(connection, f"describe {sql.rstrip().rstrip(';')}")
                 except UsageError:
                     refused.append((page.name, above))
     assert refused

@@ -19,7 +19,7 @@ from core.plugins import list_folders
 from core.storage.store import Store
 from reports.site.collected import read_outcomes
 from reports.site.figure import Figure, Row, Value, literal, slug
-from warehouse.read.query import run_statement
+from warehouse.read.query import read_whole
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,7 @@ class Site:
         """
         sql = _PARAMETER.sub(lambda match: literal(values[match[1]]), _read_query(name))
         if sql not in self._results:
-            reader = run_statement(self.connection, sql)
-            self._results[sql] = pl.DataFrame(pl.from_arrow(reader.read_all()))
+            self._results[sql] = pl.DataFrame(pl.from_arrow(read_whole(self.connection, sql)))
         return sql, self._results[sql]
 
     def formulas(self, sql: str) -> dict[str, str]:

@@ -6,8 +6,6 @@ import sys
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
-import pytest
-
 from core.settings import Settings
 from tests.forks import run_process
 from warehouse.land.losses import open_warehouse
@@ -26,51 +24,45 @@ SETTINGS = PARAMETERS | {"dotenv", "platformdirs", "pydantic_settings"}
 QUERY = SETTINGS | {
     "_duckdb", "cloudpickle", "duckdb", "fsspec", "numpy", "pyarrow", "zstandard",
 }  # fmt: skip
+# The sets of later commands hold those of former ones, so one process runs all.
+COMMANDS = [
+    (["--help"], TERMINAL),
+    (["--version"], PARAMETERS),
+    (["sql", "--help"], SETTINGS),
+    (["corpus", "show", "--help"], SETTINGS),
+    (["sql", "select 1"], QUERY),
+]
 CODE = """
-import sys
+import json, sys
 before = set(sys.modules)
 from cli.main import main
-sys.argv = ["tidemark", *sys.argv[1:]]
-try:
-    main()
-finally:
-    import json
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["tidemark", *arguments]
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code, arguments
+    print()
     print(json.dumps(sorted({name.partition(".")[0] for name in set(sys.modules) - before})))
 """
 
 
-def imported_by(home: Path, *arguments: str) -> set[str]:
-    environment = {"PATH": os.defpath, "HOME": str(home), "TIDEMARK_HOME": str(home)}
-    root = Path(__file__).parents[2]
-    command = [sys.executable, "-c", CODE, *arguments]
-    done = run_process(*command, env=environment, check=True, cwd=root)
-    ours = {path.name for path in root.iterdir() if path.is_dir()}
-    found = set(json.loads(done.stdout.splitlines()[-1]))
-    return (found & packages_distributions().keys()) - ours
-
-
-@pytest.mark.parametrize(
-    ("arguments", "allowed"),
-    [
-        (["--help"], TERMINAL),
-        (["--version"], PARAMETERS),
-        (["sql", "--help"], SETTINGS),
-        (["corpus", "show", "--help"], SETTINGS),
-    ],
-)
-def test_help_and_version_import_no_heavy_library(
-    tmp_path: Path, arguments: list[str], allowed: set[str]
-) -> None:
-    assert imported_by(tmp_path, *arguments) <= allowed
-
-
-def test_a_query_imports_the_database_besides(settings: Settings) -> None:
+def test_commands_import_no_heavy_library(settings: Settings) -> None:
     with open_warehouse(settings):
         pass
     publish(settings)
-    found = imported_by(Path(settings.home), "sql", "select 1")
-    assert found <= QUERY
-    assert {"duckdb", "pyarrow"} <= found
+    home = settings.home
+    environment = {"PATH": os.defpath, "HOME": home, "TIDEMARK_HOME": home}
+    root = Path(__file__).parents[2]
+    asked = json.dumps([arguments for arguments, _ in COMMANDS])
+    done = run_process(sys.executable, "-c", CODE, asked, env=environment, check=True, cwd=root)
+    ours = {path.name for path in root.iterdir() if path.is_dir()}
+    packages = packages_distributions().keys() - ours
+    listed = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
+    assert len(listed) == len(COMMANDS)
+    for (arguments, allowed), names in zip(COMMANDS, listed, strict=True):
+        assert set(names) & packages <= allowed, arguments
+    assert {"duckdb", "pyarrow"} <= set(listed[-1])
 
 
 def test_the_flow_that_scores_imports_no_model_library(tmp_path: Path) -> None:

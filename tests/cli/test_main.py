@@ -13,12 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from core.corpus.partition import list_sealed
+from core.errors import UsageError
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
 from simulator.server import Fault, Web
 from tests.losses import loss_row, publish_rows
 from tests.test_docs import commands
+from warehouse.read.query import opened, run_statement
 
 Tidemark = Callable[..., Any]
 TIDEMARK = Path(sys.executable).parent / "tidemark"
@@ -205,7 +207,9 @@ def test_crawl_score_sql_and_report(tidemark: Tidemark, home: Path, sites: Web) 
     assert (arxiv["last_sealed"], arxiv["last_outcome"]) == ("2024-02", "complete")
 
     tidemark("score", "-m", "control:zstd", "-m", "control:gzip").expect(0, out="8 cells landed\n")
+    published = (home / "warehouse.duckdb").stat().st_mtime_ns
     assert tidemark("score", "-m", "control:zstd").out == "0 cells landed\n"
+    assert (home / "warehouse.duckdb").stat().st_mtime_ns == published, "nothing is new"
 
     sql = "select source, month, num_documents from monthly_loss where model = 'control:zstd'"
     rows = json.loads(tidemark("sql", sql, "--format", "json").out)
@@ -312,14 +316,19 @@ def test_queries_read_and_do_nothing_else(
         return {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
 
     before = state()
-    for query in REFUSED:
-        query = query.replace("FOLDER", str(tmp_path)).replace("HOME", str(home))
-        ran = tidemark("sql", query, "--format", "csv")
-        assert (ran.code, ran.out) == (2, ""), query
-        refusals = ("error: the warehouse refused the query: ", "error: expected one")
-        assert ran.err.startswith(refusals), query
-        assert "root:" not in ran.err, query
-        assert state() == before, query
+    refused = [
+        query.replace("FOLDER", str(tmp_path)).replace("HOME", str(home)) for query in REFUSED
+    ]
+    with opened(published) as connection:
+        for query in refused:
+            with pytest.raises(UsageError, match="^(the warehouse refused|expected one)") as error:
+                run_statement(connection, query).read_all()
+            assert "root:" not in str(error.value), query
+    assert state() == before
+    for query in refused[:3]:
+        ran = tidemark("sql", query, "--format", "csv").expect(2, out="")
+        assert ran.err.startswith("error: the warehouse refused the query: "), query
+    assert state() == before
 
 
 LOOKS = [
@@ -347,7 +356,7 @@ def test_queries_need_no_right_to_write(
 
 
 def test_streams_and_exit_codes_of_a_process(
-    process: Callable[..., Any], published: Path, tmp_path: Path
+    process: Callable[..., Any], tidemark: Tidemark, published: Path, tmp_path: Path
 ) -> None:
     good = process("sql", QUERY, "--format", "csv")
     assert (good.code, good.err) == (0, "")
@@ -355,7 +364,7 @@ def test_streams_and_exit_codes_of_a_process(
     wrong = process("sql", "from nowhere")
     assert (wrong.code, wrong.raw) == (2, b"")
     assert wrong.err.startswith("error: the warehouse refused the query: ")
-    failed = process("land", "losses", tmp_path / "missing.parquet").expect(
+    failed = tidemark("land", "losses", tmp_path / "missing.parquet").expect(
         1, out="0 of 1 file landed\n"
     )
     assert failed.err.startswith("failed: ")

@@ -1,5 +1,6 @@
 import json
 import re
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -10,10 +11,13 @@ import pytest
 import s3fs
 import yaml
 
+from core.corpus.partition import Partition
 from core.errors import CheckFailed, StorageError, UsageError
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
+from crawlers.imports.texts import ImportOptions, import_texts
+from instruments.losses import score_and_land
 from tests.forks import run_process
 from tests.object_store import KEYS, object_store
 from warehouse.database.schema import MATERIALISED, list_checks, list_tables, qualify, read_sql
@@ -28,18 +32,25 @@ FILES = [
 ]  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two months and undated texts, scored and published; each test has a copy."""
+    folder = tmp_path_factory.mktemp("made")
+    settings = Settings(home=str(folder / "home"), device="cpu")
+    for month in (Month("2024-01"), Month("2024-02"), None):
+        texts = [f"{month} {number}: sand and tide, " * 20 for number in range(3)]
+        (folder / "texts.json").write_text(json.dumps(texts))
+        partition = Partition("news", month)
+        import_texts(folder / "texts.json", partition, Store(settings.home), ImportOptions())
+    assert score_and_land(settings, ["control:zstd"], None, None, ["default"]) == (3, [])
+    months = [Month("2024-02")]
+    assert score_and_land(settings, ["control:gzip"], None, months, ["default"]) == (1, [])
+    return Path(settings.home)
+
+
 @pytest.fixture
-def scored(tidemark: Tidemark, home: Path, tmp_path: Path) -> Path:
-    folder = tmp_path / "texts"
-    folder.mkdir()
-    for name in ("2024-01", "2024-02", "undated"):
-        texts = [f"{name} {number}: sand and tide, " * 20 for number in range(3)]
-        (folder / f"{name}.json").write_text(json.dumps(texts))
-        when = ["--undated"] if name == "undated" else ["--month", name]
-        tidemark("import", "texts", folder / f"{name}.json", "--source", "news", *when).expect(0)
-    assert tidemark("score", "-m", "control:zstd", "-s", "news").code == 0
-    assert tidemark("score", "-m", "control:gzip", "-s", "news", "--month", "2024-02").code == 0
-    return folder
+def scored(made: Path, home: Path) -> None:
+    shutil.copytree(made, home)
 
 
 def rows(database: Path, sql: str) -> list[tuple[Any, ...]]:

@@ -29,6 +29,12 @@ ALL = {  # with their pools
     "work/api": "api", "work/gpu": "gpu", "work/gpu-all": "gpu-all",
 }  # fmt: skip
 
+# Services that no test here needs: schedules and automations have others.
+UNUSED = (
+    "CANCELLATION_CLEANUP", "CLEANUP_RECONCILER", "FOREMAN", "LATE_RUNS", "PAUSE_EXPIRATIONS",
+    "REPOSSESSOR",
+)  # fmt: skip
+
 pytestmark = pytest.mark.timeout(3600)  # the first test waits for a server, too
 
 
@@ -105,8 +111,10 @@ class Api:
 def server(
     tmp_path_factory: pytest.TempPathFactory, prefect_template: Path
 ) -> Iterator[PrefectServer]:
-    keys = {"PREFECT_SERVER_API_AUTH_STRING": AUTH, "PREFECT_API_AUTH_STRING": AUTH}
-    server = PrefectServer(tmp_path_factory.mktemp("server"), prefect_template, **keys)
+    settings = {"PREFECT_SERVER_API_AUTH_STRING": AUTH, "PREFECT_API_AUTH_STRING": AUTH}
+    for name in UNUSED:
+        settings[f"PREFECT_SERVER_SERVICES_{name}_ENABLED"] = "false"
+    server = PrefectServer(tmp_path_factory.mktemp("server"), prefect_template, **settings)
     server.start()
     yield server
     server.stop()

@@ -43,8 +43,8 @@ CODE = {"AutoConfig": "evil.Config", "AutoModelForCausalLM": "evil.Model"}
 
 
 SPOILT: list[tuple[str, str | int | dict[str, Any] | None, str]] = [
-    ("config.json", None, "has no config.json; expected a folder as save_pretrained writes it"),
     ("config.json", {"model_type": "evil", "auto_map": CODE}, "own code (evil.Model), which"),
+    ("config.json", None, "has no config.json; expected a folder as save_pretrained writes it"),
     ("model.safetensors", 1000, "the weights cannot be loaded"),
     ("model.safetensors", "", "the weights cannot be loaded"),
     ("model.safetensors", None, "expected model.safetensors"),
@@ -57,7 +57,7 @@ SPOILT: list[tuple[str, str | int | dict[str, Any] | None, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("files", "content", "says"), few(SPOILT, 2))
+@pytest.mark.parametrize(("files", "content", "says"), few(SPOILT, 1))
 def test_an_unreadable_model_fails_and_its_neighbour_is_scored(
     tidemark: Tidemark, imported: Path, tiny_model: Path, tmp_path: Path, files: str,
     content: str | int | dict[str, Any] | None, says: str,
@@ -182,21 +182,21 @@ def test_score_on_a_full_disk(
 
 
 @pytest.mark.parametrize(
-    "leave",
+    ("leave", "num_rows"),
     [
-        (1_000_000,),
-        pytest.param((0, 30_000, 300_000, 3_000_000, 6_000_000), marks=pytest.mark.slow),
+        ((1_000_000,), 20_000),
+        pytest.param((0, 30_000, 300_000, 3_000_000, 6_000_000), 60_000, marks=pytest.mark.slow),
     ],
     ids=["one", "more"],
 )
 def test_land_on_a_full_disk(
     mend: Callable[..., Any], losses_file: Callable[..., Path], dump: Any, tmp_path: Path,
-    leave: tuple[int, ...],
+    leave: tuple[int, ...], num_rows: int,
 ) -> None:  # fmt: skip
     begun = tmp_path / "begun"
     with connected(Settings(home=str(begun))):
         pass  # a copy of an empty database, which takes ten seconds to make on the small disk
-    command = ("land", "losses", losses_file("small"), losses_file("large", 60_000))
+    command = ("land", "losses", losses_file("small"), losses_file("large", num_rows))
     assert len(list(mend(command, leave, dump, begun))) == len(leave)
 
 

@@ -18,6 +18,7 @@ from deployments.deploy import deploy
 from instruments.running.run_options import RunOptions
 from simulator.server import Fault, Web, serve
 from simulator.world import World
+from tests.conftest import WITHOUT_SERVICES, running
 from tests.flows.support.deployed import api, children_of, ended, start, worker_environment
 from tests.servers import PrefectServer
 from warehouse.database.writer import connected
@@ -27,6 +28,16 @@ pytestmark = pytest.mark.timeout(3600)
 SOURCES = ["arxiv", "wikipedia_new"]
 MODELS = ["control:zstd", "control:gzip"]
 JANUARY = {"month": "2024-01", "sources": SOURCES, "models": MODELS}
+
+
+@pytest.fixture(scope="module")
+def prefect_server(
+    tmp_path_factory: pytest.TempPathFactory, prefect_template: Path
+) -> Iterator[PrefectServer]:
+    """A server of its own, for its workers take all runs."""
+    folder = tmp_path_factory.mktemp("server")
+    with running(folder, prefect_template, **WITHOUT_SERVICES) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

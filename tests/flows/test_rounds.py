@@ -12,6 +12,7 @@ import httpx
 import pytest
 from prefect import flow
 from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.filters import FlowFilter, FlowFilterName
 from prefect.client.schemas.objects import FlowRun
 from prefect.runtime import flow_run
 from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
@@ -26,19 +27,20 @@ from tests.servers import PrefectServer
 
 pytestmark = pytest.mark.timeout(3600)
 
+OF_WORK = FlowFilter(name=FlowFilterName(any_=["work"]))
 NEVER = dt.datetime.min.replace(tzinfo=dt.UTC)
 
 
 @pytest.fixture(scope="module")
-def client(prefect_server: PrefectServer) -> Iterator[SyncPrefectClient]:
-    with api(prefect_server) as client:
-        deploy(prefect_server.url)
+def client(prefect_background: PrefectServer) -> Iterator[SyncPrefectClient]:
+    with api(prefect_background) as client:
+        deploy(prefect_background.url)
         yield client
 
 
 @pytest.fixture
 def quick(settings: Settings) -> Settings:
-    return settings.model_copy(update={"watch_interval_s": 0.05})
+    return settings.model_copy(update={"watch_interval_s": 0.2})
 
 
 @flow(name="watching")
@@ -59,12 +61,12 @@ def ending(
     is_over = threading.Event()
 
     def act() -> None:
-        while not is_over.wait(0.05):
+        while not is_over.wait(0.2):
             with suppress(httpx.HTTPError):  # the server may be away
                 look()
 
     def look() -> None:
-        for run in client.read_flow_runs():
+        for run in client.read_flow_runs(flow_filter=OF_WORK):
             is_work = run.parameters.get("run") == "watching"
             if is_work and run.state and not run.state.is_final():
                 state = become(run)
@@ -201,6 +203,14 @@ def test_single_gpus_are_used_once_a_model_of_all_has_begun(
 
 @pytest.mark.slow
 def test_a_missing_deployment_and_an_outage_cost_no_other_pool(
+    quick: Settings, prefect_server: PrefectServer
+) -> None:
+    with api(prefect_server) as client:
+        deploy(prefect_server.url)
+        _lose_a_deployment_and_the_server(client, quick, prefect_server)
+
+
+def _lose_a_deployment_and_the_server(
     client: SyncPrefectClient, quick: Settings, prefect_server: PrefectServer
 ) -> None:
     client.delete_deployment(client.read_deployment_by_name("work/api").id)

@@ -67,10 +67,13 @@ def test_what_is_planted_comes_out_of_all_stages(
     assert {each["model"]: each["critical_level"] for each in critical} == {
         "scripted:small": 2, "scripted:valley": 3, "scripted:large": 4
     }  # fmt: skip
-    page = (home / "report" / "puzzles.html").read_text()
-    assert "scripted:valley" in page and "<svg" in page
+    page = home / "report" / "puzzles.html"
+    assert "scripted:valley" in page.read_text() and "<svg" in page.read_text()
+    written = page.stat().st_mtime_ns
     again = tidemark("scylla", "run", *models, *chosen)
     assert again.code == 0 and "0 items a split solved, 0 puzzles landed" in again.out
+    assert str(page) in again.out.replace("\n", "")
+    assert page.stat().st_mtime_ns == written, "nothing is new"
     shown = tidemark("scylla", "show", "-m", "scripted:valley")
     assert shown.code == 0 and "scripted:valley" in shown.out
     shown = tidemark("scylla", "show", "-m", "scripted:valley", "-p", "two_sum")

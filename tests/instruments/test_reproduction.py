@@ -74,30 +74,31 @@ def test_a_model_is_reproduced_from_a_release(
     assert again.code == 0, again.err
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ("nll_nats = nll_nats * (1 + 1e-5)", "relative difference       1.0e-05"),
-        # A sum that stays: what one document gains, another loses.
-        (
-            "nll_nats = nll_nats + case when document_id = (select min(document_id) from "
-            "chunk_losses) then 1 when document_id = (select max(document_id) from chunk_losses) "
-            "then -1 else 0 end",
-            "largest chunk difference  1.0e+00 nats",
-        ),
-        ("num_bytes = num_bytes + 1", "chunks that do not match  3"),
-        ("chunk_index = chunk_index + 1", "chunks that do not match  6"),
-        ("nll_nats = null", "chunks that do not match  3"),
-    ],
+# A sum that stays: what one document gains, another loses.
+MOVED = (
+    "nll_nats = nll_nats + case when document_id = (select min(document_id) from "
+    "chunk_losses) then 1 when document_id = (select max(document_id) from chunk_losses) "
+    "then -1 else 0 end"
 )
-def test_a_tampered_loss_is_not_reproduced(
-    tidemark: Tidemark, home: Path, change: str, says: str
-) -> None:
-    tamper(home, f"update chunk_losses set {change} where model = 'control:zstd'")
-    ran = tidemark("check", "cell", ZSTD)
-    assert ran.code == 1
-    assert says in ran.out
-    assert ran.out.splitlines()[-1] == "NOT reproduced"
+TAMPERED = {
+    "nll_nats = nll_nats * (1 + 1e-5)": "relative difference       1.0e-05",
+    "num_bytes = num_bytes + 1": "chunks that do not match  3",
+    "chunk_index = chunk_index + 1": "chunks that do not match  6",
+    "nll_nats = null": "chunks that do not match  3",
+    MOVED: "largest chunk difference  1.0e+00 nats",
+}
+
+
+def test_a_tampered_loss_is_not_reproduced(tidemark: Tidemark, home: Path) -> None:
+    snapshot = home / "warehouse.duckdb"
+    whole = snapshot.read_bytes()
+    for change, says in TAMPERED.items():
+        snapshot.write_bytes(whole)
+        tamper(home, f"update chunk_losses set {change} where model = 'control:zstd'")
+        ran = tidemark("check", "cell", ZSTD)
+        assert ran.code == 1, change
+        assert says in ran.out, change
+        assert ran.out.splitlines()[-1] == "NOT reproduced", change
     assert tidemark("check", "--deep").code == 1
 
 

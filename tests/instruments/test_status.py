@@ -167,7 +167,7 @@ def test_a_server_that_hangs_or_wants_a_password_does_not_hold_the_rest_up(
 
 
 def test_a_server_tells_of_runs_and_workers(
-    tidemark: Tidemark, prefect_server: PrefectServer, monkeypatch: pytest.MonkeyPatch
+    tidemark: Tidemark, prefect_background: PrefectServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = """
 import datetime as dt
@@ -176,30 +176,30 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.states import Crashed, Running, Scheduled
 
-@flow(name="score")
+@flow(name="of-status")
 def score(): pass
 
 with get_client(sync_client=True) as client:
-    client.create_work_pool(WorkPoolCreate(name="gpu", type="process"))
+    client.create_work_pool(WorkPoolCreate(name="of-status", type="process"))
     client.create_flow_run(score, name="at-work", state=Running())
     client.create_flow_run(score, name="was-killed", state=Crashed())
     flow_id = client.create_flow(score)
     now = dt.datetime.now(dt.UTC)
-    deployment = client.create_deployment(flow_id, name="score", work_pool_name="gpu")
+    deployment = client.create_deployment(flow_id, name="of-status", work_pool_name="of-status")
     for days in (-1, 3):
         client.create_flow_run_from_deployment(
             deployment, state=Scheduled(scheduled_time=now + dt.timedelta(days=days)))
 """
-    environment = prefect_server.environment
+    environment = prefect_background.environment
     subprocess.run([sys.executable, "-c", script], env=environment, check=True)
-    monkeypatch.setenv("PREFECT_API_URL", prefect_server.url)
+    monkeypatch.setenv("PREFECT_API_URL", prefect_background.url)
     monkeypatch.setattr("cli.server.TIMEOUT_S", 60)  # on a busy machine
     out = tidemark("status").out
     assert "under way: at-work, Running" in out
     assert "broken: was-killed, Crashed" in out
-    assert "late: 1 of score" in out
-    assert "next: score at 20" in out
-    assert "pool gpu: no worker" in out
+    assert "late: 1 of of-status" in out
+    assert "next: of-status at 20" in out
+    assert "pool of-status: no worker" in out
 
 
 @pytest.mark.parametrize("model", ["control:xz", "control:zstd"])

@@ -199,6 +199,28 @@ def test_an_item_is_forgotten_everywhere_in_all_its_versions(home: Settings) -> 
     assert keys == set(done.document_ids)
     # The reason may name people, so it is in no file that others get.
     assert _mentions(home, REASON) == stones | _stones(item_key(SOURCE, f"page-{SECRET}"))
+    _expect_the_neighbours(home)
+
+
+def _expect_the_neighbours(home: Settings) -> None:
+    """Expect that the rows of other documents in tables beside the text have stayed."""
+    store = Store(home.home)
+    sketch = pq.read_table(store.url(f"{MARCH.path}/sketch.parquet"), partitioning=None)
+    assert sketch.to_pylist() == [{"document_id": "f" * 32, "grams": [2]}]
+    assert sketch.schema.metadata == {b"k": b"v"}
+    landed = query(home, "from internal.duplicate_of").to_pylist()
+    assert [row["duplicate_of_document_id"] for row in landed] == ["f" * 32]
+    assert landed[0]["similarity"] == pytest.approx(0.9)
+    assert str(landed[0]["found_at"]) == "2024-05-01 00:00:00"
+    twins = pq.read_table(store.url(f"{APRIL.path}/duplicate_of.parquet"), partitioning=None)
+    assert twins["duplicate_of_document_id"].to_pylist() == ["f" * 32]
+    raw = store.read_bytes(f"{MARCH.path}/dropped.jsonl.zst")
+    lines = [json.loads(line) for line in zstandard.decompress(raw).splitlines()]
+    assert [line["native_id"] for line in lines] == [
+        item_key(SOURCE, f"page-{SECRET}"), "page-other", "page-twin"
+    ]  # fmt: skip
+    assert [line["detail"] for line in lines] == ["", "y", ""]
+    assert RawCache(home.scratch / "http-cache").load("b") is not None
 
 
 @pytest.mark.slow
@@ -249,28 +271,6 @@ def test_sums_are_those_of_the_other_documents(home: Settings, tmp_path: Path) -
     landed, failures = score_and_land(home, MODELS[:1], None, [MARCH.month], ["default"])  # type: ignore[list-item]
     assert failures == []
     assert landed <= 1  # of the newer version that was scored before
-
-
-@pytest.mark.long
-def test_the_neighbours_in_tables_beside_stay(home: Settings) -> None:
-    store = Store(home.home)
-    forget(home, [_id(store)], "asked")
-    sketch = pq.read_table(store.url(f"{MARCH.path}/sketch.parquet"), partitioning=None)
-    assert sketch.to_pylist() == [{"document_id": "f" * 32, "grams": [2]}]
-    assert sketch.schema.metadata == {b"k": b"v"}
-    landed = query(home, "from internal.duplicate_of").to_pylist()
-    assert [row["duplicate_of_document_id"] for row in landed] == ["f" * 32]
-    assert landed[0]["similarity"] == pytest.approx(0.9)
-    assert str(landed[0]["found_at"]) == "2024-05-01 00:00:00"
-    twins = pq.read_table(store.url(f"{APRIL.path}/duplicate_of.parquet"), partitioning=None)
-    assert twins["duplicate_of_document_id"].to_pylist() == ["f" * 32]
-    raw = store.read_bytes(f"{MARCH.path}/dropped.jsonl.zst")
-    lines = [json.loads(line) for line in zstandard.decompress(raw).splitlines()]
-    assert [line["native_id"] for line in lines] == [
-        item_key(SOURCE, f"page-{SECRET}"), "page-other", "page-twin"
-    ]  # fmt: skip
-    assert [line["detail"] for line in lines] == ["", "y", ""]
-    assert RawCache(home.scratch / "http-cache").load("b") is not None
 
 
 @pytest.mark.slow

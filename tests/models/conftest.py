@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -30,6 +31,7 @@ from core.schemas.validation import validate
 from core.settings import Settings
 from models.scoring.protocols import get_protocol
 from models.scoring.token_scorer import CausalLM
+from models.weights.files import TOKENIZER_FILES
 from tests.conftest import Hub
 
 BatchOf = Callable[..., pa.RecordBatch]
@@ -128,6 +130,16 @@ def llama_config(**changes: object) -> LlamaConfig:
 def llama_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("models") / "tiny-llama"
     return save_model(folder, llama_config(), byte_level_bpe(), bos_token="<s>", eos_token="</s>")
+
+
+@pytest.fixture(scope="session")
+def tokenizer_alone(llama_folder: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A folder of the tokenizer without weights, so that the server's own answers must do."""
+    folder = tmp_path_factory.mktemp("tokenizer")
+    for name in TOKENIZER_FILES:
+        for path in Path(llama_folder).glob(name):
+            shutil.copy(path, folder)
+    return str(folder)
 
 
 @pytest.fixture(scope="session")

@@ -223,10 +223,10 @@ def test_the_users_catalogue_is_parsed_once_until_it_changes(
     add_model(ModelEntry("a", location="org/a"), settings)
     parsed: list[str] = []
 
-    def parse(data: bytes, where: str) -> list[object]:
+    def parse(data: bytes, where: str, is_own: bool) -> list[object]:
         if where.endswith("catalogue.yaml"):
             parsed.append(where)
-        return parse_yaml_list(data, where)
+        return parse_yaml_list(data, where, is_own)
 
     monkeypatch.setattr("models.catalogue.parse_yaml_list", parse)
     assert [find_model("a", settings).location for _ in range(3)] == ["org/a"] * 3

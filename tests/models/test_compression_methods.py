@@ -90,15 +90,16 @@ def test_what_comes_out_decodes_to_what_went_in(name: str, raw: bytes, is_known:
         assert DECODERS[name](code) == raw
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", COMPRESSORS)
-@pytest.mark.parametrize("size", [*range(1, 34), 4095, 4096, 8192, 65_535, 65_536, 300_001])
-def test_any_length_comes_back(name: str, size: int) -> None:
-    noise = np.random.default_rng(size).bytes(size)
-    for raw in (noise, bytes(size), b"\xff" * size, (TEXT * 13)[:size]):
-        if size > 10_000 and name == "control:brotli" and raw == noise:
-            continue  # seconds
-        form = Form(sample_bytes=2 - size % 2)
-        assert DECODERS[name](encode(name, [raw], form, size)) == raw
+def test_any_length_comes_back(name: str) -> None:
+    for size in (*range(1, 34), 4095, 4096, 8192, 65_535, 65_536, 300_001):
+        noise = np.random.default_rng(size).bytes(size)
+        for raw in (noise, bytes(size), b"\xff" * size, (TEXT * 13)[:size]):
+            if size > 10_000 and name == "control:brotli" and raw == noise:
+                continue  # seconds
+            form = Form(sample_bytes=2 - size % 2)
+            assert DECODERS[name](encode(name, [raw], form, size)) == raw, size
 
 
 @pytest.mark.long
@@ -176,12 +177,12 @@ def test_memory_does_not_grow_with_a_stream(name: str) -> None:
     process = psutil.Process()
     piece = np.random.default_rng(0).bytes(2**20)
     encoder = load_method(name).start(ByteCounter(), Form(), None)
-    for _ in range(12):
+    for _ in range(6):
         encoder.write(piece)
     before = process.memory_info().rss
-    for _ in range(48):
+    for _ in range(24):
         encoder.write(piece)
-    assert process.memory_info().rss - before < 16 * 2**20
+    assert process.memory_info().rss - before < 8 * 2**20
     encoder.close()
 
 

@@ -37,8 +37,8 @@ TEXTS = [
 
 
 @pytest.fixture
-def server(llama_folder: str, settings: Settings) -> Iterator[Server]:
-    state = Server(llama_folder, settings)
+def server(llama_folder: str, tokenizer_alone: str, settings: Settings) -> Iterator[Server]:
+    state = Server(llama_folder, settings, named=tokenizer_alone)
     with serve_sites([state]) as state.web:
         yield state
 

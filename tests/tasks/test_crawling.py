@@ -35,10 +35,12 @@ OTHER = "another-s3cr3t-token"
 
 
 @pytest.fixture
-def api(prefect_server: PrefectServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    url = prefect_server.url
+def api(
+    prefect_background: PrefectServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
+    url = prefect_background.url
     monkeypatch.setenv("PREFECT_API_URL", url)
-    monkeypatch.setenv("PREFECT_HOME", str(prefect_server.folder / "client"))
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path / "client"))
     with temporary_settings({PREFECT_API_URL: url}):
         yield url
 
@@ -158,7 +160,7 @@ def web() -> Iterator[Web]:
 
 @pytest.mark.slow
 def test_a_run_on_a_server_shows_no_token(
-    api: str, prefect_server: PrefectServer, web: Web, tmp_path: Path
+    api: str, prefect_background: PrefectServer, web: Web, tmp_path: Path
 ) -> None:
     Secret(value=SecretStr(TOKEN)).save("tidemark-wikipedia", overwrite=True)
     sites = {f"TIDEMARK_SITES__{key.upper()}": url for key, url in web.urls.items()}
@@ -180,7 +182,7 @@ def test_a_run_on_a_server_shows_no_token(
     assert done.returncode == 0, done.stderr
     assert "complete: 1 partition" in done.stdout
     texts = [done.stdout.encode(), done.stderr.encode()]
-    for path in [*tmp_path.rglob("*"), *prefect_server.folder.rglob("*")]:
+    for path in [*tmp_path.rglob("*"), *prefect_background.folder.rglob("*")]:
         if path.is_file():
             data = path.read_bytes()
             texts.append(zstandard.decompress(data) if path.suffix == ".zst" else data)

@@ -84,22 +84,22 @@ def lm_eval_nats(folder: str | Path, prompts: Sequence[TextPrompt]) -> list[floa
     ("fixture", "num_words"),
     [("llama_folder", 20), ("gpt2_folder", 12), ("starting_folder", 20), ("bytes_folder", 7)],
 )
-def test_sixty_questions_have_lm_eval_s_figures(fixture, num_words, request, settings):
+def test_thirty_questions_have_lm_eval_s_figures(fixture, num_words, request, settings):
     """Some prompts do not fit into the context of 48 to 64 tokens."""
     folder = request.getfixturevalue(fixture)
-    prompts = make_prompts(60, num_words)
+    prompts = make_prompts(30, num_words)
     scores = list(scorer_of(load(folder, settings)).score(prompts))
-    assert 3 <= sum(any(score.is_truncated for score in own) for own in scores) < 57
+    assert 2 <= sum(any(score.is_truncated for score in own) for own in scores) < 28
     kept = [not any(score.is_too_long for score in own) for own in scores]
     asked = [prompt for prompt, fits in zip(prompts, kept, strict=True) if fits]
-    assert len(asked) > 45
+    assert len(asked) > 22
     found = nats_of([own for own, fits in zip(scores, kept, strict=True) if fits])
     np.testing.assert_allclose(found, lm_eval_nats(folder, asked), rtol=0, atol=1e-4)
 
 
 @pytest.mark.skipif(not GOLDEN.exists(), reason="needs ../shared/data/golden")
 def test_the_golden_model_has_lm_eval_s_figures(settings):
-    prompts = make_prompts(40, 60, seed=1)
+    prompts = make_prompts(20, 60, seed=1)
     found = nats_of(list(scorer_of(load(GOLDEN, settings)).score(prompts)))
     np.testing.assert_allclose(found, lm_eval_nats(GOLDEN, prompts), rtol=0, atol=1e-4)
 
@@ -331,5 +331,6 @@ def test_very_many_options_are_run_in_parts(llama_folder, settings):
     model = load(llama_folder, settings)
     options = tuple(f" option {number} of many" for number in range(40))
     (scores,) = scorer_of(model, budget=64).score([TextPrompt("Which?", options)])
-    few = [next(scorer_of(model).score([TextPrompt("Which?", (each,))]))[0] for each in options]
+    alone = scorer_of(model)
+    few = [next(alone.score([TextPrompt("Which?", (each,))]))[0] for each in options]
     np.testing.assert_allclose(nats_of([scores]), nats_of([few]), rtol=1e-6)

@@ -69,7 +69,7 @@ def rows(draw: st.DrawFn) -> tuple[Tokens, Tokens]:
 
 
 @pytest.mark.parametrize("kind", CONFIGS)
-@hypothesis_settings(max_examples=20, deadline=None)
+@hypothesis_settings(max_examples=10, deadline=None)
 @given(batch=st.lists(rows(), min_size=1, max_size=6), data=st.data())
 def test_a_row_s_losses_do_not_depend_on_what_shares_its_batch(kind, forwards, batch, data):
     forward = forwards[kind]

@@ -163,8 +163,10 @@ def usable(model: TokenScorer, protocol: ScoringProtocol) -> bool:
 @example(texts=["a\u0301", "  ", "\x00"])
 def test_documents_keep_their_characters_and_bytes(family, texts, load):
     model = load(family)
-    for protocol in filter(lambda each: usable(model, each), DOCUMENT_PROTOCOLS):
-        rows = rows_of(table_of(model, [documents(*texts)], protocol))
+    protocols = [each for each in DOCUMENT_PROTOCOLS if usable(model, each)]
+    tables, _ = together(model, [documents(*texts)], protocols)
+    for protocol, table in zip(protocols, tables, strict=True):
+        rows = rows_of(table)
         for index, text in enumerate(texts):
             own = [row for (name, _), row in rows.items() if name == f"d{index}"]
             chars, size = (sum(row[name] for row in own) for name in ("num_chars", "num_bytes"))
@@ -186,8 +188,9 @@ def test_documents_keep_their_characters_and_bytes(family, texts, load):
 @example(texts=["The tide leaves"] * 9)
 def test_streams_keep_every_document_s_characters_and_bytes(family, texts, load):
     model = load(family)
-    for protocol in STREAM_PROTOCOLS:
-        rows = rows_of(table_of(model, [documents(*texts)], protocol))
+    tables, _ = together(model, [documents(*texts)], STREAM_PROTOCOLS)
+    for protocol, table in zip(STREAM_PROTOCOLS, tables, strict=True):
+        rows = rows_of(table)
         left_out = 0
         for index, text in enumerate(texts):
             own = [row for (name, _), row in rows.items() if name == f"d{index}"]
@@ -203,7 +206,7 @@ def test_streams_keep_every_document_s_characters_and_bytes(family, texts, load)
         assert 0 <= left_out <= (2 * len(BOS) if has_bos else 0), protocol.name
 
 
-@hypothesis_settings(some_time, max_examples=5)
+@hypothesis_settings(some_time, max_examples=4)
 @given(
     texts=texts,
     family=st.sampled_from(sorted(KINDS)),
@@ -249,7 +252,7 @@ def test_a_stream_does_not_depend_on_batches_or_budgets(texts, family, at, load)
             np.testing.assert_allclose(other["nll_nats"], table["nll_nats"], rtol=1e-6)
 
 
-@hypothesis_settings(some_time, max_examples=6)
+@hypothesis_settings(some_time, max_examples=3)
 @given(texts=texts, family=st.sampled_from(sorted(KINDS)), block_size=st.integers(1, 300))
 @example(texts=TEXTS, family="byte-level", block_size=1)
 @example(texts=TEXTS, family="startless", block_size=60)

@@ -47,6 +47,7 @@ def log_probabilities(folder: str, prompt: tuple[int, ...]) -> tuple[float | Non
 class Engine(Site):
     """A server of a model: ``name`` it serves, ``root`` it states, ``api_key`` it demands.
 
+    An entry of it names the folder ``named``, or else that of the model, to compare weights with.
     It states ``max_model_len``; longer prompts are refused. ``spoil`` changes a response, ``plant``
     the log-probabilities. ``asked`` has the prompts and what was answered, in order.
     """
@@ -58,6 +59,7 @@ class Engine(Site):
     api_key: str | None = None
     max_model_len: int | None = MAX_MODEL_LEN
     tokenizes: bool = True
+    named: str = ""
     spoil: Spoil = lambda answer, prompt: answer
     plant: Plant | None = None
     asked: list[tuple[list[int], Values]] = field(default_factory=list)
@@ -83,7 +85,7 @@ class Engine(Site):
 
     def entry(self, **fields: Any) -> ModelEntry:
         given = {"name": "remote-tiny", "kind": "remote", "location": self.address}
-        return ModelEntry(**({**given, "tokenizer": self.folder} | fields))
+        return ModelEntry(**({**given, "tokenizer": self.named or self.folder} | fields))
 
     def fail(self, kind: FaultKind, times: int = 1, **fields: Any) -> None:
         self.web.faults.append(Fault(kind, "likelihoods", f"{self.path}$", times, **fields))

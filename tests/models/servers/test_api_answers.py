@@ -667,6 +667,7 @@ def pay_once_together(api: Api, stores: list[Store], asked: list[Question]) -> N
         expect_complete(api, asked, call.result())
 
 
+@pytest.mark.slow  # threads pay once below, and core/storage/test_claims.py has claims on S3
 def test_two_machines_on_an_object_store_pay_once(api: Api, tmp_path: Path) -> None:
     with object_store() as port:
         url = f"http://127.0.0.1:{port}"

@@ -1,6 +1,5 @@
 """Faults of servers that were reported: one is planted at a time, and the probe finds it."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from models.remote import open_remote
 from models.scoring.text_model import text_model_of
 from models.servers.probe import LARGEST, LONG, SHORT, TOLERANCE, plan_probe
 from models.servers.reference import open_reference
-from models.weights.files import TOKENIZER_FILES
 from simulator.server import serve_sites
 from tests.models.conftest import byte_level_bpe, llama_config, save_model
 from tests.models.servers.engines import Engine, Plant, Values, VllmServer, log_probabilities
@@ -30,16 +28,6 @@ def server(llama_folder: str, settings: Settings) -> Iterator[VllmServer]:
     state = VllmServer(llama_folder, settings)
     with serve_sites([state]) as state.web:
         yield state
-
-
-@pytest.fixture(scope="module")
-def tokenizer_alone(llama_folder: str, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A folder of the tokenizer without weights, so that the server's own answers must do."""
-    folder = tmp_path_factory.mktemp("tokenizer")
-    for name in TOKENIZER_FILES:
-        for path in Path(llama_folder).glob(name):
-            shutil.copy(path, folder)
-    return str(folder)
 
 
 @pytest.fixture(scope="module")

@@ -60,19 +60,19 @@ def seal(store: Store, source: str, month: Month | None, texts: Sequence[str]) -
     return seal_partition(store, Partition(source, month), [documents(source, month, texts)])
 
 
-@pytest.fixture
-def corpus(tmp_path: Path) -> Corpus:
-    store = Store(str(tmp_path))
+@pytest.fixture(scope="module")
+def stories() -> dict[Month, list[str]]:
     world = World(0, FIRST, FIRST + 3, stories_per_month=18)
-    seals = [
-        seal(
-            store,
-            "news",
-            month,
-            ["\n\n".join(story.paragraphs) for story in world.stories(month, "news")],
-        )
+    return {
+        month: ["\n\n".join(story.paragraphs) for story in world.stories(month, "news")]
         for month in world.months
-    ]
+    }
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, stories: dict[Month, list[str]]) -> Corpus:
+    store = Store(str(tmp_path))
+    seals = [seal(store, "news", month, texts) for month, texts in stories.items()]
     return Corpus(store, Settings(home=str(tmp_path), device="cpu"), seals)
 
 
@@ -121,10 +121,16 @@ def test_bits_per_byte_jump_after_the_cutoff(corpus: Corpus, tmp_path: Path) -> 
     assert min(third, fourth) > 1.5 * max(first, second)
 
 
-def test_the_folder_is_an_ordinary_one(corpus: Corpus, tmp_path: Path) -> None:
-    folder = tmp_path / "models" / "small"
+def test_the_folder_is_an_ordinary_one_with_a_record(corpus: Corpus) -> None:
+    folder = models_folder(corpus.settings) / "small"
     steps: list[tuple[int, int]] = []
-    entry = train(corpus, folder, progress=lambda done, total: steps.append((done, total)))
+    torch.manual_seed(42)
+    expected = torch.rand(1)
+    torch.manual_seed(42)
+    entry = train(
+        corpus, folder, recipe(seed=5), progress=lambda done, total: steps.append((done, total))
+    )
+    assert torch.equal(torch.rand(1), expected), "the random state of others is left alone"
     model = AutoModelForCausalLM.from_pretrained(folder)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     text = "Naïve façade, 東京 – \t two  spaces\r\n"
@@ -137,11 +143,6 @@ def test_the_folder_is_an_ordinary_one(corpus: Corpus, tmp_path: Path) -> None:
     assert (entry.name, entry.kind, entry.cutoff) == ("small", "reference", CUTOFF)
     assert entry == find_model("small", corpus.settings)
     assert sorted(path.name for path in folder.parent.iterdir()) == [".small.lock", "small"]
-
-
-def test_the_record_says_what_the_model_was_trained_on(corpus: Corpus, tmp_path: Path) -> None:
-    folder = models_folder(corpus.settings) / "small"
-    train(corpus, folder, recipe(seed=5))
     record = json.loads((folder / "tidemark.json").read_text())
     assert (record["cutoff"], record["provenance"], record["seed"]) == ("2024-02", "planted", 5)
     assert record["recipe"]["context"] == 64
@@ -157,14 +158,6 @@ def test_the_seed_decides_the_weights(corpus: Corpus, tmp_path: Path) -> None:
         train(corpus, tmp_path / name, recipe(name, seed=seed), seals)
     assert weights(tmp_path / "a") == weights(tmp_path / "b")
     assert weights(tmp_path / "a") != weights(tmp_path / "c")
-
-
-def test_training_leaves_the_random_state_of_others_alone(corpus: Corpus, tmp_path: Path) -> None:
-    torch.manual_seed(42)
-    expected = torch.rand(1)
-    torch.manual_seed(42)
-    train(corpus, tmp_path / "small")
-    assert torch.equal(torch.rand(1), expected)
 
 
 def test_a_trained_model_is_used_again_until_something_changes(
