@@ -12,7 +12,8 @@ from core.schemas.tables import LOSSES
 from core.settings import Settings
 from tests.losses import loss_row
 from tests.warehouse.land.lander import lander
-from warehouse.database.schema import list_tables, qualify
+from tests.warehouse.relations import relations_of
+from warehouse.database.schema import ESTIMATES, list_tables, qualify
 from warehouse.database.writer import connected
 from warehouse.estimates.estimate import estimate
 from warehouse.land.losses import open_warehouse
@@ -57,7 +58,8 @@ def ask(settings: Settings) -> Callable[..., Rows]:
         """Query the views as of a snapshot; to publish one takes five times as long."""
         with connected(settings) as connection:
             connection.begin()
-            estimate(connection)
+            if relations_of(sql) & set(ESTIMATES):
+                estimate(connection)
             findings = list(run_checks(connection, QUICK))
             assert not findings, f"the rows could not be published: {findings}"
             rows = run_statement(connection, sql, parameters).read_all().to_pylist()
