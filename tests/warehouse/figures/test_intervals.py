@@ -11,7 +11,7 @@ from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
 from warehouse.read.query import query
 
-pytestmark = [pytest.mark.long, pytest.mark.usefixtures("kept_open")]
+pytestmark = pytest.mark.long
 
 Floats = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ from core.settings import Settings
 from tests.losses import publish_rows
 from warehouse.read.query import query
 
-pytestmark = [pytest.mark.long, pytest.mark.usefixtures("kept_open")]
+pytestmark = pytest.mark.long
 
 FIRST, NUM_MONTHS, SOURCES = Month("2021-01"), 18, ("code", "news")
 NUM_BYTES = 1000
