@@ -48,7 +48,9 @@ def losses() -> Callable[..., pa.Table]:
 @pytest.fixture
 def kept_open(settings: Settings) -> Iterator[None]:
     """Keep the database open: to open it again takes no time. Not for tests with processes."""
-    with connected(settings):
+    with connected(settings) as connection:
+        # Nobody opens the file again.
+        connection.execute("pragma disable_checkpoint_on_shutdown")
         yield
 
 

@@ -22,6 +22,7 @@ import pytest
 
 from core.schemas.tables import LOSSES
 from core.settings import Settings
+from core.storage.store import Store
 from tests.warehouse.relations import all_read_by, relations_of
 from warehouse.database.materialised import list_materialised, materialise
 from warehouse.database.schema import (
@@ -39,7 +40,7 @@ from warehouse.database.schema import (
 from warehouse.database.writer import connected, transaction
 from warehouse.estimates.estimate import estimate
 from warehouse.land.cells import DIMENSIONS
-from warehouse.land.losses import open_warehouse
+from warehouse.land.losses import Warehouse
 from warehouse.read.publish import publish
 from warehouse.read.query import query, run_statement
 
@@ -71,28 +72,28 @@ CASES = sorted(folder for folder in VIEWS.glob("*/*") if folder.is_dir())
 
 def build(case: Path, settings: Settings) -> Path:
     """Land and publish a case; return the path of the snapshot."""
-    land(case, settings)
+    with connected(settings) as connection:
+        land(case, Warehouse(connection, Store(settings.home)), connection)
     return Path(publish(settings))
 
 
-def land(case: Path, settings: Settings) -> None:
+def land(case: Path, warehouse: Warehouse, connection: duckdb.DuckDBPyConnection) -> None:
+    """Land the losses of a case, and insert its other rows."""
     losses = case / "chunk_losses.csv"
-    with open_warehouse(settings) as warehouse:
-        if losses.exists():
-            warehouse.land_losses(read_losses(losses), case.name)
-    with connected(settings) as connection:
-        for file in sorted(case.glob("*.csv")):
-            if file.stem in set(list_tables()) - {"chunk_losses"}:
-                connection.register("rows", read_table(file))
-                if file.stem == "landed_cells":  # landing has made them; a case says of which text
-                    connection.execute(PROVENANCE)
-                    continue
-                table = qualify(file.stem)
-                if key := DIMENSIONS.get(file.stem):  # landing has named them; a case says more
-                    named = f"{key} in (select {key} from rows)"
-                    connection.execute(f"delete from {table} where {named}")
-                connection.execute(f"insert into {table} by name select * from rows")
-                connection.unregister("rows")
+    if losses.exists():
+        warehouse.land_losses(read_losses(losses), case.name)
+    for file in sorted(case.glob("*.csv")):
+        if file.stem in set(list_tables()) - {"chunk_losses"}:
+            connection.register("rows", read_table(file))
+            if file.stem == "landed_cells":  # landing has made them; a case says of which text
+                connection.execute(PROVENANCE)
+                continue
+            table = qualify(file.stem)
+            if key := DIMENSIONS.get(file.stem):  # landing has named them; a case says more
+                named = f"{key} in (select {key} from rows)"
+                connection.execute(f"delete from {table} where {named}")
+            connection.execute(f"insert into {table} by name select * from rows")
+            connection.unregister("rows")
 
 
 class Database:
@@ -103,7 +104,7 @@ class Database:
     """
 
     def __init__(self, settings: Settings, connection: duckdb.DuckDBPyConnection) -> None:
-        self._settings = settings
+        self._warehouse = Warehouse(connection, Store(settings.home))
         self._connection = connection
         self._rows: tuple[str, ...] | None = None
         self._at_first = {name: self._read(name) for name in list_tables()}
@@ -132,7 +133,7 @@ class Database:
         if self._rows != rows_of(case):
             self._rows = None
             self._empty()
-            land(case, self._settings)
+            land(case, self._warehouse, self._connection)
             self._rows = rows_of(case)
         name = case.parent.name
         needed = relations_of(f"{statement(case)} {name} {name.removesuffix(DETAILS)}")

@@ -1,4 +1,5 @@
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -73,9 +74,12 @@ def test_long_and_right_to_left_names(publish_figures: Any) -> None:
     assert "\n'=cmd()," in board
 
 
-def test_months_held_back_are_told(publish_figures: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_months_held_back_are_told(
+    usual: Settings, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(build, "page_modules", lambda: [])  # the feed alone is read
-    settings = publish_figures(level("a", "news", 1.0))
+    Path(settings.home).mkdir()
+    shutil.copy(Path(usual.home) / "warehouse.duckdb", settings.home)
     root = Path(write_site(settings)).parent
     held = Path(settings.home) / "corpus/source=news/month=2024-09/held/manifest.json"
     held.parent.mkdir(parents=True)

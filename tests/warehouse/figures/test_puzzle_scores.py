@@ -78,7 +78,7 @@ def of_levels(pairs: Sequence[tuple[float, float]]) -> list[tuple[float, float]]
 
 
 @pytest.fixture
-def ask(settings: Settings) -> Callable[..., list[Rows]]:
+def ask(settings: Settings, kept_open: None) -> Callable[..., list[Rows]]:
     def ask(cells: Cells, *queries: str) -> list[Rows]:
         land_puzzle_cells(settings, cells)
         with connected(settings) as connection:

@@ -46,9 +46,12 @@ def test_batches_stream(published: Settings) -> None:
 
 
 @pytest.mark.long
-def test_readers_of_one_process_do_not_meet(settings: Settings, land: Any) -> None:
-    land(*ROWS)
-    path = Path(publish(settings))
+def test_readers_of_one_process_do_not_meet(
+    published: Settings, settings: Settings, land: Any
+) -> None:
+    path = Path(settings.home) / SNAPSHOT
+    path.parent.mkdir()
+    shutil.copyfile(Path(published.home) / SNAPSHOT, path)
     count = "select count(*) from chunk_losses"
     with opened(path, memory_limit="200MB") as slow:
         assert query(settings, count).to_pylist() == [{"count_star()": 2}]
