@@ -64,8 +64,8 @@ def test_a_snapshot_takes_the_place_of_the_former(land: Any, settings: Settings)
     }  # fmt: skip
 
 
-def test_an_empty_warehouse_can_be_published(settings: Settings) -> None:
-    snapshot = Path(publish(settings))
+def test_an_empty_warehouse_can_be_published(empty: Settings) -> None:
+    snapshot = Path(empty.home) / SNAPSHOT
     # The paper's values, why instruments cannot be compared, and how much figures need.
     have_rows = {"scylla_published", "instrument_correlation", "minima"}
     with opened(snapshot) as connection:
