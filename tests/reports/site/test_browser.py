@@ -63,17 +63,17 @@ def visit(browser: Browser, root: Path) -> Iterator[Open]:
     assert all(request.startswith(root.as_uri()) for request in requests)
 
 
-# Pages have their parts in common, so the dark theme is checked on those with all parts, and the
-# pages that are long and plain in the slow tests.
-PLAIN = ("changes", "forecasts", "methods", "published", "sources", "views")
+# Pages have their parts in common: charts, tables, choices, lists. Those with all parts are checked
+# in `make test`, in the dark theme in slow tests, and so are all other pages.
+RICH = ("index", "compare", "data", "models/early")
 
 
 @pytest.mark.parametrize(
     ("scheme", "kinds"),
     [
-        ("light", [kind for kind in KINDS if kind not in PLAIN]),
-        pytest.param("dark", ["index", "compare", "models/early"], marks=pytest.mark.slow),
-        pytest.param("light", PLAIN, marks=pytest.mark.slow),
+        ("light", RICH),
+        pytest.param("dark", RICH, marks=pytest.mark.slow),
+        pytest.param("light", [kind for kind in KINDS if kind not in RICH], marks=pytest.mark.slow),
     ],
 )
 def test_pages_are_accessible(visit: Open, scheme: str, kinds: Sequence[str]) -> None:
@@ -257,8 +257,8 @@ WIDTHS = (360, 768, 1280, 1920)
 
 
 def test_nothing_is_cut_or_covered_or_wider_than_the_window(visit: Open) -> None:
-    for has_script, widths in ((True, WIDTHS), (False, (360,))):
-        for kind in KINDS:
+    for has_script, kinds, widths in ((True, KINDS, WIDTHS), (False, RICH, (360,))):
+        for kind in kinds:
             window = visit(kind, java_script_enabled=has_script)
             for width in widths:
                 window.set_viewport_size({"width": width, "height": 844})
