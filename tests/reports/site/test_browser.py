@@ -7,9 +7,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Request, sync_playwright
 
 from core.settings import load_settings
-from reports.site.build import write_site
 from tests.reports.curves import HOSTILE_MODEL
-from tests.reports.site.test_simulated import publish_home
 
 pytestmark = pytest.mark.long
 FLAGS = [
@@ -305,16 +303,10 @@ def test_five_questions_are_answered_in_few_clicks(visit: Open) -> None:
     assert row.locator("td").first.text_content().startswith("\u2212")
 
 
-@pytest.fixture(scope="module")
-def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    settings = publish_home(tmp_path_factory.mktemp("simulated") / "home", ["arxiv", "news"])
-    return Path(write_site(settings, only="index")).parent
-
-
 def test_the_bar_of_simulated_text_is_seen_on_phones_and_on_paper(
-    browser: Browser, simulated: Path
+    browser: Browser, mixed_site: Path
 ) -> None:
-    address = (simulated / "index.html").as_uri()
+    address = (mixed_site / "index.html").as_uri()
     for media, scheme, width in (
         ("screen", "light", 360), ("screen", "dark", 1280), ("print", "light", 690),
     ):  # fmt: skip
@@ -332,11 +324,11 @@ def test_the_bar_of_simulated_text_is_seen_on_phones_and_on_paper(
 
 
 def test_marks_of_simulated_text_are_accessible_and_stay_on_open_charts(
-    browser: Browser, simulated: Path
+    browser: Browser, mixed_site: Path
 ) -> None:
     for scheme in ("light", "dark"):
         window = browser.new_page(color_scheme=scheme)
-        window.goto((simulated / "index.html").as_uri())
+        window.goto((mixed_site / "index.html").as_uri())
         found = Axe().run(window, options={"preload": False}).response["violations"]
         assert [each["id"] for each in found if each["impact"] != "minor"] == []
         chart = window.locator("[data-chart=over-time]")
