@@ -25,6 +25,7 @@ from simulator.sites.hub import Site
 from tests.databases import made_once
 from tests.servers import PrefectServer, shared_server
 from tests.tiers import marks_of
+from warehouse.read.publish import publish
 
 # Before torch is imported: tests run side by side on two cores, and spinning threads starve both.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # noqa: TID251
@@ -219,6 +220,15 @@ def demo(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             command = [Path(sys.executable).with_name("tidemark"), "demo", "--home", home]
             subprocess.run(command, check=True, capture_output=True)
     return Settings(home=home)
+
+
+@pytest.fixture(scope="session")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """An empty warehouse, published once by all processes of the run. Only read it."""
+    home = shared_folder(tmp_path_factory) / "empty"
+    settings = Settings(home=str(home))
+    once(home, lambda: publish(settings))
+    return settings
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,8 @@ import pytest
 from core.schemas.tables import LOSSES
 from core.settings import Settings
 from tests.losses import loss_row
-from warehouse.database.schema import list_tables, qualify
+from tests.warehouse.relations import relations_of
+from warehouse.database.schema import ESTIMATES, list_tables, qualify
 from warehouse.database.writer import connected
 from warehouse.estimates.estimate import estimate
 from warehouse.land.losses import open_warehouse
@@ -46,7 +47,9 @@ def losses() -> Callable[..., pa.Table]:
 @pytest.fixture
 def kept_open(settings: Settings) -> Iterator[None]:
     """Keep the database open: to open it again takes no time. Not for tests with processes."""
-    with connected(settings):
+    with connected(settings) as connection:
+        # Nobody opens the file again.
+        connection.execute("pragma disable_checkpoint_on_shutdown")
         yield
 
 
@@ -56,7 +59,8 @@ def ask(settings: Settings) -> Callable[..., Rows]:
         """Query the views as of a snapshot; to publish one takes five times as long."""
         with connected(settings) as connection:
             connection.begin()
-            estimate(connection)
+            if relations_of(sql) & set(ESTIMATES):
+                estimate(connection)
             findings = list(run_checks(connection, QUICK))
             assert not findings, f"the rows could not be published: {findings}"
             rows = run_statement(connection, sql, parameters).read_all().to_pylist()

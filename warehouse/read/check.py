@@ -118,7 +118,7 @@ def _former_version(connection: duckdb.DuckDBPyConnection) -> list[Finding]:
 def _check_views(connection: duckdb.DuckDBPyConnection, is_deep: bool) -> Iterator[Finding]:
     """Check that DuckDB can bind every view; it reads no rows."""
     is_as_made = read_version(connection).catalogue == digest_catalogue(connection)
-    views = list(list_leaf_views())
+    views = tuple(list_leaf_views())
     if is_as_made and not is_deep:
         views = list_materialised()  # the digest does not cover the tables that they read
     rows: list[dict[str, object]] = []

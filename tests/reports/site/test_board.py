@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from core.settings import Settings
 from reports.site import build, charts, labels
 from reports.site.board_parts import ALL_MONTHS, windows_of
 from reports.site.findings import ranks_finding, simulations_finding
-from reports.site.pages import overview
+from reports.site.pages import changes, forecasts, overview
+from reports.site.pages import model as model_pages
 from reports.site.radar import radar
 from reports.site.small_database import write_small_database
 from tests.reports.curves import HOSTILE_SOURCE, level, step
@@ -186,12 +188,16 @@ def test_labels_do_not_overlap() -> None:
         pytest.param("forecast_accuracy", marks=pytest.mark.slow),
     ],
 )
-def test_a_view_that_fails_is_named_on_each_page(publish_figures: Any, view: str) -> None:
-    settings = publish_figures(level("a", "news", 1.0, 1))
-    with duckdb.connect(f"{settings.home}/warehouse.duckdb") as database:
+def test_a_view_that_fails_is_named_on_each_page(
+    usual: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, view: str
+) -> None:
+    settings = Settings(home=str(tmp_path))
+    shutil.copy(Path(usual.home) / "warehouse.duckdb", tmp_path)
+    with duckdb.connect(str(tmp_path / "warehouse.duckdb")) as database:
         database.execute(f"drop view {view}")
+    monkeypatch.setattr(build, "page_modules", lambda: [overview, changes, forecasts, model_pages])
     root = Path(build.write_site(settings)).parent
-    for page in ("index.html", "changes.html", "models/a.html"):
+    for page in ("index.html", "changes.html", "models/early.html"):
         assert "figures could not be read" in (root / page).read_text()
     assert f"Table with name {view} does not exist" in (root / "index.html").read_text()
     assert not (root / "state.json").exists()  # the next publication is compared with a sound one

@@ -7,9 +7,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Request, sync_playwright
 
 from core.settings import load_settings
-from reports.site.build import write_site
 from tests.reports.curves import HOSTILE_MODEL
-from tests.reports.site.test_simulated import publish_home
 
 pytestmark = pytest.mark.long
 FLAGS = [
@@ -63,17 +61,17 @@ def visit(browser: Browser, root: Path) -> Iterator[Open]:
     assert all(request.startswith(root.as_uri()) for request in requests)
 
 
-# Pages have their parts in common, so the dark theme is checked on those with all parts, and the
-# pages that are long and plain in the slow tests.
-PLAIN = ("changes", "published", "views", "sources")
+# Pages have their parts in common: charts, tables, choices, lists. Those with all parts are checked
+# in `make test`, in the dark theme in slow tests, and so are all other pages.
+RICH = ("index", "compare", "data", "models/early")
 
 
 @pytest.mark.parametrize(
     ("scheme", "kinds"),
     [
-        ("light", [kind for kind in KINDS if kind not in PLAIN]),
-        pytest.param("dark", ["index", "compare", "models/early"], marks=pytest.mark.slow),
-        pytest.param("light", PLAIN, marks=pytest.mark.slow),
+        ("light", RICH),
+        pytest.param("dark", RICH, marks=pytest.mark.slow),
+        pytest.param("light", [kind for kind in KINDS if kind not in RICH], marks=pytest.mark.slow),
     ],
 )
 def test_pages_are_accessible(visit: Open, scheme: str, kinds: Sequence[str]) -> None:
@@ -85,14 +83,6 @@ def test_pages_are_accessible(visit: Open, scheme: str, kinds: Sequence[str]) ->
             (each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] != "minor"
         ]
         assert not worse, (kind, worse)
-
-
-def test_no_page_is_wider_than_the_window(visit: Open) -> None:
-    for kind in KINDS:
-        window = visit(kind)
-        for width in (360, 768, 1280, 1800):
-            window.set_viewport_size({"width": width, "height": 800})
-            assert window.evaluate("document.documentElement.scrollWidth") <= width, kind
 
 
 def test_long_names_are_broken(visit: Open) -> None:
@@ -261,16 +251,19 @@ def test_pages_read_without_a_script(browser: Browser, root: Path) -> None:
 MISPLACED = Path(__file__).with_name("misplaced.js").read_text(encoding="utf-8")
 
 
-def test_nothing_is_cut_or_covered_in_four_widths(browser: Browser, root: Path) -> None:
-    for has_script, width in ((True, 390), (False, 390), (True, 768), (True, 1280), (True, 1920)):
-        context = browser.new_context(
-            java_script_enabled=has_script, viewport={"width": width, "height": 844}
-        )
-        window = context.new_page()
-        for kind in KINDS:
-            window.goto((root / f"{kind}.html").as_uri())
-            assert window.evaluate(MISPLACED) == [], (kind, has_script, width)
-        context.close()
+WIDTHS = (360, 768, 1280, 1920)
+
+
+def test_nothing_is_cut_or_covered_or_wider_than_the_window(visit: Open) -> None:
+    for has_script, kinds, widths in ((True, KINDS, WIDTHS), (False, RICH, (360,))):
+        for kind in kinds:
+            window = visit(kind, java_script_enabled=has_script)
+            for width in widths:
+                window.set_viewport_size({"width": width, "height": 844})
+                assert window.evaluate(MISPLACED) == [], (kind, has_script, width)
+                widest = window.evaluate("document.documentElement.scrollWidth")
+                assert widest <= width, (kind, has_script, width)
+            window.close()
 
 
 def test_the_first_view_is_small_without_a_script(browser: Browser, root: Path) -> None:
@@ -310,16 +303,10 @@ def test_five_questions_are_answered_in_few_clicks(visit: Open) -> None:
     assert row.locator("td").first.text_content().startswith("\u2212")
 
 
-@pytest.fixture(scope="module")
-def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    settings = publish_home(tmp_path_factory.mktemp("simulated") / "home", ["arxiv", "news"])
-    return Path(write_site(settings, only="index")).parent
-
-
 def test_the_bar_of_simulated_text_is_seen_on_phones_and_on_paper(
-    browser: Browser, simulated: Path
+    browser: Browser, mixed_site: Path
 ) -> None:
-    address = (simulated / "index.html").as_uri()
+    address = (mixed_site / "index.html").as_uri()
     for media, scheme, width in (
         ("screen", "light", 360), ("screen", "dark", 1280), ("print", "light", 690),
     ):  # fmt: skip
@@ -337,11 +324,11 @@ def test_the_bar_of_simulated_text_is_seen_on_phones_and_on_paper(
 
 
 def test_marks_of_simulated_text_are_accessible_and_stay_on_open_charts(
-    browser: Browser, simulated: Path
+    browser: Browser, mixed_site: Path
 ) -> None:
     for scheme in ("light", "dark"):
         window = browser.new_page(color_scheme=scheme)
-        window.goto((simulated / "index.html").as_uri())
+        window.goto((mixed_site / "index.html").as_uri())
         found = Axe().run(window, options={"preload": False}).response["violations"]
         assert [each["id"] for each in found if each["impact"] != "minor"] == []
         chart = window.locator("[data-chart=over-time]")

@@ -1,6 +1,7 @@
 """The page of data: what was dropped, releases, months held back, and downloads."""
 
 import json
+import shutil
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,48 +16,54 @@ from reports.site.collected import read_outcomes
 from reports.site.figure import Column, cell
 from reports.site.findings import cells_finding, contexts_finding
 from reports.site.trends import trends_of
-from tests.reports.curves import HOSTILE_SOURCE, level, step
+from tests.reports.curves import step
 from tests.reports.site.pages import read_pages
 from warehouse.database.schema import read_sql
 
 MANIFEST = {
-    "source": "news", "month": "2024-01", "digest": "0" * 64, "num_documents": 20, "num_bytes": 1,
+    "source": "code", "month": "2024-01", "digest": "0" * 64, "num_documents": 20, "num_bytes": 1,
     "files": [], "kept": 20, "dropped": {"too_short": 4, "=licence": 1}, "failed": {"http_404": 2},
 }  # fmt: skip
 
 
 def _seal(settings: Settings, month: str, **changes: object) -> None:
-    path = Path(settings.home) / f"corpus/source=news/month={month}/manifest.json"
+    path = Path(settings.home) / f"corpus/source=code/month={month}/manifest.json"
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(MANIFEST | {"month": month} | changes))
 
 
+@pytest.fixture
+def crawled(usual: Settings, tmp_path: Path) -> Settings:
+    """The snapshot of the usual figures, without a corpus."""
+    shutil.copy(Path(usual.home) / "warehouse.duckdb", tmp_path)
+    return Settings(home=str(tmp_path))
+
+
 @pytest.mark.long
-def test_what_was_dropped_is_told_with_reasons(publish_figures: Any) -> None:
-    settings = publish_figures({**level("a", "news", 1.0, 3), **level("a", HOSTILE_SOURCE, 1.0, 3)})
+def test_what_was_dropped_is_told_with_reasons(crawled: Settings) -> None:
+    settings = crawled
     _seal(settings, "2024-01")
     _seal(settings, "2024-02", dropped={"too_short": 10})
     root = Path(write_site(settings, "data")).parent
-    write_site(settings, "sources/news")
+    write_site(settings, "sources/code")
     pages = read_pages(root)
     title = "19 of 59 items are not in the corpus, 14 for the reason: too short"
-    for path in ("data.html", "sources/news.html"):
+    for path in ("data.html", "sources/code.html"):
         assert title in pages[(root / path).resolve()].titles, path
-    rows = pl.read_parquet(root / "figures" / "source-news-collected.parquet").rows()
+    rows = pl.read_parquet(root / "figures" / "source-code-collected.parquet").rows()
     assert rows == [
-        ("news", "kept", 40, 40 / 59, 2, False),  # not simulated
-        ("news", "too short", 14, 14 / 59, 2, False),
-        ("news", "failed: http 404", 4, 4 / 59, 2, False),
-        ("news", "=licence", 1, 1 / 59, 1, False),
+        ("code", "kept", 40, 40 / 59, 2, False),  # not simulated
+        ("code", "too short", 14, 14 / 59, 2, False),
+        ("code", "failed: http 404", 4, 4 / 59, 2, False),
+        ("code", "=licence", 1, 1 / 59, 1, False),
     ]
     assert "'=licence" in (root / "figures" / "data-collected.csv").read_text()
 
 
 @pytest.mark.long
-def test_a_damaged_manifest_does_not_stop_the_site(publish_figures: Any) -> None:
-    settings = publish_figures(level("a", "news", 1.0, 3))
-    _seal(settings, "2024-01", digest=None, files=7)
-    page = Path(write_site(settings, "data"))
+def test_a_damaged_manifest_does_not_stop_the_site(crawled: Settings) -> None:
+    _seal(crawled, "2024-01", digest=None, files=7)
+    page = Path(write_site(crawled, "data"))
     assert "is not a manifest of tidemark" in page.read_text()
 
 

@@ -1,4 +1,5 @@
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,11 @@ def _titles(settings: Settings) -> dict[str, list[str]]:
     return {str(path.relative_to(root.resolve())): page.titles for path, page in pages.items()}
 
 
-def test_an_empty_warehouse_gives_pages_that_say_what_to_do(settings: Settings) -> None:
-    with open_warehouse(settings):
-        pass
-    publish(settings)
+def test_an_empty_warehouse_gives_pages_that_say_what_to_do(
+    empty: Settings, settings: Settings
+) -> None:
+    Path(settings.home).mkdir()
+    shutil.copy(Path(empty.home) / "warehouse.duckdb", settings.home)
     titles = _titles(settings)
     assert {"index.html", "compare.html", "data.html", "forecasts.html"} <= set(titles)
     assert "tidemark run" in (Path(settings.home) / "report" / "index.html").read_text()
@@ -73,9 +75,12 @@ def test_long_and_right_to_left_names(publish_figures: Any) -> None:
     assert "\n'=cmd()," in board
 
 
-def test_months_held_back_are_told(publish_figures: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_months_held_back_are_told(
+    usual: Settings, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(build, "page_modules", lambda: [])  # the feed alone is read
-    settings = publish_figures(level("a", "news", 1.0))
+    Path(settings.home).mkdir()
+    shutil.copy(Path(usual.home) / "warehouse.duckdb", settings.home)
     root = Path(write_site(settings)).parent
     held = Path(settings.home) / "corpus/source=news/month=2024-09/held/manifest.json"
     held.parent.mkdir(parents=True)

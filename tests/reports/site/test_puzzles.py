@@ -18,8 +18,7 @@ def test_tokens_and_likelihoods_are_on_the_page(settings: Settings, tmp_path: Pa
     shutil.copytree(VIEWS / "scylla_tokens" / "four_items", case)
     shutil.copy(VIEWS / "scylla_likelihood" / "five_items" / "scylla_likelihoods.csv", case)
     build(case, settings)
-    write_site(settings)
-    page = Page(Path(settings.home) / "report" / "puzzles.html")
+    page = Page(Path(write_site(settings, only="puzzles")))
     assert {"puzzles-tokens", "puzzles-likelihoods"} <= page.ids
     shown = [cell.text for cell in page.cells]
     # Level 2: the mean of 40, 20 and 10 tokens.

@@ -2,79 +2,25 @@
 
 import io
 import json
-import math
 import re
 from pathlib import Path
 
 import polars as pl
-import pyarrow as pa
 import pytest
 from PIL import Image, ImageChops
 
-from core.corpus.partition import Partition, document_id, tables_of
-from core.corpus.sealing import seal_partition
 from core.corpus.simulated import LICENCE
-from core.month import month_range
-from core.schemas.tables import LOSSES
 from core.settings import Settings
-from core.storage.store import Store
-from reports.exports.figures import export_figures
-from reports.site import charts
-from reports.site.build import write_site
+from reports.exports import figures
+from reports.site import build, charts
 from reports.site.cards import size_of
-from tests.losses import loss_row
-from tests.reports.curves import FIRST
 from tests.tiers import few
-from warehouse.land.losses import open_warehouse
-from warehouse.read.publish import publish
 
-LICENCES = {"arxiv": LICENCE, "govuk": LICENCE, "news": "CC0-1.0"}
 BAR = '<aside class="simulated"'
-TEXT = "sand and tide, " * 20
 
 
-def publish_home(home: Path, sources: list[str]) -> Settings:
-    settings, store = Settings(home=str(home)), Store(str(home))
-    rows = []
-    with open_warehouse(settings) as warehouse:
-        for source in sources:
-            for number, month in enumerate(month_range(FIRST, FIRST + 3)):
-                partition = Partition(source, month)
-                documents = [
-                    {"native_id": f"{month}-{each}", "date_kind": "given", "text": TEXT,
-                     "licence": LICENCES[source]}
-                    for each in range(2)
-                ]  # fmt: skip
-                seal = seal_partition(store, partition, tables_of(documents, partition))
-                warehouse.land_documents(seal)
-                rows += [
-                    loss_row(model, source, month.first_day,
-                             document_id(source, str(each["native_id"]), None),
-                             nll_nats=(level + number / 10) * math.log(2) * len(TEXT),
-                             num_chars=len(TEXT), num_bytes=len(TEXT))
-                    for each in documents
-                    for model, level in (("early", 1.0), ("late", 1.5))
-                ]  # fmt: skip
-        warehouse.land_losses(pa.Table.from_pylist(rows, schema=LOSSES), "losses")
-        warehouse.upsert_sources([{"name": source, "licence": "CC-BY-4.0"} for source in sources])
-    publish(settings)
-    return settings
-
-
-@pytest.fixture(scope="module")
-def mixed(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    return publish_home(tmp_path_factory.mktemp("mixed") / "home", ["arxiv", "govuk", "news"])
-
-
-@pytest.fixture(scope="module")
-def site(mixed: Settings) -> Path:
-    for page in ("index", "sources", "sources/news", "sources/arxiv", "methods"):
-        write_site(mixed, only=page)
-    return Path(mixed.home) / "report"
-
-
-def test_every_page_has_the_bar_and_names_what_is_simulated(site: Path) -> None:
-    for path in site.rglob("*.html"):
+def test_every_page_has_the_bar_and_names_what_is_simulated(mixed_site: Path) -> None:
+    for path in mixed_site.rglob("*.html"):
         text = read(path)
         assert text.count(BAR) == 1
         assert "<title>SIMULATED · " in text
@@ -85,33 +31,33 @@ def read(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def test_the_licence_of_a_simulated_source_is_the_simulator_s(site: Path) -> None:
+def test_the_licence_of_a_simulated_source_is_the_simulator_s(mixed_site: Path) -> None:
+    pages = {name: read(mixed_site / f"sources/{name}.html") for name in ("arxiv", "news")}
     licences = {
-        name: re.search(r"<dt>licence</dt><dd>(.*?)</dd>", read(site / f"sources/{name}.html"))
-        for name in ("arxiv", "news")
+        name: re.search(r"<dt>licence</dt><dd>(.*?)</dd>", page) for name, page in pages.items()
     }
     assert {name: found and found[1] for name, found in licences.items()} == {
         "arxiv": LICENCE, "news": "CC-BY-4.0",
     }  # fmt: skip
 
 
-def test_every_form_of_a_picture_has_the_watermark(site: Path) -> None:
-    drawn = sorted(path.stem for path in (site / "figures").glob("*.svg"))
+def test_every_form_of_a_picture_has_the_watermark(mixed_site: Path) -> None:
+    drawn = sorted(path.stem for path in (mixed_site / "figures").glob("*.svg"))
     assert "over-time" in drawn
     for name in drawn:
-        figure = site / "figures" / name
+        figure = mixed_site / "figures" / name
         metadata = json.loads(Path(f"{figure}.metadata.json").read_text())
         mark = ">SIMULATED</text>" if metadata["simulated"] else ">not simulated: figures of "
         svg = Path(f"{figure}.svg").read_text()
         assert svg.count('class="watermark"') == 1
         assert mark in svg
         assert mark in next(
-            read(page) for page in site.rglob("*.html") if f'id="{name}"' in read(page)
+            read(page) for page in mixed_site.rglob("*.html") if f'id="{name}"' in read(page)
         )
 
 
-def test_a_picture_is_a_card_with_title_scale_and_watermark(site: Path) -> None:
-    for path in sorted((site / "figures").glob("*.png")):
+def test_a_picture_is_a_card_with_title_scale_and_watermark(mixed_site: Path) -> None:
+    for path in sorted((mixed_site / "figures").glob("*.png")):
         width, height = size_of(path.read_bytes())
         assert (width, height >= 630) == (1200, True), path
     spec = {"data": {"values": [{"x": 1}]}, "mark": "bar", "width": 300, "height": 200,
@@ -131,28 +77,33 @@ def test_a_picture_is_a_card_with_title_scale_and_watermark(site: Path) -> None:
         assert ImageChops.difference(drawn[0], other).getbbox()
 
 
-def test_files_of_figures_tell_which_rows_are_simulated(site: Path) -> None:
+def test_files_of_figures_tell_which_rows_are_simulated(mixed_site: Path) -> None:
     rows = {
-        "csv": pl.read_csv(site / "figures/sources.csv"),
-        "json": pl.read_json(site / "figures/sources.json"),
-        "parquet": pl.read_parquet(site / "figures/sources.parquet"),
+        "csv": pl.read_csv(mixed_site / "figures/sources.csv"),
+        "json": pl.read_json(mixed_site / "figures/sources.json"),
+        "parquet": pl.read_parquet(mixed_site / "figures/sources.parquet"),
     }
     for each in rows.values():
         found = dict(each.select("source", "simulated").iter_rows())
         assert found == {"arxiv": True, "govuk": True, "news": False}
-    board = pl.read_csv(site / "figures/board.csv")  # over all sources
+    board = pl.read_csv(mixed_site / "figures/board.csv")  # over all sources
     assert board["simulated"].to_list() == [True] * 2
-    peers = pl.read_csv(site / "figures/methods-peers.csv")
+    peers = pl.read_csv(mixed_site / "figures/methods-peers.csv")
     assert not peers["simulated"].any()
-    metadata = json.loads((site / "figures/board.metadata.json").read_text())
+    metadata = json.loads((mixed_site / "figures/board.metadata.json").read_text())
     assert metadata["simulated_sources"] == ["arxiv", "govuk"]
     assert metadata["columns"][-1]["name"] == "simulated"
 
 
 @pytest.mark.parametrize("format", few(["csv", "parquet"], 1))
-def test_exported_views_tell_it_too(mixed: Settings, tmp_path: Path, format: str) -> None:
+def test_exported_views_tell_it_too(
+    mixed: Settings, tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    views = figures.exported_views()
+    few_views = {name: views[name] for name in ("coverage", "headline", "monthly_loss")}
+    monkeypatch.setattr(figures, "exported_views", lambda: few_views)
     folder = tmp_path / "figures"
-    export_figures(mixed, format, folder)
+    figures.export_figures(mixed, format, folder)
     table = {"csv": pl.read_csv, "parquet": pl.read_parquet}[format]
     monthly = table(folder / f"monthly_loss.{format}")
     found = dict(monthly.select("source", "simulated").unique().iter_rows())
@@ -165,7 +116,7 @@ def test_exported_views_tell_it_too(mixed: Settings, tmp_path: Path, format: str
 
 @pytest.mark.slow
 def test_a_site_of_real_text_has_no_mark(usual: Settings) -> None:
-    index = Path(write_site(usual, only="index"))
+    index = Path(build.write_site(usual, only="index"))
     assert BAR not in read(index)
     assert "SIMULATED" not in read(index)
     assert "watermark" not in (index.parent / "figures/over-time.svg").read_text()

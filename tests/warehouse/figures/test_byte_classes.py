@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,7 @@ def _months_of(stale: int, chance: np.random.Generator) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def peek(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def peek(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     settings = Settings(home=str(tmp_path_factory.mktemp("classes")))
     chance = np.random.default_rng(11)
     sums = [row for stale in range(NO_TEXT) for row in _months_of(stale, chance)]
@@ -79,20 +80,15 @@ def peek(tmp_path_factory: pytest.TempPathFactory) -> Any:
         for (model, month), (nats, size) in totals.items()
     ]
     facts = {"cutoff": CUTOFF.first_day, "cutoff_provenance": "planted"}
-    with open_warehouse(settings) as warehouse:
-        warehouse.land_losses(pa.Table.from_pylist(losses, schema=LOSSES), "worlds")
-        warehouse.upsert_models([{"name": f"stale {name}", **facts} for name in PLANTED])
     with connected(settings) as connection:
+        with open_warehouse(settings) as warehouse:
+            warehouse.land_losses(pa.Table.from_pylist(losses, schema=LOSSES), "worlds")
+            warehouse.upsert_models([{"name": f"stale {name}", **facts} for name in PLANTED])
         statements = Statements(connection)
         table = pa.Table.from_pylist(sums, schema=statements.columns("byte_class_losses"))
         with statements.given(sums_to_land=table):
             statements.insert("byte_class_losses", "sums_to_land")
-
-    def peek(text: str) -> list[dict[str, Any]]:
-        with connected(settings) as connection:
-            return connection.sql(text).to_arrow_table().to_pylist()
-
-    return peek
+        yield lambda text: connection.sql(text).to_arrow_table().to_pylist()
 
 
 @pytest.mark.parametrize("name", PLANTED)

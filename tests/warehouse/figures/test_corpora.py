@@ -10,7 +10,7 @@ from warehouse.land.literature import land_published
 from warehouse.read.publish import publish
 from warehouse.read.query import query
 
-pytestmark = [pytest.mark.long, pytest.mark.usefixtures("kept_open")]
+pytestmark = pytest.mark.long
 
 MODELS = ["a", "b", "c", "d"]
 MONTH = dt.date(2024, 1, 1)

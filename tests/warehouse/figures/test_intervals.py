@@ -1,6 +1,9 @@
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
@@ -9,30 +12,31 @@ from benchmarks.statistics.worlds import NUM_BEFORE, NUM_MONTHS, SOURCES, catalo
 from core.settings import Settings
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
-from warehouse.read.query import query
+from warehouse.read.query import opened, run_statement
 
-pytestmark = [pytest.mark.long, pytest.mark.usefixtures("kept_open")]
+pytestmark = pytest.mark.long
 
 Floats = NDArray[np.float64]
+Ask = Callable[..., pa.Table]
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
+    """Ask a published world; its snapshot is opened once."""
     settings = Settings(home=str(tmp_path_factory.mktemp("world")))
     worlds, losses = simulate([0], 12)
     with open_warehouse(settings) as warehouse:
         warehouse.land_losses(losses, "world")
         warehouse.upsert_models(catalogue(worlds))
-    publish(settings)
-    return settings
+    with opened(Path(publish(settings))) as connection:
+        yield lambda sql, *values: run_statement(connection, sql, values).read_all()
 
 
 class Curves:
-    def __init__(self, settings: Settings, sources: tuple[str, ...]) -> None:
+    def __init__(self, ask: Ask, sources: tuple[str, ...]) -> None:
         where = "where model like 'world-%-gap' and source like '%' || ? order by month"
         cells = [
-            query(settings, f"from internal.monthly_loss_details {where}", [each]).to_pydict()
-            for each in sources
+            ask(f"from internal.monthly_loss_details {where}", each).to_pydict() for each in sources
         ]
         self.figures = np.concatenate([cell["bits_per_byte"] for cell in cells])
         self.errors = np.concatenate([cell["standard_error"] for cell in cells])
@@ -40,9 +44,7 @@ class Curves:
         clusters = np.concatenate([cell["num_clusters"] for cell in cells])
         self.degrees = np.minimum(3 * dof, clusters - 1)
         sums = [
-            query(
-                settings, f"from internal.cell_replicates {where}, replicate", [source]
-            ).to_pydict()
+            ask(f"from internal.cell_replicates {where}, replicate", source).to_pydict()
             for source in sources
         ]
         shape = (len(self.figures), 200)
@@ -70,10 +72,10 @@ def of_months(before: float, after: float) -> Floats:
     return np.repeat([before / NUM_BEFORE, after / NUM_BEFORE], NUM_BEFORE)
 
 
-def only(settings: Settings, view: str, source: str | None = None) -> dict[str, Any]:
+def only(ask: Ask, view: str, source: str | None = None) -> dict[str, Any]:
     sql = f"from {view} where model like 'world-%-gap'"
     sql += " and source like '%' || ?" if source else ""
-    table = query(settings, sql, [source] if source else [])
+    table = ask(sql, source) if source else ask(sql)
     [row] = table.to_pylist()
     return dict(row)
 
@@ -87,13 +89,13 @@ def half(row: dict[str, Any], column: str) -> float:
 
 
 @pytest.mark.parametrize("source", [*SOURCES, None])
-def test_gap(home: Settings, source: str | None) -> None:
+def test_gap(ask: Ask, source: str | None) -> None:
     view = "train_test_gap" if source else "train_test_gap_overall"
-    row = only(home, view, source)
-    at_split = only(home, f"{view}_at(date '{row['split_date']}')", source)  # has all intervals
+    row = only(ask, view, source)
+    at_split = only(ask, f"{view}_at(date '{row['split_date']}')", source)  # has all intervals
     for name in row.keys() - {"split_basis", "q_value"}:  # q: over all models that a date splits
         assert at_split[name] == pytest.approx(row[name]) or at_split[name] == row[name]
-    curves = Curves(home, (source,) if source else SOURCES)
+    curves = Curves(ask, (source,) if source else SOURCES)
     for column, before, after in (
         ("bits_per_byte_before", 1, 0),
         ("bits_per_byte_after", 0, 1),
@@ -108,9 +110,9 @@ def test_gap(home: Settings, source: str | None) -> None:
 
 
 @pytest.mark.parametrize("source", [*SOURCES, None])
-def test_slope(home: Settings, source: str | None) -> None:
-    row = only(home, "tbi_likelihood" if source else "tbi_likelihood_overall", source)
-    curves = Curves(home, (source,) if source else SOURCES)
+def test_slope(ask: Ask, source: str | None) -> None:
+    row = only(ask, "tbi_likelihood" if source else "tbi_likelihood_overall", source)
+    curves = Curves(ask, (source,) if source else SOURCES)
     months = np.arange(NUM_MONTHS)
     y = curves.figures.reshape(-1, NUM_MONTHS).mean(axis=0)
     slope = float(np.polyfit(months, y, 1)[0])
@@ -122,9 +124,9 @@ def test_slope(home: Settings, source: str | None) -> None:
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_decay(home: Settings, source: str) -> None:
-    row = only(home, "internal.decay_after_release_details", source)
-    curves = Curves(home, (source,))
+def test_decay(ask: Ask, source: str) -> None:
+    row = only(ask, "internal.decay_after_release_details", source)
+    curves = Curves(ask, (source,))
     base = np.zeros(NUM_MONTHS)
     base[NUM_BEFORE - 6 : NUM_BEFORE] = 1 / 6
     level = base @ curves.figures

@@ -1,6 +1,7 @@
 """Intervals about time: computed again by numpy, and in worlds where nothing changes but months."""
 
 from collections import defaultdict
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,18 @@ from core.month import Month
 from core.schemas.tables import LOSSES
 from core.settings import Settings
 from tests.losses import loss_row
+from tests.warehouse.relations import relations_of
+from warehouse.database.materialised import materialise
+from warehouse.database.schema import ESTIMATES
+from warehouse.database.writer import connected
 from warehouse.land.losses import open_warehouse
-from warehouse.read.publish import publish
-from warehouse.read.query import query
+from warehouse.read.query import run_statement
 
 pytestmark = pytest.mark.long
 
 Floats = NDArray[np.float64]
+Rows = list[dict[str, Any]]
+Ask = Callable[[str], Rows]
 
 FIRST, NUM_MONTHS, NUM_WORLDS = Month("2021-01"), 24, 100
 # How much of a shock stays for the next month, degrees of freedom of a shock, share of months.
@@ -29,9 +35,8 @@ DESIGNS = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    settings = Settings(home=str(tmp_path_factory.mktemp("months")))
+def worlds() -> tuple[pa.Table, list[dict[str, Any]]]:
+    """Return the losses of all worlds, and the facts of their models."""
     rng = np.random.default_rng(17)
     rows, models = [], []
     for design, (memory, tail, share) in DESIGNS.items():
@@ -52,11 +57,27 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Settings:
                     {**loss_row(name, name, (FIRST + month).first_day, f"{month}-{of}"), **each}
                     for of in range(2 * is_there[month])
                 ]
-    with open_warehouse(settings) as warehouse:
-        warehouse.land_losses(pa.Table.from_pylist(rows, schema=LOSSES), "worlds")
-        warehouse.upsert_models(models)
-    publish(settings)
-    return settings
+    return pa.Table.from_pylist(rows, schema=LOSSES), models
+
+
+@pytest.fixture(scope="module")
+def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
+    """Ask views that are as in a snapshot; nothing here reads the estimates of a publication."""
+    settings = Settings(home=str(tmp_path_factory.mktemp("months")))
+    losses, models = worlds()
+    with connected(settings) as connection:
+        with open_warehouse(settings) as warehouse:
+            warehouse.land_losses(losses, "worlds")
+            warehouse.upsert_models(models)
+        connection.begin()
+        materialise(connection)
+
+        def ask(sql: str) -> Rows:
+            assert not relations_of(sql) & set(ESTIMATES), sql
+            return run_statement(connection, sql).read_all().to_pylist()
+
+        yield ask
+        connection.rollback()
 
 
 def month_errors(
@@ -75,13 +96,13 @@ def month_errors(
     return np.sqrt([variance * c @ correlations @ c for c in figures]), int(degrees)
 
 
-def test_numpy_has_the_same_errors(home: Settings) -> None:
+def test_numpy_has_the_same_errors(ask: Ask) -> None:
     sql = "from internal.split_cells_at(cast(null as date)) order by model, month"
-    curves: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for cell in query(home, sql).to_pylist():
+    curves: dict[str, Rows] = defaultdict(list)
+    for cell in ask(sql):
         curves[cell["model"]].append(cell)
     tables = {
-        name: {row["model"]: row for row in query(home, f"from {name}").to_pylist()}
+        name: {row["model"]: row for row in ask(f"from {name}")}
         for name in ("internal.gap_month_errors_at(cast(null as date))",
                      "internal.slope_month_errors", "tbi_likelihood", "train_test_gap",
                      "detectable_gap_at(4) where num_months_each_side = 12")
@@ -129,8 +150,8 @@ def assert_detectable(row: dict[str, Any], shock: float, memory: float) -> None:
     [("train_test_gap", "bits_per_byte_gap"), ("train_test_gap_overall", "bits_per_byte_gap"),
      ("tbi_likelihood", "tbi_per_month"), ("decay_after_release", "decay_mean_pct")],
 )  # fmt: skip
-def test_where_nothing_changes_little_is_found(home: Settings, view: str, column: str) -> None:
-    rows = query(home, f"from {view} where p_value is not null").to_pylist()
+def test_where_nothing_changes_little_is_found(ask: Ask, view: str, column: str) -> None:
+    rows = ask(f"from {view} where p_value is not null")
     found = defaultdict(list)
     for row in rows:
         is_apart = not row[f"{column}_low"] <= 0 <= row[f"{column}_high"]

@@ -5,19 +5,21 @@ to its cutoff. The truth is the level, which no view knows.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from duckdb import DuckDBPyConnection as Connection
 
 from core.month import Month, month_range
 from core.settings import Settings
 from tests.losses import publish_rows
-from warehouse.read.query import query
+from warehouse.read.query import opened, run_statement
 
-pytestmark = [pytest.mark.long, pytest.mark.usefixtures("kept_open")]
+pytestmark = pytest.mark.long
 
 FIRST, NUM_MONTHS, SOURCES = Month("2021-01"), 18, ("code", "news")
 NUM_BYTES = 1000
@@ -40,7 +42,8 @@ class Model:
 
 def publish_world(
     settings: Settings, models: Sequence[Model], num_months: int = NUM_MONTHS, seed: int = 0
-) -> None:
+) -> Path:
+    """Publish a world of models; return the path of the snapshot."""
     dice = np.random.default_rng(seed)
     rows = []
     for month in month_range(FIRST, FIRST + (num_months - 1)):
@@ -65,12 +68,11 @@ def publish_world(
          "cutoff_provenance": "planted", "cutoff_precision": "month"}
         for model in models if model.cutoff
     ]  # fmt: skip
-    publish_rows(settings, rows, *known)
+    return Path(publish_rows(settings, rows, *known))
 
 
-def ranks(settings: Settings) -> dict[str, int | None]:
-    rows = query(settings, "select model, rank from headline order by bits_per_byte").to_pylist()
-    return {row["model"]: row["rank"] for row in rows}
+def ranks(snapshot: Connection) -> dict[str, int | None]:
+    return dict(_rows(snapshot, "select model, rank from headline order by bits_per_byte"))
 
 
 MODELS = [
@@ -85,14 +87,14 @@ MODELS = [
 
 
 @pytest.fixture(scope="module")
-def staggered(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+def staggered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
     """A world in which the better model has the older cutoff, and one has seen all months."""
     settings = Settings(home=str(tmp_path_factory.mktemp("staggered")))
-    publish_world(settings, MODELS)
-    return settings
+    with opened(publish_world(settings, MODELS)) as snapshot:
+        yield snapshot
 
 
-def test_the_better_model_of_older_cutoff_is_first(staggered: Settings) -> None:
+def test_the_better_model_of_older_cutoff_is_first(staggered: Connection) -> None:
     found = ranks(staggered)
     assert found.pop("leaked") is None  # its cutoff is unknown
     assert found == {
@@ -104,7 +106,7 @@ def test_the_better_model_of_older_cutoff_is_first(staggered: Settings) -> None:
     assert _rows(staggered, basis) == [["cutoff unknown: months may have been seen in training"]]
 
 
-def test_text_seen_in_training_counts_if_it_is_asked_for(staggered: Settings) -> None:
+def test_text_seen_in_training_counts_if_it_is_asked_for(staggered: Connection) -> None:
     every = "from headline_at(null, null, months := 'all')"
     best = f"select model {every} order by rank limit 2"
     assert _rows(staggered, best) == [["newest"], ["leaked"]]
@@ -112,14 +114,14 @@ def test_text_seen_in_training_counts_if_it_is_asked_for(staggered: Settings) ->
     assert _rows(staggered, bases) == [["all months, also those seen in training", 18]]
 
 
-def test_a_compressor_that_is_best_on_a_source_has_no_rank(staggered: Settings) -> None:
+def test_a_compressor_that_is_best_on_a_source_has_no_rank(staggered: Connection) -> None:
     code = "from monthly_rank where source = 'code' and month >= date '2021-09-01'"
     lowest = f"select distinct arg_min(model, bits_per_byte) over (partition by month) {code}"
     assert _rows(staggered, lowest) == [["control:xz"]]
     assert _rows(staggered, f"select distinct model {code} and rank = 1") == [["old"]]
 
 
-def test_pairs_are_compared_on_text_new_to_both(staggered: Settings) -> None:
+def test_pairs_are_compared_on_text_new_to_both(staggered: Connection) -> None:
     rows = _rows(
         staggered,
         "select model, other_model, difference, p_value_adjusted, basis from model_difference "
@@ -133,7 +135,7 @@ def test_pairs_are_compared_on_text_new_to_both(staggered: Settings) -> None:
         assert basis == ("after 2021-08" if "young" in (model, other) else "after 2021-04")
 
 
-def test_a_model_without_a_new_month_is_left_out_with_the_reason(staggered: Settings) -> None:
+def test_a_model_without_a_new_month_is_left_out_with_the_reason(staggered: Connection) -> None:
     reason = "select reason from unmeasured where model = 'newest' and left_out_of = 'headline'"
     assert _rows(staggered, reason) == [["no month after 2022-06"]]
     pairs = "from model_difference where 'newest' in (model, other_model)"
@@ -147,11 +149,11 @@ def test_a_first_month_without_new_text_has_no_rank(settings: Settings) -> None:
         Model("b", 2.1, "2021-03"),
         Model("control:xz", 3.0, None),
     ]
-    publish_world(settings, models, num_months=1)
-    assert ranks(settings) == {"control:xz": None}
-    reasons = "select distinct reason from unmeasured where left_out_of = 'headline' order by all"
-    assert ["no month after 2021-01"] in _rows(settings, reasons)
-    assert _rows(settings, "select max(rank) from monthly_rank") == [[None]]
+    with opened(publish_world(settings, models, num_months=1)) as snapshot:
+        assert ranks(snapshot) == {"control:xz": None}
+        reasons = "select distinct reason from unmeasured where left_out_of = 'headline'"
+        assert ["no month after 2021-01"] in _rows(snapshot, reasons)
+        assert _rows(snapshot, "select max(rank) from monthly_rank") == [[None]]
 
 
 @pytest.mark.slow
@@ -165,11 +167,9 @@ def test_the_order_is_right_beyond_the_resolution(settings: Settings, num_models
         Model(f"m{i:03}", float(level), str(FIRST + int(cutoff)))
         for i, (level, cutoff) in enumerate(zip(levels, cutoffs, strict=True))
     ]
-    publish_world(settings, models, months, seed=num_models)
-    rows = _rows(
-        settings,
-        "select model, rank, resolution from headline_at(null, null) where rank is not null",
-    )
+    ranked = "select model, rank, resolution from headline_at(null, null) where rank is not null"
+    with opened(publish_world(settings, models, months, seed=num_models)) as snapshot:
+        rows = _rows(snapshot, ranked)
     assert len(rows) > num_models / 2
     truth = {model.name: model.level for model in models}
     right, told = 0, 0
@@ -182,5 +182,5 @@ def test_the_order_is_right_beyond_the_resolution(settings: Settings, num_models
     assert right >= 0.95 * told
 
 
-def _rows(settings: Settings, sql: str) -> list[list[Any]]:
-    return [list(row.values()) for row in query(settings, sql).to_pylist()]
+def _rows(snapshot: Connection, sql: str) -> list[list[Any]]:
+    return [list(row.values()) for row in run_statement(snapshot, sql).read_all().to_pylist()]

@@ -1,7 +1,6 @@
 import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -20,8 +19,9 @@ from core.cells.puzzles import (
 )
 from core.settings import Settings
 from core.storage.store import Store
-from reports.site.build import write_site
-from tests.reports.site.pages import Page
+from reports.site.build import opened_site
+from reports.site.figure import cell
+from reports.site.pages import puzzles
 from tests.tiers import few
 from warehouse.database.writer import connected
 from warehouse.land.puzzles import land_puzzle_cells
@@ -78,7 +78,7 @@ def of_levels(pairs: Sequence[tuple[float, float]]) -> list[tuple[float, float]]
 
 
 @pytest.fixture
-def ask(settings: Settings) -> Callable[..., list[Rows]]:
+def ask(settings: Settings, kept_open: None) -> Callable[..., list[Rows]]:
     def ask(cells: Cells, *queries: str) -> list[Rows]:
         land_puzzle_cells(settings, cells)
         with connected(settings) as connection:
@@ -132,10 +132,17 @@ def test_levels_on_a_tie_share_the_certainty(write: Any, ask: Any, settings: Set
         (1, [1, 5], 0.5), (3, [3], None)
     ]  # fmt: skip
     publish(settings)
-    write_site(settings, "puzzles")
-    page = Page(Path(settings.home) / "report" / "puzzles.html")
-    assert "1, 5" in [cell.text for cell in page.cells]
-    assert "Where models have a gap, the largest was measured at levels 1 to 5" in page.titles
+    with opened_site(settings) as site:
+        [page] = puzzles.make_pages(site)
+        shown = [
+            cell(row, column).text
+            for figure in page.figures
+            for row in figure.rows.to_dicts()
+            for column in figure.columns
+        ]
+    assert "1, 5" in shown
+    titles = [figure.title for figure in page.figures]
+    assert "Where models have a gap, the largest was measured at levels 1 to 5" in titles
 
 
 def test_an_anchor_that_was_added_is_missing_until_it_is_solved(

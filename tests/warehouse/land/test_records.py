@@ -18,6 +18,8 @@ from core.storage.store import Store
 from tests.warehouse.cells import CELL, NOON, RECORD, land_scored
 from warehouse.land.losses import Landed, open_warehouse
 
+pytestmark = pytest.mark.usefixtures("kept_open")
+
 TABLES = ("cell_costs", "cell_milestones", "tokenizers", "byte_class_losses")
 
 
