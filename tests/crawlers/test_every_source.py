@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 import datetime as dt
 import itertools
+import json
 import signal
 import time
 from collections import Counter
@@ -20,6 +21,7 @@ import pytest
 
 import simulator.faults
 from core.errors import AccessRefused, SourceChanged
+from core.plugins import list_extras
 from crawlers.git import binary as git
 from crawlers.web import pacing
 from crawlers.web.exchange import Exchange
@@ -69,6 +71,12 @@ KILLED = (
     "arxiv", "common_crawl", "commons_images", "git_posts:swift", "github_projects",
     "questions.kalshi", "questions.metaculus", "wikipedia_changes",
 )  # fmt: skip
+# Windows of time in which lists are read, a request each: larger and fewer ones.
+WINDOWS = {
+    "crawlers.hackernews.WINDOW_S": 4 * 86400,
+    "crawlers.wikipedia_changes.NUM_WINDOWS": 24,
+    "extras.media.commons.NUM_WINDOWS": 12,
+}
 STAYING = [name for names in PERMANENT.values() for name in names]
 _scenes: dict[str, Scene] = {}
 pytestmark = pytest.mark.timeout(300)  # whatever a site does, a crawl ends
@@ -109,8 +117,16 @@ def _short_pause_s(failure: pacing.TryAgain, failures: int) -> float:
     return pause_s if pause_s < 2 else 0.01
 
 
+def _windows() -> dict[str, int]:
+    """Return the windows of the sources that are here."""
+    gone = () if "media" in list_extras() else ("extras.media.commons.NUM_WINDOWS",)
+    return {name: value for name, value in WINDOWS.items() if name not in gone}
+
+
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in _windows().items():
+        monkeypatch.setattr(name, value)
     monkeypatch.setattr(pacing, "BACKOFF_BASE_S", 0.001)
     monkeypatch.setattr(pacing, "_pause_s", _short_pause_s)
     monkeypatch.setitem(git._CONFIG, "http.lowSpeedTime", "1")
@@ -369,9 +385,12 @@ def test_no_request_is_above_the_limits(
 
 
 _CRAWLER = """
-import sys
+import importlib, json, sys
 import crawlers.crawling.crawl, crawlers.questions.crawl
 from tests.forks import serve
+for name, value in json.loads(sys.argv[1]).items():
+    module, _, constant = name.rpartition(".")
+    setattr(importlib.import_module(module), constant, value)
 def work(job):
     sys.argv[1:] = job["arguments"]
     exec(job["code"], {"__name__": "__main__"})
@@ -381,7 +400,8 @@ serve(work)
 
 @pytest.fixture(scope="module")
 def forks() -> Iterator[Forks]:
-    with forking(_CRAWLER, {"PATH": "/usr/local/bin:/usr/bin:/bin"}) as forks:
+    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
+    with forking(_CRAWLER, environment, arguments=[json.dumps(_windows())]) as forks:
         yield forks
 
 

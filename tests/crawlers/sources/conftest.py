@@ -11,8 +11,7 @@ from crawlers.contract import CrawlContext, Item
 from crawlers.registry import load_crawler
 from crawlers.web import pacing
 from crawlers.web.fetcher import Fetcher
-from simulator.server import serve_sites
-from tests.crawlers.conftest import Crawl
+from tests.crawlers.conftest import Crawl, serving
 
 
 @pytest.fixture(autouse=True)
@@ -41,8 +40,7 @@ class Whole(NamedTuple):
 @pytest.fixture(scope="module")
 def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Whole:
     module = request.module
-    sites = sites_of(module)
-    with serve_sites(sites if isinstance(sites, list) else [sites]) as web:
+    with serving(sites_of(module), module) as web:
         own = Settings(
             home=str(tmp_path_factory.mktemp("whole")),
             sites=dict(web.urls),

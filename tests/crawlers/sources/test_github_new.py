@@ -29,6 +29,7 @@ from simulator.sites import github_api as simulated
 from simulator.sites.github_api import TOKEN, Site
 from simulator.world import World
 from tests.crawlers.conftest import Crawl, count_drops, documents_of
+from tests.crawlers.sources.conftest import Whole
 
 MONTH = Month("2024-02")
 WORLD = World(3, Month("2024-01"), Month("2024-03"), stories_per_month=24)
@@ -59,10 +60,10 @@ def created(number: int, at: dt.datetime) -> Repository:
 
 
 def test_a_month_holds_the_modules_of_its_new_repositories_as_they_were_at_its_end(
-    crawl: Crawl,
+    whole: Whole,
 ) -> None:
     """All were rewritten ten days later; today's text must not appear."""
-    items = crawl()
+    items = whole.items
     texts = {t for n in range(NUM_USEFUL) for t in module_texts(WORLD, MONTH, n).values()}
     assert len(texts) == NUM_USEFUL * MODULES
     assert {document.text for document in documents_of(items)} == texts
@@ -78,8 +79,8 @@ def test_a_month_holds_the_modules_of_its_new_repositories_as_they_were_at_its_e
     assert sum(count_drops(items).values()) - 5 * NUM_USEFUL == len(ODDITIES)
 
 
-def test_every_field_of_a_document(crawl: Crawl, site: Site) -> None:
-    first = documents_of(crawl())[0]
+def test_every_field_of_a_document(whole: Whole, site: Site) -> None:
+    first = documents_of(whole.items)[0]
     name = first.native_id.partition(":")[0]
     repository = site.repositories[name]
     sha = repository.commits[-1].sha
@@ -237,10 +238,10 @@ def test_without_a_token_the_sample_is_small_and_says_so(
 
 
 @pytest.mark.long
-def test_no_request_is_sent_above_a_limit(crawl: Crawl, site: Site) -> None:
+def test_no_request_is_sent_above_a_limit(whole: Whole, site: Site) -> None:
     """Each response states the remaining requests; at zero the host gets none."""
     site.limits = dict.fromkeys(site.limits, (7, 1.0))
-    assert len(documents_of(crawl())) == NUM_USEFUL * MODULES
+    assert len(documents_of(whole.items)) == NUM_USEFUL * MODULES
     assert site.num_refused == 0
 
 
