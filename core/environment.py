@@ -152,3 +152,8 @@ def prefect_access() -> tuple[dict[str, str], str | bool]:
 def names_of_variables(prefix: str) -> list[str]:
     """Return the names of the environment variables that begin with ``prefix``, in order."""
     return sorted(name for name in os.environ if name.startswith(prefix))  # noqa: TID251
+
+
+def has_variable(prefix: str) -> bool:
+    """Return True if an environment variable begins with ``prefix``, in letters of any case."""
+    return any(name.upper().startswith(prefix) for name in os.environ)  # noqa: TID251

@@ -10,15 +10,21 @@ from urllib.parse import urlsplit
 
 import platformdirs
 from pydantic import Field, NonNegativeInt, SecretStr, ValidationError, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
 
-from core.environment import names_of_variables
+from core.environment import has_variable, names_of_variables
 from core.errors import UsageError
 
 DEBIAN_CHROMIUM = Path("/usr/bin/chromium")
 MAX_DOCUMENT_BYTES = 16 * 2**20
 # Of a model, source, document … A Parquet file of kilobytes could hold a million names of 1 MB.
 MAX_NAME_BYTES = 4096
+PREFIX = "TIDEMARK_"  # of the environment variables
 PROJECT_PAGE = "https://github.com/tidemark/tidemark"
 # Names of the prompts of puzzles; see scylla/variants.py.
 PUZZLE_PROMPT = "zero-shot-cot(-second)?|(few-shot|mixed|varied)-[1-8](-second|-likelihood)?"
@@ -36,7 +42,7 @@ class Settings(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        env_prefix="TIDEMARK_",
+        env_prefix=PREFIX,
         env_nested_delimiter="__",
         env_ignore_empty=True,  # else an empty TIDEMARK_HOME would mean the current folder
         frozen=True,
@@ -126,6 +132,23 @@ class Settings(BaseSettings):
     """http:// or https:// address of the code repository, for the report's footer."""
     chromium: Path | None = DEBIAN_CHROMIUM if DEBIAN_CHROMIUM.exists() else None
     """Browser binary; default: a system Chromium, else Playwright's own."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read the environment only if it has a setting: that takes milliseconds.
+
+        There is no file of settings, and no folder of secrets.
+        """
+        if has_variable(PREFIX):
+            return init_settings, env_settings
+        return (init_settings,)
 
     @field_validator("home")
     @classmethod

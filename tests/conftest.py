@@ -91,12 +91,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                     item.add_marker(skip)
 
 
-def pytest_collection_finish() -> None:
-    # A full collection of garbage would visit all modules and tests, and take a second of a test,
-    # and of each of the five collections with which pytest ends.
-    gc.collect()
-    gc.freeze()
-    atexit.register(gc.unfreeze)
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect no garbage while modules are imported: that took a quarter of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        # A full collection of garbage would visit all modules and tests, and take a second of a
+        # test, and of each of the five collections with which pytest ends.
+        gc.collect()
+        gc.freeze()
+        gc.enable()
+        atexit.register(gc.unfreeze)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -29,8 +29,21 @@ def few(values: Iterable[Any], number: int) -> list[Any]:
 
 
 def marks_of(item: pytest.Function) -> set[str]:
-    """Return the marks for a test and its fixtures, without autouse fixtures, which all have."""
-    return set().union(*map(_marks_of_function, _functions_of(item)))
+    """Return the marks for a test and its fixtures, without autouse fixtures, which all have.
+
+    Cases of one test share them.
+    """
+    key = (item.parent, item.function, _used_by(item))
+    if key not in _found:
+        _found[key] = set().union(*map(_marks_of_function, _functions_of(item)))
+    return _found[key]
+
+
+_found: dict[tuple[Any, ...], set[str]] = {}
+
+
+def _used_by(item: pytest.Function) -> tuple[str, ...]:
+    return tuple(name for mark in item.iter_markers("usefixtures") for name in mark.args)
 
 
 @cache
@@ -46,9 +59,7 @@ def _marks_of_name(name: str) -> frozenset[str]:
 def _functions_of(item: pytest.Function) -> Iterator[Any]:
     yield item.obj
     fixtures = item._fixtureinfo
-    names = list(fixtures.argnames)
-    for mark in item.iter_markers("usefixtures"):
-        names += mark.args
+    names = [*fixtures.argnames, *_used_by(item)]
     asked: set[str] = set()
     while names:
         name = names.pop()

@@ -15,7 +15,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
 from lxml import etree, html
@@ -40,8 +40,9 @@ from crawlers.questions.contract import (
 )
 from crawlers.web.fetcher import Fetched, read_time
 from crawlers.web.urls import follow
-from extras.browser_questions.browser.fetching import Browser, Limits
-from extras.browser_questions.browser.session import LogIn, Session
+
+if TYPE_CHECKING:
+    from extras.browser_questions.browser.session import LogIn
 
 SITE = "good_judgment_open"
 INFO = QuestionSourceInfo(
@@ -61,7 +62,7 @@ INFO = QuestionSourceInfo(
     in_browser=True,
 )
 MAX_PAGES = 1_000
-LIMITS = Limits()
+PAGE_S = 60.0  # maximum loading time of a page (s)
 _PUBLIC_LIST = "/questions"
 _PUBLIC_ROWS = "//div[contains(concat(' ', @class, ' '), ' question-row-component ')]"
 _CLOSED = (  # a time whose nearest heading before it is "Closed"
@@ -142,9 +143,13 @@ def _path_of(url: str, link: str) -> str:
 
 
 def _list_for_members(months: Sequence[Month], context: QuestionContext) -> Iterator[str]:
+    # Playwright takes a third of a second to import, and each list of sources imports all of them.
+    from extras.browser_questions.browser.fetching import Browser, Limits
+    from extras.browser_questions.browser.session import Session
+
     base = context.fetcher.base_url(SITE)
     since = know_all_from(months)
-    with Browser(context.settings, context.fetcher, LIMITS) as browser:
+    with Browser(context.settings, context.fetcher, Limits(page_s=PAGE_S)) as browser:
         session = Session(browser, _log_in_of(context, base))
         url = f"{base}{_LIST}?page=1"
         passed = set[str]()
@@ -166,6 +171,8 @@ def _next_page(url: str, tree: Any) -> str:
 
 
 def _log_in_of(context: QuestionContext, base: str) -> LogIn:
+    from extras.browser_questions.browser.session import LogIn
+
     token = context.fetcher.token(SITE)
     user, colon, password = token.get_secret_value().partition(":") if token else ("", "", "")
     if not (user and colon and password):

@@ -3,11 +3,12 @@ from typing import Any
 
 import pytest
 import s3fs
-from moto.server import ThreadedMotoServer
 
 
 @pytest.fixture(scope="session")
 def s3_options() -> Iterator[dict[str, Any]]:
+    from moto.server import ThreadedMotoServer  # it imports a web framework
+
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
     server.start()
     host, port = server.get_host_and_port()

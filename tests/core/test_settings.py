@@ -23,6 +23,11 @@ def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert settings.scratch == tmp_path / "work"
 
 
+def test_a_variable_may_be_in_small_letters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("tidemark_protocol", "sliding")
+    assert load_settings().protocol == "sliding"
+
+
 def test_the_command_line_wins_and_silence_does_not(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -32,9 +33,15 @@ def site() -> Any:
 @pytest.fixture
 def web(request: pytest.FixtureRequest, site: Any) -> Iterator[Web]:
     """Serve the site of fixture ``site``, or a list of sites."""
-    sites = site if isinstance(site, list) else [site]
-    with serve_sites(sites) if site else serve(request.module.WORLD) as running:
+    with serving(site, request.module) as running:
         yield running
+
+
+def serving(site: Any, module: ModuleType) -> contextlib.AbstractContextManager[Web]:
+    """Serve a site or a list of them, or all of a module's ``WORLD`` for None."""
+    if site is None:
+        return serve(module.WORLD)
+    return serve_sites(site if isinstance(site, list) else [site])
 
 
 @pytest.fixture

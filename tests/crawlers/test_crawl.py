@@ -5,7 +5,7 @@ import itertools
 import json
 import os
 import shutil
-import subprocess
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -43,6 +43,7 @@ from crawlers.text.cleaning import CLEANER_VERSION
 from crawlers.web.pacing import CircuitOpen
 from simulator.server import Fault, Request, Response, Web
 from tests.crawlers.conftest import prose, rows_of
+from tests.forks import Forks, forking
 
 MARCH = Month("2024-03")
 TOY = Partition("toy", MARCH)
@@ -303,41 +304,55 @@ def test_a_crawl_that_was_stopped_goes_on_from_the_cache(
 
 _KILLED = """
 import os, sys
+from tests.forks import serve
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers import contract, registry
 from crawlers.crawling.crawl import crawl_partition
 
-folder, home, url, pages = sys.argv[1:]
-sys.path.append(folder)
-registry.OPEN += ("toy",)
-left = int(pages)
-
 class Killing(contract.Fetcher):
+    left = 0
+
     def get(self, *arguments, **options):
-        global left
-        if not left:
+        if not Killing.left:
             os.kill(os.getpid(), 9)
-        left -= 1
+        Killing.left -= 1
         return super().get(*arguments, **options)
 
 contract.Fetcher = Killing
-settings = Settings(home=home, request_interval_s=0, sites={"toy": url})
-crawl_partition("toy", Month("2024-03"), Store(home), settings)
+
+def crawl(job):
+    sys.path.append(job["folder"])
+    registry.OPEN += ("toy",)
+    Killing.left = job["pages"]
+    settings = Settings(home=job["home"], request_interval_s=0, sites={"toy": job["url"]})
+    crawl_partition("toy", Month("2024-03"), Store(settings.home), settings)
+
+serve(crawl)
 """
+
+
+@pytest.fixture(scope="module")
+def killed_crawls() -> Iterator[Forks]:
+    with forking(_KILLED, {}) as forks:
+        yield forks
 
 
 @pytest.mark.parametrize("pages", [0, 1, 4, 6])
 def test_a_killed_crawl_ends_like_one_that_was_not(
-    site: ToySite, web: Web, crawl_settings: Settings, tmp_path: Path, pages: int
+    site: ToySite,
+    web: Web,
+    crawl_settings: Settings,
+    tmp_path: Path,
+    killed_crawls: Forks,
+    pages: int,
 ) -> None:
     site.add_all(*"abcdef")
     undisturbed = crawl_partition("toy", MARCH, Store(str(tmp_path / "other")), crawl_settings)
-    home = str(tmp_path / "killed")
-    command = [sys.executable, "-c", _KILLED, str(tmp_path / "more_crawlers"), home]
-    done = subprocess.run([*command, web.urls["toy"], str(pages)], cwd=ROOT)
-    assert done.returncode == -9
+    home, folder = str(tmp_path / "killed"), str(tmp_path / "more_crawlers")
+    job = {"folder": folder, "home": home, "url": web.urls["toy"], "pages": pages}
+    assert killed_crawls.run(job) == -signal.SIGKILL
     killed = Store(home)
     assert list_sealed(killed) == []
     before = len(web.requests)

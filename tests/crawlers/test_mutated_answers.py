@@ -36,6 +36,7 @@ MONTH = Month("2024-03")
 WORLD = World(3, MONTH - 1, MONTH, stories_per_month=8)
 NOW = dt.datetime(2026, 11, 1, tzinfo=dt.UTC)
 MAX_REQUESTS = 300
+NUM_SEEDS = 10
 ODD: tuple[Any, ...] = (
     None, True, 0, -1, 1, 1.5, 2**63, 10**40, float("inf"), "", " ", "x", "yes", "9" * 5_000,
     "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "2024-03-05", "http://[", "\x00",
@@ -146,12 +147,11 @@ def items_of(source: str, sites: dict[str, Any], seed: int) -> list[Any]:
     return items
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("source", SOURCES)
 def test_no_answer_ends_in_anything_else(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(github_trending, "RECENT_DAYS", 100_000)
     sites, num_kept, num_errors = SOURCES[source][1](), 0, 0
-    for seed in range(25):
+    for seed in range(NUM_SEEDS):
         try:
             items = items_of(source, sites, seed)
         except TidemarkError as error:
@@ -160,4 +160,4 @@ def test_no_answer_ends_in_anything_else(source: str, monkeypatch: pytest.Monkey
             continue
         num_kept += sum(isinstance(item, Question | Document) for item in items)
         assert all(isinstance(item.native_id, str) for item in items if hasattr(item, "native_id"))
-    assert num_kept > 0 and num_errors < 25
+    assert num_kept > 0 and num_errors < NUM_SEEDS

@@ -51,7 +51,7 @@ def crawl(source: str, period: Period, folder: Path, web: Web) -> dict[str, str]
             *((name, False) for name in ("arxiv", "wikipedia_new")),
             *((name, True) for name in ("global_voices", "wikinews", "github_new")),
         ],
-        4,
+        2,
     ),
 )
 def test_two_halves_are_the_month(

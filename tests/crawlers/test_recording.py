@@ -29,6 +29,7 @@ from simulator.sites.hackernews import Site as HackerNews
 from simulator.world import World
 from tests.crawlers.questions.scene import permit
 from tests.crawlers.replay import replay
+from tests.tiers import few
 
 MONTH = Month("2024-03")
 TOKEN, CONTACT = "s3cret-t0ken-of-a-user", "reader@example.org"
@@ -69,8 +70,14 @@ def entries_of(folder: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(
     "source",
-    ["hackernews", "govuk", "arxiv", "kalshi", "polymarket", "metaculus", "git_posts:rust_weekly"],
-)
+    few(
+        [
+            "hackernews", "arxiv", "kalshi", "git_posts:rust_weekly", "govuk", "polymarket",
+            "metaculus",
+        ],
+        4,
+    ),
+)  # fmt: skip
 def test_a_replayed_recording_gives_what_the_site_gave(
     source: str, own: Settings, tmp_path: Path
 ) -> None:

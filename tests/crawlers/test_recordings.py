@@ -12,7 +12,7 @@ from tests.crawlers.recorded import Case
 
 _MODULES = [module.name for module in pkgutil.iter_modules(recorded.__path__)]
 _CASES = [
-    pytest.param(case, id=case.path, marks=[pytest.mark.long] if case.is_long else [])
+    pytest.param(case, id=case.path, marks=[getattr(pytest.mark, case.mark)] if case.mark else [])
     for name in _MODULES
     for case in importlib.import_module(f"{recorded.__name__}.{name}").CASES
 ]

@@ -15,7 +15,7 @@ every_puzzle = pytest.mark.parametrize("name", list_puzzles())
 
 
 @every_puzzle
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(data=st.data())
 def test_an_input_is_read_as_it_was_shown(name: str, data: st.DataObject) -> None:
     puzzle = load_puzzle(name)
@@ -122,11 +122,11 @@ def test_a_text_goes_on_where_no_answer_is_given(text: str) -> None:
     assert re.search(STOP, text) is None
 
 
-@pytest.mark.parametrize("piece", ["[1, ", "1,", "{,}1", "**", "\\boxed{", "the answer is 1 ", " "])
-def test_looking_for_the_stop_takes_linear_time(piece: str) -> None:
-    started = time.process_time()
-    assert re.search(STOP, "the answer is " + piece * (200_000 // len(piece))) is None
-    assert time.process_time() - started < 2
+def test_looking_for_the_stop_takes_linear_time() -> None:
+    for piece in ("[1, ", "1,", "{,}1", "**", "\\boxed{", "the answer is 1 ", " "):
+        started = time.process_time()
+        assert re.search(STOP, "the answer is " + piece * (200_000 // len(piece))) is None
+        assert time.process_time() - started < 2, piece
 
 
 def test_a_supposition_is_no_end() -> None:
@@ -238,19 +238,18 @@ def test_any_texts_give_the_same_in_any_order(texts: list[str]) -> None:
             assert {number for row in rows for number in row} <= written.elements.keys()
 
 
-@pytest.mark.parametrize(
-    "piece", ["[", "]", "[]", "[[1],", "[1, ", "1", "1, ", " ", ",", "[1", "[x", "[1,2]\n", "[1] "]
-)
-def test_rubbish_takes_linear_time(piece: str) -> None:
-    # Quadratic work on this length takes minutes.
-    text = "[1, " + piece * (100_000 // len(piece))
-    started = time.process_time()
-    extract_examples([text], "list")
-    extract_examples([text], "pair")
-    assert time.process_time() - started < 5
-
-
 @pytest.mark.long
-def test_megabytes_of_open_brackets_are_read() -> None:
-    written = extract_examples(["[" * 2_000_000 + "1]"], "list")
+def test_rubbish_takes_linear_time() -> None:
+    pieces = ["[", "]", "[]", "[[1],", "[1, ", "1", "1, ", " ", ",", "[1", "[x", "[1,2]\n", "[1] "]
+    for piece in pieces:
+        # Quadratic work on this length takes ten seconds and more.
+        text = "[1, " + piece * (40_000 // len(piece))
+        started = time.process_time()
+        extract_examples([text], "list")
+        extract_examples([text], "pair")
+        assert time.process_time() - started < 2, piece
+
+
+def test_many_open_brackets_are_read() -> None:
+    written = extract_examples(["[" * 200_000 + "1]"], "list")
     assert written.examples == Counter({((1,),): 1})

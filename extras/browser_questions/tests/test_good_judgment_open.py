@@ -18,7 +18,7 @@ from crawlers.questions.contract import list_question_sources
 from crawlers.questions.crawl import crawl_questions
 from crawlers.web.fetcher import Fetched
 from extras.browser_questions import good_judgment_open
-from extras.browser_questions.browser.fetching import Limits, find_chromium
+from extras.browser_questions.browser.fetching import find_chromium
 from extras.browser_questions.simulator import gjo
 from simulator.forecasts import SimulatedQuestion
 from simulator.server import Fault, Web
@@ -234,7 +234,7 @@ def test_a_wrong_password_seals_nothing_and_is_never_shown(
 def test_an_empty_page_of_the_list_is_not_taken_for_its_end(
     site: gjo.Site, at_site: Settings, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(good_judgment_open, "LIMITS", Limits(page_s=20.0))
+    monkeypatch.setattr(good_judgment_open, "PAGE_S", 20.0)
     site.quirks = {"empty_page": 1}
     with pytest.raises(SourceUnavailable, match="had no div.row"):
         crawl_questions(SOURCE, [MARCH], store, at_site)

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pyarrow.parquet as pq
 import pytest
 from huggingface_hub import DatasetCard
@@ -40,6 +39,8 @@ def imported(tidemark: Tidemark, tmp_path: Path) -> None:
 def test_open_months_are_a_data_set_and_others_are_named(
     tidemark: Tidemark, imported: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    import datasets  # a large library, which no other test needs
+
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
     folder = tmp_path / "set"
     ran = tidemark("export", "hf", "--output", folder)

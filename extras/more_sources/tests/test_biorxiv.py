@@ -5,13 +5,14 @@ from extras.more_sources.simulator.biorxiv import Site
 from simulator.server import Fault, Web
 from simulator.world import World
 from tests.crawlers.conftest import Crawl, by_id, count_drops
+from tests.crawlers.sources.conftest import Whole
 
 MONTH = Month("2024-02")
 WORLD = World(5, MONTH - 1, MONTH, stories_per_month=40)  # two pages a server
 
 
-def test_each_new_preprint_has_its_abstract_day_and_licence(crawl: Crawl, site: Site) -> None:
-    found = by_id(crawl())
+def test_each_new_preprint_has_its_abstract_day_and_licence(whole: Whole, site: Site) -> None:
+    found = by_id(whole.items)
     plain = [
         article
         for newsroom in site.newsrooms.values()
@@ -27,8 +28,8 @@ def test_each_new_preprint_has_its_abstract_day_and_licence(crawl: Crawl, site: 
         assert item.licence.startswith("CC")
 
 
-def test_what_is_no_open_first_version_is_dropped(crawl: Crawl) -> None:
-    reasons = count_drops(crawl())
+def test_what_is_no_open_first_version_is_dropped(whole: Whole) -> None:
+    reasons = count_drops(whole.items)
     assert reasons == {"outside_month": 2, "licence": 2, "parse_error": 2, "no_date": 2}
 
 

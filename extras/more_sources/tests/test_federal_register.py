@@ -8,6 +8,7 @@ from extras.more_sources.simulator.dumps import number_of
 from simulator.server import Fault, Web
 from simulator.world import World
 from tests.crawlers.conftest import Crawl, by_id, count_drops, reasons_of
+from tests.crawlers.sources.conftest import Whole
 
 MONTH = Month("2024-02")
 WORLD = World(6, MONTH - 1, MONTH, stories_per_month=12)
@@ -50,8 +51,8 @@ def serve(web: Web, body: bytes) -> None:
     web.faults.append(Fault("status", "govinfo", ".zip", 9, 200, {}, body))
 
 
-def test_texts_and_days_are_those_of_the_issues(crawl: Crawl, site: Site) -> None:
-    found = by_id(crawl())
+def test_texts_and_days_are_those_of_the_issues(whole: Whole, site: Site) -> None:
+    found = by_id(whole.items)
     articles = {number_of(each): each for each in site.newsroom.of_month(MONTH)}
     assert len(found) == 14  # with that of a president and the one that comes twice
     for name, item in found.items():
@@ -61,8 +62,8 @@ def test_texts_and_days_are_those_of_the_issues(crawl: Crawl, site: Site) -> Non
         assert (item.extra["kind"] == "presdocu") == (article.oddity == "president")
 
 
-def test_what_is_left_out_is_counted(crawl: Crawl) -> None:
-    items = crawl()
+def test_what_is_left_out_is_counted(whole: Whole) -> None:
+    items = whole.items
     assert count_drops(items) == {"parse_error": 1, "empty": 1}
     assert len([item for item in items if isinstance(item, Repeat)]) == 1
 

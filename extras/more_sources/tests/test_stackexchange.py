@@ -21,6 +21,7 @@ from extras.more_sources.stackexchange import INFO, SITES, fetch_month
 from simulator.server import Fault, Web, serve_sites
 from simulator.world import World
 from tests.crawlers.conftest import Crawl, by_id, reasons_of
+from tests.crawlers.sources.conftest import Whole
 
 MONTH = Month("2023-02")
 STORIES = 16
@@ -62,9 +63,9 @@ def only(web: Web, rows: list[Any]) -> None:
 
 
 def test_a_document_is_a_question_with_the_answers_of_its_month(
-    crawl: Crawl, site: simulated.Site
+    whole: Whole, site: simulated.Site
 ) -> None:
-    found = by_id(crawl())
+    found = by_id(whole.items)
     assert len(found) == STORIES
     for document in found.values():
         question = site.questions[int(document.native_id.split(":")[1])]
@@ -81,8 +82,8 @@ def test_a_document_is_a_question_with_the_answers_of_its_month(
     assert {document.category for document in found.values()} == SITES.keys()
 
 
-def test_a_document_says_where_it_is_from(crawl: Crawl) -> None:
-    document = by_number(crawl())[1]
+def test_a_document_says_where_it_is_from(whole: Whole) -> None:
+    document = by_number(whole.items)[1]
     assert document.native_id == "math:230200010"
     assert document.url == "https://math.stackexchange.com/questions/230200010"
     assert document.licence == "CC-BY-SA-4.0"
@@ -97,8 +98,8 @@ def test_a_document_says_where_it_is_from(crawl: Crawl) -> None:
     assert document.extra["tags"] == ["example", "topic-0"]
 
 
-def test_no_user_is_named(crawl: Crawl) -> None:
-    told = repr(crawl())
+def test_no_user_is_named(whole: Whole) -> None:
+    told = repr(whole.items)
     assert not [
         name for name in ("Ada Example", "boris_sample", "user1234567", "/users/") if name in told
     ]
@@ -114,12 +115,12 @@ def test_each_post_keeps_its_own_licence(crawl: Crawl, web: Web) -> None:
     assert found["math:2"].licence == "CC-BY-SA-4.0"  # not told, but known from the day
 
 
-def test_a_question_of_the_next_months_first_second_is_dropped(crawl: Crawl) -> None:
-    assert reasons_of(crawl())["stackoverflow:230300000"] == "outside_month"
+def test_a_question_of_the_next_months_first_second_is_dropped(whole: Whole) -> None:
+    assert reasons_of(whole.items)["stackoverflow:230300000"] == "outside_month"
 
 
-def test_text_edited_after_the_month_is_not_the_months(crawl: Crawl) -> None:
-    items = crawl()
+def test_text_edited_after_the_month_is_not_the_months(whole: Whole) -> None:
+    items = whole.items
     assert reasons_of(items)["medicalsciences:230200160"] == "edited_later"
     assert by_number(items)[7].extra["num_answers_later"] == 1  # an answer edited later
 

@@ -192,41 +192,40 @@ def test_a_token_is_shown_where_there_is_one_and_kept_nowhere(
     assert files and not any(b"s3cret" in path.read_bytes() for path in files)
 
 
-@pytest.mark.parametrize(
-    ("answer", "what"),
-    [
-        ({"errors": [{"code": "badvalue", "text": "no such thing"}]}, "no such thing"),
-        ({"query": []}, "'query'"),
-        ({"error": 1, "query": []}, "'error'"),
-        ({"error": {"code": "badvalue", "info": "of old"}}, "of old"),
-        (["query"], "without errors"),
-        (b"<html>consent</html>", "expected JSON"),
-        ({"query": {"pages": {"1": {"pageid": 1}}}}, "'pages'"),
-        ({"query": {"pages": ["A"]}}, "list of objects"),
-        (_page(revisions=[{"revid": "x", "timestamp": "2024-01-01T00:00:00Z"}]), "'revid'"),
-        (_page(revisions=[{"revid": 1}]), "'timestamp'"),
-        (_page(revisions=[{"revid": 1, "timestamp": "yesterday"}]), "ISO 8601"),
-        (_page(revisions=[{"revid": 1, "timestamp": "2024-01-01T00:00:00"}]), "UTC"),
-        (
-            _page(revisions=[{"revid": 1, "timestamp": "2024-01-01T00:00:00Z", "slots": []}]),
-            "'slots'",
-        ),
-        ({"query": {}, "continue": {"rvcontinue": "1"}}, "leads on"),
-        ({"errors": [7]}, "list of objects"),
-        ({"query": {"pages": [{"pageid": [7], "title": "A"}]}}, "'pageid'"),
-        ({"query": {"pages": [{"pageid": True, "title": "A"}]}}, "'pageid'"),
-        ({"query": {"pages": [{"pageid": 10**30, "title": "A"}]}}, "'pageid'"),
-        (b'{"query": {"pages": [{"pageid": %s}]}}' % (b"9" * 5000), "'pageid'"),
-        (_page(revisions=[{"revid": 1, "timestamp": "0001-01-01T00:00:00+14:00"}]), "UTC"),
-        (_page(revisions=[{"revid": 1, "timestamp": None}]), "'timestamp'"),
-    ],
-)
-def test_unknown_shapes_stop_the_crawl(
-    answer: object, what: str, wiki: MediaWiki, web: Web
-) -> None:
-    _answer_with(web, answer)
-    with pytest.raises(SourceChanged, match=what):
-        wiki.texts([1])
+UNKNOWN: list[tuple[object, str]] = [
+    ({"errors": [{"code": "badvalue", "text": "no such thing"}]}, "no such thing"),
+    ({"query": []}, "'query'"),
+    ({"error": 1, "query": []}, "'error'"),
+    ({"error": {"code": "badvalue", "info": "of old"}}, "of old"),
+    (["query"], "without errors"),
+    (b"<html>consent</html>", "expected JSON"),
+    ({"query": {"pages": {"1": {"pageid": 1}}}}, "'pages'"),
+    ({"query": {"pages": ["A"]}}, "list of objects"),
+    (_page(revisions=[{"revid": "x", "timestamp": "2024-01-01T00:00:00Z"}]), "'revid'"),
+    (_page(revisions=[{"revid": 1}]), "'timestamp'"),
+    (_page(revisions=[{"revid": 1, "timestamp": "yesterday"}]), "ISO 8601"),
+    (_page(revisions=[{"revid": 1, "timestamp": "2024-01-01T00:00:00"}]), "UTC"),
+    (
+        _page(revisions=[{"revid": 1, "timestamp": "2024-01-01T00:00:00Z", "slots": []}]),
+        "'slots'",
+    ),
+    ({"query": {}, "continue": {"rvcontinue": "1"}}, "leads on"),
+    ({"errors": [7]}, "list of objects"),
+    ({"query": {"pages": [{"pageid": [7], "title": "A"}]}}, "'pageid'"),
+    ({"query": {"pages": [{"pageid": True, "title": "A"}]}}, "'pageid'"),
+    ({"query": {"pages": [{"pageid": 10**30, "title": "A"}]}}, "'pageid'"),
+    (b'{"query": {"pages": [{"pageid": %s}]}}' % (b"9" * 5000), "'pageid'"),
+    (_page(revisions=[{"revid": 1, "timestamp": "0001-01-01T00:00:00+14:00"}]), "UTC"),
+    (_page(revisions=[{"revid": 1, "timestamp": None}]), "'timestamp'"),
+]
+
+
+def test_unknown_shapes_stop_the_crawl(wiki: MediaWiki, web: Web) -> None:
+    for number, (answer, what) in enumerate(UNKNOWN, 1):
+        web.faults.clear()
+        _answer_with(web, answer)
+        with pytest.raises(SourceChanged, match=what):
+            wiki.texts([number])
 
 
 @pytest.mark.parametrize(("status", "error"), [(403, AccessRefused), (404, SourceUnavailable)])

@@ -82,10 +82,9 @@ def test_memory_is_bounded_whatever_a_text_has_of_lines(monkeypatch: pytest.Monk
     assert {len(lines) for lines in sample._lines.values()} == {boilerplate._SAMPLE_LINES}
 
 
-@pytest.mark.long
 def test_time_is_linear_in_lines() -> None:
     began = time.process_time()
-    texts = [f"{n}\n" + "\n" * 500_000 + f"{NOTICE}\n" * 20_000 for n in range(6)]
+    texts = [f"{n}\n" + "\n" * 100_000 + f"{NOTICE}\n" * 4_000 for n in range(6)]
     found = _find(texts)
     assert found.cut(texts[0]) == "0"
-    assert time.process_time() - began < 15
+    assert time.process_time() - began < 3

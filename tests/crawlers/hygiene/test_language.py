@@ -65,10 +65,9 @@ def test_each_language_is_kept_as_its_own_and_dropped_as_another(language: str) 
     assert f"{language} at " in why
 
 
-@pytest.mark.long
 def test_the_simulated_world_is_english() -> None:
     """Its names are invented, and its words exist in other languages, too."""
-    world = World(3, Month("2024-01"), Month("2024-06"), stories_per_month=40)
+    world = World(3, Month("2024-01"), Month("2024-02"), stories_per_month=20)
     paragraphs = [
         paragraph[:cut]
         for month in world.months
@@ -76,7 +75,7 @@ def test_the_simulated_world_is_english() -> None:
         for paragraph in story.paragraphs
         for cut in (100, 200, None)
     ]
-    assert len(paragraphs) > 1000
+    assert len(paragraphs) > 150
     assert not [text for text in paragraphs if wrong_language(text, "en")[1]]
 
 

@@ -2,8 +2,6 @@ import datetime as dt
 import functools
 import io
 import json
-import multiprocessing
-import os
 import random
 import signal
 from collections.abc import Callable, Iterable
@@ -33,6 +31,7 @@ from crawlers.hygiene.duplicates import DUPLICATES_FILE
 from crawlers.hygiene.pipeline import Hygiene
 from crawlers.hygiene.sketches import SKETCH_FILE
 from tests.crawlers.conftest import prose
+from tests.forks import forking
 
 INFO = SourceInfo("toy", "Toy", "MIT", "en", "test", sites={})
 VERSIONS = SourceInfo("toy", "Toy", "MIT", "en", "test", sites={}, keeps_versions=True)
@@ -194,7 +193,7 @@ def test_the_earliest_of_duplicates_stays(seal: Sealing) -> None:
 
 @pytest.mark.long
 @hypothesis_settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.randoms(use_true_random=False))
 def test_the_order_of_items_changes_the_order_alone(seal: Sealing, rng: random.Random) -> None:
@@ -358,30 +357,50 @@ def test_the_spool_is_deleted_when_the_crawl_fails(store: Store, settings: Setti
     half.close()
 
 
-def _be_killed(home: str, while_it_comes: bool) -> None:
-    def rows() -> Iterable[DocumentRow]:
-        yield from (row(f"n{number}") for number in range(600))
-        if while_it_comes:
-            os.kill(os.getpid(), signal.SIGKILL)
+_KILLED = """
+import datetime as dt, json, os, signal
+from core.corpus.partition import Partition
+from core.month import Month
+from core.settings import Settings
+from core.storage.store import Store
+from crawlers.contract import SourceInfo
+from crawlers.hygiene.pipeline import Hygiene
+from tests.forks import serve
 
-    hygiene = Hygiene(Partition("toy", MARCH), INFO, Store(home), Settings(home=home))
-    for _ in hygiene.sift(rows()):
+def rows(row, while_it_comes):
+    times = {name: dt.datetime(2024, 3, 10, tzinfo=dt.UTC) for name, value in row.items()
+             if value == "time"}
+    for number in range(600):
+        yield {**row, **times, "native_id": f"n{number}", "text": f"x{number} = 1\\n" * 20}
+    if while_it_comes:
         os.kill(os.getpid(), signal.SIGKILL)
 
+def work(job):
+    home, while_it_comes, row = job
+    info = SourceInfo("toy", "Toy", "MIT", "en", "test", sites={})
+    partition = Partition("toy", Month("2024-03"))
+    for _ in Hygiene(partition, info, Store(home), Settings(home=home)).sift(
+        rows(row, while_it_comes)
+    ):
+        os.kill(os.getpid(), signal.SIGKILL)
 
-@pytest.mark.parametrize("while_it_comes", [True, False])
+serve(work)
+"""
+
+
 def test_a_killed_run_leaves_a_spool_that_the_next_one_deletes(
-    seal: Sealing, settings: Settings, while_it_comes: bool
+    seal: Sealing, settings: Settings
 ) -> None:
-    context = multiprocessing.get_context("spawn")
-    run = context.Process(target=_be_killed, args=(str(settings.home), while_it_comes))
-    run.start()
-    run.join()
-    assert run.exitcode == -signal.SIGKILL
     folder = settings.scratch / "hygiene"
-    assert len(list(folder.glob("*/rows.arrow"))) == 1
-    seal([row("a")])
-    assert list(folder.iterdir()) == []
+    times = dict.fromkeys(("event_time", "text_as_of", "retrieved_at"), "time")
+    code = {**row("a"), **times, "language": "code:text"}  # which needs no model of languages
+    with forking(_KILLED, {}) as forks:
+        for while_it_comes in (True, False):
+            job = [str(settings.home), while_it_comes, code]
+            assert forks.run(job) == -signal.SIGKILL
+            assert len(list(folder.glob("*/rows.arrow"))) == 1, while_it_comes
+            seal([row("a")])
+            assert list(folder.iterdir()) == [], while_it_comes
 
 
 def test_a_spool_in_use_is_left_alone(seal: Sealing, store: Store, settings: Settings) -> None:

@@ -15,7 +15,7 @@ from crawlers.web.fetcher import Fetcher
 from simulator.forecasts import questions
 from simulator.server import Web, serve_sites
 from simulator.sites.kalshi import PATH, Site, market_rows
-from tests.crawlers.questions.scene import FEBRUARY, MARCH, WORLD, crawl_source
+from tests.crawlers.questions.scene import FEBRUARY, MARCH, WORLD, Outcome, crawl_source
 
 crawl = functools.partial(crawl_source, "kalshi")
 ALL = [each for each in questions(WORLD, "kalshi") if "Sports" not in each.tags]
@@ -23,11 +23,11 @@ GAMES = [each for each in questions(WORLD, "kalshi") if "Sports" in each.tags]
 TRUE = {
     str(row["ticker"]): (each, index) for each in ALL for index, row in enumerate(market_rows(each))
 }
-BINARY = next(
-    str(market_rows(each)[0]["ticker"])
-    for each in ALL
-    if each.is_binary and each.resolved and each.resolved in MARCH and not each.is_void
-)
+
+
+def some_of_march(number: int) -> list[str]:
+    names = [name for name, (each, _) in TRUE.items() if each.resolved and each.resolved in MARCH]
+    return names[:number]
 
 
 @pytest.fixture(name="site")
@@ -46,8 +46,8 @@ def market(site: Site, name: str) -> dict[str, Any]:
     return found
 
 
-def test_a_question_is_what_the_world_asked(web: Web, tmp_path: Path) -> None:
-    for month, outcome in zip((FEBRUARY, MARCH), crawl(web, tmp_path), strict=True):
+def test_a_question_is_what_the_world_asked(outcomes: list[Outcome]) -> None:
+    for month, outcome in zip((FEBRUARY, MARCH), outcomes, strict=True):
         there = {n for n, (each, _) in TRUE.items() if each.resolved and each.resolved in month}
         assert outcome.questions.keys() == there
         for name, question in outcome.questions.items():
@@ -65,8 +65,8 @@ def test_a_question_is_what_the_world_asked(web: Web, tmp_path: Path) -> None:
             assert question.crowd_forecast == ()
 
 
-def test_every_answer_of_an_event_is_a_question_and_one_is_right(web: Web, tmp_path: Path) -> None:
-    found = crawl(web, tmp_path)[1].questions
+def test_every_answer_of_an_event_is_a_question_and_one_is_right(outcomes: list[Outcome]) -> None:
+    found = outcomes[1].questions
     events = [each for each in ALL if not each.is_binary and each.resolved in MARCH]  # type: ignore[operator]
     for event in events:
         markets = [found[str(row["ticker"])] for row in market_rows(event)]
@@ -76,8 +76,8 @@ def test_every_answer_of_an_event_is_a_question_and_one_is_right(web: Web, tmp_p
             assert sum(each.answer_index == 0 for each in markets) == 1
 
 
-def test_what_has_no_answer_is_not_given_one(web: Web, tmp_path: Path) -> None:
-    outcome = crawl(web, tmp_path)[1]
+def test_what_has_no_answer_is_not_given_one(outcomes: list[Outcome]) -> None:
+    outcome = outcomes[1]
     reasons = {other["native_id"]: other["reason"] for other in outcome.others}
     games = {str(row["ticker"]) for each in GAMES for row in market_rows(each)}
     odd = [reason for name, reason in sorted(reasons.items()) if "-ODD" in name]
@@ -87,42 +87,40 @@ def test_what_has_no_answer_is_not_given_one(web: Web, tmp_path: Path) -> None:
     assert outcome.manifest["passed_over"] == {"open": 1, "not_a_choice": 1}
 
 
-@pytest.mark.parametrize(
-    ("fields", "status", "right"),
-    [
+def test_only_yes_and_no_are_an_answer(site: Site, web: Web, tmp_path: Path) -> None:
+    cases: list[tuple[dict[str, Any], str, int | None]] = [
         ({"result": "yes"}, "resolved", 0),
         ({"result": "no"}, "resolved", 1),
         ({"result": "scalar"}, "void", None),
         ({"result": ""}, "void", None),
         ({"volume_fp": None, "volume": 5000, "result": "yes"}, "resolved", 0),
-    ],
-)
-def test_only_yes_and_no_are_an_answer(
-    site: Site, web: Web, tmp_path: Path, fields: dict[str, Any], status: str, right: int | None
+    ]
+    names = some_of_march(len(cases))
+    for name, (fields, _, _) in zip(names, cases, strict=True):
+        market(site, name).update(fields)
+    questions = crawl(web, tmp_path, MARCH)[0].questions
+    for name, (fields, status, right) in zip(names, cases, strict=True):
+        assert (questions[name].status, questions[name].answer_index) == (status, right), fields
+
+
+def test_an_odd_market_is_dropped_and_its_neighbours_stay(
+    site: Site, web: Web, tmp_path: Path
 ) -> None:
-    market(site, BINARY).update(fields)
-    question = crawl(web, tmp_path, MARCH)[0].questions[BINARY]
-    assert (question.status, question.answer_index) == (status, right)
-
-
-@pytest.mark.parametrize(
-    ("fields", "reason"),
-    [
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"result": None}, "parse_error"), ({"result": 1}, "parse_error"),
         ({"title": " "}, "parse_error"), ({"event_ticker": "../x-1"}, "parse_error"),
         ({"event_ticker": "KXNOBODY-1"}, "http_404"), ({"volume_fp": "999.99"}, "low_quality"),
         ({"volume_fp": "many"}, "low_quality"), ({"yes_sub_title": None}, "parse_error"),
-    ],
-)  # fmt: skip
-def test_an_odd_market_is_dropped_and_its_neighbours_stay(
-    site: Site, web: Web, tmp_path: Path, fields: dict[str, Any], reason: str
-) -> None:
-    market(site, BINARY).update(fields)
+    ]  # fmt: skip
+    names = some_of_march(len(cases))
+    for name, (fields, _) in zip(names, cases, strict=True):
+        market(site, name).update(fields)
     outcome = crawl(web, tmp_path, MARCH)[0]
-    [drop] = [each for each in outcome.others if each["native_id"] == BINARY]
-    assert drop["reason"] == reason
+    reasons = {each["native_id"]: each["reason"] for each in outcome.others}
+    for name, (fields, reason) in zip(names, cases, strict=True):
+        assert reasons[name] == reason, fields
     there = {n for n, (each, _) in TRUE.items() if each.resolved and each.resolved in MARCH}
-    assert outcome.questions.keys() == there - {BINARY}
+    assert outcome.questions.keys() == there - {*names}
 
 
 def test_a_series_is_requested_once(web: Web, tmp_path: Path) -> None:
@@ -178,11 +176,12 @@ def recent(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("recent")
 def test_a_window_is_drawn_from_each_part_of_a_month() -> None:
     part = (MARCH.end - MARCH.start) / kalshi.NUM_DRAWN
-    for number, (start, end) in enumerate(windows()):
+    drawn = windows()
+    for number, (start, end) in enumerate(drawn):
         assert end - start == kalshi.WINDOW
         assert MARCH.start + number * part <= start < end <= MARCH.start + (number + 1) * part
-    assert len(windows()) == kalshi.NUM_DRAWN
-    places = [(start - MARCH.start) % part for start, _ in windows()]
+    assert len(drawn) == kalshi.NUM_DRAWN
+    places = [(start - MARCH.start) % part for start, _ in drawn]
     assert len({*places}) > 20  # of 31
 
 
@@ -190,8 +189,9 @@ def test_a_window_is_drawn_from_each_part_of_a_month() -> None:
 def test_a_month_is_sampled_by_windows_of_time(site: Site, web: Web, tmp_path: Path) -> None:
     rows = [each for each in site.markets if str(each["settlement_ts"]).startswith("2024-03")]
     drawn = set()
+    drawn_windows = windows()
     for number, each in enumerate(rows):
-        start, end = windows()[7 * (number % 20)]
+        start, end = drawn_windows[7 * (number % 20)]
         moments = [start, end - dt.timedelta(milliseconds=1), end]
         each["settlement_ts"] = f"{moments[number % 3]:%Y-%m-%dT%H:%M:%S.%f}Z"
         each["open_time"] = "2024-02-01T00:00:00Z"

@@ -15,7 +15,14 @@ from crawlers.web import pacing
 from simulator.forecasts import questions
 from simulator.server import Fault, Web
 from simulator.sites.metaculus import GROUPED, TOKEN, Site
-from tests.crawlers.questions.scene import FEBRUARY, MARCH, WORLD, crawl_source, settings_of
+from tests.crawlers.questions.scene import (
+    FEBRUARY,
+    MARCH,
+    WORLD,
+    Outcome,
+    crawl_source,
+    settings_of,
+)
 
 crawl = functools.partial(crawl_source, "metaculus")
 BY_ID = {question.id: question for question in questions(WORLD, "metaculus")}
@@ -30,8 +37,8 @@ def question_of(site: Site, name: str) -> dict[str, Any]:
     return found  # type: ignore[no-any-return]
 
 
-def test_a_question_is_what_the_world_asked(web: Web, tmp_path: Path) -> None:
-    for month, outcome in zip((FEBRUARY, MARCH), crawl(web, tmp_path), strict=True):
+def test_a_question_is_what_the_world_asked(outcomes: list[Outcome]) -> None:
+    for month, outcome in zip((FEBRUARY, MARCH), outcomes, strict=True):
         there = {name for name, each in BY_ID.items() if each.resolved and each.resolved in month}
         assert outcome.questions.keys() == there
         first, grouped = (f"{month.start:%y%m}{number:03d}" for number in GROUPED)
@@ -46,15 +53,15 @@ def test_a_question_is_what_the_world_asked(web: Web, tmp_path: Path) -> None:
             assert question.background
 
 
-def test_the_month_is_that_in_which_the_answer_was_set(web: Web, tmp_path: Path) -> None:
-    question = crawl(web, tmp_path)[1].questions["2403000"]
+def test_the_month_is_that_in_which_the_answer_was_set(outcomes: list[Outcome]) -> None:
+    question = outcomes[1].questions["2403000"]
     assert BY_ID["2403000"].resolved == MARCH.start
     assert question.resolved_at == BY_ID["2403000"].closed
     assert question.resolved_at < MARCH.start  # known before
 
 
-def test_questions_of_groups_have_whole_titles_and_shared_texts(web: Web, tmp_path: Path) -> None:
-    found = crawl(web, tmp_path)[1].questions
+def test_questions_of_groups_have_whole_titles_and_shared_texts(outcomes: list[Outcome]) -> None:
+    found = outcomes[1].questions
     title = f"{BY_ID['2403006'].title} By region"
     assert (found["2403006"].title, found["2403010"].title) == (
         f"{title} (North)",
@@ -64,14 +71,14 @@ def test_questions_of_groups_have_whole_titles_and_shared_texts(web: Web, tmp_pa
     assert found["2403010"].url == found["2403006"].url
 
 
-def test_a_question_of_a_group_that_is_still_open_is_found(web: Web, tmp_path: Path) -> None:
-    found = crawl(web, tmp_path)[1].questions
+def test_a_question_of_a_group_that_is_still_open_is_found(outcomes: list[Outcome]) -> None:
+    found = outcomes[1].questions
     assert "(North)" in found["2403009"].title
     assert "2403012" not in found
 
 
-def test_the_last_forecast_before_closing_is_the_crowds(web: Web, tmp_path: Path) -> None:
-    for outcome in crawl(web, tmp_path):
+def test_the_last_forecast_before_closing_is_the_crowds(outcomes: list[Outcome]) -> None:
+    for outcome in outcomes:
         for name, question in outcome.questions.items():
             given = [each.probability for each in question.crowd_forecast]
             if name.endswith("005"):  # later than the answer
@@ -81,12 +88,14 @@ def test_the_last_forecast_before_closing_is_the_crowds(web: Web, tmp_path: Path
                 assert all(each.at < question.closed_at for each in question.crowd_forecast)  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("latest", [None, {}, {"start_time": 1.0, "centers": ["x"]}, "hidden"])
-def test_a_community_forecast_may_be_hidden(
-    site: Site, web: Web, tmp_path: Path, latest: object
-) -> None:
-    question_of(site, "2403001")["aggregations"] = {"recency_weighted": {"latest": latest}}
-    assert crawl(web, tmp_path)[1].questions["2403001"].crowd_forecast == ()
+def test_a_community_forecast_may_be_hidden(site: Site, web: Web, tmp_path: Path) -> None:
+    hidden = [None, {}, {"start_time": 1.0, "centers": ["x"]}, "hidden"]
+    for number, latest in enumerate(hidden, 1):
+        row = question_of(site, f"240300{number}")
+        row["aggregations"] = {"recency_weighted": {"latest": latest}}
+    found = crawl(web, tmp_path)[1].questions
+    for number, latest in enumerate(hidden, 1):
+        assert found[f"240300{number}"].crowd_forecast == (), latest
 
 
 def test_options_that_were_changed_while_it_ran_are_dropped(

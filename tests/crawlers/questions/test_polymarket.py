@@ -18,7 +18,7 @@ from simulator.forecasts import questions
 from simulator.server import Request, Response, Web, serve_sites
 from simulator.sites.polymarket import Site
 from simulator.world import World
-from tests.crawlers.questions.scene import FEBRUARY, MARCH, WORLD, crawl_source
+from tests.crawlers.questions.scene import FEBRUARY, MARCH, WORLD, Outcome, crawl_source
 
 crawl = functools.partial(crawl_source, "polymarket")
 ALL = questions(WORLD, "polymarket")
@@ -31,8 +31,8 @@ def market(site: Site, name: str) -> dict[str, Any]:
     return found
 
 
-def test_a_question_is_what_the_world_asked(web: Web, tmp_path: Path) -> None:
-    for month, outcome in zip((FEBRUARY, MARCH), crawl(web, tmp_path), strict=True):
+def test_a_question_is_what_the_world_asked(outcomes: list[Outcome]) -> None:
+    for month, outcome in zip((FEBRUARY, MARCH), outcomes, strict=True):
         there = {name for name, each in BY_ID.items() if each.resolved and each.resolved in month}
         assert outcome.questions.keys() == there
         for name, question in outcome.questions.items():
@@ -45,19 +45,19 @@ def test_a_question_is_what_the_world_asked(web: Web, tmp_path: Path) -> None:
             assert question.resolution_criteria == f"{true.background}\n\n{true.criteria}"
 
 
-def test_the_price_after_the_answer_is_never_a_forecast(web: Web, tmp_path: Path) -> None:
-    found = [each for outcome in crawl(web, tmp_path) for each in outcome.questions.values()]
+def test_the_price_after_the_answer_is_never_a_forecast(outcomes: list[Outcome]) -> None:
+    found = [each for outcome in outcomes for each in outcome.questions.values()]
     assert found and not any(each.crowd_forecast for each in found)
 
 
-def test_a_market_belongs_to_the_month_in_which_it_was_settled(web: Web, tmp_path: Path) -> None:
-    question: Question = crawl(web, tmp_path)[1].questions["2403000"]
+def test_a_market_belongs_to_the_month_in_which_it_was_settled(outcomes: list[Outcome]) -> None:
+    question: Question = outcomes[1].questions["2403000"]
     assert question.closed_at is not None and question.closed_at in FEBRUARY
     assert question.resolved_at == MARCH.start
 
 
-def test_what_has_no_answer_is_not_given_one(web: Web, tmp_path: Path) -> None:
-    outcome = crawl(web, tmp_path)[1]
+def test_what_has_no_answer_is_not_given_one(outcomes: list[Outcome]) -> None:
+    outcome = outcomes[1]
     reasons = {other["native_id"]: other["reason"] for other in outcome.others}
     games = dict.fromkeys(("2403001", "2403007", "995", "996"), "low_quality")
     odd = {"992": "unknown_format", "993": "unknown_format", "994": "parse_error"}
@@ -65,41 +65,45 @@ def test_what_has_no_answer_is_not_given_one(web: Web, tmp_path: Path) -> None:
     assert outcome.manifest["passed_over"]["open"] == 1  # the one in dispute
 
 
-@pytest.mark.parametrize(
-    ("prices", "status", "right"),
-    [
+NAMES = sorted(name for name, each in BY_ID.items() if each.resolved)
+
+
+def test_only_prices_of_one_and_zero_are_an_answer(site: Site, web: Web, tmp_path: Path) -> None:
+    cases: list[tuple[list[str], str, int | None]] = [
         (["1", "0"], "resolved", 0),
         (["0", "1"], "resolved", 1),
         (["0.5", "0.5"], "void", None),
         (["0.30", "0.70"], "void", None),
         (["0.999", "0.001"], "void", None),
-    ],
-)
-def test_only_prices_of_one_and_zero_are_an_answer(
-    site: Site, web: Web, tmp_path: Path, prices: list[str], status: str, right: int | None
+    ]
+    binary = [name for name in NAMES if BY_ID[name].is_binary]
+    for name, (prices, _, _) in zip(binary, cases, strict=False):
+        market(site, name)["outcomePrices"] = json.dumps(prices)
+    found = questions_of(crawl(web, tmp_path))
+    for name, (prices, status, right) in zip(binary, cases, strict=False):
+        assert (found[name].status, found[name].answer_index) == (status, right), prices
+    assert len(binary) >= len(cases)
+
+
+def test_an_odd_market_is_dropped_and_its_neighbours_stay(
+    site: Site, web: Web, tmp_path: Path
 ) -> None:
-    market(site, "2403004")["outcomePrices"] = json.dumps(prices)
-    question = crawl(web, tmp_path)[1].questions["2403004"]
-    assert (question.status, question.answer_index) == (status, right)
-
-
-@pytest.mark.parametrize(
-    "odd",
-    [
+    cases: list[dict[str, Any]] = [
         {"outcomes": "Yes, No"}, {"outcomes": ["Yes", "No"]}, {"outcomePrices": '["1"]'},
         {"outcomePrices": '["one", "zero"]'}, {"outcomePrices": "[" * 100_000}, {"question": None},
         {"outcomes": '["Yes", 7, "No"]'}, {"outcomePrices": '["1", null, "0"]'},
-    ],
-)  # fmt: skip
-def test_an_odd_market_is_dropped_and_its_neighbours_stay(
-    site: Site, web: Web, tmp_path: Path, odd: dict[str, Any]
-) -> None:
-    market(site, "2403004").update(odd)
-    outcome = crawl(web, tmp_path)[1]
-    assert len(outcome.questions) == 9
-    assert {"native_id": "2403004", "outcome": "dropped", "reason": "parse_error"}.items() <= next(
-        each for each in outcome.others if each["native_id"] == "2403004"
-    ).items()
+    ]  # fmt: skip
+    for name, odd in zip(NAMES, cases, strict=False):
+        market(site, name).update(odd)
+    outcomes = crawl(web, tmp_path)
+    reasons = {each["native_id"]: each["reason"] for out in outcomes for each in out.others}
+    for name, odd in zip(NAMES, cases, strict=False):
+        assert reasons[name] == "parse_error", odd
+    assert questions_of(outcomes).keys() == {*NAMES[len(cases) :]}
+
+
+def questions_of(outcomes: list[Outcome]) -> dict[str, Question]:
+    return {name: each for outcome in outcomes for name, each in outcome.questions.items()}
 
 
 def test_a_walk_ends_some_days_before_the_month(site: Site, web: Web, tmp_path: Path) -> None:
@@ -121,39 +125,35 @@ def test_a_list_in_another_order_has_changed(site: Site, web: Web, tmp_path: Pat
     assert list_questions(Store(str(tmp_path))) == []
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"tags": [{"slug": "games", "label": "Games"}]}, {"tags": [{"slug": "esports"}]},
-        {"sportsMarketType": "totals"}, {"gameStartTime": "2024-03-02 19:00:00+00"},
-        {"events": [{"gameId": 7}]}, {"category": "Sports"},
-        {"slug": "btc-updown-5m-1781770200"}, {"slug": "bitcoin-up-or-down-march-2-8pm-et"},
-        {"tags": [{"slug": "crypto"}, {"slug": "up-or-down"}]}, {"outcomes": '["Up", "Down"]'},
-        {"events": [{"seriesSlug": "eth-up-or-down-hourly"}]},
-    ],
-)  # fmt: skip
-def test_sport_and_up_or_down_series_are_left_out(
-    site: Site, web: Web, tmp_path: Path, fields: dict[str, Any]
-) -> None:
-    market(site, "2403004").update(fields)
-    outcome = crawl(web, tmp_path, MARCH)[0]
-    [drop] = [each for each in outcome.others if each["native_id"] == "2403004"]
-    assert drop["reason"] == "low_quality" and "left out" in drop["detail"]
+LEFT_OUT: list[dict[str, Any]] = [
+    {"tags": [{"slug": "games", "label": "Games"}]}, {"tags": [{"slug": "esports"}]},
+    {"sportsMarketType": "totals"}, {"gameStartTime": "2024-03-02 19:00:00+00"},
+    {"events": [{"gameId": 7}]}, {"category": "Sports"},
+    {"slug": "btc-updown-5m-1781770200"}, {"slug": "bitcoin-up-or-down-march-2-8pm-et"},
+    {"tags": [{"slug": "crypto"}, {"slug": "up-or-down"}]}, {"outcomes": '["Up", "Down"]'},
+    {"events": [{"seriesSlug": "eth-up-or-down-hourly"}]},
+]  # fmt: skip
+ALIKE: list[dict[str, Any]] = [
+    {"slug": "will-the-government-shut-down"}, {"slug": "will-it-go-up-and-then-down-again"},
+    {"tags": [{"slug": "video-games"}, None, "sports"]}, {"category": "Crypto"},
+    {"events": [{"seriesSlug": "fed-rates", "gameId": None}, 7]}, {"sportsMarketType": ""},
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"slug": "will-the-government-shut-down"}, {"slug": "will-it-go-up-and-then-down-again"},
-        {"tags": [{"slug": "video-games"}, None, "sports"]}, {"category": "Crypto"},
-        {"events": [{"seriesSlug": "fed-rates", "gameId": None}, 7]}, {"sportsMarketType": ""},
-    ],
-)  # fmt: skip
-def test_what_only_sounds_like_sport_or_a_series_is_kept(
-    site: Site, web: Web, tmp_path: Path, fields: dict[str, Any]
+def test_sport_and_up_or_down_series_are_left_out_and_what_only_sounds_so_is_kept(
+    site: Site, web: Web, tmp_path: Path
 ) -> None:
-    market(site, "2403004").update(fields)
-    assert "2403004" in crawl(web, tmp_path, MARCH)[0].questions
+    cases = [*LEFT_OUT, *ALIKE]
+    for name, fields in zip(NAMES, cases, strict=False):
+        market(site, name).update(fields)
+    outcomes = crawl(web, tmp_path)
+    drops = {each["native_id"]: each for outcome in outcomes for each in outcome.others}
+    assert len(NAMES) >= len(cases)
+    for name, fields in zip(NAMES, LEFT_OUT, strict=False):
+        assert drops[name]["reason"] == "low_quality", fields
+        assert "left out" in drops[name]["detail"], fields
+    for name, fields in zip(NAMES[len(LEFT_OUT) :], ALIKE, strict=False):
+        assert name in questions_of(outcomes), fields
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from core.settings import Settings
 from simulator.server import Request, Response, Site, Web, serve_sites
@@ -20,13 +21,13 @@ from simulator.server import Request, Response, Site, Web, serve_sites
 class Case:
     """A recording, relative to the folder of recordings, and the check of what it yields.
 
-    ``check`` receives the recording's path, and settings whose data root is empty. ``is_long``
-    means more than a second of processor time.
+    ``check`` receives the recording's path, and settings whose data root is empty. ``mark`` is
+    ``long`` for more than a second of processor time, or ``slow`` for what another case samples.
     """
 
     path: str
     check: Callable[[Path, Settings], None]
-    is_long: bool = False  # needs more than a second of processor time
+    mark: Literal["", "long", "slow"] = ""
 
 
 class Replay(Site):

@@ -80,5 +80,5 @@ CASES = [
     Case("latex/scipy-1.0", _scipy),
     Case("latex/sympy-paper", _sympy),
     Case("latex/celerite", _celerite),
-    Case("latex", _check_all, is_long=True),
+    Case("latex", _check_all, "long"),
 ]

@@ -1,10 +1,10 @@
 import gzip
 import io
-import os
 import signal
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import psutil
 import pytest
@@ -21,23 +21,19 @@ from crawlers.text.archives import read_package
 from crawlers.text.latex.reader import LatexReader
 from crawlers.text.latex.source import SUFFIXES, decode_files
 from crawlers.web.fetcher import Fetcher
-from simulator.server import Fault, Web, serve_sites
+from simulator.server import Fault, Web
 from simulator.sites import arxiv as simulated
 from simulator.world import World
 from tests.crawlers.conftest import Crawl, by_id, documents_of, reasons_of, refused
+from tests.crawlers.sources.conftest import Whole
 from tests.tiers import few
 
 MONTH = Month("2023-02")
 STORIES = 8
 WORLD = World(0, Month("2023-01"), Month("2023-03"), stories_per_month=STORIES)
 Site = simulated.Site
+SITE_KINDS = (Site, simulated.OaiSite)
 HEAD = "\\documentclass{article}\\begin{document}\\section{Introduction}\n"
-
-
-@pytest.fixture
-def web(site: Site) -> Iterator[Web]:
-    with serve_sites([site, simulated.OaiSite(WORLD)]) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")
@@ -65,13 +61,14 @@ def licences_of(store: Store, seal: Seal) -> set[str]:
     return {licence for batch in batches for licence in batch["licence"].to_pylist()}
 
 
-def serve_paper(web: Web, body: bytes, headers: dict[str, str] | None = None) -> None:
-    web.faults.append(Fault("status", "arxiv", "/src/2302.00001v1", 9, 200, headers or {}, body))
+def serve_paper(web: Web, number: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+    path = f"/src/2302.0000{number}v1"
+    web.faults.append(Fault("status", "arxiv", path, 9, 200, headers or {}, body))
 
 
-def test_the_text_is_the_story_and_nothing_else(crawl: Crawl) -> None:
+def test_the_text_is_the_story_and_nothing_else(whole: Whole) -> None:
     papers = Site(WORLD).papers
-    found = documents_of(crawl())
+    found = documents_of(whole.items)
     assert len(found) == WORLD.stories_per_month
     for document in found:
         paper = papers[document.native_id]
@@ -84,8 +81,8 @@ def test_the_text_is_the_story_and_nothing_else(crawl: Crawl) -> None:
     assert any(len(papers[document.native_id].versions) > 1 for document in found)
 
 
-def test_a_document_says_where_it_is_from(crawl: Crawl) -> None:
-    by_number = {Site(WORLD).papers[d.native_id].number: d for d in documents_of(crawl())}
+def test_a_document_says_where_it_is_from(whole: Whole) -> None:
+    by_number = {Site(WORLD).papers[d.native_id].number: d for d in documents_of(whole.items)}
     document = by_number[1]
     assert document.native_id == "2302.00002"
     assert document.version_id == "v1"
@@ -103,9 +100,9 @@ def test_a_document_says_where_it_is_from(crawl: Crawl) -> None:
     assert by_number[3].licence == "LicenseRef-unknown"
 
 
-def test_a_later_versions_licence_is_not_that_of_the_text(crawl: Crawl) -> None:
+def test_a_later_versions_licence_is_not_that_of_the_text(whole: Whole) -> None:
     papers = Site(WORLD).papers
-    found = documents_of(crawl())
+    found = documents_of(whole.items)
     revised = [each for each in found if len(papers[each.native_id].versions) > 1]
     assert revised and all(papers[each.native_id].licence for each in revised)
     for document in found:
@@ -115,15 +112,16 @@ def test_a_later_versions_licence_is_not_that_of_the_text(crawl: Crawl) -> None:
         assert document.extra.get("has_later_versions", False) is is_revised
 
 
-def test_the_month_is_that_of_the_time_whatever_the_id_says(crawl: Crawl) -> None:
-    ids = [item.native_id for item in crawl()]
+def test_the_month_is_that_of_the_time_whatever_the_id_says(whole: Whole) -> None:
+    ids = [item.native_id for item in whole.items]
     assert "2303.09000" in ids  # in the last second of February
     assert "2302.09000" not in ids  # in the last second of January
 
 
-def test_what_has_no_source_is_dropped_with_its_reason(crawl: Crawl, web: Web) -> None:
-    assert reasons_of(crawl()) == {"2302.00009": "pdf_only", "2302.00010": "withdrawn"}
-    assert not asked(web, "/src/2302.00010")  # which is withdrawn
+def test_what_has_no_source_is_dropped_with_its_reason(whole: Whole) -> None:
+    assert reasons_of(whole.items) == {"2302.00009": "pdf_only", "2302.00010": "withdrawn"}
+    withdrawn = "/src/2302.00010"
+    assert not [target for target in whole.targets if target.startswith(withdrawn)]
 
 
 def test_a_month_is_sealed_under_the_robots_of_arxiv(own: Settings, store: Store) -> None:
@@ -172,28 +170,24 @@ def test_a_months_sample_is_of_the_volume_of_paper_000(crawl: Crawl, web: Web) -
     assert len(asked(web, "/src/")) <= len(sizes) + 1  # one more for the PDF, if it was drawn
 
 
-@pytest.mark.parametrize(
-    ("body", "headers"),
-    [
-        (gzip.compress((HEAD + "Alone.").encode()), {"Content-Type": "application/x-eprint"}),
-        (gzip.compress((HEAD + "Alone.").encode()), {"Content-Encoding": "x-gzip"}),
-        ((HEAD + "Alone.").encode(), {"Content-Type": "application/gzip"}),
-        (gzip.decompress(tar_of({"main.tex": HEAD + "Alone."})), {"Content-Type": "text/html"}),
-    ],
-    # Names without the bytes: gzip writes the time of day into them, and two workers collect twice.
-    ids=["gzip", "gzip by header", "plain", "tar"],
-)
-def test_a_lone_gzipped_tex_is_read_whatever_its_headers_say(
-    crawl: Crawl, web: Web, body: bytes, headers: dict[str, str]
-) -> None:
+def test_a_lone_gzipped_tex_is_read_whatever_its_headers_say(crawl: Crawl, web: Web) -> None:
     """tarfile refuses such a package; the peers lose these papers."""
-    serve_paper(web, body, headers)
-    assert by_id(crawl())["2302.00001"].text == "Introduction\n\nAlone."
+    alone = (HEAD + "Alone.").encode()
+    packages: list[tuple[bytes, dict[str, str]]] = [
+        (gzip.compress(alone), {"Content-Type": "application/x-eprint"}),
+        (gzip.compress(alone), {"Content-Encoding": "x-gzip"}),
+        (alone, {"Content-Type": "application/gzip"}),
+        (gzip.decompress(tar_of({"main.tex": HEAD + "Alone."})), {"Content-Type": "text/html"}),
+    ]
+    for number, (body, headers) in enumerate(packages, 1):
+        serve_paper(web, number, body, headers)
+    found = by_id(crawl())
+    for number, (_, headers) in enumerate(packages, 1):
+        assert found[f"2302.0000{number}"].text == "Introduction\n\nAlone.", headers
 
 
-@pytest.mark.parametrize(
-    ("body", "reason"),
-    [
+def test_the_first_bytes_say_what_a_source_is(crawl: Crawl, web: Web) -> None:
+    packages = [
         (b"%PDF-1.5", "pdf_only"),
         (gzip.compress(b"%PDF-1.5", mtime=0), "pdf_only"),
         (b"%!PS-Adobe-3.0", "no_tex"),
@@ -207,16 +201,17 @@ def test_a_lone_gzipped_tex_is_read_whatever_its_headers_say(
         (tar_of({"../../evil.tex": HEAD}), "unsafe_path"),
         (tar_of({"/etc/evil.tex": HEAD}), "unsafe_path"),
         (tar_of({f"{number}.tex": "x" for number in range(2_001)}), "too_large"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "package",
-)
-def test_the_first_bytes_say_what_a_source_is(
-    crawl: Crawl, web: Web, body: bytes, reason: str
-) -> None:
-    serve_paper(web, body)
-    items = crawl()
-    assert reasons_of(items)["2302.00001"] == reason
-    assert len(by_id(items)) == STORIES - 1
+    ]
+    for start in (0, 7):
+        served = packages[start : start + 7]
+        web.faults.clear()
+        for number, (body, _) in enumerate(served, 1):
+            serve_paper(web, number, body)
+        items = crawl()
+        reasons = reasons_of(items)
+        for number, (body, reason) in enumerate(served, 1):
+            assert reasons[f"2302.0000{number}"] == reason, body[:20]
+        assert len(by_id(items)) == STORIES - len(served)
 
 
 @pytest.mark.parametrize(
@@ -241,28 +236,35 @@ def test_what_is_utf8_is_utf8_whatever_a_paper_declares() -> None:
     assert decode_files({"a.tex": b"\x81\xef \\usepackage[cp1252]{inputenc}"})["a.tex"][1] == "ï"
 
 
-HOSTILE = {
-    "deep braces": HEAD + "{" * 1_000_000,
-    "deep environments": HEAD + "\\begin{itemize}\\item " * 100_000,
-    "unbalanced": HEAD + "}" * 1_000_000,
-    "formulas without an end": HEAD + "$" * 500_001,
-    "a bomb of macros": "\\documentclass{a}"
-    + "".join(
-        f"\\def\\{a}{{{f'{chr(92)}{b}' * 50}}}" for a, b in zip("abcde", "bcdef", strict=True)
-    )
-    + "\\def\\f{xxxxxxxxxx}\\begin{document}\\section{Introduction}\\a",
-    "a macro of itself": "\\documentclass{a}\\def\\a{\\a\\a}\\begin{document}" + "\\a" * 50_000,
-    "verbatim without an end": HEAD + "\\begin{verbatim}" * 100_000,
-    "citations without an end": HEAD + "\\cite{" * 200_000,
-    "control characters": HEAD + "\x01\x02\x03" * 50_000,
-    "headings without an end": HEAD + "\\section{" * 100_000,
+HOSTILE = {  # the beginning, what is repeated, and how often
+    "deep braces": (HEAD, "{", 1_000_000),
+    "deep environments": (HEAD, "\\begin{itemize}\\item ", 100_000),
+    "unbalanced": (HEAD, "}", 1_000_000),
+    "formulas without an end": (HEAD, "$", 500_001),
+    "a bomb of macros": (
+        "\\documentclass{a}"
+        + "".join(
+            f"\\def\\{a}{{{f'{chr(92)}{b}' * 50}}}" for a, b in zip("abcde", "bcdef", strict=True)
+        )
+        + "\\def\\f{xxxxxxxxxx}\\begin{document}\\section{Introduction}",
+        "\\a",
+        1,
+    ),
+    "a macro of itself": ("\\documentclass{a}\\def\\a{\\a\\a}\\begin{document}", "\\a", 50_000),
+    "verbatim without an end": (HEAD, "\\begin{verbatim}", 100_000),
+    "citations without an end": (HEAD, "\\cite{", 200_000),
+    "control characters": (HEAD, "\x01\x02\x03", 50_000),
+    "headings without an end": (HEAD, "\\section{", 100_000),
 }
 
 
-@pytest.mark.parametrize("name", few(HOSTILE, 2))
+# A paper that takes too long is in latex/test_reader.py, too.
+@pytest.mark.parametrize("name", few(HOSTILE, 1))
 def test_a_hostile_paper_costs_itself_only(reader: LatexReader, name: str) -> None:
+    begin, piece, times = HOSTILE[name]
+    text = begin + piece * times
     try:
-        assert len(reader.read({"a.tex": HOSTILE[name].encode()}).text) < len(HOSTILE[name])
+        assert len(reader.read({"a.tex": text.encode()}).text) < len(text)
     except ItemUnavailable as error:
         assert error.reason in {"parse_error", "too_large", "too_much_markup", "binary", "no_tex"}
     assert reader.read({"a.tex": (HEAD + "Good.").encode()}).text == "Introduction\n\nGood."
@@ -273,18 +275,18 @@ def test_control_characters_are_no_prose(reader: LatexReader) -> None:
         reader.read({"a.tex": (HEAD + "words \x01\x02\x03\x04" * 99).encode()})
 
 
-@pytest.mark.parametrize("data", [os.urandom(2**20), bytes(2**20), b"\xff\xfe" * 2**19])
-def test_binary_junk_is_refused(reader: LatexReader, data: bytes) -> None:
-    with pytest.raises(ItemUnavailable) as caught:
-        reader.read(read_package(data, SUFFIXES))
-    assert caught.value.reason in {"bad_archive", "no_tex"}
+def test_binary_junk_is_refused(reader: LatexReader) -> None:
+    for data in (Random(1).randbytes(2**20), bytes(2**20), b"\xff\xfe" * 2**19):
+        with pytest.raises(ItemUnavailable) as caught:
+            reader.read(read_package(data, SUFFIXES))
+        assert caught.value.reason in {"bad_archive", "no_tex"}, data[:9]
 
 
-def test_fifty_megabytes_of_source_cost_themselves_only(reader: LatexReader) -> None:
-    huge = {f"{number}.tex": b"word " * 2**20 for number in range(10)}
-    huge["main.tex"] = HEAD.encode() + b"".join(b"\\input{%d}" % number for number in range(10))
+def test_inputs_that_add_up_to_megabytes_cost_themselves_only(reader: LatexReader) -> None:
+    """A file of five megabytes is included five times."""
+    main = HEAD.encode() + b"\\input{five}" * 5
     with pytest.raises(ItemUnavailable) as caught:
-        reader.read(huge)
+        reader.read({"five.tex": b"word " * 2**20, "main.tex": main})
     assert caught.value.reason in {"too_large", "parse_error"}
     assert reader.read({"a.tex": (HEAD + "Good.").encode()}).text == "Introduction\n\nGood."
 

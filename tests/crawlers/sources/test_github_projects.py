@@ -11,7 +11,7 @@ from core.month import Month
 from core.settings import Settings
 from crawlers import github_projects
 from crawlers.contract import DROP_REASONS, CrawlContext, Drop, Failure, Repeat
-from crawlers.github_projects import INFO, MAX_FILES, fetch_month, read_projects
+from crawlers.github_projects import INFO, fetch_month, read_projects
 from crawlers.web.fetcher import Fetcher
 from simulator.server import Fault, Web, serve_sites
 from simulator.sites.github import REPOSITORIES, YOUNG, Site
@@ -97,20 +97,15 @@ def test_every_field_of_a_document(crawl: Crawl, few_projects: None) -> None:
 
 
 @pytest.mark.long
-def test_the_first_month_of_a_young_repository_is_flagged(crawl: Crawl, few_projects: None) -> None:
-    for month, expected in ((Month("2024-01"), {f"repo:{YOUNG}"}), (Month("2024-02"), set())):
+def test_a_file_belongs_to_one_month_and_the_first_of_a_young_repository_is_flagged(
+    crawl: Crawl, few_projects: None
+) -> None:
+    versions = []
+    for month in WORLD.months:
         documents = documents_of(crawl(month))
+        versions += [(document.native_id, document.version_id) for document in documents]
         flagged = {d.cluster_id for d in documents if d.extra["initial_import"]}
-        assert flagged == expected
-
-
-@pytest.mark.long
-def test_a_file_belongs_to_one_month_only(crawl: Crawl, few_projects: None) -> None:
-    versions = [
-        (document.native_id, document.version_id)
-        for month in WORLD.months
-        for document in documents_of(crawl(month))
-    ]
+        assert flagged == ({f"repo:{YOUNG}"} if month == WORLD.first else set()), month
     assert len(versions) == len(set(versions)) == 24 * len(WORLD.months)
 
 
@@ -132,16 +127,14 @@ def test_a_limit_is_spread_and_drawn_with_the_seed(crawl: Crawl, few_projects: N
     assert drawn[0] == drawn[1] != drawn[2]
 
 
-@pytest.mark.long
 def test_no_project_gives_more_than_its_share(
-    crawl: Crawl, settings: Settings, few_projects: None
+    crawl: Crawl, few_projects: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = World(0, WORLD.first, WORLD.first, stories_per_month=4 * 60)
-    with serve_sites([Site(world)]) as busy:
-        items = crawl(world.first, settings.model_copy(update={"sites": busy.urls}))
+    monkeypatch.setattr(github_projects, "MAX_FILES", 4)
+    items = crawl()
     counts = Counter(document.cluster_id for document in documents_of(items))
-    assert counts == {f"repo:{name}": MAX_FILES for name in GIVING}
-    assert count_drops(items)["sample_cap"] >= 10 * len(GIVING)
+    assert counts == {f"repo:{name}": 4 for name in GIVING}
+    assert count_drops(items)["sample_cap"] >= 2 * len(GIVING)
 
 
 def test_what_was_read_before_the_site_gave_out_is_kept(

@@ -15,7 +15,7 @@ MONTH = Month("2024-02")
 WORLDS = (World(1, MONTH, MONTH, stories_per_month=420), World(1, MONTH, MONTH, 80))
 
 
-@pytest.mark.long
+@pytest.mark.slow  # test_every_source.py crawls a smaller month of each, without a limit too
 def test_a_month_has_three_hundred_articles_without_any_setting(
     settings: Settings, store: Store
 ) -> None:

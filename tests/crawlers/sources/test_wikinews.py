@@ -15,6 +15,7 @@ from simulator.server import Fault, Web
 from simulator.sites.wikimedia import ODDITIES, NewsWiki, Wikinews
 from simulator.world import World
 from tests.crawlers.conftest import Crawl, count_drops, documents_of
+from tests.crawlers.sources.conftest import Whole
 
 Site = Wikinews
 MONTH = Month("2024-02")
@@ -26,29 +27,29 @@ def _text_of(native_id: str) -> str:
     return "\n\n".join(WORLD.story(MONTH, "wikinews", number).paragraphs)
 
 
-def test_articles_are_the_stories_word_for_word_with_linked_names(crawl: Crawl) -> None:
-    documents = documents_of(crawl())
+def test_articles_are_the_stories_word_for_word_with_linked_names(whole: Whole) -> None:
+    documents = documents_of(whole.items)
     assert len(documents) == WORLD.stories_per_month
     for document in documents:
         assert document.text == _text_of(document.native_id)
 
 
-def test_text_is_that_of_the_month_not_of_todays_archive(crawl: Crawl) -> None:
-    for document in documents_of(crawl()):
+def test_text_is_that_of_the_month_not_of_todays_archive(whole: Whole) -> None:
+    for document in documents_of(whole.items):
         assert "Later." not in document.text
         assert document.text_as_of < MONTH.end
 
 
-def test_the_day_is_that_of_the_category(crawl: Crawl) -> None:
+def test_the_day_is_that_of_the_category(whole: Whole) -> None:
     wiki = NewsWiki(WORLD)
-    for document in documents_of(crawl()):
+    for document in documents_of(whole.items):
         category = f"Category:{document.event_time:%B} {document.event_time.day}, 2024"
         assert int(document.native_id) in {page.page_id for page in wiki.members(category)}
         assert (document.date_kind, document.extra) == ("published", {"date_precision": "day"})
 
 
-def test_what_is_no_published_article_is_dropped_with_its_reason(crawl: Crawl) -> None:
-    items = crawl()
+def test_what_is_no_published_article_is_dropped_with_its_reason(whole: Whole) -> None:
+    items = whole.items
     assert len(items) == WORLD.stories_per_month + len(ODDITIES)
     reasons = {"redirect_page": 1, "withdrawn": 2, "suppressed": 1, "disambiguation": 1}
     assert count_drops(items) == reasons

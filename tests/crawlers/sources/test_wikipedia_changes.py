@@ -7,6 +7,7 @@ import pytest
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
+from crawlers import wikipedia_changes
 from crawlers.contract import CrawlContext, Failure
 from crawlers.crawling.crawl import crawl_partition
 from crawlers.web.fetcher import Fetcher
@@ -16,6 +17,7 @@ from simulator.sites.wikimedia import GermanWikipedia, Wikipedia
 from simulator.wiki import TITLES, Wiki
 from simulator.world import World
 from tests.crawlers.conftest import Crawl, documents_of, reasons_of, rows_of
+from tests.crawlers.sources.conftest import Whole
 
 SITE_KINDS = (Wikipedia, GermanWikipedia)
 MONTH = Month("2024-03")
@@ -33,15 +35,21 @@ def _changed_pages(month: Month = MONTH) -> set[str]:
     }
 
 
-def test_without_a_sample_every_changed_article_is_there(crawl: Crawl) -> None:
-    items = crawl()
-    assert {document.native_id for document in documents_of(items)} == _changed_pages()
-    assert len(documents_of(items)) > len(TITLES)
+@pytest.fixture
+def few_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows of half a day and more; each takes a request."""
+    monkeypatch.setattr(wikipedia_changes, "NUM_WINDOWS", 48)
 
 
-def test_each_text_is_the_one_right_after_the_edit(crawl: Crawl) -> None:
+def test_without_a_sample_every_changed_article_is_there(whole: Whole) -> None:
+    documents = documents_of(whole.items)
+    assert {document.native_id for document in documents} == _changed_pages()
+    assert len(documents) > len(TITLES)
+
+
+def test_each_text_is_the_one_right_after_the_edit(whole: Whole) -> None:
     wiki = Wiki(WORLD)
-    for document in documents_of(crawl()):
+    for document in documents_of(whole.items):
         page = wiki.page(int(document.native_id))
         assert page is not None
         [row] = [row for row in page.revisions if str(row.revision_id) == document.version_id]
@@ -75,21 +83,20 @@ def test_the_windows_of_a_sample_cover_the_month_once(settings: Settings) -> Non
     assert len({start.minute for start, _ in windows}) > 30
 
 
-@pytest.mark.long
+@pytest.mark.usefixtures("few_windows")
 def test_a_sample_that_is_never_full_has_the_whole_month(crawl: Crawl) -> None:
     assert {d.native_id for d in documents_of(crawl(max_bytes=10**9))} == _changed_pages()
 
 
-def test_the_month_is_half_open_at_the_second(crawl: Crawl, web: Web) -> None:
-    crawl()
-    queries = [parse_qs(urlsplit(target).query) for _, _, target in web.requests]
+def test_the_month_is_half_open_at_the_second(whole: Whole) -> None:
+    queries = [parse_qs(urlsplit(target).query) for target in whole.targets]
     [window] = {
         (query["arvstart"][0], query["arvend"][0]) for query in queries if "arvstart" in query
     }
     assert window == ("2024-03-01T00:00:00Z", "2024-03-31T23:59:59Z")
 
 
-@pytest.mark.long
+@pytest.mark.usefixtures("few_windows")
 def test_a_batch_that_cannot_be_had_fails_and_the_rest_is_kept(crawl: Crawl, web: Web) -> None:
     again = {"Retry-After": "0"}
     web.faults.append(Fault("status", "wikipedia", "revids", 5, 503, again))
@@ -100,13 +107,13 @@ def test_a_batch_that_cannot_be_had_fails_and_the_rest_is_kept(crawl: Crawl, web
     assert kept | {item.native_id for item in failed} == _changed_pages()
 
 
-def test_hidden_and_vanished_revisions_are_dropped(crawl: Crawl, web: Web) -> None:
+def test_hidden_and_vanished_revisions_are_dropped(crawl: Crawl, web: Web, whole: Whole) -> None:
     hidden = {"main": {"texthidden": True}}
     first, second = sorted(_changed_pages())[:2]
     wiki = Wiki(WORLD)
     page = wiki.page(int(first))
     assert page is not None
-    ids = {d.native_id: d.version_id for d in documents_of(crawl())}
+    ids = {d.native_id: d.version_id for d in documents_of(whole.items)}
     row = {"revid": int(ids[first] or 0), "timestamp": "2024-03-02T00:00:00Z", "slots": hidden}
     answer = {
         "query": {
@@ -129,7 +136,7 @@ def test_german_changes_come_from_the_german_wiki(crawl: Crawl) -> None:
         assert not any(word in document.text for word in ("Einzelnachweise", "Weblinks", "ISBN"))
 
 
-@pytest.mark.long
+@pytest.mark.usefixtures("few_windows")
 def test_the_partition_is_sealed_within_the_default_volume(own: Settings, store: Store) -> None:
     seal = crawl_partition("wikipedia_changes", MONTH, store, own)
     assert INFO.monthly_bytes == 23_000_000

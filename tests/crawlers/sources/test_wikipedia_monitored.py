@@ -31,6 +31,20 @@ def crawl(crawl: Crawl) -> Crawl:
     return functools.partial(crawl, use_cache=True)
 
 
+@pytest.fixture(autouse=True)
+def fifty_titles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """The titles of the simulated wiki, and more up to a request of fifty."""
+    others = [title for title in _titles() if title not in TITLES]
+    titles = [*TITLES, *others[: 50 - len(TITLES)]]
+    _use_titles(monkeypatch, tmp_path, titles)
+    return titles
+
+
+@pytest.fixture
+def all_titles(fifty_titles: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wikipedia_monitored, "TITLES_FILE", TITLES_FILE)
+
+
 def _titles() -> list[str]:
     lines = TITLES_FILE.read_text(encoding="utf-8").splitlines()
     return [line for line in lines if not line.startswith("#")]
@@ -69,6 +83,7 @@ def test_pages_begin_when_they_are_created(crawl: Crawl) -> None:
     assert missing <= {document.native_id for document in documents_of(since)}
 
 
+@pytest.mark.usefixtures("all_titles")
 def test_every_title_is_accounted_for(crawl: Crawl) -> None:
     items = crawl(MIDDLE)
     assert len(items) == len(_titles())
@@ -91,6 +106,7 @@ def test_two_titles_of_one_page_are_one_document(
     assert {document.native_id for document in documents_of(items)} == {"440865", "478674"}
 
 
+@pytest.mark.usefixtures("all_titles")
 def test_the_months_of_a_year_share_their_lists(crawl: Crawl, web: Web) -> None:
     crawl(Month("2023-01"))
     before = len(web.requests)
@@ -120,6 +136,7 @@ def _kept(settings: Settings) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.usefixtures("all_titles")
 def test_titles_are_resolved_once_and_kept(crawl: Crawl, web: Web, settings: Settings) -> None:
     before = dt.datetime.now(dt.UTC).replace(microsecond=0)
     crawl(FIRST)
@@ -216,6 +233,7 @@ def test_a_page_that_cannot_be_listed_is_a_failure_and_keys_stay_with_their_text
         assert document.text == _text_of(document.native_id, FIRST)
 
 
+@pytest.mark.usefixtures("all_titles")
 def test_a_backfill_of_a_year_needs_few_requests(crawl: Crawl, web: Web) -> None:
     """Peers ask once for each page and month: here 17 x 12 = 204; live, 500 x 12 = 6,000."""
     num_documents = sum(len(documents_of(crawl(Month(f"2023-{m:02d}")))) for m in range(1, 13))
@@ -232,7 +250,7 @@ def test_a_backfill_of_a_year_needs_few_requests(crawl: Crawl, web: Web) -> None
 
 
 def test_other_languages_are_found_by_the_links_between_them(
-    crawl: Crawl, settings: Settings
+    crawl: Crawl, settings: Settings, fifty_titles: list[str]
 ) -> None:
     items = crawl(FIRST, languages=("en", "de"))
     german = [document for document in documents_of(items) if document.language == "de"]
@@ -243,7 +261,7 @@ def test_other_languages_are_found_by_the_links_between_them(
     rows = {(row["language"], row["title"]): row["page_title"] for row in _kept(settings)}
     assert rows["de", "India"] == "Indien"
     assert ("de", "Taiwan") not in rows
-    assert len(items) == 2 * len(_titles())
+    assert len(items) == 2 * len(fifty_titles)
 
 
 def test_what_another_month_wrote_down_meanwhile_stays(

@@ -16,6 +16,7 @@ from simulator.server import Fault, Web, serve
 from simulator.wiki import ODDITIES
 from simulator.world import World
 from tests.crawlers.conftest import Crawl, count_drops, documents_of, drops_of, rows_of
+from tests.crawlers.sources.conftest import Whole
 
 MONTH = Month("2024-02")
 WORLD = World(11, Month("2024-01"), Month("2024-04"), stories_per_month=24)
@@ -28,24 +29,24 @@ def _text_of(number: int, month: Month = MONTH) -> str:
     return "\n\n".join(blocks)
 
 
-def test_texts_are_the_stories_of_the_month_word_for_word(crawl: Crawl) -> None:
-    found = {document.title: document for document in documents_of(crawl())}
+def test_texts_are_the_stories_of_the_month_word_for_word(whole: Whole) -> None:
+    found = {document.title: document for document in documents_of(whole.items)}
     for number in range(WORLD.stories_per_month):
         title = WORLD.story(MONTH, "wikipedia_new", number).title
         assert found.pop(title).text == _text_of(number)
     assert [document.text for document in found.values()] == ["Too short."]  # cleaning drops it
 
 
-def test_every_page_of_the_log_is_accounted_for(crawl: Crawl) -> None:
-    items = crawl()
+def test_every_page_of_the_log_is_accounted_for(whole: Whole) -> None:
+    items = whole.items
     assert len(items) == len({item.native_id for item in items}) == 24 + len(ODDITIES)
     assert count_drops(items) == {
         "redirect_page": 1, "disambiguation": 1, "deleted": 1, "withdrawn": 1, "suppressed": 2,
     }  # fmt: skip
 
 
-def test_documents_come_by_their_creation(crawl: Crawl) -> None:
-    documents = documents_of(crawl())
+def test_documents_come_by_their_creation(whole: Whole) -> None:
+    documents = documents_of(whole.items)
     assert [d.event_time for d in documents] == sorted(d.event_time for d in documents)
     for document in documents:
         assert document.event_time <= document.text_as_of

@@ -131,12 +131,11 @@ def test_a_damaged_dump_is_no_month_without_articles(
         listing()
 
 
-@pytest.mark.long
 def test_a_bomb_is_not_unpacked(
     listing: Listing, web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wikipedia_new, "MAX_UNPACKED_BYTES", 2**22)
-    _give(web, bz2.compress(_row() * 40_000))
+    monkeypatch.setattr(wikipedia_new, "MAX_UNPACKED_BYTES", 2**18)
+    _give(web, bz2.compress(_row() * 2_500))
     with pytest.raises(SourceUnavailable, match="unpacks to over"):
         listing()
 

@@ -269,6 +269,8 @@ def test_unreadable_robots_refuse_everything(make: Make, web: Web, fault: Fault)
     with pytest.raises(AccessRefused, match=r"cannot read .*/robots\.txt"):
         make().get("main", "/page")
     assert pages_asked(web) == []
+    web.faults.clear()
+    assert make().get("main", "/page").body == b"hello"
 
 
 @pytest.mark.parametrize(

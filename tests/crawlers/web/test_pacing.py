@@ -1,9 +1,8 @@
 import contextlib
 import json
+import os
 import signal
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from crawlers.web.pacing import Pace, TryAgain
 from simulator.server import Request, Response, serve_sites
 from tests.crawlers.clock import SimulatedTime
 from tests.crawlers.web.conftest import PageSite
+from tests.forks import Forks, forking
 
 
 def failing_wait_s(pace: Pace) -> float:
@@ -152,17 +152,19 @@ def test_with_a_turnstile_a_turn_lasts_until_the_host_may_be_asked_again(
     assert held == [("h", 30), ("h", 50), ("h", 0)]
 
 
-ROOT = Path(__file__).resolve().parents[3]
 _ASKS = """
-import sys
 from core.settings import Settings
 from crawlers.web.fetcher import Fetcher
+from tests.forks import serve
 
-home, interval_s, first, last, *urls = sys.argv[1:]
-settings = Settings(home=home, sites={str(n): url for n, url in enumerate(urls)})
-fetcher = Fetcher(settings, settings.sites, float(interval_s), shares_pace=len(urls) > 1)
-for number in range(int(first), int(last)):
-    fetcher.get(str(number % len(urls)), f"/page/{number}")
+def ask(job):
+    home, interval_s, first, last, *urls = job
+    settings = Settings(home=home, sites={str(n): url for n, url in enumerate(urls)})
+    fetcher = Fetcher(settings, settings.sites, interval_s, shares_pace=len(urls) > 1)
+    for number in range(first, last):
+        fetcher.get(str(number % len(urls)), f"/page/{number}")
+
+serve(ask)
 """
 
 
@@ -179,16 +181,16 @@ class SlowSite(PageSite):
         return Response(body=b"page")
 
 
-def ask(home: Path, interval_s: float, first: int, last: int, *urls: str) -> subprocess.Popen[str]:
-    numbers = map(str, (interval_s, first, last))
-    command = [sys.executable, "-c", _ASKS, str(home), *numbers, *urls]
-    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+@pytest.fixture(scope="module")
+def askers() -> Iterator[tuple[Forks, Forks]]:
+    """Two processes that ask sites side by side, in a fork for each job."""
+    with forking(_ASKS, {}) as one, forking(_ASKS, {}) as other:
+        yield one, other
 
 
-def finish(*processes: subprocess.Popen[str]) -> None:
-    for process in processes:
-        _, errors = process.communicate(timeout=120)
-        assert process.returncode == 0, errors
+def finish(*askers: Forks) -> None:
+    for asker in askers:
+        assert asker.wait() == 0
 
 
 def distances(*sites: SlowSite) -> tuple[list[float], list[float]]:
@@ -208,25 +210,28 @@ def keeps_distance(starts: list[float], interval_s: float) -> bool:
 
 @pytest.mark.parametrize("num_sites", [1, 2])
 def test_processes_share_the_pace_of_a_host_or_of_the_sites_of_a_source(
-    tmp_path: Path, num_sites: int
+    tmp_path: Path, num_sites: int, askers: tuple[Forks, Forks]
 ) -> None:
     sites = [SlowSite(str(number)) for number in range(num_sites)]
     with serve_sites(sites) as web:
         urls = [web.urls[str(number)] for number in range(num_sites)]
-        finish(*(ask(tmp_path, 0.25, n * 6, n * 6 + 6, *urls) for n in range(2)))
+        for number, asker in enumerate(askers):
+            asker.start([str(tmp_path), 0.25, number * 6, number * 6 + 6, *urls])
+        finish(*askers)
     starts, pauses = distances(*sites)
     assert [len(site.times) for site in sites] == [12 // num_sites] * num_sites
     assert keeps_distance(starts, 0.25)
     assert min(pauses) > 0  # one request at a time
 
 
-def test_nobody_is_left_waiting_for_ever(tmp_path: Path) -> None:
+def test_nobody_is_left_waiting_for_ever(tmp_path: Path, askers: tuple[Forks, Forks]) -> None:
     """A process that asks again at once must not always be the first at the lock."""
     site = SlowSite()
     site.takes_s = 0.1
     with serve_sites([site]) as web:
-        processes = [ask(tmp_path, 0.0, n * 100, n * 100 + 30, web.urls["0"]) for n in range(2)]
-        finish(*processes)
+        for number, asker in enumerate(askers):
+            asker.start([str(tmp_path), 0.0, number * 100, number * 100 + 30, web.urls["0"]])
+        finish(*askers)
         paths = [path for _, _, path in web.requests if path != "/robots.txt"]
         came = [int(path.rpartition("/")[2]) // 100 for path in paths]
     both = range(came.index(1), len(came) - came[::-1].index(0))  # while both were asking
@@ -234,16 +239,18 @@ def test_nobody_is_left_waiting_for_ever(tmp_path: Path) -> None:
     assert changes >= 0.6 * len(both), came
 
 
-def test_a_killed_holder_frees_the_host(tmp_path: Path) -> None:
+def test_a_killed_holder_frees_the_host(tmp_path: Path, askers: tuple[Forks, Forks]) -> None:
     site = SlowSite()
     site.takes_s = 60
     with serve_sites([site]) as web:
-        killed = ask(tmp_path, 0.0, 0, 1, web.urls["0"])
+        killed = askers[0].start([str(tmp_path), 0.0, 0, 1, web.urls["0"]])
         while not any(path.startswith("/page") for _, _, path in web.requests):
             time.sleep(0.01)
-        killed.send_signal(signal.SIGKILL)
-        killed.communicate()
+        os.kill(killed, signal.SIGKILL)
+        assert askers[0].wait() == -signal.SIGKILL
         site.takes_s = 0.0
-        finish(ask(tmp_path, 1.0, 1, 3, web.urls["0"]))  # the lock is waited for longer than this
+        # The lock is waited for longer than this.
+        askers[1].start([str(tmp_path), 1.0, 1, 3, web.urls["0"]])
+        finish(askers[1])
     starts, _ = distances(site)
     assert min(starts) >= 0.5

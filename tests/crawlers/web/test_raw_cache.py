@@ -1,6 +1,5 @@
 import datetime as dt
 import json
-import multiprocessing
 import os
 import resource
 import signal
@@ -14,6 +13,7 @@ import zstandard
 
 from core.errors import StorageError
 from crawlers.web.raw_cache import Fetched, RawCache
+from tests.forks import forking
 
 MOMENT = dt.datetime(2024, 5, 1, 12, 30, 15, 123456, tzinfo=dt.UTC)
 PAGE = Fetched("http://h/p", {"content-type": "text/plain", "x": "é"}, b"\x00\n{}\nbody", MOMENT)
@@ -134,29 +134,37 @@ def test_a_failed_write_leaves_nothing_half_written(tmp_path: Path) -> None:
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == entries(tmp_path)
 
 
-def _write_for_ever(folder: Path) -> None:
-    cache = RawCache(folder)
+_WRITES_FOR_EVER = """
+import datetime as dt
+from pathlib import Path
+from crawlers.web.raw_cache import Fetched, RawCache
+from tests.forks import serve
+
+def write(folder):
+    cache = RawCache(Path(folder))
     for number in range(10**9):
         body = bytes([number % 256]) * 200_000
-        cache.save("GET a", Fetched("u", {}, body, MOMENT))
+        cache.save("GET a", Fetched("u", {}, body, dt.datetime(2024, 1, 1, tzinfo=dt.UTC)))
+
+serve(write)
+"""
 
 
 def test_a_killed_writer_leaves_the_old_or_the_new(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
-    for round_number in range(3):
-        for path in entries(tmp_path):
-            path.unlink()
-        writer = context.Process(target=_write_for_ever, args=(tmp_path,))
-        writer.start()
-        while not entries(tmp_path):
-            time.sleep(0.002)
-        time.sleep(0.01 + 0.017 * round_number)
-        os.kill(int(writer.pid or 0), signal.SIGKILL)
-        writer.join()
-        page = RawCache(tmp_path).load("GET a")
-        assert page is not None
-        assert len(page.body) == 200_000
-        assert len(set(page.body)) == 1
+    with forking(_WRITES_FOR_EVER, {}) as forks:
+        for round_number in range(3):
+            for path in entries(tmp_path):
+                path.unlink()
+            writer = forks.start(str(tmp_path))
+            while not entries(tmp_path):
+                time.sleep(0.002)
+            time.sleep(0.01 + 0.017 * round_number)
+            os.kill(writer, signal.SIGKILL)
+            assert forks.wait() == -signal.SIGKILL
+            page = RawCache(tmp_path).load("GET a")
+            assert page is not None
+            assert len(page.body) == 200_000
+            assert len(set(page.body)) == 1
 
 
 def test_files_of_killed_writers_are_swept_after_a_day(tmp_path: Path) -> None:

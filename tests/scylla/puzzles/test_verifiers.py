@@ -21,7 +21,7 @@ def mutations(answer: Answer) -> set[Answer]:
 
 
 @pytest.mark.parametrize("name", list_puzzles())
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_right_answers_are_those_of_brute_force(name: str, data: st.DataObject) -> None:
     puzzle = load_puzzle(name)

@@ -125,7 +125,8 @@ def _parquet(model: bytes = b"a", times: int = 1) -> bytes:
 
 
 OPTIONAL = "model,source,month,compression_rate,num_bytes,is_text\n"
-BAD_FILES: dict[str, tuple[str | bytes, str]] = {
+# Content, or a function that makes it.
+BAD_FILES: dict[str, tuple[str | bytes | Callable[[], bytes], str]] = {
     "empty": ("", "is empty"),
     "blank": ("\n \n", "is empty"),
     "no rows": (HEADER, "has no rows"),
@@ -135,9 +136,12 @@ BAD_FILES: dict[str, tuple[str | bytes, str]] = {
     "latin-1": (HEADER.encode() + b"caf\xe9,wiki,2024-01,0.3\n", "not UTF-8 .*byte 39 is 0xe9"),
     "utf-16": ((HEADER + GOOD).encode("utf-16"), "not UTF-8"),
     "damaged parquet": (b"PAR1 and no more", "cannot be read as Parquet"),
-    "name not UTF-8": (_parquet().replace(b"source", b"\xff\xffurce"), "cannot be read as Parquet"),
-    "text not UTF-8": (_parquet(b"\xff"), "Invalid UTF8"),
-    "rows of nothing": (_parquet(times=2**21), "MiB when decoded"),
+    "name not UTF-8": (
+        lambda: _parquet().replace(b"source", b"\xff\xffurce"),
+        "cannot be read as Parquet",
+    ),
+    "text not UTF-8": (lambda: _parquet(b"\xff"), "Invalid UTF8"),
+    "rows of nothing": (lambda: _parquet(times=2**21), "MiB when decoded"),
     "bytes": (OPTIONAL + "a,wiki,2024-01,0.3,-1,\n", "row 1: num_bytes is '-1'"),
     "truth": (OPTIONAL + "a,wiki,2024-01,0.3,,perhaps\n", "row 1: is_text is 'perhaps'"),
 }
@@ -156,7 +160,7 @@ def test_a_bad_file_or_row_is_named_and_nothing_lands(
             subtests.test(case),
             pytest.raises((SchemaMismatch, MalformedInput), match=message),
         ):
-            land_published(settings, write(content))
+            land_published(settings, write(content() if callable(content) else content))
     assert dump(settings) == before
 
 
