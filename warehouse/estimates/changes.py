@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from core.progress import counted
-from warehouse.estimates.bends import find_bends, may_be_shared
+from warehouse.estimates.bends import find_bends
 from warehouse.estimates.contamination import Shortfalls, measure_shortfalls
 from warehouse.estimates.cutoffs import (
     CRITICAL,
@@ -25,6 +25,7 @@ from warehouse.estimates.panel_errors import Floats
 from warehouse.estimates.panels import EPOCH, Panel
 from warehouse.estimates.rises import Rises
 from warehouse.estimates.sources import Rest, leave_out_sources
+from warehouse.estimates.staggered import tell_apart
 from warehouse.estimates.untreated import (
     MOST_OTHERS,
     DatedCurve,
@@ -211,14 +212,15 @@ def find_changes(panel: Panel) -> list[Change]:
     dated = date_cutoffs(
         panel.losses, panel.cutoffs, panel.months, panel.regimes, panel.compressors
     )
+    dated, is_shared = tell_apart(
+        dated, panel.cutoffs, panel.months, panel.regimes, panel.compressors
+    )
     rests: list[Rest | None] = [None] * len(dated)
     if panel.rests is not None:
         fit = _fit_again(panel, dated, panel.regimes)
         dated, rests = leave_out_sources(panel.rests, fit, dated, panel.months)
     bends = find_bends(dated, panel.cutoffs, panel.months)
-    is_shared = may_be_shared(dated, panel.cutoffs, panel.months, panel.regimes)
-    shared = SHARED if is_shared else None
-    doubts = [ONE_SOURCE.format(each.source) if each else shared for each in rests]
+    doubts = [_doubt(rest, shared) for rest, shared in zip(rests, is_shared, strict=True)]
     calm = [panel.calm.difficulty_without(number) for number in range(len(dated))]
     for number, each in enumerate(dated):
         closed = _closed(panel, number, each, calm[number])
@@ -230,9 +232,16 @@ def find_changes(panel: Panel) -> list[Change]:
         for number, (bend, doubt) in enumerate(zip(bends, doubts, strict=True))
     ]
     return [
-        change if rest is None or is_shared else change.without_source(rest)
-        for change, rest in zip(changes, rests, strict=True)
+        change if rest is None or shared else change.without_source(rest)
+        for change, rest, shared in zip(changes, rests, is_shared, strict=True)
     ]
+
+
+def _doubt(rest: Rest | None, is_shared: bool) -> str | None:
+    """Return the reason why a change may be no cutoff at all."""
+    if rest is not None:
+        return ONE_SOURCE.format(rest.source)
+    return SHARED if is_shared else None
 
 
 def _closed(

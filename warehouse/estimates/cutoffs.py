@@ -206,6 +206,12 @@ class Evidence:
         """The squares that the best ramp saves."""
         return float(self.fits.gained[self.pairs.best(self.fits, ~self.pairs.is_growth)])
 
+    @property
+    def best(self) -> tuple[int, int]:
+        """The months a and b of the best ramp."""
+        best = self.pairs.best(self.fits, ~self.pairs.is_growth)
+        return int(self.pairs.first[best]), int(self.pairs.last[best])
+
     @cached_property
     def lost(self) -> Floats:
         """The squares that each pair saves less than the best ramp, in units of s^2."""

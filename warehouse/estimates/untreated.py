@@ -195,7 +195,7 @@ def fit_rows(
             break
         for row in np.flatnonzero(enters & ~is_model):
             if is_model.sum() >= 2 and num_free[row] >= 1:
-                own = squares[row] / num_free[row] * _long_run(left[row], months, num_kept[row])
+                own = squares[row] / num_free[row] * long_run(left[row], months, num_kept[row])
                 weights[row] = np.clip(variance / max(own, TINY), LEAST_WEIGHT, 1)
         theta = _sensitivities(moved, remainders, lowest, highest) * enters
         theta = theta / (theta[is_model].mean() if is_model.any() else 1)
@@ -212,10 +212,14 @@ def fit_rows(
     )
 
 
-def _long_run(left: Floats, months: Months, num_kept: int) -> float:
-    """Return (1 + r) / (1 - r) of a row's residuals; 0 in months that it does not keep."""
+def long_run(left: Floats, months: Months, num_kept: float) -> float:
+    """Return (1 + r) / (1 - r) of residuals; 0 in months that a row does not keep.
+
+    ``left`` has the shape (months,) or (rows, months); r is one for all rows.
+    """
     is_next = np.diff(months) == 1
-    r = float((left[:-1] * left[1:])[is_next].sum() / max(left @ left, TINY))
+    products = (left[..., :-1] * left[..., 1:])[..., is_next]
+    r = float(products.sum() / max(np.square(left).sum(), TINY))
     r = float(np.clip(r + (1 + 4 * r) / num_kept, 0, MOST_AUTOCORRELATION))
     return (1 + r) / (1 - r)
 
@@ -250,14 +254,14 @@ def date_cutoffs(
         dated |= {each: _date(fit, each, losses[each], months, spells[each]) for each in due}
         clean = np.array([dated[each].losses for each in numbers])  # without low months
         former = spells
-        spells = [_spell(dated[each].cutoff, later[each]) for each in numbers]
+        spells = [spell_of(dated[each].cutoff, later[each]) for each in numbers]
         moved = [each for each in numbers if spells[each] != former[each]]
         if len(moved) <= len(losses) // LARGE_PANEL:
             break
         due = moved if is_large and number_of_round else list(numbers)
     stale = set(numbers) - set(due)
     dated |= {each: _date(fit, each, losses[each], months, former[each]) for each in stale}
-    return [_widened(fit, each, dated[each], months) for each in numbers]
+    return [widened(fit, each, dated[each], months) for each in numbers]
 
 
 def _first_spells(cutoffs: Floats, months: Months, has_control: bool) -> list[Spell | None]:
@@ -285,7 +289,7 @@ def _date(
     return DatedCurve(others, spell, difficulty, kept, fit_cutoff(kept, months, difficulty))
 
 
-def _spell(found: CutoffFit | None, otherwise: Spell | None) -> Spell | None:
+def spell_of(found: CutoffFit | None, otherwise: Spell | None) -> Spell | None:
     """Return the months that the interval of a change holds."""
     if found is None or not found.is_found:
         return otherwise
@@ -293,7 +297,7 @@ def _spell(found: CutoffFit | None, otherwise: Spell | None) -> Spell | None:
     return Spell(start, np.inf if np.isnan(found.cutoff_high) else found.cutoff_high + 1)
 
 
-def _widened(fit: Untreated, number: int, dated: DatedCurve, months: Months) -> DatedCurve:
+def widened(fit: Untreated, number: int, dated: DatedCurve, months: Months) -> DatedCurve:
     """Return the change with the intervals of panels without another model, if they are few."""
     found = dated.cutoff
     if found is None or not found.is_found or not LEAST_OTHERS <= len(dated.others) <= MOST_OTHERS:

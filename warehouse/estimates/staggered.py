@@ -1,0 +1,344 @@
+"""Tell cutoffs of a panel's models from one change that all share; date weak ones together.
+
+If language models alone feel a new recipe of a source's texts, compressors do not show it. Then it
+looks like cutoffs of all models. So the curves of the models alone have to show that the changes
+differ from model to model. lambda is free in every month, and so are the sensitivities:
+
+    y_j = x_j' gamma_j + kappa_j lambda^ + theta_j lambda + sum_k beta_k column_kj + u_j
+
+- x: 1 and the regimes of the source. lambda^ and theta_j: those of the fit without columns.
+- q_k: column k without what the other terms explain. e: the same of y. With R_j, which projects out
+  x_j and lambda^, and M = sum_j theta_j^2 R_j:
+
+    q_j = R_j (column_j - theta_j M+ sum_i theta_i R_i column_i)
+
+beta is the regression of e on all q. s^2 is the variance of what is left of e, and L = (1 + r) / (1
+- r), with r its autocorrelation. The changes are those of models, not of the source, if one of
+these holds:
+
+- The ramps found (``untreated``), a beta each, save more than 3 s^2 for each ramp. About p = 0.05
+  of three changes.
+- One beta for all models saves more than 6 L s^2, and is positive. Its column has a ramp of 0 to 23
+  months in each model, which ends at the stated cutoff. The best length counts.
+- The ramps of the joint fit, a beta each, save more than 14 L s^2 for each ramp.
+
+Only panels of at most 9 models are asked for the last two. If nothing holds, no cutoff is told. The
+exception: all models have the same stated cutoff, and each interval is closed and holds it.
+
+Joint fit. In a small panel all models may thin out in the same months. Then ``untreated`` has only
+compressors there, and finds few changes. But the ramps of the others are known well enough to keep
+their months. So lambda is fitted to all months of all models, and to the compressors,
+
+    y_j = x_j' gamma_j + beta_j ramp_j + epsilon_j max(m - b_j, 0) + theta_j lambda + u_j
+
+with the ramps of the other models at the months found so far. Each model in turn is dated by
+``cutoffs`` against lambda without it; its best ramp is the new one. First ramps are those of
+``untreated``, found or not. This is repeated until no ramp moves, at most six times. A model whose
+stated cutoff is before the months has a ramp only if its change is found.
+
+The joint fit dates the models whose ramps are not found, or found without the first rule. There are
+three conditions:
+
+- The second or the third rule holds.
+- Something besides the ramps tells lambda: compressors with theta of 0.5 or more, a thermometer, or
+  three other models.
+- The model's own ramp saves more than 3 L s^2 beyond those of the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from warehouse.estimates.cutoffs import MIN_FREE, CutoffFit, fit_cutoff
+from warehouse.estimates.pairs import MAX_LENGTH, ramp
+from warehouse.estimates.panel import LEAST_SENSITIVITY, annihilator, design
+from warehouse.estimates.panel_errors import TINY, Flags, Floats
+from warehouse.estimates.regression import ROUNDING, ZERO, Months
+from warehouse.estimates.untreated import (
+    LEAST_OTHERS,
+    MIN_KEPT,
+    MOST_OTHERS,
+    DatedCurve,
+    Untreated,
+    fit_rows,
+    long_run,
+    spell_of,
+    widened,
+)
+
+FOUND_LIMIT = 3.0  # in units of s^2, for each ramp found
+STATED_LIMIT = 6.0  # in units of L s^2, as the next two
+JOINT_LIMIT = 14.0  # for each ramp
+SUPPORT_LIMIT = 3.0  # of one ramp beyond the others
+MOST_TURNS = 6
+_RANK_TOLERANCE = 1e-9  # of eigenvalues, relative
+
+Ramp = tuple[int, int]  # a and b
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Part of the curves that columns explain."""
+
+    sizes: Floats  # beta
+    squares: float  # left
+    gained: float  # squares that the columns save, in units of s^2
+    long_run: float  # L
+
+
+@dataclass(frozen=True)
+class Apart:
+    """The curves of a panel without what all models share."""
+
+    theta: Floats
+    annihilators: Floats  # R
+    inverse: Floats  # M+
+    left: Floats  # e (models, months)
+    num_free: int
+    months: Months
+    rounding: float  # of squares
+
+    @classmethod
+    def of(cls, curves: Floats, months: Months, regimes: Floats) -> Apart | None:
+        """Return the curves (models, months) apart; None if they are too few to tell lambda."""
+        fit = _fit(curves, [None] * len(curves), months, regimes, None)
+        shared = fit.without()
+        if shared is None:
+            return None
+        columns = np.column_stack([regimes, shared.values])
+        numbers = _with_curve(curves)
+        designs = [
+            design(months, ~np.isnan(row), np.inf, columns) if number in numbers else None
+            for number, row in enumerate(curves)
+        ]
+        annihilators = np.array([annihilator(each, len(months)) for each in designs])
+        sizes, vectors = np.linalg.eigh(np.tensordot(fit.theta**2, annihilators, 1))
+        is_told = sizes > _RANK_TOLERANCE * max(sizes[-1], TINY)
+        apart = cls(
+            theta=fit.theta,
+            annihilators=annihilators,
+            inverse=(vectors[:, is_told] / sizes[is_told]) @ vectors[:, is_told].T,
+            left=curves,
+            num_free=round(float(np.trace(annihilators.sum(axis=0)))) - int(is_told.sum()),
+            months=months,
+            rounding=ROUNDING * float(np.nansum(curves**2)) + TINY,
+        )
+        return replace(apart, left=apart.project(np.nan_to_num(curves)))
+
+    def project(self, rows: Floats) -> Floats:
+        """Return q of a column, or e of the curves; ``rows`` has the shape (models, months)."""
+        moved = (self.annihilators @ rows[:, :, None])[:, :, 0]
+        shared = self.inverse @ (self.theta @ moved)
+        return np.asarray(moved - self.theta[:, None] * (self.annihilators @ shared))
+
+    def explain(self, columns: list[Floats]) -> Explained:
+        """Fit columns, each of shape (models, months)."""
+        moved = np.array([self.project(each).ravel() for each in columns])
+        moved = moved.reshape(len(columns), self.left.size)
+        whole = self.left.ravel()
+        sizes = np.linalg.pinv(moved @ moved.T, rcond=ZERO, hermitian=True) @ (moved @ whole)
+        rest = whole - sizes @ moved
+        squares = float(rest @ rest) + self.rounding
+        gained = float(whole @ whole) + self.rounding - squares
+        num_free = max(self.num_free - len(columns), 1)
+        num_models = np.count_nonzero(self.theta)
+        correlation = long_run(rest.reshape(self.left.shape), self.months, num_free / num_models)
+        return Explained(sizes, squares, gained / squares * num_free, correlation)
+
+    def ramps(self, pairs: list[Ramp | None]) -> list[Floats]:
+        """Return a column for each model with a ramp."""
+        columns = []
+        for number, pair in enumerate(pairs):
+            if pair is not None:
+                rows = np.zeros(self.left.shape)
+                rows[number] = ramp(self.months, *pair)
+                columns.append(rows)
+        return columns
+
+    def follows_stated(self, cutoffs: Floats) -> bool:
+        """Return True if one change before all stated cutoffs is found; NaN: not stated."""
+        ends = cutoffs[:, None] + 1
+        for length in range(MAX_LENGTH):
+            rows = np.nan_to_num(ramp(self.months, ends - length - 1, ends))
+            if np.square(self.project(rows)).sum() > ZERO * np.square(rows).sum():
+                found = self.explain([rows])
+                if found.sizes[0] > 0 and found.gained > STATED_LIMIT * found.long_run:
+                    return True
+        return False
+
+    def supported(self, pairs: list[Ramp | None]) -> Flags:
+        """Return True for each model whose ramp saves enough beyond the ramps of the others."""
+        columns = self.ramps(pairs)
+        every = self.explain(columns)
+        variance = every.squares / max(self.num_free - len(columns), 1)
+        is_supported = np.zeros(len(pairs), dtype=bool)
+        places = [number for number, pair in enumerate(pairs) if pair is not None]
+        for place, number in enumerate(places):
+            others = columns[:place] + columns[place + 1 :]
+            more = (self.explain(others).squares - every.squares) / variance
+            is_supported[number] = more > SUPPORT_LIMIT * every.long_run
+        return is_supported
+
+
+@dataclass(frozen=True)
+class Joint:
+    """The ramps of all models, and lambda of all their months."""
+
+    pairs: list[Ramp | None]
+    dated: list[DatedCurve]
+    is_anchored: bool
+
+
+def tell_apart(
+    dated: list[DatedCurve],
+    cutoffs: Floats,
+    months: Months,
+    regimes: Floats,
+    control: Floats | None,
+) -> tuple[list[DatedCurve], list[bool]]:
+    """Return the changes, with those of the joint fit, and True for each that may be shared.
+
+    ``dated`` and the stated ``cutoffs`` are as in ``find_bends``; other arguments are as in
+    ``untreated.fit_untreated``. With fewer than two curves, or if their months do not overlap, no
+    change is doubted.
+    """
+    found = [each.cutoff is not None and each.cutoff.is_found for each in dated]
+    nothing = [False] * len(dated)
+    curves = np.array([each.losses for each in dated])
+    numbers = _with_curve(curves)
+    apart = Apart.of(curves, months, regimes) if len(numbers) > 1 else None
+    if apart is None or apart.num_free - len(numbers) < MIN_FREE:
+        return dated, nothing
+    pairs = [_own(each.cutoff) if is_in else None for each, is_in in zip(dated, found, strict=True)]
+    is_kept = any(found) and apart.explain(apart.ramps(pairs)).gained > FOUND_LIMIT * sum(found)
+    is_kept = is_kept or _is_stated([dated[number].cutoff for number in numbers], cutoffs[numbers])
+    told: dict[int, DatedCurve] = {}
+    if len(numbers) <= MOST_OTHERS + 1 and not (is_kept and all(found)):
+        told = _told_jointly(apart, dated, cutoffs, regimes, control)
+    changes = list(dated)
+    is_shared = nothing
+    for number, each in told.items():
+        if not (found[number] and is_kept):
+            changes[number] = each
+    if not is_kept:
+        is_shared = [is_in and number not in told for number, is_in in enumerate(found)]
+    return changes, is_shared
+
+
+def _told_jointly(
+    apart: Apart,
+    dated: list[DatedCurve],
+    cutoffs: Floats,
+    regimes: Floats,
+    control: Floats | None,
+) -> dict[int, DatedCurve]:
+    """Return the changes that the joint fit may tell, by number of the model."""
+    joint = fit_jointly(dated, cutoffs, apart.months, regimes, control)
+    if not joint.is_anchored:
+        return {}
+    if not apart.follows_stated(cutoffs):
+        columns = apart.ramps(joint.pairs)
+        every = apart.explain(columns)
+        if every.gained <= JOINT_LIMIT * every.long_run * len(columns):
+            return {}
+    is_supported = apart.supported(joint.pairs)
+    return {
+        number: each
+        for number, each in enumerate(joint.dated)
+        if each.cutoff is not None and each.cutoff.is_found and is_supported[number]
+    }
+
+
+def fit_jointly(
+    dated: list[DatedCurve],
+    cutoffs: Floats,
+    months: Months,
+    regimes: Floats,
+    control: Floats | None,
+) -> Joint:
+    """Fit the ramps of all models in turn; arguments as in ``tell_apart``."""
+    curves = np.array([each.losses for each in dated])
+    is_old = cutoffs < months[0]
+    numbers = _with_curve(curves)
+    pairs = [_kept(each.cutoff, old) for each, old in zip(dated, is_old, strict=True)]
+    changes = list(dated)
+    fit = _fit(curves, pairs, months, regimes, control)
+    for _ in range(MOST_TURNS):
+        former = list(pairs)
+        for number in numbers:
+            changes[number] = _date(fit, number, dated[number], months)
+            pair = _kept(changes[number].cutoff, is_old[number])
+            if pair != pairs[number]:
+                pairs[number] = pair
+                fit = _fit(curves, pairs, months, regimes, control)
+        if pairs == former:
+            break
+    has_thermometer = any(is_old[number] and pairs[number] is None for number in numbers)
+    has_compressor = control is not None and fit.theta[-1] >= LEAST_SENSITIVITY
+    is_anchored = has_thermometer or has_compressor or len(numbers) > LEAST_OTHERS
+    wide = [widened(fit, number, each, months) for number, each in enumerate(changes)]
+    return Joint(pairs, wide, bool(is_anchored))
+
+
+def _date(fit: Untreated, number: int, former: DatedCurve, months: Months) -> DatedCurve:
+    """Return a model's change against lambda without the model."""
+    others = [row for row in range(fit.num_models) if row != number and fit.theta[row]]
+    difficulty = fit.without(number)
+    if difficulty is None:
+        return former
+    found = fit_cutoff(former.losses, months, difficulty)
+    spell = spell_of(found, former.spell)
+    return DatedCurve(others, spell, difficulty, former.losses, found)
+
+
+def _fit(
+    curves: Floats,
+    pairs: list[Ramp | None],
+    months: Months,
+    regimes: Floats,
+    control: Floats | None,
+) -> Untreated:
+    """Fit lambda to all months of all curves, each with the columns of its ramp, if it has one."""
+    designs = []
+    numbers = _with_curve(curves)
+    for number, (row, pair) in enumerate(zip(curves, pairs, strict=True)):
+        columns = regimes
+        if pair is not None:
+            growth = np.maximum(months - pair[1], 0) / 12
+            columns = np.column_stack([regimes, ramp(months, *pair), growth])
+        seen = ~np.isnan(row)
+        designs.append(design(months, seen, np.inf, columns) if number in numbers else None)
+    rows = list(curves)
+    if control is not None:
+        line = (months - months.mean()) / 12
+        rows.append(control)
+        designs.append(design(months, ~np.isnan(control), np.inf, np.column_stack([line, regimes])))
+    return fit_rows(np.nan_to_num(np.array(rows)), designs, len(curves), months)
+
+
+def _with_curve(curves: Floats) -> list[int]:
+    """Return the numbers of the models with enough months."""
+    return [number for number, row in enumerate(curves) if np.isfinite(row).sum() >= MIN_KEPT]
+
+
+def _own(change: CutoffFit | None) -> Ramp | None:
+    """Return the months of a change."""
+    return None if change is None else (change.start, change.end)
+
+
+def _kept(change: CutoffFit | None, is_old: bool) -> Ramp | None:
+    """Return the best ramp of a model in the joint fit; None if it has none."""
+    if change is None or change.evidence.most <= 0 or (is_old and not change.is_found):
+        return None
+    return change.evidence.best
+
+
+def _is_stated(changes: list[CutoffFit | None], cutoffs: Floats) -> bool:
+    """Return True if these models all state one month, and the interval of each change has it."""
+    found = [each if each is not None and each.is_found else None for each in changes]
+    return any(found) and all(
+        cutoff == cutoffs[0] and (each is None or each.cutoff_low <= cutoff <= each.cutoff_high)
+        for each, cutoff in zip(found, cutoffs, strict=True)
+    )
