@@ -6,7 +6,8 @@ differ from model to model. lambda is free in every month, and so are the sensit
 
     y_j = x_j' gamma_j + kappa_j lambda^ + theta_j lambda + sum_k beta_k column_kj + u_j
 
-- x: 1 and the regimes of the source. lambda^ and theta_j: those of the fit without columns.
+- x: 1 and the regimes of the source. lambda^ and theta_j: those of the fit without columns. With
+  two curves there is no kappa, since lambda^ is half of each.
 - q_k: column k without what the other terms explain. e: the same of y. With R_j, which projects out
   x_j and lambda^, and M = sum_j theta_j^2 R_j:
 
@@ -107,8 +108,10 @@ class Apart:
         shared = fit.without()
         if shared is None:
             return None
-        columns = np.column_stack([regimes, shared.values])
         numbers = _with_curve(curves)
+        columns = regimes
+        if len(numbers) > 2:  # of two curves, lambda^ is half of each
+            columns = np.column_stack([regimes, shared.values])
         designs = [
             design(months, ~np.isnan(row), np.inf, columns) if number in numbers else None
             for number, row in enumerate(curves)
