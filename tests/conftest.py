@@ -44,7 +44,6 @@ LONGEST = (
     "tests/cli/test_query.py",
     "tests/cli/test_main.py",
     "tests/models/scoring/test_golden.py",
-    "tests/crawlers/text/test_hostile.py",
     "tests/instruments/test_runs.py",
     "tests/models/scoring/test_token_scorer.py",
     "tests/warehouse/read/test_publish.py",
