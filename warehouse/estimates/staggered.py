@@ -19,12 +19,13 @@ these holds:
 
 - The ramps found (``untreated``), a beta each, save more than 3 s^2 for each ramp. About p = 0.05
   of three changes.
-- One beta for all models saves more than 6 L s^2, and is positive. Its column has a ramp of 0 to 23
+- One beta for all models saves more than 6 L s^2, and is positive. Its column has a ramp of 1 to 24
   months in each model, which ends at the stated cutoff. The best length counts.
 - The ramps of the joint fit, a beta each, save more than 14 L s^2 for each ramp.
 
-Only panels of at most 9 models are asked for the last two. If nothing holds, no cutoff is told. The
-exception: all models have the same stated cutoff, and each interval is closed and holds it.
+Only panels of at most 9 models are asked for the last two. Then the joint fit tells the changes. If
+nothing holds, no cutoff is told. The exception: all models have the same stated cutoff, and each
+interval is closed and holds it.
 
 Joint fit. In a small panel all models may thin out in the same months. Then ``untreated`` has only
 compressors there, and finds few changes. But the ramps of the others are known well enough to keep
