@@ -45,15 +45,16 @@ class PrefectServer:
     unused if ``settings`` set another one in ``PREFECT_API_DATABASE_CONNECTION_URL``.
     """
 
-    def __init__(
-        self, folder: Path, template: Path, port: int | None = None, **settings: str
-    ) -> None:
+    def __init__(self, folder: Path, template: Path, **settings: str) -> None:
         self.folder = folder
-        self.port = free_port() if port is None else port
-        self.url = f"http://127.0.0.1:{self.port}/api"
+        self.port = free_port()
         self._template = template / "prefect.db"
         self._settings = settings
         self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/api"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -165,13 +166,14 @@ def shared_server(folder: Path, template: Path, **settings: str) -> Iterator[Pre
     port = folder / "port"
     users.mkdir(parents=True, exist_ok=True)
     own = users / str(os.getpid())
+    server = PrefectServer(folder, template, **settings)
     with lock:
         is_owner = not port.exists()
-        known_port = None if is_owner else int(port.read_text())
-        server = PrefectServer(folder, template, known_port, **settings)
         if is_owner:
             server.start()
             port.write_text(str(server.port))
+        else:
+            server.port = int(port.read_text())
         own.touch()
     try:
         yield server
