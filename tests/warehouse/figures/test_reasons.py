@@ -135,6 +135,8 @@ TRUTHS: dict[str, Check] = {
     r"a steady rise over all months, or rises after (\S+) and (\S+)": lambda case, first, second: (
         case.planted.drift > 0 or has_ends(case, second, first)
     ),
+    r"one change explains the curve as well": lambda case: len(set(case.planted.ends)) < 2,
+    r"no cell has losses by class of byte": lambda case: True,  # none of these worlds has any
     r"the change in (\S+) may be the source's: a regime begins in (\S+)": is_of_the_regime,
     r"the change may be the source's: one that all models share fits as well": lambda case: (
         {each.ends for each in case.world.models.values()} == {case.planted.ends}
