@@ -86,7 +86,7 @@ def _deployed(
     database = PostgreSQL(folder / "postgresql", free_port())
     stack.callback(database.kill)
     address = {"PREFECT_API_DATABASE_CONNECTION_URL": database.url}
-    server = PrefectServer(folder / "server", folder / "template", None, **address)
+    server = PrefectServer(folder / "server", folder / "template", **address)
     stack.callback(server.stop)
     server.start()
     with temporary_settings({PREFECT_API_URL: server.url}):

@@ -259,7 +259,7 @@ def _server(database: str, folder: Path) -> Iterator[PrefectServer]:
             postgresql = PostgreSQL(folder / "postgresql", free_port())
             stack.callback(postgresql.kill)
             settings["PREFECT_API_DATABASE_CONNECTION_URL"] = postgresql.url
-        server = PrefectServer(folder / "server", folder / "template", None, **settings)
+        server = PrefectServer(folder / "server", folder / "template", **settings)
         server.start()
         stack.callback(server.stop)
         yield server
