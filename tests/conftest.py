@@ -38,16 +38,11 @@ hypothesis.settings.load_profile("tidemark")
 LONGEST = (
     "tests/crawlers/test_every_source.py",
     "tests/warehouse/test_views.py",
-    "tests/warehouse/read/test_check.py",
-    "tests/reports/site/test_browser.py",
     "tests/flows/test_month.py",
-    "tests/cli/test_query.py",
-    "tests/cli/test_main.py",
-    "tests/models/scoring/test_golden.py",
-    "tests/instruments/test_runs.py",
-    "tests/models/scoring/test_token_scorer.py",
-    "tests/warehouse/read/test_publish.py",
+    "tests/reports/site/test_browser.py",
     "tests/deployments/test_deploy.py",
+    "tests/cli/test_query.py",
+    "tests/models/scoring/test_golden.py",
 )
 # Of a server that runs for many minutes and is seldom asked: its services would use a second of
 # processor time every half minute.

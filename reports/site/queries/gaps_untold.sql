@@ -3,7 +3,9 @@
 select
     reason,
     count(*) as num_models
-from control_adjusted_gap_overall
-where protocol = $protocol and adjusted_gap_low is null and reason is not null
+from panel_tests
+where
+    effect = 'gap' and source is null and protocol = $protocol
+    and value_low is null and reason is not null
 group by reason
 order by num_models desc, reason asc
