@@ -33,8 +33,6 @@ export_app = typer.Typer(
     no_args_is_help=True,
 )
 
-TableFormat = Literal["table", "csv", "json", "parquet"]
-
 
 def sql_command(
     context: typer.Context,

@@ -5,6 +5,7 @@ import functools
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -69,6 +70,20 @@ class Ran:
 def in_one_process(commands: Sequence[Sequence[str]]) -> list[str]:
     """Return the command line of a process that runs commands of tidemark, until one fails."""
     return [sys.executable, "-c", _ONE_AFTER_THE_OTHER, json.dumps(commands)]
+
+
+def import_notes(tidemark: Callable[..., Any], folder: Path, month: str, *texts: str) -> None:
+    """Import texts, each repeated 60 times, as a new version of a month of source ``notes``."""
+    file = folder / "texts.jsonl"
+    lines = [json.dumps({"id": f"t{i}", "text": f"{text} " * 60}) for i, text in enumerate(texts)]
+    file.write_text("\n".join(lines))
+    ran = tidemark("import", "texts", str(file), "--source", "notes", "--month", month, "--replace")
+    assert ran.code == 0
+
+
+def joined_words(text: str) -> str:
+    """Return the words of a printed table with single spaces between them."""
+    return re.sub(r"[\s│]+", " ", text)
 
 
 @pytest.fixture(autouse=True)

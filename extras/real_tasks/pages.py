@@ -40,8 +40,10 @@ def _gaps(site: Site) -> Figure:
         Column("source", "texts of", is_facet=True),
         Column("task", "task", is_facet=True,
                about="cloze: a number or a name; code: the end of a line; lead: a first sentence."),
-        Column("accuracy_before", "right, up to the cutoff", ".1f", unit="%", factor=100),
-        Column("accuracy_after", "right, after it", ".1f", unit="%", factor=100),
+        Column("accuracy_before", "right, up to the cutoff", ".1f", "accuracy_before_low",
+               "accuracy_before_high", "%", factor=100),
+        Column("accuracy_after", "right, after it", ".1f", "accuracy_after_low",
+               "accuracy_after_high", "%", factor=100),
         Column("gap", "difference", "+.1f", "gap_low_documents", "gap_high_documents",
                "points", factor=100),
         Column("num_before", "tasks up to it", ",d"),
@@ -50,7 +52,8 @@ def _gaps(site: Site) -> Figure:
         Column("protocol", "asked as", is_optional=rows["protocol"].n_unique() == 1),
     ]  # fmt: skip
     about = (
-        "Interval: 95 %, Newcombe's: would other documents of these months say the same? Months "
+        "Intervals: 95 %, Wilson's of the shares and Newcombe's of the difference: would other "
+        "documents of these months say the same? Months "
         "differ in difficulty, so a difference alone does not show that a model has grown stale. "
         "Compare it with that of a model with another cutoff."
     )

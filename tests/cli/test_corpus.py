@@ -12,26 +12,15 @@ from core.errors import PartitionHeld
 from core.month import Month
 from core.storage.store import Store
 from simulator.server import Web
+from tests.commands import import_notes, joined_words
 
 Tidemark = Callable[..., Any]
-
-
-def _import(tidemark: Tidemark, folder: Path, month: str, *texts: str) -> None:
-    file = folder / "texts.jsonl"
-    lines = [json.dumps({"id": f"t{i}", "text": f"{text} " * 60}) for i, text in enumerate(texts)]
-    file.write_text("\n".join(lines))
-    ran = tidemark("import", "texts", str(file), "--source", "notes", "--month", month, "--replace")
-    assert ran.code == 0
-
-
-def _words(text: str) -> str:
-    return re.sub(r"[\s│]+", " ", text)
 
 
 def test_the_manifest_of_a_crawl_is_shown_and_adds_up(tidemark: Tidemark, sites: Web) -> None:
     assert tidemark("crawl", "-s", "wikipedia_new", "--month", "2024-01").code == 0
     ran = tidemark("corpus", "show", "wikipedia_new", "2024-01", "--dropped").expect(0)
-    shown = _words(ran.out)
+    shown = joined_words(ran.out)
     assert "1 of 1" in shown
     found = re.search(
         r"requested ([\d,]+) = ([\d,]+) kept \+ ([\d,]+) dropped \+ (\d+) failed \+ (\d+) repeated",
@@ -49,8 +38,8 @@ def test_the_manifest_of_a_crawl_is_shown_and_adds_up(tidemark: Tidemark, sites:
 
 @pytest.mark.long
 def test_versions_are_shown_and_listed(tidemark: Tidemark, tmp_path: Path, home: Path) -> None:
-    _import(tidemark, tmp_path, "2024-01", "sand and tide", "wind and wave")
-    _import(tidemark, tmp_path, "2024-01", "sand and tide", "wind and rain")
+    import_notes(tidemark, tmp_path, "2024-01", "sand and tide", "wind and wave")
+    import_notes(tidemark, tmp_path, "2024-01", "sand and tide", "wind and rain")
     show = ("corpus", "show", "notes", "2024-01")
     assert "2 of 2" in tidemark(*show).out
     assert "1 of 2" in tidemark(*show, "--version", "1").out
@@ -69,12 +58,12 @@ def test_what_is_held_is_shown_and_accepted(tidemark: Tidemark, home: Path) -> N
             [*tables_of(rows, partition), Description(held_because=["too few"])],
         )
     tidemark("corpus", "show", "notes", "2024-01").expect(2, "something is held back (--held)")
-    shown = _words(tidemark("corpus", "show", "notes", "2024-01", "--held").out)
+    shown = joined_words(tidemark("corpus", "show", "notes", "2024-01", "--held").out)
     assert "held back" in shown
     assert "too few" in shown
     ran = tidemark("corpus", "accept", "notes", "2024-01", "--why", "a small source")
     assert (ran.code, ran.out) == (0, "notes 2024-01: 1 document, version 1\n")
-    shown = _words(tidemark("corpus", "show", "notes", "2024-01").out)
+    shown = joined_words(tidemark("corpus", "show", "notes", "2024-01").out)
     assert "why: a small source" in shown
     assert tidemark("corpus", "accept", "notes", "2024-01", "--why", "again").code == 2
 
@@ -83,11 +72,11 @@ def test_what_is_held_is_shown_and_accepted(tidemark: Tidemark, home: Path) -> N
 def test_a_document_is_forgotten_and_stays_out(
     tidemark: Tidemark, tmp_path: Path, home: Path
 ) -> None:
-    _import(tidemark, tmp_path, "2024-01", "sand and tide", "wind and wave")
+    import_notes(tidemark, tmp_path, "2024-01", "sand and tide", "wind and wave")
     ran = tidemark("corpus", "forget", "--native-id", "notes:t1", "--why", "asked").expect(0)
     assert "1 document forgotten; rewritten: 1 version" in ran.out
-    _import(tidemark, tmp_path, "2024-01", "sand and tide", "wind and wave")
-    shown = _words(tidemark("corpus", "show", "notes", "2024-01").out)
+    import_notes(tidemark, tmp_path, "2024-01", "sand and tide", "wind and wave")
+    shown = joined_words(tidemark("corpus", "show", "notes", "2024-01").out)
     assert "1 of 1" in shown  # without the dropped item, the content is the same
     ran = tidemark("corpus", "forget", "--again").expect(0)
     assert "none of them is in the corpus" in ran.out

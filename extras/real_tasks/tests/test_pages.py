@@ -69,6 +69,10 @@ def test_the_page_has_what_was_planted(tmp_path: Path) -> None:
     rows = duckdb.sql(f"from '{site}/figures/tasks.parquet'").to_arrow_table().to_pylist()
     found = {row["model"]: (row["accuracy_before"], row["accuracy_after"]) for row in rows}
     assert found == {"fresh": (1, 1), "stale": (1, pytest.approx(0.25))}
+    # Wilson's interval of 10 of 40, computed by hand from its formula with z = 1.959964.
+    stale = next(row for row in rows if row["model"] == "stale")
+    ends = (stale["accuracy_after_low"], stale["accuracy_after_high"])
+    assert ends == pytest.approx((0.14187, 0.40194), abs=1e-4)
     text = (site / "tasks.html").read_text(encoding="utf-8")
     assert "fewer tasks are right in 1 of 2 comparisons, and more in 0, each for itself" in text
     assert (site / "figures" / "tasks-by-month.svg").stat().st_size > 1000

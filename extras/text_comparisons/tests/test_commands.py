@@ -2,8 +2,6 @@
 
 import csv
 import io
-import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,28 +9,17 @@ from typing import Any
 import pytest
 
 from simulator.server import Web
+from tests.commands import import_notes, joined_words
 
 Tidemark = Callable[..., Any]
 
 
-def _import(tidemark: Tidemark, folder: Path, month: str, *texts: str) -> None:
-    file = folder / "texts.jsonl"
-    lines = [json.dumps({"id": f"t{i}", "text": f"{text} " * 60}) for i, text in enumerate(texts)]
-    file.write_text("\n".join(lines))
-    ran = tidemark("import", "texts", str(file), "--source", "notes", "--month", month, "--replace")
-    assert ran.code == 0
-
-
-def _words(text: str) -> str:
-    return re.sub(r"[\s│]+", " ", text)
-
-
 def test_versions_are_compared(tidemark: Tidemark, tmp_path: Path) -> None:
-    _import(tidemark, tmp_path, "2024-01", "sand and tide", "wind and wave")
-    _import(tidemark, tmp_path, "2024-01", "sand and tide", "wind and rain")
+    import_notes(tidemark, tmp_path, "2024-01", "sand and tide", "wind and wave")
+    import_notes(tidemark, tmp_path, "2024-01", "sand and tide", "wind and rain")
     ran = tidemark("corpus", "diff", "notes", "--versions").expect(0)
     assert "articles" in ran.out
-    assert "version 2" in _words(ran.out)
+    assert "version 2" in joined_words(ran.out)
 
 
 @pytest.mark.smoke
@@ -40,9 +27,9 @@ def test_months_are_compared_with_the_one_before_and_the_first(
     tidemark: Tidemark, tmp_path: Path
 ) -> None:
     for number, month in enumerate(("2024-01", "2024-02", "2024-03")):
-        _import(tidemark, tmp_path, month, "sand and tide", f"wind and wave {'x' * number}")
+        import_notes(tidemark, tmp_path, month, "sand and tide", f"wind and wave {'x' * number}")
     ran = tidemark("corpus", "diff", "notes", "--from", "2024-02", "--to", "2024-03").expect(0)
-    rows = [_words(line).split() for line in ran.out.splitlines() if "articles" in line]
+    rows = [joined_words(line).split() for line in ran.out.splitlines() if "articles" in line]
     assert [row[:2] for row in rows] == [
         ["2024-02", "2024-01"], ["2024-03", "2024-01"], ["2024-03", "2024-02"],
     ]  # fmt: skip
