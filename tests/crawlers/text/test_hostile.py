@@ -18,7 +18,7 @@ from crawlers.text.defects import DETECTORS
 from crawlers.text.latex.reader import read_latex
 
 SIZE = 100_000  # characters; quadratic work takes seven seconds at the least
-LIMIT_S = 5.0  # of processor time; a third of a second at most on a slow core
+LIMIT_S = 5.0  # of processor time; all texts of one reader took at most three seconds
 
 
 def read_both_readmes(text: str) -> None:
