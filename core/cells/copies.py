@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from dataclasses import replace
 
@@ -47,9 +48,16 @@ def copy_losses(cell: Cell, store: Store) -> bool:
         with store.writing(cell.path) as staged:
             renamed = _renamed(table, cell.model)
             pq.write_table(renamed, staged.path, compression="zstd", write_page_checksum=True)
-        _log.warning("%s: copied from %s, which has the same weights", cell, twin.model)
+        _log.info("%s: copied from %s", cell, twin.model)
+        _warn(cell.model, twin.model)
         return True
     return False
+
+
+@functools.cache
+def _warn(model: str, other: str) -> None:
+    """Warn once a process, not once a cell."""
+    _log.warning("%s has the same weights as %s, so its losses are copied", model, other)
 
 
 def _read(store: Store, path: str) -> pa.Table | None:

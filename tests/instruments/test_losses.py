@@ -212,17 +212,26 @@ def test_a_model_that_changed_since_the_plan_is_not_scored_under_its_old_name(
 
 @pytest.mark.usefixtures("corpus")
 def test_the_same_weights_under_a_second_name_are_not_scored_again(
-    settings: Settings, store: Store, canary: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    settings: Settings,
+    store: Store,
+    canary: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     first = plan(settings, canary)
-    write_losses(first.pending[:1], first.entry, settings)
+    for cell in first.pending[:2]:
+        write_losses([cell], first.entry, settings)
     again = tmp_path / "again"
     shutil.copytree(canary, again)
     second = plan(settings, str(again))
     assert second.entry.name != first.entry.name
     with monkeypatch.context() as patched:
         patched.setattr(losses_module, "_write_together", lambda *_, **__: pytest.fail("scored"))
-        write_losses(second.pending[:1], second.entry, settings)
+        for cell in second.pending[:2]:
+            write_losses([cell], second.entry, settings)
+    [warning] = [each for each in caplog.messages if "has the same weights" in each]
+    assert warning.startswith(f"{second.entry.name} has the same weights as {first.entry.name}")
     old, new = (losses(store, each.pending[0]) for each in (first, second))
     assert new["model"].unique().to_pylist() == [second.entry.name]
     assert new.drop_columns("model").equals(old.drop_columns("model"))
