@@ -39,7 +39,6 @@ land_app = typer.Typer(no_args_is_help=True, help="Land results that were comput
 _COMMANDS: Commands = {
     "Start": {
         "demo": run.demo_command,
-        "examine": run.examine_command,
         "doctor": doctor.doctor_command,
     },
     "Collect text": {

@@ -29,6 +29,7 @@ REGISTERED = (
     "browser_questions",
     "codec",
     "common_crawl",
+    "examine",
     "exchange",
     "fast_kernels",
     "gguf",
