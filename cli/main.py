@@ -81,7 +81,6 @@ _COMMANDS: Commands = {
         "deploy": operations.deploy_command,
         "worker": worker.worker_command,
         "serve": operations.serve_command,
-        "serve-model": operations.serve_model_command,
         "metrics": operations.metrics_command,
         "publish": publish.publish_command,
         "rebuild": publish.rebuild_command,
@@ -90,7 +89,6 @@ _COMMANDS: Commands = {
     "Trust": {
         "check": integrity.check_app,
         "check numerics": losses.canary_command,
-        "check cell": integrity.reproduce_command,
         "release": integrity.release_command,
     },
 }

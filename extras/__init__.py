@@ -10,6 +10,8 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
     commands.py      ``COMMANDS``: functions of the command line, by panel and name; ``FORMER``,
                      ``FORMER_OPTIONS``: former spellings
     engines.py       ``start_confined``: function that runs a model with own code
+    formats.py       ``config_of``, ``tensor_names_of``: functions that read formats of checkpoints
+                     that transformers does not know
     kernels.py       ``quicken``: function that puts fast kernels into a loaded model
     publications.py  ``KINDS``: functions that copy the snapshot, by kind of target
     readers.py       ``READERS``: readers of files that are imported, by suffix; ``ARCHIVES``: those
@@ -32,6 +34,7 @@ REGISTERED = (
     "examine",
     "exchange",
     "fast_kernels",
+    "former_formats",
     "gguf",
     "imported_answers",
     "lake",
@@ -42,8 +45,10 @@ REGISTERED = (
     "permission_sources",
     "ray",
     "real_tasks",
+    "reproduction",
     "retrieval",
     "rwkv",
+    "serve_model",
     "text_comparisons",
     "uncheatable",
     "web_archives",

@@ -25,7 +25,7 @@ from transformers.utils.quantization_config import QuantizationMethod
 from core.errors import ModelLoadError, NotMeasurable
 from core.version import how_to_install
 from models.weights.checkpoint import CheckpointFiles
-from models.weights.configuration import MAMBA_TENSORS
+from models.weights.configuration import tensor_names_of
 from models.weights.files import (
     ADAPTER_CONFIG,
     MODEL_FAILURES,
@@ -40,7 +40,6 @@ _CHANGES_BASE = ("pissa", "olora", "corda", "loftq")
 # Maximum number of elements in computed tables (positions, masks), which are not in the weights.
 _NUM_COMPUTED = 2**28
 _MOST_EXPERTS = 2**16
-_MAMBAS = ("mamba", "mamba2")
 _FORMER_NAMES = ("past_key_values", "cache_params")  # of ``cache`` before transformers 5.24
 _MOST_PER_BYTE = 8  # maximum number of elements per byte of quantised weights: one bit each
 _HOST_FULL = "DefaultCPUAllocator: can't allocate memory"  # torch's message if host memory is full
@@ -97,6 +96,12 @@ def _read_weights(files: CheckpointFiles, placement: str | None) -> PreTrainedMo
     Raise ModelLoadError if weights are broken, do not fit the config, or need a missing library.
     """
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    options: dict[str, Any] = {}
+    if placement is not None:
+        options["device_map"] = placement
+    names = tensor_names_of(files.config)
+    if names:
+        options["key_mapping"] = names
     try:
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             files.folder,
@@ -108,8 +113,7 @@ def _read_weights(files: CheckpointFiles, placement: str | None) -> PreTrainedMo
             local_files_only=True,
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # ``require_complete`` raises an error for them
-            **({"device_map": placement} if placement else {}),
-            **({"key_mapping": MAMBA_TENSORS} if files.config.model_type in _MAMBAS else {}),
+            **options,
         )
     except MODEL_FAILURES as error:
         stored = f" ({files.quantisation} weights)" if files.quantisation else ""
