@@ -5,6 +5,8 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
 
     sources.py       ``OPEN``, ``ON_DEMAND`` (in no default run), ``GATED``, ``QUESTIONS``: names of
                      modules of crawlers; ``STAND_INS``: closed sources, by the open one
+    adapters.py      ``open_adapter``, ``merge_adapter``: functions that open an adapter with its
+                     base model, and merge it into the weights
     backends.py      ``BACKENDS``: descriptions of kinds of models
     clusters.py      ``work_on_cluster``: function that scores on a cluster of machines
     commands.py      ``COMMANDS``: functions of the command line, by panel and name; ``FORMER``,
@@ -28,6 +30,7 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
 """
 
 REGISTERED = (
+    "adapters",
     "browser_questions",
     "codec",
     "common_crawl",
