@@ -190,18 +190,16 @@ class DocumentRun(Run):
 
     def _rows(self, block: Block) -> list[Row]:
         tokens = block.tokens[Tokenization.of(self.protocol)]
-        plans = [
-            plan_windows(len(each.ids), self.protocol, self.context, len(self.prefix))
-            if each
-            else []
-            for each in tokens
-        ]
-        jobs = [
-            Job(each.ids, window, self.prefix, is_wanted=self.tally.wants(document))
-            for document, each, plan in zip(block.documents, tokens, plans, strict=True)
-            if each
-            for window in plan
-        ]
+        plans: list[list[Window]] = []
+        jobs = []
+        for document, each in zip(block.documents, tokens, strict=True):
+            plan = []
+            if each is not None:
+                num_tokens = len(each.ids)
+                plan = plan_windows(num_tokens, self.protocol, self.context, len(self.prefix))
+                is_wanted = self.tally.wants(document)
+                jobs += [Job(each.ids, window, self.prefix, is_wanted=is_wanted) for window in plan]
+            plans.append(plan)
         scored = iter(self._measure(jobs, isinstance(block.documents[0].content, bytes)))
         rows = []
         for number, (document, plan) in enumerate(zip(block.documents, plans, strict=True)):
@@ -323,7 +321,7 @@ class StreamRun(Run):
         for document, tokens in zip(
             block.documents, block.tokens[Tokenization.of(self.protocol)], strict=True
         ):
-            reason = self._refuse(tokens)
+            reason = self._reason_against(tokens)
             if reason:
                 rows.append(Row(document, 0, unmeasured(document, reason)))
             elif tokens is not None:
@@ -333,15 +331,20 @@ class StreamRun(Run):
         self._ids = np.concatenate(added)
         return rows
 
-    def _refuse(self, tokens: TokenizedText | None) -> str | None:
+    def _reason_against(self, tokens: TokenizedText | None) -> str | None:
+        """Return why a document is not a part of the stream, or None if it is."""
+        if tokens is not None:
+            self._num_bytes += int(tokens.bytes[-1])  # joining text counts
         limit = self.protocol.max_stream_bytes
-        self._num_bytes += 0 if tokens is None else int(tokens.bytes[-1])  # joining text counts
-        self._is_closed |= limit is not None and self._num_bytes > limit
+        if limit is not None and self._num_bytes > limit:
+            self._is_closed = True
         if self._is_closed:
             return "dropped"
         if tokens is None:
             return "not_measurable"
-        return None if len(tokens.ids) else "no_tokens"
+        if len(tokens.ids) == 0:
+            return "no_tokens"
+        return None
 
     def _score(self, windows: Sequence[Window]) -> Iterator[tuple[Window, list[Row]]]:
         jobs = [Job(self._ids, window, self.prefix, self._offset) for window in windows]
