@@ -52,6 +52,7 @@ REGISTERED = (
     "retrieval",
     "rwkv",
     "serve_model",
+    "shared_catalogue",
     "text_comparisons",
     "uncheatable",
     "web_archives",

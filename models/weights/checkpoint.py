@@ -123,15 +123,18 @@ def open_checkpoint(
     """
     choose_device(settings)  # raises errors before any download
     # An adapter's revision has three parts: a digest, its own revision and its base model's.
-    given = revision.split("+") if revision else []
-    own, base = given[1:] if len(given) == 3 else (revision, None)
+    own = revision
+    base = None
+    is_whole = revision is not None and revision.count("+") == 2
+    if revision is not None and is_whole:
+        _, own, base = revision.split("+")
     folder, found = open_folder(location, own, settings, is_trusted)
     if (folder / ADAPTER_CONFIG).is_file():
         part = adapter_part(location)
         files: CheckpointFiles = part.open_adapter(
             folder, (location, found), base, settings, is_trusted
         )
-        if (len(given) == 3 or is_trusted) and files.revision != revision:
+        if (is_whole or is_trusted) and files.revision != revision:
             raise ModelLoadError(f"{location}: has revision {files.revision}, expected {revision}")
         return files
     return open_model(folder, (location, found), folder, settings, is_trusted)
@@ -231,11 +234,6 @@ def choose_device(settings: Settings) -> tuple[torch.device, torch.dtype]:
     if name == "auto":
         name = "bfloat16" if device.type == "cuda" else "float32"
     return device, getattr(torch, name)
-
-
-def load_tokenizer(folder: Path, location: str) -> PreTrainedTokenizerFast:
-    """Load a folder's tokenizer; errors are those of ``find_tokenizer``."""
-    return find_tokenizer(folder, location).tokenizer
 
 
 def find_tokenizer(folder: Path, location: str) -> ChosenTokenizer:
