@@ -22,6 +22,7 @@ from core.errors import ModelError, ModelLoadError, NotMeasurable
 from core.plugins import import_parts
 from core.settings import Settings
 from models.catalogue import ModelEntry
+from models.scoring.blocks import read_blocks
 from models.scoring.forward import Forward
 from models.scoring.lengths import find_switch, stated_lengths
 from models.scoring.machine import (
@@ -31,7 +32,7 @@ from models.scoring.machine import (
     matmul_rate,
     name_of_dtype,
 )
-from models.scoring.passes import DocumentRun, Run, StreamRun, read_blocks
+from models.scoring.passes import DocumentRun, Run, StreamRun
 from models.scoring.protocol import ScoringProtocol
 from models.scoring.row_check import check_lengths, check_rows
 from models.scoring.scorer import ConfinedEngine, Engine, ScorerFacts, Scoring, Tally, TokenLosses
