@@ -48,18 +48,19 @@ def items_of(page: str) -> list[Item]:
 
 def with_rows(page: str, settings: Settings) -> str:
     """Return the page with the number of rows that each query gives on a demo."""
-    return _ROW.sub(lambda match: _counted(Item(*match.groups()), settings).line(), page)
+    return _ROW.sub(lambda match: _with_present_rows(Item(*match.groups()), settings).line(), page)
 
 
 def row_differences(page: str, settings: Settings) -> Iterator[str]:
     """Yield the items with other numbers of rows on a demo, or with a state that denies them."""
     for item in items_of(page):
-        counted = _counted(item, settings)
+        counted = _with_present_rows(item, settings)
         if counted.rows != item.rows:
             yield f"{item.name}: printed {item.rows} rows, found {counted.rows}"
         yield from counted.faults()
 
 
-def _counted(item: Item, settings: Settings) -> Item:
+def _with_present_rows(item: Item, settings: Settings) -> Item:
+    """Return an item with the number of rows that each of its queries gives now."""
     numbers = [f"{query(settings, sql).num_rows:,}" for sql in item.queries()]
     return item._replace(rows=" and ".join(numbers) or NO_QUERY)

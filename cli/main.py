@@ -39,7 +39,6 @@ land_app = typer.Typer(no_args_is_help=True, help="Land results that were comput
 _COMMANDS: Commands = {
     "Start": {
         "demo": run.demo_command,
-        "examine": run.examine_command,
         "doctor": doctor.doctor_command,
     },
     "Collect text": {
@@ -82,7 +81,6 @@ _COMMANDS: Commands = {
         "deploy": operations.deploy_command,
         "worker": worker.worker_command,
         "serve": operations.serve_command,
-        "serve-model": operations.serve_model_command,
         "metrics": operations.metrics_command,
         "publish": publish.publish_command,
         "rebuild": publish.rebuild_command,
@@ -91,7 +89,6 @@ _COMMANDS: Commands = {
     "Trust": {
         "check": integrity.check_app,
         "check numerics": losses.canary_command,
-        "check cell": integrity.reproduce_command,
         "release": integrity.release_command,
     },
 }

@@ -1,4 +1,4 @@
-"""Commands `tidemark run`, `backfill`, `demo` and `examine`: whole runs and their summaries."""
+"""Commands `tidemark run`, `backfill` and `demo`: whole runs and their summaries."""
 
 from __future__ import annotations
 
@@ -10,24 +10,21 @@ import typer
 from rich import box
 from rich.table import Table
 from rich.text import Text
-from typer import Argument, Option
+from typer import Option
 
 from cli.losses import warn_of_inaccessible
 from cli.query import print_paths
 from cli.terminal.console import err, fail_with, out, print_table, progress_bars, visible
 from cli.terminal.options import (
-    FirstMonth,
-    LastMonth,
     ModelNames,
     RetryFailed,
     Sources,
-    month_window,
     nothing_kept,
     settings_for_tasks,
     settings_of,
     window,
 )
-from core.month import Month, month_range
+from core.month import month_range
 from core.periods import parse_period
 from core.progress import counted, duration
 
@@ -235,61 +232,3 @@ def _figures(row: GapRow) -> list[str]:
     figures = [row.before, row.after, row.gap, row.interval, row.tbi]
     of_model = ["", ""] if row.source else [row.estimated_cutoff or "–", split or "–"]
     return [figure or "–" for figure in figures] + of_model
-
-
-def examine_command(
-    context: typer.Context,
-    model: Annotated[
-        str, Argument(help="Folder, hub id, file or catalogue name.", metavar="MODEL")
-    ],
-    minutes: Annotated[float, Option(min=0.1, help="Time to spend on scoring.")] = 10,
-    cutoff: Annotated[
-        str | None,
-        Option(help="End of the training data, as the maker states it.", metavar="YYYY-MM"),
-    ] = None,
-    source: Sources = None,
-    first: FirstMonth = None,
-    last: LastMonth = None,
-    companions: Annotated[
-        int, Option(min=0, help="Other language models that read the same text, at most.")
-    ] = 2,
-    plan: Annotated[bool, Option("--plan", help="Only say what can be told.")] = False,
-    as_json: Annotated[bool, Option("--json", help="Print the answer as JSON.")] = False,
-) -> None:
-    """Find when a model's training data end, from its weights.
-
-    A sample of the sealed months is scored with the model, with compressors, and with other models
-    that are on this machine. The command first says what the text that is here can tell.
-    """
-    settings = settings_for_tasks(context)
-    from cli.terminal.examined import Answer, print_as_json, print_findings, print_plan
-    from instruments.examining.advice import limits, next_steps
-    from instruments.examining.examination import (
-        ExamineRequest,
-        plan_examination,
-        score_sample,
-    )
-    from instruments.examining.findings import read_findings
-
-    stated = None if cutoff is None else Month(cutoff)
-    months = month_window(None, first, last)
-    request = ExamineRequest(model, minutes, stated, source, months, companions)
-    examination = plan_examination(request, settings)
-    entry = examination.entry
-    missing = limits(examination.sample.months, entry.cutoff, len(examination.companions))
-    answer = Answer(examination, missing)
-    if not as_json:
-        print_plan(answer)
-    if not plan:
-        with progress_bars():
-            score_sample(examination, settings)
-        findings = read_findings(entry.name, examination.settings)
-        from reports.site.build import write_site
-
-        page = write_site(examination.settings)
-        following = next_steps(findings, entry.cutoff, minutes)
-        answer = Answer(examination, missing, findings, following, page)
-        if not as_json:
-            print_findings(answer, findings)
-    if as_json:
-        print_as_json(answer)

@@ -5,11 +5,15 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
 
     sources.py       ``OPEN``, ``ON_DEMAND`` (in no default run), ``GATED``, ``QUESTIONS``: names of
                      modules of crawlers; ``STAND_INS``: closed sources, by the open one
+    adapters.py      ``open_adapter``, ``merge_adapter``: functions that open an adapter with its
+                     base model, and merge it into the weights
     backends.py      ``BACKENDS``: descriptions of kinds of models
     clusters.py      ``work_on_cluster``: function that scores on a cluster of machines
     commands.py      ``COMMANDS``: functions of the command line, by panel and name; ``FORMER``,
                      ``FORMER_OPTIONS``: former spellings
     engines.py       ``start_confined``: function that runs a model with own code
+    formats.py       ``config_of``, ``tensor_names_of``: functions that read formats of checkpoints
+                     that transformers does not know
     kernels.py       ``quicken``: function that puts fast kernels into a loaded model
     publications.py  ``KINDS``: functions that copy the snapshot, by kind of target
     readers.py       ``READERS``: readers of files that are imported, by suffix; ``ARCHIVES``: those
@@ -26,11 +30,14 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
 """
 
 REGISTERED = (
+    "adapters",
     "browser_questions",
     "codec",
     "common_crawl",
+    "examine",
     "exchange",
     "fast_kernels",
+    "former_formats",
     "gguf",
     "imported_answers",
     "lake",
@@ -41,8 +48,11 @@ REGISTERED = (
     "permission_sources",
     "ray",
     "real_tasks",
+    "reproduction",
     "retrieval",
     "rwkv",
+    "serve_model",
+    "shared_catalogue",
     "text_comparisons",
     "uncheatable",
     "web_archives",

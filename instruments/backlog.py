@@ -78,17 +78,23 @@ def list_left(
         left = Left(name)
         # A model that could not be planned is recorded by the name of the request.
         for each in {name, model}:
-            broken = _read_broken(store, each) if files[each].is_broken else None
-            if broken is not None and _is_final(broken, run):
-                left.failed.append(broken)
-        _divide(left, seals, files[name], run, store)
+            if files[each].is_broken:
+                broken = _read_broken(store, each)
+                if broken is not None and _is_final(broken, run):
+                    left.failed.append(broken)
+        _add_cells(left, seals, files[name], run, store)
         left.claimed = claimed[name] & left.pending.keys()
         found[model] = left
     return found
 
 
-def _divide(left: Left, seals: Mapping[_Key, Seal], files: _Files, run: str, store: Store) -> None:
-    """Find the pending and the failed cells of a model; none is pending of one that failed."""
+def _add_cells(
+    left: Left, seals: Mapping[_Key, Seal], files: _Files, run: str, store: Store
+) -> None:
+    """Add the failed and the pending cells of a model to ``left``.
+
+    A model that failed as a whole has no pending cells.
+    """
     is_broken = bool(left.failed)
     for key, seal in seals.items():
         if key in files.done:

@@ -120,10 +120,16 @@ def with_trust(entry: ModelEntry, settings: Settings) -> ModelEntry:
 
 
 def _choice_of(entry: ModelEntry, settings: Settings) -> Choice | None:
+    """Return the choice of a model by its name or location; else the first by one of its tags."""
     choices = _read(settings)
-    named = [each for each in choices if each.model in (entry.name, entry.location)]
+    for choice in choices:
+        if choice.model in (entry.name, entry.location):
+            return choice
     tags = {f"{PREFIX}{tag}" for tag in tags_of(entry)}
-    return next((each for each in [*named, *choices] if each in named or each.model in tags), None)
+    for choice in choices:
+        if choice.model in tags:
+            return choice
+    return None
 
 
 def _read(settings: Settings) -> tuple[Choice, ...]:

@@ -84,7 +84,7 @@ HTTP_CLIENTS = {
         "cli.server", "crawlers.imports.addresses", "crawlers.web.connections",
         "crawlers.web.download", "crawlers.web.exchange", "crawlers.web.fetcher",
         "crawlers.web.ranges", "crawlers.web.urls", "extras.browser_questions.browser.session",
-        "models.servers.chat", "models.servers.http", "models.servers.local",
+        "extras.serve_model.serving", "models.servers.chat", "models.servers.http",
     },
     "urllib3": {"crawlers.web.connections", "models.servers.chat"},
     "httpx": {"deployments.deploy", "flows.rounds", "tasks.prefect.server"},

@@ -63,7 +63,10 @@ def imports_of(tree: ast.Module) -> Iterator[str]:
 
 
 def folder_of(name: str, modules: Mapping[str, str]) -> str | None:
-    """Return the folder of the module that a name stands for or is in; None for other packages."""
+    """Return the folder of a module, given its name or that of an object in it.
+
+    None stands for a module of another package.
+    """
     while name:
         for module in (name, f"{name}.__init__"):
             if module in modules:

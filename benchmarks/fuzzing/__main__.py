@@ -4,8 +4,8 @@
     python -m benchmarks.fuzzing hackernews questions.manifold --answers 1000
     python -m benchmarks.fuzzing hackernews --run 1234           one run, with its traceback
 
-A run crawls a month of a simulated web within the process, and some responses are mutated. Parts of
-recorded responses get into them, if the folder of recordings is there.
+A run crawls a month of a simulated web within the process, and some responses are mutated. If the
+folder of recordings is there, some mutations insert parts of recorded responses.
 """
 
 from __future__ import annotations

@@ -20,7 +20,6 @@ COMMANDS = {
     "land-published": "land rates",
     "load-benchmarks": "land benchmarks",
     "record": "sources record",
-    "reproduce": "check cell",
     "scylla load-ratings": "land ratings",
     "version": "--version",
 }

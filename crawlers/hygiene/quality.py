@@ -54,11 +54,11 @@ def language_score(ranks: Ranks, language: str) -> tuple[float, str, float] | No
     Return None if the model does not know the language. Of ``language`` (BCP 47), only the part
     before the first hyphen is used.
     """
-    own = _names(language.partition("-")[0].lower())
+    own = _with_kin(language.partition("-")[0].lower())
     if not own & ranks.keys():
         return None
     best = max(ranks, key=ranks.__getitem__)
-    return _sum(ranks, own), best, _sum(ranks, _names(best))
+    return _sum(ranks, own), best, _sum(ranks, _with_kin(best))
 
 
 def wrong_language(ranks: Ranks, language: str) -> tuple[float | None, str | None]:
@@ -73,8 +73,12 @@ def wrong_language(ranks: Ranks, language: str) -> tuple[float | None, str | Non
     return score, f"{language} at {score:.2f}, {best} at {best_score:.2f}"
 
 
-def _names(language: str) -> frozenset[str]:
-    return frozenset(next((kin for kin in _KIN if language in kin), (language,)))
+def _with_kin(language: str) -> frozenset[str]:
+    """Return a language, and those that the identifier often takes for it."""
+    for kin in _KIN:
+        if language in kin:
+            return frozenset(kin)
+    return frozenset([language])
 
 
 def _sum(ranks: Ranks, languages: frozenset[str]) -> float:
@@ -123,6 +127,7 @@ class _LanguageModel:
             yield Counter(found[found >= 0].tolist())
 
     def evidence(self, texts: Sequence[str]) -> list[float]:
+        """Return by how much each text's likeliest class exceeds the mean, in nats a byte."""
         packed = [_pack(text) for text in texts]
         found = []
         for visits, each in zip(self._visits(packed), packed, strict=True):

@@ -135,7 +135,10 @@ def decode(payload: bytes, stated: str = "") -> str:
 
 
 def codec_of(name: str) -> str | None:
-    """Return Python's codec for a stated name, "" for one that is not decoded; None if unknown."""
+    """Return Python's codec for the stated name of an encoding, or None for an unknown name.
+
+    An empty text stands for an encoding that no browser reads, and that is not decoded here.
+    """
     return _codecs().get(name.strip().lower())
 
 

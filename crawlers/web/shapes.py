@@ -40,7 +40,7 @@ class Place(NamedTuple):
 
 @dataclass
 class Shape:
-    """The types of all responses' fields of one kind, with counts of each path and its parents."""
+    """The fields in all responses of one kind: types, parents, and counts, by path of the field."""
 
     types: dict[str, set[str]] = field(default_factory=dict)
     parents: dict[str, str | None] = field(default_factory=dict)

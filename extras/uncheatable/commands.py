@@ -49,9 +49,11 @@ def protocols_cut(
     """Cut a set as Uncheatable Eval does: 500 texts a category, NFC, at most 3,800 tokens."""
     from extras.uncheatable.starts import prepare_set, read_set
     from models.scoring.text_model import text_model_of
-    from models.weights.checkpoint import load_tokenizer
+    from models.weights.checkpoint import find_tokenizer
 
-    tokenizers = [text_model_of(load_tokenizer(Path(each), each)).tokenizer for each in tokenizer]
+    tokenizers = [
+        text_model_of(find_tokenizer(Path(each), each).tokenizer).tokenizer for each in tokenizer
+    ]
     kept = prepare_set(read_set(path), tokenizers)
     lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in kept]
     output.write_text("".join(lines), encoding="utf-8")

@@ -19,7 +19,7 @@ from core.version import own_version
 
 if TYPE_CHECKING:  # torch takes seconds to import, and compressors do not need it
     import torch
-    from transformers import PreTrainedModel
+    from transformers import PreTrainedConfig, PreTrainedModel
 
 _MATRIX = {"cuda": 8192, "cpu": 512}  # rows of the square matrices of ``matmul_rate``
 _PRODUCTS = 7  # the first two warm up
@@ -92,22 +92,29 @@ def active_parameters(model: PreTrainedModel) -> int:
     A separate input embedding is looked up, so it does not count. Of the experts of a mixture, the
     share that the configuration states counts.
     """
-    config = model.config.get_text_config()
-    routed = getattr(config, "num_experts_per_tok", None)
-    names = ("num_local_experts", "num_experts", "n_routed_experts")
-    experts = next((n for name in names if (n := getattr(config, name, None))), None)
-    share = routed / experts if routed and experts else 1.0
     head: Any = model.get_output_embeddings()  # type: ignore[no-untyped-call]
     embedding: Any = model.get_input_embeddings()
     is_tied = head is not None and head.weight is embedding.weight
-    skipped = None if is_tied else embedding.weight
-    return round(
-        sum(
-            weight.numel() * (share if ".experts." in name else 1.0)
-            for name, weight in model.named_parameters()
-            if weight is not skipped
-        )
-    )
+    share = _share_of_experts(model.config.get_text_config())
+    total = 0.0
+    for name, weight in model.named_parameters():
+        if weight is embedding.weight and not is_tied:
+            continue
+        if ".experts." in name:
+            total += share * weight.numel()
+        else:
+            total += weight.numel()
+    return round(total)
+
+
+def _share_of_experts(config: PreTrainedConfig) -> float:
+    """Return the share of a mixture's experts that a token uses; 1 if the numbers are unknown."""
+    used = getattr(config, "num_experts_per_tok", None)
+    for name in ("num_local_experts", "num_experts", "n_routed_experts"):
+        number = getattr(config, name, None)
+        if used and number:
+            return float(used / number)
+    return 1.0
 
 
 @dataclass
@@ -130,8 +137,12 @@ class Cost:
 def metered(on_cuda: bool) -> Iterator[Cost]:
     """Measure the cost of the code in the context."""
     cost = Cost()
-    read_energy = _cuda_joules if on_cuda else _processor_joules
-    (_reset_cuda_peak if on_cuda else _reset_resident_peak)()
+    if on_cuda:
+        read_energy = _cuda_joules
+        _reset_cuda_peak()
+    else:
+        read_energy = _processor_joules
+        _reset_resident_peak()
     joules = read_energy()
     began = time.perf_counter()
     yield cost

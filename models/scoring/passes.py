@@ -9,20 +9,17 @@ before the block that the next window reads.
 from __future__ import annotations
 
 import math
-import time
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from models.scoring.accounting import TokenizedText
-from models.scoring.byte_classes import classify_all
+from models.scoring.blocks import Block, Tokenization
 from models.scoring.protocol import ScoringProtocol
 from models.scoring.scorer import (
     Chunk,
@@ -34,8 +31,6 @@ from models.scoring.scorer import (
     TokenLosses,
     Tokens,
     bf16_sum,
-    iterate_blocks,
-    iterate_documents,
     measured,
     rows_table,
     unmeasured,
@@ -50,103 +45,6 @@ from models.scoring.windows import (
     plan_windows,
     stream_windows,
 )
-
-T = TypeVar("T")
-_BLOCK_SIZE = 2**20  # number of characters of text, or of bytes of media
-
-
-def prefetched(items: Iterable[T]) -> Iterator[T]:
-    """Yield the items; a thread prepares the next item while the caller uses the current one."""
-    iterator = iter(items)
-    end = object()
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        coming = pool.submit(next, iterator, end)
-        while (item := coming.result()) is not end:
-            coming = pool.submit(next, iterator, end)
-            yield item  # type: ignore[misc]
-
-
-class Tokenization(NamedTuple):
-    """The fields of a protocol that decide the tokens of a document."""
-
-    special_tokens: bool
-    max_chars: int | None
-    joined_by: str
-    as_text: bool
-
-    @classmethod
-    def of(cls, protocol: ScoringProtocol) -> Tokenization:
-        """Return a protocol's values of the fields of this class."""
-        text = protocol.joined_by or ""
-        return cls(protocol.special_tokens, protocol.max_chars, text, not protocol.parses_control)
-
-
-@dataclass
-class Block:
-    """Some documents of a partition, in order.
-
-    Attributes:
-        tokens: tokens of each document by ``Tokenization``, or None for media without byte tokens.
-        seconds: time of tokenizing the block, in s.
-    """
-
-    documents: list[ScoredDocument]
-    is_first: bool
-    tokens: dict[Tokenization, list[TokenizedText | None]] = field(default_factory=dict)
-    seconds: float = 0.0
-
-
-def read_blocks(
-    batches: Iterable[pa.RecordBatch],
-    text_model: TextModel,
-    protocols: Sequence[ScoringProtocol],
-    only: frozenset[str] | None = None,
-) -> Iterator[Block]:
-    """Yield blocks of about a million characters; a thread tokenizes the next block meanwhile.
-
-    ``only``: ids of documents; blocks without them are left out. None: all blocks are yielded. A
-    document longer than a block is a block by itself. Tokenizing it takes about 500 bytes of memory
-    per token (1.2 GB for 10 MB of English).
-    """
-    wanted = {Tokenization.of(protocol) for protocol in protocols}
-    documents = iterate_blocks(iterate_documents(batches), _BLOCK_SIZE)
-    blocks = (
-        Block(some, number == 0)
-        for number, some in enumerate(documents)
-        if only is None or not only.isdisjoint(document.document_id for document in some)
-    )
-    return prefetched(_tokenized(block, text_model, wanted) for block in blocks)
-
-
-def _tokenized(block: Block, text_model: TextModel, wanted: set[Tokenization]) -> Block:
-    began = time.perf_counter()
-    known: dict[tuple[str, bool, bool], TokenizedText] = {}
-    for way in sorted(wanted, key=str):
-        options = (way.special_tokens, way.as_text)
-        contents = [_content(block, row, way) for row in range(len(block.documents))]
-        texts = {text for text in contents if isinstance(text, str)}
-        new = [text for text in sorted(texts) if (text, *options) not in known]
-        tokenized = text_model.tokenizer.tokenize(new, *options)
-        known |= {
-            (text, *options): tokens._replace(classes=classes)
-            for text, tokens, classes in zip(new, tokenized, classify_all(new), strict=True)
-        }
-        block.tokens[way] = [
-            known[(content, *options)]
-            if isinstance(content, str)
-            else text_model.tokenize_bytes(content)
-            for content in contents
-        ]
-    block.seconds = time.perf_counter() - began
-    return block
-
-
-def _content(block: Block, row: int, way: Tokenization) -> str | bytes:
-    """Return a document's scored beginning, with ``joined_by`` in front unless it is the first."""
-    content = block.documents[row].content[: way.max_chars]
-    if isinstance(content, bytes) or (block.is_first and row == 0):
-        return content
-    return way.joined_by + content
 
 
 @dataclass
@@ -190,18 +88,16 @@ class DocumentRun(Run):
 
     def _rows(self, block: Block) -> list[Row]:
         tokens = block.tokens[Tokenization.of(self.protocol)]
-        plans = [
-            plan_windows(len(each.ids), self.protocol, self.context, len(self.prefix))
-            if each
-            else []
-            for each in tokens
-        ]
-        jobs = [
-            Job(each.ids, window, self.prefix, is_wanted=self.tally.wants(document))
-            for document, each, plan in zip(block.documents, tokens, plans, strict=True)
-            if each
-            for window in plan
-        ]
+        plans: list[list[Window]] = []
+        jobs = []
+        for document, each in zip(block.documents, tokens, strict=True):
+            plan = []
+            if each is not None:
+                num_tokens = len(each.ids)
+                plan = plan_windows(num_tokens, self.protocol, self.context, len(self.prefix))
+                is_wanted = self.tally.wants(document)
+                jobs += [Job(each.ids, window, self.prefix, is_wanted=is_wanted) for window in plan]
+            plans.append(plan)
         scored = iter(self._measure(jobs, isinstance(block.documents[0].content, bytes)))
         rows = []
         for number, (document, plan) in enumerate(zip(block.documents, plans, strict=True)):
@@ -323,7 +219,7 @@ class StreamRun(Run):
         for document, tokens in zip(
             block.documents, block.tokens[Tokenization.of(self.protocol)], strict=True
         ):
-            reason = self._refuse(tokens)
+            reason = self._reason_against(tokens)
             if reason:
                 rows.append(Row(document, 0, unmeasured(document, reason)))
             elif tokens is not None:
@@ -333,15 +229,20 @@ class StreamRun(Run):
         self._ids = np.concatenate(added)
         return rows
 
-    def _refuse(self, tokens: TokenizedText | None) -> str | None:
+    def _reason_against(self, tokens: TokenizedText | None) -> str | None:
+        """Return why a document is not a part of the stream, or None if it is."""
+        if tokens is not None:
+            self._num_bytes += int(tokens.bytes[-1])  # joining text counts
         limit = self.protocol.max_stream_bytes
-        self._num_bytes += 0 if tokens is None else int(tokens.bytes[-1])  # joining text counts
-        self._is_closed |= limit is not None and self._num_bytes > limit
+        if limit is not None and self._num_bytes > limit:
+            self._is_closed = True
         if self._is_closed:
             return "dropped"
         if tokens is None:
             return "not_measurable"
-        return None if len(tokens.ids) else "no_tokens"
+        if len(tokens.ids) == 0:
+            return "no_tokens"
+        return None
 
     def _score(self, windows: Sequence[Window]) -> Iterator[tuple[Window, list[Row]]]:
         jobs = [Job(self._ids, window, self.prefix, self._offset) for window in windows]

@@ -93,6 +93,13 @@ class ScoringProtocol:
         is_whole = self.scores_first and not self.replaces_first
         return is_whole and not self.special_tokens and not self.is_stream
 
+    @property
+    def needs_prefix(self) -> bool:
+        """True if a model whose tokenizer lacks the prefix cannot be scored."""
+        if self.layout == "rolling" or self.prefix in ("encoded-bos", "eos", "newline"):
+            return True
+        return self.layout == "disjoint" and self.prefix == "bos"
+
     def effective_context(self, model_context: int | None) -> int:
         """Return the context in tokens for a model with the given maximum (None: no maximum).
 

@@ -84,16 +84,26 @@ _STARTS: dict[Prefix, str] = {"bos": "BOS", "eos": "EOS", "newline": "the token 
 
 
 def _uncheatable_start(start: Prefix, replaces: bool, chunk: int = 4000) -> ScoringProtocol:
-    place = "in the place of its first token" if replaces else "before it; every token is scored"
-    odd = " Odd: a chunk's first token is not scored while its bytes count, unless the tokenizer "
+    if replaces:
+        way = "replace"
+        context = chunk
+        place = "in the place of its first token"
+        odd = (
+            " Odd: a chunk's first token is not scored while its bytes count, unless the tokenizer "
+            "added it by itself."
+        )
+    else:
+        way = "add"
+        context = chunk + 1
+        place = "before it; every token is scored"
+        odd = ""
     return ScoringProtocol(
-        name=_named(f"uncheatable-{'replace' if replaces else 'add'}-{start}", (4000,), chunk),
+        name=_named(f"uncheatable-{way}-{start}", (4000,), chunk),
         description=f"Uncheatable Eval's since late 2025: disjoint chunks of {chunk} tokens, each "
         f"with {_STARTS[start]} {place}. Its board takes for each model the start that is best on "
-        "a development set: tidemark protocols choose."
-        + (f"{odd}added it by itself." if replaces else ""),
+        f"a development set: tidemark protocols choose.{odd}",
         layout="disjoint",
-        context=chunk if replaces else chunk + 1,
+        context=context,
         prefix=start,
         replaces_first=replaces,
         parses_control=True,

@@ -18,10 +18,9 @@ from models.scoring.protocol import ScoringProtocol
 from models.scoring.scorer import Tokens
 from models.weights.files import MODEL_FAILURES, first_line
 
+_QUESTION = "tidemark:question"  # is in no chat template
 # Some chat templates state today's date, but losses must not depend on the date. So all templates
 # get the default date of Llama's templates.
-# A question that is in no chat template.
-_QUESTION = "tidemark:question"
 _ALWAYS_THAT_DAY = "{%- macro strftime_now(format) -%}26 Jul 2024{%- endmacro -%}"
 
 
@@ -127,9 +126,7 @@ class TextModel:
             "newline": _just(self.newline_token),
             "encoded-bos": self.encoded_bos,
         }[protocol.prefix]
-        must_start = protocol.prefix in ("encoded-bos", "eos", "newline")
-        must_start |= protocol.layout == "disjoint" and protocol.prefix == "bos"
-        if not ids and (protocol.layout == "rolling" or must_start):
+        if not ids and protocol.needs_prefix:
             raise NotMeasurable(
                 f"protocol {protocol.name} needs a start token and the tokenizer has none; "
                 "use the default protocol"

@@ -22,6 +22,7 @@ from core.errors import ModelError, ModelLoadError, NotMeasurable
 from core.plugins import import_parts
 from core.settings import Settings
 from models.catalogue import ModelEntry
+from models.scoring.blocks import read_blocks
 from models.scoring.forward import Forward
 from models.scoring.lengths import find_switch, stated_lengths
 from models.scoring.machine import (
@@ -31,7 +32,7 @@ from models.scoring.machine import (
     matmul_rate,
     name_of_dtype,
 )
-from models.scoring.passes import DocumentRun, Run, StreamRun, read_blocks
+from models.scoring.passes import DocumentRun, Run, StreamRun
 from models.scoring.protocol import ScoringProtocol
 from models.scoring.row_check import check_lengths, check_rows
 from models.scoring.scorer import ConfinedEngine, Engine, ScorerFacts, Scoring, Tally, TokenLosses
@@ -71,6 +72,10 @@ class TokenIdentity:
     lengths: tuple[int, ...] = field(default=(), kw_only=True)
     control_texts: frozenset[str] = field(default=frozenset(), kw_only=True)
 
+    def may_exceed(self, length: int) -> bool:
+        """Return True if an input may have more tokens than ``length``."""
+        return self.context is None or self.context > length
+
     def scoring_id(self, protocol: ScoringProtocol, has_control: bool = False) -> str:
         """Return a hash over protocol, effective context, ``numerics`` and the code's version.
 
@@ -89,7 +94,7 @@ class TokenIdentity:
 
 def apart(identity: TokenIdentity) -> str:
     """Return what the definition of answers has more for a model that changes at a length."""
-    if identity.switch is None or identity.switch >= (identity.context or identity.switch + 1):
+    if identity.switch is None or not identity.may_exceed(identity.switch):
         return ""
     return f" apart at {identity.switch}"  # once, longer rows changed shorter ones
 
@@ -113,7 +118,7 @@ class TokenScorer(Scoring):
         check_rows(self.name, engine, text_model.tokenizer, facts.dtype)
         wanted = facts.batch_tokens or 1
         budget = min(wanted, engine.max_batch_tokens or wanted)
-        lengths = [each for each in identity.lengths if each < (self.context or each + 1)]
+        lengths = [each for each in identity.lengths if identity.may_exceed(each)]
         check_lengths(self.name, engine, text_model.tokenizer, facts.dtype, lengths, budget)
         self._batches = Batches(self.name, engine, text_model.vocabulary_size, budget)
 
@@ -227,11 +232,14 @@ class CausalLMIdentity(TokenIdentity):
 def identity_of(files: CheckpointFiles, name: str, settings: Settings) -> CausalLMIdentity:
     """Return the identity of a model with these files."""
     switch = find_switch(files.config)
+    numerics = files.numerics
+    if _is_fast(files, settings):
+        numerics += " fast"
     return CausalLMIdentity(
         name=name,
         revision=files.revision,
         context=files.context,
-        numerics=f"{files.numerics} fast" if _is_fast(files, settings) else files.numerics,
+        numerics=numerics,
         switch=None if switch is None else switch.length,
         lengths=tuple(stated_lengths(files.config)),
         control_texts=control_texts_of(files.tokenizer),
@@ -302,7 +310,8 @@ class CausalLM(TokenScorer):
             else:
                 model = read(files)
                 library = choose_library(model, settings.scratch / "products")
-                versions |= {} if library is None else {"products": library}
+                if library is not None:
+                    versions["products"] = library
                 engine = forward = Forward(model)
                 if _is_fast(files, settings):
                     versions |= _quicken(forward, files)

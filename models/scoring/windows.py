@@ -47,7 +47,9 @@ class Window(NamedTuple):
     @property
     def num_inputs(self) -> int:
         """Number of tokens that the model reads, prefix included; 0 if no pass is needed."""
-        return self.num_prefix + self.end - 1 - self.begin if self.num_scored else 0
+        if self.num_scored == 0:
+            return 0
+        return self.num_prefix + self.end - 1 - self.begin
 
     @property
     def is_charged(self) -> bool:
@@ -57,8 +59,9 @@ class Window(NamedTuple):
 
 def check_prefix(protocol: ScoringProtocol, context: int, num_prefix: int) -> None:
     """Raise NotMeasurable if a prefix leaves no room for scored text."""
-    # The first text token of a disjoint window may be unscored.
-    num_unscored = 0 if protocol.scores_first or protocol.layout != "disjoint" else 1
+    num_unscored = 0
+    if protocol.layout == "disjoint" and not protocol.scores_first:
+        num_unscored = 1  # the first text token of a window
     if num_prefix + num_unscored >= context:
         raise NotMeasurable(
             f"protocol {protocol.name} puts {num_prefix} tokens before each window's text, and a "
@@ -79,21 +82,24 @@ def plan_windows(
     if protocol.layout == "rolling":
         return _rolling(num_tokens, context, num_prefix)
     if protocol.replaces_first:
-        starts = range(0, num_tokens, context)
-        ends = (min(begin + context, num_tokens) for begin in starts)
-        return [Window(b + 1, b + 1, end, num_prefix) for b, end in zip(starts, ends, strict=True)]
+        return [
+            Window(begin + 1, begin + 1, min(begin + context, num_tokens), num_prefix)
+            for begin in range(0, num_tokens, context)
+        ]
     windows = _disjoint(num_tokens, context, num_prefix, protocol.scores_first)
-    return windows[:1] if protocol.layout == "single" else windows
+    if protocol.layout == "single":
+        return windows[:1]
+    return windows
 
 
 def _disjoint(n: int, context: int, num_prefix: int, scores_first: bool) -> list[Window]:
     """Return windows without overlap; ``context`` includes the prefix."""
     step = context - num_prefix
-    skipped = 0 if scores_first else 1
-    return [
-        Window(begin, begin + skipped, min(begin + step, n), num_prefix)
-        for begin in range(0, n, step)
-    ]
+    windows = []
+    for begin in range(0, n, step):
+        first = begin if scores_first else begin + 1
+        windows.append(Window(begin, first, min(begin + step, n), num_prefix))
+    return windows
 
 
 def _sliding(n: int, context: int, stride: int, num_prefix: int) -> list[Window]:
@@ -116,11 +122,13 @@ def _rolling(n: int, context: int, num_prefix: int) -> list[Window]:
 
     Only the first window has a start token. A short last window begins earlier to be full.
     """
-    windows = []
-    for first in range(0, n, context):
+    if n == 0:
+        return []
+    head = min(context, n)
+    windows = [Window(0, 0, head, num_prefix)]
+    for first in range(head, n, context):
         end = min(first + context, n)
-        begin = 0 if first == 0 else end - context - 1
-        windows.append(Window(begin, first, end, num_prefix if first == 0 else 0))
+        windows.append(Window(end - context - 1, first, end, 0))
     return windows
 
 
@@ -144,11 +152,14 @@ def stream_windows(
             yield StreamWindow(Window(end - context, first, end, 0), end)
     for number, begin in enumerate(count(0, stride)):
         end = begin + context
+        first = end + 1 - stride
         if protocol.layout == "swce":  # reads ``context`` tokens to predict one more
-            first = 1 if number == 0 else end + 1 - stride
+            if number == 0:
+                first = 1
             yield StreamWindow(Window(begin, first, end + 1, 0), end + 1)
         elif protocol.layout == "sliding-pieces":
-            first = begin + 1 if number < protocol.full_windows else end + 1 - stride
+            if number < protocol.full_windows:
+                first = begin + 1
             yield StreamWindow(Window(begin, first, end, 0), end)
         elif num_prefix:  # BOS replaces a piece's last token; a stream's last piece is dropped
             yield StreamWindow(Window(begin, begin, end - num_prefix, num_prefix), end + 1)
@@ -164,20 +175,22 @@ def finish_stream(
     ``last`` is the last window of ``stream_windows`` for which the stream had enough tokens.
     Tokens that no window covers are neither scored nor counted.
     """
-    covered = last.end if last else 0
     if protocol.layout == "sliding":
-        if covered == num_tokens:
-            return []
         if last is None:
-            return [Window(0, 0, num_tokens, num_prefix)]
-        return [Window(num_tokens - context, covered, num_tokens, 0)]
+            return [Window(0, 0, num_tokens, num_prefix)] if num_tokens else []
+        if last.end == num_tokens:
+            return []
+        return [Window(num_tokens - context, last.end, num_tokens, 0)]
     if last is None:
         return []
+    covered = last.end
     if protocol.layout == "swce":  # the stream's unscored end counts as covered
         covered = num_tokens
     elif protocol.layout == "pieces":  # the token replaced by BOS counts as covered
         covered += last.num_prefix
-    return [Window(covered, covered, covered, 0)] if covered > last.end else []
+    if covered == last.end:
+        return []
+    return [Window(covered, covered, covered, 0)]
 
 
 def plan_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
@@ -277,18 +290,21 @@ class Batches:
             tally.seconds += outcome.seconds
             for row, scored in zip(batch, outcome.scored, strict=True):
                 measured[row] = scored
-        unread = math.log(self.vocabulary_size if alphabet is None else len(alphabet))
-        return [
-            _charged(scored, unread) if job.window.is_charged else scored
-            for job, scored in zip(jobs, measured, strict=True)
-        ]
+        num_choices = self.vocabulary_size if alphabet is None else len(alphabet)
+        for row, job in enumerate(jobs):
+            if job.window.is_charged:
+                measured[row] = _charged(measured[row], math.log(num_choices))
+        return measured
 
     def _run_batch(
         self, batch: Sequence[Job], alphabet: Tokens | None, with_moments: bool
     ) -> _Outcome:
         inputs = [job.inputs for job in batch]
         targets = [job.targets for job in batch]
-        key = _digest([*inputs, *targets, *([] if alphabet is None else [alphabet])])
+        arrays = [*inputs, *targets]
+        if alphabet is not None:
+            arrays.append(alphabet)
+        key = _digest(arrays)
         if key not in self._done:
             began = time.perf_counter()
             scored = self._scored(inputs, targets, alphabet, with_moments)
@@ -325,8 +341,9 @@ class Batches:
 def _charged(scored: Scored, unread: float) -> Scored:
     """Put the loss of a token without a token before it in front; it has no moments."""
     nats = np.concatenate([[unread], scored.nats])
-    moments = scored.moments
-    return Scored(nats, None if moments is None else np.vstack([[np.nan] * 2, moments]))
+    if scored.moments is None:
+        return Scored(nats)
+    return Scored(nats, np.vstack([[np.nan, np.nan], scored.moments]))
 
 
 def _digest(arrays: Sequence[Tokens]) -> bytes:

@@ -8,9 +8,8 @@ trusted, and so runs in a confined process.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +33,10 @@ from models.weights.files import (
     PICKLED_ADAPTER,
     TOKENIZER_FILES,
     WEIGHT_FILES,
+    adapter_part,
     first_line,
     folder_digest,
     linked_files,
-    read_base,
-    require_safe_adapter,
 )
 from models.weights.hub import is_hub_id
 from models.weights.products import suits_onednn
@@ -125,57 +123,30 @@ def open_checkpoint(
     """
     choose_device(settings)  # raises errors before any download
     # An adapter's revision has three parts: a digest, its own revision and its base model's.
-    given = revision.split("+") if revision else []
-    own, base = given[1:] if len(given) == 3 else (revision, None)
-    folder, found = _open_folder(location, own, settings, is_trusted)
+    own = revision
+    base = None
+    is_whole = revision is not None and revision.count("+") == 2
+    if revision is not None and is_whole:
+        _, own, base = revision.split("+")
+    folder, found = open_folder(location, own, settings, is_trusted)
     if (folder / ADAPTER_CONFIG).is_file():
-        files = _open_adapter(folder, (location, found), base, settings, is_trusted)
-        if (len(given) == 3 or is_trusted) and files.revision != revision:
+        part = adapter_part(location)
+        files: CheckpointFiles = part.open_adapter(
+            folder, (location, found), base, settings, is_trusted
+        )
+        if (is_whole or is_trusted) and files.revision != revision:
             raise ModelLoadError(f"{location}: has revision {files.revision}, expected {revision}")
         return files
     return open_model(folder, (location, found), folder, settings, is_trusted)
 
 
-def _open_adapter(
-    folder: Path,
-    identity: tuple[str, str],
-    revision: str | None,
-    settings: Settings,
-    is_trusted: bool,
-) -> CheckpointFiles:
-    location, own = identity
-    require_safe_adapter(folder, location, is_trusted)
-    base, base_revision = read_base(folder, location)
-    made_for = f"{location}: is an adapter of {base}"
-    try:
-        base_folder, found = _open_folder(base, revision or base_revision, settings, is_trusted)
-    except ModelLoadError as error:
-        raise ModelLoadError(f"{made_for}, which cannot be opened: {error}") from error
-    if (base_folder / ADAPTER_CONFIG).is_file():
-        raise ModelLoadError(
-            f"{made_for}, which is an adapter itself; merge that one into its model and save it"
-        )
-    both = f"{own}+{found}"
-    digest = hashlib.sha256(both.encode()).hexdigest()[:12]
-    has_tokenizer = any(any(folder.glob(name)) for name in ("tokenizer.json", "vocab*", "*.model"))
-    files = open_model(
-        base_folder,
-        (location, f"{digest}+{both}"),
-        folder if has_tokenizer else base_folder,
-        settings,
-        is_trusted,
-    )
-    if files.quantisation is not None:
-        raise ModelLoadError(
-            f"{made_for}, whose weights are quantised ({files.quantisation}); merging would change "
-            "them, so name the model before quantisation in base_model_name_or_path"
-        )
-    return replace(files, adapter=folder)
-
-
-def _open_folder(
+def open_folder(
     location: str, revision: str | None, settings: Settings, is_trusted: bool
 ) -> tuple[Path, str]:
+    """Return the local folder of a model's files, and their revision; fetch what is missing.
+
+    Raise the errors of ``open_checkpoint``.
+    """
     folder = Path(location).expanduser()
     if not folder.is_dir():
         if not is_hub_id(location):
@@ -263,11 +234,6 @@ def choose_device(settings: Settings) -> tuple[torch.device, torch.dtype]:
     if name == "auto":
         name = "bfloat16" if device.type == "cuda" else "float32"
     return device, getattr(torch, name)
-
-
-def load_tokenizer(folder: Path, location: str) -> PreTrainedTokenizerFast:
-    """Load a folder's tokenizer; errors are those of ``find_tokenizer``."""
-    return find_tokenizer(folder, location).tokenizer
 
 
 def find_tokenizer(folder: Path, location: str) -> ChosenTokenizer:

@@ -1,9 +1,7 @@
 """The configuration of a model: its config.json, read for one of transformers' own classes.
 
-Code that a repository brings is ignored if transformers has taken over the architecture since,
-under this name or another. Checkpoints of the ``mamba_ssm`` library state their sizes in other
-fields (https://github.com/state-spaces/mamba, ``models/config_mamba.py``). The mapping is that of
-transformers' scripts ``convert_mamba(2)_ssm_checkpoint_to_pytorch.py``.
+Code that a repository brings is ignored if transformers has taken over the architecture since.
+An extra may read formats that transformers does not know (module ``formats``).
 """
 
 from __future__ import annotations
@@ -22,24 +20,8 @@ from transformers import (
 
 from core.errors import ModelLoadError, NotMeasurable
 from core.json import JsonObject
+from core.plugins import import_parts
 from models.weights.files import MODEL_FAILURES, advise_trust, first_line
-
-# Names of architectures before transformers took over their code, and the fields renamed since.
-_FALCON = {
-    "n_head": "num_attention_heads",
-    "n_layer": "num_hidden_layers",
-    "n_head_kv": "num_kv_heads",
-}
-_FORMER = {
-    "RefinedWebModel": ("falcon", _FALCON, {}),  # Falcon 7B, 2023
-    "RefinedWeb": ("falcon", _FALCON, {"new_decoder_architecture": True}),  # Falcon 40B, 2023
-    "Yi": ("llama", {}, {}),
-}
-# Names of tensors in checkpoints of mamba_ssm, as patterns, and those of transformers.
-MAMBA_TENSORS = {r"^backbone\.embedding\.": "backbone.embeddings."}
-_MAMBA_FIELDS = {"d_state": "state_size", "d_conv": "conv_kernel", "expand": "expand",
-                 "bias": "use_bias", "conv_bias": "use_conv_bias"}  # fmt: skip
-_MAMBA2_FIELDS = _MAMBA_FIELDS | {"headdim": "head_dim", "chunk_size": "chunk_size"}
 
 
 def load_config(folder: Path, location: str, is_trusted: bool) -> PreTrainedConfig:
@@ -50,7 +32,7 @@ def load_config(folder: Path, location: str, is_trusted: bool) -> PreTrainedConf
 
     Raises:
         ModelLoadError: the file is missing or broken, or the model brings code and is not trusted.
-        NotMeasurable: this is no causal language model, or a Mamba that transformers cannot run.
+        NotMeasurable: this is no causal language model, or one that transformers cannot run.
     """
     if not (folder / "config.json").is_file():
         within = [path.parent.name for path in folder.glob("*/config.json")]
@@ -63,12 +45,14 @@ def load_config(folder: Path, location: str, is_trusted: bool) -> PreTrainedConf
     try:
         record: Any = json.loads((folder / "config.json").read_bytes())
         kind = record.get("model_type")
-        if "auto_map" in record and kind not in CONFIG_MAPPING and kind not in _FORMER:
+        config = _config_of_extras(record, location)
+        if config is None and "auto_map" in record and kind not in CONFIG_MAPPING:
             _require_trust(record, folder, location, is_trusted)
             return PreTrainedConfig.from_dict(record)
-        config = _config_of_former(record, location) or AutoConfig.from_pretrained(
-            folder, trust_remote_code=False, local_files_only=True
-        )
+        if config is None:
+            config = AutoConfig.from_pretrained(
+                folder, trust_remote_code=False, local_files_only=True
+            )
         text_config = config.get_text_config()
         if hasattr(text_config, "output_router_logits"):
             text_config.output_router_logits = False  # router logits would be the first output
@@ -103,53 +87,27 @@ def _require_trust(record: JsonObject, folder: Path, location: str, is_trusted: 
         )
 
 
-def _config_of_former(record: JsonObject, location: str) -> PreTrainedConfig | None:
-    """Return the config of an architecture that has another name in transformers, else None."""
-    if "d_model" in record and "n_layer" in record and "model_type" not in record:
-        return _config_of_mamba(record, location)
-    if record.get("model_type") not in _FORMER:
-        return None
-    kind, renamed, added = _FORMER[record["model_type"]]
-    fields = {renamed.get(name, name): value for name, value in record.items()}
-    for name in ("model_type", "auto_map", "architectures"):
-        fields.pop(name, None)
-    return CONFIG_MAPPING[kind].from_dict(fields | added)
+def _config_of_extras(record: JsonObject, location: str) -> PreTrainedConfig | None:
+    """Return the config that an extra makes of a format that transformers does not know, or None.
+
+    Raise NotMeasurable for a model of such a format that transformers cannot run.
+    """
+    for part in import_parts("formats"):
+        config: PreTrainedConfig | None = part.config_of(record, location)
+        if config is not None:
+            return config
+    return None
 
 
-def _config_of_mamba(record: JsonObject, location: str) -> PreTrainedConfig:
-    layer = dict(record.get("ssm_cfg") or {})
-    is_second = layer.pop("layer", "Mamba1") == "Mamba2"
-    _refuse_other_mambas(record, layer, location)
-    unit = record.get("pad_vocab_size_multiple", 8)
-    hidden = record["d_model"]
-    expand = layer.get("expand", 2)
-    rank = layer.get("dt_rank", "auto")
-    fields = {
-        "hidden_size": hidden,
-        "num_hidden_layers": record["n_layer"],
-        "vocab_size": -(-record["vocab_size"] // unit) * unit,
-        "residual_in_fp32": record.get("residual_in_fp32", True),
-        "tie_word_embeddings": record.get("tie_embeddings", True),
-        "bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 0,
-    }  # fmt: skip
-    own = _MAMBA2_FIELDS if is_second else _MAMBA_FIELDS
-    fields |= {own[name]: value for name, value in layer.items() if name in own}
-    if not is_second:
-        return CONFIG_MAPPING["mamba"].from_dict(fields | {"time_step_rank": rank})
-    heads = hidden * expand // layer.get("headdim", 64)
-    return CONFIG_MAPPING["mamba2"].from_dict(fields | {"num_heads": heads, "n_groups": 1})
+def tensor_names_of(config: PreTrainedConfig) -> dict[str, str]:
+    """Return patterns of the names of tensors in a checkpoint, with those of transformers.
 
-
-def _refuse_other_mambas(record: JsonObject, layer: JsonObject, location: str) -> None:
-    """Raise NotMeasurable for a Mamba with parts that transformers' classes do not have."""
-    usual = {"rms_norm": True, "attn_layer_idx": [], "d_intermediate": 0, "ngroups": 1}
-    for name, value in usual.items():
-        found = (record | layer).get(name)
-        if found not in (None, value):
-            raise NotMeasurable(
-                f"{location}: is a Mamba in the format of mamba_ssm with {name} = {found}, which "
-                f"transformers does not run (only {value}); use another checkpoint of the model"
-            )
+    Most models have none; an extra states those of the formats that it reads.
+    """
+    names: dict[str, str] = {}
+    for part in import_parts("formats"):
+        names |= part.tensor_names_of(config)
+    return names
 
 
 def refuse_non_causal(config: PreTrainedConfig, location: str) -> None:

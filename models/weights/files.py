@@ -14,11 +14,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError, safe_open
 
 from core.errors import ModelLoadError
+from core.plugins import import_parts
 
 MODEL_FAILURES = (
     SafetensorError, StrictDataclassError, OSError, ValueError, TypeError, LookupError,
@@ -26,7 +28,7 @@ MODEL_FAILURES = (
 )  # fmt: skip
 
 
-_ADAPTER_WEIGHTS = "adapter_model.safetensors"
+ADAPTER_WEIGHTS = "adapter_model.safetensors"
 ADAPTER_CONFIG = "adapter_config.json"
 # Memory for weights, activations and the allocator, as a multiple of the weights' size. Batches
 # that need more are halved.
@@ -48,7 +50,7 @@ WEIGHT_FILES = ("model*.safetensors", "model*.safetensors.index.json")
 # The largest known file is a tokenizer of 35 MB.
 _TEXT_FILES = ("*config.json", *TOKENIZER_FILES, "*.index.json")
 _MOST_TEXT_BYTES = 2**28
-ADAPTER_FILES = (ADAPTER_CONFIG, _ADAPTER_WEIGHTS)
+ADAPTER_FILES = (ADAPTER_CONFIG, ADAPTER_WEIGHTS)
 PICKLED_ADAPTER = "adapter_model.bin"
 _LFS = b"version https://git-lfs"  # the first bytes of a file that git has in place of a large one
 CODE_FILES = "*.py"
@@ -98,12 +100,12 @@ def choose_files(names: Iterable[str], location: str, is_trusted: bool) -> list[
     chosen = [name for name in plain if any(fnmatch.fnmatch(name, p) for p in patterns)]
     safe, pickled = (_choose_set(plain, *names) for names in _WHOLE_OR_PARTS)
     if ADAPTER_CONFIG in plain:
-        safe = [name for name in plain if name == _ADAPTER_WEIGHTS]
+        safe = [name for name in plain if name == ADAPTER_WEIGHTS]
         pickled = [name for name in plain if name == PICKLED_ADAPTER]
     if safe:
         return chosen + safe
     if pickled and not is_trusted:
-        raise _pickles(location, pickled[0], None)
+        raise pickles_error(location, pickled[0], None)
     if not pickled:
         raise ModelLoadError(
             f"{location}: has no weights that transformers loads (model.safetensors, or parts of "
@@ -185,7 +187,8 @@ def refuse_endless(path: Path, folder: Path) -> None:
         )
 
 
-def _pickles(location: str, name: str, folder: Path | None) -> ModelLoadError:
+def pickles_error(location: str, name: str, folder: Path | None) -> ModelLoadError:
+    """Return the error for pickled weights of a model that is not trusted."""
     return ModelLoadError(
         f"{location}: its weights are pickles only ({name}); pickles may run code when they are "
         f"loaded; {advise_trust(location, folder)}"
@@ -244,7 +247,7 @@ def weight_paths(folder: Path, location: str, is_trusted: bool) -> list[Path]:
     for whole, index in zip(wholes, indices, strict=True):
         if whole in names or index in names:
             if whole == "pytorch_model.bin" and not is_trusted:
-                raise _pickles(location, whole, folder)
+                raise pickles_error(location, whole, folder)
             return [folder / whole] if whole in names else _parts(folder / index, location)
     raise ModelLoadError(
         f"{location}: has no weights; expected model.safetensors, or parts of it with "
@@ -327,13 +330,14 @@ def read_base(folder: Path, location: str) -> tuple[str, str | None]:
     return (str(own.resolve()) if own.is_dir() else base), revision or None
 
 
-def require_safe_adapter(folder: Path, location: str, is_trusted: bool) -> None:
-    """Raise ModelLoadError for an adapter without weights, or with pickles that are not trusted."""
-    if (folder / _ADAPTER_WEIGHTS).is_file():
-        return
-    if not (folder / PICKLED_ADAPTER).is_file():
-        raise ModelLoadError(
-            f"{location}: holds an adapter without weights; {_ADAPTER_WEIGHTS} is missing"
-        )
-    if not is_trusted:
-        raise _pickles(location, PICKLED_ADAPTER, folder)
+def adapter_part(location: str) -> ModuleType:
+    """Return the module of an extra that opens and merges adapters.
+
+    Raise ModelLoadError if there is none.
+    """
+    for part in import_parts("adapters"):
+        return part
+    raise ModelLoadError(
+        f"{location}: holds an adapter, which extras/adapters merges into its model, and that "
+        "folder is missing; merge it with peft and save the model"
+    )

@@ -1,4 +1,4 @@
-"""Loading weights: checks of the configuration, adapters, and placement on devices.
+"""Loading weights: checks of the configuration, and placement on devices.
 
 A config.json is untrusted: a vocabulary of a billion tokens or a million layers would fill the
 memory. So the config is compared with the weights before the model is created.
@@ -12,9 +12,7 @@ import inspect
 import itertools
 import math
 import re
-import warnings
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,25 +20,21 @@ from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 from transformers.utils.quantization_config import QuantizationMethod
 
-from core.errors import ModelLoadError, NotMeasurable
-from core.version import how_to_install
+from core.errors import ModelLoadError
 from models.weights.checkpoint import CheckpointFiles
-from models.weights.configuration import MAMBA_TENSORS
+from models.weights.configuration import tensor_names_of
 from models.weights.files import (
-    ADAPTER_CONFIG,
     MODEL_FAILURES,
     ROOM_FACTOR,
     Weights,
+    adapter_part,
     examine_weights,
     first_line,
 )
 
-# Initialisation methods of adapters that change the base model's weights.
-_CHANGES_BASE = ("pissa", "olora", "corda", "loftq")
 # Maximum number of elements in computed tables (positions, masks), which are not in the weights.
 _NUM_COMPUTED = 2**28
 _MOST_EXPERTS = 2**16
-_MAMBAS = ("mamba", "mamba2")
 _FORMER_NAMES = ("past_key_values", "cache_params")  # of ``cache`` before transformers 5.24
 _MOST_PER_BYTE = 8  # maximum number of elements per byte of quantised weights: one bit each
 _HOST_FULL = "DefaultCPUAllocator: can't allocate memory"  # torch's message if host memory is full
@@ -85,7 +79,8 @@ def read_model(files: CheckpointFiles) -> PreTrainedModel:
     # Merge an adapter in the host's memory, then move the model.
     model = _read_weights(files, None if files.adapter else placement)
     if files.adapter is not None:
-        model = merge_adapter(model, files.adapter, files.location)
+        part = adapter_part(files.location)
+        model = part.merge_adapter(model, files.adapter, files.location)
     model = place(model, files.device, placement)
     model.eval()  # type: ignore[no-untyped-call]
     return model
@@ -97,6 +92,12 @@ def _read_weights(files: CheckpointFiles, placement: str | None) -> PreTrainedMo
     Raise ModelLoadError if weights are broken, do not fit the config, or need a missing library.
     """
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    options: dict[str, Any] = {}
+    if placement is not None:
+        options["device_map"] = placement
+    names = tensor_names_of(files.config)
+    if names:
+        options["key_mapping"] = names
     try:
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             files.folder,
@@ -108,8 +109,7 @@ def _read_weights(files: CheckpointFiles, placement: str | None) -> PreTrainedMo
             local_files_only=True,
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # ``require_complete`` raises an error for them
-            **({"device_map": placement} if placement else {}),
-            **({"key_mapping": MAMBA_TENSORS} if files.config.model_type in _MAMBAS else {}),
+            **options,
         )
     except MODEL_FAILURES as error:
         stored = f" ({files.quantisation} weights)" if files.quantisation else ""
@@ -294,72 +294,3 @@ def _spread(model: PreTrainedModel) -> PreTrainedModel:
         device_map=infer_auto_device_map(model, max_memory=memory, no_split_module_classes=whole),
     )
     return spread
-
-
-def merge_adapter(model: PreTrainedModel, folder: Path, location: str) -> PreTrainedModel:
-    """Merge an adapter into its base model's weights; return a model of the base's class.
-
-    Raises:
-        ModelLoadError: peft is not installed, or the adapter is broken or made for another model.
-        NotMeasurable: the adapter cannot be merged, or is not of a causal language model.
-    """
-    try:
-        from peft import PeftConfig, PeftModel
-    except ImportError as error:
-        raise ModelLoadError(
-            f"{location}: holds an adapter, which needs the extra peft: {how_to_install('peft')}"
-        ) from error
-    try:
-        config = PeftConfig.from_pretrained(str(folder))
-        _require_mergeable(config, location)
-        config.inference_mode = True
-        # With low_cpu_mem_usage, the sizes that the config states take no memory before loading.
-        with warnings.catch_warnings(category=FutureWarning, action="ignore"):  # caused by peft
-            wrapped = PeftModel(model, config, low_cpu_mem_usage=True)
-        report: Any = wrapped.load_adapter(
-            str(folder), "default", torch_device=str(model.device), low_cpu_mem_usage=True
-        )
-    except MODEL_FAILURES as error:
-        raise ModelLoadError(
-            f"{location}: the adapter cannot be put on {model.config.name_or_path} "
-            f"({first_line(error)}); check that it was made for that model"
-        ) from error
-    wrong = sorted({*report.unexpected_keys, *report.missing_keys})
-    if wrong:
-        raise ModelLoadError(
-            f"{location}: {len(wrong)} of the adapter's tensors have no place in "
-            f"{model.config.name_or_path} or are missing from the file, the first is {wrong[0]}; "
-            "check that it was made for that model"
-        )
-    try:
-        merged: PreTrainedModel = wrapped.merge_and_unload(safe_merge=True)
-    except MODEL_FAILURES as error:
-        raise ModelLoadError(
-            f"{location}: the adapter cannot be merged ({first_line(error)})"
-        ) from error
-    return merged
-
-
-def _require_mergeable(config: Any, location: str) -> None:
-    if getattr(config, "megatron_config", None):
-        raise ModelLoadError(
-            f"{location}: {ADAPTER_CONFIG} names a module of Python to import (megatron_config); "
-            "models that bring their own code are not run"
-        )
-    if config.is_prompt_learning or config.is_adaption_prompt:
-        raise NotMeasurable(
-            f"{location}: is a {config.peft_type.value} adapter, which adds tokens or layers and "
-            "cannot be merged into the weights; only those that change weights (LoRA …) can be "
-            "scored"
-        )
-    if config.task_type not in {None, "CAUSAL_LM"}:
-        raise NotMeasurable(
-            f"{location}: the adapter was trained for {config.task_type}, not for CAUSAL_LM; only "
-            "causal language models can be scored"
-        )
-    start = getattr(config, "init_lora_weights", None)
-    if isinstance(start, str) and start.startswith(_CHANGES_BASE):
-        raise ModelLoadError(
-            f"{location}: the adapter (init_lora_weights={start!r}) needs a changed base, which "
-            "cannot be told from the files; merge it with peft and save the model"
-        )

@@ -175,6 +175,11 @@ def _effects(
     solution: Difficulty,
     errors: Errors,
 ) -> Effects:
+    """Return each model's effect of a column of its design (gap or growth), with its error.
+
+    The effect is a weighted sum of the model's losses less the difficulty of their months. It is
+    NaN, with a reason, if the weights rest on months whose difficulty is unknown, or on too few.
+    """
     values = np.full(len(losses), np.nan)
     reasons = list[str | None]()
     weights = np.full(losses.shape, np.nan)  # w

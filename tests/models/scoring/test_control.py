@@ -23,7 +23,7 @@ from models.scoring.accounting import Accountant
 from models.scoring.protocols import get_protocol, list_protocols
 from models.scoring.text_model import text_model_of
 from models.scoring.token_scorer import CausalLM
-from models.weights.checkpoint import load_tokenizer
+from models.weights.checkpoint import find_tokenizer
 from tests.models.conftest import BatchOf, CopyOf, Plain, nats, set_template
 
 LETTERS = "abcslASLC<>/[] \u2581"
@@ -189,7 +189,7 @@ def test_a_question_ends_no_turn(llama_folder: str, copy_of: CopyOf, settings: S
     folder = copy_of(llama_folder)
     template = "<s>user: {{ messages[0]['content'] }}</s>model:"
     set_template(folder, template)
-    tokenizer = load_tokenizer(folder, "here")
+    tokenizer = find_tokenizer(folder, "here").tokenizer
     model = text_model_of(tokenizer)
     assert model.chat_text is not None
     literal = Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -209,7 +209,7 @@ def test_a_question_ends_no_turn(llama_folder: str, copy_of: CopyOf, settings: S
 
 
 def test_a_plain_question_is_text(starting_folder: str) -> None:
-    model = text_model_of(load_tokenizer(Path(starting_folder), "here"))
+    model = text_model_of(find_tokenizer(Path(starting_folder), "here").tokenizer)
     literal = Tokenizer.from_file(str(Path(starting_folder) / "tokenizer.json"))
     literal.encode_special_tokens = True
     text = "<s>Is it</s> so?"

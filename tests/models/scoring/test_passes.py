@@ -11,8 +11,9 @@ from safetensors.torch import load_file, save_file
 from core.schemas.tables import LOSSES
 from core.schemas.validation import validate
 from core.settings import Settings
-from models.scoring import passes as blocks
-from models.scoring.passes import StreamRun, prefetched, read_blocks
+from models.scoring import blocks
+from models.scoring.blocks import prefetched, read_blocks
+from models.scoring.passes import StreamRun
 from models.scoring.protocol import ScoringProtocol
 from models.scoring.protocols import get_protocol
 from models.scoring.scorer import Tally

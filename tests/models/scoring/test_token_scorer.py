@@ -21,7 +21,7 @@ from core.errors import BatchTooLarge, NotMeasurable
 from core.schemas.tables import LOSSES
 from core.schemas.validation import validate
 from core.settings import Settings
-from models.scoring import passes as blocks
+from models.scoring import blocks
 from models.scoring.forward import Forward
 from models.scoring.protocol import ScoringProtocol
 from models.scoring.protocols import get_protocol

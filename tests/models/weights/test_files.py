@@ -10,7 +10,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from core.errors import ModelLoadError
-from models.weights.checkpoint import load_tokenizer
+from models.weights.checkpoint import find_tokenizer
 from models.weights.files import (
     choose_files,
     examine_weights,
@@ -185,13 +185,13 @@ def test_a_tokenizer_that_no_text_needs_is_refused(tmp_path, content, why):
     Tokenizer.from_str(_tokenizer())  # else the library would refuse each content
     (tmp_path / "tokenizer.json").write_text(content)
     with pytest.raises(ModelLoadError, match=re.escape(why)):
-        load_tokenizer(tmp_path, "m")
+        find_tokenizer(tmp_path, "m")
 
 
 def test_a_tokenizer_made_from_other_files_is_checked(tmp_path, monkeypatch):
     (tmp_path / "vocab.txt").write_text("[UNK]\na\nb\nc\n")
     (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizerFast"}')
-    load_tokenizer(tmp_path, "m")
+    find_tokenizer(tmp_path, "m")
     monkeypatch.setattr("models.weights.tokenizer_files._MAX_LENGTH", 99)
     with pytest.raises(ModelLoadError, match="pieces of 100 characters"):
-        load_tokenizer(tmp_path, "m")
+        find_tokenizer(tmp_path, "m")

@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-from instruments.examining.advice import BLOCKS_OF_A_GAP, MONTHS_OF_A_SIDE
 from warehouse.estimates import rises
 from warehouse.estimates.changes import MIN_MONTHS
 from warehouse.estimates.pairs import MIN_AFTER, MIN_BEFORE
@@ -24,8 +23,6 @@ def test_the_table_of_the_page_is_the_view(peek: Any) -> None:
 def test_the_estimates_ask_for_what_is_told(peek: Any) -> None:
     asked = {
         "blocks of a panel": MIN_BLOCKS,
-        "months of a side": MONTHS_OF_A_SIDE,
-        "blocks of a gap": BLOCKS_OF_A_GAP,
         "months of a cutoff": MIN_MONTHS,
         "months before a cutoff": MIN_BEFORE,
         "months after a cutoff": MIN_AFTER,

@@ -8,7 +8,7 @@ import pytest
 from core.corpus.partition import Partition, Seal, list_sealed, read_documents
 from core.month import Month, month_range
 from core.storage.store import Store
-from instruments.examining.sampling import (
+from extras.examine.sampling import (
     LEAST_BYTES,
     MOST_BYTES,
     choose_sample,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core.settings import Settings
-from instruments.examining.budget import PROTOCOL
+from extras.examine.budget import PROTOCOL
 from warehouse.read.query import query
 
 Row = Mapping[str, Any]

@@ -46,6 +46,7 @@ def tamper(home: Path, sql: str) -> None:
         connection.execute(sql)
 
 
+@pytest.mark.smoke
 def test_a_control_is_reproduced_and_nothing_changes(tidemark: Tidemark, home: Path) -> None:
     before = files(home)
     ran = tidemark("check", "cell", ZSTD)

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from cli.terminal.examined import _interval
 from core.month import Month, month_range
 from core.storage.store import Store
+from extras.examine.rendering import _interval
 from tests.seals import Sealer
 
 Tidemark = Callable[..., Any]
@@ -61,6 +61,7 @@ def test_a_folder_of_weights_gets_an_answer_and_its_next_step(
     assert not store.exists("warehouse.duckdb")  # the figures of whole months are elsewhere
 
 
+@pytest.mark.smoke
 @pytest.mark.usefixtures("text")
 def test_a_plan_loads_the_model_and_scores_nothing(
     tidemark: Tidemark, tiny_model: Path, home: Path

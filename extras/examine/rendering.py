@@ -12,8 +12,8 @@ from core.progress import counted, duration
 
 if TYPE_CHECKING:
     from core.month import Month
-    from instruments.examining.examination import Examination
-    from instruments.examining.findings import Findings
+    from extras.examine.examination import Examination
+    from extras.examine.findings import Findings
 
 
 @dataclasses.dataclass(frozen=True)

@@ -93,6 +93,7 @@ def test_the_revision_names_the_adapter_s_files_and_the_base_s(
         CausalLM.load(str(adapter), own, settings)
 
 
+@pytest.mark.smoke
 def test_a_relative_base_counts_from_the_adapter(llama_folder, settings, copy_of, tmp_path):
     base = copy_of(llama_folder)
     adapter = save_adapter(llama_folder, tmp_path / "mine" / "adapter", named=f"../../{base.name}")
@@ -198,6 +199,15 @@ def test_broken_adapters_are_refused_by_what_is_wrong(breakage, adapter, setting
     with pytest.raises(ModelLoadError, match=says) as caught:
         CausalLM.load(str(adapter), None, settings)
     assert str(adapter) in str(caught.value)
+
+
+def test_an_adapter_of_quantised_weights_is_refused(adapter, llama_folder, settings, copy_of):
+    quantised = copy_of(llama_folder)
+    how = {"quant_method": "compressed-tensors", "format": "pack-quantized"}
+    edit_json(quantised / "config.json", quantization_config=how)
+    edit_json(adapter / "adapter_config.json", base_model_name_or_path=str(quantised))
+    with pytest.raises(ModelLoadError, match=r"are quantised \(compressed-tensors\)"):
+        open_checkpoint(str(adapter), None, settings)
 
 
 def test_an_adapter_of_an_adapter_is_refused(adapter, llama_folder, settings, tmp_path):

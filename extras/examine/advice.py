@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from core.month import Month
 from core.progress import counted
 from crawlers.registry import GIT_POSTS, list_sources
-from instruments.examining.findings import Findings
+from extras.examine.findings import Findings
 from warehouse.estimates.changes import MIN_MONTHS
 from warehouse.estimates.panel import MIN_BLOCKS
 

@@ -11,8 +11,8 @@ from core.errors import ModelError, UsageError
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
-from instruments.examining.advice import command_for_text
-from instruments.examining.budget import (
+from extras.examine.advice import command_for_text
+from extras.examine.budget import (
     COMPRESSORS,
     PROTOCOL,
     Speed,
@@ -20,7 +20,7 @@ from instruments.examining.budget import (
     find_companions,
     measure_speed,
 )
-from instruments.examining.sampling import (
+from extras.examine.sampling import (
     TextSample,
     choose_sample,
     seal_sample,

@@ -1,13 +1,22 @@
 import datetime as dt
 from typing import Any
 
+import pytest
+
 from core.month import Month, month_range
-from instruments.examining.advice import command_for_text, limits, next_steps
-from instruments.examining.findings import Findings
+from extras.examine.advice import (
+    BLOCKS_OF_A_GAP,
+    MONTHS_OF_A_SIDE,
+    command_for_text,
+    limits,
+    next_steps,
+)
+from extras.examine.findings import Findings
 
 YEAR = list(month_range(Month("2023-01"), Month("2023-12")))
 
 
+@pytest.mark.smoke
 def test_limits_name_what_is_missing_and_the_command() -> None:
     assert limits(YEAR, Month("2023-06"), 1) == []
     cutoff, gap, panel = limits(YEAR[:6], Month("2023-03"), 1)
@@ -51,3 +60,9 @@ def test_every_answer_has_a_next_step_unless_all_is_told() -> None:
     for nothing in (None, {"estimated_cutoff": None, "is_at_edge": None}):
         [step] = next_steps(findings(nothing), None, 10)
         assert "--minutes 20" in step
+
+
+def test_the_advice_asks_for_the_minima_of_the_warehouse(peek: Any) -> None:
+    asked = {"months of a side": MONTHS_OF_A_SIDE, "blocks of a gap": BLOCKS_OF_A_GAP}
+    for name, number in asked.items():
+        assert peek(f"select minimum('{name}') as told") == [{"told": number}]

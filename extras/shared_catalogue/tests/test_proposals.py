@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from core.month import Month
+from extras.shared_catalogue.proposals import as_entry, list_lacks
 from models.catalogue import ModelEntry, list_shipped, make_entry, parse_catalogue
-from models.proposals import as_entry, list_lacks
 
 WHOLE = make_entry(
     {

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from cli.main import app
 from core.errors import ModelLoadError, UsageError
 from core.settings import Settings
+from extras.serve_model.serving import plan_command, serving
 from models.catalogue import ModelEntry, add_model
-from models.servers.local import plan_command, serving
 from tests.servers import free_port
 
 SCRIPT = """#!{python}
@@ -82,6 +82,7 @@ def test_a_model_is_served_and_stopped_again(own: Settings) -> None:
     assert "--no-enable-prefix-caching" in said and said[-2:] == ["--dtype", "float32"]
 
 
+@pytest.mark.smoke
 @pytest.mark.usefixtures("vllm")
 def test_lengths_are_those_of_the_model_or_as_given() -> None:
     short = plan_command(entry_at(1, context=1024), [])

@@ -1,0 +1,1 @@
+"""Adapters (PEFT), merged into the weights of their base model."""

@@ -1,0 +1,5 @@
+"""Fixtures of the tests of models."""
+
+from tests.models.conftest import _few_threads, _one_thread, settings
+
+__all__ = ["_few_threads", "_one_thread", "settings"]

@@ -1,0 +1,1 @@
+"""Score one cell again, and compare its losses with those that landed."""
