@@ -10,7 +10,6 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -20,8 +19,8 @@ from core.corpus.partition import Partition, partition_of
 from core.errors import DamagedFile, StorageError
 from core.periods import kind_of
 from core.storage.store import Store
-from warehouse.database.schema import find_schema, qualify, read_sql
-from warehouse.database.statements import Row, Statements, rows_of
+from warehouse.database.schema import qualify
+from warehouse.database.statements import Statements
 
 DUPLICATES_FILE = "duplicate_of.parquet"  # name of the file in a partition's folder
 _DIGESTS = ("revision", "partition_digest", "scoring")
@@ -87,30 +86,6 @@ def partitions_with_duplicates(store: Store) -> set[Partition]:
         for folder in folders
         for path in store.list(f"{folder}/{DUPLICATES_FILE}")
     }
-
-
-def scored_cells(connection: duckdb.DuckDBPyConnection) -> list[Cell]:
-    """Return the landed cells that tidemark scored, sorted, without imported cells.
-
-    The database may be a release with a former schema version.
-    """
-    schema = find_schema(connection, "landed_cells")
-    cells = connection.table(f"{schema}.landed_cells")
-    with Statements(connection).given(cells_to_list=cells):
-        rows = read_rows(connection, "list_scored_cells")
-    return [
-        Cell(partition=partition_at(row.pop("source"), row.pop("month")), **row) for row in rows
-    ]
-
-
-def read_rows(
-    connection: duckdb.DuckDBPyConnection,
-    statement: str,
-    parameters: Mapping[str, object] | None = None,
-    folder: str = "read/sql",
-) -> list[Row]:
-    """Run ``<folder>/<statement>.sql`` with bound parameters; return its rows by column name."""
-    return rows_of(connection.execute(read_sql(folder, statement), parameters))
 
 
 def read_parquet(store: Store, path: str, remedy: str) -> pa.Table:
