@@ -42,16 +42,11 @@ from staged;
 select count(*) as num_rows
 from losses_to_land
 where
-    model is null or model = ''
-    or revision is null
-    or source is null or source = ''
-    or document_id is null or document_id = ''
-    or protocol is null or protocol = ''
-    or strlen(model) > 4096
-    or strlen(revision) > 4096
-    or strlen(source) > 4096
-    or strlen(document_id) > 4096
-    or strlen(protocol) > 4096
+    coalesce(strlen(model) not between 1 and 4096, true)
+    or coalesce(strlen(revision) > 4096, true)
+    or coalesce(strlen(source) not between 1 and 4096, true)
+    or coalesce(strlen(document_id) not between 1 and 4096, true)
+    or coalesce(strlen(protocol) not between 1 and 4096, true)
     or day(month) <> 1 or year(month) not between 1 and 9999
     or chunk_index is null or chunk_index < 0
     or coalesce(num_tokens not between 0 and 1099511627775, true)
