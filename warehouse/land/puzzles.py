@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import io
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from core.cells.puzzles import CellStatus, PuzzleCell, PuzzleRecord, read_puzzle_record
 from core.errors import SchemaMismatch, StorageError
@@ -21,7 +19,7 @@ from core.settings import Settings
 from core.storage.store import Store
 from warehouse.database.statements import Statements
 from warehouse.database.writer import connected, locked, transaction
-from warehouse.land.landed import list_landed, split_row
+from warehouse.land.landed import list_landed, read_parquet, split_row
 
 NUM_REPLICATES = 400
 _RULES = {"strict": "status", "lenient": "lenient_status"}
@@ -183,17 +181,12 @@ def _read(
     )
     if not store.exists(cell.path):
         raise StorageError(f"{store.url(cell.path)} is missing; {remedy}")
-    content = store.read_bytes(cell.path)
-    if hashlib.sha256(content).hexdigest() != record.answers_digest:
+    if store.sha256(cell.path) != record.answers_digest:
         raise StorageError(
             f"{store.url(cell.path)} is damaged: its SHA-256 is not the one that its record "
             f"names, {record.answers_digest}; {remedy}"
         )
-    try:
-        table = pq.read_table(io.BytesIO(content))
-    except (pa.ArrowInvalid, OSError) as error:
-        raise StorageError(f"{store.url(cell.path)} is damaged ({error}); {remedy}") from error
-    return validate(table, schema, cell.path)
+    return validate(read_parquet(store, cell.path, remedy), schema, cell.path)
 
 
 def _read_record(store: Store, cell: PuzzleCell) -> PuzzleRecord:
