@@ -7,7 +7,7 @@ the same key and equal digests. The digests cover all inputs and the method of c
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -19,39 +19,17 @@ from core.corpus.partition import Partition, partition_of
 from core.errors import DamagedFile, StorageError
 from core.periods import kind_of
 from core.storage.store import Store
-from warehouse.database.schema import qualify
-from warehouse.database.statements import Statements
+from warehouse.database.statements import Row, Statements
 
 DUPLICATES_FILE = "duplicate_of.parquet"  # name of the file in a partition's folder
 _DIGESTS = ("revision", "partition_digest", "scoring")
-
-Digests = dict[str, object]  # by name of an input or a step; equal digests mean equal results
-
-
-def list_landed(
-    statements: Statements, table: str, key: Sequence[str], digests: Sequence[str] | None = None
-) -> dict[tuple[object, ...], Digests]:
-    """Return the digests of each landed cell in a table, by key.
-
-    ``digests`` are the columns of digests; None means all columns that are not in ``key``.
-    """
-    rows = statements.connection.table(qualify(table))
-    if digests is not None:
-        rows = rows.select(*key, *digests).distinct()
-    return dict(split_row(row, key) for row in rows.to_arrow_table().to_pylist())
-
-
-def split_row(row: Mapping[str, object], key: Sequence[str]) -> tuple[tuple[object, ...], Digests]:
-    """Split a row into the tuple of key columns and the digests, its other columns."""
-    digests = {name: value for name, value in row.items() if name not in key}
-    return tuple(row[name] for name in key), digests
 
 
 @dataclass(frozen=True)
 class LandedCells:
     """The landed cells of one model, and all landed partitions."""
 
-    cells: Mapping[tuple[Partition, str], Digests]  # by protocol; scored_at is UTC without a zone
+    cells: Mapping[tuple[Partition, str], Row]  # by protocol; scored_at is UTC without a zone
     partitions: Mapping[Partition, str]  # digest of the landed version of each partition
     duplicates: frozenset[Partition]  # partitions whose duplicate documents have landed
 
