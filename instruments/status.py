@@ -32,8 +32,8 @@ from warehouse.database.faults import QUICK_ROWS, read_all
 from warehouse.database.repair import SKIPPED, advise_on_writer, find_writer_fault
 from warehouse.database.schema import SNAPSHOT, WRITER
 from warehouse.database.statements import explain_database_errors
-from warehouse.land.landed import scored_cells
 from warehouse.read.query import connect_to_read, local_snapshot
+from warehouse.read.scored import scored_cells
 
 MARKS = {
     "sealed": "#",

@@ -26,9 +26,9 @@ from models.catalogue import ModelEntry, find_model, list_models
 from models.choice import chosen_models
 from warehouse.database.writer import connected, locked
 from warehouse.land.answers import land_answer_cells
-from warehouse.land.landed import scored_cells
 from warehouse.land.losses import open_warehouse
 from warehouse.land.puzzles import land_puzzle_cells
+from warehouse.read.scored import scored_cells
 
 _log = logging.getLogger(__name__)
 

@@ -12,6 +12,16 @@ from warehouse.land.text_table import TextTable, read_text_table
 _REQUIRED = (
     "model", "release_date", "question_id", "opened", "closed", "num_options", "is_correct",
 )  # fmt: skip
+# A list may be written as JSON, or with | or ; between the values.
+_NUMBERS = (
+    r"list_transform(string_split_regex(trim({0}, '[] '), '\s*[,;|]\s*'), "
+    "lambda part: try_cast(part as double))"
+)
+_TEXTS = (
+    "list_filter(list_transform(string_split_regex(trim({0}, '[] '), "
+    "if(trim({0}) like '[%', '[;|,]', '[;|]')), lambda part: trim(part, ' ''\"')), "
+    "lambda part: part <> '')"
+)
 _IMPORTED = Target(
     "imported_answers",
     key={"model": "text", "source": "text", "question_id": "text"},
@@ -19,14 +29,14 @@ _IMPORTED = Target(
         "is_correct": "truth",
         "release_date": "day or month",
         "p_correct": "number",
-        "probabilities": "numbers",
+        "probabilities": _NUMBERS,
         "chosen_option": "number",
         "correct_option": "number",
         "opened": "day",
         "closed": "day",
         "resolved": "day",
         "num_options": "number",
-        "tags": "texts",
+        "tags": _TEXTS,
     },
 )
 _ORPHANED = "with --replace, give the answers of all models to a question that changes"

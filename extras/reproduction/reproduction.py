@@ -23,9 +23,9 @@ from models.catalogue import find_model
 from models.scoring.protocols import get_protocol
 from models.scoring.scorer import Scorer, Tally
 from warehouse.database.statements import explain_database_errors
-from warehouse.land.landed import read_rows, scored_cells
 from warehouse.read.query import connect_to_read, local_snapshot
 from warehouse.read.release import release_database
+from warehouse.read.scored import run_file, scored_cells
 
 TOLERANCE = 1e-6  # largest accepted difference of the sum or a chunk, as a share of the cell's nats
 _DTYPES = ("float32", "bfloat16", "float16")  # values of the dtype setting
@@ -88,7 +88,7 @@ def reproduce(
         scorer = _load(cell, costs, settings, model)
         losses = _score(scorer, cell, seal, store)
         connection.register("rescored_losses", losses)
-        [figures] = read_rows(connection, "compare_losses", _key(cell))
+        [figures] = run_file(connection, "compare_losses", _key(cell))
     protocol = get_protocol(cell.protocol)
     ids = scoring_ids(scorer, [protocol], [seal], store)
     return Reproduction(
@@ -129,7 +129,7 @@ def _find(connection: duckdb.DuckDBPyConnection, name: str) -> tuple[Cell, _Cost
     if len(found) > 1:
         raise UsageError(f"{name!r} names {len(found)} cells: {', '.join(map(str, found))}")
     parameters = {**_key(found[0]), "revision": found[0].revision}
-    records = read_rows(connection, "find_costs", parameters)
+    records = run_file(connection, "find_costs", parameters)
     return found[0], _Costs(**records[0]) if records else None
 
 

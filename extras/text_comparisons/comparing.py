@@ -18,10 +18,9 @@ from core.storage.store import Store
 from extras.text_comparisons.difference import VERSION, Against, measure_difference
 from warehouse.database.statements import Statements
 from warehouse.database.writer import connected, locked, transaction
-from warehouse.land.landed import list_landed, partition_key, split_row
+from warehouse.land.landed import partition_key
 
 _KEY = ("source", "month", "other_month")
-_DIGESTS = ("version", "partition_digest", "other_partition_digest")
 
 
 @dataclass(frozen=True)
@@ -106,12 +105,10 @@ def compare_texts(comparisons: Sequence[Comparison], settings: Settings) -> int:
     """
     store = Store(settings.home)
     with locked(settings), connected(settings) as connection:
-        landed = list_landed(Statements(connection), "text_comparisons", _KEY, _DIGESTS)
-    pending = []
-    for each in comparisons:
-        key, digests = split_row(each.facts, _KEY)
-        if landed.get(key) != digests:
-            pending.append(each)
+        statements = Statements(connection)
+        pending = [
+            each for each in comparisons if not statements.has("text_comparisons", each.facts)
+        ]
     for number, comparison in enumerate(pending, start=1):
         found = measure_difference(store, comparison.earlier, comparison.later)
         _land(comparison.facts | dataclasses.asdict(found), settings)

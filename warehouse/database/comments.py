@@ -18,15 +18,11 @@ from warehouse.database.schema import (
 from warehouse.database.statements import quoted
 
 
-def comment_script() -> str:
-    """Return an SQL script that sets the comment of every table, view, macro and column.
+def list_comments() -> Iterator[str]:
+    """Yield the statements that set the comment of every table, view, macro and column.
 
     COMMENT accepts no parameters in DuckDB, so texts are inserted as quoted literals.
     """
-    return "\n".join(_comments())
-
-
-def _comments() -> Iterator[str]:
     for table in list_tables():
         yield comment_on("table", qualify(table), text=read_header("tables", table))
         yield from comments_of_columns(qualify(table), describe_columns()[table])

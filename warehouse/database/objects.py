@@ -10,7 +10,7 @@ import hashlib
 import duckdb
 
 from core.version import code_version
-from warehouse.database.comments import comment_script
+from warehouse.database.comments import list_comments
 from warehouse.database.materialised import compute_views, keep_rows, list_materialised
 from warehouse.database.reference import refresh_reference
 from warehouse.database.schema import (
@@ -24,7 +24,6 @@ from warehouse.database.schema import (
     list_tables,
     list_views,
     read_sql,
-    read_statement,
     read_version,
 )
 from warehouse.database.statements import Statements
@@ -46,13 +45,10 @@ def create_objects(connection: duckdb.DuckDBPyConnection) -> None:
         return
     _create_tables(connection, version)
     _create_macros_and_views(connection)
-    connection.execute(comment_script())
+    connection.execute("\n".join(list_comments()))
     compute_views(connection)
-    if version == 1:
-        _derive_cells(connection)
     if version < 5:
-        for statement in ("read_landed", "number_cells", "group_documents", "insert_cell_kinds"):
-            connection.execute(read_statement(statement))
+        _derive_cells(connection, version)
     refresh_reference(connection)
     connection.execute(
         "update internal.schema_version "
@@ -77,7 +73,6 @@ def _create_tables(connection: duckdb.DuckDBPyConnection, version: int) -> None:
     for schema in SCHEMAS[1:]:
         connection.execute(f"create schema if not exists {schema}")
     connection.execute(read_sql("migrations", "5_reasons"))
-    connection.execute(read_sql("migrations", "add_printed_model"))
     for table in list_tables():
         connection.execute(read_sql("tables", table))
     if version < 4:
@@ -87,7 +82,6 @@ def _create_tables(connection: duckdb.DuckDBPyConnection, version: int) -> None:
         connection.execute(read_sql("migrations", "3_partitions"))
     if version == 2:
         connection.execute(read_sql("migrations", "3_cells"))
-    connection.execute(read_sql("migrations", "add_maker"))
 
 
 def _create_macros_and_views(connection: duckdb.DuckDBPyConnection) -> None:
@@ -111,14 +105,17 @@ def _create_macros_and_views(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(alias_of(view))
 
 
-def _derive_cells(connection: duckdb.DuckDBPyConnection) -> None:
-    """Compute sums and bootstrap replicates per cell, which schema version 1 lacks."""
-    connection.register("provenance", NO_PROVENANCE)
+def _derive_cells(connection: duckdb.DuckDBPyConnection, version: int) -> None:
+    """Compute sums by kind of document; for version 1, also sums and replicates per cell."""
+    statements = Statements(connection)
     for statement in ("read_landed", "number_cells", "group_documents"):
-        connection.execute(read_statement(statement))
-    connection.execute(read_sql("migrations", "2_touched"))
-    Statements(connection).delete_touched("cell_replicates")
-    for statement in ("group_clusters", "insert_cells", "seed_clusters", "insert_replicates"):
-        connection.execute(read_statement(statement))
-    connection.unregister("provenance")
-    connection.execute("drop table former_cells")
+        statements.run(statement)
+    if version == 1:
+        connection.execute(read_sql("migrations", "2_touched"))
+        statements.delete_touched("cell_replicates")
+        with statements.given(provenance=NO_PROVENANCE):
+            for statement in ("group_clusters", "insert_cells", "seed_clusters"):
+                statements.run(statement)
+        statements.run("insert_replicates")
+        connection.execute("drop table former_cells")
+    statements.run("insert_cell_kinds")

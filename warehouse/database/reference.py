@@ -51,19 +51,17 @@ _WITH_NAMES = """
 
 
 def refresh_reference(connection: duckdb.DuckDBPyConnection) -> None:
-    """Update all tables whose rows are files of this repository."""
-    refresh_published_figures(connection)
-    _refresh(connection, "tag_groups", pa_csv.read_csv(_TAG_GROUPS))
+    """Write again all tables whose rows are files of this repository."""
+    _replace_published_figures(connection)
+    _replace(connection, "tag_groups", pa_csv.read_csv(_TAG_GROUPS))
     questions = [vars(each) for each in list_analyst_questions()]
-    fields = ("question", "query", "view")
-    rows = [{name: each[name] for name in fields} for each in questions]
-    _replace(connection, "start_here", pa.Table.from_pylist(rows))  # in reading order
+    rows = pa.Table.from_pylist(questions).select(["question", "query", "view"])
+    _replace(connection, "start_here", rows)  # in reading order
     described = [dict(zip(_DICTIONARY, row, strict=True)) for row in describe_all()]
     _replace(connection, "dictionary", pa.Table.from_pylist(described))
 
 
-def refresh_published_figures(connection: duckdb.DuckDBPyConnection) -> None:
-    """Update table ``published_figures`` from ``reference/``, if they differ."""
+def _replace_published_figures(connection: duckdb.DuckDBPyConnection) -> None:
     types = dict.fromkeys(_COLUMNS, pa.string())
     options = pa_csv.ConvertOptions(column_types=types, strings_can_be_null=True, null_values=[""])
     papers = []
@@ -74,7 +72,7 @@ def refresh_published_figures(connection: duckdb.DuckDBPyConnection) -> None:
     statements = Statements(connection)
     with statements.given(figures=pa.concat_tables(papers), names=pa_csv.read_csv(_NAMES)):
         figures = connection.sql(_WITH_NAMES).to_arrow_table()
-    _refresh(connection, "published_figures", figures)
+    _replace(connection, "published_figures", figures)
 
 
 def describe_all() -> Iterator[tuple[str, str, str | None, str, str | None, str | None]]:
@@ -102,13 +100,6 @@ def _describe_columns(
 ) -> Iterator[tuple[str, str, str | None, str, str | None, str | None]]:
     for column, facts in columns.items():
         yield name, "column", column, str(facts["description"]), facts.get("unit"), None
-
-
-def _refresh(connection: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> None:
-    statements = Statements(connection)
-    with statements.given(rows_to_load=rows):
-        if not statements.has_same(table, {}, "rows_to_load"):
-            statements.replace(table, {}, "rows_to_load")
 
 
 def _replace(connection: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> None:

@@ -266,19 +266,6 @@ def list_views() -> dict[str, Path]:
 
 
 @functools.cache
-def list_leaf_views() -> dict[str, Path]:
-    """Return the views that no other view reads; queries of these views execute all views.
-
-    Table macros (named ``<view>_at``) are left out: view ``<view>`` reads the macro.
-    """
-    views = list_views()
-    read = {name for file in views.values() for name in read_view_code(file).reads}
-    return {
-        name: file for name, file in views.items() if name not in read and not name.endswith("_at")
-    }
-
-
-@functools.cache
 def list_checks(folder: str = "checks") -> tuple[str, ...]:
     """Return the names of the integrity checks in a folder."""
     return tuple(sorted(file.stem for file in (_ROOM / folder).glob("*.sql")))

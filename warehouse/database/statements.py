@@ -89,6 +89,11 @@ class Statements:
         statement = f"insert into {qualify(table)} by name from {rows}"
         return self.execute(statement, f"write rows of {table}")
 
+    def has(self, table: str, values: Mapping[str, object]) -> bool:
+        """Return True if a row of a table has the values, by name of column."""
+        query = f"select 1 from {qualify(table)} where {_has(values)} limit 1"  # noqa: S608 - names of ours
+        return bool(self.connection.execute(query, values).fetchall())
+
     def has_same(self, table: str, key: Mapping[str, object], rows: str) -> bool:
         """Return True if the rows of a table with the values of ``key`` are exactly ``rows``."""
         columns = ", ".join(self.connection.table(rows).columns)

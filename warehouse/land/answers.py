@@ -15,7 +15,7 @@ from core.settings import Settings
 from core.storage.store import Store
 from warehouse.database.statements import Statements
 from warehouse.database.writer import connected, locked, transaction
-from warehouse.land.landed import list_landed, read_parquet
+from warehouse.land.landed import read_parquet
 
 _log = logging.getLogger(__name__)
 
@@ -38,7 +38,8 @@ def land_answer_cells(
     with locked(settings), connected(settings) as connection:
         statements = Statements(connection)
         # A cell's path contains the digests of all inputs, so equal paths mean equal answers.
-        landed = list_landed(statements, "forecast_answers", ["answer_cell"], ())
+        paths = connection.table("forecast_answers").select("answer_cell").distinct()
+        landed = set(paths.fetchall())
         missing = [(cell, seal) for cell, seal in answered if (cell.path,) not in landed]
         num_landed = sum(_land(statements, store, cell, seal) > 0 for cell, seal in missing)
         for source in sorted({cell.source for cell, _ in missing}):

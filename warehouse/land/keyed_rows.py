@@ -31,12 +31,6 @@ _PARSED = {
     "count": "try_cast({0} as bigint)",
     "truth": "case try_cast({0} as double) when 1 then true when 0 then false "
     "else try_cast(trim({0}) as boolean) end",
-    # A list may be written as JSON, or with | or ; between the values.
-    "numbers": r"list_transform(string_split_regex(trim({0}, '[] '), '\s*[,;|]\s*'), "
-    "lambda part: try_cast(part as double))",
-    "texts": "list_filter(list_transform(string_split_regex(trim({0}, '[] '), "
-    "if(trim({0}) like '[%', '[;|,]', '[;|]')), lambda part: trim(part, ' ''\"')), "
-    "lambda part: part <> '')",
 }
 
 
@@ -45,8 +39,9 @@ class Target:
     """A kind of file whose rows land, and the table that they land in."""
 
     table: str
-    key: Mapping[str, str]  # type, by name of a column that tells rows from each other
-    values: Mapping[str, str]  # type, by name of another column; NULL keeps the landed value
+    # Types, or SQL expressions that parse the text {0}, by name of column.
+    key: Mapping[str, str]  # the columns that tell rows from each other
+    values: Mapping[str, str]  # all other columns; NULL keeps the landed value
     defaults: Mapping[str, str] = field(default_factory=dict)  # for NULL in a new row, as SQL
 
 
@@ -204,7 +199,7 @@ class StagedRows:
         """
         columns = ["row_number"]
         for name, kind in {**self._target.key, **self._target.values}.items():
-            parsed = _PARSED[kind].format(name)
+            parsed = _PARSED.get(kind, kind).format(name)
             if name in defaults:
                 parsed = f"coalesce({parsed}, ${name})"
             columns += [f"{name} as given_{name}", f"{parsed} as {name}"]

@@ -7,10 +7,9 @@ the same key and equal digests. The digests cover all inputs and the method of c
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -20,39 +19,17 @@ from core.corpus.partition import Partition, partition_of
 from core.errors import DamagedFile, StorageError
 from core.periods import kind_of
 from core.storage.store import Store
-from warehouse.database.schema import find_schema, qualify, read_sql
-from warehouse.database.statements import Row, Statements, rows_of
+from warehouse.database.statements import Row, Statements
 
 DUPLICATES_FILE = "duplicate_of.parquet"  # name of the file in a partition's folder
 _DIGESTS = ("revision", "partition_digest", "scoring")
-
-Digests = dict[str, object]  # by name of an input or a step; equal digests mean equal results
-
-
-def list_landed(
-    statements: Statements, table: str, key: Sequence[str], digests: Sequence[str] | None = None
-) -> dict[tuple[object, ...], Digests]:
-    """Return the digests of each landed cell in a table, by key.
-
-    ``digests`` are the columns of digests; None means all columns that are not in ``key``.
-    """
-    rows = statements.connection.table(qualify(table))
-    if digests is not None:
-        rows = rows.select(*key, *digests).distinct()
-    return dict(split_row(row, key) for row in rows.to_arrow_table().to_pylist())
-
-
-def split_row(row: Mapping[str, object], key: Sequence[str]) -> tuple[tuple[object, ...], Digests]:
-    """Split a row into the tuple of key columns and the digests, its other columns."""
-    digests = {name: value for name, value in row.items() if name not in key}
-    return tuple(row[name] for name in key), digests
 
 
 @dataclass(frozen=True)
 class LandedCells:
     """The landed cells of one model, and all landed partitions."""
 
-    cells: Mapping[tuple[Partition, str], Digests]  # by protocol; scored_at is UTC without a zone
+    cells: Mapping[tuple[Partition, str], Row]  # by protocol; scored_at is UTC without a zone
     partitions: Mapping[Partition, str]  # digest of the landed version of each partition
     duplicates: frozenset[Partition]  # partitions whose duplicate documents have landed
 
@@ -87,30 +64,6 @@ def partitions_with_duplicates(store: Store) -> set[Partition]:
         for folder in folders
         for path in store.list(f"{folder}/{DUPLICATES_FILE}")
     }
-
-
-def scored_cells(connection: duckdb.DuckDBPyConnection) -> list[Cell]:
-    """Return the landed cells that tidemark scored, sorted, without imported cells.
-
-    The database may be a release with a former schema version.
-    """
-    schema = find_schema(connection, "landed_cells")
-    cells = connection.table(f"{schema}.landed_cells")
-    with Statements(connection).given(cells_to_list=cells):
-        rows = read_rows(connection, "list_scored_cells")
-    return [
-        Cell(partition=partition_at(row.pop("source"), row.pop("month")), **row) for row in rows
-    ]
-
-
-def read_rows(
-    connection: duckdb.DuckDBPyConnection,
-    statement: str,
-    parameters: Mapping[str, object] | None = None,
-    folder: str = "read/sql",
-) -> list[Row]:
-    """Run ``<folder>/<statement>.sql`` with bound parameters; return its rows by column name."""
-    return rows_of(connection.execute(read_sql(folder, statement), parameters))
 
 
 def read_parquet(store: Store, path: str, remedy: str) -> pa.Table:

@@ -273,10 +273,6 @@ class Warehouse:
     def _upsert(self, dimension: str, rows: Sequence[Mapping[str, object]]) -> None:
         if rows:
             table = as_table(rows, dimension, self._statements.columns(dimension))
-            known = self._connection.table(dimension).select(*table.column_names)
-            # A write changes the file, and the snapshot would count as outdated.
-            if not self._connection.from_arrow(table).except_(known).limit(1).fetchall():
-                return
             key = [DIMENSIONS[dimension]]
             with self._statements.given(rows_to_land=table):
                 self._statements.upsert(dimension, "rows_to_land", key)

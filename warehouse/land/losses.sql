@@ -42,16 +42,11 @@ from staged;
 select count(*) as num_rows
 from losses_to_land
 where
-    model is null or model = ''
-    or revision is null
-    or source is null or source = ''
-    or document_id is null or document_id = ''
-    or protocol is null or protocol = ''
-    or strlen(model) > 4096
-    or strlen(revision) > 4096
-    or strlen(source) > 4096
-    or strlen(document_id) > 4096
-    or strlen(protocol) > 4096
+    coalesce(strlen(model) not between 1 and 4096, true)
+    or coalesce(strlen(revision) > 4096, true)
+    or coalesce(strlen(source) not between 1 and 4096, true)
+    or coalesce(strlen(document_id) not between 1 and 4096, true)
+    or coalesce(strlen(protocol) not between 1 and 4096, true)
     or day(month) <> 1 or year(month) not between 1 and 9999
     or chunk_index is null or chunk_index < 0
     or coalesce(num_tokens not between 0 and 1099511627775, true)
@@ -194,17 +189,7 @@ judged as (
     inner join cells on d.cell = cells.cell
 )
 
-select
-    rule,
-    model,
-    revision,
-    source,
-    month,
-    protocol,
-    document_id,
-    num_tokens,
-    num_bytes,
-    nll_nats
+select * exclude (cell, has_odd_name, has_hidden_name, num_chars)
 from judged
 where rule is not null
 order by cell, document_id
@@ -234,10 +219,8 @@ select landed.*
 from internal.landed_cells as landed
 semi join incoming_cells as cells
     on
-        landed.model = cells.model
-        and landed.source = cells.source
-        and landed.month is not distinct from cells.month
-        and landed.protocol = cells.protocol;
+        (landed.model, landed.source, landed.month, landed.protocol)
+        is not distinct from (cells.model, cells.source, cells.month, cells.protocol);
 
 -- name: drop_landed_rows
 -- Delete staged rows that equal their landed rows.
@@ -348,7 +331,7 @@ group by i.cell, d.cluster_id;
 -- its provenance: a user's rows stay until the cell is scored differently.
 -- The standard error is the jackknife's over clusters: macro clustered_error.
 -- Input: provenance, Arrow data with one row per cell scored here; imported losses have none.
-insert into internal.landed_cells
+insert into internal.landed_cells by name
 with sums as materialized (
     select
         cell,
@@ -387,47 +370,30 @@ errors as (
 )
 
 select
-    c.model,
-    c.revision,
-    c.source,
-    c.month,
-    c.protocol,
+    c.* exclude (cell),
+    s.* exclude (cell),
     coalesce(p.partition_digest, t.partition_digest) as partition_digest,
     coalesce(p.partition_version, t.partition_version) as partition_version,
     coalesce(p.scoring, t.scoring) as scoring,
-    s.num_documents,
-    s.num_chunks,
-    s.num_unmeasured,
-    s.num_not_finite,
-    s.nll_nats,
-    s.num_tokens,
-    s.num_chars,
-    s.num_bytes,
     coalesce(e.num_clusters, 0) as num_clusters,
     e.standard_error,
-    e.degrees_of_freedom,
-    s.fingerprint
+    e.degrees_of_freedom
 from incoming_cells as c
 inner join sums as s on c.cell = s.cell
 left join errors as e on c.cell = e.cell
 left join provenance as p
     on
-        c.model = p.model
-        and c.source = p.source
-        and c.month is not distinct from p.month
-        and c.protocol = p.protocol
+        (c.model, c.source, c.month, c.protocol)
+        is not distinct from (p.model, p.source, p.month, p.protocol)
 left join touched as t
     on
-        c.model = t.model
-        and c.revision = t.revision
-        and c.source = t.source
-        and c.month is not distinct from t.month
-        and c.protocol = t.protocol;
+        (c.model, c.revision, c.source, c.month, c.protocol)
+        is not distinct from (t.model, t.revision, t.source, t.month, t.protocol);
 
 -- name: insert_cell_kinds
 -- Sums of the incoming cells by kind of document. Documents that have not landed are of no kind.
 -- Errors are computed and rounded as in insert_cells; a cluster in two kinds counts in each.
-insert into internal.cell_kinds
+insert into internal.cell_kinds by name
 with clusters as materialized (
     select
         i.cell,
@@ -467,10 +433,7 @@ residuals as (
 )
 
 select
-    c.model,
-    c.source,
-    c.month,
-    c.protocol,
+    c.* exclude (revision, cell),
     r.kind,
     cast(any_value(r.num_documents) as bigint) as num_documents,
     any_value(r.nll_nats) as nll_nats,
@@ -479,7 +442,7 @@ select
     clustered_freedom(r.residual) as degrees_of_freedom
 from residuals as r
 inner join incoming_cells as c on r.cell = c.cell
-group by c.model, c.source, c.month, c.protocol, r.kind;
+group by all;
 
 -- name: seed_clusters
 -- The incoming clusters with the seeds of their weights, which are the same in every cell.
@@ -519,7 +482,7 @@ order by k.cell;
 -- Source: Poisson bootstrap, Chamandy et al. 2012, "Estimating Uncertainty for Massive Data
 -- Streams"; the weight is the Poisson(1) quantile of u / (2^31 - 1), u as in replicate_constants.
 -- Sums are of integers (nats in 1/65536), so that the result does not depend on the order.
-insert into internal.cell_replicates
+insert into internal.cell_replicates by name
 with draws as (
     select
         seeded.cell,
@@ -561,13 +524,8 @@ sums as (
 )
 
 select
-    cells.model,
-    cells.source,
-    cells.month,
-    cells.protocol,
-    sums.replicate,
-    sums.nll_nats,
-    sums.num_bytes
+    cells.* exclude (revision, cell),
+    sums.* exclude (cell)
 from sums
 inner join incoming_cells as cells on sums.cell = cells.cell
 order by cells.cell, sums.replicate;
@@ -596,10 +554,8 @@ select
 from internal.landed_cells as cells
 left join cell_costs as costs
     on
-        cells.model = costs.model
-        and cells.source = costs.source
-        and cells.month is not distinct from costs.month
-        and cells.protocol = costs.protocol
+        (cells.model, cells.source, cells.month, cells.protocol)
+        is not distinct from (costs.model, costs.source, costs.month, costs.protocol)
 where cells.model = $model;
 
 -- name: read_landed

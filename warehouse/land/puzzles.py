@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import io
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from core.cells.puzzles import CellStatus, PuzzleCell, PuzzleRecord, read_puzzle_record
 from core.errors import SchemaMismatch, StorageError
@@ -21,7 +19,7 @@ from core.settings import Settings
 from core.storage.store import Store
 from warehouse.database.statements import Statements
 from warehouse.database.writer import connected, locked, transaction
-from warehouse.land.landed import list_landed, split_row
+from warehouse.land.landed import read_parquet
 
 NUM_REPLICATES = 400
 _RULES = {"strict": "status", "lenient": "lenient_status"}
@@ -43,16 +41,15 @@ def land_puzzle_cells(settings: Settings, cells: Sequence[PuzzleCell]) -> int:
     store = Store(settings.home)
     with locked(settings), connected(settings) as connection:
         statements = Statements(connection)
-        landed = list_landed(statements, "scylla_cells", _KEY)
-        landed |= list_landed(statements, "scylla_likelihoods", _KEY, _OF_LIKELIHOODS)
+        columns = statements.columns("scylla_cells")
         num_landed = 0
         for cell in cells:
             record = _read_record(store, cell)
-            land = _land_likelihoods if is_likelihood(cell.protocol) else _land_answers
-            key, digests = split_row(_facts(statements, cell, record), _KEY)
-            if landed.get(key) != digests:
+            has_likelihoods = is_likelihood(cell.protocol)
+            table = "scylla_likelihoods" if has_likelihoods else "scylla_cells"
+            land = _land_likelihoods if has_likelihoods else _land_answers
+            if not statements.has(table, _facts(cell, record, columns)):
                 num_landed += land(statements, store, cell, record)
-                landed[key] = digests  # a later element of ``cells`` may have the same key
         return num_landed
 
 
@@ -61,11 +58,11 @@ def is_likelihood(protocol: str) -> bool:
     return "-likelihood" in protocol
 
 
-def _facts(statements: Statements, cell: PuzzleCell, record: PuzzleRecord) -> dict[str, object]:
-    """Return the columns by which a cell is known as landed, as the warehouse stores them."""
+def _facts(cell: PuzzleCell, record: PuzzleRecord, columns: pa.Schema) -> dict[str, object]:
+    """Return the values of the columns by which a cell is known as landed."""
     if is_likelihood(cell.protocol):
         return {name: getattr(cell, name) for name in _KEY} | _facts_of_likelihoods(record)
-    [row] = _row_of(statements, cell, record).to_pylist()
+    [row] = _row_of(cell, record, columns).to_pylist()
     return dict(row)
 
 
@@ -73,10 +70,10 @@ def _facts_of_likelihoods(record: PuzzleRecord) -> dict[str, object]:
     return {name: getattr(record, name) for name in _OF_LIKELIHOODS}
 
 
-def _row_of(statements: Statements, cell: PuzzleCell, record: PuzzleRecord) -> pa.Table:
-    """Return the row of a cell in table ``scylla_cells``."""
+def _row_of(cell: PuzzleCell, record: PuzzleRecord, columns: pa.Schema) -> pa.Table:
+    """Return the row of a cell in table ``scylla_cells``, which has the columns."""
     fields = dataclasses.asdict(cell) | dataclasses.asdict(record) | {"answer_cell": cell.path}
-    return pa.Table.from_pylist([fields], schema=statements.columns("scylla_cells"))
+    return pa.Table.from_pylist([fields], schema=columns)
 
 
 def _land_answers(
@@ -87,7 +84,7 @@ def _land_answers(
     answers = _read(store, cell, record)
     columns = statements.columns("scylla_answers").names
     with statements.given(
-        puzzle_to_land=_row_of(statements, cell, record),
+        puzzle_to_land=_row_of(cell, record, statements.columns("scylla_cells")),
         puzzle_rows_to_land=answers,
         answers_of_puzzle=answers.select(columns),
     ):
@@ -183,17 +180,12 @@ def _read(
     )
     if not store.exists(cell.path):
         raise StorageError(f"{store.url(cell.path)} is missing; {remedy}")
-    content = store.read_bytes(cell.path)
-    if hashlib.sha256(content).hexdigest() != record.answers_digest:
+    if store.sha256(cell.path) != record.answers_digest:
         raise StorageError(
             f"{store.url(cell.path)} is damaged: its SHA-256 is not the one that its record "
             f"names, {record.answers_digest}; {remedy}"
         )
-    try:
-        table = pq.read_table(io.BytesIO(content))
-    except (pa.ArrowInvalid, OSError) as error:
-        raise StorageError(f"{store.url(cell.path)} is damaged ({error}); {remedy}") from error
-    return validate(table, schema, cell.path)
+    return validate(read_parquet(store, cell.path, remedy), schema, cell.path)
 
 
 def _read_record(store: Store, cell: PuzzleCell) -> PuzzleRecord:

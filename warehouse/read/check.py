@@ -38,16 +38,18 @@ from warehouse.database.schema import (
     SCHEMA_VERSION,
     WRITER,
     find_schema,
-    list_leaf_views,
+    list_views,
     qualify,
     read_sql,
     read_version,
+    read_view_code,
 )
 from warehouse.database.statements import OFFLINE, Statements, explain_database_errors, show
 from warehouse.land.cells import find_foreign_row
-from warehouse.land.landed import partition_at, partition_key, read_rows, scored_cells
+from warehouse.land.landed import partition_at, partition_key
 from warehouse.read.findings import PUBLISH_AGAIN, Finding, describe, finding_of, run_checks
 from warehouse.read.query import connect_to_read
+from warehouse.read.scored import run_file, scored_cells
 
 QUICK = "checks"
 DEEP = "checks/deep"
@@ -118,7 +120,7 @@ def _former_version(connection: duckdb.DuckDBPyConnection) -> list[Finding]:
 def _check_views(connection: duckdb.DuckDBPyConnection, is_deep: bool) -> Iterator[Finding]:
     """Check that DuckDB can bind every view; it reads no rows."""
     is_as_made = read_version(connection).catalogue == digest_catalogue(connection)
-    views = tuple(list_leaf_views())
+    views = _leaf_views()
     if is_as_made and not is_deep:
         views = list_materialised()  # the digest does not cover the tables that they read
     rows: list[dict[str, object]] = []
@@ -129,6 +131,16 @@ def _check_views(connection: duckdb.DuckDBPyConnection, is_deep: bool) -> Iterat
             rows.append({"view": f"{view}.sql cannot be read: {error}"})
     meaning = "Views that cannot be read: a table that they read is not as it should be."
     yield from finding_of("views_can_be_read", meaning, PUBLISH_AGAIN, rows)
+
+
+def _leaf_views() -> tuple[str, ...]:
+    """Return the views that no other view reads: to bind these binds all views.
+
+    Table macros (named ``<view>_at``) are left out: view ``<view>`` reads the macro.
+    """
+    views = list_views()
+    read = {name for file in views.values() for name in read_view_code(file).reads}
+    return tuple(name for name in views if name not in read and not name.endswith("_at"))
 
 
 Key = tuple[str, str, dt.date | None, str]
@@ -244,7 +256,7 @@ def _check_forgotten(root: _Root) -> Iterator[Finding]:
 
 def _check_documents(root: _Root) -> Iterator[Finding]:
     rows: Rows = []
-    for row in read_rows(root.connection, "list_partitions"):
+    for row in run_file(root.connection, "list_partitions"):
         partition = partition_at(row["source"], row["month"])
         digest = row["partition_digest"]
         if digest not in root.digests(partition):
@@ -289,7 +301,7 @@ def _check_losses(root: _Root) -> Iterator[Finding]:
     given = {"scored_cells": pa.Table.from_pylist(scored, _SCORED), "losses_of_files": reader}
     check = "losses_match_files"
     with Statements(root.connection).given(**given):
-        found: Rows = read_rows(root.connection, check, folder="checks/root")
+        found: Rows = run_file(root.connection, check, folder="checks/root")
     rows: Rows = [
         {"file": root.cells[number].path, "problem": problem} for number, problem in damaged.items()
     ]
@@ -323,7 +335,7 @@ def _losses_of_files(root: _Root, damaged: dict[int, str]) -> Iterator[pa.Record
 def _check_strays(root: _Root) -> Iterator[Finding]:
     rows: Rows = []
     digests: dict[Key, str | None] = {_key(cell): cell.partition_digest for cell in root.cells}
-    foreign = read_rows(root.connection, "list_imported_cells")
+    foreign = run_file(root.connection, "list_imported_cells")
     digests |= dict.fromkeys(_key_of_row(row) for row in foreign)
     own = {cell.path for cell in root.cells}
     for path in root.store.list("losses/model=*/source=*/month=*/*.parquet"):

@@ -47,10 +47,10 @@ from warehouse.database.schema import (
 from warehouse.database.statements import OFFLINE, Config, Row, explain_database_errors
 from warehouse.database.writer import STORAGE_VERSION, locked, transaction
 from warehouse.estimates.estimate import estimate
-from warehouse.land.landed import read_rows, scored_cells
 from warehouse.read.check import check_home
 from warehouse.read.citation import CFF, ZENODO, citation_cff, cited, zenodo_json
 from warehouse.read.query import connect_to_read, local_snapshot
+from warehouse.read.scored import run_file, scored_cells
 
 _README = """\
 # tidemark release {month}
@@ -205,7 +205,7 @@ def _refuse_unsound(database: Path, store: Store) -> None:
 
 def _refuse_absent(database: Path, month: Month) -> None:
     with connect_to_read(database) as connection:
-        [found] = read_rows(connection, "count_month", {"month": month.first_day})
+        [found] = run_file(connection, "count_month", {"month": month.first_day})
     if not found["num_cells"]:
         first = found["first_month"]
         last = found["last_month"]

@@ -5,9 +5,9 @@ import duckdb
 import pytest
 
 from core.settings import Settings
-from warehouse.database.materialised import list_materialised
+from warehouse.database.materialised import list_materialised, materialise
 from warehouse.database.schema import MATERIALISED, SNAPSHOT, qualify
-from warehouse.database.writer import connected, take_over
+from warehouse.database.writer import connected, take_over, transaction
 from warehouse.read.publish import publish
 from warehouse.read.query import query
 
@@ -54,6 +54,20 @@ def test_kept_rows_are_sorted_so_that_releases_are_equal(land: Any, settings: Se
             stored = connection.sql(f"from {MATERIALISED}.{view}").fetchall()
             by_value = connection.sql(f"from {MATERIALISED}.{view} order by all").fetchall()
             assert repr(stored) == repr(by_value), view
+
+
+def test_kept_rows_are_computed_again_after_a_change(land: Any, settings: Settings) -> None:
+    two_models(land)
+    view = "internal.slope_cells"
+    with connected(settings) as connection:
+        with transaction(connection, "keep rows"):
+            materialise(connection)
+        assert connection.table(view).fetchall()
+        with transaction(connection, "keep rows again"):
+            connection.execute("delete from internal.landed_cells")
+            materialise(connection)
+        assert is_kept(connection)
+        assert not connection.table(view).fetchall()
 
 
 def test_a_writer_made_from_a_snapshot_computes(

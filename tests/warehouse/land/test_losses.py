@@ -340,6 +340,19 @@ def test_dimensions_are_inserted_or_replaced(settings: Settings, ask: Any) -> No
     ]
 
 
+def test_a_model_that_is_described_again_leaves_the_file_as_it_is(settings: Settings) -> None:
+    """Else the snapshot would count as outdated after each run."""
+    described = [{"name": "a", "cutoff": Month("2024-02")}]
+    contents = []
+    for rows in (described, described, [{"name": "a"}]):
+        with open_warehouse(settings) as warehouse:
+            warehouse.upsert_models(rows)
+        files = sorted(settings.scratch.glob("writer.duckdb*"))  # with its journal, if any
+        contents.append([path.read_bytes() for path in files])
+    assert contents[0] == contents[1]
+    assert contents[1] != contents[2]
+
+
 def test_images_land_without_characters(settings: Settings, store: Store, ask: Any) -> None:
     row = {
         "native_id": "photograph", "date_kind": "given", "licence": "CC0-1.0",

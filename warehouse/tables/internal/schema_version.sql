@@ -9,3 +9,7 @@ select
     cast(null as varchar) as definitions,
     cast(null as varchar) as tidemark,
     cast(null as varchar) as catalogue;
+
+-- For databases of before these columns. Former versions ignore both.
+alter table internal.schema_version add column if not exists tidemark varchar;
+alter table internal.schema_version add column if not exists catalogue varchar;

@@ -16,3 +16,6 @@ create table if not exists published_figures (
     unit_known boolean not null,
     printed_model varchar
 );
+
+-- For databases of before this column: `model` was the printed name. The rows are written again.
+alter table published_figures add column if not exists printed_model varchar;
