@@ -1,6 +1,7 @@
 """Parts of the board: the same table over a window of months, or on one source.
 
-Each part is rows of public views: ``headline_at`` for a window, and those of the page of a source.
+Each part is rows of public views: ``headline_shown_at`` for a window, ``headline_all_months`` for
+all months, and those of the page of a source.
 So the page's script only chooses which cells to show.
 """
 
@@ -49,12 +50,10 @@ def windows_figure(site: Site) -> Figure | None:
     """Return level and rank of each model over each window; None if there are no windows."""
     windows = windows_of(*site.window) if site.window else {}
     parts = [
-        site.query(
-            "board_window", span=name, first=first.first_day, last=last.first_day, counted="new"
-        )
+        site.query("board_window", span=name, first=first.first_day, last=last.first_day)
         for name, (first, last) in windows.items()
     ]
-    parts.append(site.query("board_window", span=ALL_MONTHS, first=None, last=None, counted="all"))
+    parts.append(site.query("board_all_months", span=ALL_MONTHS))
     if all(rows.is_empty() for _, rows in parts):
         return None
     sql = "\nunion all\n".join(f"from (\n{sql.strip()}\n)" for sql, _ in parts)

@@ -107,7 +107,7 @@ class Site:
     def formulas(self, sql: str) -> dict[str, str]:
         """Return what columns of the views that a query names are, as the snapshot describes them.
 
-        A macro over a window (``headline_shown_at``) has the columns of its view. Comments of the
+        A macro over a window (``headline_at``) has the columns of its view. Comments of the
         query say what its own columns are, as ``-- name: text [unit]``.
         """
         described: dict[str, str] = {}
@@ -220,7 +220,7 @@ def some(found: tuple[str, pl.DataFrame]) -> tuple[str, pl.DataFrame]:
 
 _PARAMETER = re.compile(r"\$(\w+)")
 _OWN = re.compile(r"^-- (\w+): (.+(?:\n--   .+)*)", re.MULTILINE)
-_ENDING = re.compile(r"(_shown)?_at$")
+_ENDING = re.compile(r"_at$")
 
 
 @cache

@@ -57,7 +57,7 @@ board as (
             when model like 'control:%' then 'compressor'
             when rank is null then basis
         end as note
-    from headline_shown_at(cast(null as date), cast(null as date), 'new')
+    from headline_shown
     union all by name
     select
         u.model,
