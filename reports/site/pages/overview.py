@@ -9,7 +9,7 @@ import polars as pl
 
 from core.json import JsonObject
 from reports.site.board_parts import parts_file, parts_of, windows_figure
-from reports.site.charts import INK, PALETTE, SOFT, by_month, time_axis
+from reports.site.charts import INK, LANES, PALETTE, SOFT, by_month, time_axis
 from reports.site.citation import TITLE, site_bibtex
 from reports.site.context import Site, is_control, some
 from reports.site.figure import Column, Figure, Page, Row, told
@@ -23,14 +23,14 @@ from reports.site.front import (
     trust,
 )
 from reports.site.labels import LANE_HEADER
-from reports.site.trends import trends_of
+from reports.site.pictures import lanes as drawn_lanes
+from reports.site.pictures.trends import trends_of
 
 ORDER = 0
 NAVIGATION = ("index.html", "Overview")
 PATHS = (NAVIGATION[0],)
 MAX_ROWS = 60  # of the board in the page, so that 100 models have at most 150 kB
 MAX_LANES = 12  # models in the picture; the board has all
-LANE_HEIGHT = 36  # pixels
 MIN_MONTHS = 3  # curves of fewer months are not drawn, and rows are shown in grey
 
 
@@ -154,16 +154,18 @@ def lanes(key: str, names: list[str], months: list[dt.date]) -> JsonObject:
     ``names`` are the values to draw, in order. The rows have the columns of ``over_time.sql``.
     """
     x = time_axis(months)
-    x["scale"] |= {"domain": [min(months).isoformat(), max(months).isoformat()]}
-    y = {"field": "rise", "type": "quantitative", "title": None,
-         "axis": {"tickCount": 2, "format": "+.2~f", "labelFontSize": 10}}  # fmt: skip
+    ends = [min(months).isoformat(), max(months).isoformat()]
+    x["scale"] |= {"domain": ends}
+    y = {"field": "rise", "type": "quantitative", "title": None, "axis": drawn_lanes.axis()}
     tooltip = by_month(key, "rise", "+.3f")
     once = {"filter": "datum.is_first"}
+    header = {**LANE_HEADER, "labelPadding": drawn_lanes.PADDING}
     return {
         "transform": [{"filter": {"field": key, "oneOf": names}}],
-        "facet": {"row": {"field": key, "sort": names, "header": LANE_HEADER}},
-        "spacing": 8,
-        "spec": {"width": 700, "height": LANE_HEIGHT, "layer": [
+        "facet": {"row": {"field": key, "sort": names, "header": header}},
+        "usermeta": {LANES: {"key": key, "names": names, "ends": ends}},
+        "spacing": drawn_lanes.SPACING,
+        "spec": {"width": drawn_lanes.WIDTH, "height": drawn_lanes.HEIGHT, "layer": [
             {
                 "transform": [once],
                 "mark": {"type": "rect", "color": PALETTE[0], "fillOpacity": 0.35, "clip": True},

@@ -12,12 +12,12 @@ from core.settings import Settings
 from instruments.landing import land_shipped_rates
 from reports.site import answer_findings, charts
 from reports.site.build import opened_site
-from reports.site.cards import size_of
 from reports.site.context import Site
 from reports.site.figure import cell
 from reports.site.files import metadata
 from reports.site.front import rises_figure
 from reports.site.pages import cutoffs, model, overview, published
+from reports.site.pictures.cards import size_of
 from tests.reports.curves import level, losses
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish

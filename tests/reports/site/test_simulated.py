@@ -13,7 +13,7 @@ from core.corpus.simulated import LICENCE
 from core.settings import Settings
 from reports.exports import figures
 from reports.site import build, charts
-from reports.site.cards import size_of
+from reports.site.pictures.cards import size_of
 from tests.tiers import few
 
 BAR = '<aside class="simulated"'
