@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 from base64 import b64decode, b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -50,6 +50,7 @@ _VARIABLES = {
     PALETTE[4]: "--olive", PALETTE[5]: "--navy", PALETTE[6]: "--violet", PALETTE[7]: "--brown",
 }  # fmt: skip
 _TAG = re.compile(r"<[^>]*>")
+_WORD = re.compile(r"\w+")
 _LINE = re.compile(r' d="(M[-\d.,]+(?:L[-\d.,]+)+Z?)"')
 _NUMBER = re.compile(r"-?\d+\.\d{2,}")
 # What readers of screens do not need, since the page describes each chart, and what draws nothing.
@@ -91,7 +92,8 @@ THEME: JsonObject = {
 
 def with_data(spec: Mapping[str, Any], rows: pl.DataFrame) -> JsonObject:
     """Return a complete specification: theme, schema and the figure's rows as data ``rows``."""
-    used = rows.select(name for name in rows.columns if _is_used(name, spec))
+    words = {word for text in _texts(spec) for word in _WORD.findall(text)}
+    used = rows.select(name for name in rows.columns if name in words)
     plain = used.with_columns(
         cs.float().round(6), cs.date().dt.to_string("iso"), cs.datetime().dt.to_string("iso:strict")
     )
@@ -103,13 +105,16 @@ def with_data(spec: Mapping[str, Any], rows: pl.DataFrame) -> JsonObject:
     }
 
 
-def _is_used(name: str, spec: object) -> bool:
-    """Return True if any text in a specification mentions a column."""
+def _texts(spec: object) -> Iterator[str]:
+    """Yield the texts in a specification; those may name columns."""
     if isinstance(spec, Mapping):
-        return any(_is_used(name, value) for value in spec.values())
-    if isinstance(spec, list | tuple):
-        return any(_is_used(name, value) for value in spec)
-    return isinstance(spec, str) and re.search(rf"\b{re.escape(name)}\b", spec) is not None
+        for value in spec.values():
+            yield from _texts(value)
+    elif isinstance(spec, list | tuple):
+        for value in spec:
+            yield from _texts(value)
+    elif isinstance(spec, str):
+        yield spec
 
 
 @dataclass(frozen=True)
