@@ -282,8 +282,8 @@ def _render(site: Site, page: Page, drawings: Mapping[str, charts.Drawing]) -> s
     card = {"name": names[0], "size": cards.size_of(drawings[names[0]].png)} if names else None
     return template.render(
         page=page, site=site, svgs=svgs, root=_root(page), menu=menu, others=others, card=card,
-        made_of=_made_of(site, page), figures={figure.name: figure for figure in page.figures},
-        **page.fields,
+        is_simulated=simulated.is_simulated_page(page, site), made_of=_made_of(site, page),
+        figures={figure.name: figure for figure in page.figures}, **page.fields,
     )  # fmt: skip
 
 

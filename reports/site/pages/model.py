@@ -15,6 +15,7 @@ from reports.site.findings import (
     contamination_finding,
     costs_finding,
     cutoff_finding,
+    known_cutoff,
     rise_about,
     sources_finding,
 )
@@ -24,6 +25,7 @@ ORDER = 10
 NAVIGATION = None
 PATHS = ("models/*",)
 PUBLISHED = "published"
+PUBLISHED_RATES = "published rates"
 
 
 def make_pages(site: Site) -> Iterator[Page]:
@@ -65,14 +67,22 @@ def _lanes(site: Site, name: str, protocol: str, ending: str, known: pl.DataFram
     return Figure(
         f"model-{slug(name)}-{ending}",
         title,
-        f"{rise_about(rows)} Dashed: the stated cutoff. Band: the measured one, where there is "
-        "one.",
+        f"{rise_about(rows)}{_marks(rows, site.models[name]['cutoff_provenance'])}",
         sql,
         rows,
         chart=lanes("source", sources, rows["month"].to_list()),
         has_months=True,
         measured=site.facts_of("published_references") if protocol == PUBLISHED else {},
     )
+
+
+def _marks(rows: pl.DataFrame, provenance: str | None) -> str:
+    """Return what the marks of a chart of lanes are, of those that it has."""
+    texts = {
+        "stated_end": f" Dashed: the {known_cutoff(provenance)} cutoff.",
+        "measured_begin": " Band: the measured one.",
+    }
+    return "".join(text for name, text in texts.items() if rows[name].is_not_null().any())
 
 
 def _sources(site: Site, name: str) -> Figure:
@@ -233,6 +243,7 @@ def _costs(site: Site, name: str) -> Figure:
 
 def _cite(site: Site, name: str) -> str:
     """Return a BibTeX entry of the page."""
-    kinds = {2: "answers", 3: "published rates"}
+    kinds = {2: "answers", 3: PUBLISHED_RATES}
     what = kinds.get(site.models[name]["place"], window_of(site))
-    return bibtex(site, f"tidemark-{slug(name)}", f"{name}: {what}")
+    is_simulated = bool(site.simulated) and what != PUBLISHED_RATES
+    return bibtex(site, f"tidemark-{slug(name)}", f"{name}: {what}", is_simulated=is_simulated)

@@ -101,6 +101,8 @@ def test_published_models_have_pages_but_no_rank(site: Site) -> None:
     [figure] = pages["llama-7b"].figures
     assert figure.title.startswith("The losses place the cutoff in 2020-12")
     assert "published rates" in str(pages["llama-7b"].fields["cite"])
+    assert figure.title.endswith("as inferred")  # by Li et al., from the paper
+    assert "Dashed: the inferred cutoff." in figure.about
     [first] = overview.make_pages(site)
     span = {"num_models": 17, "first_year": 2017, "last_year": 2023}
     assert first.fields["published"] == [span]
