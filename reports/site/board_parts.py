@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import polars as pl
 
 from core.month import Month, month_range
-from reports.site.context import Site
+from reports.site.context import Site, months_of
 from reports.site.figure import Column, Figure, Row, cell
 from reports.site.findings import board_finding, listed, source_finding
 
@@ -27,7 +27,7 @@ _OF_WINDOW = (
 _OF_SOURCE = (*_OF_WINDOW, "cutoff_text")
 _INTERVALS = {"months": "other months like these", "documents": "other documents of these months"}
 _ABOUT_WINDOW = (
-    "Level and rank over these months alone: {}. Intervals are of 95 %: would {} say the same? "
+    "Level and rank in this window alone, over {}. Intervals are of 95 %: would {} say the same? "
     "Gap and ageing need months on both sides of a cutoff. The other columns are over all months."
 )
 _ABOUT_SOURCE = "Each model over its own months. Ranks need months that all models have."
@@ -72,7 +72,7 @@ def parts_of(
         for [name], rows in figure.rows.partition_by("months", as_dict=True).items():
             title = f"{board_finding(rows.to_dicts())} ({name})"
             interval = _INTERVALS[rows["interval_basis"][0]]
-            about = _ABOUT_WINDOW.format(rows["basis"][0], interval)
+            about = _ABOUT_WINDOW.format(months_of(rows["basis"][0]), interval)
             cells = _cells(rows, columns, _OF_WINDOW)
             parts[f"months/{name}"] = {"title": title, "about": about, "rows": cells}
     for name in site.sources if len(site.sources) > 1 else ():

@@ -24,7 +24,7 @@ from core.settings import Settings
 from core.storage.store import Store, sha256_of_file
 from core.version import code_version
 from reports.site import charts, citation, history, pages, simulated
-from reports.site.context import Facts, Site
+from reports.site.context import Facts, Site, months_of
 from reports.site.figure import Figure, Page, cell
 from reports.site.files import addresses, data_files, drawing_files
 from reports.site.pictures import cards
@@ -343,7 +343,7 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.globals |= {"cell": cell, "addresses": addresses}
+    environment.globals |= {"cell": cell, "addresses": addresses, "months_of": months_of}
     return environment
 
 

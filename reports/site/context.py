@@ -233,6 +233,18 @@ def _read_query(name: str) -> str:
     raise FileNotFoundError(f"no query {name}.sql in reports/site/queries or in an extra")
 
 
+SEEN = "months that may have been seen in training, as a cutoff is unknown"
+
+
+def months_of(basis: str) -> str:
+    """Return in words which months a comparison is over, from column ``basis`` of the views."""
+    if basis.startswith("after"):
+        return f"months {basis}"
+    if basis.startswith("cutoff unknown"):
+        return SEEN
+    return "all months" if basis == "never trained" else basis
+
+
 def is_control(model: str) -> bool:
     """Return True if a model is a compressor, which has no cutoff."""
     return model.startswith("control:")

@@ -16,6 +16,7 @@ import polars as pl
 
 from core.month import Month
 from core.progress import counted
+from reports.site.context import SEEN
 from reports.site.figure import Row
 
 MAX_Q = 0.05
@@ -313,7 +314,8 @@ def pair_finding(row: Row, one: str, other: str) -> str:
         return f"{one} and {other} cannot be told apart"
     is_better = (row["difference"] < 0) == (row["model"] == one)
     finding = f"{one} is better than {other}" if is_better else f"{other} is better than {one}"
-    return finding if is_over_time else f"{finding} on these documents"
+    finding += "" if is_over_time else " on these documents"
+    return f"{finding}, maybe seen in training" if row["basis"] == SEEN else finding
 
 
 def neighbours_finding(rows: Sequence[Row]) -> str:

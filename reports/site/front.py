@@ -268,6 +268,6 @@ def trust(site: Site) -> Iterator[Answer]:
     if kept:
         months = sum(row["num_months"] for row in kept)
         sources = len(kept)
-        sealed = f"{counted(months, 'month')} of {counted(sources, 'source')}"
-        text = f"{sealed} are sealed with a digest of each text"
+        of_sources = counted(sources, "source")
+        text = f"Months of {of_sources} are sealed with a digest of each text: {months:,} in all"
         yield Answer("Text", text, "data.html#data-collected")

@@ -19,7 +19,7 @@ from reports.site.findings import (
     rise_about,
     sources_finding,
 )
-from reports.site.pages.overview import MIN_MONTHS, lanes
+from reports.site.pages.overview import MIN_MONTHS, lane_marks_about, lanes
 
 ORDER = 10
 NAVIGATION = None
@@ -60,6 +60,7 @@ def _lanes(site: Site, name: str, protocol: str, ending: str, known: pl.DataFram
         return None
     sources = sorted(set(rows["source"].to_list()))
     own = known.filter(pl.col("model") == name)
+    known_by = known_cutoff(site.models[name]["cutoff_provenance"])
     title = "A compressor has no cutoff" if is_control(name) else "No cutoff can be told yet"
     if not is_control(name) and own.height:
         num_dated = known["estimated_cutoff", "stated_cutoff"].drop_nulls().height
@@ -67,22 +68,13 @@ def _lanes(site: Site, name: str, protocol: str, ending: str, known: pl.DataFram
     return Figure(
         f"model-{slug(name)}-{ending}",
         title,
-        f"{rise_about(rows)}{_marks(rows, site.models[name]['cutoff_provenance'])}",
+        f"{rise_about(rows)}{lane_marks_about(rows, known_by)}",
         sql,
         rows,
         chart=lanes("source", sources, rows["month"].to_list()),
         has_months=True,
         measured=site.facts_of("published_references") if protocol == PUBLISHED else {},
     )
-
-
-def _marks(rows: pl.DataFrame, provenance: str | None) -> str:
-    """Return what the marks of a chart of lanes are, of those that it has."""
-    texts = {
-        "stated_end": f" Dashed: the {known_cutoff(provenance)} cutoff.",
-        "measured_begin": " Band: the measured one.",
-    }
-    return "".join(text for name, text in texts.items() if rows[name].is_not_null().any())
 
 
 def _sources(site: Site, name: str) -> Figure:

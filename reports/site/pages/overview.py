@@ -11,7 +11,7 @@ from core.json import JsonObject
 from reports.site.board_parts import parts_file, parts_of, windows_figure
 from reports.site.charts import INK, LANES, PALETTE, SOFT, by_month, time_axis
 from reports.site.citation import TITLE, site_bibtex
-from reports.site.context import Site, is_control, some
+from reports.site.context import Site, is_control, months_of, some
 from reports.site.figure import Column, Figure, Page, Row, told
 from reports.site.findings import ageing_finding, board_finding, rise_about
 from reports.site.front import (
@@ -116,7 +116,7 @@ def _board(site: Site) -> Figure:
     if rows["num_months"].min() < MIN_MONTHS:  # type: ignore[operator]
         about += f" Grey: fewer than {MIN_MONTHS} months to compare."
     if basis is not None:
-        about = f"Level and rank are over months {basis}. {about}"
+        about = f"Level and rank are over {months_of(basis)}. {about}"
     title = board_finding(rows.to_dicts())
     return Figure("board", title, about, sql, rows, shown, row_class=_row_class, max_rows=MAX_ROWS)
 
@@ -138,14 +138,22 @@ def _curves(site: Site) -> Figure | None:
     return Figure(
         "over-time",
         ageing_finding(_own_gaps(site), _untold(site)),
-        f"{rise_about(rows)} Dashed: the cutoff that the maker states. Band: the one that losses "
-        "show.",
+        f"{rise_about(rows)}{lane_marks_about(rows)}",
         sql,
         rows,
         chart=lanes("model", kept, rows["month"].to_list()),
         drawn_models=kept,
         has_months=True,
     )
+
+
+def lane_marks_about(rows: pl.DataFrame, known_by: str = "known") -> str:
+    """Return what the marks of a chart of lanes are, of those that it has."""
+    texts = {
+        "stated_end": f" Dashed: the {known_by} cutoff.",
+        "measured_begin": " Band: the cutoff that the losses show.",
+    }
+    return "".join(text for name, text in texts.items() if rows[name].is_not_null().any())
 
 
 def lanes(key: str, names: list[str], months: list[dt.date]) -> JsonObject:
