@@ -1,6 +1,7 @@
 """Parts of the board: the same table over a window of months, or on one source.
 
-Each part is rows of public views: ``headline_at`` for a window, and those of the page of a source.
+Each part is rows of public views: ``headline_shown_at`` for a window, ``headline_all_months`` for
+all months, and those of the page of a source.
 So the page's script only chooses which cells to show.
 """
 
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import polars as pl
 
 from core.month import Month, month_range
-from reports.site.context import Site
+from reports.site.context import Site, months_of
 from reports.site.figure import Column, Figure, Row, cell
 from reports.site.findings import board_finding, listed, source_finding
 
@@ -26,7 +27,7 @@ _OF_WINDOW = (
 _OF_SOURCE = (*_OF_WINDOW, "cutoff_text")
 _INTERVALS = {"months": "other months like these", "documents": "other documents of these months"}
 _ABOUT_WINDOW = (
-    "Level and rank over these months alone: {}. Intervals are of 95 %: would {} say the same? "
+    "Level and rank in this window alone, over {}. Intervals are of 95 %: would {} say the same? "
     "Gap and ageing need months on both sides of a cutoff. The other columns are over all months."
 )
 _ABOUT_SOURCE = "Each model over its own months. Ranks need months that all models have."
@@ -49,12 +50,10 @@ def windows_figure(site: Site) -> Figure | None:
     """Return level and rank of each model over each window; None if there are no windows."""
     windows = windows_of(*site.window) if site.window else {}
     parts = [
-        site.query(
-            "board_window", span=name, first=first.first_day, last=last.first_day, counted="new"
-        )
+        site.query("board_window", span=name, first=first.first_day, last=last.first_day)
         for name, (first, last) in windows.items()
     ]
-    parts.append(site.query("board_window", span=ALL_MONTHS, first=None, last=None, counted="all"))
+    parts.append(site.query("board_all_months", span=ALL_MONTHS))
     if all(rows.is_empty() for _, rows in parts):
         return None
     sql = "\nunion all\n".join(f"from (\n{sql.strip()}\n)" for sql, _ in parts)
@@ -73,7 +72,7 @@ def parts_of(
         for [name], rows in figure.rows.partition_by("months", as_dict=True).items():
             title = f"{board_finding(rows.to_dicts())} ({name})"
             interval = _INTERVALS[rows["interval_basis"][0]]
-            about = _ABOUT_WINDOW.format(rows["basis"][0], interval)
+            about = _ABOUT_WINDOW.format(months_of(rows["basis"][0]), interval)
             cells = _cells(rows, columns, _OF_WINDOW)
             parts[f"months/{name}"] = {"title": title, "about": about, "rows": cells}
     for name in site.sources if len(site.sources) > 1 else ():

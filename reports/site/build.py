@@ -23,10 +23,11 @@ from core.plugins import import_parts, list_folders
 from core.settings import Settings
 from core.storage.store import Store, sha256_of_file
 from core.version import code_version
-from reports.site import cards, charts, citation, history, pages, simulated
-from reports.site.context import Facts, Site
+from reports.site import charts, citation, history, pages, simulated
+from reports.site.context import Facts, Site, months_of
 from reports.site.figure import Figure, Page, cell
 from reports.site.files import addresses, data_files, drawing_files
+from reports.site.pictures import cards
 from warehouse.database.schema import SNAPSHOT
 from warehouse.read.query import local_snapshot, opened
 
@@ -237,8 +238,9 @@ def _page_files(
 def _spec(site: Site, figure: Figure) -> dict[str, object]:
     """Return the specification of a figure's chart, with its rows and its watermark."""
     frame = {"title": figure.title, "note": figure.about, "foot": _foot(site, figure)}
+    spec = charts.with_data(figure.chart or {}, figure.drawn)
     meta = {charts.MARK: simulated.watermark(figure, site), charts.FRAME: frame}
-    return {**charts.with_data(figure.chart or {}, figure.drawn), "usermeta": meta}
+    return {**spec, "usermeta": {**spec.get("usermeta", {}), **meta}}
 
 
 def _foot(site: Site, figure: Figure) -> str:
@@ -280,8 +282,8 @@ def _render(site: Site, page: Page, drawings: Mapping[str, charts.Drawing]) -> s
     card = {"name": names[0], "size": cards.size_of(drawings[names[0]].png)} if names else None
     return template.render(
         page=page, site=site, svgs=svgs, root=_root(page), menu=menu, others=others, card=card,
-        made_of=_made_of(site, page), figures={figure.name: figure for figure in page.figures},
-        **page.fields,
+        is_simulated=simulated.is_simulated_page(page, site), made_of=_made_of(site, page),
+        figures={figure.name: figure for figure in page.figures}, **page.fields,
     )  # fmt: skip
 
 
@@ -341,7 +343,7 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.globals |= {"cell": cell, "addresses": addresses}
+    environment.globals |= {"cell": cell, "addresses": addresses, "months_of": months_of}
     return environment
 
 

@@ -8,14 +8,13 @@ the reader's light or dark theme.
 from __future__ import annotations
 
 import datetime as dt
-import itertools
 import json
 import os
 import re
 import subprocess
 import sys
 from base64 import b64decode, b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -27,7 +26,9 @@ import vl_convert as vlc
 
 from core.errors import TidemarkError
 from core.json import JsonObject
-from reports.site.cards import Frame, framed
+from reports.site.pictures import lanes
+from reports.site.pictures.cards import Frame, framed
+from reports.site.pictures.paths import path_of
 
 VEGA_LITE = "6.4"
 PNG_SCALE = 1.5
@@ -49,6 +50,7 @@ _VARIABLES = {
     PALETTE[4]: "--olive", PALETTE[5]: "--navy", PALETTE[6]: "--violet", PALETTE[7]: "--brown",
 }  # fmt: skip
 _TAG = re.compile(r"<[^>]*>")
+_WORD = re.compile(r"\w+")
 _LINE = re.compile(r' d="(M[-\d.,]+(?:L[-\d.,]+)+Z?)"')
 _NUMBER = re.compile(r"-?\d+\.\d{2,}")
 # What readers of screens do not need, since the page describes each chart, and what draws nothing.
@@ -64,7 +66,10 @@ _FONT = "system-ui, sans-serif"
 # Keys of ``usermeta`` in a specification.
 MARK = "watermark"  # text over the picture
 FRAME = "frame"  # texts of the card that the PNG is; without them it is the chart alone
+LANES = "lanes"  # key, names and ends of a chart of lanes, whose marks are drawn without Vega
 _SIZE = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
+
+_LANE_COLOURS = lanes.Colours(INK, SOFT, PALETTE[1], PALETTE[0], GRID, _FONT)
 
 THEME: JsonObject = {
     "aria": False,  # the page describes each chart; readers of screens have the table
@@ -87,7 +92,8 @@ THEME: JsonObject = {
 
 def with_data(spec: Mapping[str, Any], rows: pl.DataFrame) -> JsonObject:
     """Return a complete specification: theme, schema and the figure's rows as data ``rows``."""
-    used = rows.select(name for name in rows.columns if _is_used(name, spec))
+    words = {word for text in _texts(spec) for word in _WORD.findall(text)}
+    used = rows.select(name for name in rows.columns if name in words)
     plain = used.with_columns(
         cs.float().round(6), cs.date().dt.to_string("iso"), cs.datetime().dt.to_string("iso:strict")
     )
@@ -99,13 +105,16 @@ def with_data(spec: Mapping[str, Any], rows: pl.DataFrame) -> JsonObject:
     }
 
 
-def _is_used(name: str, spec: object) -> bool:
-    """Return True if any text in a specification mentions a column."""
+def _texts(spec: object) -> Iterator[str]:
+    """Yield the texts in a specification; those may name columns."""
     if isinstance(spec, Mapping):
-        return any(_is_used(name, value) for value in spec.values())
-    if isinstance(spec, list | tuple):
-        return any(_is_used(name, value) for value in spec)
-    return isinstance(spec, str) and re.search(rf"\b{re.escape(name)}\b", spec) is not None
+        for value in spec.values():
+            yield from _texts(value)
+    elif isinstance(spec, list | tuple):
+        for value in spec:
+            yield from _texts(value)
+    elif isinstance(spec, str):
+        yield spec
 
 
 @dataclass(frozen=True)
@@ -123,20 +132,36 @@ def draw(name: str, spec: Mapping[str, Any]) -> Drawing:
 
     ``name`` is part of the names of clip paths, so that they are unique on a page.
     """
-    vega = _vega({name: part for name, part in spec.items() if name != "usermeta"})
-    svg = _with_own_clips(_slim(str(vlc.vega_to_svg(vega))), name)
-    mark = spec.get("usermeta", {}).get(MARK)
+    plain = {part: spec[part] for part in spec if part != "usermeta"}
+    meta = spec.get("usermeta", {})
+    vega = _vega(plain)
+    if LANES in meta:
+        svg = _with_lanes(plain, **meta[LANES])
+    else:
+        svg = _with_own_clips(_slim(str(vlc.vega_to_svg(vega))), name)
+    mark = meta.get(MARK)
     if mark:
         svg = with_watermark(svg, mark)
     compact = json.dumps(vega, ensure_ascii=True, separators=(",", ":"))
     in_colour = svg.replace(">", f'><rect width="100%" height="100%" fill="{PAPER}"/>', 1)
-    frame = spec.get("usermeta", {}).get(FRAME)
+    frame = meta.get(FRAME)
     if frame:
         card = framed(svg, Frame(**frame), INK, SOFT, PAPER, _FONT)
         png = bytes(vlc.svg_to_png(card, scale=1))
     else:
         png = bytes(vlc.svg_to_png(in_colour, scale=PNG_SCALE))
     return Drawing(_with_variables(svg), in_colour, png, _with_variables(compact))
+
+
+def _with_lanes(spec: Mapping[str, Any], key: str, names: list[str], ends: list[str]) -> str:
+    """Return the SVG of a chart of lanes; Vega draws its frame, once for all charts alike."""
+    frame = _drawn(json.dumps(lanes.frame_of(spec, key, names, ends[0])))
+    return lanes.with_marks(frame, key, names, ends, spec["data"]["values"], _LANE_COLOURS)
+
+
+@cache
+def _drawn(spec: str) -> str:
+    return _slim(str(vlc.vegalite_to_svg(spec, vl_version=VEGA_LITE)))
 
 
 def with_watermark(svg: str, mark: str) -> str:
@@ -249,32 +274,10 @@ def _without_plain_groups(svg: str) -> str:
 
 
 def _relative(line: str) -> str:
-    """Return a path of straight lines with relative coordinates, in tenths of a pixel.
-
-    Differences are taken between rounded positions, so that errors do not add up.
-    """
-    points = [
-        tuple(round(10 * float(number)) for number in point.split(","))
-        for point in line.rstrip("Z")[1:].split("L")
-    ]
-    steps = [
-        _short(after[0] - before[0]) + _separated(_short(after[1] - before[1]))
-        for before, after in itertools.pairwise(points)
-    ]
-    lines = steps[0] + "".join(map(_separated, steps[1:]))
-    end = "Z" if line.endswith("Z") else ""
-    return f"M{_short(points[0][0])}{_separated(_short(points[0][1]))}l{lines}{end}"
-
-
-def _short(tenths: int) -> str:
-    """Return a number of tenths without needless digits, such as ``-.3`` or ``12``."""
-    text = f"{abs(tenths) / 10:.1f}".removesuffix(".0")
-    return ("-" if tenths < 0 else "") + (text.removeprefix("0") or "0" if tenths else "0")
-
-
-def _separated(number: str) -> str:
-    """Return a number with a space before it, unless its sign separates it."""
-    return number if number.startswith("-") else f" {number}"
+    """Return a path of straight lines with relative coordinates, in tenths of a pixel."""
+    pairs = (point.split(",") for point in line.rstrip("Z")[1:].split("L"))
+    points = [(round(10 * float(x)), round(10 * float(y))) for x, y in pairs]
+    return path_of(points) + "Z" * line.endswith("Z")
 
 
 class Drawer:

@@ -16,7 +16,7 @@ def window_of(site: Site) -> str:
     return "losses on {} to {}".format(*site.window) if site.window else "no months"
 
 
-def bibtex(site: Site, key: str, title: str) -> str:
+def bibtex(site: Site, key: str, title: str, *, is_simulated: bool) -> str:
     """Return a BibTeX entry; the characters that TeX reads as commands are escaped.
 
     It has an author only if one is stated.
@@ -28,7 +28,7 @@ def bibtex(site: Site, key: str, title: str) -> str:
         "howpublished": f"tidemark {facts.commit}, snapshot {facts.snapshot_sha256[:12]}",
         "url": facts.address,
         "year": str(facts.built_at.year),
-        "note": "simulated text" if site.simulated else "",
+        "note": "simulated text" if is_simulated else "",
     }
     lines = [f"  {name} = {{{value}}}" for name, value in fields.items() if value]
     return f"@misc{{{key},\n" + ",\n".join(lines) + "\n}"
@@ -40,7 +40,8 @@ def _escaped(text: str) -> str:
 
 def site_bibtex(site: Site) -> str:
     """Return the BibTeX entry of the whole site."""
-    return bibtex(site, "tidemark", f"{TITLE}: {window_of(site)}")
+    title = f"{TITLE}: {window_of(site)}"
+    return bibtex(site, "tidemark", title, is_simulated=bool(site.simulated))
 
 
 def cff(site: Site) -> str:

@@ -107,7 +107,7 @@ class Site:
     def formulas(self, sql: str) -> dict[str, str]:
         """Return what columns of the views that a query names are, as the snapshot describes them.
 
-        A macro over a window (``headline_shown_at``) has the columns of its view. Comments of the
+        A macro over a window (``headline_at``) has the columns of its view. Comments of the
         query say what its own columns are, as ``-- name: text [unit]``.
         """
         described: dict[str, str] = {}
@@ -220,7 +220,7 @@ def some(found: tuple[str, pl.DataFrame]) -> tuple[str, pl.DataFrame]:
 
 _PARAMETER = re.compile(r"\$(\w+)")
 _OWN = re.compile(r"^-- (\w+): (.+(?:\n--   .+)*)", re.MULTILINE)
-_ENDING = re.compile(r"(_shown)?_at$")
+_ENDING = re.compile(r"_at$")
 
 
 @cache
@@ -231,6 +231,18 @@ def _read_query(name: str) -> str:
         if file.is_file():
             return file.read_text(encoding="utf-8")
     raise FileNotFoundError(f"no query {name}.sql in reports/site/queries or in an extra")
+
+
+SEEN = "months that may have been seen in training, as a cutoff is unknown"
+
+
+def months_of(basis: str) -> str:
+    """Return in words which months a comparison is over, from column ``basis`` of the views."""
+    if basis.startswith("after"):
+        return f"months {basis}"
+    if basis.startswith("cutoff unknown"):
+        return SEEN
+    return "all months" if basis == "never trained" else basis
 
 
 def is_control(model: str) -> bool:

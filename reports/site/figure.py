@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from reports.site.trends import Trend
+from reports.site.pictures.trends import Trend
 
 Row = Mapping[str, Any]
 Value = str | dt.date | int | float | None

@@ -16,6 +16,7 @@ import polars as pl
 
 from core.month import Month
 from core.progress import counted
+from reports.site.context import SEEN
 from reports.site.figure import Row
 
 MAX_Q = 0.05
@@ -76,7 +77,9 @@ def untold_gap(reasons: Sequence[Row]) -> str:
 
 def rise_about(rows: pl.DataFrame) -> str:
     """Return what the rises of queries over_time and model_curves are above, and less what."""
-    level = "Bits per byte above the level up to the stated cutoff"
+    level = "Bits per byte above the level up to the known cutoff"
+    if rows["stated_end"].is_null().all():
+        level = "Bits per byte above the mean of the months"
     if rows["is_adjusted"].any():
         return f"{level}, less what makes a month hard for all models."
     return f"{level}. What makes a month hard is in it, since too few models tell that."
@@ -145,31 +148,45 @@ def cutoff_finding(row: Row, num_models: int) -> str:
     if None in ends:
         known = row.get("cutoff_text")
         return f"No cutoff can be told from the losses{f', but that it is {known}' * bool(known)}"
+    known_by = known_cutoff(row.get("cutoff_provenance"))
     first, last = (str(end)[:7] for end in ends)
     place = f"The losses place the cutoff in {' to '.join(dict.fromkeys([first, last]))}"
     if row["stated_cutoff"] is None:
         return f"{place}; none is stated"
     stated = str(row["stated_cutoff"])[:7]
     if first == stated == last:
-        return f"{place}, as stated"
+        return f"{place}, as {known_by}"
     low, high, told = (Month(each).index for each in (first, last, stated))
     if max(low - told, told - high) <= _margin(high - low + 1, num_models):
-        return f"{place}; {stated} is stated"
-    return f"{place}, {'later' if told < low else 'earlier'} than the stated {stated}"
+        return f"{place}; {stated} is {known_by}"
+    return f"{place}, {'later' if told < low else 'earlier'} than the {known_by} {stated}"
+
+
+def known_cutoff(provenance: str | None) -> str:
+    """Return how a cutoff is known: stated by the maker, inferred, or planted."""
+    return provenance if provenance in ("inferred", "planted") else "stated"
 
 
 def registry_finding(rows: Sequence[Row]) -> str:
-    """Return how many stated cutoffs are inside the interval of the measured one."""
-    held = [
-        row["is_contradicted"]
-        for row in rows
-        if row["scope"] == "all" and row["is_contradicted"] is not None
-    ]
+    """Return how many known cutoffs are inside the interval of the measured one.
+
+    Those of which the losses tell only one end are counted apart.
+    """
+    held = [row for row in rows if row["scope"] == "all" and row["is_contradicted"] is not None]
+    ends = ("measured_cutoff_low", "measured_cutoff_high")
+    both = [row for row in held if None not in (row[end] for end in ends)]
     if not held:
         return "No stated cutoff can be held against the losses yet"
-    stated = "1 stated cutoff is" if len(held) == 1 else f"{len(held)} stated cutoffs are"
-    inside = f"{len(held) - sum(held)} inside the 95 % interval"
-    return f"{stated} measured: {inside}, {sum(held)} outside"
+    parts = []
+    if both:
+        outside = sum(row["is_contradicted"] for row in both)
+        inside = f"{len(both) - outside} inside the 95 % interval, {outside} outside"
+        are = "cutoff is" if len(both) == 1 else "cutoffs are"
+        parts.append(f"{len(both)} stated or inferred {are} measured: {inside}")
+    if len(both) < len(held):
+        beyond = sum(row["is_contradicted"] for row in held if row not in both)
+        parts.append(f"of {len(held) - len(both)}, one end is told, and {beyond} are beyond it")
+    return "; ".join(parts)
 
 
 def _margin(num_months: int, num_tests: int) -> float:
@@ -297,7 +314,8 @@ def pair_finding(row: Row, one: str, other: str) -> str:
         return f"{one} and {other} cannot be told apart"
     is_better = (row["difference"] < 0) == (row["model"] == one)
     finding = f"{one} is better than {other}" if is_better else f"{other} is better than {one}"
-    return finding if is_over_time else f"{finding} on these documents"
+    finding += "" if is_over_time else " on these documents"
+    return f"{finding}, maybe seen in training" if row["basis"] == SEEN else finding
 
 
 def neighbours_finding(rows: Sequence[Row]) -> str:
@@ -325,10 +343,10 @@ def ranks_finding(rows: Sequence[Row]) -> str:
     """Return in how many months a model alone had the best mean rank; a count, not a test."""
     if len({row["model"] for row in rows}) == 1:
         return f"Only {rows[0]['model']} has ranks"
-    model, num, of = _most_often_lowest(rows, "mean_rank", "month")
-    if model is None:
+    models, num, of = _most_often_lowest(rows, "mean_rank", "month")
+    if not models:
         return "No model alone has the best mean rank of a month"
-    return f"{model} has the best mean rank in {num} of {of} months"
+    return f"{_each_has(models)} the best mean rank in {num} of {of} months"
 
 
 def lowest_finding(rows: Sequence[Row], per: str) -> str:
@@ -338,14 +356,19 @@ def lowest_finding(rows: Sequence[Row], per: str) -> str:
     """
     if len({row["model"] for row in rows}) == 1:
         return f"Only {rows[0]['model']} has a loss"
-    model, num, of = _most_often_lowest(rows, "bits_per_byte", per)
-    if model is None:
+    models, num, of = _most_often_lowest(rows, "bits_per_byte", per)
+    if not models:
         return f"No model alone has the lowest loss of a {per}"
-    return f"{model} has the lowest loss {'in' if per == 'month' else 'on'} {num} of {of} {per}s"
+    found = f"the lowest loss {'in' if per == 'month' else 'on'} {num} of {of} {per}s"
+    return f"{_each_has(models)} {found}"
 
 
-def _most_often_lowest(rows: Sequence[Row], key: str, per: str) -> tuple[str | None, int, int]:
-    """Return who alone is lowest most often, how often, and of how many."""
+def _each_has(models: Sequence[str]) -> str:
+    return f"{models[0]} has" if len(models) == 1 else f"{listed(models)} each have"
+
+
+def _most_often_lowest(rows: Sequence[Row], key: str, per: str) -> tuple[list[str], int, int]:
+    """Return who are alone lowest most often, how often, and of how many."""
     best: dict[Any, list[Row]] = {}
     for row in rows:
         former = best.get(row[per], [row])
@@ -354,8 +377,8 @@ def _most_often_lowest(rows: Sequence[Row], key: str, per: str) -> tuple[str | N
         elif row[key] == former[0][key]:
             former.append(row)
     alone = Counter(first[0]["model"] for first in best.values() if len(first) == 1)
-    [(model, num)] = alone.most_common(1) or [(None, 0)]
-    return model, num, len(best)
+    num = max(alone.values(), default=0)
+    return sorted(model for model in alone if alone[model] == num), num, len(best)
 
 
 def simulations_finding(rows: Sequence[Row]) -> str:

@@ -172,8 +172,11 @@ def slowest_finding(rows: Sequence[Row]) -> str:
         return f"Only {first['model']} has enough months: its gap grows by {size}"
     if first["growth_per_year_high"] < min(row["growth_per_year_low"] for row in others):
         return f"{first['model']}: its gap grows by {size}"
+    alike = [row for row in told if row["growth_per_year_low"] <= first["growth_per_year_high"]]
+    all_ = "" if len(alike) == len(told) else f" of {len(told)}"
     return (
-        f"Intervals of {len(told)} models overlap. The lowest growth is {first['model']}'s: {size}"
+        f"{len(alike)}{all_} models cannot be told apart. The lowest growth is "
+        f"{first['model']}'s: {size}"
     )
 
 
@@ -183,7 +186,7 @@ def contradicted_finding(rows: Sequence[Row]) -> str:
     if not dated:
         return "No cutoff can be told from the losses yet"
     titles = {row["model"]: cutoff_finding(row, len(dated)) for row in dated}
-    wrong = [f"{model}: {title}" for model, title in titles.items() if "than the stated" in title]
+    wrong = [f"{model}: {title}" for model, title in titles.items() if " than the " in title]
     if not wrong:
         return f"No stated cutoff, of the {counted(len(dated), 'model')} that can be dated"
     more = f" {len(wrong) - 1} more have one, too" if len(wrong) > 1 else ""
@@ -265,6 +268,6 @@ def trust(site: Site) -> Iterator[Answer]:
     if kept:
         months = sum(row["num_months"] for row in kept)
         sources = len(kept)
-        sealed = f"{counted(months, 'month')} of {counted(sources, 'source')}"
-        text = f"{sealed} are sealed with a digest of each text"
+        of_sources = counted(sources, "source")
+        text = f"Months of {of_sources} are sealed with a digest of each text: {months:,} in all"
         yield Answer("Text", text, "data.html#data-collected")

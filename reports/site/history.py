@@ -138,7 +138,10 @@ def differences(
 
     if former is None:
         sources = {name.rpartition("/")[0] for name in current.documents}
-        models = f"{counted(len(current.board), 'model')} on " if current.board else ""
+        controls = sum(map(is_control, current.board))
+        parts = [(len(current.board) - controls, "model"), (controls, "compressor")]
+        names = " and ".join(counted(number, name) for number, name in parts if number)
+        models = f"{names} on " if names else ""
         text = f"First publication: {models}{counted(len(sources), 'source')}, up to"
         yield change("month", f"{text} {current.month}.")
         return

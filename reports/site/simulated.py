@@ -8,7 +8,7 @@ from __future__ import annotations
 import polars as pl
 
 from reports.site.context import Site
-from reports.site.figure import Figure
+from reports.site.figure import Figure, Page
 
 COLUMN = "simulated"
 WATERMARK = "SIMULATED"
@@ -18,6 +18,13 @@ NOT_SIMULATED = "not simulated: figures of real models, from publications"
 def is_simulated(figure: Figure, site: Site) -> bool:
     """Return True if a figure may have rows of simulated text."""
     return bool(site.simulated) and not figure.is_published
+
+
+def is_simulated_page(page: Page, site: Site) -> bool:
+    """Return True for a page of a site with simulated text that not only quotes publications."""
+    if any(is_simulated(figure, site) for figure in page.figures):
+        return True
+    return bool(site.simulated) and not any("reference" in each.measured for each in page.figures)
 
 
 def marked_rows(figure: Figure, site: Site) -> pl.DataFrame:

@@ -313,9 +313,10 @@ class Comparison {
     const isOverTime = data.p[overall] !== null;
     const isSure = isOverTime ? data.p[overall] <= 0.05 : data.low[overall] * data.high[overall] > 0;
     const isBetter = data.difference[overall] < 0 === (data.model[overall] === one);
-    const verdict = isSure ? `${isBetter ? one : other} is better than ${isBetter ? other : one}${isOverTime ? "" : " on these documents"}` : `${one} and ${other} cannot be told apart`;
+    const isSeen = data.basis[overall].startsWith("months that may have been seen");
+    const verdict = isSure ? `${isBetter ? one : other} is better than ${isBetter ? other : one}${isOverTime ? "" : " on these documents"}${isSeen ? ", maybe seen in training" : ""}` : `${one} and ${other} cannot be told apart`;
     const table = element("table", {}, element("thead", {}, element("tr", {}, ...head.map((text) => element("th", { scope: "col" }, text)))), element("tbody", {}, ...rows));
-    this.place.replaceChildren(element("h2", {}, verdict), element("p", { className: "soft" }, `Months: ${data.basis[overall]}. Negative: ${one} is better. ${isOverTime ? "" : "Months are too few for a p-value: the interval says what other documents of these months would give."}`), element("div", { className: "scroll", tabIndex: 0 }, table));
+    this.place.replaceChildren(element("h2", {}, verdict), element("p", { className: "soft" }, `Over ${data.basis[overall]}. Negative: ${one} is better. ${isOverTime ? "" : "Months are too few for a p-value: the interval says what other documents of these months would give."}`), element("div", { className: "scroll", tabIndex: 0 }, table));
   }
 
   // The chart of months is drawn again for the two, if the page has their rows.

@@ -12,7 +12,7 @@ import polars.selectors as cs
 from core.json import JsonObject
 from reports.site.answer_findings import benchmarks_finding
 from reports.site.charts import INK, PALETTE, SOFT, time_axis
-from reports.site.context import Site, some
+from reports.site.context import Site, is_control, months_of, some
 from reports.site.figure import NOTHING, P_VALUE, Column, Figure, Page, Row, shown
 from reports.site.findings import (
     contexts_finding,
@@ -44,13 +44,14 @@ def make_pages(site: Site) -> Iterator[Page]:
     figures = site.make(
         _months, _plane, _ranks, _profile, _neighbours, _tokenizers, _contexts, _benchmarks
     )
-    pairs = site.readable("compare_pairs", protocol=site.protocol)
+    pairs = with_months(site.readable("compare_pairs", protocol=site.protocol))
     paired = {name for key in pairs.columns if key in ("model", "other") for name in pairs[key]}
     models = [name for name in site.models if name in paired]
     months = next((figure for figure in figures if figure.name == "pair-months"), None)
     board = site.readable("board", protocol=site.protocol)
     ranked = [name for name in board["model"] if name in paired] if board.columns else []
-    first = list(dict.fromkeys([*ranked, *models]))  # the board leaves some models out
+    # The board leaves some models out. A pair of models says more than one with a compressor.
+    first = sorted(dict.fromkeys([*ranked, *models]), key=is_control)
     pair = months.drawn["model", "other"].row(0) if months else first[:2]
     verdict = verdict_of(pairs, *pair) if len(pair) > 1 else None
     fields = {"models": models, "pair": pair, "verdict": verdict}
@@ -58,6 +59,15 @@ def make_pages(site: Site) -> Iterator[Page]:
     if months:
         files["figures/pair-months.data.js"] = _data(months.name, months.rows)
     yield Page("compare.html", "Compare", "compare.html.j2", figures, fields, files)
+
+
+def with_months(pairs: pl.DataFrame) -> pl.DataFrame:
+    """Return pairs with their basis in words."""
+    if not pairs.columns:
+        return pairs
+    bases = pairs["basis"].drop_nulls().unique().to_list()
+    words = {basis: months_of(basis) for basis in bases}
+    return pairs.with_columns(pl.col("basis").replace(words))
 
 
 def verdict_of(pairs: pl.DataFrame, one: str, other: str) -> dict[str, object] | None:
@@ -69,7 +79,7 @@ def verdict_of(pairs: pl.DataFrame, one: str, other: str) -> dict[str, object] |
         return None
     sign = 1 if rows[0]["model"] == one else -1
     overall = rows[0]
-    basis = f"Months: {overall['basis']}."
+    basis = f"Over {overall['basis']}."
     if overall["difference"] is None:
         title = f"{one} and {other} cannot be compared: {overall['reason']}"
         return {"title": title, "about": basis, "rows": []}
@@ -106,7 +116,8 @@ def _data(name: str, pairs: pl.DataFrame) -> bytes:
 
 def _months(site: Site) -> Figure | None:
     board = site.query("board", protocol=site.protocol)[1]
-    names = board.filter(pl.col("bits_per_byte").is_not_null())["model"].to_list()
+    measured = board.filter(pl.col("bits_per_byte").is_not_null())["model"].to_list()
+    names = sorted(measured, key=is_control)
     num_cells = site.monthly.select("source", "month").n_unique()
     while len(names) > 2 and len(names) * (len(names) - 1) / 2 * num_cells > MAX_PAIRED_MONTHS:
         names.pop()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from core.progress import counted
 from core.storage.store import Store
 from reports.site.charts import PALETTE
 from reports.site.context import Site, some
@@ -49,8 +50,8 @@ def shared_columns(described: pl.DataFrame) -> dict[str, str]:
 
     The page states them once: such columns would make up a sixth of it.
     """
-    counted = described.group_by("column_name", "meaning").agg(pl.len().alias("num_views"))
-    common = counted.filter(pl.col("num_views") >= MIN_SHARING)
+    common = described.group_by("column_name", "meaning").agg(pl.len().alias("num_views"))
+    common = common.filter(pl.col("num_views") >= MIN_SHARING)
     rarest_first = common.sort("num_views", "column_name", "meaning")
     return dict(rarest_first.select("column_name", "meaning").iter_rows())
 
@@ -94,10 +95,11 @@ def _months(site: Site) -> Figure:
     span = "year" if by_year else "month"
     about = f"Dark: all models were scored on the {span}. A gap: no text, or no model."
     whole = int((rows["share"] == 1).sum())
-    months = f"{rows.height:,} months of {rows['source'].n_unique()} sources"
-    title = f"{whole:,} of {months} have losses of every model"
+    num_sources = rows["source"].n_unique()
+    title = f"{whole:,} of {rows.height:,} months of sources have losses of every model"
     if whole == rows.height:
-        title = f"All {months} have losses of every model"
+        of_sources = counted(num_sources, "source")
+        title = f"Every month of {of_sources} has losses of every model: {rows.height:,} in all"
     return Figure("data-months", title, about, sql, rows, chart=chart)
 
 

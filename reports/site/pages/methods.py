@@ -128,11 +128,14 @@ def _resolution(site: Site) -> Figure:
     columns = [
         Column("source", "source"),
         Column("detectable_gap", "smallest gap that is found", ".4f", unit="bits per byte",
-               about="Median over models of the gap that would be found in 80 of 100 trials."),
+               about="Median over models of the gap that would be found in 80 of 100 trials, "
+               "with six months on each side of the cutoff."),
         Column("num_documents", "documents a month", ",.0f"),
         Column("num_models", "models", "d"),
     ]  # fmt: skip
-    about = "Smaller gaps than these are not seen with this much text."
+    about = (
+        "Smaller gaps are not seen with this much text, and six months on each side of a cutoff."
+    )
     gaps = rows["detectable_gap"].to_list()
     title = f"Gaps of {span(gaps, '.3f')} bits per byte can be told, by source"
     return Figure("methods-resolution", title, about, sql, rows, columns)

@@ -15,15 +15,17 @@ from reports.site.findings import (
     contamination_finding,
     costs_finding,
     cutoff_finding,
+    known_cutoff,
     rise_about,
     sources_finding,
 )
-from reports.site.pages.overview import MIN_MONTHS, lanes
+from reports.site.pages.overview import MIN_MONTHS, lane_marks_about, lanes
 
 ORDER = 10
 NAVIGATION = None
 PATHS = ("models/*",)
 PUBLISHED = "published"
+PUBLISHED_RATES = "published rates"
 
 
 def make_pages(site: Site) -> Iterator[Page]:
@@ -58,6 +60,7 @@ def _lanes(site: Site, name: str, protocol: str, ending: str, known: pl.DataFram
         return None
     sources = sorted(set(rows["source"].to_list()))
     own = known.filter(pl.col("model") == name)
+    known_by = known_cutoff(site.models[name]["cutoff_provenance"])
     title = "A compressor has no cutoff" if is_control(name) else "No cutoff can be told yet"
     if not is_control(name) and own.height:
         num_dated = known["estimated_cutoff", "stated_cutoff"].drop_nulls().height
@@ -65,8 +68,7 @@ def _lanes(site: Site, name: str, protocol: str, ending: str, known: pl.DataFram
     return Figure(
         f"model-{slug(name)}-{ending}",
         title,
-        f"{rise_about(rows)} Dashed: the stated cutoff. Band: the measured one, where there is "
-        "one.",
+        f"{rise_about(rows)}{lane_marks_about(rows, known_by)}",
         sql,
         rows,
         chart=lanes("source", sources, rows["month"].to_list()),
@@ -233,6 +235,7 @@ def _costs(site: Site, name: str) -> Figure:
 
 def _cite(site: Site, name: str) -> str:
     """Return a BibTeX entry of the page."""
-    kinds = {2: "answers", 3: "published rates"}
+    kinds = {2: "answers", 3: PUBLISHED_RATES}
     what = kinds.get(site.models[name]["place"], window_of(site))
-    return bibtex(site, f"tidemark-{slug(name)}", f"{name}: {what}")
+    is_simulated = bool(site.simulated) and what != PUBLISHED_RATES
+    return bibtex(site, f"tidemark-{slug(name)}", f"{name}: {what}", is_simulated=is_simulated)

@@ -9,9 +9,9 @@ import polars as pl
 
 from core.json import JsonObject
 from reports.site.board_parts import parts_file, parts_of, windows_figure
-from reports.site.charts import INK, PALETTE, SOFT, by_month, time_axis
+from reports.site.charts import INK, LANES, PALETTE, SOFT, by_month, time_axis
 from reports.site.citation import TITLE, site_bibtex
-from reports.site.context import Site, is_control, some
+from reports.site.context import Site, is_control, months_of, some
 from reports.site.figure import Column, Figure, Page, Row, told
 from reports.site.findings import ageing_finding, board_finding, rise_about
 from reports.site.front import (
@@ -23,14 +23,14 @@ from reports.site.front import (
     trust,
 )
 from reports.site.labels import LANE_HEADER
-from reports.site.trends import trends_of
+from reports.site.pictures import lanes as drawn_lanes
+from reports.site.pictures.trends import trends_of
 
 ORDER = 0
 NAVIGATION = ("index.html", "Overview")
 PATHS = (NAVIGATION[0],)
 MAX_ROWS = 60  # of the board in the page, so that 100 models have at most 150 kB
 MAX_LANES = 12  # models in the picture; the board has all
-LANE_HEIGHT = 36  # pixels
 MIN_MONTHS = 3  # curves of fewer months are not drawn, and rows are shown in grey
 
 
@@ -116,7 +116,7 @@ def _board(site: Site) -> Figure:
     if rows["num_months"].min() < MIN_MONTHS:  # type: ignore[operator]
         about += f" Grey: fewer than {MIN_MONTHS} months to compare."
     if basis is not None:
-        about = f"Level and rank are over months {basis}. {about}"
+        about = f"Level and rank are over {months_of(basis)}. {about}"
     title = board_finding(rows.to_dicts())
     return Figure("board", title, about, sql, rows, shown, row_class=_row_class, max_rows=MAX_ROWS)
 
@@ -138,8 +138,7 @@ def _curves(site: Site) -> Figure | None:
     return Figure(
         "over-time",
         ageing_finding(_own_gaps(site), _untold(site)),
-        f"{rise_about(rows)} Dashed: the cutoff that the maker states. Band: the one that losses "
-        "show.",
+        f"{rise_about(rows)}{lane_marks_about(rows)}",
         sql,
         rows,
         chart=lanes("model", kept, rows["month"].to_list()),
@@ -148,22 +147,33 @@ def _curves(site: Site) -> Figure | None:
     )
 
 
+def lane_marks_about(rows: pl.DataFrame, known_by: str = "known") -> str:
+    """Return what the marks of a chart of lanes are, of those that it has."""
+    texts = {
+        "stated_end": f" Dashed: the {known_by} cutoff.",
+        "measured_begin": " Band: the cutoff that the losses show.",
+    }
+    return "".join(text for name, text in texts.items() if rows[name].is_not_null().any())
+
+
 def lanes(key: str, names: list[str], months: list[dt.date]) -> JsonObject:
     """Return a chart with one lane per value of column ``key`` over a common time axis.
 
     ``names`` are the values to draw, in order. The rows have the columns of ``over_time.sql``.
     """
     x = time_axis(months)
-    x["scale"] |= {"domain": [min(months).isoformat(), max(months).isoformat()]}
-    y = {"field": "rise", "type": "quantitative", "title": None,
-         "axis": {"tickCount": 2, "format": "+.2~f", "labelFontSize": 10}}  # fmt: skip
+    ends = [min(months).isoformat(), max(months).isoformat()]
+    x["scale"] |= {"domain": ends}
+    y = {"field": "rise", "type": "quantitative", "title": None, "axis": drawn_lanes.axis()}
     tooltip = by_month(key, "rise", "+.3f")
     once = {"filter": "datum.is_first"}
+    header = {**LANE_HEADER, "labelPadding": drawn_lanes.PADDING}
     return {
         "transform": [{"filter": {"field": key, "oneOf": names}}],
-        "facet": {"row": {"field": key, "sort": names, "header": LANE_HEADER}},
-        "spacing": 8,
-        "spec": {"width": 700, "height": LANE_HEIGHT, "layer": [
+        "facet": {"row": {"field": key, "sort": names, "header": header}},
+        "usermeta": {LANES: {"key": key, "names": names, "ends": ends}},
+        "spacing": drawn_lanes.SPACING,
+        "spec": {"width": drawn_lanes.WIDTH, "height": drawn_lanes.HEIGHT, "layer": [
             {
                 "transform": [once],
                 "mark": {"type": "rect", "color": PALETTE[0], "fillOpacity": 0.35, "clip": True},

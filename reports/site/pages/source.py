@@ -145,21 +145,32 @@ def _levels(site: Site, name: str) -> Figure | None:
     chart["layer"] += _regime_marks(site, name, time_axis(rows["month"].to_list()))
     about = "Lower is better. " + (f"In grey: the next {len(others)} models." if others else "")
     return Figure(
-        f"source-{slug(name)}-levels", _levels_finding(rows), about, sql, rows,
+        f"source-{slug(name)}-levels", lowest_new_finding(rows), about, sql, rows,
         chart=chart, drawn_models=[*best, *others],
     )  # fmt: skip
 
 
-def _levels_finding(rows: pl.DataFrame) -> str:
-    """Return who is best in months that are new to two models; in all if no cutoff is known."""
-    models = rows.filter(~pl.col("model").str.starts_with("control:"))
-    if not models["is_new"].is_not_null().any():
+def lowest_new_finding(rows: pl.DataFrame) -> str:
+    """Return who is best in months that are new to all models of known cutoff.
+
+    Without such months, those count that are new to two models or more; the title says so.
+    """
+    dated = rows.filter(pl.col("is_new").is_not_null())
+    models = dated.filter(~pl.col("model").str.starts_with("control:"))
+    if models.is_empty():
         return lowest_finding(rows.to_dicts(), "month")
-    months = models.filter("is_new").group_by("month").len().filter(pl.col("len") > 1)["month"]
-    new = rows.filter("is_new").filter(pl.col("month").is_in(months.to_list()))
-    if new.is_empty():
+    by_month = models.group_by("month").agg(pl.all("is_new").alias("is_of_all"), pl.sum("is_new"))
+    of_all = by_month.filter("is_of_all")["month"].to_list()
+    if of_all:
+        found = lowest_finding(dated.filter(pl.col("month").is_in(of_all)).to_dicts(), "month")
+        first = min(of_all)
+        is_whole = first == rows["month"].min()
+        return found if is_whole else f"{found} that are new to all models"
+    of_two = by_month.filter(pl.col("is_new") > 1)["month"].to_list()
+    if not of_two:
         return "No month is after the cutoffs of two models"
-    return lowest_finding(new.to_dicts(), "month")
+    new = dated.filter("is_new").filter(pl.col("month").is_in(of_two))
+    return f"{lowest_finding(new.to_dicts(), 'month')}, among models to which they are new"
 
 
 def level_lines(

@@ -10,6 +10,7 @@
 -- gap_q_value: false discovery rate of adjusted_gap [probability]
 -- ageing_q_value: false discovery rate of growth_per_year [probability]
 -- stated_cutoff: last month of training text that the maker states, or that is inferred [date]
+-- cutoff_provenance: how stated_cutoff is known: stated by the maker, inferred, or planted
 -- forecast_accuracy: share of right answers to questions opened after the cutoff, over all ways of
 --   asking [share]
 -- forecast_accuracy_low: lower end of Wilson's 95 % interval; a question counts once [share]
@@ -57,7 +58,7 @@ board as (
             when model like 'control:%' then 'compressor'
             when rank is null then basis
         end as note
-    from headline_shown_at(cast(null as date), cast(null as date), 'new')
+    from headline_shown
     union all by name
     select
         u.model,
@@ -98,6 +99,7 @@ select
     a.growth_per_year_high,
     a.q_value as ageing_q_value,
     m.cutoff as stated_cutoff,
+    m.cutoff_provenance,
     c.cutoff_text,
     c.estimated_cutoff,
     c.estimated_cutoff_low,

@@ -20,5 +20,5 @@ select
         next_difference_high,
         next_p_value_adjusted
     )
-from headline_shown_at($first, $last, $counted) as h
+from headline_shown_at($first, $last, 'new') as h
 order by h.rank nulls last, h.bits_per_byte, h.model

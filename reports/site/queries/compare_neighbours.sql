@@ -13,6 +13,6 @@ select
     next_p_value_adjusted as p_value_adjusted,
     num_months,
     basis
-from headline_shown_at(cast(null as date), cast(null as date), 'new')
+from headline_shown
 where next_model is not null
 order by rank, model

@@ -1,4 +1,5 @@
--- Why models have no gap over all sources with an interval, the commonest reason first.
+-- Why models have no gap over all sources with an interval: the commonest reason first, but an
+-- unknown cutoff last.
 -- num_models: models of this reason [models]
 select
     reason,
@@ -8,4 +9,4 @@ where
     effect = 'gap' and source is null and protocol = $protocol
     and value_low is null and reason is not null
 group by reason
-order by num_models desc, reason asc
+order by reason = 'cutoff unknown', num_models desc, reason asc

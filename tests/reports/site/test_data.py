@@ -15,7 +15,7 @@ from reports.site.build import write_site
 from reports.site.collected import read_outcomes
 from reports.site.figure import Column, cell
 from reports.site.findings import cells_finding, contexts_finding
-from reports.site.trends import trends_of
+from reports.site.pictures.trends import trends_of
 from tests.reports.curves import step
 from tests.reports.site.pages import read_pages
 from warehouse.database.schema import read_sql

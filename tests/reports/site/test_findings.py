@@ -1,4 +1,16 @@
+import datetime as dt
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pytest
+
 from reports.site import findings
+from reports.site.front import slowest_finding
+from reports.site.history import Publication, differences
+from reports.site.pages.source import lowest_new_finding
+
+QUERIES = Path(findings.__file__).parent / "queries"
 
 
 def test_titles_name_an_effect_that_is_there() -> None:
@@ -71,13 +83,93 @@ def test_a_cutoff_is_compared_with_the_stated_one() -> None:
     assert findings.cutoff_finding(unknown, 1) == "No cutoff can be told from the losses"
 
 
-def test_stated_cutoffs_are_counted_by_the_interval_that_holds_them() -> None:
+def test_a_cutoff_that_is_inferred_or_planted_is_not_called_stated() -> None:
+    row = dict.fromkeys(("estimated_cutoff_low", "estimated_cutoff_high"), "2020-11-01")
+    place = "The losses place the cutoff in 2020-11"
+    for provenance, month, told in (
+        ("inferred", "2020-11-01", f"{place}, as inferred"),
+        ("planted", "2020-11-01", f"{place}, as planted"),
+        ("stated", "2020-11-01", f"{place}, as stated"),
+        ("inferred", "2019-01-01", f"{place}, later than the inferred 2019-01"),
+    ):
+        known = {"stated_cutoff": month, "cutoff_provenance": provenance}
+        assert findings.cutoff_finding({**row, **known}, 1) == told
+
+
+def test_known_cutoffs_are_counted_by_the_interval_that_holds_them() -> None:
+    both = {"measured_cutoff_low": "2023-01-01", "measured_cutoff_high": "2023-03-01"}
     rows = [
-        {"scope": "all", "is_contradicted": False},
-        {"scope": "all", "is_contradicted": True},
-        {"scope": "news", "is_contradicted": True},
-        {"scope": "all", "is_contradicted": None},
+        {"scope": "all", "is_contradicted": False, **both},
+        {"scope": "all", "is_contradicted": True, **both},
+        {"scope": "news", "is_contradicted": True, **both},
+        {"scope": "all", "is_contradicted": None, **both},
     ]
-    told = "2 stated cutoffs are measured: 1 inside the 95 % interval, 1 outside"
+    told = "2 stated or inferred cutoffs are measured: 1 inside the 95 % interval, 1 outside"
     assert findings.registry_finding(rows) == told
     assert findings.registry_finding(rows[2:]).startswith("No stated cutoff can be held")
+
+
+def test_a_cutoff_of_which_one_end_is_told_is_not_called_measured() -> None:
+    row = {"scope": "all", "measured_cutoff_low": "2019-04-01", "measured_cutoff_high": None}
+    rows = [{**row, "is_contradicted": is_beyond} for is_beyond in (False, False, True)]
+    assert findings.registry_finding(rows) == "of 3, one end is told, and 1 are beyond it"
+
+
+def test_those_that_are_lowest_equally_often_are_all_named() -> None:
+    rows = [
+        {"model": model, "month": month, "bits_per_byte": loss, "mean_rank": loss}
+        for month, losses in enumerate([(1, 2), (2, 1)])
+        for model, loss in zip(["a", "b"], losses, strict=True)
+    ]
+    told = "a and b each have the lowest loss in 1 of 2 months"
+    assert findings.lowest_finding(rows, "month") == told
+    assert findings.ranks_finding(rows) == "a and b each have the best mean rank in 1 of 2 months"
+
+
+def test_a_month_that_one_model_was_trained_on_is_not_won_by_another() -> None:
+    """The younger model is better on every month that is new to it."""
+    rows = [
+        {"model": model, "month": month, "bits_per_byte": loss, "is_new": month > cutoff}
+        for month in range(1, 7)
+        for model, loss, cutoff in (("old", 2.0, 0), ("young", 1.0, 3), ("control:xz", 4.0, 0))
+    ]
+    told = "young has the lowest loss in 3 of 3 months that are new to all models"
+    assert lowest_new_finding(pl.DataFrame(rows)) == told
+    newest = [{**row, "model": "newest", "is_new": False} for row in rows if row["model"] == "old"]
+    told = "young has the lowest loss in 3 of 3 months, among models to which they are new"
+    assert lowest_new_finding(pl.DataFrame([*rows, *newest])) == told
+
+
+def test_only_models_whose_intervals_reach_the_lowest_growth_are_alike() -> None:
+    def row(model: str, growth: float) -> dict[str, object]:
+        ends = {"growth_per_year_low": growth - 0.1, "growth_per_year_high": growth + 0.1}
+        return {"model": model, "growth_per_year": growth, **ends}
+
+    rows = [row("a", 0.1), row("b", 0.2), row("c", 0.9)]
+    told = "2 of 3 models cannot be told apart. The lowest growth is a's: 0.100 bits per byte a"
+    assert slowest_finding(rows).startswith(told)
+    assert slowest_finding(rows[:2]).startswith("2 models cannot be told apart.")
+
+
+def test_compressors_are_not_counted_as_models_of_the_first_publication() -> None:
+    board = dict.fromkeys(["a", "control:xz", "control:zstd"], {})
+    now = dt.datetime(2024, 7, 1, tzinfo=dt.UTC)
+    [change] = differences(None, Publication("2024-06", board, {"news/2024-06": 3}), now)
+    told = "First publication: 1 model and 2 compressors on 1 source, up to 2024-06."
+    assert change.text == told
+
+
+def test_the_smallest_gap_of_a_source_is_for_one_number_of_months() -> None:
+    with duckdb.connect() as database:
+        database.execute("create macro is_compressor(model) as model like 'control:%'")
+        database.execute("""
+            create table detectable_gap as
+            select
+                'news' as source, m.model, 'default' as protocol, n.num as num_months_each_side,
+                m.gap / n.num as detectable_gap, 6 as num_documents
+            from (values ('a', 1.2), ('b', 2.4), ('control:xz', 9)) as m (model, gap)
+            cross join (values (3), (6), (12)) as n (num)
+        """)
+        query = (QUERIES / "methods_resolution.sql").read_text(encoding="utf-8")
+        rows = database.sql(query.replace("$protocol", "'default'")).fetchall()
+    assert rows == [("news", pytest.approx(0.3), 6, 2)]

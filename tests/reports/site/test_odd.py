@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from core.month import Month
 from core.schemas.tables import LOSSES
 from core.settings import Settings
 from reports.site import build
@@ -125,3 +126,56 @@ def test_a_later_month_keeps_the_former_site(
     monkeypatch.setattr(build, "page_modules", lambda: [changes_page])
     write_site(first)  # nothing changed since
     assert (root / "changes.html").read_text().count("New on the board") == 1
+
+
+@pytest.fixture(scope="module")
+def beaten(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return the pages of a world whose compressors win, with one known cutoff of two."""
+    settings = Settings(home=str(tmp_path_factory.mktemp("beaten")))
+    figures = {
+        **level("known", "news", 3.5, 12), **level("unknown", "news", 3.6, 12),
+        **level("control:xz", "news", 3.1, 12), **level("control:zstd", "news", 3.0, 12),
+    }  # fmt: skip
+    cutoff = {"cutoff": Month("2024-03"), "cutoff_provenance": "inferred"}
+    with open_warehouse(settings) as warehouse:
+        warehouse.land_losses(losses(figures), "planted")
+        warehouse.upsert_models([{"name": "known", "kind": "causal_lm", **cutoff}])
+    publish(settings)
+    root = Path(write_site(settings)).parent
+    return {str(path.relative_to(root)): path.read_text() for path in root.rglob("*.html")}
+
+
+def test_two_models_are_compared_rather_than_two_compressors(beaten: dict[str, str]) -> None:
+    compare = beaten["compare.html"]
+    assert (
+        "<h2>known is better than unknown on these documents, maybe seen in training</h2>"
+        in compare
+    )
+    assert "Over months that may have been seen in training, as a cutoff is unknown." in compare
+    assert "known has a lower loss than unknown in 9 of 9 months of sources" in compare
+
+
+def test_months_of_a_comparison_are_told_in_words(beaten: dict[str, str]) -> None:
+    for path, text in beaten.items():
+        for wrong in ("months cutoff unknown", "months never trained", "Months: never"):
+            assert wrong not in text, path
+    assert "; 3.500 bits per byte of months after 2024-03<" in beaten["models/known.html"]
+    assert "are over months after 2024-03. " in beaten["index.html"]
+
+
+def test_the_reason_of_no_gap_is_that_of_the_models_with_a_cutoff(beaten: dict[str, str]) -> None:
+    assert "No gap can be told yet: no other model with another cutoff" in beaten["index.html"]
+    assert "No gap can be told yet: cutoff unknown" not in beaten["index.html"]
+
+
+def test_months_of_several_sources_are_not_counted_as_calendar_months(
+    beaten: dict[str, str],
+) -> None:
+    assert "Every month of 1 source has losses of every model: 12 in all" in beaten["data.html"]
+
+
+def test_marks_that_a_picture_lacks_are_not_explained(beaten: dict[str, str]) -> None:
+    assert "Dashed: the known cutoff." in beaten["index.html"]
+    assert "Dashed: the inferred cutoff." in beaten["models/known.html"]
+    assert "Dashed:" not in beaten["models/unknown.html"]
+    assert not any("Band: the cutoff that the losses" in text for text in beaten.values())

@@ -12,12 +12,12 @@ from core.settings import Settings
 from instruments.landing import land_shipped_rates
 from reports.site import answer_findings, charts
 from reports.site.build import opened_site
-from reports.site.cards import size_of
 from reports.site.context import Site
 from reports.site.figure import cell
 from reports.site.files import metadata
 from reports.site.front import rises_figure
 from reports.site.pages import cutoffs, model, overview, published
+from reports.site.pictures.cards import size_of
 from tests.reports.curves import level, losses
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
@@ -101,6 +101,8 @@ def test_published_models_have_pages_but_no_rank(site: Site) -> None:
     [figure] = pages["llama-7b"].figures
     assert figure.title.startswith("The losses place the cutoff in 2020-12")
     assert "published rates" in str(pages["llama-7b"].fields["cite"])
+    assert figure.title.endswith("as inferred")  # by Li et al., from the paper
+    assert "Dashed: the inferred cutoff." in figure.about
     [first] = overview.make_pages(site)
     span = {"num_models": 17, "first_year": 2017, "last_year": 2023}
     assert first.fields["published"] == [span]

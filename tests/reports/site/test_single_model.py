@@ -48,3 +48,10 @@ def test_a_curve_of_one_model_is_not_its_own_difficulty(site: Path) -> None:
     assert rises["2024-09"] - rises["2024-08"] == pytest.approx(0.4)
     described = json.loads((site / "figures" / "over-time.metadata.json").read_text())
     assert "too few models" in described["about"]
+
+
+def test_a_compressor_s_curve_is_not_said_to_have_a_cutoff(site: Path) -> None:
+    [file] = (site / "figures").glob("model-control-zstd-*-curves.metadata.json")
+    about = json.loads(file.read_text(encoding="utf-8"))["about"]
+    assert about.startswith("Bits per byte above the mean of the months")
+    assert "cutoff" not in about

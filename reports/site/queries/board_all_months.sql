@@ -1,0 +1,24 @@
+-- Level and rank of each model of the board over all months, those seen in training too.
+-- months: name of the window of months
+-- rank_set: ranks that other months, or documents, may give: low–high
+-- note: why the model has no rank
+-- interval_basis: what intervals are over: months, or documents of these months
+-- saved_share: how many fewer bits than control:zstd the model needs on the same months [share]
+-- saved_share_low: lower end of its 95 % interval, over interval_basis [share]
+-- saved_share_high: upper end of its 95 % interval [share]
+select
+    $span as months,
+    case
+        when model like 'control:%' then 'compressor'
+        when rank is null then basis
+    end as note,
+    h.* exclude (
+        resolution,
+        next_model,
+        next_difference,
+        next_difference_low,
+        next_difference_high,
+        next_p_value_adjusted
+    )
+from headline_all_months as h
+order by h.rank nulls last, h.bits_per_byte, h.model

@@ -1,0 +1,7 @@
+-- The figures of headline_shown over all months: text that models were trained on counts, too.
+-- Grain: one row per compared model. The cells are chosen anew, so that models may differ.
+-- Not a comparison of models on new text: basis says so in each row.
+-- Units and intervals: as in headline_shown.
+-- Source: docs/metrics.md (Headline, New text).
+create or replace view headline_all_months as
+from headline_shown_at(cast(null as date), cast(null as date), 'all');
