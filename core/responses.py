@@ -4,7 +4,8 @@ Models mark their reasoning in many ways. A mark is known here if a public model
 ``<think>`` and similar names are of DeepSeek, Qwen, EXAONE and Seed. ``[THINK]`` is of Mistral,
 ``◁think▷`` of Kimi, and ``<|START_THINKING|>`` of Command. ``<|begin_of_thought|>`` is of Sky-T1,
 ``<|inner_prefix|>`` of Apertus. ``<unused94>`` and ``<|channel>`` are of Gemma. A role
-``think`` is of s1, and channels of the harmony format of gpt-oss.
+``think`` is of s1, and channels of the harmony format of gpt-oss. ``[BEGIN FINAL RESPONSE]`` is of
+Apriel, whose reasoning begins with the words "Here are my reasoning steps:".
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from itertools import islice
 
 _WORD = (
     "(?:think|thinking|thoughts?|reason|reasoning|scratchpad|analysis|cot|chain_of_thought"
-    "|reflection|inner_monologue)"
+    "|reflection|inner_monologue|antthinking)"
 )
 _NAME = rf"(?:[\w.-]{{1,20}}[:|_])?{_WORD}"
 _LT = r"(?:<|&lt;)"
@@ -30,6 +31,7 @@ _OPENS = (
     r"|<\|inner_prefix\|>|<unused94>|<\|channel>(?:thought|analysis)\b|<\|im_start\|>think\b"
     # Each message of the harmony format names its channel. Only the last one, "final", answers.
     r"|<\|channel\|>\s*(?:analysis|commentary)\b|here is my thought process:"
+    r"|\A\s*here are my reasoning steps:\s*\n"
 )
 _CLOSES = (
     rf"{_LT}\s?/\s?{_NAME}{_GT}|\[/THINK\]|◁/think▷"
@@ -37,6 +39,7 @@ _CLOSES = (
     r"|(?-i:\[(?:/|END_)(?:THINK|THINKING|THOUGHT|REASONING)\])"
     r"|<\|inner_suffix\|>|<unused95>|<channel\|>|<\|im_start\|>answer\b"
     r"|(?P<final><\|channel\|>\s*final\b[^\n]{0,60}?<\|message\|>)|here is my response:"
+    r"|\[BEGIN FINAL RESPONSE\]"
 )
 _MARK = re.compile(rf"(?P<opens>{_OPENS})|(?P<closes>{_CLOSES})", re.IGNORECASE)
 # The harmony format without its control tokens, which decoders remove.
@@ -49,7 +52,7 @@ _PARTS = re.compile(
     re.IGNORECASE,
 )
 _ANSWER_TOKENS = re.compile(
-    r"<\|(?:start|end|begin_of|end_of)_?(?:response|solution|text)\|>", re.I
+    r"<\|(?:start|end|begin_of|end_of)_?(?:response|solution|text)\|>|\[END FINAL RESPONSE\]", re.I
 )
 # Where a model goes on with the user's next message, which is no part of its answer.
 _NEXT_TURN = re.compile(

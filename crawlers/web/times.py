@@ -29,7 +29,7 @@ _ZONE = (
 )
 _WEEKDAY = r"(?:[a-z]{3,9}(?:\.?,?\s|,))?"
 _MONTH = r"(?P<month>[a-z]{3,9})\.?"
-_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th|\.)?"
 _YEAR = r"(?P<year>\d{4})"
 _AT = r"(?:,?\s(?:at\s)?|t)"
 
@@ -41,6 +41,11 @@ def _form(date: str, rest: str = rf"(?:{_AT}{_TIME}{_ZONE})?") -> re.Pattern[str
 _FORMS: Sequence[re.Pattern[str]] = (
     # 2024-06-01T03:30:00.123+02:00[Europe/Berlin], 2024/06/01 03:30 UTC, 2024-06-01
     _form(r"(?P<year>\d{4})(?P<sign>[-/.])(?P<month>\d{1,2})(?P=sign)(?P<day>\d{1,2})"),
+    # 2024年6月1日 03:30, 2024년 6월 1일, 2024. 6. 1.
+    _form(
+        r"(?P<year>\d{4})(?:[年년]|(?P<stop>\.))\s?(?P<month>\d{1,2})(?(stop)\.|[月월])\s?"
+        r"(?P<day>\d{1,2})(?(stop)\.|[日일])"
+    ),
     # Sat, 01 Jun 2024 03:30:00 +0200; Saturday, 01-Jun-24 03:30:00 GMT; 1 June 2024
     _form(rf"{_WEEKDAY}{_DAY}[\s-]{_MONTH},?[\s-](?P<year>\d{{4}}|\d\d)"),
     # June 1, 2024 at 3:30 PM EDT; Sat Jun 01 2024 03:30:00 GMT+0200 (a comment)

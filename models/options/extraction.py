@@ -31,7 +31,7 @@ from core.responses import answering_part, before_next_question
 from models.options.protocols import LETTERS
 
 _MOST_CHARS = 2_000  # maximum number of characters read at each end of a response
-VERSION = 8  # increase if a change here finds other choices in the same responses
+VERSION = 9  # increase if a change here finds other choices in the same responses
 
 _TAG = re.compile(r"</?[a-zA-Z]\w*>")
 _BOXED = re.compile(r"\\boxed\{\s*(?:\\(?:text|math)[a-z]*\s*\{)*([^{}]*)\}+")
@@ -44,7 +44,8 @@ _QUOTES = str.maketrans("“”„‘’", '"""\'\'')
 _OTHER_NOUNS = (  # "answer" in other languages
     "réponse|antwort|respuesta|resposta|risposta|antwoord|svar(?:et)?|odpowiedź|cevap|ответ|đáp án"
     "|答案|答え|正解|回答|정답|답|câu trả lời|jawaban(?:nya)?|відповідь|odpověď|odpoveď|răspunsul"
-    "|válasz|vastaus|απάντηση|cevabım"
+    "|válasz|vastaus|απάντηση|cevabım|отговор(?:ът)?|одговор|odgovor|jawapan(?:nya)?|sagot|jibu"
+    "|atsakymas|atbilde|vastus|жауап|cavab"
 )
 _NAMED = (
     r"(?:options?|outcomes?|choices?|letters?|ans(?:wers?)?|predictions?|opción|opção|opzione"
@@ -57,7 +58,8 @@ _ANSWER = (
     rf"\b(?:{_NAMED}|pick|guess|forecast|response|selection|vote|bet|decision|conclusion|verdict)\b"
 )
 _IS = (
-    r"(?:\b(?:is|are|be|was|remains|est|ist|lautet|es|é|è|är|это|là|adalah|ialah|je|este|είναι)\b"
+    r"(?:\b(?:is|are|be|was|remains|est|ist|lautet|es|é|è|är|это|là|adalah|ialah|je|este|είναι|er|е|је"
+    r"|és|ay|ni|yra|ir|(?<=\bvastaus\s)on|(?<=\bvastus\s)on)\b"
     r"(?:\s*:)?|:|=|->|→|\s[—–]\s)"
 )
 _NOT = (
@@ -130,7 +132,8 @@ _FILLING = (
 _DOUBTED = re.compile(
     r"(?:如果|假如|若|もし|만약|不)[^\n。,]{0,6}\Z"
     r"|(?<!\w)(?:إذا|اذا|لو|هل|لا(?!\sشك)|ليست?|अगर|यदि|क्या|اگر)(?!\w)[^\n.,،।]{0,24}\Z"
-    r"|\b(?:nếu|liệu|jika|kalau|bila|apakah|se|caso|pokud|dacă|якщо|αν)\s[^\n.,]{0,24}\Z"
+    r"|\b(?:nếu|liệu|jika|kalau|bila|apakah|se|caso|pokud|dacă|якщо|αν|hvis|jos|ако|ako"
+    r"|kung|kui|jei)\s[^\n.,]{0,24}\Z|\bja\s\Z"
     r"|\b(?:not|if|unless|whether|suppose|supposing|assuming|unsure|unclear|si|wenn|falls|ob|als|если"
     r"|(?:some|others|many|most|people|they|critics|experts|markets)\s(?:\w+\s)?"
     r"(?:say|think|believe|argue|claim|guess|predict|expect)"
@@ -162,15 +165,15 @@ _EAST_ASIAN = (  # "the answer is" and "I choose", and what may follow the lette
     r"|(?:\A|(?<=[\n。,]))(?:我会?)?(?:选择|選擇|选|選))[\s:\"'(\[]*",
     r"[)\"'\]]*\s?(?:です|だ|である|입니다|이다|选项|選項)?\s?(?=[。.!,:(\n]|\Z)",
 )
-# The same in Arabic, Persian, Urdu, Hindi, Bengali, Hebrew and Thai.
+# The same in Arabic, Persian, Urdu, Hindi, Marathi, Bengali, Gujarati, Tamil, Telugu, Hebrew, Thai.
 _OTHER_SCRIPTS = (
-    r"(?:(?:(?<!\w)(?:(?:ال)?(?:إجابة|اجابة|جواب|خيار|اختيار)|پاسخ|گزینه|उत्तर|जवाब|विकल्प|উত্তর|התשובה)"
-    r"(?!\w)|คําตอบ)"
+    r"(?:(?:(?<!\w)(?:(?:ال)?(?:إجابة|اجابة|جواب|خيار|اختيار)|پاسخ|گزینه|उत्तर|जवाब|विकल्प|উত্তর|જવાબ|விடை|பதில்|సమాధానం"
+    r"|התשובה)(?!\w)|คําตอบ)"
     r"(?:\s(?:الصحيحة?|الأرجح|النهائية?|هي|هو|صحیح|درست|सही|है|হল|הנכונה|היא)(?!\w)|ที่ถูกต้อง|คือ)*"
     r"|(?<!\w)(?<!لا\s)(?:أختار|سأختار|اخترت)(?:\sالخيار)?(?!\w)"
     r"|(?<!\w)मैं(?:\sविकल्प)?(?=\s[\"'(\[]*[A-Za-z][)\"'\]]*\s(?:को\s)?चुन)"
     r"|ฉันเลือก)[\s:\"'(\[]*",
-    r"[)\"'\]]*\s?(?:(?:सही\s)?है|होगा|(?:को\s)?चुन\w*[^\n।.]{0,12}|ہے|است|হবে)?\s?(?=[।۔.!,،:(\n]|\Z)",
+    r"[)\"'\]]*\s?(?:(?:सही\s)?है|होगा|आहे|છે|(?:को\s)?चुन\w*[^\n।.]{0,12}|ہے|است|হবে)?\s?(?=[।۔.!,،:(\n]|\Z)",
 )
 _NUMBER_WORDS = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",

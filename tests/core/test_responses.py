@@ -24,6 +24,8 @@ MARKS = [
     ("analysis", "assistantfinal"),  # gpt-oss, without its control tokens
     ("Here is my thought process:", "Here is my response:"),  # Granite 3.2
     ("<|im_start|>think\n", "<|im_start|>answer\n"),  # s1
+    ("Here are my reasoning steps:\n", "\n[BEGIN FINAL RESPONSE]\n"),  # Apriel
+    ("<antThinking>", "</antThinking>"),
     ("<|thinking|>", "<|/thinking|>"),
     ("<|think_start|>", "<|think_end|>"),
     ("<\uff5cbegin\u2581of\u2581thinking\uff5c>", "<\uff5cend\u2581of\u2581thinking\uff5c>"),
@@ -87,3 +89,9 @@ def test_control_tokens_of_reasoning_are_named() -> None:
     harmony = ["<|start|>", "<|end|>", "<|channel|>", "<|message|>", "<|endoftext|>"]
     assert thinking_tokens(harmony) == set(harmony[:4])
     assert thinking_tokens(["<|end|>", "<|endoftext|>", "<s>"]) == frozenset()
+
+
+def test_a_mark_at_the_end_of_an_answer_is_no_part_of_it() -> None:
+    assert answering_part("[BEGIN FINAL RESPONSE]\nB\n[END FINAL RESPONSE]").strip() == "B"
+    steps = "The answer is B. Here are my reasoning steps:\nA was wrong."
+    assert answering_part(steps) == steps  # only the beginning of a response opens a thought

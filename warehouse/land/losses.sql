@@ -154,7 +154,7 @@ regexp_matches(
 -- The first incoming document that no corpus can have, with the rule that it breaks.
 -- Nearly all tokens stand for a byte or more; four a byte allow for texts that a tokenizer expands,
 -- and the 16 for tokens of its own. A document's chunks are judged together, since one of them may
--- end within a character.
+-- end within a character. Dates before 1700 are those that programs write for none.
 with cells as (
     select
         *,
@@ -175,6 +175,7 @@ judged as (
         d.nll_nats,
         case
             when cells.month > $today then 'a month must not be to come'
+            when cells.month < date '1700-01-01' then 'a month must not be before 1700'
             when d.num_bytes = 0 and d.nll_nats > 0 then 'a text without bytes has no loss'
             when d.num_tokens = 0 and d.nll_nats > 0 then 'a text without tokens has no loss'
             when d.num_chars > d.num_bytes then 'a character has at least one byte'

@@ -46,6 +46,8 @@ def expand_terms(source: str) -> str:
 def _take_definitions(source: str) -> tuple[dict[str, tuple[str, str]], str]:
     """Return the short and the long form of each key, and the source without definitions."""
     terms: dict[str, tuple[str, str]] = {}
+    if _DEFINITION.search(source) is None:
+        return terms, source
     rest = []
     position = 0
     ends = match_braces(source)

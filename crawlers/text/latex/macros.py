@@ -19,7 +19,7 @@ _MAX_BODY = 2_000  # maximum characters of a definition; longer ones are drawing
 _ROUNDS = 8  # maximum nesting of macros in macros
 
 # The next brace, after text and escapes without one; at the end of the text, no brace.
-_BRACE = re.compile(r"(?:[^\\{}]++|\\.)*+(?:([{}])|\\?\Z)", re.DOTALL)
+BRACE = re.compile(r"(?:[^\\{}]++|\\.)*+(?:([{}])|\\?\Z)", re.DOTALL)
 _DEFINITION = re.compile(
     r"\\(?:(?P<command>newcommand|providecommand|renewcommand|DeclareRobustCommand"
     r"|DeclareSIUnit)\*?\s*(?:\{\s*\\(?P<braced>[A-Za-z@]+)\s*\}|\\(?P<bare>[A-Za-z@]+))"
@@ -63,11 +63,13 @@ def match_braces(text: str) -> dict[int, int]:
     """Return the index after the closing brace by the index of each opening brace that has one."""
     ends = {}
     opened = []
-    for brace in _BRACE.finditer(text):
-        if brace[1] == "{":
-            opened.append(brace.end() - 1)
-        elif brace[1] == "}" and opened:
-            ends[opened.pop()] = brace.end()
+    for found in BRACE.finditer(text):
+        brace = found[1]
+        end = found.end()
+        if brace == "{":
+            opened.append(end - 1)
+        elif brace and opened:
+            ends[opened.pop()] = end
     return ends
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from crawlers.text.latex.macros import match_braces
+from crawlers.text.latex.macros import BRACE, match_braces
 from crawlers.text.latex.shield import GONE, Shield, shield_formulas
 
 _BEGIN_DOCUMENT = re.compile(r"\\begin\s*\{document\}")
@@ -26,7 +26,7 @@ _BACK_MATTER = re.compile(
     r"(?:appendix|appendices|references\s*\}|bibliography)"
     r"|\\(?:(?:sub)*(?:section|chapter)\*|(?:sub)*paragraph\*?)\s*\{[^}]{0,40}?acknowledg"
     r"|\\bmhead\*?\s*\{[^}]{0,40}?acknowledg|\\backmatter(?![A-Za-z])"
-    r"|(?:\{\s*\\(?:bf|bfseries|it|em|sc)\s|\\text(?:bf|it|sc)\s*\{)\s*acknowledg"
+    r"|\{\s*\\(?:bf|bfseries|it|em|sc)\s\s*acknowledg|\\text(?:bf|it|sc)\s*\{\s*acknowledg"
     r"|\\end\s*\{document\}",
     re.IGNORECASE,
 )
@@ -85,7 +85,6 @@ _BEGIN_OR_END = re.compile(
     r"\\(?:begin|end)\s*\{(?P<name>[^{}]*)\}(?:\s*\[[^\]\n]{0,500}\]|\{[^{}\s]{0,40}\})*"
 )
 _WITHIN_PARAGRAPH = re.compile(r"subequations|linenomath\*?|(?:text)?(?:small|normalsize|large)")
-_TOKEN = re.compile(r"\\.|[{}]", re.DOTALL)
 _MAX_DEPTH = 40  # groups nested more deeply are opened; pylatexenc is recursive
 
 
@@ -170,22 +169,22 @@ def _skip_arguments(text: str, position: int, number: int, ends: Mapping[int, in
 
 def balance(text: str) -> str:
     """Remove braces without a partner, and braces nested too deeply for a recursive parser."""
-    pieces: list[str] = []
+    dropped: list[int] = []
     opened: list[int] = []
-    position = 0
-    for token in _TOKEN.finditer(text):
-        pieces.append(text[position : token.start()])
-        position = token.end()
-        if token[0] == "{":
-            opened.append(len(pieces))
-        elif token[0] == "}" and not opened:
-            continue
-        elif token[0] == "}" and len(opened) > _MAX_DEPTH:
-            pieces[opened.pop()] = ""
-            continue
-        elif token[0] == "}":
+    for found in BRACE.finditer(text):
+        brace = found[1]
+        index = found.end() - 1
+        if brace == "{":
+            opened.append(index)
+        elif brace and not opened:
+            dropped.append(index)
+        elif brace and len(opened) > _MAX_DEPTH:
+            dropped += [opened.pop(), index]
+        elif brace:
             opened.pop()
-        pieces.append(token[0])
-    for index in opened:
-        pieces[index] = ""
+    pieces = []
+    position = 0
+    for index in sorted(dropped + opened):
+        pieces.append(text[position:index])
+        position = index + 1
     return "".join([*pieces, text[position:]])

@@ -167,23 +167,30 @@ _SYMBOLS = {
 _HEADINGS = ("part", "chapter", "section", "subsection", "subsubsection")
 
 
-# A step of the parser takes some 15 us. Papers need 30 to 60 steps for 1,000 characters of prose,
-# and so does a chapter of 1.8 MB of the Stacks project.
-MAX_STEPS = 80_000  # for up to a million characters of prose, and for each further million
+# A step of the parser takes some 15 us. Recorded papers need 14 to 44 steps for 1,000 characters of
+# prose.
+MAX_STEPS = 60_000  # for up to a million characters of prose, and for each further million
 # Signs of markup are 4 to 7 % of the characters of papers, and 11 % of a chapter of formulas.
 MAX_SIGN_SHARE = 0.2
 MIN_SIGNS = 40_000  # a source with fewer is always read
 _SIGNS = ("\\", "{", "}")
-_COMMAND = re.compile(r"\\(?:[A-Za-z]+|.)", re.DOTALL)
+_COMMAND = re.compile(r"\\(?:[A-Za-z]+|.)|[{}]", re.DOTALL)
 
-# Words and single blanks without a sign that begins markup, is doubled, or is a star of a macro.
-_WORD = r"[^\s\\{}\[\]$%~&#^_`'\"<>!?*-]++"
-_WORDS = re.compile(rf"[ \n]?{_WORD}(?:[ \n]{_WORD})*+")
 _BRACKETS = ("[", "]")
-# Tokens as pylatexenc reads them: a macro with the blanks after it, the begin or end of an
-# environment, and a brace. Other signs, and other letters than those of ASCII, are left to it.
-_MACRO = re.compile(r"\\(?!begin|end)([A-Za-z]++)([ \t]*+\n?+[ \t]*+)(?![^\x21-\x7e])")
-_ENVIRONMENT = re.compile(r"([ \t]{0,200}+\n?+[ \t]{0,200}+)\\(begin|end)(\s*\{([\w* ._-]+)\})?")
+_BLANKS_BEFORE = r"([ \t]{0,200}+\n?+[ \t]{0,200}+)"
+# Text that pylatexenc reads one sign a token: all but signs that begin markup or are doubled. The
+# first may be a macro's star.
+_TEXT = r"[^\\{}\[\]$%~&'`!?-]++|'(?!')|`(?!`)|-(?!-)|[!?](?!`)"
+_WORDS = re.compile(_BLANKS_BEFORE + rf"(?![\s*])((?:{_TEXT}|[\[\]])++)")
+_WORDS_IN_BRACKETS = re.compile(_BLANKS_BEFORE + rf"(?![\s*])((?:{_TEXT})++)")
+# Tokens as pylatexenc reads them: a macro with the blanks before and after it, the begin or end of
+# an environment, a brace, and the end of a paragraph. Other signs, and other letters than those of
+# ASCII, are left to it.
+_MACRO = re.compile(
+    _BLANKS_BEFORE + r"\\(?!begin|end)([A-Za-z]++)([ \t]*+\n?+[ \t]*+)(?![^\x21-\x7e])"
+)
+_PARAGRAPH = re.compile(r"[ \t]{0,200}+\n\n")
+_ENVIRONMENT = re.compile(_BLANKS_BEFORE + r"\\(begin|end)(\s*\{([\w* ._-]+)\})?")
 _BRACES = {"{": "brace_open", "}": "brace_close"}
 
 
@@ -196,7 +203,7 @@ class _Walker(latexwalker.LatexWalker):  # type: ignore[misc]  # pylatexenc has 
 
     def __init__(self, markup: str, **options: Any) -> None:
         self._steps_left = MAX_STEPS * max(1.0, len(markup) / 1e6)
-        if len(_COMMAND.findall(markup)) > self._steps_left:  # a macro takes a step at least
+        if _fewest_steps(markup) > self._steps_left:
             raise _too_much()
         super().__init__(markup, **options)
 
@@ -208,9 +215,12 @@ class _Walker(latexwalker.LatexWalker):  # type: ignore[misc]  # pylatexenc has 
         if self._steps_left < 0:
             raise _too_much()
         if environments and set(include_brace_chars or ()) <= {_BRACKETS}:
-            words = _WORDS.match(self.s, pos)
+            pattern = _WORDS_IN_BRACKETS if include_brace_chars else _WORDS
+            words = pattern.match(self.s, pos)
             if words:
-                return latexwalker.LatexToken("char", words[0], pos, len(words[0]), "")
+                start = words.end(1)
+                length = words.end() - start
+                return latexwalker.LatexToken("char", words[2], start, length, words[1])
         token = self._read_environment(pos) if environments else None
         return (
             token
@@ -233,14 +243,26 @@ class _Walker(latexwalker.LatexWalker):  # type: ignore[misc]  # pylatexenc has 
         return latexwalker.LatexToken(kind, found[4], start, length, found[1])
 
     def _read_simple(self, pos: int) -> Any:
-        """Return the token of a macro or brace that follows no blank."""
+        """Return the token of a brace, of a paragraph's end, or of a macro of ASCII letters."""
         kind = _BRACES.get(self.s[pos : pos + 1])
         if kind:
             return latexwalker.LatexToken(kind, self.s[pos], pos, 1, "")
         macro = _MACRO.match(self.s, pos)
-        if macro is None:
-            return None
-        return latexwalker.LatexToken("macro", macro[1], pos, len(macro[0]), "", macro[2])
+        if macro:
+            start = macro.end(1)
+            length = macro.end() - start
+            return latexwalker.LatexToken("macro", macro[2], start, length, macro[1], macro[3])
+        paragraph = _PARAGRAPH.match(self.s, pos)
+        if paragraph:
+            start = paragraph.end() - 2
+            return latexwalker.LatexToken("char", "\n\n", start, 2, self.s[pos:start])
+        return None
+
+
+def _fewest_steps(markup: str) -> int:
+    """Return the number of steps that a markup takes at least."""
+    signs = _COMMAND.findall(markup)  # macros and braces
+    return len(signs) + signs.count("\\item")  # an item's label is looked for
 
 
 def _too_much() -> ItemUnavailable:
@@ -249,6 +271,10 @@ def _too_much() -> ItemUnavailable:
 
 class _Writer(latex2text.LatexNodes2Text):  # type: ignore[misc]  # pylatexenc has no types
     """Text writer that tolerates misused macros."""
+
+    def nodelist_to_text(self, nodelist: Any) -> str:
+        """Return the text of nodes; pylatexenc copies and searches all text before each of them."""
+        return "".join(map(self.node_to_text, nodelist))
 
     def apply_simplify_repl(self, node: Any, simplify_repl: Any, what: str) -> str:
         try:

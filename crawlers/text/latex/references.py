@@ -17,14 +17,16 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from crawlers.text.latex.macros import match_braces
+from crawlers.text.latex.scanning import next_token
 from crawlers.text.latex.shield import GONE, HOLE
 
 _REFERENCE = re.compile(
-    r"(?P<on_page>(?:\b(?:on|see)[\s~]{1,9})?\bp(?:age|\.)[\s~]{0,9})?\\(?P<page>pageref)\*?"
-    r"\s*\{[^{}]*\}"
+    r"\\(?P<page>pageref)\*?\s*\{[^{}]*\}"
     r"|\\(?P<macro>(?:eq|auto|Auto|c|C|v|V|f|F|labelc|sub|name|Name|full)?ref|[cC]refrange)\*?"
     r"\s*(?:\[[^\]]{0,500}\])?\s*\{(?P<keys>[^{}]*)\}(?:(?<=[^f])\s*\{(?P<last>[^{}]*)\})?"
 )
+_ON_PAGE = re.compile(r"(?:\b(?:on|see)[\s~]{1,9})?\bp(?:age|\.)[\s~]{0,9}\Z")
+_MAX_ON_PAGE = 25  # characters
 _BIBITEM = re.compile(
     r"\\bibitem\s*(?:\[(?P<label>(?:[^\[\]{}]|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\})*+)\])?"
     r"\s*\{(?P<key>[^{}]+)\}"
@@ -52,13 +54,23 @@ _CONTEXT = 60  # characters before a citation that are looked at
 def resolve_references(source: str) -> str:
     """Replace references by numbers, and page numbers by GONE."""
     marks = number_labels(source)
-    # The braces keep a number apart from the name of a macro, as in \S\ref{a}.
-    return _REFERENCE.sub(lambda found: f"{{{_refer(found, marks)}}}", source)
+    pieces = []
+    position = 0
+    for found in _REFERENCE.finditer(source):
+        before = source[position : found.start()]
+        on_page = None
+        if found["page"]:
+            on_page = _ON_PAGE.search(before, max(0, len(before) - _MAX_ON_PAGE))
+            text = GONE if on_page else HOLE
+        else:
+            text = _refer(found, marks)
+        # The braces keep a number apart from the name of a macro, as in \S\ref{a}.
+        pieces += [before[: on_page.start()] if on_page else before, f"{{{text}}}"]
+        position = found.end()
+    return "".join([*pieces, source[position:]])
 
 
 def _refer(found: re.Match[str], marks: Mapping[str, Mark]) -> str:
-    if found["page"]:
-        return GONE if found["on_page"] else HOLE
     macro = found["macro"].lower()
     named = [marks.get(key.strip()) for key in f"{found['keys']},{found['last'] or ''}".split(",")
              if key.strip()]  # fmt: skip
@@ -174,13 +186,15 @@ _COUNTERS |= dict.fromkeys(_ALIGNED, ("Equation", "equation"))  # each line is n
 _PARENTS = {"subsection": "section", "subsubsection": "subsection"}
 _PARENTS |= {"subfigure": "figure", "subtable": "table"}
 _LETTERS = ("subfigure", "subtable")
-_STEP = re.compile(
+_STEP = next_token(
     r"\\(?P<heading>chapter|(?:sub){0,2}section)(?P<is_unnumbered>\*?)\s*(?:\[[^\]]{0,500}\])?\s*(?=\{)"
     r"|\\begin\s*\{\s*(?P<begin>[A-Za-z]+)(?P<star>\*?)\s*\}|\\(?P<end>end)\s*\{[^{}]*\}"
     r"|\\label\s*(?:\[[^\]]{0,500}\])?\s*\{(?P<label>[^{}]*)\}|\\tag\*?\s*\{(?P<tag>[^{}]*)\}"
     r"|\\(?P<word>appendix|nonumber|notag|item|caption|subfloat|listingnumber)(?![A-Za-z])"
-    r"|(?P<line>\\\\)(?!\s*\\end)|\\.",
-    re.DOTALL,
+    r"|(?P<line>\\\\)(?!\s*\\end)",
+    "",
+    r"chapter|(?:sub){0,2}section|begin|end|label|tag|appendix|nonumber|notag|item|caption|subfloat"
+    r"|listingnumber|\\",
 )
 _THEOREM = re.compile(
     r"\\(?:newtheorem|spnewtheorem)\s*\{\s*(?P<name>\w+)\s*\}\s*(?:\[\s*(?P<shared>\w+)\s*\])?"

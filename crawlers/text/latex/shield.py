@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from core.errors import ItemUnavailable
 from crawlers.text.latex.macros import match_braces
+from crawlers.text.latex.scanning import after, next_token
 
 GONE = "\ue000"  # stands for a removed citation, footnote or label
 HOLE = "\ue001"  # stands for a reference whose number is unknown
@@ -95,21 +96,22 @@ class _Scanner:
                 self._code.add(f"{found['minted']}code")
             elif found["language"]:
                 inline.add(found["inline"] or f"{found['language']}inline")
-        self._token = re.compile(
+        names = "|".join(sorted(inline))
+        self._token = next_token(
             r"\\begin\s*\{(?P<environment>[A-Za-z]+\*?)\}"
-            rf"|\\(?P<inline>{'|'.join(sorted(inline))})(?![A-Za-z])\*?"
+            rf"|\\(?P<inline>{names})(?![A-Za-z])\*?"
             r"|\\(?:url|path|nolinkurl|href)\s*(?:\[[^\]\n]{0,500}\])?\{(?P<address>[^{}\n]+)\}"
-            r"|\\."
             r"|(?P<comment>%[^\n]*(?:\n(?![ \t]*\n)[ \t]*)?)"  # ends before a blank line
             + (rf"|(?P<short>[{bars}])(?P<shorted>[^\n]+?)(?P=short)" if bars else ""),
-            re.DOTALL,
+            f"%{bars}",
+            f"begin|{names}|url|path|nolinkurl|href",
         )
 
     def scan(self, text: str) -> Iterator[str]:
         position = 0
         unclosed = set[str]()
-        while found := self._token.search(text, position):
-            yield text[position : found.start()]
+        while position < len(text) and (found := self._token.match(text, position)):
+            yield found["passed"]
             position = found.end()
             name = found["environment"] or ""
             if name in self._code or name in self._ignored:
@@ -125,14 +127,13 @@ class _Scanner:
                 yield piece
             elif found["address"]:
                 address = self._shield.keep(_ADDRESS_ESCAPE.sub(r"\1", found["address"]))
-                yield f"{text[found.start() : found.start('address')]}{address}}}"
+                yield f"{text[found.end('passed') : found.start('address')]}{address}}}"
             elif not found["comment"]:
                 yield self._short(found)
-        yield text[position:]
 
     def _short(self, found: re.Match[str]) -> str:
         is_code = found.re.groupindex.get("short") and found["short"]
-        return self._shield.keep(found["shorted"]) if is_code else found[0]
+        return self._shield.keep(found["shorted"]) if is_code else after(found)
 
     def _display(self, name: str, inner: str) -> str:
         label = ""
@@ -174,11 +175,12 @@ def _end_of_options(text: str) -> int:
     return end
 
 
-_FORMULA = re.compile(
+_FORMULA = next_token(
     r"\\begin\s*\{\s*(?P<name>(?:equation|x?alignat|align|flalign|gather|multline|eqnarray"
     r"|displaymath|math|dmath|IEEEeqnarray|empheq)\*?)\s*\}"
-    r"|\\(?P<bracket>[\[(])|(?P<dollars>\$\$?)|(?P<ensured>\\ensuremath\s*(?=\{))|\\.",
-    re.DOTALL,
+    r"|\\(?P<bracket>[\[(])|(?P<dollars>\$\$?)|(?P<ensured>\\ensuremath\s*(?=\{))",
+    "$",
+    r"begin|[\[(]|ensuremath",
 )
 _ARGUMENTS = re.compile(r"\s*(?:\[[^\]\n]{0,500}\])?\{[^{}\n]*\}")
 # A formula in dollar signs has no blank line, and dollar signs only in \text{…} and the like.
@@ -196,23 +198,23 @@ def shield_formulas(text: str, shield: Shield) -> str:
     """
     kept = []
     position = 0
-    ends = match_braces(text)
+    ends = match_braces(text) if "\\ensuremath" in text else {}
     unclosed: set[str] = set()
-    while found := _FORMULA.search(text, position):
-        kept.append(text[position : found.start()])
+    while position < len(text) and (found := _FORMULA.match(text, position)):
+        kept.append(found["passed"])
         position = found.end()
-        if found.lastgroup is None:
-            kept.append(found[0])
+        if found.lastgroup == "passed":
+            kept.append(after(found))
             continue
         span = _find_formula(found, text, ends, unclosed)
         if span:
             source = _ENSURED.sub(r"\1 ", text[slice(*span[:2])])
             source = " ".join(_NOT_IN_FORMULA.sub("", source).split())
             place = shield.keep(f"${source}$") if source else ""
-            is_inline = found["ensured"] or found[0] in {"$", r"\("} or found["name"] == "math"
+            is_inline = found["ensured"] or after(found) in {"$", r"\("} or found["name"] == "math"
             kept.append(place if is_inline else f" {place} ")
             position = span[2]
-    return "".join([*kept, text[position:]])
+    return "".join(kept)
 
 
 def _find_formula(

@@ -239,7 +239,15 @@ def test_a_long_response_is_read_in_no_time() -> None:
         "Si je devais choisir : B", "Si tuviera que elegir: B", "Wenn ich wählen müsste: B",
         "Kemungkinan besar B", "Menurut saya, B", "Pilihan saya B", "B lebih mungkin",
         "B é a mais provável", "B có khả năng cao nhất", "Скорее всего B", "الخيار B هو الأرجح",
-        "B هو الأكثر احتمالا", "विकल्प B सबसे संभावित है",
+        "B هو الأكثر احتمالا", "विकल्प B सबसे संभावित है", "Oikea vastaus on B",
+        "Det rigtige svar er B",
+        "Riktig svar er B.", "Правилният отговор е B", "Тачан одговор је B", "Točan odgovor je B",
+        "Pravilen odgovor je B", "La resposta correcta és la B", "Jawapan yang betul ialah B",
+        "Ang tamang sagot ay B", "Jibu sahihi ni B", "சரியான விடை B", "సరైన సమాధానం B",
+        "बरोबर उत्तर B आहे",
+        "સાચો જવાબ B છે", "Teisingas atsakymas: B", "Pareizā atbilde ir B", "Õige vastus on B",
+        "Дұрыс жауап: B", "Düzgün cavab: B", "Rätt svar är B", "Správna odpoveď je B",
+        "درست جواب B ہے",
     ],
 )  # fmt: skip
 def test_an_answer_is_read_in_more_languages(response: str) -> None:
@@ -257,6 +265,12 @@ def test_an_answer_is_read_in_more_languages(response: str) -> None:
         "Kemungkinan besar bukan B", "Se forçado: A ou B", "B não é a mais provável",
         "A or B, but probably neither", "When pressed, A or B", "B tidak lebih mungkin",
         "उत्तर A या B है", "B không phải là đáp án", "A resposta é A pergunta",
+        "Svaret er ikke B", "Hvis svaret er B", "Svaret er A eller B", "Vastaus ei ole B",
+        "Jos vastaus on B", "Vastaus on A tai B", "Отговорът не е B", "Ако отговорът е B",
+        "Odgovor nije B", "Odgovor je A ili B", "Kung ang sagot ay B", "Ang sagot ay hindi B",
+        "Jibu si B", "Atsakymas nėra B", "Jei atsakymas yra B", "Atbilde nav B", "Ja atbilde ir B",
+        "Kui vastus on B", "La resposta no és B", "उत्तर B नाही", "જવાબ B નથી",
+        "My answer depends on B",
     ],
 )  # fmt: skip
 def test_what_is_denied_or_doubted_in_other_languages_is_no_answer(response: str) -> None:

@@ -421,6 +421,7 @@ IMPOSSIBLE = [
     ({"num_tokens": 121, "num_bytes": 26}, "at most 4 tokens a byte"),
     ({"num_tokens": 0}, "a text without tokens has no loss"),
     ({"num_bytes": 26, "num_chars": 27}, "a character has at least one byte"),
+    ({"month": dt.date(1, 1, 1)}, "a month must not be before 1700"),
     ({"model": "m\0"}, "no control characters and no outer blanks.*model='m..00'"),
     ({"model": " m"}, "no outer blanks"),
     ({"source": "s\u00a0"}, "no outer blanks"),
@@ -450,8 +451,9 @@ def test_rows_at_the_limits_land(land: Any) -> None:
     assert land(
         {"document_id": "inner blank, \u0645\u06cc\u200c\u062e", "month": today},
         {"document_id": "d1", "num_bytes": 26, "num_tokens": 120},
+        {"document_id": "d5", "month": dt.date(1700, 1, 1)},
         {"document_id": "d2", "num_bytes": 0, "num_tokens": 1, "nll_nats": 0.0, "num_chars": 0},
         # A chunk that ends within a character has no byte of its own.
         {"document_id": "d3", "chunk_index": 0},
         {"document_id": "d3", "chunk_index": 1, "num_bytes": 0, "num_chars": 0, "num_tokens": 1},
-    ) == Landed(2, 5)
+    ) == Landed(3, 6)

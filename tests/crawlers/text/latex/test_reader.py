@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from types import FrameType
 from typing import Any
 
 import psutil
@@ -86,11 +87,47 @@ def limit(monkeypatch: pytest.MonkeyPatch) -> int:
 
 def test_a_paragraph_takes_few_steps(steps: list[int]) -> None:
     """The library alone takes one for each letter."""
-    assert len(text_of("A word of prose, and another one. " * 200)) > 6000
-    assert len(steps) < 100
+    for sentence in (
+        "A word of prose, and another one. ",
+        "It's a [first-rate] word: \"a*b\" < `c' ^_@#!? ",
+        "\u4e2d\u6587*\u00a0",
+        "A paragraph.\n\n",
+    ):
+        steps.clear()
+        assert len(text_of(sentence * 200)) > 700, sentence
+        assert len(steps) < 100, sentence
 
 
-MARKUP = ("\\a[", "\\a ", "\\section{", "\\section{a}", "\\def ", "\\ref ", "\\\\", "{")
+def test_text_before_a_piece_is_not_searched_again() -> None:
+    """The library searches all text of a paragraph for its last line, before each piece."""
+    called: set[tuple[str, str]] = set()
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        if event == "c_call":
+            called.add((frame.f_code.co_name, getattr(argument, "__name__", "")))
+
+    sys.setprofile(note)
+    try:
+        text = text_of("In Eq. {3} we have {b}. " * 3)
+    finally:
+        sys.setprofile(None)
+    assert text == " ".join(["In Eq. 3 we have b."] * 3)
+    assert ("nodelist_to_text", "join") in called
+    assert ("nodelist_to_text", "rfind") not in called
+
+
+MARKUP = (
+    "\\a[",
+    "\\a ",
+    "\\item words ",
+    "words{words}",
+    "\\section{",
+    "\\section{a}",
+    "\\def ",
+    "\\ref ",
+    "\\\\",
+    "{",
+)
 
 
 def test_nothing_but_markup_is_refused_before_it_is_parsed(steps: list[int], limit: int) -> None:
@@ -101,7 +138,7 @@ def test_nothing_but_markup_is_refused_before_it_is_parsed(steps: list[int], lim
 
 
 def test_the_steps_of_the_parser_are_limited(steps: list[int], limit: int) -> None:
-    for unit in ("-a", "`a' ", "<<", "\\begin", "\\end ", "\\emph{abcde}"):
+    for unit in ("--a", "``a'' ", "?`", "\\begin", "\\end ", "\\emph{abcde}"):
         steps.clear()
         with refused("too_much_markup"):
             text_of(unit * limit)
