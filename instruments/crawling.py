@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +18,7 @@ from core.corpus.partition import Partition, Seal, read_seal
 from core.errors import SourceUnavailable, TidemarkError
 from core.month import Month, Period
 from core.settings import Settings
-from core.storage.claims import do_claimed
+from core.storage.claims import hold_alone
 from core.storage.store import Store
 from crawlers.crawling.crawl import crawl_partition
 from crawlers.crawling.manifest import lack_of
@@ -27,7 +27,7 @@ from crawlers.web.pacing import CircuitOpen, Turnstile
 from instruments.planning import Request
 from instruments.runner import Failure, failure_of
 from instruments.running.retries import retrying
-from instruments.running.stopping import go_on, never_done, stop_with_flow
+from instruments.running.stopping import go_on, stop_with_flow
 
 CrawlMonth = Callable[[str, Period, Settings], Seal | Failure]
 # Names of the errors after which the other months of a source are not tried.
@@ -68,13 +68,9 @@ def crawl_claimed(
 ) -> Seal:
     """Call ``crawl_partition`` under a claim; if another process holds the claim, wait for it."""
     store = Store(settings.home, settings.scratch)
-
-    def do(_ready: None, _names: Sequence[str]) -> Seal:
+    with hold_alone(store, Partition(source, month).path, go_on):
+        go_on()
         return crawl_partition(source, month, store, settings, turnstile=turnstile, **choices)
-
-    path = Partition(source, month).path
-    [seal] = do_claimed(store, [path], ready=nullcontext, do=do, is_done=never_done).results
-    return seal
 
 
 def crawl_patiently(

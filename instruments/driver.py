@@ -256,9 +256,8 @@ class _Drain:
         self._num_ended = 0
         self._num_failed = 0
         claimed: list[Group] = []
-        for cells, result in self._execute(
-            plan, self._free(plan, groups, claimed), self._settings, False
-        ):
+        free = self._free(plan, groups, claimed)
+        for cells, result in self._execute(plan, free, self._settings):
             self._count(plan, cells, result, len(groups))
             if isinstance(result, Failure):
                 if result.is_fatal:
@@ -334,18 +333,15 @@ class _Drain:
 
     def wait_for_others(self) -> None:
         """Wait until the cells of other processes are done; do those of processes that died."""
-        for plan, groups in self._of_others:
+        while self._of_others:
+            plan, groups = self._of_others.pop(0)
             left: list[Group] = []
             for cells in groups:
                 missing = tuple(cell for cell in cells if not self._await(plan, cell))
                 self.summary.num_cells += len(cells) - len(missing)
                 if missing:
                     left.append(missing)
-            to_try = list(self._to_try(plan, left))
-            self._num_ended = 0
-            self._num_failed = 0
-            for cells, result in self._execute(plan, to_try, self._settings, True):
-                self._count(plan, cells, result, len(to_try))
+            self._compute(plan, list(self._to_try(plan, left)))
 
     def _await(self, plan: Plan[Any], cell: Any) -> bool:
         """Wait while a living process claims a cell; return True if the cell is done."""

@@ -98,10 +98,10 @@ class Plan(ABC, Generic[_Cell]):
         """Return True if a cell's file is written and complete."""
 
     @abstractmethod
-    def attempt(self, cells: tuple[_Cell, ...], settings: Settings, wait: bool) -> Done:
+    def attempt(self, cells: tuple[_Cell, ...], settings: Settings) -> Done:
         """Claim, compute and write a group of cells; raise an error if the group fails.
 
-        If ``wait``, wait for cells that other processes claim; else skip them.
+        Cells that other processes claim are left, and returned.
         """
 
     @abstractmethod
@@ -119,18 +119,18 @@ class Execute(Protocol):
     """
 
     def __call__(
-        self, plan: Plan[Any], groups: Iterable[tuple[Any, ...]], settings: Settings, wait: bool
+        self, plan: Plan[Any], groups: Iterable[tuple[Any, ...]], settings: Settings
     ) -> Iterator[Ended]:
         """Run the groups and yield their results."""
 
 
 def in_process(
-    plan: Plan[Any], groups: Iterable[tuple[Any, ...]], settings: Settings, wait: bool
+    plan: Plan[Any], groups: Iterable[tuple[Any, ...]], settings: Settings
 ) -> Iterator[Ended]:
     """Run groups one after the other in this process; the default ``Execute`` function."""
     for cells in groups:
         try:
-            result: Done | Failure = plan.attempt(cells, settings, wait)
+            result: Done | Failure = plan.attempt(cells, settings)
         except Exception as error:  # noqa: BLE001, continue with other groups after any error
             result = failure_of(str(cells[0]), error, isinstance(error, plan.fatal))
         yield cells, result

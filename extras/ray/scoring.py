@@ -80,7 +80,7 @@ class _Nodes:
         return PlanOfNodes(plan.entry, plan.cells, plan.pending, plan.refused)
 
     def execute(
-        self, plan: Plan[Any], groups: Iterable[tuple[Any, ...]], settings: Settings, wait: bool
+        self, plan: Plan[Any], groups: Iterable[tuple[Any, ...]], settings: Settings
     ) -> Iterator[Ended]:
         """Run groups as tasks on the nodes; see ``Execute``."""
         own = self._settings[plan.entry.name]
@@ -88,7 +88,7 @@ class _Nodes:
         if not plan.entry.backend.answers_together:  # on a server, all nodes share a fixed limit
             own = own.model_copy(update={"in_flight": own.in_flight or 2 * share.slots})
         with remote_options(**share.options):
-            yield from as_tasks(score_cells)(plan, groups, own, wait)
+            yield from as_tasks(score_cells)(plan, groups, own)
 
 
 class PlanOfNodes(ScoringPlan):

@@ -11,8 +11,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from core.storage.store import Store
-
 _is_over = threading.Event()  # set when the process must end
 
 
@@ -44,15 +42,3 @@ def go_on() -> None:
     """Raise ``Stopped`` if the flow run is ending, else do nothing."""
     if _is_over.is_set():
         raise Stopped
-
-
-def is_written(store: Store, path: str) -> bool:
-    """Return True if a cell's file exists; raise ``Stopped`` if the flow run is ending."""
-    go_on()
-    return store.exists(path)
-
-
-def never_done(_name: str) -> bool:
-    """Return False, or raise ``Stopped``; as ``is_done``, wait for the release of a claim."""
-    go_on()
-    return False

@@ -124,14 +124,14 @@ def as_tasks(work: Task[..., Any]) -> Execute:
     """Return a function that runs each group of cells of a plan as a run of task ``work``."""
 
     def execute(
-        plan: Plan[Any], groups: Iterable[tuple[Any, ...]], settings: Settings, wait: bool
+        plan: Plan[Any], groups: Iterable[tuple[Any, ...]], settings: Settings
     ) -> Iterator[Ended]:
         taken: list[tuple[Any, ...]] = []
 
         def calls() -> Iterator[tuple[str, dict[str, Any]]]:
             for cells in groups:
                 taken.append(cells)
-                given = {"cells": cells, "entry": plan.entry, "settings": settings, "wait": wait}
+                given = {"cells": cells, "entry": plan.entry, "settings": settings}
                 yield str(cells[0]), given
 
         for number, result in _stream(work, calls(), plan.in_flight(settings)):
