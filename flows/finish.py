@@ -16,7 +16,7 @@ from instruments.runs import RunSummary, find_site, is_published
 from instruments.written import Unlanded, find_unlanded, land_facts
 from tasks.landing import land_answers, land_cells, publish_warehouse
 from tasks.prefect.artifacts import show_cells
-from tasks.prefect.fan_out import fan_out
+from tasks.prefect.fan_out import run_task
 from tasks.reporting import write_report
 
 
@@ -68,7 +68,7 @@ def _land_answers(summary: RunSummary, settings: Settings) -> None:
 
 def _do(summary: RunSummary, work: Task[..., Any], what: str, **given: Any) -> Any:
     """Run a task once; return its result, or None after a failure, which becomes a hole."""
-    [result] = fan_out(work, [(what, given)], step=None)
+    result = run_task(work, what, **given)
     if isinstance(result, Failure):
         summary.holes.append(str(result))
         return None

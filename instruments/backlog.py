@@ -79,7 +79,9 @@ def list_left(
         # A model that could not be planned is recorded by the name of the request.
         for each in {name, model}:
             broken = _read_broken(store, each) if files[each].is_broken else None
-            if broken is not None and _is_final(broken, run):
+            if broken is None or broken.protocol not in (None, protocol):
+                continue
+            if _is_final(broken, run):
                 left.failed.append(broken)
         _divide(left, seals, files[name], run, store)
         left.claimed = claimed[name] & left.pending.keys()

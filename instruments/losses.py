@@ -5,9 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -51,7 +51,7 @@ class ScoringPlan(Plan[Cell]):
 
     verb = "score"
 
-    refused: tuple[str, ...] = ()  # reasons why some protocols cannot be used
+    refused: Mapping[str, str] = field(default_factory=dict)  # see ``refusals``
 
     @property
     def groups(self) -> list[tuple[Cell, ...]]:
@@ -76,8 +76,8 @@ class ScoringPlan(Plan[Cell]):
         return retrying(str(cells[0]), partial(score_group, cells, self.entry, settings))
 
     @property
-    def refusals(self) -> tuple[str, ...]:
-        """The reasons why some protocols cannot be used."""
+    def refusals(self) -> Mapping[str, str]:
+        """The reasons why some protocols cannot be used, by protocol."""
         return self.refused
 
     def prepare(self, settings: Settings) -> list[Failure]:
@@ -111,12 +111,12 @@ def plan_scoring(
     entry = find_model(model, settings)
     identity = identify(entry, settings)
     usable = []
-    refused = []
+    refused = {}
     for protocol in dict.fromkeys(map(get_protocol, protocols)):  # two names may mean one protocol
         try:
             identity.scoring_id(protocol)
         except NotMeasurable as error:
-            refused.append(str(error))
+            refused[protocol.name] = str(error)
         else:
             usable.append(protocol)
     losses = list_losses(store, identity.name)
@@ -138,7 +138,7 @@ def plan_scoring(
     sizes = {seal.partition: -seal.num_bytes for seal in seals}
     pending = [cell for cell in cells if cell.path not in losses]
     pending.sort(key=lambda cell: (sizes[cell.partition], str(cell.partition)))
-    return ScoringPlan(entry, cells, tuple(pending), tuple(refused))
+    return ScoringPlan(entry, cells, tuple(pending), refused)
 
 
 def scoring_ids(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -75,9 +75,9 @@ class Plan(ABC, Generic[_Cell]):
         return len(self.cells) - len(self.pending)
 
     @property
-    def refusals(self) -> tuple[str, ...]:
-        """The reasons why parts of the request cannot be done with this model."""
-        return ()
+    def refusals(self) -> Mapping[str, str]:
+        """The reasons why protocols of the request cannot be used with this model, by protocol."""
+        return {}
 
     def files_of(self, cell: _Cell) -> BaseCell:
         """Return the key of a cell, which determines the paths of its files."""
@@ -115,7 +115,7 @@ Ended = tuple[tuple[Any, ...], Done | Failure]  # a group of cells, and its resu
 class Execute(Protocol):
     """A function that runs groups of a plan, and yields each group with its result.
 
-    The function takes a group only when it can begin it. It may stop after a fatal failure.
+    The function takes a group only when it can begin it, and none after a fatal failure.
     """
 
     def __call__(

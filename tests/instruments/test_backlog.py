@@ -95,6 +95,21 @@ def test_work_is_estimated_by_bytes_and_by_cells_of_before(
     assert found["new"].seconds == pytest.approx(3 * 0.5 * (sizes[1] + sizes[2]) / 4)
 
 
+def test_a_model_that_was_refused_under_one_protocol_is_pending_under_another(
+    settings: Settings, seal: Sealer
+) -> None:
+    """Compressors have no tokens, of which some protocols make their windows."""
+    seal("notes", "2024-01")
+    refused = settings.model_copy(update={"protocol": "uncheatable"})
+    asked = scoring_request(["control:gzip"], None, None, ["uncheatable"], refused, run="first")
+    [failure] = work(asked, refused).failures
+    assert not failure.may_pass
+    left = list_left(["control:gzip"], None, None, "second", refused)["control:gzip"]
+    assert (len(left.failed), len(left.pending)) == (1, 0)
+    left = list_left(["control:gzip"], None, None, "second", settings)["control:gzip"]
+    assert (len(left.failed), len(left.pending)) == (0, 1)
+
+
 def test_cells_that_failed_in_this_run_or_for_good_are_not_pending(
     settings: Settings, store: Store, seal: Sealer
 ) -> None:
