@@ -20,8 +20,13 @@ class Stopped(BaseException):
 
 @contextmanager
 def stop_with_flow() -> Iterator[None]:
-    """If a signal ends the ``with`` block, make ``go_on`` raise ``Stopped`` in all threads."""
-    _is_over.clear()
+    """If a signal ends the ``with`` block, make ``go_on`` raise ``Stopped`` in all threads.
+
+    A thread that enters its block after the signal is stopped, too. Signals reach only the main
+    thread, so the process goes on if that thread enters a block again.
+    """
+    if threading.current_thread() is threading.main_thread():
+        _is_over.clear()
     try:
         yield
     except BaseException as error:  # signals raise KeyboardInterrupt or a Prefect class

@@ -9,7 +9,7 @@ from prefect.cache_policies import NO_CACHE
 
 from core.storage.store import Store
 from instruments.running.stopping import Stopped, go_on, rest, stop_with_flow
-from tasks.prefect.fan_out import fan_out
+from tasks.prefect.fan_out import run_task
 
 pytestmark = pytest.mark.usefixtures("prefect_api")
 ENDS: list[str] = []
@@ -34,7 +34,7 @@ def write_slowly(store: Store) -> None:
 @flow
 def slow(store: Store) -> None:
     with stop_with_flow():
-        list(fan_out(write_slowly, [("slow", {"store": store})], step=None))
+        run_task(write_slowly, "slow", store=store)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -67,3 +67,25 @@ def test_who_is_not_interrupted_goes_on(store: Store) -> None:
     with pytest.raises(ValueError, match="an error"), stop_with_flow():
         raise ValueError("an error")
     go_on()
+
+
+def test_a_thread_that_begins_after_the_signal_is_stopped_too() -> None:
+    stopped: list[Stopped] = []
+
+    def begin() -> None:
+        try:
+            with stop_with_flow():
+                go_on()
+        except Stopped as error:
+            stopped.append(error)
+
+    late = threading.Thread(target=begin)
+    try:
+        with pytest.raises(KeyboardInterrupt), stop_with_flow():
+            raise KeyboardInterrupt
+        late.start()
+        late.join()
+    finally:
+        with stop_with_flow():
+            pass
+    assert len(stopped) == 1
