@@ -18,7 +18,7 @@ from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import FlowRunFilter
 from prefect.client.schemas.objects import FlowRun
 from prefect.deployments import run_deployment
-from prefect.exceptions import ObjectNotFound
+from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 
 from core.errors import StorageError
 from core.settings import Settings
@@ -31,6 +31,7 @@ ATTEMPTS = 3  # maximum number of rounds that begin with the same pending work
 AWAY_S = 24 * 3600.0  # maximum outage of the server or the data root, in seconds
 PATIENCE = 30  # looks for which ``gpu`` waits until a flow run of ``gpu-all`` has begun
 _PAGE = 200  # maximum number of flow runs per response of the server
+_REFUSALS = (400, 409, 422)  # statuses: a repeated request would be refused again
 
 
 @dataclass
@@ -113,10 +114,11 @@ class Rounds:
         return not self._active
 
     def _read_states(self, client: SyncPrefectClient) -> None:
-        if not self._active:
-            return
-        wanted = FlowRunFilter.model_validate({"id": {"any_": list(self._active)}})
-        found = client.read_flow_runs(flow_run_filter=wanted, limit=_PAGE)
+        ids = list(self._active)
+        found: list[FlowRun] = []
+        for start in range(0, len(ids), _PAGE):
+            wanted = FlowRunFilter.model_validate({"id": {"any_": ids[start : start + _PAGE]}})
+            found += client.read_flow_runs(flow_run_filter=wanted, limit=_PAGE)
         self._active = {}
         for run in found:
             if run.state is None or not run.state.is_final():
@@ -189,6 +191,15 @@ class Rounds:
         except ObjectNotFound:
             self._given_up.add(pool)
             self.problems.append(f"there is no deployment work/{pool}; run `tidemark deploy`")
+            return
+        except PrefectHTTPStatusError as error:
+            if error.response.status_code not in _REFUSALS:
+                raise
+            self._given_up.add(pool)
+            why = f"{error.response.status_code}: {error.response.text[:300]}"
+            self.problems.append(
+                f"the server refuses to start work/{pool} ({why}); run `tidemark deploy`"
+            )
             return
         self._active[run.id] = run
         self._pools[run.id] = pool
