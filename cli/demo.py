@@ -17,7 +17,8 @@ from instruments.landing import land_shipped_rates, land_shipped_scores
 from instruments.planning import Request
 from instruments.puzzles import puzzle_request
 from instruments.runner import failure_of
-from instruments.runs import RunSummary, finish, score
+from instruments.runs import finish, score
+from instruments.summary import RunSummary
 from instruments.training import train
 from models.catalogue import add_model
 from models.training import Recipe
@@ -107,10 +108,7 @@ def demo(settings: Settings, seed: int) -> RunSummary:
     request = Request(
         months=tuple(month_range(FIRST, LAST)), sources=SOURCES, models=(*cutoffs, *CONTROLS)
     )
-    crawled = crawl_all(replace(request, months=tuple(month_range(WEB_FIRST, LAST))), settings)
-    summary = RunSummary(
-        partitions=crawled.num_sealed, partial=crawled.partial, holes=crawled.holes
-    )
+    summary = crawl_all(replace(request, months=tuple(month_range(WEB_FIRST, LAST))), settings)
     for name, cutoff in cutoffs.items():
         train_reference(name, cutoff, settings, seed, summary)
     scored = score(request, settings)

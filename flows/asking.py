@@ -16,7 +16,7 @@ from flows.rounds import Pending, Rounds
 from instruments.backlog import name_of
 from instruments.pools import Pool, pool_of
 from instruments.running.stopping import stop_with_flow
-from instruments.runs import RunSummary
+from instruments.summary import RunSummary
 from tasks.prefect.cancelling import ends_if_cancelled
 from tasks.prefect.server import ended, run_log
 

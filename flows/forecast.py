@@ -19,7 +19,7 @@ from instruments.running.run_options import (
     MonthName,
 )
 from instruments.running.stopping import stop_with_flow
-from instruments.runs import RunSummary
+from instruments.summary import RunSummary
 from tasks.prefect.fan_out import run_tasks
 from tasks.prefect.storage_keys import worker_settings
 from tasks.questions import add_tokens, crawl_question_source

@@ -17,13 +17,13 @@ from flows.finish import finish
 from flows.rounds import Pending, Rounds
 from instruments.backlog import holes_of, list_left
 from instruments.canary import find_drifts
-from instruments.crawling import Crawled, crawl_all
+from instruments.crawling import crawl_all
 from instruments.planning import Request
 from instruments.pools import Pool, pool_of
 from instruments.runner import Failure
 from instruments.running.run_options import RunOptions
 from instruments.running.stopping import stop_with_flow
-from instruments.runs import RunSummary
+from instruments.summary import RunSummary
 from tasks.crawling import crawl_month
 from tasks.prefect.cancelling import ends_if_cancelled
 from tasks.prefect.events import tell_given_up
@@ -52,8 +52,7 @@ def run_months(
     rounds = Rounds(ScoringLeft(request, run, settings, always), parameters, settings)
     with ends_if_cancelled(), _crawling(request, settings) as crawl, stop_with_flow():
         rounds.drain(crawl.done)
-        crawled = crawl.result()
-    summary = RunSummary(crawled.num_sealed, partial=crawled.partial, holes=list(crawled.holes))
+        summary = crawl.result()
     left = list_left(request.models, request.sources, request.months, run, settings)
     summary.holes += [*rounds.problems, *holes_of(left)]
     summary.holes += [f"canary: {record}" for record in find_drifts(store, former_canaries)]
@@ -91,7 +90,7 @@ class ScoringLeft:
 
 
 @contextmanager
-def _crawling(request: Request, settings: Settings) -> Iterator[Future[Crawled]]:
+def _crawling(request: Request, settings: Settings) -> Iterator[Future[RunSummary]]:
     """Crawl in a thread within the ``with`` block; it ends when the crawl has ended."""
     with ThreadPoolExecutor(1, "crawls") as pool:
         context = contextvars.copy_context()  # with the flow run

@@ -17,7 +17,7 @@ from core.settings import Settings
 from core.storage.claims import Claims
 from core.storage.store import Store
 from instruments.driver import WorkRequest, work_and_land
-from instruments.landing import land_texts
+from instruments.landing import land_model
 from instruments.models import held
 from instruments.runner import Done, Plan
 from instruments.running.stopping import go_on
@@ -69,8 +69,9 @@ class AnsweringPlan(Plan[AskedCell]):
         store = Store(settings.home)
         found = [(find_answers(store, each.cell), each.seal) for each in self.cells]
         there = [(cell, seal) for cell, seal in found if cell is not None]
-        land = partial(land_answer_cells, settings, there)
-        return land_texts(self.entry, [cell.revision for cell, _ in there], land, settings)
+        if there:
+            land_model(self.entry, there[0][0].revision, settings)
+        return land_answer_cells(settings, there)
 
 
 def answering_models(settings: Settings) -> list[str]:

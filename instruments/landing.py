@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from core import progress
@@ -81,20 +80,10 @@ def _raise_faults(faults: list[TidemarkError], num_cells: int) -> None:
         ) from faults[0]
 
 
-def land_texts(
-    entry: ModelEntry,
-    revisions: Sequence[str],
-    land: Callable[[], int],
-    settings: Settings,
-) -> int:
-    """Land a model, then its cells of texts; return the number of landed cells.
-
-    The function ``land`` lands the cells. If ``revisions`` is empty, the model is not landed.
-    """
-    if revisions:
-        with open_warehouse(settings) as warehouse:
-            warehouse.upsert_models([{**vars(entry), "revision": revisions[0]}])
-    return land()
+def land_model(entry: ModelEntry, revision: str, settings: Settings) -> None:
+    """Land the catalogue entry of a model, with the revision that was used."""
+    with open_warehouse(settings) as warehouse:
+        warehouse.upsert_models([{**vars(entry), "revision": revision}])
 
 
 def _land_partitions(warehouse: Warehouse, store: Store, cells: list[Cell]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from core.cells.puzzles import (
@@ -22,7 +21,7 @@ from core.settings import Settings
 from core.storage.claims import Claims
 from core.storage.store import Store, path_part
 from instruments.driver import Summary, WorkRequest, work_and_land
-from instruments.landing import land_texts
+from instruments.landing import land_model
 from instruments.models import Load, generation_ids, generator_of, held
 from instruments.puzzle_asking import Writer, ask, find_items, list_decodings, measure
 from instruments.runner import Done, Plan
@@ -68,8 +67,9 @@ class PuzzlePlan(Plan[PuzzleCell]):
         """Land the cells that have a record; return the number of landed cells."""
         store = Store(settings.home)
         there = [cell for cell in self.cells if read_puzzle_record(store, cell)]
-        land = partial(land_puzzle_cells, settings, there)
-        return land_texts(self.entry, [cell.revision for cell in there], land, settings)
+        if there:
+            land_model(self.entry, there[0].revision, settings)
+        return land_puzzle_cells(settings, there)
 
 
 def plan_puzzles(model: str, puzzles: Sequence[str] | None, settings: Settings) -> PuzzlePlan:

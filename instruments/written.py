@@ -20,7 +20,7 @@ from core.settings import Settings
 from core.storage.store import Store
 from instruments.backlog import split_name
 from instruments.canary import land_canary_runs
-from instruments.landing import describe_models, land_texts
+from instruments.landing import describe_models, land_model
 from instruments.puzzles import entry_of
 from models.catalogue import ModelEntry, find_model, list_models
 from models.choice import chosen_models
@@ -113,12 +113,8 @@ def land_texts_of(model: str, found: FoundCells, settings: Settings) -> int:
     answers = [each for each in found.answers if each[0].model == model]
     puzzles = [cell for cell in found.puzzles if cell.model == model]
     revisions = [cell.revision for cell, _ in answers] + [cell.revision for cell in puzzles]
-
-    def land() -> int:
-        return land_answer_cells(settings, answers) + land_puzzle_cells(settings, puzzles)
-
-    try:
+    with contextlib.suppress(UnknownName):  # it was removed from the catalogue
         entry = entry_of(model, settings)
-    except UnknownName:  # it was removed from the catalogue
-        return land()
-    return land_texts(entry, revisions, land, settings)
+        if revisions:
+            land_model(entry, revisions[0], settings)
+    return land_answer_cells(settings, answers) + land_puzzle_cells(settings, puzzles)
