@@ -12,7 +12,7 @@ from core.month import Month
 from core.settings import Settings
 from core.storage.claims import Claims
 from core.storage.store import Store
-from instruments.backlog import Backlogs, holes_of, list_left, split_name
+from instruments.backlog import Backlogs, CellName, holes_of, list_left, read_name
 from instruments.driver import Backlog, work
 from instruments.losses import plan_scoring, scoring_request
 from instruments.pools import pool_of
@@ -148,13 +148,15 @@ def test_cells_that_failed_in_this_run_or_for_good_are_not_pending(
     [
         ("default-python-3.11-0123456789ab-x.parquet", "default"),
         ("disjoint-512-abc-0123456789ab-x.failed.json", "disjoint-512"),
-        ("nosuch-abc-0123456789ab-x.parquet", ""),
-        ("model.failed.json", ""),
+        ("nosuch-abc-0123456789ab-x.parquet", None),
+        ("model.failed.json", None),
     ],
 )
-def test_names_of_files_tell_protocol_and_digest(name: str, protocol: str) -> None:
-    digest = "0123456789ab" if protocol else ""
-    assert split_name(f"losses/model=m/source=s/month=2024-01/{name}") == (protocol, digest)
+def test_names_of_files_tell_model_protocol_and_text(name: str, protocol: str | None) -> None:
+    folder = "source=s/month=2024-01"
+    expected = CellName("m:1", protocol, (folder, "0123456789ab")) if protocol else None
+    assert read_name(f"losses/model=m%3A1/{folder}/{name}") == expected
+    assert read_name(f"answers/model=m%3A1/{folder}/{name}") is None
 
 
 def test_a_protocol_that_does_not_suit_a_model_leaves_nothing_pending(

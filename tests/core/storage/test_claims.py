@@ -86,9 +86,8 @@ def test_who_waits_goes_on_when_it_is_free_or_done(any_store: Callable[[], Store
     waiting = Claims(store, beat_s=0.05, dead_after_s=3600)
     waiting.wait("a", is_done=lambda: True)
     threading.Timer(0.4, lambda: store.delete(path)).start()
-    began = time.monotonic()
     waiting.wait("a", is_done=lambda: False)
-    assert time.monotonic() - began > 0.3
+    assert not store.exists(path)
 
 
 def test_a_machine_without_a_beat_is_dead(any_store: Callable[[], Store]) -> None:
@@ -97,9 +96,7 @@ def test_a_machine_without_a_beat_is_dead(any_store: Callable[[], Store]) -> Non
     late = Claims(store, beat_s=0.05, dead_after_s=0.5)
     with late.hold(["a"]) as held:
         assert held == []
-    began = time.monotonic()
     late.wait("a", is_done=lambda: False)
-    assert time.monotonic() - began > 0.4
     with late.hold(["a"]) as held:
         assert held == ["a"]
         assert path not in files(store)
@@ -335,10 +332,10 @@ def test_who_was_suspended_notices_that_its_claim_is_lost(
         with late.hold(["a"]) as held:
             assert held == ["a"]
             sleeper.send_signal(signal.SIGCONT)
-            time.sleep(0.5)  # several beats
+            assert sleeper.stderr is not None
+            assert any("the claim is lost" in line for line in sleeper.stderr)
             assert len(claims_of(store)) == 1
-            _, said = sleeper.communicate("\n", timeout=30)
-            assert "the claim is lost" in said
+            sleeper.communicate("\n", timeout=30)
             assert sleeper.returncode == 0
             assert len(claims_of(store)) == 1
     assert f"no beat of process {sleeper.pid}" in caplog.text
