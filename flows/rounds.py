@@ -70,12 +70,12 @@ class Rounds:
         self._interval_s = settings.watch_interval_s
         self._share = share
         self._active: dict[UUID, FlowRun] = {}
-        self._pools: dict[UUID, Pool] = {}
         self._completed: set[str] = set()  # models
         self._last: dict[Pool, tuple[frozenset[str], int]] = {}  # last pending work, and attempts
         self._given_up: set[Pool] = set()  # pools without a deployment
         self._num_waits = 0
 
+    @cancels_subflows()
     def drain(self, is_over: Callable[[], bool]) -> None:
         """Start flow runs while work is pending, until none is and ``is_over`` returns True.
 
@@ -84,10 +84,6 @@ class Rounds:
         Raises:
             httpx.HTTPError, StorageError: the server or data root was unavailable for ``AWAY_S`` s.
         """
-        with cancels_subflows():
-            self._drain(is_over)
-
-    def _drain(self, is_over: Callable[[], bool]) -> None:
         answered_at = time.monotonic()
         while True:
             is_last = is_over()  # before the look, so that the look sees what was sealed last
@@ -129,7 +125,7 @@ class Rounds:
                 self._completed.update(run.parameters["models"])
 
     def _active_of(self, pool: Pool) -> list[FlowRun]:
-        return [run for run in self._active.values() if self._pools[run.id] == pool]
+        return [run for run in self._active.values() if run.parameters["pool"] == pool]
 
     def _waits(self, pool: Pool) -> bool:
         """Return True while single GPUs must stay free for a model that needs all of a machine.
@@ -202,7 +198,6 @@ class Rounds:
             )
             return
         self._active[run.id] = run
-        self._pools[run.id] = pool
         if run.parent_task_run_id:  # Prefect gives this task run a random name
             client.set_task_run_name(run.parent_task_run_id, f"work on {pool}")
         run_log().info("started work on %s for %s", pool, ", ".join(models))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -45,13 +44,10 @@ _log = logging.getLogger(__name__)
 KEYS = ["document_id", "source", "month"]
 
 
-@dataclass(frozen=True)
 class ScoringPlan(Plan[Cell]):
     """The cells to score with one model."""
 
     verb = "score"
-
-    refused: Mapping[str, str] = field(default_factory=dict)  # see ``refusals``
 
     @property
     def groups(self) -> list[tuple[Cell, ...]]:
@@ -74,11 +70,6 @@ class ScoringPlan(Plan[Cell]):
     def attempt(self, cells: tuple[Cell, ...], settings: Settings) -> Done:
         """Score cells of one partition; retry after transient errors. See ``score_group``."""
         return retrying(str(cells[0]), partial(score_group, cells, self.entry, settings))
-
-    @property
-    def refusals(self) -> Mapping[str, str]:
-        """The reasons why some protocols cannot be used, by protocol."""
-        return self.refused
 
     def prepare(self, settings: Settings) -> list[Failure]:
         """Load the model; check the canary if it has not run on this device."""

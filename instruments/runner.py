@@ -58,6 +58,8 @@ class Plan(ABC, Generic[_Cell]):
     entry: ModelEntry
     cells: tuple[_Cell, ...]  # all requested cells, pending or complete
     pending: tuple[_Cell, ...]
+    # Why protocols of the request cannot be used with this model, by protocol.
+    refusals: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def step(self) -> str:
@@ -73,11 +75,6 @@ class Plan(ABC, Generic[_Cell]):
     def num_done(self) -> int:
         """The number of cells that were complete before the run."""
         return len(self.cells) - len(self.pending)
-
-    @property
-    def refusals(self) -> Mapping[str, str]:
-        """The reasons why protocols of the request cannot be used with this model, by protocol."""
-        return {}
 
     def files_of(self, cell: _Cell) -> BaseCell:
         """Return the key of a cell, which determines the paths of its files."""

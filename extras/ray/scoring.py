@@ -76,7 +76,7 @@ class _Nodes:
         if isinstance(planned, Failure):
             raise OrchestrationError(planned.why)
         plan, self._settings[planned[0].entry.name] = planned
-        return PlanOfNodes(plan.entry, plan.cells, plan.pending, plan.refused)
+        return PlanOfNodes(plan.entry, plan.cells, plan.pending, plan.refusals)
 
     def execute(
         self, plan: Plan[Any], groups: Iterable[tuple[Any, ...]], settings: Settings

@@ -85,7 +85,8 @@ def published(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def toy(*names: str, model: str = "toy", is_landable: bool = True) -> Toy:
-    return Toy(ModelEntry(name=model, kind="control", location=model), names, names, is_landable)
+    entry = ModelEntry(name=model, kind="control", location=model)
+    return Toy(entry, names, names, is_landable=is_landable)
 
 
 def request_of(*plans: Toy | TidemarkError, **given: Any) -> WorkRequest:
