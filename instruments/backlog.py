@@ -35,7 +35,7 @@ Text = tuple[str, str]  # folder of the partition, first characters of the text'
 
 
 class CellName(NamedTuple):
-    """What the path of a cell's losses, or of the record of its failure, tells."""
+    """Model, protocol and text of a cell, as the path of its losses or of its failure tells."""
 
     model: str
     protocol: str
