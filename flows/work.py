@@ -21,8 +21,9 @@ from flows.begin import name_of_run
 from instruments import driver
 from instruments.backlog import Backlogs
 from instruments.driver import Summary, WorkRequest
-from instruments.forecasts import answer_request, begin_spending
+from instruments.forecasts import answer_request
 from instruments.losses import scoring_request
+from instruments.models import held
 from instruments.pools import Pool, list_models_of
 from instruments.puzzles import puzzle_request
 from instruments.runner import Plan
@@ -109,7 +110,7 @@ def make_request(  # noqa: PLR0913 - parameters of the flow
         return scoring_request(
             models, sources, months, [settings.protocol], settings, backlog=backlogs, **given
         )
-    begin_spending(settings)
+    held.begin(settings)
     if verb == "solve":
         return puzzle_request(models, puzzles, settings, **given)
     dated = [month for month in months if isinstance(month, Month)] if months else None

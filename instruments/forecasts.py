@@ -79,11 +79,6 @@ def answering_models(settings: Settings) -> list[str]:
     return [model for model in chosen_models(settings) if model not in CONTROLS]
 
 
-def begin_spending(settings: Settings) -> None:
-    """Reset the spending budget, which all models of a run share, at the start of the run."""
-    held.begin(settings)
-
-
 def plan_answers(
     model: str,
     protocol: str | None,
@@ -257,7 +252,7 @@ def answer_and_land(
     Raises:
         UsageError: a name is unknown, or no questions of these sources and months are sealed.
     """
-    begin_spending(settings)
+    held.begin(settings)
     for model in models:  # a wrong name must cost nothing
         find_model(model, settings)
     for protocol in protocols:

@@ -23,7 +23,7 @@ from models.scoring.protocols import get_protocol
 from warehouse.database.schema import SNAPSHOT
 from warehouse.land.keyed_rows import LandedRows
 from warehouse.land.landed import partitions_with_duplicates
-from warehouse.land.literature import SHIPPED_SCORES, land_shipped, load_benchmarks
+from warehouse.land.literature import land_shipped
 from warehouse.land.losses import Warehouse, open_warehouse
 from warehouse.read.publish import publish
 from warehouse.read.query import query
@@ -165,11 +165,6 @@ def land_shipped_rates(settings: Settings, replace: bool = False) -> LandedRows:
     landed = land_shipped(settings, replace)
     describe_published(landed, settings)
     return landed
-
-
-def land_shipped_scores(settings: Settings) -> LandedRows:
-    """Land the benchmark scores that Li et al. print beside their rates (Table 4)."""
-    return load_benchmarks(settings, SHIPPED_SCORES)
 
 
 def land_files(settings: Settings, files: list[Path], replace: bool) -> tuple[int, list[str]]:
