@@ -12,12 +12,14 @@ from core.settings import Settings
 from core.storage.store import Store
 from instruments.crawling import crawl_all, crawl_question_sources
 from instruments.driver import land, work
-from instruments.forecasts import answer_request, begin_spending
-from instruments.landing import land_shipped_rates, land_shipped_scores
+from instruments.forecasts import answer_request
+from instruments.landing import land_shipped_rates
+from instruments.models import held
 from instruments.planning import Request
 from instruments.puzzles import puzzle_request
 from instruments.runner import failure_of
-from instruments.runs import RunSummary, finish, score
+from instruments.runs import finish, score
+from instruments.summary import RunSummary
 from instruments.training import train
 from models.catalogue import add_model
 from models.training import Recipe
@@ -25,6 +27,7 @@ from reports.site.build import INDEX
 from simulator.server import serve
 from simulator.world import World
 from warehouse.database.schema import SNAPSHOT
+from warehouse.land.literature import SHIPPED_SCORES, load_benchmarks
 
 WEB_FIRST = Month("2023-02")  # models train on the months before FIRST, too
 FIRST = Month("2023-04")
@@ -107,16 +110,13 @@ def demo(settings: Settings, seed: int) -> RunSummary:
     request = Request(
         months=tuple(month_range(FIRST, LAST)), sources=SOURCES, models=(*cutoffs, *CONTROLS)
     )
-    crawled = crawl_all(replace(request, months=tuple(month_range(WEB_FIRST, LAST))), settings)
-    summary = RunSummary(
-        partitions=crawled.num_sealed, partial=crawled.partial, holes=crawled.holes
-    )
+    summary = crawl_all(replace(request, months=tuple(month_range(WEB_FIRST, LAST))), settings)
     for name, cutoff in cutoffs.items():
         train_reference(name, cutoff, settings, seed, summary)
     scored = score(request, settings)
     land(scored, settings)
     land_shipped_rates(settings)
-    land_shipped_scores(settings)
+    load_benchmarks(settings, SHIPPED_SCORES)
     ask_models(summary, settings)
     finish(summary, scored, settings)
     return summary
@@ -139,7 +139,7 @@ def train_reference(
 def ask_models(summary: RunSummary, settings: Settings) -> None:
     """Put some questions and puzzles to models, and land the answers; failures become holes."""
     summary.holes += crawl_question_sources(QUESTION_SOURCES, QUESTION_MONTHS, settings)
-    begin_spending(settings)
+    held.begin(settings)
     questions = answer_request(
         CUTOFFS, (None,), QUESTION_SOURCES, QUESTION_MONTHS, settings, ends_on=()
     )

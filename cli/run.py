@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from core.settings import Settings
     from instruments.crawling import CrawlMonth
     from instruments.planning import Request
-    from instruments.runs import RunSummary
+    from instruments.summary import RunSummary
     from reports.summary import GapRow
 
 _FIGURES = ("before", "after", "gap", "95 % interval", "TBI\na year", "est.\ncutoff", "cutoff")

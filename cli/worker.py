@@ -90,7 +90,7 @@ def worker_command(
     import socket
 
     from core.environment import prefect_server
-    from core.gpus import choose_gpus, host_of, list_gpus
+    from core.gpus import Host, choose_gpus, list_gpus
     from core.storage.store import Store
 
     try:
@@ -116,7 +116,7 @@ def worker_command(
     settings = settings_for_tasks(context, needs_server=True)
     from deployments.deploy import widen_pools
 
-    host = host_of(chosen, settings.dtype)
+    host = Host(host=socket.gethostname(), gpus=tuple(chosen), dtype=settings.dtype)
     store = Store(settings.home)
     with host.announced(store):
         for change in widen_pools(address, store):

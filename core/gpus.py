@@ -14,7 +14,6 @@ import contextlib
 import hashlib
 import itertools
 import logging
-import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -221,8 +220,3 @@ def read_fleet(store: Store) -> Fleet:
         except (ValidationError, StorageError) as error:  # the worker may have ended meanwhile
             _log.warning("passed over: %s: %s", store.url(path), str(error).partition("\n")[0])
     return Fleet(tuple(hosts))
-
-
-def host_of(gpus: Sequence[Gpu], dtype: str) -> Host:
-    """Return the announcement of this machine for some of its GPUs."""
-    return Host(host=socket.gethostname(), gpus=tuple(gpus), dtype=dtype)

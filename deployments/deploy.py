@@ -46,7 +46,7 @@ from core.errors import OrchestrationError
 from core.gpus import read_fleet
 from core.storage.store import Store
 from deployments.automations import PREFIX, read_automations
-from deployments.prefect_yaml import Deployment, Schedule, is_ours, read_deployments
+from deployments.prefect_yaml import Deployment, is_ours, read_deployments
 
 BLOCK = "tidemark-alerts"
 BLOCK_TYPE = "custom-webhook"
@@ -209,7 +209,7 @@ class _Deployer:
         return self._client.create_deployment(
             flow_id=self._client.create_flow_from_name(wanted.flow),
             name=wanted.name,
-            schedules=[DeploymentScheduleCreate(schedule=_cron(s)) for s in wanted.schedules],
+            schedules=[DeploymentScheduleCreate(schedule=s) for s in wanted.schedules],
             enforce_parameter_schema=True,
             **wanted.fields(),
         )
@@ -320,10 +320,6 @@ def _all(read: Callable[..., list[Any]]) -> Iterator[Any]:
         offset += len(page)
 
 
-def _cron(schedule: Schedule) -> CronSchedule:
-    return CronSchedule(cron=schedule.cron, timezone=schedule.timezone)
-
-
 def _read(found: DeploymentResponse, name: str) -> Any:
     """Return a field of the server's deployment in the same form as ``Deployment.fields``."""
     if name == "tags":
@@ -334,7 +330,7 @@ def _read(found: DeploymentResponse, name: str) -> Any:
 
 
 def _reschedule(
-    wanted: tuple[Schedule, ...], found: list[DeploymentSchedule]
+    wanted: tuple[CronSchedule, ...], found: list[DeploymentSchedule]
 ) -> list[DeploymentScheduleUpdate] | None:
     """Return the schedules to set, or None if the server already has the wanted schedules.
 
@@ -350,7 +346,7 @@ def _reschedule(
         return None
     otherwise = not found or any(each.active for each in found)
     return [
-        DeploymentScheduleUpdate(schedule=_cron(each), active=active.get(key, otherwise))
+        DeploymentScheduleUpdate(schedule=each, active=active.get(key, otherwise))
         for each, key in zip(wanted, keys, strict=True)
     ]
 

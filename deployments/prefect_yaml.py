@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from prefect.client.schemas.schedules import CronSchedule
 from prefect.flows import Flow, load_flow_from_entrypoint
 from prefect.utilities.callables import parameter_schema
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
@@ -35,13 +36,6 @@ class Pool(_Part):
     job_variables: dict[str, Any] = {}
 
 
-class Schedule(_Part):
-    """A cron schedule for runs of a deployment."""
-
-    cron: str
-    timezone: str
-
-
 class Deployment(_Part):
     """A deployment as described in prefect.yaml."""
 
@@ -51,7 +45,7 @@ class Deployment(_Part):
     tags: tuple[str, ...]
     work_pool: Pool
     parameters: dict[str, Any] = {}
-    schedules: tuple[Schedule, ...] = ()
+    schedules: tuple[CronSchedule, ...] = ()
     pull_steps: list[dict[str, Any]] = []
 
     @property

@@ -6,17 +6,17 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
 from core.cells.answers import AnswerCell
-from core.cells.failures import read_failures
+from core.cells.failures import CellFailure, read_failures
 from core.cells.puzzles import PuzzleCell
 from core.gpus import read_fleet
 from core.settings import Settings
-from core.storage.store import Store
+from core.storage.store import Store, name_of_part
 from flows.finish import finish
 from flows.rounds import Pending, Rounds
 from instruments.backlog import name_of
 from instruments.pools import Pool, pool_of
 from instruments.running.stopping import stop_with_flow
-from instruments.runs import RunSummary
+from instruments.summary import RunSummary
 from tasks.prefect.cancelling import ends_if_cancelled
 from tasks.prefect.server import ended, run_log
 
@@ -54,7 +54,29 @@ def ask_models(
         rounds.drain(is_over=lambda: True)
     summary.holes += rounds.problems
     for model in models:
-        failures = read_failures(store, _ROOTS[verb], name_of(model, settings)).values()
-        summary.holes += [f"{verb} {failure}" for failure in failures]
+        failures = read_failures(store, _ROOTS[verb], name_of(model, settings))
+        summary.holes += [
+            f"{verb} {failure}"
+            for stem, failure in failures.items()
+            if concerns(stem, failure, given)
+        ]
     finish(summary, models, settings, has_losses=False, has_answers=True)
     return ended(summary, summary.holes)
+
+
+def concerns(stem: str, failure: CellFailure, given: Mapping[str, Any]) -> bool:
+    """Return True if a failure is of this run, or of a cell that it left as it would fail again.
+
+    ``given`` are the parameters of the run's flow runs of workers.
+    """
+    if failure.run == given["run"]:
+        return True
+    if failure.may_pass:
+        return False
+    folders = dict(part.split("=", 1) for part in stem.split("/") if "=" in part)
+    source, puzzle, month = (folders.get(name) for name in ("source", "puzzle", "month"))
+    if source and given.get("sources") and name_of_part(source) not in given["sources"]:
+        return False
+    if puzzle and given.get("puzzles") and name_of_part(puzzle) not in given["puzzles"]:
+        return False
+    return month is None or "first" not in given or given["first"] <= month <= given["last"]

@@ -12,11 +12,11 @@ from core.errors import TidemarkError
 from core.settings import Settings
 from core.storage.store import Store
 from instruments.runner import Failure
-from instruments.runs import RunSummary, find_site, is_published
+from instruments.summary import RunSummary
 from instruments.written import Unlanded, find_unlanded, land_facts
 from tasks.landing import land_answers, land_cells, publish_warehouse
 from tasks.prefect.artifacts import show_cells
-from tasks.prefect.fan_out import fan_out
+from tasks.prefect.fan_out import run_task
 from tasks.reporting import write_report
 
 
@@ -40,12 +40,10 @@ def finish(
             _land_answers(summary, settings)
     except TidemarkError as error:
         summary.holes.append(f"land: {error}")
-    if not is_published(settings):
-        _do(summary, publish_warehouse, "publish", settings=settings)
+    _do(summary, publish_warehouse, "publish", settings=settings)
     for entry, cells in written.cells:
         show_cells(entry.name, cells, settings)
-    site = find_site(settings)
-    summary.report = site or _do(summary, write_report, "report", settings=settings) or ""
+    summary.report = _do(summary, write_report, "report", settings=settings) or ""
 
 
 def _land_losses(summary: RunSummary, models: Sequence[str], settings: Settings) -> Unlanded:
@@ -68,7 +66,7 @@ def _land_answers(summary: RunSummary, settings: Settings) -> None:
 
 def _do(summary: RunSummary, work: Task[..., Any], what: str, **given: Any) -> Any:
     """Run a task once; return its result, or None after a failure, which becomes a hole."""
-    [result] = fan_out(work, [(what, given)], step=None)
+    result = run_task(work, what, **given)
     if isinstance(result, Failure):
         summary.holes.append(str(result))
         return None

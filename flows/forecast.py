@@ -19,8 +19,8 @@ from instruments.running.run_options import (
     MonthName,
 )
 from instruments.running.stopping import stop_with_flow
-from instruments.runs import RunSummary
-from tasks.prefect.fan_out import fan_out
+from instruments.summary import RunSummary
+from tasks.prefect.fan_out import run_tasks
 from tasks.prefect.storage_keys import worker_settings
 from tasks.questions import add_tokens, crawl_question_source
 
@@ -70,8 +70,9 @@ def crawl_questions(plan: dict[str, list[Month]], settings: Settings, summary: R
         for source, months in plan.items()
     ]
     with stop_with_flow():
-        results = list(fan_out(crawl_question_source, calls, "crawl"))
-    for source, seals in zip(plan, results, strict=True):
+        results = dict(run_tasks(crawl_question_source, calls))
+    for number, source in enumerate(plan):
+        seals = results[number]
         if isinstance(seals, Failure):
             summary.holes.append(str(seals))
             continue

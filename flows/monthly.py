@@ -10,7 +10,7 @@ from flows.begin import begin_run, period_due
 from flows.run import run_months
 from instruments.planning import check_request
 from instruments.running.run_options import NO_OPTIONS, PeriodName, RunOptions
-from instruments.runs import RunSummary
+from instruments.summary import RunSummary
 from tasks.prefect.storage_keys import worker_settings
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from prefect import flow
 
 from flows.finish import finish
-from instruments.runs import RunSummary
+from instruments.summary import RunSummary
 from tasks.prefect.server import ended
 from tasks.prefect.storage_keys import worker_settings
 

@@ -18,7 +18,7 @@ from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import FlowRunFilter
 from prefect.client.schemas.objects import FlowRun
 from prefect.deployments import run_deployment
-from prefect.exceptions import ObjectNotFound
+from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 
 from core.errors import StorageError
 from core.settings import Settings
@@ -31,6 +31,7 @@ ATTEMPTS = 3  # maximum number of rounds that begin with the same pending work
 AWAY_S = 24 * 3600.0  # maximum outage of the server or the data root, in seconds
 PATIENCE = 30  # looks for which ``gpu`` waits until a flow run of ``gpu-all`` has begun
 _PAGE = 200  # maximum number of flow runs per response of the server
+_REFUSALS = (400, 409, 422)  # statuses: a repeated request would be refused again
 
 
 @dataclass
@@ -69,12 +70,12 @@ class Rounds:
         self._interval_s = settings.watch_interval_s
         self._share = share
         self._active: dict[UUID, FlowRun] = {}
-        self._pools: dict[UUID, Pool] = {}
         self._completed: set[str] = set()  # models
         self._last: dict[Pool, tuple[frozenset[str], int]] = {}  # last pending work, and attempts
         self._given_up: set[Pool] = set()  # pools without a deployment
         self._num_waits = 0
 
+    @cancels_subflows()
     def drain(self, is_over: Callable[[], bool]) -> None:
         """Start flow runs while work is pending, until none is and ``is_over`` returns True.
 
@@ -83,10 +84,6 @@ class Rounds:
         Raises:
             httpx.HTTPError, StorageError: the server or data root was unavailable for ``AWAY_S`` s.
         """
-        with cancels_subflows():
-            self._drain(is_over)
-
-    def _drain(self, is_over: Callable[[], bool]) -> None:
         answered_at = time.monotonic()
         while True:
             is_last = is_over()  # before the look, so that the look sees what was sealed last
@@ -113,10 +110,11 @@ class Rounds:
         return not self._active
 
     def _read_states(self, client: SyncPrefectClient) -> None:
-        if not self._active:
-            return
-        wanted = FlowRunFilter.model_validate({"id": {"any_": list(self._active)}})
-        found = client.read_flow_runs(flow_run_filter=wanted, limit=_PAGE)
+        ids = list(self._active)
+        found: list[FlowRun] = []
+        for start in range(0, len(ids), _PAGE):
+            wanted = FlowRunFilter.model_validate({"id": {"any_": ids[start : start + _PAGE]}})
+            found += client.read_flow_runs(flow_run_filter=wanted, limit=_PAGE)
         self._active = {}
         for run in found:
             if run.state is None or not run.state.is_final():
@@ -127,7 +125,7 @@ class Rounds:
                 self._completed.update(run.parameters["models"])
 
     def _active_of(self, pool: Pool) -> list[FlowRun]:
-        return [run for run in self._active.values() if self._pools[run.id] == pool]
+        return [run for run in self._active.values() if run.parameters["pool"] == pool]
 
     def _waits(self, pool: Pool) -> bool:
         """Return True while single GPUs must stay free for a model that needs all of a machine.
@@ -190,8 +188,16 @@ class Rounds:
             self._given_up.add(pool)
             self.problems.append(f"there is no deployment work/{pool}; run `tidemark deploy`")
             return
+        except PrefectHTTPStatusError as error:
+            if error.response.status_code not in _REFUSALS:
+                raise
+            self._given_up.add(pool)
+            why = f"{error.response.status_code}: {error.response.text[:300]}"
+            self.problems.append(
+                f"the server refuses to start work/{pool} ({why}); run `tidemark deploy`"
+            )
+            return
         self._active[run.id] = run
-        self._pools[run.id] = pool
         if run.parent_task_run_id:  # Prefect gives this task run a random name
             client.set_task_run_name(run.parent_task_run_id, f"work on {pool}")
         run_log().info("started work on %s for %s", pool, ", ".join(models))

@@ -6,7 +6,6 @@ import contextvars
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
 
 from core.cells.canary import read_canary_records
 from core.corpus.partition import Partition, Seal, read_seal
@@ -17,17 +16,18 @@ from core.storage.store import Store
 from flows.finish import finish
 from flows.rounds import Pending, Rounds
 from instruments.backlog import holes_of, list_left
-from instruments.crawling import Crawled, crawl_all
+from instruments.canary import find_drifts
+from instruments.crawling import crawl_all
 from instruments.planning import Request
 from instruments.pools import Pool, pool_of
 from instruments.runner import Failure
 from instruments.running.run_options import RunOptions
 from instruments.running.stopping import stop_with_flow
-from instruments.runs import RunSummary
+from instruments.summary import RunSummary
 from tasks.crawling import crawl_month
 from tasks.prefect.cancelling import ends_if_cancelled
 from tasks.prefect.events import tell_given_up
-from tasks.prefect.fan_out import fan_out
+from tasks.prefect.fan_out import run_task
 from tasks.prefect.server import ended
 
 
@@ -39,7 +39,8 @@ def run_months(
     If ``always``, workers look at all models, whatever the names of files tell: cells of a former
     version of the scorer are computed again.
     """
-    num_canaries = len(read_canary_records(Store(settings.home)))
+    store = Store(settings.home)
+    former_canaries = read_canary_records(store)
     parameters = {
         "verb": "score",
         "sources": list(request.sources),
@@ -51,12 +52,10 @@ def run_months(
     rounds = Rounds(ScoringLeft(request, run, settings, always), parameters, settings)
     with ends_if_cancelled(), _crawling(request, settings) as crawl, stop_with_flow():
         rounds.drain(crawl.done)
-        crawled = crawl.result()
-    summary = RunSummary(crawled.num_sealed, partial=crawled.partial, holes=list(crawled.holes))
+        summary = crawl.result()
     left = list_left(request.models, request.sources, request.months, run, settings)
     summary.holes += [*rounds.problems, *holes_of(left)]
-    canaries = read_canary_records(Store(settings.home))[num_canaries:]
-    summary.holes += [f"canary: {record}" for record in canaries if not record.is_well]
+    summary.holes += [f"canary: {record}" for record in find_drifts(store, former_canaries)]
     finish(summary, request.models, settings)
     return ended(summary, summary.holes)
 
@@ -91,7 +90,7 @@ class ScoringLeft:
 
 
 @contextmanager
-def _crawling(request: Request, settings: Settings) -> Iterator[Future[Crawled]]:
+def _crawling(request: Request, settings: Settings) -> Iterator[Future[RunSummary]]:
     """Crawl in a thread within the ``with`` block; it ends when the crawl has ended."""
     with ThreadPoolExecutor(1, "crawls") as pool:
         context = contextvars.copy_context()  # with the flow run
@@ -103,10 +102,10 @@ def crawl_as_task(source: str, month: Period, settings: Settings) -> Seal | Fail
     seal = read_seal(Store(settings.home), Partition(source, month))
     if seal is not None and not seal.is_partial:
         return seal
-    given: dict[str, Any] = {"source": source, "month": month, "settings": settings}
-    [result] = fan_out(crawl_month, [(f"crawl {source} {month}", given)], step=None)
+    what = f"crawl {source} {month}"
+    result: Seal | Failure = run_task(
+        crawl_month, what, source=source, month=month, settings=settings
+    )
     if isinstance(result, Failure):
         tell_given_up(Partition(source, month), result.why)
-        return result
-    sealed: Seal = result
-    return sealed
+    return result

@@ -8,7 +8,7 @@ from flows.asking import ask_models
 from flows.begin import begin_run
 from instruments.forecasts import answering_models
 from instruments.running.run_options import NO_PUZZLE_OPTIONS, PuzzleOptions
-from instruments.runs import RunSummary
+from instruments.summary import RunSummary
 from tasks.prefect.storage_keys import worker_settings
 
 

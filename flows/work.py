@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,8 +21,9 @@ from flows.begin import name_of_run
 from instruments import driver
 from instruments.backlog import Backlogs
 from instruments.driver import Summary, WorkRequest
-from instruments.forecasts import answer_request, begin_spending
+from instruments.forecasts import answer_request
 from instruments.losses import scoring_request
+from instruments.models import held
 from instruments.pools import Pool, list_models_of
 from instruments.puzzles import puzzle_request
 from instruments.runner import Plan
@@ -103,13 +104,13 @@ def make_request(  # noqa: PLR0913 - parameters of the flow
     settings: Settings,
 ) -> WorkRequest:
     """Return the request of the driver; an error of one model ends no other's work."""
-    given: dict[str, Any] = {"run": run, "prepare": prepare_on_gpus(settings), "ends_on": ()}
+    given: dict[str, Any] = {"run": run, "prepare": partial(hold_for, settings), "ends_on": ()}
     if verb == "score":
         backlogs = Backlogs(sources, months, run, settings)
         return scoring_request(
             models, sources, months, [settings.protocol], settings, backlog=backlogs, **given
         )
-    begin_spending(settings)
+    held.begin(settings)
     if verb == "solve":
         return puzzle_request(models, puzzles, settings, **given)
     dated = [month for month in months if isinstance(month, Month)] if months else None
@@ -139,17 +140,10 @@ def compute(
     )
 
 
-def prepare_on_gpus(settings: Settings) -> Any:
-    """Return a function that waits for the GPUs of this worker, if a plan needs one.
-
-    The process then holds them until it ends.
-    """
-
-    def prepare(plan: Plan[Any]) -> None:
-        if plan.entry.backend.on_device and settings.device.startswith(("auto", "cuda")):
-            _hold_until_end(settings.scratch / FOLDER)
-
-    return prepare
+def hold_for(settings: Settings, plan: Plan[Any]) -> None:
+    """Wait for the GPUs of this worker if a plan needs one; hold them until the process ends."""
+    if plan.entry.backend.on_device and settings.device.startswith(("auto", "cuda")):
+        _hold_until_end(settings.scratch / FOLDER)
 
 
 @cache

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import PurePosixPath
 from statistics import median
+from typing import NamedTuple
 
 from core.cells.failures import SUFFIX, CellFailure, read_failure, stem_of_model
 from core.cells.losses import Cell, list_losses
@@ -30,7 +31,15 @@ from models.catalogue import find_model
 from models.scoring.protocols import get_protocol
 
 _TOKEN_BYTES = 4  # of text; the same for all models, as only ratios count
-_Key = tuple[str, str]  # folder of the partition, first characters of the text's digest
+Text = tuple[str, str]  # folder of the partition, first characters of the text's digest
+
+
+class CellName(NamedTuple):
+    """Model, protocol and text of a cell, as the path of its losses or of its failure tells."""
+
+    model: str
+    protocol: str
+    text: Text
 
 
 @dataclass
@@ -38,8 +47,8 @@ class Left:
     """The cells of one model that are pending, and those that failed."""
 
     name: str  # of the model in the catalogue
-    pending: dict[_Key, Seal] = field(default_factory=dict)
-    claimed: set[_Key] = field(default_factory=set)  # pending cells that processes compute
+    pending: dict[Text, Seal] = field(default_factory=dict)
+    claimed: set[Text] = field(default_factory=set)  # pending cells that processes compute
     failed: list[CellFailure] = field(default_factory=list)
 
 
@@ -66,8 +75,7 @@ def list_left(
     store = Store(settings.home)
     chosen = list(sources) if sources is not None else None
     seals = {
-        (seal.partition.path.removeprefix("corpus/"), seal.digest[:12]): seal
-        for seal in select_sealed(store, chosen, months, settings.corpus_as_of)
+        text_of(seal): seal for seal in select_sealed(store, chosen, months, settings.corpus_as_of)
     }
     protocol = get_protocol(settings.protocol).name
     files = _list_files(store, seals, protocol)
@@ -78,10 +86,13 @@ def list_left(
         left = Left(name)
         # A model that could not be planned is recorded by the name of the request.
         for each in {name, model}:
-            if files[each].is_broken:
-                broken = _read_broken(store, each)
-                if broken is not None and _is_final(broken, run):
-                    left.failed.append(broken)
+            if not files[each].is_broken:
+                continue
+            broken = read_failure(store, stem_of_model(Cell.ROOT, each))
+            if broken is None or broken.protocol not in (None, protocol):
+                continue
+            if _is_final(broken, run):
+                left.failed.append(broken)
         _add_cells(left, seals, files[name], run, store)
         left.claimed = claimed[name] & left.pending.keys()
         found[model] = left
@@ -89,7 +100,7 @@ def list_left(
 
 
 def _add_cells(
-    left: Left, seals: Mapping[_Key, Seal], files: _Files, run: str, store: Store
+    left: Left, seals: Mapping[Text, Seal], files: _Files, run: str, store: Store
 ) -> None:
     """Add the failed and the pending cells of a model to ``left``.
 
@@ -111,76 +122,67 @@ def _is_final(failure: CellFailure, run: str) -> bool:
     return failure.run == run or not failure.may_pass
 
 
-def _read_broken(store: Store, model: str) -> CellFailure | None:
-    return read_failure(store, stem_of_model(Cell.ROOT, model))
-
-
 @dataclass
 class _Files:
     """The files of one model under one protocol."""
 
-    done: set[_Key] = field(default_factory=set)
-    failed: dict[_Key, str] = field(default_factory=dict)  # stems of records of failures
+    done: set[Text] = field(default_factory=set)
+    failed: dict[Text, str] = field(default_factory=dict)  # stems of records of failures
     is_broken: bool = False  # True if the model has a record of a failure
 
 
-def _list_files(store: Store, keys: Iterable[_Key], protocol: str) -> dict[str, _Files]:
+def _list_files(store: Store, keys: Iterable[Text], protocol: str) -> dict[str, _Files]:
     months = {folder.rpartition("/")[2] for folder, _ in keys}
     month = months.pop() if len(months) == 1 else "month=*"
     found: dict[str, _Files] = defaultdict(_Files)
     for path in store.list(f"{Cell.ROOT}/model=*/source=*/{month}/*"):
-        key = _key_of(path, protocol)
-        if key is None:
+        name = read_name(path)
+        if name is None or name.protocol != protocol:
             continue
         if path.endswith(SUFFIX):
-            found[_model_of(path)].failed[key] = path.removesuffix(SUFFIX)
+            found[name.model].failed[name.text] = path.removesuffix(SUFFIX)
         elif path.endswith(".parquet"):
-            found[_model_of(path)].done.add(key)
+            found[name.model].done.add(name.text)
     for path in store.list(f"{Cell.ROOT}/model=*/model{SUFFIX}"):
-        found[_model_of(path)].is_broken = True
+        found[name_of_part(path.split("/")[1].removeprefix("model="))].is_broken = True
     return found
 
 
-def _list_claimed(store: Store, protocol: str) -> dict[str, set[_Key]]:
-    found: dict[str, set[_Key]] = defaultdict(set)
+def _list_claimed(store: Store, protocol: str) -> dict[str, set[Text]]:
+    found: dict[str, set[Text]] = defaultdict(set)
     for path in list_claimed(store):
-        if path.startswith(f"{Cell.ROOT}/"):
-            key = _key_of(path, protocol)
-            if key is not None:
-                found[_model_of(path)].add(key)
+        name = read_name(path)
+        if name is not None and name.protocol == protocol:
+            found[name.model].add(name.text)
     return found
 
 
-def _key_of(path: str, protocol: str) -> _Key | None:
-    """Return the key of a file of losses; None if it is of another protocol."""
-    found, digest = split_name(path)
-    folder = "/".join(path.split("/")[2:-1])
-    return (folder, digest) if found == protocol else None
+def text_of(seal: Seal) -> Text:
+    """Return what the names of the files of a sealed text have in common."""
+    return (seal.partition.path.removeprefix("corpus/"), seal.digest[:12])
 
 
-def split_name(path: str) -> tuple[str, str]:
-    """Return the protocol and the digest in the name of a file of losses; see ``Cell``.
-
-    Both are empty if the name is not understood.
-    """
-    name = path.rpartition("/")[2].removesuffix(SUFFIX).removesuffix(".parquet")
-    beginning, *rest = name.rsplit("-", 2)  # <protocol>-<revision>, digest, scoring
-    protocol = _protocol_of(beginning)
-    return (protocol, rest[0]) if protocol and len(rest) == 2 else ("", "")
+def read_name(path: str) -> CellName | None:
+    """Return what the path of a file of losses tells; see ``Cell``. None: it is none of losses."""
+    root, _, rest = path.partition("/")
+    model, _, rest = rest.partition("/")
+    folder, _, file = rest.rpartition("/")
+    # <protocol>-<revision>-<digest>-<scoring>; protocol and revision may have hyphens
+    parts = file.removesuffix(SUFFIX).removesuffix(".parquet").rsplit("-", 2)
+    protocol = _protocol_of(parts[0])
+    if root != Cell.ROOT or len(parts) != 3 or not protocol:
+        return None
+    return CellName(name_of_part(model.removeprefix("model=")), protocol, (folder, parts[1]))
 
 
 @cache
 def _protocol_of(beginning: str) -> str:
-    """Return the protocol of ``<protocol>-<revision>``, both of which may have hyphens."""
+    """Return the protocol of ``<protocol>-<revision>``, or an empty text."""
     parts = beginning.split("-")
     for number in range(len(parts) - 1, 0, -1):
         with contextlib.suppress(UsageError):
             return get_protocol(name_of_part("-".join(parts[:number]))).name
     return ""
-
-
-def _model_of(path: str) -> str:
-    return name_of_part(path.split("/")[1].removeprefix("model="))
 
 
 def holes_of(left: Mapping[str, Left]) -> list[str]:
@@ -216,7 +218,7 @@ class Backlogs:
     def __call__(self, models: Sequence[str]) -> dict[str, Backlog]:
         """Return the cells that nobody has begun, of each model that has such cells."""
         found = list_left(models, self._sources, self._months, self._run, self._settings)
-        free: dict[str, dict[_Key, Seal]] = {}
+        free: dict[str, dict[Text, Seal]] = {}
         for model, left in found.items():
             keys = left.pending.keys() - left.claimed
             if keys:

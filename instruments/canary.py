@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 
 from core.cells.canary import CanaryRecord, read_canary_records, write_canary_record
 from core.settings import Settings
@@ -57,6 +58,16 @@ def is_canary_due(settings: Settings) -> bool:
         here != (record.device, record.dtype, record.versions)
         for record in read_canary_records(Store(settings.home))
     )
+
+
+def find_drifts(store: Store, former: Sequence[CanaryRecord]) -> list[CanaryRecord]:
+    """Return the runs of the canary that are not ``former``, and whose loss differs too much.
+
+    Machines have different clocks, so a new run may be dated before a former one.
+    """
+    known = {record.run_at for record in former}
+    records = read_canary_records(store)
+    return [each for each in records if each.run_at not in known and not each.is_well]
 
 
 def land_canary_runs(warehouse: Warehouse, store: Store) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import copy_context
-from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from core import progress
@@ -18,38 +18,20 @@ from core.corpus.partition import Partition, Seal, read_seal
 from core.errors import SourceUnavailable, TidemarkError
 from core.month import Month, Period
 from core.settings import Settings
-from core.storage.claims import do_claimed
+from core.storage.claims import hold_alone
 from core.storage.store import Store
 from crawlers.crawling.crawl import crawl_partition
-from crawlers.crawling.manifest import lack_of
 from crawlers.questions.crawl import crawl_questions
 from crawlers.web.pacing import CircuitOpen, Turnstile
 from instruments.planning import Request
 from instruments.runner import Failure, failure_of
 from instruments.running.retries import retrying
-from instruments.running.stopping import go_on, never_done, stop_with_flow
+from instruments.running.stopping import go_on, stop_with_flow
+from instruments.summary import RunSummary
 
 CrawlMonth = Callable[[str, Period, Settings], Seal | Failure]
 # Names of the errors after which the other months of a source are not tried.
 _UNREACHED = {kind.__name__ for kind in (SourceUnavailable, CircuitOpen)}
-
-
-@dataclass
-class Crawled:
-    """The outcome of crawling: number of sealed months, and what is missing, with reasons."""
-
-    num_sealed: int = 0
-    partial: list[str] = field(default_factory=list)  # sealed months that lack items
-    holes: list[str] = field(default_factory=list)
-
-    def add(self, result: Seal | Failure) -> None:
-        """Count the result of one month."""
-        if isinstance(result, Failure):
-            self.holes.append(str(result))
-            return
-        self.num_sealed += 1
-        if result.is_partial:
-            self.partial.append(f"{result.partition}: {lack_of(result)}")
 
 
 @contextmanager
@@ -68,13 +50,9 @@ def crawl_claimed(
 ) -> Seal:
     """Call ``crawl_partition`` under a claim; if another process holds the claim, wait for it."""
     store = Store(settings.home, settings.scratch)
-
-    def do(_ready: None, _names: Sequence[str]) -> Seal:
+    with hold_alone(store, Partition(source, month).path, go_on):
+        go_on()
         return crawl_partition(source, month, store, settings, turnstile=turnstile, **choices)
-
-    path = Partition(source, month).path
-    [seal] = do_claimed(store, [path], ready=nullcontext, do=do, is_done=never_done).results
-    return seal
 
 
 def crawl_patiently(
@@ -109,36 +87,33 @@ def crawl_source(
         yield result
 
 
-def crawl_all(request: Request, settings: Settings, crawl: CrawlMonth = crawl_patiently) -> Crawled:
+def crawl_all(
+    request: Request, settings: Settings, crawl: CrawlMonth = crawl_patiently
+) -> RunSummary:
     """Crawl all months of a request, and return what was sealed and what is missing."""
     partitions = request.partitions()
     months: dict[str, list[Period]] = {source: [] for source in request.sources}
     for source, month in partitions:
         months[source].append(month)
-    crawled = Crawled()
-    num_done = 0
+    results: dict[str, list[Seal | Failure]] = {source: [] for source in months}
 
-    def crawl_months(source: str) -> list[Seal | Failure]:
-        nonlocal num_done
-        results = []
+    def crawl_months(source: str) -> None:
         for result in crawl_source(source, months[source], settings, crawl):
-            results.append(result)
-            num_done += not isinstance(result, Failure)
-            progress.report("crawl", num_done, len(partitions))
-        return results
+            results[source].append(result)
+            so_far = chain.from_iterable(results.values())
+            num_sealed = sum(isinstance(each, Seal) for each in so_far)
+            progress.report("crawl", num_sealed, len(partitions))
 
     # If a signal ends the inner block, the threads stop before their next request.
     with ThreadPoolExecutor(max(1, len(months)), "crawl") as pool, stop_with_flow():
         # Each thread gets a copy of the context, so that a flow run is known in it.
-        futures = {
-            source: pool.submit(copy_context().run, crawl_months, source) for source in months
-        }
-        for future in as_completed(futures.values()):
+        futures = [pool.submit(copy_context().run, crawl_months, source) for source in months]
+        for future in as_completed(futures):
             future.result()  # raises what ends the process
-    for future in futures.values():
-        for result in future.result():
-            crawled.add(result)
-    return crawled
+    summary = RunSummary()
+    for result in chain.from_iterable(results.values()):
+        summary.add(result)
+    return summary
 
 
 def crawl_question_sources(

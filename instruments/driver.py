@@ -218,13 +218,12 @@ class _Drain:
     def begin(self, plan: Plan[Any]) -> bool:
         """Compute the cells of a plan that nobody has begun; return False if the model failed."""
         self.summary.num_cells += plan.num_done
-        refused = [
-            Failure(plan.entry.name, why, error="NotMeasurable", may_pass=False)
-            for why in plan.refusals
-        ]
-        self.summary.failures += refused
-        if refused and not plan.cells:  # else every look at names of files finds pending cells
-            self._note(stem_of_model(self._request.root, plan.entry.name), refused[0])
+        for protocol, why in plan.refusals.items():
+            failure = Failure(plan.entry.name, why, error="NotMeasurable", may_pass=False)
+            self.summary.failures.append(failure)
+            if not plan.cells:  # else every look at names of files finds pending cells
+                stem = stem_of_model(self._request.root, plan.entry.name)
+                self._note(stem, failure, protocol)
         if not plan.pending:
             return True
         sweep(self.store)
@@ -256,18 +255,17 @@ class _Drain:
         self._num_ended = 0
         self._num_failed = 0
         claimed: list[Group] = []
-        for cells, result in self._execute(
-            plan, self._free(plan, groups, claimed), self._settings, False
-        ):
+        free = self._free(plan, groups, claimed)
+        is_usable = True
+        for cells, result in self._execute(plan, free, self._settings):
             self._count(plan, cells, result, len(groups))
             if isinstance(result, Failure):
-                if result.is_fatal:
-                    return False
+                is_usable = is_usable and not result.is_fatal
             elif result.claimed:
                 claimed.append(result.claimed)
-        if claimed:
+        if claimed and is_usable:
             self._of_others.append((plan, claimed))
-        return True
+        return is_usable
 
     def _free(
         self, plan: Plan[Any], groups: Sequence[Group], claimed: list[Group]
@@ -320,7 +318,7 @@ class _Drain:
             forget_failure(self.store, stem)
             self._recorded.discard(stem)
 
-    def _note(self, stem: str, failure: Failure) -> None:
+    def _note(self, stem: str, failure: Failure, protocol: str | None = None) -> None:
         record = CellFailure(
             run=self._request.run,
             cell=failure.what,
@@ -329,23 +327,21 @@ class _Drain:
             may_pass=failure.may_pass,
             attempts=1,
             failed_at=dt.datetime.now(dt.UTC),
+            protocol=protocol,
         )
         note_failure(self.store, stem, record)
 
     def wait_for_others(self) -> None:
         """Wait until the cells of other processes are done; do those of processes that died."""
-        for plan, groups in self._of_others:
+        while self._of_others:
+            plan, groups = self._of_others.pop(0)
             left: list[Group] = []
             for cells in groups:
                 missing = tuple(cell for cell in cells if not self._await(plan, cell))
                 self.summary.num_cells += len(cells) - len(missing)
                 if missing:
                     left.append(missing)
-            to_try = list(self._to_try(plan, left))
-            self._num_ended = 0
-            self._num_failed = 0
-            for cells, result in self._execute(plan, to_try, self._settings, True):
-                self._count(plan, cells, result, len(to_try))
+            self._compute(plan, list(self._to_try(plan, left)))
 
     def _await(self, plan: Plan[Any], cell: Any) -> bool:
         """Wait while a living process claims a cell; return True if the cell is done."""

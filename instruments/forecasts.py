@@ -14,13 +14,13 @@ from core.corpus.spelled import find_spelled
 from core.errors import TidemarkError, UsageError
 from core.month import Month
 from core.settings import Settings
-from core.storage.claims import do_claimed
+from core.storage.claims import Claims
 from core.storage.store import Store
 from instruments.driver import WorkRequest, work_and_land
-from instruments.landing import land_texts
+from instruments.landing import land_model
 from instruments.models import held
 from instruments.runner import Done, Plan
-from instruments.running.stopping import go_on, is_written
+from instruments.running.stopping import go_on
 from models.backends import identify, load_answerer
 from models.catalogue import CONTROLS, ModelEntry, find_model
 from models.choice import chosen_models
@@ -60,27 +60,23 @@ class AnsweringPlan(Plan[AskedCell]):
         """Return True if all questions of a cell have answers."""
         return store.exists(cell.cell.path)
 
-    def attempt(self, cells: tuple[AskedCell, ...], settings: Settings, wait: bool) -> Done:
+    def attempt(self, cells: tuple[AskedCell, ...], settings: Settings) -> Done:
         """Have the model answer the questions of one month; see ``answer_cell``."""
-        return answer_cell(self.entry, cells[0], settings, wait)
+        return answer_cell(self.entry, cells[0], settings)
 
     def land(self, settings: Settings) -> int:
         """Land the cells that have answers; return the number of landed cells."""
         store = Store(settings.home)
         found = [(find_answers(store, each.cell), each.seal) for each in self.cells]
         there = [(cell, seal) for cell, seal in found if cell is not None]
-        land = partial(land_answer_cells, settings, there)
-        return land_texts(self.entry, [cell.revision for cell, _ in there], land, settings)
+        if there:
+            land_model(self.entry, there[0][0].revision, settings)
+        return land_answer_cells(settings, there)
 
 
 def answering_models(settings: Settings) -> list[str]:
     """Return the configured models without the compressors, which cannot answer questions."""
     return [model for model in chosen_models(settings) if model not in CONTROLS]
-
-
-def begin_spending(settings: Settings) -> None:
-    """Reset the spending budget, which all models of a run share, at the start of the run."""
-    held.begin(settings)
 
 
 def plan_answers(
@@ -187,11 +183,11 @@ def spent_by(models: Sequence[str], settings: Settings) -> dict[str, str]:
     return {e.name: str(AnswerCache(store, e).spending()) for e in entries if e.backend.is_paid}
 
 
-def answer_cell(entry: ModelEntry, asked: AskedCell, settings: Settings, wait: bool = True) -> Done:
+def answer_cell(entry: ModelEntry, asked: AskedCell, settings: Settings) -> Done:
     """Have a model answer the questions of one source that were resolved in one month.
 
-    A complete cell is skipped. An incomplete cell is answered again, but stored answers of an API
-    are reused. Only one process at a time answers a cell.
+    A complete cell is skipped, and so is one that another process claims. An incomplete cell is
+    answered again, but stored answers of an API are reused.
 
     Raises:
         ModelError: the model fails, or its spending limit is reached.
@@ -199,17 +195,16 @@ def answer_cell(entry: ModelEntry, asked: AskedCell, settings: Settings, wait: b
     """
     store = Store(settings.home, settings.scratch)
     cell = asked.cell
-    claimed = do_claimed(
-        store,
-        [cell.done_path],
-        ready=partial(held.hold, load_answerer, entry, cell.revision, settings),
-        do=lambda answerer, _: _answer(answerer, asked, store),
-        is_done=partial(is_written, store),
-        wait=wait,
-    )
-    if claimed.others:
-        return Done(claimed=(asked,))
-    return claimed.results[0] if claimed.results else Done()
+    with (
+        held.hold(load_answerer, entry, cell.revision, settings) as answerer,
+        Claims(store).hold([cell.done_path]) as claimed,
+    ):
+        go_on()
+        if not claimed:
+            return Done(claimed=(asked,))
+        if store.exists(cell.done_path):  # another process was faster
+            return Done()
+        return _answer(answerer, asked, store)
 
 
 def _answer(answerer: Answerer, asked: AskedCell, store: Store) -> Done:
@@ -257,7 +252,7 @@ def answer_and_land(
     Raises:
         UsageError: a name is unknown, or no questions of these sources and months are sealed.
     """
-    begin_spending(settings)
+    held.begin(settings)
     for model in models:  # a wrong name must cost nothing
         find_model(model, settings)
     for protocol in protocols:

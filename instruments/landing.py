@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from core import progress
@@ -24,7 +23,7 @@ from models.scoring.protocols import get_protocol
 from warehouse.database.schema import SNAPSHOT
 from warehouse.land.keyed_rows import LandedRows
 from warehouse.land.landed import partitions_with_duplicates
-from warehouse.land.literature import SHIPPED_SCORES, land_shipped, load_benchmarks
+from warehouse.land.literature import land_shipped
 from warehouse.land.losses import Warehouse, open_warehouse
 from warehouse.read.publish import publish
 from warehouse.read.query import query
@@ -81,20 +80,10 @@ def _raise_faults(faults: list[TidemarkError], num_cells: int) -> None:
         ) from faults[0]
 
 
-def land_texts(
-    entry: ModelEntry,
-    revisions: Sequence[str],
-    land: Callable[[], int],
-    settings: Settings,
-) -> int:
-    """Land a model, then its cells of texts; return the number of landed cells.
-
-    The function ``land`` lands the cells. If ``revisions`` is empty, the model is not landed.
-    """
-    if revisions:
-        with open_warehouse(settings) as warehouse:
-            warehouse.upsert_models([{**vars(entry), "revision": revisions[0]}])
-    return land()
+def land_model(entry: ModelEntry, revision: str, settings: Settings) -> None:
+    """Land the catalogue entry of a model, with the revision that was used."""
+    with open_warehouse(settings) as warehouse:
+        warehouse.upsert_models([{**vars(entry), "revision": revision}])
 
 
 def _land_partitions(warehouse: Warehouse, store: Store, cells: list[Cell]) -> None:
@@ -176,11 +165,6 @@ def land_shipped_rates(settings: Settings, replace: bool = False) -> LandedRows:
     landed = land_shipped(settings, replace)
     describe_published(landed, settings)
     return landed
-
-
-def land_shipped_scores(settings: Settings) -> LandedRows:
-    """Land the benchmark scores that Li et al. print beside their rates (Table 4)."""
-    return load_benchmarks(settings, SHIPPED_SCORES)
 
 
 def land_files(settings: Settings, files: list[Path], replace: bool) -> tuple[int, list[str]]:

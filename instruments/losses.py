@@ -7,7 +7,6 @@ import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -24,7 +23,7 @@ from core.errors import BatchTooLarge, ModelError, NotMeasurable, StorageError
 from core.month import Period
 from core.schemas.tables import LOSSES
 from core.settings import Settings
-from core.storage.claims import do_claimed
+from core.storage.claims import Claims
 from core.storage.store import Store
 from instruments.canary import check_canary, is_canary_due
 from instruments.driver import WorkRequest, work_and_land
@@ -33,7 +32,7 @@ from instruments.models import expect_model, held, scorer_of
 from instruments.planning import require_sealed, select_sealed
 from instruments.runner import Done, Failure, Plan
 from instruments.running.retries import retrying
-from instruments.running.stopping import go_on, is_written
+from instruments.running.stopping import go_on
 from models.backends import identify
 from models.catalogue import ModelEntry, find_model
 from models.scoring.machine import Cost, metered
@@ -45,13 +44,10 @@ _log = logging.getLogger(__name__)
 KEYS = ["document_id", "source", "month"]
 
 
-@dataclass(frozen=True)
 class ScoringPlan(Plan[Cell]):
     """The cells to score with one model."""
 
     verb = "score"
-
-    refused: tuple[str, ...] = ()  # reasons why some protocols cannot be used
 
     @property
     def groups(self) -> list[tuple[Cell, ...]]:
@@ -71,15 +67,9 @@ class ScoringPlan(Plan[Cell]):
         """Return True if the file with the cell's losses exists."""
         return store.exists(cell.path)
 
-    def attempt(self, cells: tuple[Cell, ...], settings: Settings, wait: bool) -> Done:
+    def attempt(self, cells: tuple[Cell, ...], settings: Settings) -> Done:
         """Score cells of one partition; retry after transient errors. See ``score_group``."""
-        score = partial(score_group, cells, self.entry, settings, wait)
-        return retrying(str(cells[0]), score)
-
-    @property
-    def refusals(self) -> tuple[str, ...]:
-        """The reasons why some protocols cannot be used."""
-        return self.refused
+        return retrying(str(cells[0]), partial(score_group, cells, self.entry, settings))
 
     def prepare(self, settings: Settings) -> list[Failure]:
         """Load the model; check the canary if it has not run on this device."""
@@ -112,12 +102,12 @@ def plan_scoring(
     entry = find_model(model, settings)
     identity = identify(entry, settings)
     usable = []
-    refused = []
+    refused = {}
     for protocol in dict.fromkeys(map(get_protocol, protocols)):  # two names may mean one protocol
         try:
             identity.scoring_id(protocol)
         except NotMeasurable as error:
-            refused.append(str(error))
+            refused[protocol.name] = str(error)
         else:
             usable.append(protocol)
     losses = list_losses(store, identity.name)
@@ -139,7 +129,7 @@ def plan_scoring(
     sizes = {seal.partition: -seal.num_bytes for seal in seals}
     pending = [cell for cell in cells if cell.path not in losses]
     pending.sort(key=lambda cell: (sizes[cell.partition], str(cell.partition)))
-    return ScoringPlan(entry, cells, tuple(pending), tuple(refused))
+    return ScoringPlan(entry, cells, tuple(pending), refused)
 
 
 def scoring_ids(
@@ -176,17 +166,14 @@ def load_model(plan: ScoringPlan, settings: Settings) -> None:
             pass
 
 
-def write_losses(
-    cells: Sequence[Cell], entry: ModelEntry, settings: Settings, wait: bool = False
-) -> tuple[Cell, ...]:
+def write_losses(cells: Sequence[Cell], entry: ModelEntry, settings: Settings) -> tuple[Cell, ...]:
     """Score cells of one partition (one per protocol); write each cell's file atomically.
 
-    Only one process at a time scores a cell; cells with losses are skipped. If ``wait``, wait for
-    cells that other processes are scoring, and score cells whose process has died. Losses of the
-    same weights under another name are copied.
+    Cells with losses are skipped, and so are cells that another process claims. Losses of the same
+    weights under another name are copied.
 
     Returns:
-        The cells that other processes are scoring; empty if ``wait``.
+        The cells that other processes claim.
 
     Raises:
         StorageError: the partition was removed after planning.
@@ -198,24 +185,20 @@ def write_losses(
     by_path = {cell.path: cell for cell in cells}
     # A compressor has no losses of tokens.
     num_kept = 0 if entry.backend.is_control else settings.kept_documents
-
-    def do(scorer: Scorer, paths: Sequence[str]) -> None:
-        missing = [by_path[path] for path in paths]
+    # The model is loaded before the cells are claimed, so that claimed work begins at once.
+    with (
+        held.hold(scorer_of, entry, cells[0].revision, settings) as scorer,
+        Claims(store).hold(list(by_path)) as claimed,
+    ):
+        go_on()
+        # Another process may have written some since the caller's check.
+        missing = [by_path[path] for path in claimed if not store.exists(path)]
         if entry.backend.from_hub:  # the revision is a commit or the digest of the weights
             missing = [each for each in missing if not copy_losses(each, store)]
         if missing:
             _log.info("scoring %s", "; ".join(map(str, missing)))
             _write_missing(missing, scorer, store, num_kept)
-
-    claimed = do_claimed(
-        store,
-        list(by_path),
-        ready=partial(held.hold, scorer_of, entry, cells[0].revision, settings),
-        do=do,
-        is_done=partial(is_written, store),
-        wait=wait,
-    )
-    return tuple(by_path[path] for path in claimed.others)
+    return tuple(cell for path, cell in by_path.items() if path not in claimed)
 
 
 def _write_missing(cells: Sequence[Cell], scorer: Scorer, store: Store, num_kept: int) -> None:
@@ -325,11 +308,9 @@ def _record(scorer: Scorer, tally: Tally, cost: Cost, together: Sequence[Tally])
     )
 
 
-def score_group(
-    cells: tuple[Cell, ...], entry: ModelEntry, settings: Settings, wait: bool = False
-) -> Done:
+def score_group(cells: tuple[Cell, ...], entry: ModelEntry, settings: Settings) -> Done:
     """Score cells of one partition; see ``write_losses``."""
-    return Done(claimed=write_losses(cells, entry, settings, wait))
+    return Done(claimed=write_losses(cells, entry, settings))
 
 
 def score_and_land(

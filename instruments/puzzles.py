@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from core.cells.puzzles import (
@@ -19,10 +18,10 @@ from core.cells.puzzles import (
 from core.errors import ModelError
 from core.progress import counted
 from core.settings import Settings
-from core.storage.claims import do_claimed
+from core.storage.claims import Claims
 from core.storage.store import Store, path_part
 from instruments.driver import Summary, WorkRequest, work_and_land
-from instruments.landing import land_texts
+from instruments.landing import land_model
 from instruments.models import Load, generation_ids, generator_of, held
 from instruments.puzzle_asking import Writer, ask, find_items, list_decodings, measure
 from instruments.runner import Done, Plan
@@ -60,16 +59,17 @@ class PuzzlePlan(Plan[PuzzleCell]):
         """Return True if a cell has a record without errors."""
         return _is_done(store, cell)
 
-    def attempt(self, cells: tuple[PuzzleCell, ...], settings: Settings, wait: bool) -> Done:
+    def attempt(self, cells: tuple[PuzzleCell, ...], settings: Settings) -> Done:
         """Have the model solve one puzzle; see ``solve_cell``."""
-        return solve_cell(self.entry, cells[0], settings, wait)
+        return solve_cell(self.entry, cells[0], settings)
 
     def land(self, settings: Settings) -> int:
         """Land the cells that have a record; return the number of landed cells."""
         store = Store(settings.home)
         there = [cell for cell in self.cells if read_puzzle_record(store, cell)]
-        land = partial(land_puzzle_cells, settings, there)
-        return land_texts(self.entry, [cell.revision for cell in there], land, settings)
+        if there:
+            land_model(self.entry, there[0].revision, settings)
+        return land_puzzle_cells(settings, there)
 
 
 def plan_puzzles(model: str, puzzles: Sequence[str] | None, settings: Settings) -> PuzzlePlan:
@@ -148,34 +148,28 @@ def _is_done(store: Store, cell: PuzzleCell) -> bool:
     return record is not None and not record.num_errors
 
 
-def solve_cell(entry: ModelEntry, cell: PuzzleCell, settings: Settings, wait: bool = True) -> Done:
+def solve_cell(entry: ModelEntry, cell: PuzzleCell, settings: Settings) -> Done:
     """Have a model solve the items (inputs) of a puzzle.
 
-    A complete cell is skipped. If items of a cell failed with errors, only these items are
-    repeated. One process at a time solves a cell. Texts of a killed process are reused.
+    A complete cell is skipped, and so is one that another process claims. If items of a cell failed
+    with errors, only these items are repeated. Texts of a killed process are reused.
 
     Raises:
         ModelError: the model fails, or its spending limit is reached.
         StorageError: a file of the cell is damaged.
     """
     store = Store(settings.home, settings.scratch)
-
-    def is_done(_: str) -> bool:
+    with (
+        held.hold(_loader_of(settings), entry, cell.revision, settings) as model,
+        Claims(store).hold([cell.done_path]) as claimed,
+    ):
         go_on()
-        return _is_done(store, cell)
-
-    claimed = do_claimed(
-        store,
-        [cell.done_path],
-        ready=partial(held.hold, _loader_of(settings), entry, cell.revision, settings),
-        do=lambda model, _: solve(cell, model, settings, store),
-        is_done=is_done,
-        wait=wait,
-    )
-    if claimed.others:
-        return Done(claimed=(cell,))
-    record = claimed.results[0] if claimed.results else read_puzzle_record(store, cell)
-    return Done() if record is None else _describe(record)
+        if not claimed:
+            return Done(claimed=(cell,))
+        record = read_puzzle_record(store, cell)
+        if record is None or record.num_errors:  # else another process was faster
+            record = solve(cell, model, settings, store)
+    return _describe(record)
 
 
 def _loader_of(settings: Settings) -> Load[Generator]:

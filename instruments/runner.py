@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -58,6 +58,8 @@ class Plan(ABC, Generic[_Cell]):
     entry: ModelEntry
     cells: tuple[_Cell, ...]  # all requested cells, pending or complete
     pending: tuple[_Cell, ...]
+    # Why protocols of the request cannot be used with this model, by protocol.
+    refusals: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def step(self) -> str:
@@ -73,11 +75,6 @@ class Plan(ABC, Generic[_Cell]):
     def num_done(self) -> int:
         """The number of cells that were complete before the run."""
         return len(self.cells) - len(self.pending)
-
-    @property
-    def refusals(self) -> tuple[str, ...]:
-        """The reasons why parts of the request cannot be done with this model."""
-        return ()
 
     def files_of(self, cell: _Cell) -> BaseCell:
         """Return the key of a cell, which determines the paths of its files."""
@@ -98,10 +95,10 @@ class Plan(ABC, Generic[_Cell]):
         """Return True if a cell's file is written and complete."""
 
     @abstractmethod
-    def attempt(self, cells: tuple[_Cell, ...], settings: Settings, wait: bool) -> Done:
+    def attempt(self, cells: tuple[_Cell, ...], settings: Settings) -> Done:
         """Claim, compute and write a group of cells; raise an error if the group fails.
 
-        If ``wait``, wait for cells that other processes claim; else skip them.
+        Cells that other processes claim are left, and returned.
         """
 
     @abstractmethod
@@ -115,22 +112,22 @@ Ended = tuple[tuple[Any, ...], Done | Failure]  # a group of cells, and its resu
 class Execute(Protocol):
     """A function that runs groups of a plan, and yields each group with its result.
 
-    The function takes a group only when it can begin it. It may stop after a fatal failure.
+    The function takes a group only when it can begin it, and none after a fatal failure.
     """
 
     def __call__(
-        self, plan: Plan[Any], groups: Iterable[tuple[Any, ...]], settings: Settings, wait: bool
+        self, plan: Plan[Any], groups: Iterable[tuple[Any, ...]], settings: Settings
     ) -> Iterator[Ended]:
         """Run the groups and yield their results."""
 
 
 def in_process(
-    plan: Plan[Any], groups: Iterable[tuple[Any, ...]], settings: Settings, wait: bool
+    plan: Plan[Any], groups: Iterable[tuple[Any, ...]], settings: Settings
 ) -> Iterator[Ended]:
     """Run groups one after the other in this process; the default ``Execute`` function."""
     for cells in groups:
         try:
-            result: Done | Failure = plan.attempt(cells, settings, wait)
+            result: Done | Failure = plan.attempt(cells, settings)
         except Exception as error:  # noqa: BLE001, continue with other groups after any error
             result = failure_of(str(cells[0]), error, isinstance(error, plan.fatal))
         yield cells, result

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from core.errors import TidemarkError
-from core.progress import counted
 from core.settings import Settings
 from instruments.canary import check_canary
 from instruments.crawling import CrawlMonth, crawl_all, crawl_patiently
@@ -14,31 +11,10 @@ from instruments.landing import publish_alone
 from instruments.losses import scoring_request
 from instruments.planning import Request
 from instruments.runner import Failure, failure_of
+from instruments.summary import RunSummary
 from models.catalogue import ModelEntry
 from reports.site.build import find_current_site, write_site
 from warehouse.read.publish import is_current
-
-
-@dataclass
-class RunSummary:
-    """The result of a run. A run with holes is partial; the next run does the missing work.
-
-    A partial partition is not a hole: its available items are sealed and scored, and the next
-    run requests the missing items.
-    """
-
-    partitions: int = 0
-    cells: int = 0
-    report: str = ""
-    partial: list[str] = field(default_factory=list)  # partitions that lack items, with reasons
-    holes: list[str] = field(default_factory=list)
-
-    def __str__(self) -> str:
-        state = f"partial, {counted(len(self.holes), 'hole')}" if self.holes else "complete"
-        partitions = counted(self.partitions, "partition")
-        if self.partial:
-            partitions += f" ({len(self.partial)} of them partial)"
-        return f"{state}: {partitions}, {counted(self.cells, 'cell')}, report {self.report}"
 
 
 def run(
@@ -48,11 +24,8 @@ def run(
     retry_failed: bool = False,
 ) -> RunSummary:
     """Crawl, score, land, publish and report; what fails becomes a hole of the summary."""
-    crawled = crawl_all(request, settings, crawl)
+    summary = crawl_all(request, settings, crawl)
     scored = score(request, settings, retry_failed)
-    summary = RunSummary(
-        partitions=crawled.num_sealed, partial=crawled.partial, holes=list(crawled.holes)
-    )
     finish(summary, scored, settings)
     return summary
 
@@ -84,25 +57,15 @@ def check_numerics(models: list[ModelEntry], settings: Settings) -> list[Failure
     return [] if record.is_well else [Failure("canary", str(record))]
 
 
-def is_published(settings: Settings) -> bool:
-    """Return True if nothing has landed since the last publication."""
-    return is_current(settings)
-
-
-def find_site(settings: Settings) -> str | None:
-    """Return the address of the site if it shows the published snapshot, else None."""
-    return find_current_site(settings)
-
-
 def finish(summary: RunSummary, done: Summary, settings: Settings) -> None:
     """Land the cells, publish what is new, and write the site; failures become holes."""
     land(done, settings)
     summary.cells += done.num_landed
     summary.holes += [_hole(each) for each in done.failures]
     try:
-        if not is_published(settings):
+        if not is_current(settings):
             publish_alone(settings)
-        summary.report = find_site(settings) or write_site(settings)
+        summary.report = find_current_site(settings) or write_site(settings)
     except TidemarkError as error:
         summary.holes.append(f"report: {error}")
 

@@ -6,13 +6,11 @@ files are known by name only. Prefect and torch are not imported.
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from core.cells.failures import read_failures
 from core.cells.record import median_seconds
@@ -25,7 +23,7 @@ from core.storage.claims import list_claimed
 from core.storage.store import Store, name_of_part
 from crawlers.contract import SourceInfo
 from crawlers.registry import is_source, list_sources, load_crawler
-from instruments.backlog import name_of, split_name
+from instruments.backlog import Text, name_of, read_name, text_of
 from instruments.planning import Request
 from models.choice import chosen_models
 from warehouse.database.faults import QUICK_ROWS, read_all
@@ -43,9 +41,7 @@ MARKS = {
     "missing": ".",
     "lacking": "-",
 }
-_DIGEST_CHARS = 12  # number of digits of a digest in file names
-# Partitions with their digests, by model and protocol.
-_Published = dict[tuple[str, str], set[tuple[Partition, str]]]
+_Published = dict[tuple[str, str], set[Text]]  # by model and protocol
 
 
 @dataclass
@@ -125,7 +121,7 @@ class _Corpus:
         self._settings = settings
         self._manifests, self._held = _list_corpus(store)
         self._claimed = set(list_claimed(store))
-        self.digests: dict[Partition, str] = {}
+        self.texts: set[Text] = set()  # of the shown months
         self._seconds: dict[str, list[float]] = defaultdict(list)
         self._crawled = list_sources()
         self._infos: dict[str, SourceInfo | None] = {}
@@ -166,7 +162,7 @@ class _Corpus:
     def _read(self, partition: Partition, path: str) -> str:
         seal = read_manifest(self._store, partition, path)
         if seal.num_documents:  # a takedown may have removed all documents
-            self.digests[partition] = seal.digest[:_DIGEST_CHARS]
+            self.texts.add(text_of(seal))
         started = seal.manifest.get("started_at")
         if seal.sealed_at and started and seal.manifest.get("kind") == "crawl":
             taken = seal.sealed_at - dt.datetime.fromisoformat(str(started))
@@ -225,22 +221,19 @@ def _models(
     claimed = _claimed(store)
     states = []
     for name in names:
-        cells = scored.get(name, {})
-        done = {
-            partition: paths[digest]
-            for partition, digest in corpus.digests.items()
-            if digest in (paths := cells.get(partition, {}))
-        }
-        num_published = len(published.get((name, protocol), set()) & set(corpus.digests.items()))
+        paths = scored.get(name, {})
+        done = sorted(corpus.texts & paths.keys())
+        num_published = len(published.get((name, protocol), set()) & corpus.texts)
         state = ModelState(
             model=name,
-            num_sealed=len(corpus.digests),
+            num_sealed=len(corpus.texts),
             num_done=len(done),
             num_published=num_published,
             running=claimed.get(name, []),
             failed=failed.get(name, []),
         )
-        state.cell_s = _seconds_of(store, done)
+        records = [f"{paths[text].removesuffix('.parquet')}.json" for text in done]
+        state.cell_s = median_seconds(store, records)
         if not state.num_pending:
             state.pending_s = 0.0
         elif state.cell_s is not None:
@@ -249,32 +242,22 @@ def _models(
     return states
 
 
-def _list_cells(store: Store, protocol: str) -> dict[str, dict[Partition, dict[str, str]]]:
-    """Return the paths of loss files by model, partition and digest."""
-    found: dict[str, dict[Partition, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
+def _list_cells(store: Store, protocol: str) -> dict[str, dict[Text, str]]:
+    """Return the paths of loss files by model and text."""
+    found: dict[str, dict[Text, str]] = defaultdict(dict)
     for path in store.list("losses/model=*/source=*/month=*/*.parquet"):
-        of, digest = split_name(path)
-        if of == protocol:
-            with contextlib.suppress(TidemarkError):  # ignore unknown folders
-                model, partition = _folder_of(path.rpartition("/")[0])
-                found[model][partition][digest] = path
+        name = read_name(path)
+        if name is not None and name.protocol == protocol:
+            found[name.model][name.text] = path
     return found
-
-
-@cache
-def _folder_of(folder: str) -> tuple[str, Partition]:
-    """Return model and partition of a folder ``losses/model=…/source=…/month=…``."""
-    parts = folder.split("/")
-    partition = partition_of("/".join(["corpus", *parts[2:4], ""]))
-    return name_of_part(parts[1].removeprefix("model=")), partition
 
 
 def _claimed(store: Store) -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
-    for name in list_claimed(store):
-        if name.startswith("losses/"):
-            model, partition = _folder_of(name.rpartition("/")[0])
-            found[model].append(str(partition))
+    for path in list_claimed(store):
+        name = read_name(path)
+        if name is not None:
+            found[name.model].append(str(partition_of(f"corpus/{name.text[0]}/")))
     return {model: sorted(cells) for model, cells in found.items()}
 
 
@@ -287,14 +270,8 @@ def _failed(store: Store) -> dict[str, list[str]]:
     return found
 
 
-def _seconds_of(store: Store, done: dict[Partition, str]) -> float | None:
-    """Return the median time of a model's cells, or None if there is none."""
-    paths = [f"{path.removesuffix('.parquet')}.json" for _, path in sorted(done.items())]
-    return median_seconds(store, paths)
-
-
 def _published(settings: Settings) -> tuple[_Published, list[str]]:
-    """Return partition and digest of each cell in the published snapshot, by model and protocol.
+    """Return the text of each cell in the published snapshot, by model and protocol.
 
     The second value tells if the snapshot cannot be read. It may have an earlier version of the
     schema.
@@ -313,8 +290,7 @@ def _published(settings: Settings) -> tuple[_Published, list[str]]:
     except TidemarkError as error:
         return found, [str(error)]
     for cell in cells:
-        digest = cell.partition_digest[:_DIGEST_CHARS]
-        found[cell.model, cell.protocol].add((cell.partition, digest))
+        found[cell.model, cell.protocol].add((cell.folder, cell.partition_digest[:12]))
     return found, []
 
 

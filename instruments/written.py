@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 
 from core.cells.files import FoundCells, find_losses
 from core.cells.losses import Cell
-from core.corpus.partition import list_sealed
 from core.errors import TidemarkError, UnknownName
 from core.settings import Settings
 from core.storage.store import Store
-from instruments.backlog import split_name
+from instruments.backlog import CellName, read_name, text_of
 from instruments.canary import land_canary_runs
-from instruments.landing import describe_models, land_texts
+from instruments.landing import describe_models, land_model
+from instruments.planning import select_sealed
 from instruments.puzzles import entry_of
 from models.catalogue import ModelEntry, find_model, list_models
 from models.choice import chosen_models
@@ -67,20 +67,16 @@ def find_unlanded(models: Sequence[str], settings: Settings) -> Unlanded:
 
 def _choose(store: Store, settings: Settings) -> set[str]:
     """Return the newest file of each model, text and protocol; former versions are left out."""
-    current = {
-        (seal.partition.path.removeprefix("corpus/"), seal.digest[:12])
-        for seal in list_sealed(store, as_of=settings.corpus_as_of)
-        if seal.num_documents  # 0 if a takedown removed all documents
-    }
-    files: dict[tuple[str, str], list[str]] = defaultdict(list)
+    current = set(map(text_of, select_sealed(store, None, None, settings.corpus_as_of)))
+    files: dict[CellName, list[str]] = defaultdict(list)
     for path in store.list(f"{Cell.ROOT}/model=*/source=*/month=*/*.parquet"):
-        folder = path.rpartition("/")[0]
-        protocol, digest = split_name(path)
-        if ("/".join(folder.split("/")[2:]), digest) in current:
-            files[folder, protocol].append(path)
+        name = read_name(path)
+        if name is not None and name.text in current:
+            files[name].append(path)
     chosen = set()
-    for (folder, _), paths in files.items():
+    for paths in files.values():
         if len(paths) > 1:  # of former versions of the scorer, or of other dtypes
+            folder = paths[0].rpartition("/")[0]
             stamps = store.list_stamped(f"{folder}/*.parquet")
             paths.sort(key=lambda path: stamps[path].modified_at)
         chosen.add(paths[-1])
@@ -113,12 +109,8 @@ def land_texts_of(model: str, found: FoundCells, settings: Settings) -> int:
     answers = [each for each in found.answers if each[0].model == model]
     puzzles = [cell for cell in found.puzzles if cell.model == model]
     revisions = [cell.revision for cell, _ in answers] + [cell.revision for cell in puzzles]
-
-    def land() -> int:
-        return land_answer_cells(settings, answers) + land_puzzle_cells(settings, puzzles)
-
-    try:
+    with contextlib.suppress(UnknownName):  # it was removed from the catalogue
         entry = entry_of(model, settings)
-    except UnknownName:  # it was removed from the catalogue
-        return land()
-    return land_texts(entry, revisions, land, settings)
+        if revisions:
+            land_model(entry, revisions[0], settings)
+    return land_answer_cells(settings, answers) + land_puzzle_cells(settings, puzzles)

@@ -13,7 +13,7 @@ from models.catalogue import ModelEntry
 from tasks.prefect import events
 from tasks.prefect.observe import observe, show_landed
 from tasks.prefect.retries import OF_WRITES
-from warehouse.read.publish import publish
+from warehouse.read.publish import is_current, publish
 
 
 @task(task_run_name="land {entry.name}", **OF_WRITES)
@@ -33,8 +33,7 @@ def land_answers(model: str, found: FoundCells, settings: Settings) -> int:
 
 
 @task(task_run_name="publish the warehouse", **OF_WRITES)
-def publish_warehouse(settings: Settings) -> str:
-    """Publish a checked snapshot of the warehouse; return the address of the snapshot."""
-    address = publish(settings)
-    events.published(address)
-    return address
+def publish_warehouse(settings: Settings) -> None:
+    """Publish a checked snapshot of the warehouse, unless nothing has landed since the last."""
+    if not is_current(settings):
+        events.published(publish(settings))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Any
 
 from prefect import task
@@ -11,11 +10,11 @@ from core.corpus.questions import QuestionSeal
 from core.environment import prefect_server
 from core.month import Month
 from core.settings import Settings
-from core.storage.claims import do_claimed
+from core.storage.claims import hold_alone
 from core.storage.store import Store
 from crawlers.questions.contract import load_question_crawler
 from crawlers.questions.crawl import crawl_questions
-from instruments.running.stopping import never_done
+from instruments.running.stopping import go_on
 from tasks.prefect.observe import observe
 from tasks.prefect.retries import OF_CRAWLS
 from tasks.prefect.sites import take_slot, with_tokens
@@ -35,13 +34,9 @@ def crawl(
     ready = add_tokens(source, settings)
     if prefect_server():
         choices["turnstile"] = take_slot
-    return do_claimed(
-        store,
-        [f"questions/{source}"],
-        ready=nullcontext,
-        do=lambda *_: crawl_questions(source, months, store, ready, **choices),
-        is_done=never_done,
-    ).results[0]
+    with hold_alone(store, f"questions/{source}", go_on):
+        go_on()
+        return crawl_questions(source, months, store, ready, **choices)
 
 
 @task(task_run_name="crawl questions of {source}", **OF_CRAWLS)

@@ -6,7 +6,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from core.settings import Settings
-from reports.site.build import write_site
+from reports.site.build import find_current_site, write_site
 from tasks.prefect import events
 from tasks.prefect.artifacts import show_link
 from tasks.prefect.observe import observe
@@ -14,8 +14,11 @@ from tasks.prefect.observe import observe
 
 @task(task_run_name="write the site", cache_policy=NO_CACHE, persist_result=False)
 def write_report(settings: Settings) -> str:
-    """Write the site from the published snapshot; return the address of its first page."""
+    """Write the site unless it shows the published snapshot; return the address of its page."""
     observe()
+    current = find_current_site(settings)
+    if current is not None:
+        return current
     address = write_site(settings)
     events.reported(address)
     show_link(address, settings)

@@ -11,9 +11,10 @@ the same host counts as dead as soon as its process has ended.
 A process lists the claims of a name, writes its file, and lists the claims again. If another claim
 has appeared, the process deletes its own file. Of two concurrent writers, the later one always sees
 the file of the other and gives up. So two processes never hold the same name. On a local disk, a
-lock (``Store.alone``) ensures that exactly one of them succeeds. The next holder deletes dead
-claims. If a suspended holder resumes, it logs a warning, since its file is gone. This does no harm:
-two processes that write the same cell write the same losses, atomically.
+lock (``Store.alone``) ensures that exactly one of them succeeds. Who waits for a dead holder
+deletes its claim, and so does the next holder. If a suspended holder resumes, it logs a warning,
+since its file is gone. This does no harm: two processes that write the same cell write the same
+losses, atomically.
 """
 
 from __future__ import annotations
@@ -29,8 +30,6 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -45,8 +44,6 @@ LOOK_S = 1.0
 _READ_TRIES = 5
 _PRESENCE = "work/"  # first part of the names of claims that only tell of a process
 _log = logging.getLogger(__name__)
-_Tool = TypeVar("_Tool")
-_Result = TypeVar("_Result")
 
 
 class Holder(BaseModel):
@@ -112,11 +109,18 @@ class Claims:
                 self._release(path)
 
     def wait(self, name: str, is_done: Callable[[], bool]) -> None:
-        """Wait until the work of ``name`` is done or no living process claims it."""
+        """Wait until the work of ``name`` is done or no living process claims it.
+
+        The claims of dead processes are deleted, so that any process can claim the name at once.
+        """
         while True:
             # A random pause separates two processes that deleted their claims at the same time.
             time.sleep(self._look_s * random.uniform(0.5, 1.5))  # noqa: S311
-            if is_done() or all(self._is_dead(path) for path in self._paths(name)):
+            if is_done():
+                return
+            paths = self._paths(name)
+            if all(self._is_dead(path) for path in paths):
+                self._delete(paths)
                 return
 
     def _release(self, path: str) -> None:
@@ -141,10 +145,13 @@ class Claims:
             if is_second:
                 self._store.delete(path)
                 return None
-        for each in dead:
-            self._store.delete(each)
-            self._watched.pop(each, None)
+        self._delete(dead)
         return path
+
+    def _delete(self, dead: Sequence[str]) -> None:
+        for path in dead:
+            self._store.delete(path)
+            self._watched.pop(path, None)
 
     def _paths(self, name: str) -> list[str]:
         return self._store.list(f"{FOLDER}/{_key(name)}.*.json")
@@ -172,52 +179,28 @@ class Claims:
         return True
 
 
-@dataclass(frozen=True)
-class Claimed(Generic[_Result]):
-    """The result of ``do_claimed``."""
+@contextlib.contextmanager
+def hold_alone(store: Store, name: str, go_on: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Claim a name in the ``with`` block; wait first while a living process claims it.
 
-    results: tuple[_Result, ...] = ()  # results of the calls of ``do``
-    others: tuple[str, ...] = ()  # names that other processes still hold
-
-
-def do_claimed(
-    store: Store,
-    names: Sequence[str],
-    ready: Callable[[], contextlib.AbstractContextManager[_Tool]],
-    do: Callable[[_Tool, list[str]], _Result],
-    is_done: Callable[[str], bool],
-    wait: bool = True,
-) -> Claimed[_Result]:
-    """Do work under claims, so that no two processes do the same work at a time.
-
-    Args:
-        store: the data root.
-        names: the names to claim.
-        ready: returns a context manager that prepares a tool for ``do``, such as a model. The
-            context is entered before any claim, so that claimed work begins at once.
-        do: does the work of some names with the tool; may raise an error.
-        is_done: returns True if the work of a name is done; may raise an error to end a wait.
-        wait: True to wait for other processes, and to take over the work of dead processes.
+    ``go_on`` is called again and again in the wait. It may raise an error to end the wait.
 
     Raises:
         StorageError: claims cannot be read or written.
     """
     claims = Claims(store)
-    left = list(names)
-    results = []
-    while left:
-        with ready() as tool, claims.hold(left) as held:
-            # Another process may have finished the work since the caller's check.
-            missing = [name for name in held if not is_done(name)]
-            if missing:
-                results.append(do(tool, missing))
-        left = [name for name in left if name not in held]
-        if not left or not wait:
-            break
-        _log.warning("waiting: another process holds %s", "; ".join(left))
-        claims.wait(left[0], is_done=partial(is_done, left[0]))
-        left = [name for name in left if not is_done(name)]
-    return Claimed(tuple(results), tuple(left))
+
+    def never() -> bool:
+        go_on()
+        return False
+
+    while True:
+        with claims.hold([name]) as held:
+            if held:
+                yield
+                return
+        _log.warning("waiting: another process holds %s", name)
+        claims.wait(name, never)
 
 
 def sweep(store: Store) -> int:

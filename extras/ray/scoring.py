@@ -19,7 +19,7 @@ from instruments.losses import ScoringPlan
 from instruments.runner import Ended, Failure, Plan
 from models.catalogue import find_model
 from tasks.cells import score_cells
-from tasks.prefect.fan_out import as_tasks, fan_out
+from tasks.prefect.fan_out import as_tasks, run_task
 from tasks.prefect.server import settle_task_runs
 
 
@@ -72,15 +72,14 @@ class _Nodes:
         settings: Settings = self._given["settings"]
         share = share_of(find_model(model, settings), self._resources)
         with remote_options(**share.options):
-            given = {"model": model, **self._given}
-            [planned] = fan_out(plan_on_node, [(f"score {model}", given)], step=None)
+            planned = run_task(plan_on_node, f"score {model}", model=model, **self._given)
         if isinstance(planned, Failure):
             raise OrchestrationError(planned.why)
         plan, self._settings[planned[0].entry.name] = planned
-        return PlanOfNodes(plan.entry, plan.cells, plan.pending, plan.refused)
+        return PlanOfNodes(plan.entry, plan.cells, plan.pending, plan.refusals)
 
     def execute(
-        self, plan: Plan[Any], groups: Iterable[tuple[Any, ...]], settings: Settings, wait: bool
+        self, plan: Plan[Any], groups: Iterable[tuple[Any, ...]], settings: Settings
     ) -> Iterator[Ended]:
         """Run groups as tasks on the nodes; see ``Execute``."""
         own = self._settings[plan.entry.name]
@@ -88,7 +87,7 @@ class _Nodes:
         if not plan.entry.backend.answers_together:  # on a server, all nodes share a fixed limit
             own = own.model_copy(update={"in_flight": own.in_flight or 2 * share.slots})
         with remote_options(**share.options):
-            yield from as_tasks(score_cells)(plan, groups, own, wait)
+            yield from as_tasks(score_cells)(plan, groups, own)
 
 
 class PlanOfNodes(ScoringPlan):

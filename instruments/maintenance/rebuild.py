@@ -31,7 +31,8 @@ from core.errors import (
 )
 from core.settings import Settings
 from core.storage.store import Store, explain_disk_errors, replace_durably
-from instruments.landing import land_losses, land_texts
+from instruments.landing import land_losses
+from instruments.written import land_texts_of
 from models.catalogue import ModelEntry, list_models
 from warehouse.database.faults import ADVICE_ON_NEWER, find_fault
 from warehouse.database.lock import FILE as WRITER_FILE
@@ -46,9 +47,7 @@ from warehouse.database.writer import (
     write_journal,
     writer_path,
 )
-from warehouse.land.answers import land_answer_cells
 from warehouse.land.losses import open_warehouse
-from warehouse.land.puzzles import land_puzzle_cells
 
 FOLDER = "rebuild"
 # Tables whose rows are in no cell of the data root, or not all of them.
@@ -157,12 +156,9 @@ def _land_all(new: Settings, cells: FoundCells, problems: list[str]) -> int:
                 f"{model} is not in the catalogue: add it with `tidemark models add`, then run "
                 "the same command again"
             )
-        lands = [partial(_land_texts, new, model, cells)]
+        lands = [partial(land_texts_of, model, cells, new)]
         if entry is not None:
-            lands = [
-                partial(_land_losses_of, new, entry, cells),
-                partial(_land_texts_of, new, entry, cells),
-            ]
+            lands.insert(0, partial(_land_losses_of, new, entry, cells))
         for land in lands:
             try:
                 num_landed += land()
@@ -175,20 +171,6 @@ def _land_all(new: Settings, cells: FoundCells, problems: list[str]) -> int:
 def _land_losses_of(new: Settings, entry: ModelEntry, cells: FoundCells) -> int:
     losses = tuple(cell for cell in cells.losses if cell.model == entry.name)
     return len(land_losses(entry, losses, new)) if losses else 0
-
-
-def _land_texts_of(new: Settings, entry: ModelEntry, cells: FoundCells) -> int:
-    answers = [each for each in cells.answers if each[0].model == entry.name]
-    puzzles = [cell for cell in cells.puzzles if cell.model == entry.name]
-    revisions = [cell.revision for cell, _ in answers] + [cell.revision for cell in puzzles]
-    land = partial(_land_texts, new, entry.name, cells)
-    return land_texts(entry, revisions, land, new)
-
-
-def _land_texts(new: Settings, model: str, cells: FoundCells) -> int:
-    answers = [each for each in cells.answers if each[0].model == model]
-    puzzles = [cell for cell in cells.puzzles if cell.model == model]
-    return land_answer_cells(new, answers) + land_puzzle_cells(new, puzzles)
 
 
 def _carry(settings: Settings, new: Settings, problems: list[str]) -> dict[str, str]:

@@ -11,8 +11,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from core.storage.store import Store
-
 _is_over = threading.Event()  # set when the process must end
 
 
@@ -22,8 +20,13 @@ class Stopped(BaseException):
 
 @contextmanager
 def stop_with_flow() -> Iterator[None]:
-    """If a signal ends the ``with`` block, make ``go_on`` raise ``Stopped`` in all threads."""
-    _is_over.clear()
+    """If a signal ends the ``with`` block, make ``go_on`` raise ``Stopped`` in all threads.
+
+    A thread that enters its block after the signal is stopped, too. Signals reach only the main
+    thread, so the process goes on if that thread enters a block again.
+    """
+    if threading.current_thread() is threading.main_thread():
+        _is_over.clear()
     try:
         yield
     except BaseException as error:  # signals raise KeyboardInterrupt or a Prefect class
@@ -44,15 +47,3 @@ def go_on() -> None:
     """Raise ``Stopped`` if the flow run is ending, else do nothing."""
     if _is_over.is_set():
         raise Stopped
-
-
-def is_written(store: Store, path: str) -> bool:
-    """Return True if a cell's file exists; raise ``Stopped`` if the flow run is ending."""
-    go_on()
-    return store.exists(path)
-
-
-def never_done(_name: str) -> bool:
-    """Return False, or raise ``Stopped``; as ``is_done``, wait for the release of a claim."""
-    go_on()
-    return False

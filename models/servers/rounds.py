@@ -7,7 +7,6 @@ a time to send requests to a model. A second run waits, and then finds the respo
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import logging
 import threading
@@ -18,7 +17,7 @@ from dataclasses import dataclass, field
 
 from core.errors import ModelError, ModelLoadError, TidemarkError
 from core.json import JsonObject
-from core.storage.claims import Claims
+from core.storage.claims import hold_alone
 from models.catalogue import ModelEntry
 from models.servers.budget import AnswerCache, Budget, Cost, Paid, Received, cost_of
 from models.servers.chat import (
@@ -291,7 +290,9 @@ class ApiRounds:
                 missing = [key for key in bodies if key not in kept]
                 yield from kept.items()
                 if missing:
-                    with self._alone():
+                    # Only one run at a time asks this model.
+                    claim = f"answers of {self.cache.address} {self.cache.served_name}"
+                    with hold_alone(self.cache.store, claim):
                         while missing and self._asker.is_unsure and not round_.ended.is_set():
                             yield from self._send(pool, [missing.pop(0)], bodies, round_)
                         yield from self._send(pool, missing, bodies, round_)
@@ -337,19 +338,6 @@ class ApiRounds:
         except Exception as failure:  # noqa: BLE001 - an odd answer is one question's failure
             _log.warning("%s: a question is given up", self.name, exc_info=failure)
             round_.take(key, GivenUp(f"{type(failure).__name__}: {str(failure)[:200]}"))
-
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Prevent other runs from sending requests to this model; wait until a current run ends."""
-        claims = Claims(self.cache.store)
-        claim = f"answers of {self.cache.address} {self.cache.served_name}"
-        while True:
-            with claims.hold([claim]) as held:
-                if held:
-                    yield
-                    return
-            _log.info("%s: waiting for another run, which is asking it", self.name)
-            claims.wait(claim, lambda: False)
 
     def _explained(
         self, failure: TidemarkError | None, given_up: Sequence[str], keys: Iterable[str]

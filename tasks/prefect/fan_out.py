@@ -5,7 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from queue import SimpleQueue
 from typing import Any
@@ -14,7 +14,6 @@ from prefect import Task
 from prefect.exceptions import CancelledRun
 from prefect.futures import PrefectFuture
 
-from core import progress
 from core.environment import prefect_server
 from core.settings import Settings
 from instruments.runner import Ended, Execute, Failure, Plan, failure_of
@@ -52,37 +51,28 @@ class Pace:
 _pace = Pace()  # rate limit of this process
 
 
-def fan_out(
-    work: Task[..., Any],
-    calls: Sequence[tuple[str, Mapping[str, Any]]],
-    step: str | None,
-    in_flight: int = 4,
-) -> Iterator[Any]:
-    """Run task ``work`` for each call; yield results, or Failures, in the order of the calls.
+def run_task(work: Task[..., Any], what: str, **given: Any) -> Any:
+    """Run task ``work`` once; return its result, or a Failure named ``what``."""
+    [(_, result)] = run_tasks(work, [(what, given)])
+    return result
 
-    A call is a name (for a Failure) and keyword arguments. At most ``in_flight`` calls run at a
-    time. With a Prefect server, the number of calls per second is also limited. An exception
-    becomes a Failure and is logged. Progress is reported as ``step``, unless ``step`` is None.
+
+def run_tasks(
+    work: Task[..., Any],
+    calls: Iterable[tuple[str, Mapping[str, Any]]],
+    in_flight: int = 4,
+    fatal: tuple[type[Exception], ...] = (),
+) -> Iterator[tuple[int, Any]]:
+    """Run task ``work`` for each call; yield the number of each call and its result, as they end.
+
+    A call is a name (for a Failure) and keyword arguments. It is taken when it can begin: at most
+    ``in_flight`` calls run at a time. With a Prefect server, the number of calls per second is also
+    limited. An exception becomes a Failure and is logged. After an exception of a class of
+    ``fatal``, no further call is taken.
 
     Raises:
         BaseException: the run was interrupted or cancelled.
     """
-    early: dict[int, Any] = {}  # results that wait for the end of an earlier call
-    num_yielded = num_failed = 0
-    for num_ended, (number, result) in enumerate(_stream(work, calls, in_flight), start=1):
-        early[number] = result
-        num_failed += isinstance(result, Failure)
-        if step:
-            progress.report(step, num_ended - num_failed, len(calls), num_failed)
-        while num_yielded in early:
-            yield early.pop(num_yielded)
-            num_yielded += 1
-
-
-def _stream(
-    work: Task[..., Any], calls: Iterable[tuple[str, Mapping[str, Any]]], in_flight: int
-) -> Iterator[tuple[int, Any]]:
-    """Yield the number and the result of each call, as they end; take a call when it can begin."""
     observe()
     ended: SimpleQueue[tuple[int, PrefectFuture[Any]]] = SimpleQueue()
     names: dict[int, str] = {}  # of the running calls
@@ -102,7 +92,10 @@ def _stream(
             future.add_done_callback(partial(_note, ended, number))
         if names:
             number, future = ended.get()
-            yield number, _result(names.pop(number), work, future)
+            result = _result(names.pop(number), work, future, fatal)
+            if isinstance(result, Failure) and result.is_fatal:
+                is_open = False
+            yield number, result
 
 
 def _note(
@@ -111,30 +104,36 @@ def _note(
     ended.put((number, future))
 
 
-def _result(what: str, work: Task[..., Any], future: PrefectFuture[Any]) -> Any:
+def _result(
+    what: str,
+    work: Task[..., Any],
+    future: PrefectFuture[Any],
+    fatal: tuple[type[Exception], ...],
+) -> Any:
     future.wait()  # raises an error if the task's machine has died
     result = future.result(raise_on_failure=False)
     note_end(what, work, future.task_run_id, future.state)
     if isinstance(result, _CANCELLED):
         raise result
-    return failure_of(what, result) if isinstance(result, BaseException) else result
+    if isinstance(result, BaseException):
+        return failure_of(what, result, isinstance(result, fatal))
+    return result
 
 
 def as_tasks(work: Task[..., Any]) -> Execute:
     """Return a function that runs each group of cells of a plan as a run of task ``work``."""
 
     def execute(
-        plan: Plan[Any], groups: Iterable[tuple[Any, ...]], settings: Settings, wait: bool
+        plan: Plan[Any], groups: Iterable[tuple[Any, ...]], settings: Settings
     ) -> Iterator[Ended]:
         taken: list[tuple[Any, ...]] = []
 
         def calls() -> Iterator[tuple[str, dict[str, Any]]]:
             for cells in groups:
                 taken.append(cells)
-                given = {"cells": cells, "entry": plan.entry, "settings": settings, "wait": wait}
-                yield str(cells[0]), given
+                yield str(cells[0]), {"cells": cells, "entry": plan.entry, "settings": settings}
 
-        for number, result in _stream(work, calls(), plan.in_flight(settings)):
+        for number, result in run_tasks(work, calls(), plan.in_flight(settings), plan.fatal):
             yield taken[number], result
 
     return execute

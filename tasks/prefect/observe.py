@@ -7,7 +7,7 @@ import datetime as dt
 import logging
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from prefect.logging.handlers import APILogHandler
 from prefect.runtime import flow_run
@@ -82,25 +82,16 @@ def tell_progress(step: str, done: int, total: int, failed: int) -> None:
     _log.info("%s: %d of %d, %d failed", step, done, total, failed)
 
 
-@contextlib.contextmanager
-def showing_cells(cells: Sequence[Cell], settings: Settings) -> Iterator[None]:
-    """After the ``with`` block that scores cells, send a log line and an event for each cell."""
-    observe()
-    began = dt.datetime.now(dt.UTC)
-    yield
-    if prefect_server():
-        store = Store(settings.home)
-        for cell in cells:
-            record = _record_since(began, store, cell)
-            if record is not None:
+def show_scored(cells: Sequence[Cell], began: dt.datetime, settings: Settings) -> None:
+    """Log each cell that was scored since ``began``, and send its event, if there is a server."""
+    if not prefect_server():
+        return
+    store = Store(settings.home)
+    for cell in cells:
+        with contextlib.suppress(TidemarkError):  # `tidemark check` reports damage
+            record = read_cell_record(store, cell)
+            if record and record.scored_at >= began and store.exists(cell.path):
                 _show_cell(cell, record)
-
-
-def _record_since(began: dt.datetime, store: Store, cell: Cell) -> CellRecord | None:
-    with contextlib.suppress(TidemarkError):  # `tidemark check`, not this function, reports damage
-        record = read_cell_record(store, cell)
-        return record if record and record.scored_at >= began and store.exists(cell.path) else None
-    return None
 
 
 def _show_cell(cell: Cell, record: CellRecord) -> None:

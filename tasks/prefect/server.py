@@ -29,6 +29,7 @@ from prefect.states import Completed
 
 from core.environment import prefect_server
 from core.progress import counted
+from instruments.running.stopping import rest
 
 WAIT_S = 6 * 3600.0  # maximum wait for the server; later, the run fails and is restarted
 LOOK_S = 2.0
@@ -117,7 +118,10 @@ def ask_server(question: Callable[[SyncPrefectClient], _Outcome]) -> _Outcome:
 
 
 def wait_for_server(wait_s: float = WAIT_S) -> None:
-    """Wait until the configured server and its database respond, at most ``wait_s`` seconds."""
+    """Wait until the configured server and its database respond, at most ``wait_s`` seconds.
+
+    Raise ``Stopped`` as soon as the flow run is ending.
+    """
     if not prefect_server():
         return
     deadline = time.monotonic() + wait_s
@@ -134,7 +138,7 @@ def wait_for_server(wait_s: float = WAIT_S) -> None:
             if now > deadline:
                 run_log().error("the Prefect server has been away for %.0f s", now - away_since)
                 return
-            time.sleep(LOOK_S)
+            rest(LOOK_S)
         else:
             if away_since is not None:
                 run_log().warning("the server is back after %.0f s", time.monotonic() - away_since)

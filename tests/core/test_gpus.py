@@ -10,9 +10,9 @@ from core.errors import UsageError
 from core.gpus import (
     Fleet,
     Gpu,
+    Host,
     choose_gpus,
     hold_gpus,
-    host_of,
     list_gpus,
     read_fleet,
     usable_gpus,
@@ -131,7 +131,9 @@ def test_workers_announce_what_they_have(
     store: Store, gpus: list[Gpu], caplog: pytest.LogCaptureFixture
 ) -> None:
     small = Gpu(number=0, uuid="small", name="T4", memory_bytes=16 * 2**30)
-    with host_of(gpus, "auto").announced(store), host_of([small], "float32").announced(store):
+    several = Host(host="here", gpus=tuple(gpus), dtype="auto")
+    one = Host(host="here", gpus=(small,), dtype="float32")
+    with several.announced(store), one.announced(store):
         store.write_bytes("gpus/broken.json", b"{}")
         fleet = read_fleet(store)
         assert (fleet.num_gpus, fleet.memory_bytes) == (5, 16 * 2**30)

@@ -132,6 +132,37 @@ def test_a_cancelled_run_cancels_its_flow_runs_at_once(
     client.delete_flow_run(work.id)  # else the next test ends it
 
 
+def test_flow_runs_beyond_one_page_of_the_server_are_watched(
+    client: SyncPrefectClient, quick: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flows.rounds._PAGE", 1)
+    monkeypatch.setattr("flows.rounds.count_free_workers", lambda *_: 2)
+
+    def list_pending(completed: Collection[str]) -> dict[Pool, Pending]:
+        return {"gpu": Pending({name: frozenset({name}) - set(completed) for name in "ab"})}
+
+    with ending(client, lambda run: Completed()):
+        parent, problems = watch(list_pending, quick, share=False)
+    assert problems == []
+    assert models_of(client, parent) == [("gpu", ["a"]), ("gpu", ["b"])]
+
+
+def test_a_refused_flow_run_is_a_problem_and_no_outage(
+    client: SyncPrefectClient, quick: Settings
+) -> None:
+    """As where the deployments are those of another version: the server checks parameters."""
+
+    @flow(name="refused")
+    def refused() -> list[str]:
+        rounds = Rounds(lambda _: {"gpu": Pending({"a": frozenset("1")})}, {"run": [1]}, quick)
+        rounds.drain(lambda: True)
+        return rounds.problems
+
+    [problem] = refused()
+    assert problem.startswith("the server refuses to start work/gpu (409: ")
+    assert problem.endswith("run `tidemark deploy`")
+
+
 def test_rounds_go_on_while_they_help(client: SyncPrefectClient, quick: Settings) -> None:
     left = [5]
 

@@ -12,7 +12,7 @@ from core.month import Month
 from core.settings import Settings
 from core.storage.claims import Claims
 from core.storage.store import Store
-from instruments.backlog import Backlogs, holes_of, list_left, split_name
+from instruments.backlog import Backlogs, CellName, holes_of, list_left, read_name
 from instruments.driver import Backlog, work
 from instruments.losses import plan_scoring, scoring_request
 from instruments.pools import pool_of
@@ -95,6 +95,21 @@ def test_work_is_estimated_by_bytes_and_by_cells_of_before(
     assert found["new"].seconds == pytest.approx(3 * 0.5 * (sizes[1] + sizes[2]) / 4)
 
 
+def test_a_model_that_was_refused_under_one_protocol_is_pending_under_another(
+    settings: Settings, seal: Sealer
+) -> None:
+    """Compressors have no tokens, of which some protocols make their windows."""
+    seal("notes", "2024-01")
+    refused = settings.model_copy(update={"protocol": "uncheatable"})
+    asked = scoring_request(["control:gzip"], None, None, ["uncheatable"], refused, run="first")
+    [failure] = work(asked, refused).failures
+    assert not failure.may_pass
+    left = list_left(["control:gzip"], None, None, "second", refused)["control:gzip"]
+    assert (len(left.failed), len(left.pending)) == (1, 0)
+    left = list_left(["control:gzip"], None, None, "second", settings)["control:gzip"]
+    assert (len(left.failed), len(left.pending)) == (0, 1)
+
+
 def test_cells_that_failed_in_this_run_or_for_good_are_not_pending(
     settings: Settings, store: Store, seal: Sealer
 ) -> None:
@@ -133,13 +148,15 @@ def test_cells_that_failed_in_this_run_or_for_good_are_not_pending(
     [
         ("default-python-3.11-0123456789ab-x.parquet", "default"),
         ("disjoint-512-abc-0123456789ab-x.failed.json", "disjoint-512"),
-        ("nosuch-abc-0123456789ab-x.parquet", ""),
-        ("model.failed.json", ""),
+        ("nosuch-abc-0123456789ab-x.parquet", None),
+        ("model.failed.json", None),
     ],
 )
-def test_names_of_files_tell_protocol_and_digest(name: str, protocol: str) -> None:
-    digest = "0123456789ab" if protocol else ""
-    assert split_name(f"losses/model=m/source=s/month=2024-01/{name}") == (protocol, digest)
+def test_names_of_files_tell_model_protocol_and_text(name: str, protocol: str | None) -> None:
+    folder = "source=s/month=2024-01"
+    expected = CellName("m:1", protocol, (folder, "0123456789ab")) if protocol else None
+    assert read_name(f"losses/model=m%3A1/{folder}/{name}") == expected
+    assert read_name(f"answers/model=m%3A1/{folder}/{name}") is None
 
 
 def test_a_protocol_that_does_not_suit_a_model_leaves_nothing_pending(

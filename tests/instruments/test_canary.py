@@ -1,11 +1,13 @@
+import datetime as dt
 import shutil
 
 import pytest
 
+from core.cells.canary import CanaryRecord, read_canary_records, write_canary_record
 from core.errors import MalformedInput, ModelLoadError
 from core.settings import Settings
 from core.storage.store import Store
-from instruments.canary import check_canary, is_canary_due, land_canary_runs
+from instruments.canary import check_canary, find_drifts, is_canary_due, land_canary_runs
 from models import canary
 from models.canary import score_canary
 from warehouse.land.losses import open_warehouse
@@ -79,3 +81,20 @@ def test_changed_files_are_another_canary(settings, tmp_path, monkeypatch):
     monkeypatch.setattr(canary, "_FOLDER", folder)
     with pytest.raises(ModelLoadError, match="the files have digest"):
         score_canary(settings)
+
+
+def test_a_drift_on_a_machine_whose_clock_is_behind_is_found(store: Store) -> None:
+    noon = dt.datetime(2024, 1, 1, 12, tzinfo=dt.UTC)
+    for hour, drift in ((1, 1.0), (2, 0.0)):
+        write_canary_record(store, _record(noon + dt.timedelta(hours=hour), drift))
+    former = read_canary_records(store)
+    assert find_drifts(store, former) == []
+    write_canary_record(store, _record(noon, 1.0))
+    assert [each.run_at for each in find_drifts(store, former)] == [noon]
+
+
+def _record(run_at: dt.datetime, drift: float) -> CanaryRecord:
+    return CanaryRecord(
+        run_at=run_at, device="cpu", dtype="float32", versions={}, nll_nats=1.0 + drift,
+        expected_nats=1.0, drift=drift, num_tokens=1,
+    )  # fmt: skip

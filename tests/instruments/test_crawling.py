@@ -31,7 +31,7 @@ def test_a_source_that_does_not_answer_is_tried_for_one_month_and_others_go_on(
 
     crawled = crawl_all(REQUEST, settings, crawl)
     assert sorted(asked) == [*(("arxiv", month) for month in MONTHS), ("govuk", MONTHS[0])]
-    assert crawled.num_sealed == 4, "what is sealed counts, also of a source that is away"
+    assert crawled.partitions == 4, "what is sealed counts, also of a source that is away"
     assert crawled.holes == [
         "crawl govuk 2024-01: 503",
         "crawl govuk 2024-02: not tried, since crawl govuk 2024-01: 503",

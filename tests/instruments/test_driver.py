@@ -1,6 +1,5 @@
 import threading
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from core.cells import BaseCell
 from core.cells.failures import CellFailure, read_failures
 from core.errors import ModelError, NotMeasurable, StorageError, TidemarkError, UsageError
 from core.settings import Settings
-from core.storage.claims import Claims, do_claimed, present
+from core.storage.claims import Claims, present
 from core.storage.store import Store
 from instruments import driver
 from instruments.driver import Backlog, Summary, WorkRequest, work, work_and_land
@@ -54,21 +53,19 @@ class Toy(Plan[str]):
     def is_done(self, cell: str, store: Store) -> bool:
         return store.exists(f"toys/{cell}")
 
-    def attempt(self, cells: tuple[str, ...], settings: Settings, wait: bool) -> Done:
+    def attempt(self, cells: tuple[str, ...], settings: Settings) -> Done:
         store = Store(settings.home)
-
-        def write(_: None, names: list[str]) -> None:
-            for name in names:
+        with Claims(store).hold(cells) as claimed:
+            for name in claimed:
+                if self.is_done(name, store):
+                    continue
                 if name in ERRORS:
                     raise ERRORS[name]
                 store.write_bytes("order", _order(store) + name.encode() + b" ")
                 store.write_bytes(f"toys/{name}", b"done")
-
-        claimed = do_claimed(
-            store, cells, nullcontext, write, lambda name: self.is_done(name, store), wait
-        )
         lack = "half is missing" if cells == ("partial",) else ""
-        return Done(num_items=1, lack=lack, claimed=claimed.others)
+        others = tuple(name for name in cells if name not in claimed)
+        return Done(num_items=1, lack=lack, claimed=others)
 
     def land(self, settings: Settings) -> int:
         if not self.is_landable:
@@ -88,7 +85,8 @@ def published(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def toy(*names: str, model: str = "toy", is_landable: bool = True) -> Toy:
-    return Toy(ModelEntry(name=model, kind="control", location=model), names, names, is_landable)
+    entry = ModelEntry(name=model, kind="control", location=model)
+    return Toy(entry, names, names, is_landable=is_landable)
 
 
 def request_of(*plans: Toy | TidemarkError, **given: Any) -> WorkRequest:
@@ -172,9 +170,9 @@ def test_what_others_finish_meanwhile_counts_and_is_not_done_again(
 ) -> None:
     store, attempt = Store(settings.home), Toy.attempt
 
-    def attempt_beside(plan: Toy, cells: tuple[str, ...], settings: Settings, wait: bool) -> Done:
+    def attempt_beside(plan: Toy, cells: tuple[str, ...], settings: Settings) -> Done:
         with Claims(store).hold(others):
-            done = attempt(plan, cells, settings, wait)
+            done = attempt(plan, cells, settings)
         for name in others:
             store.write_bytes(f"toys/{name}", b"by another")
         return done

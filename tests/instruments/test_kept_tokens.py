@@ -48,7 +48,7 @@ def ids(store: Store, tmp_path: Path) -> list[str]:
 def score(settings: Settings, models: list[str], protocol: str = PROTOCOL) -> None:
     for model in models:
         plan = plan_scoring(model, [protocol], None, None, settings)
-        write_losses(plan.cells, plan.entry, settings, wait=True)
+        write_losses(plan.cells, plan.entry, settings)
 
 
 def files(settings: Settings, root: str) -> dict[str, Path]:

@@ -95,7 +95,7 @@ def test_names_that_are_unknown_and_models_that_cannot(settings: Settings, tmp_p
         plan(settings, model="nope")
     with pytest.raises(UnknownName, match="unknown protocol"):
         plan(settings, protocol="nope")
-    [refused] = plan(settings, protocol="uncheatable").refused
+    [refused] = plan(settings, protocol="uncheatable").refusals.values()
     assert "defined on a model's tokens" in refused
     with pytest.raises(ModelLoadError, match=r"has no config\.json"):
         plan(settings, model=str(tmp_path))
@@ -187,7 +187,7 @@ def test_a_variant_is_one_cell_whatever_it_is_called(settings: Settings, canary:
     assert len(the_plan.pending) == 3 * 4
     assert [len(cells) for cells in the_plan.groups] == [3] * 4
     assert all(len({cell.partition for cell in cells}) == 1 for cells in the_plan.groups)
-    [refused] = the_plan.refused  # once, though it was asked for by two names
+    [refused] = the_plan.refusals.values()  # once, though it was asked for by two names
     assert "--context 512" in refused
 
 
@@ -434,13 +434,13 @@ def test_what_the_tokenizer_has_no_tokens_for_is_refused_by_the_plan(
     names = ["chat", "default", "lm-eval", "uncheatable-bos-64", "uncheatable-64"]
     the_plan = plan_scoring(str(folder), names, None, None, settings)
     assert [cell.protocol for cell in the_plan.pending] == ["default", "uncheatable-64"]
-    chat, lm_eval, uncheatable = the_plan.refused
+    chat, lm_eval, uncheatable = the_plan.refusals.values()
     assert "chat template" in chat
     assert "lm-eval needs a start token" in lm_eval
     assert "uncheatable-bos-64 needs" in uncheatable
     bare.chat_template = "tide and sand " * 500
     bare.save_pretrained(folder)
-    [refused] = plan_scoring(str(folder), ["chat"], None, None, settings).refused
+    [refused] = plan_scoring(str(folder), ["chat"], None, None, settings).refusals.values()
     assert "tokens before each window's text, and a window has 512" in refused
 
 

@@ -1,6 +1,7 @@
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -9,10 +10,12 @@ from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
 from prefect.task_runners import ThreadPoolTaskRunner
 
-from core import progress
-from core.errors import SourceUnavailable
-from instruments.runner import Failure
-from tasks.prefect.fan_out import Pace, fan_out
+from core.errors import ModelError, SourceUnavailable
+from core.settings import Settings
+from instruments.puzzles import PuzzlePlan
+from instruments.runner import Done, Failure
+from models.catalogue import ModelEntry
+from tasks.prefect.fan_out import Pace, as_tasks, run_tasks
 from tasks.prefect.server import PARTIAL, ended
 
 pytestmark = pytest.mark.usefixtures("prefect_api")
@@ -52,19 +55,13 @@ def work(number: int) -> int:
 @flow(task_runner=ThreadPoolTaskRunner(max_workers=8))
 def run(numbers: Sequence[int]) -> list[Any]:
     calls = [(f"number {number}", {"number": number}) for number in numbers]
-    return list(fan_out(work, calls, step="work", in_flight=3))
+    results = dict(run_tasks(work, calls, in_flight=3))
+    return [results[number] for number in range(len(numbers))]
 
 
-def test_results_keep_their_order_and_failures_become_holes() -> None:
-    seen: list[tuple[str, int, int, int]] = []
-    progress.listen(lambda *report: seen.append(report))
-    try:
-        results = run([0, 1, 2, 3, 4, 5, 6, 7])
-    finally:
-        progress.listen(None)
+def test_failures_are_results() -> None:
+    results = run([0, 1, 2, 3, 4, 5, 6, 7])
     assert results == [0, 10, 20, Failure("number 3", "the site is down"), 40, 50, 60, 70]
-    assert seen[-1] == ("work", 7, 8, 1)  # what is kept, not what was tried
-    assert [done + failed for _, done, _, failed in seen] == [*range(1, 9)]
 
 
 def test_no_more_than_the_bound_is_in_flight() -> None:
@@ -90,12 +87,14 @@ def wait_or_go(number: int) -> int:
 @flow(task_runner=ThreadPoolTaskRunner(max_workers=8))
 def run_past_a_slow_one() -> list[Any]:
     calls = [(f"number {number}", {"number": number}) for number in range(10)]
-    return list(fan_out(wait_or_go, calls, step=None, in_flight=2))
+    return list(run_tasks(wait_or_go, calls, in_flight=2))
 
 
-def test_whichever_ends_makes_room_for_the_next_and_results_keep_their_order() -> None:
+def test_whichever_ends_makes_room_for_the_next_and_results_come_as_they_end() -> None:
     """The first call ends after the last has begun; nine calls use the second slot."""
-    assert run_past_a_slow_one() == list(range(10))
+    results = run_past_a_slow_one()
+    assert sorted(results) == [(number, number) for number in range(10)]
+    assert results.index((0, 0)) >= 8
     assert begun[:2] in ([0, 1], [1, 0])
 
 
@@ -106,6 +105,38 @@ def test_a_server_is_sent_no_more_than_it_can_record(monkeypatch: pytest.MonkeyP
     began = time.monotonic()
     run(list(range(10, 21)))  # 3 at once and 8 at 20 a second
     assert time.monotonic() - began >= 8 / 20
+
+
+@dataclass(frozen=True)
+class Solving(PuzzlePlan):
+    def in_flight(self, settings: Settings) -> int:
+        return 1
+
+
+tried: list[str] = []
+
+
+@task(cache_policy=NO_CACHE, persist_result=False)
+def spend(cells: tuple[str, ...], entry: ModelEntry, settings: Settings) -> Done:
+    tried.extend(cells)
+    if cells == ("b",):
+        raise ModelError("the budget is spent")
+    return Done()
+
+
+@flow
+def run_until_fatal(settings: Settings) -> list[Any]:
+    plan = Solving(ModelEntry(name="m", kind="control", location="m"), (), ())
+    return list(as_tasks(spend)(plan, [("a",), ("b",), ("c",)], settings))
+
+
+def test_after_a_fatal_failure_no_further_cell_is_begun(settings: Settings) -> None:
+    """As in one process: a model whose server or budget is gone fails once."""
+    assert run_until_fatal(settings) == [
+        (("a",), Done()),
+        (("b",), Failure("b", "the budget is spent", is_fatal=True)),
+    ]
+    assert tried == ["a", "b"]
 
 
 def test_a_bug_is_a_hole_with_its_traceback_in_the_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -6,10 +6,13 @@ from pathlib import Path
 import pytest
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
+from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
 from core.storage.store import Store
-from instruments.running.stopping import Stopped, go_on, is_written, rest, stop_with_flow
-from tasks.prefect.fan_out import fan_out
+from instruments.running.stopping import Stopped, go_on, rest, stop_with_flow
+from tasks.prefect.fan_out import run_task
+from tasks.prefect.server import wait_for_server
+from tests.servers import free_port
 
 pytestmark = pytest.mark.usefixtures("prefect_api")
 ENDS: list[str] = []
@@ -34,7 +37,7 @@ def write_slowly(store: Store) -> None:
 @flow
 def slow(store: Store) -> None:
     with stop_with_flow():
-        list(fan_out(write_slowly, [("slow", {"store": store})], step=None))
+        run_task(write_slowly, "slow", store=store)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -51,14 +54,17 @@ def test_an_interrupted_flow_run_leaves_nothing_half_written(store: Store) -> No
     assert [path for path in Path(store.root).rglob("*") if path.is_file()] == []
 
 
-def test_who_waits_is_interrupted_too(store: Store) -> None:
+def test_who_waits_is_interrupted_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    address = f"http://127.0.0.1:{free_port()}/api"
+    monkeypatch.setenv("PREFECT_API_URL", address)
+    away = {PREFECT_API_URL: address, PREFECT_CLIENT_MAX_RETRIES: 0}
     try:
         with pytest.raises(KeyboardInterrupt), stop_with_flow():
             raise KeyboardInterrupt
         with pytest.raises(Stopped):  # before another try
             rest(LONG_S)
-        with pytest.raises(Stopped):  # for a cell that another process scores
-            is_written(store, "losses/of-another.parquet")
+        with pytest.raises(Stopped), temporary_settings(away):
+            wait_for_server(LONG_S)
     finally:
         with stop_with_flow():
             pass
@@ -69,3 +75,25 @@ def test_who_is_not_interrupted_goes_on(store: Store) -> None:
     with pytest.raises(ValueError, match="an error"), stop_with_flow():
         raise ValueError("an error")
     go_on()
+
+
+def test_a_thread_that_begins_after_the_signal_is_stopped_too() -> None:
+    stopped: list[Stopped] = []
+
+    def begin() -> None:
+        try:
+            with stop_with_flow():
+                go_on()
+        except Stopped as error:
+            stopped.append(error)
+
+    late = threading.Thread(target=begin)
+    try:
+        with pytest.raises(KeyboardInterrupt), stop_with_flow():
+            raise KeyboardInterrupt
+        late.start()
+        late.join()
+    finally:
+        with stop_with_flow():
+            pass
+    assert len(stopped) == 1
