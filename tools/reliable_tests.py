@@ -17,13 +17,8 @@ CHANCE = re.compile(r"^(?:random|shuffle|choice|choices|sample|randint|randrange
 FIGURES = {"losses", "logits", "scores"}
 # Figures here are whole numbers of bytes or bits times ln 2, or those of a toy engine.
 EXACT = {"test_batches.py", "test_compressors.py", "test_fake.py"}
-_GIVES_UP = "the code has a time limit of its own, far below the one asserted; to be rewritten"
 # "file::function": reason.
 ALLOWED = {
-    "models/weights/test_hub.py::test_a_hub_out_of_reach_is_no_problem_for_what_is_cached": (
-        _GIVES_UP
-    ),
-    "models/weights/test_hub.py::test_a_hub_that_does_not_answer_is_given_up": _GIVES_UP,
     "core/storage/test_claims.py::test_who_was_suspended_notices_that_its_claim_is_lost": (
         "waits for what must not happen; a slow machine cannot make it happen"
     ),

@@ -13,7 +13,7 @@ from tasks.prefect.fan_out import fan_out
 
 pytestmark = pytest.mark.usefixtures("prefect_api")
 ENDS: list[str] = []
-LONG_S = 60.0
+LONG_S = 600.0
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
