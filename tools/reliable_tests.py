@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tools import racing_tests
 from tools.files import list_files, read, room_of
+from tools.racing_tests import CLOCKS, Fault, called
 
-CLOCKS = {"monotonic", "perf_counter", "time", "monotonic_ns", "perf_counter_ns", "time_ns"}
 DURATION = re.compile(r"(?:elapsed|duration|took|waited|seconds)(?:_s)?$|_took$|^wall_s$")
 FLOAT_NAME = re.compile(r"(?:^|_)(?:nll|nats|bits|loss|perplexity|log_probability)$")
 CHANCE = re.compile(r"^(?:random|shuffle|choice|choices|sample|randint|randrange|uniform|gauss)$")
@@ -19,6 +20,9 @@ FIGURES = {"losses", "logits", "scores"}
 EXACT = {"test_batches.py", "test_compressors.py", "test_fake.py"}
 # "file::function": reason.
 ALLOWED = {
+    "loopback.py::free_port": "keeps the socket",
+    "tools/test_house.py::test_unreliable_tests_are_found": "its parameters are faults, as texts",
+    "servers.py::shared_server": "waits until the other processes of a run of tests have ended",
     "core/storage/test_claims.py::test_who_was_suspended_notices_that_its_claim_is_lost": (
         "waits for what must not happen; a slow machine cannot make it happen"
     ),
@@ -27,13 +31,6 @@ ALLOWED = {
         "waits for what must not happen; a slow machine cannot make it happen"
     ),
 }
-
-Fault = tuple[int, str]
-
-
-def called(node: ast.AST) -> str:
-    """Return the name of the function that a call calls; empty for other nodes."""
-    return ast.unparse(node.func) if isinstance(node, ast.Call) else ""
 
 
 def durations_in(function: ast.AST) -> set[str]:
@@ -163,6 +160,7 @@ RULES: tuple[Callable[[ast.AST], Iterator[Fault]], ...] = (
     slept_assertions,
     chances,
     equal_floats,
+    *racing_tests.RULES,
 )
 
 
