@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from core.errors import StorageError
@@ -290,24 +291,39 @@ def test_many_writers_of_an_object_store_do_everything_once(
     assert files(Store(url, **s3_options)) == []
 
 
+_SLEEPS = """
+import logging, os, signal, sys
+from core.storage.claims import Claims
+from core.storage.store import Store
+
+class Sleepy(Store):
+    num_written = 0
+
+    def write_bytes(self, path, data):
+        super().write_bytes(path, data)
+        Sleepy.num_written += 1
+        if Sleepy.num_written == 3:
+            print("held", flush=True)
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+logging.basicConfig()
+with Claims(Sleepy(sys.argv[1]), beat_s=0.05).hold(["a"]):
+    sys.stdin.readline()
+"""
+
+
 @contextmanager
 def suspended(root: Path) -> Iterator[subprocess.Popen[str]]:
-    code = (
-        "import logging, sys; from core.storage.claims import Claims\n"
-        "from core.storage.store import Store\n"
-        "logging.basicConfig()\n"
-        "with Claims(Store(sys.argv[1]), beat_s=0.05).hold(['a']):\n"
-        "    print('held', flush=True); sys.stdin.readline()\n"
-    )
+    """A holder that stops itself between two beats; within one it would write once more."""
     pipe = subprocess.PIPE
     process = subprocess.Popen(
-        [sys.executable, "-c", code, str(root)],
+        [sys.executable, "-c", _SLEEPS, str(root)],
         cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe, text=True,
     )  # fmt: skip
     assert process.stdout is not None
-    assert process.stdout.readline() == "held\n"
-    process.send_signal(signal.SIGSTOP)
     try:
+        assert process.stdout.readline() == "held\n"
+        wait_for(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED)
         yield process
     finally:
         process.kill()
@@ -324,10 +340,10 @@ def test_who_was_suspended_notices_that_its_claim_is_lost(
         with late.hold(["a"]) as held:
             assert held == ["a"]
             sleeper.send_signal(signal.SIGCONT)
-            time.sleep(0.5)  # several beats
+            assert sleeper.stderr is not None
+            assert any("the claim is lost" in line for line in sleeper.stderr)
             assert len(claims_of(store)) == 1
-            _, said = sleeper.communicate("\n", timeout=600)
-            assert "the claim is lost" in said
+            sleeper.communicate("\n", timeout=600)
             assert sleeper.returncode == 0
             assert len(claims_of(store)) == 1
     assert f"no beat of process {sleeper.pid}" in caplog.text
