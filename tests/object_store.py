@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 
-from tests.servers import free_port
+from tests.loopback import free_port
 
 KEYS = {"AWS_ACCESS_KEY_ID": "tidemark-test", "AWS_SECRET_ACCESS_KEY": "s3cret-of-the-test"}
 _START_S = 600

@@ -4,11 +4,10 @@ import contextlib
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,26 +15,13 @@ import psutil
 import requests
 from filelock import FileLock
 
+from tests.loopback import PATIENCE_S, free_port
+
 PREFECT = Path(sys.executable).parent / "prefect"
 ROOT = Path(__file__).resolve().parents[1]
 START_S = 900  # its first start migrates a database; seconds, on a busy machine minutes
 LEASES_ON_DISK = "prefect.server.concurrency.lease_storage.filesystem"  # docs/operate.md tells why
 ANSWER_S = 150  # seconds: SQLite lets a request wait for a minute, and busy machines lock it long
-PATIENCE_S = 1200
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def wait_for(what: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + PATIENCE_S
-    while not (found := what()):
-        assert time.monotonic() < deadline, "has not happened"
-        time.sleep(0.5)
-    return found
 
 
 class PrefectServer:

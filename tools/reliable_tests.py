@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tools import racing_tests
 from tools.files import list_files, read, room_of
+from tools.racing_tests import CLOCKS, Fault, called
 
-CLOCKS = {"monotonic", "perf_counter", "time", "monotonic_ns", "perf_counter_ns", "time_ns"}
 DURATION = re.compile(r"(?:elapsed|duration|took|waited|seconds)(?:_s)?$|_took$|^wall_s$")
 FLOAT_NAME = re.compile(r"(?:^|_)(?:nll|nats|bits|loss|perplexity|log_probability)$")
 CHANCE = re.compile(r"^(?:random|shuffle|choice|choices|sample|randint|randrange|uniform|gauss)$")
@@ -17,28 +18,16 @@ CHANCE = re.compile(r"^(?:random|shuffle|choice|choices|sample|randint|randrange
 FIGURES = {"losses", "logits", "scores"}
 # Figures here are whole numbers of bytes or bits times ln 2, or those of a toy engine.
 EXACT = {"test_batches.py", "test_compressors.py", "test_fake.py"}
-_GIVES_UP = "the code has a time limit of its own, far below the one asserted; to be rewritten"
 # "file::function": reason.
 ALLOWED = {
-    "models/weights/test_hub.py::test_a_hub_out_of_reach_is_no_problem_for_what_is_cached": (
-        _GIVES_UP
-    ),
-    "models/weights/test_hub.py::test_a_hub_that_does_not_answer_is_given_up": _GIVES_UP,
-    "core/storage/test_claims.py::test_who_was_suspended_notices_that_its_claim_is_lost": (
-        "waits for what must not happen; a slow machine cannot make it happen"
-    ),
+    "loopback.py::free_port": "keeps the socket",
+    "tools/test_house.py::test_unreliable_tests_are_found": "its parameters are faults, as texts",
+    "servers.py::shared_server": "waits until the other processes of a run of tests have ended",
     "deployments/test_deploy.py::"
     "test_a_run_whose_heartbeats_stop_is_crashed_and_one_that_ended_is_not": (
         "waits for what must not happen; a slow machine cannot make it happen"
     ),
 }
-
-Fault = tuple[int, str]
-
-
-def called(node: ast.AST) -> str:
-    """Return the name of the function that a call calls; empty for other nodes."""
-    return ast.unparse(node.func) if isinstance(node, ast.Call) else ""
 
 
 def durations_in(function: ast.AST) -> set[str]:
@@ -168,6 +157,7 @@ RULES: tuple[Callable[[ast.AST], Iterator[Fault]], ...] = (
     slept_assertions,
     chances,
     equal_floats,
+    *racing_tests.RULES,
 )
 
 

@@ -34,7 +34,8 @@ from instruments.driver import work
 from instruments.losses import scoring_request
 from instruments.planning import find_refused
 from models.catalogue import ModelEntry, add_model
-from tests.servers import PostgreSQL, PrefectServer, free_port
+from tests.loopback import free_port
+from tests.servers import PostgreSQL, PrefectServer
 
 MONTH = Month("2024-02")
 MODELS = tuple(f"copy-{number:03}" for number in range(100))  # of one tiny model

@@ -40,7 +40,8 @@ from core.schemas.tables import DocumentRow
 from core.settings import Settings
 from core.storage.store import Store
 from models.catalogue import ModelEntry, add_model
-from tests.servers import PostgreSQL, PrefectServer, free_port
+from tests.loopback import free_port
+from tests.servers import PostgreSQL, PrefectServer
 
 IN_FLIGHT = 8
 MAX_MODELS, NUM_MONTHS, NUM_SOURCES = 14, 83, 6

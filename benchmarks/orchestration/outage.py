@@ -32,7 +32,8 @@ from core.corpus.partition import Partition
 from core.month import Month, month_range
 from core.storage.store import Store
 from crawlers.imports.texts import ImportOptions, import_texts
-from tests.servers import PostgreSQL, PrefectServer, free_port
+from tests.loopback import free_port
+from tests.servers import PostgreSQL, PrefectServer
 
 POOL = "outage"
 MODEL = "control:xz"

@@ -1,4 +1,8 @@
+import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import ThreadingHTTPServer
 
 import pyarrow as pa
 import pytest
@@ -6,7 +10,7 @@ import requests
 
 from benchmarks import __main__ as runner
 from benchmarks.measure import Verdict
-from benchmarks.orchestration import idle
+from benchmarks.orchestration import idle, stub_model
 from benchmarks.orchestration import load as orchestration
 from benchmarks.orchestration.memory import Memory
 from benchmarks.orchestration.stub_model import DELAYED, losses_of
@@ -18,7 +22,27 @@ from instruments import losses
 from instruments.losses import ScoringPlan, load_model, plan_scoring, write_losses
 from instruments.models import ModelHolder
 from models.catalogue import find_model
+from tests.loopback import wait_for
 from warehouse.land.cells import read_losses
+
+
+class Meeting(stub_model.Stats):
+    """Whoever comes first waits until four requests are there, on however busy a machine."""
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        wait_for(lambda: self.most_busy >= 4)
+
+
+@contextmanager
+def stub_of_four_at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setattr(stub_model._Handler, "names", ["stub"], raising=False)
+    monkeypatch.setattr(stub_model._Handler, "stats", Meeting())
+    with ThreadingHTTPServer(("127.0.0.1", 0), stub_model._Handler) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
 
 
 def test_cells_of_a_remote_model_are_scored_together(
@@ -26,15 +50,15 @@ def test_cells_of_a_remote_model_are_scored_together(
 ) -> None:
     """The result is that of single requests: the stub's losses of each text."""
     monkeypatch.setattr(losses, "held", ModelHolder())
-    with orchestration._stub(["stub"]) as address:
+    with stub_of_four_at_once(monkeypatch) as address:
         orchestration._make_home(store.root, ["stub"], address, num_months=2)
         plan = plan_scoring("stub", ["default"], None, None, settings)
         assert (len(plan.groups), plan.in_flight(settings)) == (12, 10)
         load_model(plan, settings)
-        assert requests.get(f"{address}/stats", timeout=10).json()["answers"] == 0
+        assert requests.get(f"{address}/stats", timeout=300).json()["answers"] == 0
         with ThreadPoolExecutor(12) as pool:
             list(pool.map(lambda cells: write_losses(cells, plan.entry, settings), plan.groups))
-        stats = requests.get(f"{address}/stats", timeout=10).json()
+        stats = requests.get(f"{address}/stats", timeout=300).json()
     assert stats["answers"] == 12
     assert 4 <= stats["most_busy"] <= 8
     tokenizer = orchestration.make_tokenizer()

@@ -35,14 +35,14 @@ def test_the_simulated_web_is_served_until_it_is_ended(end: signal.Signals, tmp_
         [url] = re.findall("http://127.0.0.1:[0-9]+/", first)
         assert "2024-01 to 2024-02, seed 0" in first
         lines = list(iter(simulator.stdout.readline, "Ctrl-C ends it.\n"))
-        page = requests.get(url, timeout=30).text
+        page = requests.get(url, timeout=600).text
         assert all(line.strip() in page for line in lines)
         [wikipedia] = [line.partition("=")[2].strip() for line in lines if "WIKIPEDIA=" in line]
-        assert requests.get(f"{wikipedia}/robots.txt", timeout=30).status_code == 200
+        assert requests.get(f"{wikipedia}/robots.txt", timeout=600).status_code == 200
         simulator.send_signal(end)
-        assert simulator.wait(timeout=30) == 0
+        assert simulator.wait(timeout=600) == 0
     with pytest.raises(requests.ConnectionError):
-        requests.get(url, timeout=5)
+        requests.get(url, timeout=600)
 
 
 def free_ports(count: int) -> int:
@@ -91,10 +91,10 @@ def test_figures_are_served_until_it_is_ended(tmp_path: Path) -> None:
         assert exporter.stdout is not None
         url = exporter.stdout.readline().strip()
         assert re.fullmatch("http://127.0.0.1:[0-9]+/metrics", url)
-        page = requests.get(url, timeout=60).text
+        page = requests.get(url, timeout=600).text
         assert 'tidemark_partitions{source="a",status="partial"} 1.0' in page.splitlines()
         exporter.send_signal(signal.SIGTERM)
-        assert exporter.wait(timeout=60) == 0
+        assert exporter.wait(timeout=600) == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus"]  # nothing was written
     named = {family.name for family in text_string_to_metric_families(page)}
     text = (ROOT / "docs/monitoring.md").read_text(encoding="utf-8")

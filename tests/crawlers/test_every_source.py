@@ -55,6 +55,7 @@ from tests.crawlers.faults import (
 )
 from tests.crawlers.questions.scene import MARCH
 from tests.forks import Forks, forking
+from tests.loopback import wait_for
 from tests.tiers import few
 
 NAMES = list_scenes()
@@ -412,9 +413,8 @@ def test_killed_and_resumed_is_undisturbed(scene: Scene, tmp_path: Path, forks: 
     scene.web.faults.append(Fault("stall", key, exactly(target)))
     job = {"code": scene.kill_code, "arguments": scene.kill_arguments(tmp_path)}
     crawl = psutil.Process(forks.start(job))
-    until = time.monotonic() + 60
-    while scene.web.faults[0].times and crawl.is_running() and time.monotonic() < until:
-        time.sleep(0.005)
+    [fault] = scene.web.faults
+    wait_for(lambda: not fault.times or not crawl.is_running(), pause_s=0.005)
     with contextlib.suppress(psutil.NoSuchProcess):
         crawl.kill()
     assert forks.wait() == -signal.SIGKILL

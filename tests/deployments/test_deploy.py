@@ -17,8 +17,8 @@ from simulator.server import Request, Response
 from tests.commands import TIDEMARK
 from tests.deployments.support.automations import NEVER_BEGAN, NO_HEARTBEAT, automation_of
 from tests.forks import run_process
-from tests.loopback import serving
-from tests.servers import ROOT, PrefectServer, wait_for
+from tests.loopback import serving, wait_for
+from tests.servers import ROOT, PrefectServer
 
 USER, PASSWORD = "admin", "pass word"
 AUTH = f"{USER}:{PASSWORD}"
@@ -306,7 +306,7 @@ def test_somebody_is_told_of_runs_with_holes_but_not_of_good_ones(
     run = api.start("backfill/backfill", first="2024-01", last="2024-01")
     api.become(run, "COMPLETED", "Completed (partial)", "arxiv 2024-01: the site gave out")
 
-    wait_for(lambda: len(inbox.posted) >= 3)
+    wait_for(lambda: len(inbox.posted) >= 3, pause_s=0.1)
     assert {path for path, _ in inbox.posted} == {f"/hooks/{SECRET}"}
     texts = "\n".join(body["text"] for _, body in inbox.posted)
     for told in ("a bug {{ address }}", "the process died", "the site gave out", ": Crashed\n"):
@@ -334,7 +334,7 @@ def test_a_run_whose_heartbeats_stop_is_crashed_and_one_that_ended_is_not(
     def state(run: str) -> str:
         return str(api("GET", f"flow_runs/{run}")["state"]["name"])
 
-    wait_for(lambda: state(killed) == "Crashed")
+    wait_for(lambda: state(killed) == "Crashed", pause_s=0.5)
     message = api("GET", f"flow_runs/{killed}")["state"]["message"]
     assert message.startswith("No heartbeat for 0:10:00")
     time.sleep(6)  # of one more look of the server's
@@ -358,7 +358,7 @@ def test_a_run_that_crashed_starts_again_and_its_work_does_not(
     def new_runs() -> list[dict[str, Any]]:
         return [run for run in api.runs("monthly/monthly") if not run["auto_scheduled"]]
 
-    wait_for(new_runs)
+    wait_for(new_runs, pause_s=0.5)
     [first] = new_runs()
     assert first["parameters"] == given
     assert first["created_by"]["type"] == "AUTOMATION"
@@ -385,7 +385,7 @@ def test_a_run_whose_worker_died_before_it_began_is_replaced(
     def new_runs() -> list[dict[str, Any]]:
         return [run for run in api.runs("scylla/scylla") if not run["auto_scheduled"]]
 
-    wait_for(new_runs)
+    wait_for(new_runs, pause_s=0.5)
     assert [each["parameters"] for each in new_runs()] == [{"puzzles": ["two_sum"]}]
     state = api("GET", f"flow_runs/{taken}")["state"]
     assert (state["type"], state["name"]) == ("CRASHED", "Lost")

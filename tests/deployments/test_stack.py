@@ -18,7 +18,7 @@ from tests.commands import TIDEMARK
 from tests.deployments.support.compose_file import ComposeError
 from tests.deployments.support.stack import Process, stack
 from tests.forks import run_process
-from tests.servers import wait_for
+from tests.loopback import wait_for
 
 PASSWORD = "s3cret-of-prefect"
 AUTH = f"tidemark:{PASSWORD}"
@@ -105,7 +105,8 @@ def test_the_workers_serve_their_pools(running: dict[str, Process]) -> None:
         return [worker["status"] for worker in answer.json()]
 
     for pool in ("crawl", "gpu"):
-        wait_for(lambda pool=pool: list_states(pool))  # a worker registers after it has started
+        # A worker registers after it has started.
+        wait_for(lambda pool=pool: list_states(pool), pause_s=0.5)
         assert list_states(pool) == ["ONLINE"]
 
 

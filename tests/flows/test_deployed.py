@@ -27,7 +27,8 @@ from tests.crawlers.questions.scene import permit
 from tests.flows.support.apis import write_entry
 from tests.flows.support.deployed import api, children_of, ended, start, until, worker_environment
 from tests.flows.support.planted import places_of, texts_of, watched_processes
-from tests.servers import PostgreSQL, PrefectServer, free_port
+from tests.loopback import free_port
+from tests.servers import PostgreSQL, PrefectServer
 from warehouse.read.query import query
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]

@@ -44,7 +44,8 @@ from tests.flows.support.deployed import (
     until,
 )
 from tests.flows.support.faults import Deployment, small_disk, wrong_clock
-from tests.servers import PostgreSQL, free_port
+from tests.loopback import free_port
+from tests.servers import PostgreSQL
 from warehouse.read.query import query
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]

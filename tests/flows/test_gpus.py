@@ -30,7 +30,8 @@ from instruments.planning import Request
 from models.catalogue import ModelEntry, add_model
 from tests.commands import TIDEMARK
 from tests.flows.support.deployed import api, children_of, until
-from tests.servers import PrefectServer, free_port
+from tests.loopback import free_port
+from tests.servers import PrefectServer
 
 SMALL = ["small-1", "small-2", "small-3"]
 MONTHS = (Month("2024-01"), Month("2024-02"))

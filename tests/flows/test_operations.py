@@ -40,7 +40,8 @@ from tests.flows.support.deployed import (
     until,
     worker_environment,
 )
-from tests.servers import PostgreSQL, PrefectServer, free_port
+from tests.loopback import free_port
+from tests.servers import PostgreSQL, PrefectServer
 from warehouse.read.query import query
 
 pytestmark = pytest.mark.timeout(3600)

@@ -1,7 +1,6 @@
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from tasks.prefect.storage_keys import using
 from tests.commands import TIDEMARK
 from tests.flows.support.apis import rows, write_entry
 from tests.list_writer import train_list_writer
+from tests.loopback import wait_for
 
 Tidemark = Callable[..., Any]
 THREE = ("find_maximum", "sort_numbers", "two_sum")
@@ -203,8 +203,7 @@ def test_a_killed_run_asks_an_api_for_what_is_left(
     environment = {**os.environ, "TIDEMARK_HOME": str(home)}  # noqa: TID251
     api.pause_s = 0.02
     with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as process:
-        while len(api.ledger) < 150:
-            time.sleep(0.01)
+        wait_for(lambda: len(api.ledger) >= 150)
         process.send_signal(signal.SIGKILL)
     api.pause_s = 0.0
     billed = sum(api.billed.values())

@@ -147,7 +147,7 @@ def test_cells_of_others_come_last_and_those_of_the_dead_are_done(settings: Sett
     other = threading.Thread(target=hold)
     other.start()
     try:
-        assert is_held.wait(30)
+        assert is_held.wait(600)
         summary = run(toy("a", "b"), settings)
     finally:
         ended.set()

@@ -18,7 +18,8 @@ from core.storage.store import Store, path_part
 from crawlers.imports.texts import ImportOptions, import_texts
 from instruments.losses import plan_scoring, write_losses
 from tests.commands import Ran
-from tests.servers import PrefectServer, free_port
+from tests.loopback import free_port
+from tests.servers import PrefectServer
 
 Tidemark = Callable[..., Ran]
 WINDOW = ("--month", "2024-01", "--to", "2024-05")
@@ -149,6 +150,7 @@ def test_a_server_that_hangs_or_wants_a_password_does_not_hold_the_rest_up(
         def log_message(self, *_: object) -> None:
             pass
 
+    monkeypatch.setattr("cli.server.TIMEOUT_S", 300)  # on a busy machine
     server = HTTPServer(("127.0.0.1", 0), Guarded)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
@@ -193,7 +195,7 @@ with get_client(sync_client=True) as client:
     environment = prefect_background.environment
     subprocess.run([sys.executable, "-c", script], env=environment, check=True)
     monkeypatch.setenv("PREFECT_API_URL", prefect_background.url)
-    monkeypatch.setattr("cli.server.TIMEOUT_S", 60)  # on a busy machine
+    monkeypatch.setattr("cli.server.TIMEOUT_S", 300)  # on a busy machine
     out = tidemark("status").out
     assert "under way: at-work, Running" in out
     assert "broken: was-killed, Crashed" in out

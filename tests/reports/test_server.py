@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -22,6 +21,7 @@ from core.storage.store import Store
 from reports import limits
 from reports.limits import LimitedProtocol, SparseLog
 from reports.server import HEADERS, report_server
+from tests.loopback import free_port, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 TIDEMARK = Path(sys.executable).parent / "tidemark"
@@ -49,9 +49,7 @@ def serve() -> Iterator[Callable[..., str]]:
     processes = []
 
     def serve(home: str, **environment: str) -> str:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = str(probe.getsockname()[1])
+        port = str(free_port())
         command: list[str | Path] = [
             TIDEMARK,
             "--home",
@@ -65,19 +63,20 @@ def serve() -> Iterator[Callable[..., str]]:
         clean = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "PYTHONPATH": str(ROOT)}
         processes.append(subprocess.Popen(command, env={**clean, **environment}))
         url = f"http://127.0.0.1:{port}"
-        for _ in range(600):
-            try:
-                assert requests.get(f"{url}/live", timeout=5).text == "alive\n"
-                return url
-            except requests.ConnectionError:
-                assert processes[-1].poll() is None
-                time.sleep(0.1)
-        raise AssertionError("the server does not start")
+
+        def answers() -> bool:
+            assert processes[-1].poll() is None, "the server has ended"
+            with contextlib.suppress(requests.RequestException):
+                return requests.get(f"{url}/live", timeout=5).text == "alive\n"
+            return False
+
+        wait_for(answers, pause_s=0.1)
+        return url
 
     yield serve
     for process in processes:
         process.send_signal(signal.SIGTERM)
-        assert process.wait(15) in {0, -signal.SIGTERM}
+        assert process.wait(600) in {0, -signal.SIGTERM}
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +86,7 @@ def url(home: Path, serve: Any) -> str:
 
 def get(url: str, **headers: str) -> requests.Response:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return requests.get(url, headers=named, timeout=20)
+    return requests.get(url, headers=named, timeout=300)
 
 
 def test_the_page_and_what_is_beside_it_come_with_headers_that_keep_browsers_safe(url: str) -> None:
@@ -141,14 +140,9 @@ def limited(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[uvicorn.Ser
     thread.join()
 
 
-def wait_for(is_true: Callable[[], bool]) -> None:
-    while not is_true():
-        time.sleep(0.01)
-
-
 def connect(server: uvicorn.Server, address: str = "127.0.0.1") -> socket.socket:
     return socket.create_connection(
-        server.servers[0].sockets[0].getsockname(), timeout=60, source_address=(address, 0)
+        server.servers[0].sockets[0].getsockname(), timeout=300, source_address=(address, 0)
     )
 
 
@@ -242,7 +236,8 @@ PATHS = [
 @pytest.mark.parametrize("path", PATHS)
 def test_nothing_else_is_served(path: str, url: str) -> None:
     """Sent without a library, which would normalise the path."""
-    with closing(http.client.HTTPConnection(url.removeprefix("http://"), timeout=20)) as connection:
+    address = url.removeprefix("http://")
+    with closing(http.client.HTTPConnection(address, timeout=300)) as connection:
         connection.putrequest("GET", path, skip_host=False)
         connection.endheaders()
         answer = connection.getresponse()
@@ -284,7 +279,7 @@ def test_links_and_pipes_of_releases_and_the_snapshot_are_not_served(home: Path,
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
 @pytest.mark.parametrize("path", ["", "warehouse.duckdb", "health"])
 def test_nothing_can_be_written(method: str, path: str, url: str) -> None:
-    answer = requests.request(method, f"{url}/{path}", timeout=20)
+    answer = requests.request(method, f"{url}/{path}", timeout=300)
     assert answer.status_code == 405
     assert {*answer.headers["Allow"].split(", ")} == {"GET", "HEAD"}
 
@@ -313,7 +308,7 @@ def test_a_range_of_another_kind_and_a_head_give_the_whole(url: str) -> None:
     for asked in ("bytes=0-1,5-6", "lines=0-9", "bytes=a-b", "bytes=" + "9" * 5000 + "-"):
         answer = get(f"{url}/charts/one.svg", Range=asked)
         assert (answer.status_code, answer.text) == (200, "<svg/>")
-    answer = requests.head(f"{url}/warehouse.duckdb", headers={"Range": "bytes=0-9"}, timeout=20)
+    answer = requests.head(f"{url}/warehouse.duckdb", headers={"Range": "bytes=0-9"}, timeout=300)
     assert (answer.status_code, answer.headers["Content-Length"]) == (200, str(len(BIG)))
     assert answer.headers["Accept-Ranges"] == "bytes"
 
@@ -331,7 +326,7 @@ def test_publishing_in_the_middle_of_a_download_does_not_mix_two_snapshots(
     home: Path, url: str
 ) -> None:
     address, former = f"{url}/warehouse.duckdb", home / "warehouse.duckdb"
-    with requests.get(address, stream=True, timeout=20) as answer:
+    with requests.get(address, stream=True, timeout=300) as answer:
         blocks = answer.iter_content(2**20)
         got = next(blocks)
         etag = answer.headers["ETag"]
@@ -362,13 +357,10 @@ def test_health_is_that_of_the_report(home: Path, url: str) -> None:
 def test_a_client_that_goes_away_leaves_no_file_open(home: Path, url: str) -> None:
     """Checked in the server process: it has the snapshot open while sending."""
     port = int(url.rpartition(":")[2])
-    with requests.get(f"{url}/warehouse.duckdb", stream=True, timeout=20) as answer:
+    with requests.get(f"{url}/warehouse.duckdb", stream=True, timeout=300) as answer:
         next(answer.iter_content(1000))
         assert _open_snapshots(port) == 1
-    deadline = time.monotonic() + 20
-    while _open_snapshots(port):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for(lambda: not _open_snapshots(port))
 
 
 def _open_snapshots(port: int) -> int:
@@ -397,7 +389,7 @@ def test_a_report_on_an_object_store(serve: Any, s3: dict[str, str]) -> None:
     assert get(f"{url}/nothing").status_code == 404
     part = get(f"{url}/warehouse.duckdb", Range="bytes=3000000-9000000")
     assert part.content == BIG[3000000:9000001]
-    with requests.get(f"{url}/warehouse.duckdb", stream=True, timeout=20) as answer:
+    with requests.get(f"{url}/warehouse.duckdb", stream=True, timeout=300) as answer:
         blocks = answer.iter_content(2**20)
         got = next(blocks)
         store.pipe("pages/home/warehouse.duckdb", BIG[::-1])

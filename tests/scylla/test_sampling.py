@@ -1,7 +1,7 @@
 import random
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
@@ -10,6 +10,7 @@ from scylla.puzzle import Instance, Puzzle, Rows, list_puzzles, load_puzzle
 from scylla.puzzles.extremes import FindMinimum
 from scylla.sampling import PuzzleData, Sampling, sample_items
 from scylla.texts import Written, extract_examples
+from tests.forks import ROOT, run_process
 
 FEW = Sampling(num_items=12)
 
@@ -186,13 +187,23 @@ def test_what_is_drawn_depends_on_model_puzzle_and_seed_alone() -> None:
 
 def test_one_worker_and_four_draw_the_same_bytes() -> None:
     names = ["find_mode", "two_sum", "longest_common_subarray", "tsp", "three_sum_multiple_ten"]
-    alone = [repr(sampled(name)).encode() for name in names]
-    with ProcessPoolExecutor(4) as pool:
-        assert list(pool.map(_sampled_bytes, reversed(names))) == alone[::-1]
+    alone = [text_of_sample(name) for name in names]
+    done = run_process(sys.executable, "-c", _DRAWS, *reversed(names), cwd=ROOT, check=True)
+    assert done.stdout.split("\0") == [*alone[::-1], "\n"]
 
 
-def _sampled_bytes(name: str) -> bytes:
-    return repr(sampled(name)).encode()
+# Four forks of a process without threads: a fork loses them, and keeps the locks that they hold.
+_DRAWS = """
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from tests.scylla.test_sampling import text_of_sample
+with ProcessPoolExecutor(4) as pool:
+    print(*pool.map(text_of_sample, sys.argv[1:]), "\\n", sep="\\0", end="")
+"""
+
+
+def text_of_sample(name: str) -> str:
+    return repr(sampled(name))
 
 
 def _pairs(count: int) -> Written:

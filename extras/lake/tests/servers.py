@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers import free_port
+from tests.loopback import free_port
 
 PASSWORD = "s3cret'pass word"
 

@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from core.environment import confined_environment
 from extras.own_code import process
 from extras.own_code.process import WatchedProcess, remove_folder
 from tests.forks import ROOT
+from tests.loopback import wait_for
 
 CONFINE = f"""
 import ctypes, os, sys, threading, time
@@ -58,24 +58,18 @@ def start(code: str, home: Path) -> WatchedProcess:
     return WatchedProcess([sys.executable, "-c", CONFINE + code], confined_environment(home), home)
 
 
-def wait_for(path: Path) -> str:
-    while not path.is_file() or not path.read_text():
-        time.sleep(0.02)
-    return path.read_text()
+def text_of(path: Path) -> str:
+    return path.read_text() if path.is_file() else ""
 
 
 @pytest.mark.usefixtures("confinement")
 @pytest.mark.parametrize("code", [SLEEP, SPIN, STAY], ids=["sleeps", "spins", "stays"])
 def test_it_ends_with_a_scorer_that_is_killed(code: str, tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", SCORER, tmp_path, CONFINE + code]) as scorer:
-        pid = wait_for(tmp_path / "pid")
+        pid = wait_for(lambda: text_of(tmp_path / "pid"))
         assert is_alive(pid)
         scorer.send_signal(signal.SIGKILL)
-    for _ in range(3000):
-        if not is_alive(pid):
-            return
-        time.sleep(0.02)
-    pytest.fail(f"process {pid} goes on")
+    wait_for(lambda: not is_alive(pid))
 
 
 def is_alive(pid: str) -> bool:
@@ -95,7 +89,7 @@ def test_it_is_ended_when_it_starts_too_many_threads(
     monkeypatch.setattr(process, "_MOST_THREADS", 20)
     many = "for _ in range(40): threading.Thread(target=time.sleep, args=(600,)).start()"
     watched = start(many, tmp_path)
-    assert watched.process.wait(60) == -signal.SIGKILL
+    assert watched.process.wait(600) == -signal.SIGKILL
     assert re.fullmatch(r"it had \d+ threads, more than 20", watched.excess)
 
 
@@ -117,7 +111,7 @@ file.flush()
 time.sleep(600)
 """
     watched = start(removed, tmp_path)
-    assert watched.process.wait(60) == -signal.SIGKILL
+    assert watched.process.wait(600) == -signal.SIGKILL
     assert re.fullmatch(r"it wrote [\d,]+ bytes, more than 4,194,304", watched.excess)
 
 
@@ -127,8 +121,8 @@ def test_it_has_no_files_open_but_its_pipes(tmp_path: Path) -> None:
     with (tmp_path / "secret").open("w") as secret:
         os.set_inheritable(secret.fileno(), True)
         watched = start(listed, tmp_path)
-        assert watched.process.wait(60) == 0
-    assert wait_for(tmp_path / "open") == "0 1 2 3"  # 3 is the folder being listed
+        assert watched.process.wait(600) == 0
+    assert text_of(tmp_path / "open") == "0 1 2 3"  # 3 is the folder being listed
 
 
 def test_a_folder_is_removed_that_nobody_may_list(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from core.errors import ModelLoadError, UsageError
 from core.settings import Settings
 from extras.serve_model.serving import plan_command, serving
 from models.catalogue import ModelEntry, add_model
-from tests.servers import free_port
+from tests.loopback import free_port
 
 SCRIPT = """#!{python}
 import sys
@@ -36,6 +36,8 @@ port = int(sys.argv[sys.argv.index("--port") + 1])
 print("serving", flush=True)
 HTTPServer(("127.0.0.1", port), Handler).serve_forever()
 """
+
+pytestmark = pytest.mark.process
 
 
 @pytest.fixture(autouse=True)

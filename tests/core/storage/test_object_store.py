@@ -3,7 +3,6 @@ import re
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 from core.errors import StorageError
 from core.storage.object_store import has_keys, parse_options, use_options, used_options
 from core.storage.store import Store
+from tests.loopback import PATIENCE_S
 from tests.object_store import KEYS, Fault, Proxy, Request, object_store, proxy
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -246,20 +246,24 @@ def test_a_writer_killed_half_way_leaves_the_old_file(
     store: Store, server: Proxy, tmp_path: Path
 ) -> None:
     store.write_bytes("file", b"old")
-    is_half_way = threading.Event()
+    is_half_way, is_over = threading.Event(), threading.Event()
 
     def hang(request: Request, _: Any) -> bool:
         if "partNumber=2" in request.path:
             is_half_way.set()
-            time.sleep(60)
+            is_over.wait(PATIENCE_S)
+            return True
         return False
 
     server.fault = hang
     arguments = [store.root, str(tmp_path), server.url, str(LARGE)]
     writer = subprocess.Popen([sys.executable, "-c", _WRITER, *arguments], cwd=ROOT)
-    assert is_half_way.wait(120)
-    writer.kill()
-    writer.wait()
+    try:
+        assert is_half_way.wait(PATIENCE_S)
+    finally:
+        writer.kill()
+        writer.wait()
+        is_over.set()
     server.fault = None
     assert store.read_bytes("file") == b"old"
     client = client_of(server)

@@ -2,7 +2,6 @@ import contextlib
 import errno
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from core.storage.store import (
     writing_file,
 )
 from reports.exports.files import exporting
+from tests.loopback import free_port
 
 HELLO_SHA256 = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
 
@@ -140,9 +140,7 @@ def test_the_root_is_no_pattern_and_others_may_read_files(tmp_path: Path) -> Non
 @pytest.mark.long
 def test_an_object_store_that_is_not_there_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.storage.object_store.PATIENCE_S", 0.5)
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        endpoint = f"http://127.0.0.1:{unused.getsockname()[1]}"
+    endpoint = f"http://127.0.0.1:{free_port()}"
     config = {"retries": {"total_max_attempts": 1}, "connect_timeout": 1}
     store = Store("s3://bucket/x", key="k", secret="s", endpoint_url=endpoint, config_kwargs=config)
     for action in (store.exists, store.list, store.read_bytes, store.delete):

@@ -1,3 +1,4 @@
+import contextlib
 import time
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from simulator.server import Fault, Request, Response, Web, running
 from simulator.sites import github
 from simulator.world import World
 from tests.crawlers.conftest import refused
+from tests.loopback import wait_for
 
 NAME = "pallets/flask"
 
@@ -140,11 +142,14 @@ def test_a_transfer_that_is_too_large_or_too_long_is_killed(
     else:
         with pytest.raises(SourceUnavailable, match="not done after 1 s"):
             clone(git, tmp_path / "mirror")
-    assert not running_gits()
+    wait_for(lambda: not running_gits())
 
 
 def running_gits() -> list[str]:
-    names = [child.name() for child in psutil.Process().children(recursive=True)]
+    names = []
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+            names.append(child.name())
     return [name for name in names if "remote-http" in name]
 
 

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import psutil
@@ -18,6 +17,7 @@ from crawlers.git.mirror import MAX_BLOB_BYTES, Mirror, Work, open_mirror
 from simulator.server import Fault, Request, Response, Web
 from simulator.sites.github import run_backend
 from tests.crawlers.conftest import refused
+from tests.loopback import wait_for
 
 MARCH = Month("2024-03")
 LICENCE = re.compile("LICENSE")
@@ -252,11 +252,13 @@ open_mirror(git, "owner/project", datetime.datetime.now(datetime.UTC))
 
 def test_a_killed_clone_is_redone(git: Git, web: Web, site: Upstream, tmp_path: Path) -> None:
     site.commit("2024-03-05T00:00:00Z", (b"a.py", b"1\n"))
-    web.faults.append(Fault("drip", "github", "git-upload-pack$"))
+    web.faults.append(Fault("stall", "github", "git-upload-pack$"))
     command = [sys.executable, "-c", KILLED, str(tmp_path / "scratch"), web.urls["github"]]
     with subprocess.Popen(command) as crawl:
-        partial = wait_for(tmp_path / "scratch", "*/owner/project.git.partial-*")
+        found = tmp_path / "scratch"
+        [partial] = wait_for(lambda: list(found.glob("*/owner/project.git.partial-*")))
         crawl.send_signal(signal.SIGKILL)
+    web.faults.clear()
     assert partial.exists()
     assert [change.path for change in work_of(git).changes] == ["a.py"]
     for process in psutil.process_iter():  # git has outlived the crawl
@@ -266,15 +268,6 @@ def test_a_killed_clone_is_redone(git: Git, web: Web, site: Upstream, tmp_path: 
                 process.wait(10)
     open_now(git)
     assert not list((tmp_path / "scratch").glob("*/owner/*partial*"))
-
-
-def wait_for(folder: Path, pattern: str) -> Path:
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        if found := list(folder.glob(pattern)):
-            return found[0]
-        time.sleep(0.02)
-    raise AssertionError(f"no {pattern} in {folder}")
 
 
 def test_many_at_once_clone_once(web: Web, site: Upstream, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -201,8 +202,15 @@ def test_a_proxy_is_not_asked_for_our_own_network(
     assert web.requests == []
 
 
+def do_nothing() -> None:
+    pass
+
+
 @contextmanager
-def raw_server(answer: Callable[[socket.socket], None]) -> Iterator[str]:
+def raw_server(
+    answer: Callable[[socket.socket], None], before: Callable[[], object] = do_nothing
+) -> Iterator[str]:
+    """Serve pages by ``answer``; ``before`` is called before robots.txt is answered."""
     listening = socket.create_server(("127.0.0.1", 0))
     is_over = threading.Event()
 
@@ -219,6 +227,7 @@ def raw_server(answer: Callable[[socket.socket], None]) -> Iterator[str]:
             asked = connected.recv(65536)
             try:
                 if b"/robots.txt" in asked:
+                    before()
                     connected.sendall(b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n")
                     asked = connected.recv(65536)
                 answer(connected)
@@ -268,9 +277,9 @@ def says(raw: bytes) -> Callable[[socket.socket], None]:
 def test_every_part_of_an_answer_has_to_come_in_time(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, answer: Callable[[socket.socket], None]
 ) -> None:
-    monkeypatch.setattr(connections, "WALL_CLOCK_S", 0.6)
+    limit = partial(monkeypatch.setattr, connections, "WALL_CLOCK_S", 0.6)  # of the page alone
     says = "was not complete after"
-    with raw_server(answer) as url, refused("timeout", says, kind=ItemFailed):
+    with raw_server(answer, limit) as url, refused("timeout", says, kind=ItemFailed):
         fetcher = fetcher_of(settings, url)
         fetcher.get("a", "/page")
     assert fetcher.stats["retries"] == 0
@@ -280,8 +289,8 @@ def test_every_part_of_an_answer_has_to_come_in_time(
 def test_a_proxy_does_not_make_an_answer_endless(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "WALL_CLOCK_S", 0.6)
-    with raw_server(drip(OK + b"Connection: close\r\n\r\n", b"x")) as url:
+    limit = partial(monkeypatch.setattr, connections, "WALL_CLOCK_S", 0.6)  # of the page alone
+    with raw_server(drip(OK + b"Connection: close\r\n\r\n", b"x"), limit) as url:
         use_proxy(monkeypatch, url)
         with refused("timeout", kind=ItemFailed):
             Fetcher(settings, {"a": "http://far.example"}, 0.0).get("a", "/page")

@@ -14,6 +14,7 @@ import zstandard
 from core.errors import StorageError
 from crawlers.web.raw_cache import Fetched, RawCache
 from tests.forks import forking
+from tests.loopback import wait_for
 
 MOMENT = dt.datetime(2024, 5, 1, 12, 30, 15, 123456, tzinfo=dt.UTC)
 PAGE = Fetched("http://h/p", {"content-type": "text/plain", "x": "é"}, b"\x00\n{}\nbody", MOMENT)
@@ -156,8 +157,7 @@ def test_a_killed_writer_leaves_the_old_or_the_new(tmp_path: Path) -> None:
             for path in entries(tmp_path):
                 path.unlink()
             writer = forks.start(str(tmp_path))
-            while not entries(tmp_path):
-                time.sleep(0.002)
+            wait_for(lambda: entries(tmp_path), pause_s=0.002)
             time.sleep(0.01 + 0.017 * round_number)
             os.kill(writer, signal.SIGKILL)
             assert forks.wait() == -signal.SIGKILL

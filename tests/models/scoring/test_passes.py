@@ -196,7 +196,7 @@ def test_the_next_item_is_made_while_one_is_in_use_and_no_other():
 
     coming = prefetched(items())
     assert next(coming) == 0
-    assert second.wait(10)  # without being asked for
+    assert second.wait(600)  # without being asked for
     assert made == [0, 1]
     assert list(coming) == [1, 2, 3]
 

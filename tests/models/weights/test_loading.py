@@ -1,9 +1,8 @@
-import resource
-
 import pytest
 from transformers import GPT2Config
 
 from core.errors import ModelLoadError
+from models.scoring.machine import metered
 from models.weights.files import Weights
 from models.weights.loading import require_plausible
 from tests.models.conftest import llama_config
@@ -27,10 +26,14 @@ def test_what_the_weights_can_hold_passes():
     ],
 )
 def test_far_more_than_the_weights_hold_is_refused_without_taking_memory(config, says):
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(ModelLoadError, match=f"m: .*{says}"):
+    with metered(on_cuda=False) as before:  # a former peak of this process does not count
+        pass
+    with (
+        metered(on_cuda=False) as cost,
+        pytest.raises(ModelLoadError, match=f"m: .*{says}"),
+    ):
         require_plausible(config, WEIGHTS, "m", is_quantised=False)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kB
+    assert cost.peak_memory_bytes - before.peak_memory_bytes < 200 * 2**20
 
 
 def test_packed_weights_may_be_more_than_their_files_count():

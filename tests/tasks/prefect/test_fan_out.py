@@ -17,6 +17,7 @@ from instruments.runner import Done, Failure
 from models.catalogue import ModelEntry
 from tasks.prefect.fan_out import Pace, as_tasks, run_tasks
 from tasks.prefect.server import PARTIAL, ended
+from tests.loopback import PATIENCE_S, wait_for
 
 pytestmark = pytest.mark.usefixtures("prefect_api")
 
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.usefixtures("prefect_api")
 class Gauge:
     def __init__(self) -> None:
         self.now = self.most = 0
+        self.num_to_meet = 0
         self._lock = threading.Lock()
 
     def __enter__(self) -> None:
@@ -35,6 +37,10 @@ class Gauge:
         with self._lock:
             self.now -= 1
 
+    def meet(self) -> None:
+        """Wait until ``num_to_meet`` have been here at once."""
+        wait_for(lambda: self.most >= self.num_to_meet)
+
 
 gauge = Gauge()
 
@@ -42,7 +48,8 @@ gauge = Gauge()
 @task(cache_policy=NO_CACHE, persist_result=False)
 def work(number: int) -> int:
     with gauge:
-        threading.Event().wait(0.02)
+        gauge.meet()
+        threading.Event().wait(0.02)  # in which too many would be seen
         if number == 3:
             raise SourceUnavailable("the site is down")
         if number == 99:
@@ -66,10 +73,15 @@ def test_failures_are_results() -> None:
 
 def test_no_more_than_the_bound_is_in_flight() -> None:
     gauge.most = 0
-    run(list(range(10, 30)))
-    assert 2 <= gauge.most <= 3
+    gauge.num_to_meet = 3
+    try:
+        run(list(range(10, 30)))
+    finally:
+        gauge.num_to_meet = 0
+    assert gauge.most == 3
 
 
+is_zero_begun = threading.Event()
 released = threading.Event()
 begun: list[int] = []
 
@@ -77,8 +89,11 @@ begun: list[int] = []
 @task(cache_policy=NO_CACHE, persist_result=False)
 def wait_or_go(number: int) -> int:
     begun.append(number)
-    if number == 0 and not released.wait(30):
-        raise SourceUnavailable("nobody else went on")
+    if number == 0:
+        is_zero_begun.set()
+        if not released.wait(PATIENCE_S):
+            raise SourceUnavailable("nobody else went on")
+    is_zero_begun.wait(PATIENCE_S)
     if number == 9:
         released.set()
     return number

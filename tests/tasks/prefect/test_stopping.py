@@ -16,7 +16,7 @@ from tests.servers import free_port
 
 pytestmark = pytest.mark.usefixtures("prefect_api")
 ENDS: list[str] = []
-LONG_S = 60.0
+LONG_S = 600.0
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)

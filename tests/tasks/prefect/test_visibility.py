@@ -2,7 +2,6 @@ import json
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from core.corpus.partition import Seal
 from core.settings import Settings
 from tasks.prefect.events import encode
 from tests.forks import run_process
+from tests.loopback import wait_for
 from tests.servers import ROOT, PrefectServer
 from tests.tasks.prefect.collector import Received, collecting
 from warehouse.database.writer import connected
@@ -125,15 +125,15 @@ def test_assets_have_their_lineage(prefect_server: PrefectServer, done: dict[str
 def materialized(server: PrefectServer) -> list[dict[str, Any]]:
     """Return materialisation events; the server stores them some time after receipt."""
     name = "prefect.asset.materialization.succeeded"
-    deadline = time.monotonic() + 30
+    chosen = {"event": {"name": [name]}}
     events: list[dict[str, Any]] = []
-    while time.monotonic() < deadline:
-        events = ask(server, "events/filter", filter={"event": {"name": [name]}}, limit=50)[
-            "events"
-        ]
-        if any(each["resource"]["prefect.resource.id"] == "tidemark://report" for each in events):
-            break
-        time.sleep(0.3)
+
+    def has_the_last() -> bool:
+        events[:] = ask(server, "events/filter", filter=chosen, limit=50)["events"]
+        ids = [each["resource"]["prefect.resource.id"] for each in events]
+        return "tidemark://report" in ids
+
+    wait_for(has_the_last, pause_s=0.3)
     return events
 
 

@@ -1,3 +1,4 @@
+import contextlib
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from crawlers.text.latex.reader import LatexReader, read_latex
 from crawlers.text.latex.source import decode_files, join_files
 from tests.crawlers.conftest import refused
 from tests.crawlers.text.papers import text_of
+from tests.loopback import wait_for
 
 RECORDED = Path(__file__).parents[5] / "shared" / "recordings" / "latex"
 HEAD = b"\\documentclass{article}\\begin{document}\\section{Introduction}\n"
@@ -270,18 +272,27 @@ def test_a_worker_whose_master_is_killed_ends() -> None:
     code = (
         "import sys; from crawlers.text.latex.reader import LatexReader;"
         "r = LatexReader(time_limit_s=2);"
-        "r.read({'a.tex': sys.argv[1].encode()}); print(r._process.pid, flush=True);"
+        "r.read({'a.tex': sys.argv[1].encode()}); print(r._process.pid, flush=True); input();"
         "r.read({'a.tex': sys.argv[1].encode() + b'\\\\textbf{a} $b$\\n\\n' * 300_000})"
     )
     master = subprocess.Popen(
         [sys.executable, "-c", code, HEAD.decode()],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         cwd=Path(__file__).parents[4],
     )
     with master:
+        assert master.stdin is not None
         assert master.stdout is not None
         worker = psutil.Process(int(master.stdout.readline()))
+        master.stdin.write(b"\n")
+        master.stdin.flush()
         time.sleep(0.5)  # it is at work on the second paper
         master.kill()
-    psutil.wait_procs([worker], timeout=20)
-    assert not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE
+
+    def has_ended() -> bool:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE
+        return True
+
+    wait_for(has_ended)
