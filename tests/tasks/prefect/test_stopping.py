@@ -12,7 +12,7 @@ from core.storage.store import Store
 from instruments.running.stopping import Stopped, go_on, rest, stop_with_flow
 from tasks.prefect.fan_out import run_task
 from tasks.prefect.server import wait_for_server
-from tests.servers import free_port
+from tests.loopback import free_port
 
 pytestmark = pytest.mark.usefixtures("prefect_api")
 ENDS: list[str] = []
