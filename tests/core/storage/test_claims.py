@@ -101,6 +101,7 @@ def test_a_machine_without_a_beat_is_dead(any_store: Callable[[], Store]) -> Non
     with late.hold(["a"]) as held:
         assert held == []
     late.wait("a", is_done=lambda: False)
+    assert time.monotonic() - began > 0.4
     with late.hold(["a"]) as held:
         assert held == ["a"]
         assert path not in files(store)
