@@ -75,7 +75,8 @@ def list_left(
     store = Store(settings.home)
     chosen = list(sources) if sources is not None else None
     seals = {
-        text_of(seal): seal for seal in select_sealed(store, chosen, months, settings.corpus_as_of)
+        sealed_text(seal): seal
+        for seal in select_sealed(store, chosen, months, settings.corpus_as_of)
     }
     protocol = get_protocol(settings.protocol).name
     files = _list_files(store, seals, protocol)
@@ -157,7 +158,7 @@ def _list_claimed(store: Store, protocol: str) -> dict[str, set[Text]]:
     return found
 
 
-def text_of(seal: Seal) -> Text:
+def sealed_text(seal: Seal) -> Text:
     """Return what the names of the files of a sealed text have in common."""
     return (seal.partition.path.removeprefix("corpus/"), seal.digest[:12])
 

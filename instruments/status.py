@@ -23,7 +23,7 @@ from core.storage.claims import list_claimed
 from core.storage.store import Store, name_of_part
 from crawlers.contract import SourceInfo
 from crawlers.registry import is_source, list_sources, load_crawler
-from instruments.backlog import Text, name_of, read_name, text_of
+from instruments.backlog import Text, name_of, read_name, sealed_text
 from instruments.planning import Request
 from models.choice import chosen_models
 from warehouse.database.faults import QUICK_ROWS, read_all
@@ -162,7 +162,7 @@ class _Corpus:
     def _read(self, partition: Partition, path: str) -> str:
         seal = read_manifest(self._store, partition, path)
         if seal.num_documents:  # a takedown may have removed all documents
-            self.texts.add(text_of(seal))
+            self.texts.add(sealed_text(seal))
         started = seal.manifest.get("started_at")
         if seal.sealed_at and started and seal.manifest.get("kind") == "crawl":
             taken = seal.sealed_at - dt.datetime.fromisoformat(str(started))

@@ -17,7 +17,7 @@ from core.cells.losses import Cell
 from core.errors import TidemarkError, UnknownName
 from core.settings import Settings
 from core.storage.store import Store
-from instruments.backlog import CellName, read_name, text_of
+from instruments.backlog import CellName, read_name, sealed_text
 from instruments.canary import land_canary_runs
 from instruments.landing import describe_models, land_model
 from instruments.planning import select_sealed
@@ -67,7 +67,7 @@ def find_unlanded(models: Sequence[str], settings: Settings) -> Unlanded:
 
 def _choose(store: Store, settings: Settings) -> set[str]:
     """Return the newest file of each model, text and protocol; former versions are left out."""
-    current = set(map(text_of, select_sealed(store, None, None, settings.corpus_as_of)))
+    current = set(map(sealed_text, select_sealed(store, None, None, settings.corpus_as_of)))
     files: dict[CellName, list[str]] = defaultdict(list)
     for path in store.list(f"{Cell.ROOT}/model=*/source=*/month=*/*.parquet"):
         name = read_name(path)

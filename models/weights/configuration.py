@@ -99,7 +99,7 @@ def _config_of_extras(record: JsonObject, location: str) -> PreTrainedConfig | N
     return None
 
 
-def tensor_names_of(config: PreTrainedConfig) -> dict[str, str]:
+def renamed_tensors(config: PreTrainedConfig) -> dict[str, str]:
     """Return patterns of the names of tensors in a checkpoint, with those of transformers.
 
     Most models have none; an extra states those of the formats that it reads.

@@ -22,7 +22,7 @@ from transformers.utils.quantization_config import QuantizationMethod
 
 from core.errors import ModelLoadError
 from models.weights.checkpoint import CheckpointFiles
-from models.weights.configuration import tensor_names_of
+from models.weights.configuration import renamed_tensors
 from models.weights.files import (
     MODEL_FAILURES,
     ROOM_FACTOR,
@@ -95,7 +95,7 @@ def _read_weights(files: CheckpointFiles, placement: str | None) -> PreTrainedMo
     options: dict[str, Any] = {}
     if placement is not None:
         options["device_map"] = placement
-    names = tensor_names_of(files.config)
+    names = renamed_tensors(files.config)
     if names:
         options["key_mapping"] = names
     try:

@@ -28,7 +28,7 @@ from core.errors import TidemarkError
 from core.json import JsonObject
 from reports.site.pictures import lanes
 from reports.site.pictures.cards import Frame, framed
-from reports.site.pictures.paths import path_of
+from reports.site.pictures.paths import svg_path
 
 VEGA_LITE = "6.4"
 PNG_SCALE = 1.5
@@ -277,7 +277,7 @@ def _relative(line: str) -> str:
     """Return a path of straight lines with relative coordinates, in tenths of a pixel."""
     pairs = (point.split(",") for point in line.rstrip("Z")[1:].split("L"))
     points = [(round(10 * float(x)), round(10 * float(y))) for x, y in pairs]
-    return path_of(points) + "Z" * line.endswith("Z")
+    return svg_path(points) + "Z" * line.endswith("Z")
 
 
 class Drawer:

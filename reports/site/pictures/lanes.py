@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.json import JsonObject
-from reports.site.pictures.paths import Point, path_of
+from reports.site.pictures.paths import Point, svg_path
 
 WIDTH = 700  # pixels
 HEIGHT = 36
@@ -167,8 +167,8 @@ def _marks(rows: Rows, scale: Scale, times: _Times, colours: Colours) -> Iterato
     for part in _unbroken([row for row in rows if row["is_after"]], scale, times):
         zero = 10 * scale.place(0)
         base = [(part[-1][0], round(zero)), (part[0][0], round(zero))]
-        yield f'<path d="{path_of([*part, *base])}Z" fill="{colours.after}" fill-opacity="0.4"/>'
-    lines = [path_of(part) for part in _unbroken(rows, scale, times) if len(part) > 1]
+        yield f'<path d="{svg_path([*part, *base])}Z" fill="{colours.after}" fill-opacity="0.4"/>'
+    lines = [svg_path(part) for part in _unbroken(rows, scale, times) if len(part) > 1]
     if lines:
         yield f'<path d="{"".join(lines)}" stroke="{colours.line}" stroke-width="1.3"/>'
     yield from _rule(rows[:1], times, colours)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 Point = tuple[int, int]  # tenths of a pixel
 
 
-def path_of(points: Sequence[Point]) -> str:
+def svg_path(points: Sequence[Point]) -> str:
     """Return a path through points.
 
     Differences are taken between rounded positions, so that errors do not add up.

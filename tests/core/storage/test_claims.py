@@ -98,6 +98,7 @@ def test_a_machine_without_a_beat_is_dead(any_store: Callable[[], Store]) -> Non
     store = any_store()
     path = claimed_by(store, "a")
     late = Claims(store, beat_s=0.05, dead_after_s=0.5)
+    began = time.monotonic()  # before it looks for the first time
     with late.hold(["a"]) as held:
         assert held == []
     late.wait("a", is_done=lambda: False)
