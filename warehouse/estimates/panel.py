@@ -80,7 +80,8 @@ class Difficulty:
     inverse: Floats  # M+ (months, months)
     unknown: Floats  # orthonormal basis of M's null space
     theta: Floats
-    variance: float = 0  # s^2: cov(lambda) = s^2 M+; 0 if not known
+    covariance: Floats | None = None  # of lambda (months, months); None if not known
+    autocorrelation: float = 0  # of the models' noise
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,7 @@ class PanelFit:
     _remainders: Floats
     _total: Floats  # M
     _solution: Difficulty
+    _variance: float  # s^2
 
     def difficulty_without(self, model: int) -> Difficulty | None:
         """Return lambda fitted without a model, at unchanged theta; None if no model is left."""
@@ -118,7 +120,7 @@ class PanelFit:
             return None
         unknown = null_space(total, self._solution.unknown)
         other = solve_difficulty(theta, self._annihilators, self._remainders, total, unknown)
-        return replace(other, variance=self._solution.variance)
+        return replace(other, covariance=self._variance * other.inverse)
 
 
 def fit_panel(
@@ -163,7 +165,8 @@ def fit_panel(
         _annihilators=annihilators,
         _remainders=remainders,
         _total=np.tensordot(solution.theta**2, annihilators, 1),
-        _solution=replace(solution, variance=float(np.nan_to_num(errors.variance))),
+        _solution=solution,
+        _variance=float(np.nan_to_num(errors.variance)),
     )
 
 
