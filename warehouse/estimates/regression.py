@@ -123,7 +123,8 @@ class WeightedFit:
         left = losses - curve.columns @ figures
         shared = figures[-1] ** 2 * curve.difficulty_covariance
         variance = left @ left / num_free + ROUNDING * curve.losses @ curve.losses / len(left)
-        own = max(variance - np.trace(shared) / len(left), _LEAST_OWN_SHARE * variance)
+        own = variance - np.trace(shared) / len(left)
+        own = max(own, _LEAST_OWN_SHARE * variance, TINY)
         next_to = np.flatnonzero(np.diff(curve.months) == 1)
         lagged = (left[next_to] @ left[next_to + 1]) / max(len(next_to), 1)
         r = lagged * len(left) / max(float(left @ left), TINY)

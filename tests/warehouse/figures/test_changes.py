@@ -192,6 +192,14 @@ def test_a_compressor_of_equal_losses_says_nothing_of_the_months() -> None:
     assert curve.num_free == 15
 
 
+def test_a_curve_of_zeros_has_no_change() -> None:
+    """Formerly, one such table stopped publication."""
+    difficulty = Difficulty(np.zeros(24), np.eye(24), np.ones((24, 1)) / 24**0.5, np.ones(2))
+    fit = fit_cutoff(np.zeros(24), np.arange(24), difficulty)
+    assert fit is not None
+    assert not fit.is_found
+
+
 @pytest.mark.parametrize(
     ("num_seen", "spread"), [(0, 0), (1, 0), (2, 0), (4, 0), (8, 0), (4, 0.3), (8, 0.3)]
 )
