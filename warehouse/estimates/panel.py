@@ -64,6 +64,7 @@ _LEAST_SIZE = (LEAST_SENSITIVITY / MOST_SENSITIVITY) ** 2  # of M's largest eige
 
 NO_CUTOFF = "cutoff unknown"
 NO_CONTROL = "no other model with another cutoff"
+UNTOLD = "no model with another cutoff tells its months"
 NONE_BEFORE = "no month before the cutoff"
 NONE_AFTER = "no month after the cutoff"
 ONE_AFTER = "one month after: no growth"
@@ -151,7 +152,7 @@ def fit_panel(
     left = remainders - solution.theta[:, None] * (annihilators @ solution.values)
     errors = Errors(solution.theta, solution.inverse, annihilators, left, num_free, months)
     effects = {
-        column: _effects(column, losses, np.isnan(cutoffs), designs, solution, errors)
+        column: _effects(column, losses, cutoffs, designs, solution, errors)
         for column in ("gap", "growth")
     }
     return PanelFit(
@@ -173,7 +174,7 @@ def fit_panel(
 def _effects(
     column: str,
     losses: Floats,
-    is_unknown: Flags,
+    cutoffs: Floats,
     designs: list[Design | None],
     solution: Difficulty,
     errors: Errors,
@@ -186,12 +187,13 @@ def _effects(
     values = np.full(len(losses), np.nan)
     reasons = list[str | None]()
     weights = np.full(losses.shape, np.nan)  # w
+    stated = set(cutoffs[np.isfinite(cutoffs) & np.isfinite(losses).any(axis=1)])
     for model, design in enumerate(designs):
-        reason = _reason(design, column, is_unknown[model])
+        reason = _reason(design, column, bool(np.isnan(cutoffs[model])))
         if reason is None and design is not None:
             w = design.weights(column, solution.values)
             if np.abs(w @ solution.unknown).max(initial=0) > _ZERO * abs(w).max():
-                reason = NO_CONTROL
+                reason = UNTOLD if stated - {cutoffs[model]} else NO_CONTROL
             elif np.isnan(errors.variance):
                 reason = FEW_MONTHS
             else:
