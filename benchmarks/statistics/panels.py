@@ -240,6 +240,9 @@ class Staggered:
     source: str = ""  # drift, break or bend of the source, in all curves
     is_shared: bool = True  # False: compressors have no part in the months' difficulty
     thermometers: int = 0  # further models, whose cutoff is before the months
+    memory: float = 0  # autocorrelation of the models' noise
+    wrong: int = 0  # months by which stated cutoffs are later than the true ones
+    num_wrong: int | None = None  # the first models alone; None: all
 
     @property
     def cutoffs(self) -> NDArray[np.int64]:
@@ -264,7 +267,10 @@ class Staggered:
         common += courses[self.source]
         theta = 1 + 0.2 * rng.uniform(-1, 1, self.num_models)
         shape = (self.num_models, self.num_months)
-        y = 1 + theta[:, None] * common + STAGGERED_NOISE * rng.normal(size=shape)
+        noise = rng.normal(size=shape)
+        noise[:, 1:] *= np.sqrt(1 - self.memory**2)
+        noise = signal.lfilter([1], [1, -self.memory], noise)
+        y = 1 + theta[:, None] * common + STAGGERED_NOISE * noise
         starts = self.cutoffs - self.length
         for row, start, cutoff in zip(y, starts, self.cutoffs, strict=True):
             row += self.gap * ramp(months, start, cutoff + 1)
@@ -272,6 +278,7 @@ class Staggered:
         compressors = compressors + STAGGERED_NOISE * rng.normal(size=(2, self.num_months))
         old = 1 + common + STAGGERED_NOISE * rng.normal(size=(self.thermometers, self.num_months))
         truth = self.cutoffs.astype(float)
-        stated = truth if self.is_stated else np.full(self.num_models, np.nan)
+        stated = truth.copy() if self.is_stated else np.full(self.num_models, np.nan)
+        stated[: self.num_wrong] += self.wrong
         before = np.full(self.thermometers, -5.0)
         return np.vstack([y, old]), np.append(stated, before), compressors.mean(axis=0), truth

@@ -10,6 +10,7 @@ first rows have no change: what is found there is false.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -28,8 +29,17 @@ NULLS = {
     "no change, break": Staggered(gap=0, source="break"),
     "no change, break of models alone": Staggered(gap=0, source="break", is_shared=False),
 }
+SMALL = Staggered(num_models=3, num_months=24, apart=1, length=4)
+WRONG = {
+    "12 months too early": replace(SMALL, wrong=-12),
+    "6 months too early": replace(SMALL, wrong=-6),
+    "6 months too late": replace(SMALL, wrong=6),
+    "12 months too late": replace(SMALL, wrong=12),
+    "12 months too late for one": replace(SMALL, wrong=12, num_wrong=1),
+    "not there": replace(SMALL, is_stated=False),
+}
 PANELS = {
-    "ramps of 4 months": Staggered(num_models=3, num_months=24, apart=1, length=4),
+    "ramps of 4 months": SMALL,
     "ramps of 8 months, 3 models": Staggered(num_models=3, num_months=24),
     "ramps of 8 months, 3 models far apart": Staggered(num_models=3, apart=6),
     "ramps of 8 months, 8 models": Staggered(num_months=24, apart=2),
@@ -94,6 +104,16 @@ def kinds() -> Iterator[tuple[str, Staggered]]:
     for name, design in NULLS.items():
         yield f"{name}, 3 models", replace(design, num_models=3, num_months=24, apart=1)
         yield f"{name}, 8 models", design
+    for source in ("", "drift", "break"):
+        null = replace(SMALL, gap=0, source=source, memory=0.5)
+        yield f"no change, {source}{source and ', '}noise AR(0.5), 3 models", null
+    for name, design in WRONG.items():
+        yield f"ramps of 4 months, 0.08 bits per byte, stated months {name}", design
+        far = replace(design, length=8, apart=3)
+        yield f"ramps of 8 months, 0.08 bits per byte, stated months {name}", far
+        null = replace(design, gap=0, source="break", is_shared=False)
+        yield f"no change, break of models alone, stated months {name}", null
+        yield f"no change, noise AR(0.5), stated months {name}", replace(design, gap=0, memory=0.5)
     for name, design in PANELS.items():
         for size in SIZES:
             for thermometers in (0, 2):
@@ -109,12 +129,14 @@ def main() -> None:
     )
     parser.add_argument("--worlds", type=int, default=8, help="of each kind (default: 8)")
     parser.add_argument("--seed", type=int, default=0, help="other worlds of the same kinds")
+    parser.add_argument("--kinds", nargs="+", default=[""], metavar="TEXT", help="names with this")
     given = parser.parse_args()
-    command = ["python", "-m", "benchmarks.statistics.power", f"--worlds={given.worlds}"]
-    print(headline(command))
+    print(headline(["python", "-m", "benchmarks.statistics.power", *sys.argv[1:]]))
     print("\n| panel | models | found | closed | last month covered | onset covered |")
     print("|---|--:|--:|--:|--:|--:|")
     for name, design in kinds():
+        if not any(text in name for text in given.kinds):
+            continue
         shares = measure(design, given.worlds, given.seed)
         cells = [shares.models, shares.found, shares.closed, shares.covered, shares.onsets]
         print(f"| {name} | {' | '.join(map(str, cells))} |", flush=True)

@@ -27,6 +27,7 @@ from warehouse.estimates.rises import Rises
 from warehouse.estimates.sources import Rest, leave_out_sources
 from warehouse.estimates.staggered import tell_apart
 from warehouse.estimates.untreated import (
+    LEAST_OTHERS,
     MOST_OTHERS,
     DatedCurve,
     Untreated,
@@ -207,14 +208,43 @@ def _fit_again(panel: Panel, dated: list[DatedCurve], regimes: Floats) -> Untrea
     )
 
 
+def _date(panel: Panel, cutoffs: Floats) -> tuple[list[DatedCurve], list[bool]]:
+    """Date all changes, given these stated cutoffs; return True for each that may be shared."""
+    arguments = cutoffs, panel.months, panel.regimes, panel.compressors
+    return tell_apart(date_cutoffs(panel.losses, *arguments), *arguments)
+
+
+def _widened(dated: DatedCurve, other: DatedCurve) -> DatedCurve:
+    """Return a change whose intervals hold those of another one, too."""
+    found = dated.cutoff
+    if found is None or other.cutoff is None or not (found.is_found and other.cutoff.is_found):
+        return dated
+    return replace(dated, cutoff=found.widened([other.cutoff]))
+
+
+def _is_refuted(panel: Panel, dated: list[DatedCurve]) -> bool:
+    """Return True if a model's interval leaves out its stated cutoff, which is in the months.
+
+    A wrong month lets lambda be fitted to months in which text thins out, so all intervals may be
+    wrong. In a panel of more than four models, the others outweigh such months: this is False.
+    """
+    if len(dated) > LEAST_OTHERS + 1:
+        return False
+    for each, stated in zip(dated, panel.cutoffs, strict=True):
+        found = each.cutoff
+        if found is None or not found.is_found or not stated >= panel.months[0]:
+            continue
+        if found.cutoff_low > stated or found.cutoff_high < stated:
+            return True
+    return False
+
+
 def find_changes(panel: Panel) -> list[Change]:
     """Return the change of each model of the panel."""
-    dated = date_cutoffs(
-        panel.losses, panel.cutoffs, panel.months, panel.regimes, panel.compressors
-    )
-    dated, is_shared = tell_apart(
-        dated, panel.cutoffs, panel.months, panel.regimes, panel.compressors
-    )
+    dated, is_shared = _date(panel, panel.cutoffs)
+    if _is_refuted(panel, dated):
+        others, _ = _date(panel, np.where(panel.cutoffs < panel.months[0], panel.cutoffs, np.nan))
+        dated = [_widened(*pair) for pair in zip(dated, others, strict=True)]
     rests: list[Rest | None] = [None] * len(dated)
     if panel.rests is not None:
         fit = _fit_again(panel, dated, panel.regimes)

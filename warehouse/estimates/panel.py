@@ -64,6 +64,7 @@ _LEAST_SIZE = (LEAST_SENSITIVITY / MOST_SENSITIVITY) ** 2  # of M's largest eige
 
 NO_CUTOFF = "cutoff unknown"
 NO_CONTROL = "no other model with another cutoff"
+UNTOLD = "no model with another cutoff tells its months"
 NONE_BEFORE = "no month before the cutoff"
 NONE_AFTER = "no month after the cutoff"
 ONE_AFTER = "one month after: no growth"
@@ -80,7 +81,8 @@ class Difficulty:
     inverse: Floats  # M+ (months, months)
     unknown: Floats  # orthonormal basis of M's null space
     theta: Floats
-    variance: float = 0  # s^2: cov(lambda) = s^2 M+; 0 if not known
+    covariance: Floats | None = None  # of lambda (months, months); None if not known
+    autocorrelation: float = 0  # of the models' noise
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,7 @@ class PanelFit:
     _remainders: Floats
     _total: Floats  # M
     _solution: Difficulty
+    _variance: float  # s^2
 
     def difficulty_without(self, model: int) -> Difficulty | None:
         """Return lambda fitted without a model, at unchanged theta; None if no model is left."""
@@ -118,7 +121,7 @@ class PanelFit:
             return None
         unknown = null_space(total, self._solution.unknown)
         other = solve_difficulty(theta, self._annihilators, self._remainders, total, unknown)
-        return replace(other, variance=self._solution.variance)
+        return replace(other, covariance=self._variance * other.inverse)
 
 
 def fit_panel(
@@ -149,7 +152,7 @@ def fit_panel(
     left = remainders - solution.theta[:, None] * (annihilators @ solution.values)
     errors = Errors(solution.theta, solution.inverse, annihilators, left, num_free, months)
     effects = {
-        column: _effects(column, losses, np.isnan(cutoffs), designs, solution, errors)
+        column: _effects(column, losses, cutoffs, designs, solution, errors)
         for column in ("gap", "growth")
     }
     return PanelFit(
@@ -163,14 +166,15 @@ def fit_panel(
         _annihilators=annihilators,
         _remainders=remainders,
         _total=np.tensordot(solution.theta**2, annihilators, 1),
-        _solution=replace(solution, variance=float(np.nan_to_num(errors.variance))),
+        _solution=solution,
+        _variance=float(np.nan_to_num(errors.variance)),
     )
 
 
 def _effects(
     column: str,
     losses: Floats,
-    is_unknown: Flags,
+    cutoffs: Floats,
     designs: list[Design | None],
     solution: Difficulty,
     errors: Errors,
@@ -183,12 +187,13 @@ def _effects(
     values = np.full(len(losses), np.nan)
     reasons = list[str | None]()
     weights = np.full(losses.shape, np.nan)  # w
+    stated = set(cutoffs[np.isfinite(cutoffs) & np.isfinite(losses).any(axis=1)])
     for model, design in enumerate(designs):
-        reason = _reason(design, column, is_unknown[model])
+        reason = _reason(design, column, bool(np.isnan(cutoffs[model])))
         if reason is None and design is not None:
             w = design.weights(column, solution.values)
             if np.abs(w @ solution.unknown).max(initial=0) > _ZERO * abs(w).max():
-                reason = NO_CONTROL
+                reason = UNTOLD if stated - {cutoffs[model]} else NO_CONTROL
             elif np.isnan(errors.variance):
                 reason = FEW_MONTHS
             else:

@@ -46,7 +46,9 @@ class Errors:
         self.num_free = float(free.sum())
         self.variance = squares.sum() / self.num_free if self.num_free > 0.5 else np.nan
         variances = np.where(free >= 1, squares / np.maximum(free, 1), self.variance)
-        self._correlations, kept = _autocorrelations(annihilators, residuals, months)
+        total = annihilators.sum(axis=0)
+        r, kept = find_autocorrelation(total, lag(annihilators, months), residuals, months)
+        self._correlations = r ** np.abs(months[:, None] - months)
         self._variances = variances / kept
 
     def of_effects(self, weights: Floats) -> tuple[Floats, Floats]:
@@ -95,24 +97,27 @@ class Errors:
         )
 
 
-def _autocorrelations(
-    annihilators: Floats, residuals: Floats, months: NDArray[np.int64]
-) -> tuple[Floats, float]:
-    """Return C_mn = r^|m - n|, and the share of the noise's variance that R keeps.
+def lag(annihilators: Floats, months: NDArray[np.int64]) -> Floats:
+    """Return sum_i R_i N R_i (months, months), with N_mn = 1 for neighbouring months."""
+    is_next = np.abs(months[:, None] - months) == 1
+    return np.asarray(np.tensordot(annihilators @ is_next, annihilators, ((0, 2), (0, 1))))
+
+
+def find_autocorrelation(
+    total: Floats, lagged: Floats, residuals: Floats, months: NDArray[np.int64]
+) -> tuple[float, float]:
+    """Return r of the noise, and the share of the noise's variance that the residuals keep.
 
     r, from 0 to 0.9, gives the observed ratio of the residuals' products: of neighbouring months to
-    the same month. The expected products are those of R C R.
+    the same month. Residuals (models, months) are R y. The expected products are those of R C R:
+    ``total`` is sum_i R_i, and ``lagged`` is sum_i R_i N R_i (``lag``).
     """
     apart = np.abs(months[:, None] - months)
-    is_next = (apart == 1).astype(float)
-    total = annihilators.sum(axis=0)
-    # sum of R is_next R, as one product of matrices
-    lagged = np.tensordot(annihilators @ is_next, annihilators, ((0, 2), (0, 1)))
     products = residuals.T @ residuals
-    observed = (products * is_next).sum() / max(np.trace(products), TINY)
+    observed = (products * (apart == 1)).sum() / max(np.trace(products), TINY)
     candidates = np.linspace(0, MOST_AUTOCORRELATION, 91)
     powers = candidates[:, None] ** np.arange(apart.max() + 1)
     ratios = [powers @ np.bincount(apart.ravel(), each.ravel()) for each in (lagged, total)]
     expected = ratios[0] / np.maximum(ratios[1], TINY)
-    correlations = candidates[np.abs(expected - observed).argmin()] ** apart
-    return correlations, float((total * correlations).sum() / max(np.trace(total), TINY))
+    best = np.abs(expected - observed).argmin()
+    return float(candidates[best]), float(ratios[1][best] / max(np.trace(total), TINY))

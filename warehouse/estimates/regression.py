@@ -34,6 +34,7 @@ class Curve:
     columns: Floats  # Z: N, then lambda without its part in N
     num_free: int  # months minus the rank of Z
     difficulty_covariance: Floats
+    autocorrelation: float  # of the panel's noise
     is_told: Flags  # False for a month that N alone fits
 
     @classmethod
@@ -47,12 +48,16 @@ class Curve:
         # A compressor's loss may be equal in all months: what is left of it then is rounding.
         scale = max(np.linalg.norm(difficulty.values[seen]), np.linalg.norm(losses[seen]))
         is_new = np.linalg.norm(left) > ZERO * scale
+        covariance = np.zeros((seen.sum(), seen.sum()))
+        if difficulty.covariance is not None:
+            covariance = difficulty.covariance[np.ix_(seen, seen)]
         return cls(
             losses=losses[seen],
             months=months[seen],
             columns=np.column_stack([basis, left * is_new]),
             num_free=int(seen.sum()) - basis.shape[1] - int(is_new),
-            difficulty_covariance=difficulty.variance * difficulty.inverse[np.ix_(seen, seen)],
+            difficulty_covariance=covariance,
+            autocorrelation=difficulty.autocorrelation,
             is_told=1 - (basis**2).sum(axis=1) > LEAST_FREEDOM,
         )
 
@@ -118,11 +123,12 @@ class WeightedFit:
         left = losses - curve.columns @ figures
         shared = figures[-1] ** 2 * curve.difficulty_covariance
         variance = left @ left / num_free + ROUNDING * curve.losses @ curve.losses / len(left)
-        own = max(variance - np.trace(shared) / len(left), _LEAST_OWN_SHARE * variance)
+        own = variance - np.trace(shared) / len(left)
+        own = max(own, _LEAST_OWN_SHARE * variance, TINY)
         next_to = np.flatnonzero(np.diff(curve.months) == 1)
         lagged = (left[next_to] @ left[next_to + 1]) / max(len(next_to), 1)
         r = lagged * len(left) / max(float(left @ left), TINY)
-        r = np.clip(r + (1 + 4 * r) / len(left), 0, MOST_AUTOCORRELATION)
+        r = np.clip(r + (1 + 4 * r) / len(left), curve.autocorrelation, MOST_AUTOCORRELATION)
         powers = r ** np.arange(curve.apart.max() + 1)
         return np.asarray(powers[curve.apart] + shared / own)
 

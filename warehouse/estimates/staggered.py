@@ -14,14 +14,15 @@ differ from model to model. lambda is free in every month, and so are the sensit
     q_j = R_j (column_j - theta_j M+ sum_i theta_i R_i column_i)
 
 beta is the regression of e on all q. s^2 is the variance of what is left of e, and L = (1 + r) / (1
-- r), with r its autocorrelation. The changes are those of models, not of the source, if one of
-these holds:
+- r). r is the autocorrelation of noise that leaves what is left of e: e has less of it than the
+noise, since x, lambda and the columns are taken off (``panel_errors``). The changes are those of
+models, not of the source, if one of these holds:
 
 - The ramps found (``untreated``), a beta each, save more than 3 s^2 for each ramp. About p = 0.05
   of three changes.
 - One beta for all models saves more than 6 L s^2, and is positive. Its column has a ramp of 1 to 24
   months in each model, which ends at the stated cutoff. The best length counts.
-- The ramps of the joint fit, a beta each, save more than 14 L s^2 for each ramp.
+- The ramps of the joint fit, a beta each, save more than 16 L s^2 for each ramp.
 
 Only panels of at most 9 models are asked for the last two. Then the joint fit tells the changes. If
 nothing holds, no cutoff is told. The exception: all models have the same stated cutoff, and each
@@ -33,7 +34,9 @@ their months. So lambda is fitted to all months of all models, and to the compre
 
     y_j = x_j' gamma_j + beta_j ramp_j + epsilon_j max(m - b_j, 0) + theta_j lambda + u_j
 
-with the ramps of the other models at the months found so far. Each model in turn is dated by
+with the ramps of the other models at the months found so far. The noise u lasts from month to
+month: cov(lambda) has r^|m - n|, with r of all models, and no curve has a smaller r. Else noise
+that lasts looks like ramps. Each model in turn is dated by
 ``cutoffs`` against lambda without it; its best ramp is the new one. First ramps are those of
 ``untreated``, found or not. This is repeated until no ramp moves, at most six times. A model whose
 stated cutoff is before the months has a ramp only if its change is found.
@@ -52,11 +55,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from warehouse.estimates.cutoffs import MIN_FREE, CutoffFit, fit_cutoff
 from warehouse.estimates.pairs import MAX_LENGTH, ramp
 from warehouse.estimates.panel import LEAST_SENSITIVITY, annihilator, design
-from warehouse.estimates.panel_errors import TINY, Flags, Floats
+from warehouse.estimates.panel_errors import TINY, Flags, Floats, find_autocorrelation
 from warehouse.estimates.regression import ROUNDING, ZERO, Months
 from warehouse.estimates.untreated import (
     LEAST_OTHERS,
@@ -65,14 +69,13 @@ from warehouse.estimates.untreated import (
     DatedCurve,
     Untreated,
     fit_rows,
-    long_run,
     spell_of,
     widened,
 )
 
 FOUND_LIMIT = 3.0  # in units of s^2, for each ramp found
 STATED_LIMIT = 6.0  # in units of L s^2, as the next two
-JOINT_LIMIT = 14.0  # for each ramp
+JOINT_LIMIT = 16.0  # for each ramp
 SUPPORT_LIMIT = 3.0  # of one ramp beyond the others
 MOST_TURNS = 6
 _RANK_TOLERANCE = 1e-9  # of eigenvalues, relative
@@ -87,7 +90,6 @@ class Explained:
     sizes: Floats  # beta
     squares: float  # left
     gained: float  # squares that the columns save, in units of s^2
-    long_run: float  # L
 
 
 @dataclass(frozen=True)
@@ -147,9 +149,33 @@ class Apart:
         squares = float(rest @ rest) + self.rounding
         gained = float(whole @ whole) + self.rounding - squares
         num_free = max(self.num_free - len(columns), 1)
-        num_models = np.count_nonzero(self.theta)
-        correlation = long_run(rest.reshape(self.left.shape), self.months, num_free / num_models)
-        return Explained(sizes, squares, gained / squares * num_free, correlation)
+        return Explained(sizes, squares, gained / squares * num_free)
+
+    def long_run(self, columns: list[Floats]) -> float:
+        """Return L of what columns leave; r is found as in ``panel_errors``."""
+        numbers = np.flatnonzero(self.theta)
+        shape = (len(numbers), len(self.months))
+        left = self.left[numbers].ravel()
+        vectors = np.array([self.project(each)[numbers].ravel() for each in columns])
+        vectors = vectors.reshape(len(columns), left.size)
+        base, sizes, _ = np.linalg.svd(vectors.T, full_matrices=False)
+        base = base[:, sizes > ZERO * sizes.max(initial=0)]
+        left = left - base @ (base.T @ left)
+        whole = (self._projection(numbers) - base @ base.T).reshape(shape * 2)
+        is_next = np.abs(self.months[:, None] - self.months) == 1
+        lagged = np.einsum("imjn,nk,jkil->ml", whole, is_next, whole, optimize=True)
+        total = np.einsum("imil->ml", whole)
+        r, _ = find_autocorrelation(total, lagged, left.reshape(shape), self.months)
+        return (1 + r) / (1 - r)
+
+    def _projection(self, numbers: NDArray[np.int64]) -> Floats:
+        """Return the matrix of ``project`` for the months of some models, one after the other."""
+        own = self.annihilators[numbers]
+        shared = self.theta[numbers][:, None, None] * own
+        matrix = -np.einsum("imn,nl,jlk->imjk", shared, self.inverse, shared, optimize=True)
+        places = np.arange(len(numbers))
+        matrix[places, :, places] += own
+        return np.asarray(matrix.reshape(len(numbers) * len(self.months), -1))
 
     def ramps(self, pairs: list[Ramp | None]) -> list[Floats]:
         """Return a column for each model with a ramp."""
@@ -164,17 +190,21 @@ class Apart:
     def follows_stated(self, cutoffs: Floats) -> bool:
         """Return True if one change before all stated cutoffs is found; NaN: not stated."""
         ends = cutoffs[:, None] + 1
+        most = 0.0
+        best = np.zeros(self.left.shape)
         for length in range(MAX_LENGTH):
             rows = np.nan_to_num(ramp(self.months, ends - length - 1, ends))
             if np.square(self.project(rows)).sum() > ZERO * np.square(rows).sum():
                 found = self.explain([rows])
-                if found.sizes[0] > 0 and found.gained > STATED_LIMIT * found.long_run:
-                    return True
-        return False
+                if found.sizes[0] > 0 and found.gained > most:
+                    most = found.gained
+                    best = rows
+        return most > STATED_LIMIT and most > STATED_LIMIT * self.long_run([best])
 
     def supported(self, pairs: list[Ramp | None]) -> Flags:
         """Return True for each model whose ramp saves enough beyond the ramps of the others."""
         columns = self.ramps(pairs)
+        least = SUPPORT_LIMIT * self.long_run(columns)
         every = self.explain(columns)
         variance = every.squares / max(self.num_free - len(columns), 1)
         is_supported = np.zeros(len(pairs), dtype=bool)
@@ -182,7 +212,7 @@ class Apart:
         for place, number in enumerate(places):
             others = columns[:place] + columns[place + 1 :]
             more = (self.explain(others).squares - every.squares) / variance
-            is_supported[number] = more > SUPPORT_LIMIT * every.long_run
+            is_supported[number] = more > least
         return is_supported
 
 
@@ -245,7 +275,7 @@ def _told_jointly(
     if not apart.follows_stated(cutoffs):
         columns = apart.ramps(joint.pairs)
         every = apart.explain(columns)
-        if every.gained <= JOINT_LIMIT * every.long_run * len(columns):
+        if every.gained <= JOINT_LIMIT * apart.long_run(columns) * len(columns):
             return {}
     is_supported = apart.supported(joint.pairs)
     return {
@@ -319,7 +349,7 @@ def _fit(
         line = (months - months.mean()) / 12
         rows.append(control)
         designs.append(design(months, ~np.isnan(control), np.inf, np.column_stack([line, regimes])))
-    return fit_rows(np.nan_to_num(np.array(rows)), designs, len(curves), months)
+    return fit_rows(np.nan_to_num(np.array(rows)), designs, len(curves), months, has_memory=True)
 
 
 def _with_curve(curves: Floats) -> list[int]:

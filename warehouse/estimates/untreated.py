@@ -18,6 +18,10 @@ theta and lambda as in ``panel``, three times in turn, with weights w of the row
 
     M = sum_i w_i theta_i^2 R_i        lambda = M+ sum_i w_i theta_i R_i y_i        cov = s^2 M+
 
+If the models' noise lasts (``staggered``), cov = M+ K M+ with C_mn = r^|m - n| and k of ``panel``:
+
+    K = s^2 (sum of models theta_i^2 R_i C R_i / k + compressors' w theta^2 R)
+
 w is 1 for a model. For the compressors, w = s^2 / (s_c^2 (1 + r) / (1 - r)), 0.005 to 1. s_c^2 and
 r, limited to 0 ... 0.9, are the variance and the autocorrelation of their residuals; s^2 is the
 variance of the models' residuals.
@@ -40,6 +44,7 @@ A month in which no model is kept, and no compressor has a figure, is in ``Diffi
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -56,7 +61,14 @@ from warehouse.estimates.panel import (
     null_space,
     solve_difficulty,
 )
-from warehouse.estimates.panel_errors import MOST_AUTOCORRELATION, TINY, Floats
+from warehouse.estimates.panel_errors import (
+    MOST_AUTOCORRELATION,
+    TINY,
+    Flags,
+    Floats,
+    find_autocorrelation,
+    lag,
+)
 from warehouse.estimates.regression import ZERO, Months
 
 MARGIN = 8  # months before a stated cutoff in which text may thin out
@@ -90,8 +102,8 @@ class Untreated:
     remainders: Floats  # R y
     total: Floats  # M
     unknown: Floats
-    variance: float  # s^2
-    num_free: float  # degrees of freedom of s^2
+    noises: Floats  # each row's part of K = M cov(lambda) M
+    autocorrelation: float  # of the models' noise
     num_models: int
 
     def without(self, *numbers: int) -> Difficulty | None:
@@ -107,7 +119,16 @@ class Untreated:
         unknown = null_space(total, self.unknown)
         weighted = theta * self.weights
         found = solve_difficulty(weighted, self.annihilators, self.remainders, total, unknown)
-        return replace(found, theta=theta, variance=self.variance)
+        noise = self.noise - self.noises[[*numbers]].sum(axis=0)
+        covariance = found.inverse @ noise @ found.inverse
+        return replace(
+            found, theta=theta, covariance=covariance, autocorrelation=self.autocorrelation
+        )
+
+    @cached_property
+    def noise(self) -> Floats:
+        """K, (months, months)."""
+        return np.asarray(self.noises.sum(axis=0))
 
 
 @dataclass(frozen=True)
@@ -160,11 +181,17 @@ def _kept(losses: Floats, spell: Spell | None, months: Months) -> Floats:
 
 
 def fit_rows(
-    losses: Floats, designs: list[Design | None], num_models: int, months: Months
+    losses: Floats,
+    designs: list[Design | None],
+    num_models: int,
+    months: Months,
+    *,
+    has_memory: bool = False,
 ) -> Untreated:
     """Fit lambda to rows of models, then of compressors, each with its X; None: it does not enter.
 
-    ``losses`` (rows, months) are 0 in the months that a row does not keep.
+    ``losses`` (rows, months) are 0 in the months that a row does not keep. With ``has_memory``,
+    the models' noise lasts from month to month.
     """
     enters = np.array([each is not None for each in designs])
     is_model = enters & (np.arange(len(losses)) < num_models)
@@ -189,16 +216,16 @@ def fit_rows(
         traces = annihilators.reshape(len(losses), -1) @ found.inverse.ravel()  # of R M+
         taken = theta**2 * weights * traces
         num_free = np.where(enters, num_kept - num_columns - 1 - taken, 0)
-        all_free = max(float(num_free[counted].sum()), 0.5)
-        variance = float(squares[counted].sum() / all_free)
+        variance = float(squares[counted].sum() / max(float(num_free[counted].sum()), 0.5))
         if turn == NUM_SENSITIVITIES:
             break
         for row in np.flatnonzero(enters & ~is_model):
             if is_model.sum() >= 2 and num_free[row] >= 1:
-                own = squares[row] / num_free[row] * long_run(left[row], months, num_kept[row])
+                own = squares[row] / num_free[row] * _long_run(left[row], months, num_kept[row])
                 weights[row] = np.clip(variance / max(own, TINY), LEAST_WEIGHT, 1)
         theta = _sensitivities(moved, remainders, lowest, highest) * enters
         theta = theta / (theta[is_model].mean() if is_model.any() else 1)
+    correlation, noises = _noises(annihilators, left, is_model & has_memory, months)
     return Untreated(
         theta=theta,
         weights=weights,
@@ -206,19 +233,34 @@ def fit_rows(
         remainders=remainders,
         total=total,
         unknown=unknown,
-        variance=variance,
-        num_free=all_free,
+        noises=variance * (theta**2 * weights)[:, None, None] * noises,
+        autocorrelation=correlation,
         num_models=num_models,
     )
 
 
-def long_run(left: Floats, months: Months, num_kept: float) -> float:
-    """Return (1 + r) / (1 - r) of residuals; 0 in months that a row does not keep.
+def _noises(
+    annihilators: Floats, left: Floats, has_memory: Flags, months: Months
+) -> tuple[float, Floats]:
+    """Return r of the rows whose noise lasts, and R C R / k of each row, as in ``panel``.
 
-    ``left`` has the shape (months,) or (rows, months); r is one for all rows.
+    ``left`` (rows, months) are residuals. For rows whose noise does not last, it is R.
     """
+    lasting = annihilators[has_memory]
+    if not len(lasting):
+        return 0.0, annihilators
+    total = lasting.sum(axis=0)
+    r, kept = find_autocorrelation(total, lag(lasting, months), left[has_memory], months)
+    correlations = r ** np.abs(months[:, None] - months)
+    noises = annihilators.copy()
+    noises[has_memory] = lasting @ correlations @ lasting / kept
+    return r, noises
+
+
+def _long_run(left: Floats, months: Months, num_kept: float) -> float:
+    """Return (1 + r) / (1 - r) of residuals (months,); 0 in months that a row does not keep."""
     is_next = np.diff(months) == 1
-    products = (left[..., :-1] * left[..., 1:])[..., is_next]
+    products = (left[:-1] * left[1:])[is_next]
     r = float(products.sum() / max(np.square(left).sum(), TINY))
     r = float(np.clip(r + (1 + 4 * r) / num_kept, 0, MOST_AUTOCORRELATION))
     return (1 + r) / (1 - r)

@@ -410,6 +410,7 @@ def staggered(cutoffs: list[float], noise: float = 0.005) -> tuple[Array, PanelF
      ([-9, 5, 9], panel.NONE_BEFORE, None),
      ([23, 5, 9], panel.NONE_AFTER, panel.NONE_AFTER),
      ([22, 5, 9], None, panel.ONE_AFTER),
+     ([22, 21], panel.UNTOLD, panel.ONE_AFTER),
      ([8, 5], None, None),
      ([8, 40], None, None)],
 )  # fmt: skip

@@ -152,6 +152,9 @@ TRUTHS: dict[str, Check] = {
         {each.cutoff for each in case.world.models.values()} == {case.planted.cutoff}
         and ("cutoff_text" not in case.row or not case.world.has_control)
     ),
+    r"no model with another cutoff tells its months": lambda case: (
+        {each.cutoff for each in case.world.models.values()} > {case.planted.cutoff}
+    ),
     r"a compressor has no cutoff|compressor|compressor: never trained": lambda case: (
         case.model is None
     ),
