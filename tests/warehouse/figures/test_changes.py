@@ -198,6 +198,9 @@ def test_a_curve_of_zeros_has_no_change() -> None:
     fit = fit_cutoff(np.zeros(24), np.arange(24), difficulty)
     assert fit is not None
     assert not fit.is_found
+    found = measure_shortfalls(np.zeros(24), np.arange(24), difficulty, None, np.full(24, np.nan))
+    assert found is not None
+    assert not np.nan_to_num(found.value).any()
 
 
 @pytest.mark.parametrize(
