@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 
@@ -11,16 +11,16 @@ from core.progress import counted
 from core.storage.store import Store
 from reports.site.charts import PALETTE
 from reports.site.context import Site, some
-from reports.site.figure import Column, Figure, Page
+from reports.site.figure import Column, Figure, Page, Row
 from reports.site.findings import cells_finding, collected_finding, left_out_finding
 from reports.site.history import held_months
 from reports.site.pages.source import COLLECTED, scored_of
 
 ORDER = 6
 NAVIGATION = ("data.html", "Data")
-PATHS = ("data.html", "views.html")
+PATHS = ("data.html", "views.html", "views-papers.html")
 MAX_MONTHS = 36  # more months are drawn by year
-MIN_SHARING = 5  # views with a column that is described once
+MIN_SHARING = 3  # views with a column that is described once
 
 
 def make_pages(site: Site) -> Iterator[Page]:
@@ -31,18 +31,32 @@ def make_pages(site: Site) -> Iterator[Page]:
         "releases": releases(store) if store else [],
         "held": _held(site),
         "questions": site.readable("data_questions").to_dicts(),
+        "page_of_view": page_of_view,
     }
     yield Page("data.html", "Data", "data.html.j2", figures, fields)
+    yield _views_page(site, PATHS[1], "Views", site.make(_views))
+    yield _views_page(site, PATHS[2], "Views for papers", [])
+
+
+def _views_page(site: Site, path: str, title: str, figures: Sequence[Figure]) -> Page:
+    """Return a page with the columns of its views, and their SQL in files."""
     texts = dict(site.query("data_views")[1].select("name", "sql").iter_rows())
+    names = [name for name in texts if page_of_view(name) == path]
     described = site.query("data_columns")[1].select("name", "column_name", "meaning")
+    described = described.filter(pl.col("name").is_in(names))
     shared = shared_columns(described)
-    columns: dict[str, list[tuple[str, str]]] = {name: [] for name in texts}
+    columns: dict[str, list[tuple[str, str]]] = {name: [] for name in names}
     for name, column, meaning in described.iter_rows():
         if shared.get(column) != meaning:
-            columns.get(name, []).append((column, meaning))
-    files = {f"views/{name}.sql": f"{text}\n".encode() for name, text in texts.items()}
+            columns[name].append((column, meaning))
+    files = {f"views/{name}.sql": f"{texts[name]}\n".encode() for name in names}
     fields = {"columns": columns, "shared": shared}
-    yield Page("views.html", "Views", "views.html.j2", site.make(_views), fields, files)
+    return Page(path, title, "views.html.j2", figures, fields, files)
+
+
+def page_of_view(name: str) -> str:
+    """Return the page with the columns of a public view, table or macro."""
+    return PATHS[2] if name.startswith("papers.") else PATHS[1]
 
 
 def shared_columns(described: pl.DataFrame) -> dict[str, str]:
@@ -166,10 +180,14 @@ def _collected(site: Site) -> Figure:
     return Figure("data-collected", title, about, sql, rows, [source, *COLLECTED])
 
 
+def _link_of_view(row: Row) -> str:
+    return f"{page_of_view(row['name'])}#view-{row['name']}"
+
+
 def _views(site: Site) -> Figure:
     sql, rows = site.query("data_views")
     columns = [
-        Column("name", "view, table or macro", link=lambda row: f"views.html#view-{row['name']}"),
+        Column("name", "view, table or macro", link=_link_of_view),
         Column("kind", "kind"),
         Column("comment", "content"),
     ]

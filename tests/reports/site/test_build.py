@@ -75,9 +75,12 @@ def test_every_page_and_view_is_reached_in_three_clicks(
         reached |= {file for path in reached if path in pages for file, _ in pages[path].targets()}
     assert set(pages) <= reached
     with duckdb.connect(f"{usual.home}/warehouse.duckdb", read_only=True) as database:
-        views = database.sql("from duckdb_views() where schema_name = 'main' and not internal")
-        names = [row[0] for row in views.select("view_name").fetchall()]
-    assert {f"view-{name}" for name in names} <= pages[(root / "views.html").resolve()].ids
+        views = database.sql("from duckdb_views() where not internal")
+        rows = views.select("schema_name, view_name").fetchall()
+    for schema, page, prefix in ("main", "views", ""), ("papers", "views-papers", "papers."):
+        names = {f"view-{prefix}{name}" for found, name in rows if found == schema}
+        assert names
+        assert names <= pages[(root / f"{page}.html").resolve()].ids
 
 
 def test_names_from_outside_are_text(root: Path) -> None:

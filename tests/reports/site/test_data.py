@@ -139,7 +139,7 @@ def test_releases_and_months_held_back_are_linked(publish_figures: Any) -> None:
 @pytest.mark.long
 def test_each_view_has_its_query_and_each_figure_a_parquet_file(root: Path) -> None:
     assert "create" in (root / "views" / "headline.sql").read_text().lower()
-    assert "<dt>pearson_low, pearson_high<dd>ends of" in (root / "views.html").read_text()
+    assert "<dt>pearson_low, pearson_high<dd>ends of" in (root / "views-papers.html").read_text()
     for figure in json.loads((root / "figures.json").read_text()):
         stem = root / "figures" / figure["name"]
         rows = json.loads(stem.with_suffix(".json").read_text())
