@@ -25,8 +25,8 @@ TOLD_BY = {
 # Figures under the default protocol alone, or facts that no protocol changes. A question's
 # difficulty is fitted from all protocols at once.
 WITHOUT_PROTOCOL = {
-    "compared_cells", "headline", "headline_all_months", "headline_at", "headline_shown",
-    "headline_shown_at", "loaded_scores", "minima",
+    "compared_cells", "headline", "headline_all_months", "headline_at", "headline_neighbours",
+    "headline_shown", "headline_shown_at", "loaded_scores", "minima",
     "question_difficulty", "simulated_sources", "source_months", "text_difference",
     "tokenizer_comparison", "training_ends", "uncompared_models",
 }  # fmt: skip

@@ -12,13 +12,6 @@ select
         when model like 'control:%' then 'compressor'
         when rank is null then basis
     end as note,
-    h.* exclude (
-        resolution,
-        next_model,
-        next_difference,
-        next_difference_low,
-        next_difference_high,
-        next_p_value_adjusted
-    )
+    h.*
 from headline_all_months as h
 order by h.rank nulls last, h.bits_per_byte, h.model

@@ -13,6 +13,5 @@ select
     next_p_value_adjusted as p_value_adjusted,
     num_months,
     basis
-from headline_shown
-where next_model is not null
+from headline_neighbours
 order by rank, model

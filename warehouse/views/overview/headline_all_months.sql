@@ -4,4 +4,20 @@
 -- Units and intervals: as in headline_shown.
 -- Source: docs/metrics.md (Headline, New text).
 create or replace view headline_all_months as
+select
+    model,
+    bits_per_byte,
+    bits_per_byte_low,
+    bits_per_byte_high,
+    rank,
+    rank_low,
+    rank_high,
+    rank_set,
+    basis,
+    num_sources,
+    num_months,
+    interval_basis,
+    saved_share,
+    saved_share_low,
+    saved_share_high
 from headline_shown_at(cast(null as date), cast(null as date), 'all');
