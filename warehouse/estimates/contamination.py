@@ -174,7 +174,7 @@ def _measure(fit: WeightedFit, scatters: Flags) -> Floats:
     own = weighted / shares  # e_m
     left = covariance @ (weighted[:, None] - weights * own)  # (months, left-out month)
     before, after = _sides(left)
-    rounding = max(ROUNDING * curve.losses @ curve.losses, TINY)  # losses may all be 0
+    rounding = max(float(ROUNDING * curve.losses @ curve.losses), TINY)  # losses may all be 0
     squares = np.maximum(curve.losses @ weighted - own * weighted, rounding)
     variance = squares / (curve.num_free - 1)
     num_free = np.full(len(own), curve.num_free - 1.0)
