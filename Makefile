@@ -113,7 +113,7 @@ check-text: $(VENV)/.installed-dev
 format: $(VENV)/.installed-dev ## Format Python and SQL
 	@$(BIN)/ruff check --fix --quiet . || true
 	@$(BIN)/ruff format .
-	@$(BIN)/sqlfluff fix warehouse reports --disable-progress-bar
+	@$(BIN)/sqlfluff fix warehouse reports extras --disable-progress-bar
 
 .PHONY: bench
 bench: $(VENV)/.installed-dev ## Measure crawling, scoring and the warehouse; prints ratios
@@ -130,8 +130,7 @@ figures: $(VENV)/.installed-dev ## Write sizes and coupling into docs/architectu
 
 .PHONY: handbook
 handbook: $(VENV)/.installed ## Write docs/warehouse.md again, after a change of tables or views
-	@$(BIN)/python -m warehouse.read.handbook > handbook.new
-	@mv handbook.new docs/warehouse.md
+	@$(BIN)/python -m warehouse.read.handbook
 
 $(LOCK_VENV)/bin/uv:
 	@$(PYTHON) -m venv $(LOCK_VENV)

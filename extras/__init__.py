@@ -21,6 +21,7 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
     pages.py         pages of the site, as modules of ``reports/site/pages``, and ``link_of_source``
     simulator/       ``SITES`` in its ``__init__``: names of modules of simulated sites
     entries/         entries of the catalogue of models
+    views/           views of the warehouse, as those of ``warehouse/views``, and ``old.yml``
     land/            statements that land rows, as those of ``warehouse/land``
     queries/         queries of its pages
     templates/       templates of its pages

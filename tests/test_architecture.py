@@ -122,6 +122,37 @@ def test_the_client_s_libraries_are_required_by_name() -> None:
     assert used <= required
 
 
+def test_a_wheel_has_the_files_that_code_reads() -> None:
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    packed = {
+        path
+        for package, patterns in config["tool"]["setuptools"]["package-data"].items()
+        for pattern in patterns
+        for path in (ROOT / package.replace(".", "/")).glob(pattern)
+    }
+    command = [
+        "git",
+        "ls-files",
+        "-z",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+        *ROOMS,
+        "extras",
+    ]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    files = [ROOT / name for name in listed.split("\0") if name]
+    assert len(files) > 500
+    without = {".py", ".md", ".sqlfluff"}
+    missing = [
+        path
+        for path in files
+        if path.exists() and path.suffix not in without and path.name not in without
+        and "tests" not in path.parts and path not in packed
+    ]  # fmt: skip
+    assert missing == []
+
+
 def test_only_imports_by_address_name_the_hub(trees: dict[Path, ast.Module]) -> None:
     address = "https://huggingface.co"
     named = {

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from core.plugins import list_extras
+
 # A module, by its root's name, or an object, by its full name, that gives a mark to its user.
 SERVER = {"moto", "tests.object_store", "tests.servers", "tests.conftest.running"}
 PROCESS = {
@@ -26,6 +28,11 @@ def few(values: Iterable[Any], number: int) -> list[Any]:
         pytest.param(*value, marks=[pytest.mark.slow] if place >= number else [])
         for place, value in enumerate(many)
     ]
+
+
+def needs_extra(name: str) -> pytest.MarkDecorator:
+    """Skip a test of the kernel that reads views of an extra whose folder was deleted."""
+    return pytest.mark.skipif(name not in list_extras(), reason=f"extras/{name} is not there")
 
 
 def marks_of(item: pytest.Function) -> set[str]:

@@ -124,7 +124,7 @@ with means as (
 select
     (
         select avg((t.ood between accuracy_low and accuracy_high)::int)
-        from papers.scylla_accuracy as a join truths as t using (puzzle)
+        from internal.scylla_accuracy_details as a join truths as t using (puzzle)
         where a.split = 'ood' and a.rules = 'strict'
     ) as accuracy,
     (

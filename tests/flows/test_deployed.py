@@ -134,7 +134,7 @@ def test_forecasts_and_puzzles_of_models_in_all_pools_are_published(
         ("sim", "generate"), (tiny_model.name, "letter-rotated"),
     }  # fmt: skip
     assert len(set(landed["n"].to_pylist())) == 1, "all were asked all questions"
-    shown = query(settings, "select distinct model from papers.scylla_accuracy")
+    shown = query(settings, "select distinct model from internal.scylla_accuracy_details")
     assert "scripted:valley" in shown["model"].to_pylist()
     page = (home / "report" / "forecasts.html").read_text()
     assert tiny_model.name in page and "<td>manifold</td>" in page

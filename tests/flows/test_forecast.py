@@ -174,7 +174,12 @@ def test_an_imported_set_is_answered_too(
     [row] = rows(tidemark, "from internal.judged_answers")
     assert (row["source"], row["protocol"]) == ("freshbench", "letter-rotated")
     assert row["crowd_brier"] == pytest.approx(0.08)
-    [row] = rows(tidemark, "from papers.forecast_by_group")
+    grouped = """
+        select g.question_group
+        from (select lower(unnest(tags)) as tag from internal.judged_answers) as a
+        inner join internal.tag_groups as g on g.tag = a.tag
+    """
+    [row] = rows(tidemark, grouped)
     assert row["question_group"] == "Economic and Business Items"
     path.write_text("[{]")
     tidemark("forecast", "import", path, "--source", "other").expect(1, "gjo.json")

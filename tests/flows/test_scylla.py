@@ -122,7 +122,7 @@ def test_a_trained_model_goes_through_all_stages_and_an_untrained_one_says_why_n
         else:
             assert cell["status"] == "insufficient_id_data"
     assert "insufficient ID data" in ran.out
-    found = rows(tidemark, "from papers.scylla_accuracy where model = 'writer'")
+    found = rows(tidemark, "from internal.scylla_accuracy_details where model = 'writer'")
     assert {each["puzzle"] for each in found} == set(THREE)
     assert all(each["num_items"] == 64 for each in found)
     by_folder = tidemark("scylla", "show", "-m", writer)
@@ -148,7 +148,7 @@ def test_likelihoods_of_a_trained_model(
     assert [each["split"] for each in found] == ["id", "ood", "ood_near"]
     assert all(each["num_items"] + each["num_unmeasured"] == 16 for each in found)
     assert any(each["probability"] for each in found)
-    assert rows(tidemark, "select distinct protocol from papers.scylla_accuracy") == [
+    assert rows(tidemark, "select distinct protocol from internal.scylla_accuracy_details") == [
         {"protocol": "zero-shot-cot-16"}
     ]
 
@@ -213,7 +213,7 @@ def test_a_killed_run_asks_an_api_for_what_is_left(
     assert billed < wanted
     shares = rows(
         tidemark,
-        "select distinct split, accuracy from papers.scylla_accuracy "
+        "select distinct split, accuracy from internal.scylla_accuracy_details "
         "where rules = 'strict' order by 1",
     )
     assert shares == [
@@ -230,7 +230,7 @@ def test_an_item_that_cannot_be_asked_is_an_error_until_it_can(
     run = ("scylla", "run", "-m", "sim", "-p", "two_sum")
     counts = (
         "select sum(num_items)::int as items, sum(num_errors)::int as errors "
-        "from papers.scylla_accuracy where rules = 'strict'"
+        "from internal.scylla_accuracy_details where rules = 'strict'"
     )
     api.is_broken = True
     tidemark(*run).expect(1, "without an answer: 1 item; run")

@@ -45,15 +45,12 @@ def test_each_view_of_papers_has_a_reader_or_serves_a_row_of_the_papers() -> Non
     assert [name for name in idle if f"papers.{name}_at(" not in page] == []
 
 
-def test_views_of_main_read_no_view_of_papers() -> None:
-    """Views of papers may be deleted without the figures of ``main``."""
-    reached = {name for name in PUBLIC if DESCRIBED[name].schema == "main"}
-    pending = list(reached)
-    while pending:
-        for read in READS[pending.pop()] & DESCRIBED.keys() - reached:
-            reached.add(read)
-            pending.append(read)
-    assert sorted(name for name in reached if DESCRIBED[name].schema == "papers") == []
+def test_views_of_the_kernel_read_no_view_of_an_extra() -> None:
+    """An extra can be deleted with its views."""
+    kernel = {name for name, file in list_views().items() if ROOT / "warehouse" in file.parents}
+    extras = READS.keys() - kernel
+    assert {name: READS[name] & extras for name in kernel if READS[name] & extras} == {}
+    assert [name for name in kernel if DESCRIBED[name].schema == "papers"] == []
 
 
 def test_no_former_name_is_in_main() -> None:

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pytest
 
+from core.plugins import list_folders
 from core.schemas.tables import LOSSES
 from core.settings import Settings
 from core.storage.store import Store
@@ -35,7 +36,7 @@ from warehouse.database.schema import (
     list_views,
     public_name,
     qualify,
-    read_sql,
+    read_view,
 )
 from warehouse.database.writer import connected, transaction
 from warehouse.estimates.estimate import estimate
@@ -67,7 +68,8 @@ PROVENANCE = """
 DEAR = {"benchmark_correlation", "decay_after_release_details"}
 DETAILS = "_details"  # ends the name of a view with every column of the public one
 _HOMES: dict[tuple[str, ...], tuple[Settings, Path]] = {}
-CASES = sorted(folder for folder in VIEWS.glob("*/*") if folder.is_dir())
+FOLDERS = [VIEWS, *list_folders("tests/views")]
+CASES = sorted(case for folder in FOLDERS for case in folder.glob("*/*") if case.is_dir())
 
 
 def build(case: Path, settings: Settings) -> Path:
@@ -119,7 +121,7 @@ class Database:
             materialise(self._connection)
             self._connection.execute("create schema computing")
             for view in list_materialised():
-                text = read_sql("views", view)
+                text = read_view(view)
                 named = f"create or replace view {public_name(view)} as"
                 assert named in text
                 computing = text.replace(named, f"create view computing.{view} as")
@@ -283,13 +285,15 @@ def name_of(case: Path) -> str:
 
 
 def list_cases() -> Iterator[Any]:
-    """Yield all cases; ``make test`` has two of each view, one of those that take seconds.
+    """Yield all cases; ``make test`` has two of each view of the kernel, one of the dear ones.
 
     Cases of the same rows follow each other: their rows are landed once.
     """
     left = Counter({case.parent.name: 1 if case.parent.name in DEAR else 2 for case in CASES})
     for case in sorted(CASES, key=rows_of):
         marks = [] if left[case.parent.name] > 0 else [pytest.mark.slow]
+        if VIEWS not in case.parents:
+            marks.append(pytest.mark.extra)
         yield pytest.param(case, marks=marks, id=name_of(case))
         left[case.parent.name] -= 1
 

@@ -12,7 +12,7 @@ import functools
 import duckdb
 
 from warehouse.database.comments import comment_on, comments_of_view
-from warehouse.database.schema import MATERIALISED, list_views, qualify, read_sql
+from warehouse.database.schema import MATERIALISED, list_views, qualify, read_view
 
 
 @functools.cache
@@ -58,6 +58,6 @@ def compute_views(connection: duckdb.DuckDBPyConnection) -> None:
     kept = {name for (name,) in connection.execute(query, [MATERIALISED]).fetchall()}
     for view in list_materialised():
         if view in kept:
-            connection.execute(read_sql("views", view))
+            connection.execute(read_view(view))
             connection.execute("\n".join(comments_of_view(view)))
     connection.execute(f"drop schema if exists {MATERIALISED} cascade")

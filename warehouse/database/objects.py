@@ -25,6 +25,7 @@ from warehouse.database.schema import (
     list_views,
     read_sql,
     read_version,
+    read_view,
 )
 from warehouse.database.statements import Statements
 from warehouse.land.cells import NO_PROVENANCE
@@ -97,8 +98,8 @@ def _create_macros_and_views(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(read_sql("macros", macro))
     connection.execute(f"create schema {MATERIALISED}")
     materialised = list_materialised()
-    for view, file in list_views().items():
-        connection.execute(read_sql(f"views/{file.parent.name}", view))
+    for view in list_views():
+        connection.execute(read_view(view))
         if view in materialised:
             keep_rows(connection, view, "limit 0")
     for view in list_old_names():

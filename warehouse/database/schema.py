@@ -1,9 +1,10 @@
 """Names, SQL texts and order of creation of tables, macros and views, from ``.sql`` files.
 
 ``tables/<schema>/<table>.sql``, ``macros/<macro>.sql`` and ``views/<mart>/<view>.sql`` create one
-object each; files of ``views/`` may create a table macro. Schema ``main`` is for analysts; schema
-``papers`` holds views that reproduce a table of a paper; schema ``internal`` holds bookkeeping
-tables and intermediate views; schema ``old`` holds aliases of views under their former names.
+object each; files of ``views/`` may create a table macro. An extra may have a folder ``views/``,
+too. Schema ``main`` is for analysts; schema ``papers`` holds views that reproduce a table of a
+paper; schema ``internal`` holds bookkeeping tables and intermediate views; schema ``old`` holds
+aliases of views under their former names.
 ``land/*.sql`` and ``checks/`` hold statements that Python runs with bound parameters.
 Files of ``migrations/`` change tables of former versions.
 """
@@ -107,8 +108,8 @@ def describe_view(file: Path) -> ViewDescription:
 def _facts_of_columns(file: Path) -> dict[str, dict[str, Any]]:
     columns = _read_yaml(file.with_suffix(".yml"))["columns"]
     if isinstance(columns, list):
-        longer = (file.with_stem(f"{file.stem}{ending}") for ending in ("_details", "_at"))
-        facts = _facts_of_columns(next(filter(Path.exists, longer)))
+        longer = {f"{file.stem}_details", f"{file.stem}_at"} & list_views().keys()
+        facts = _facts_of_columns(list_views()[max(longer)])  # _details rather than _at
         return {name: facts[name] for name in columns}
     shared = _read_yaml(_ROOM / "views" / "columns.yml")
     return {name: {**shared.get(name, {}), **facts} for name, facts in columns.items()}
@@ -116,7 +117,7 @@ def _facts_of_columns(file: Path) -> dict[str, dict[str, Any]]:
 
 @functools.cache
 def _relations() -> frozenset[str]:
-    return frozenset(list_tables()) | {file.stem for file in (_ROOM / "views").glob("*/*.sql")}
+    return frozenset(list_tables()) | {file.stem for file in _view_files()}
 
 
 def is_macro(file: Path) -> bool:
@@ -199,7 +200,8 @@ def public_name(view: str) -> str:
 @functools.cache
 def list_old_names() -> tuple[str, ...]:
     """Return the views of which schema ``old`` has an alias: they were in ``main`` once."""
-    return tuple(_read_yaml(_ROOM / "views" / "old.yml"))
+    lists = [folder / "old.yml" for folder in _view_folders()]
+    return tuple(name for file in lists if file.exists() for name in _read_yaml(file))
 
 
 def alias_of(view: str) -> str:
@@ -255,10 +257,24 @@ def list_macros() -> tuple[str, ...]:
     return tuple(TopologicalSorter(uses).static_order())
 
 
+def _view_folders() -> list[Path]:
+    """Return the folders of views: that of the kernel first, then those of extras."""
+    return [_ROOM / "views", *list_folders("views")]
+
+
+def _view_files() -> list[Path]:
+    return [file for folder in _view_folders() for file in sorted(folder.glob("*/*.sql"))]
+
+
+def read_view(name: str) -> str:
+    """Return the statement that creates a view or table macro."""
+    return list_views()[name].read_text(encoding="utf-8")
+
+
 @functools.cache
 def list_views() -> dict[str, Path]:
     """Return files of views and table macros by name, each after the views that it reads."""
-    files = {file.stem: file for file in sorted((_ROOM / "views").glob("*/*.sql"))}
+    files = {file.stem: file for file in _view_files()}
     reads = {
         name: read_view_code(file).reads & files.keys() - {name} for name, file in files.items()
     }
@@ -274,14 +290,11 @@ def list_checks(folder: str = "checks") -> tuple[str, ...]:
 @functools.cache
 def digest_definitions() -> str:
     """Return a digest of all files that define tables, macros, views and reference figures."""
-    files = sorted(
-        file
-        for folder in ("tables", "macros", "views", "reference")
-        for file in (_ROOM / folder).rglob("*")
-        if file.suffix in {".sql", ".yml", ".csv"}
-    )
+    folders = [_ROOM / "tables", _ROOM / "macros", _ROOM / "reference", *_view_folders()]
     digest = hashlib.sha256()
-    for file in files:
-        digest.update(file.relative_to(_ROOM).as_posix().encode())
-        digest.update(file.read_bytes())
+    for folder in folders:
+        for file in sorted(folder.rglob("*")):
+            if file.suffix in {".sql", ".yml", ".csv"}:
+                digest.update(file.relative_to(folder.parent).as_posix().encode())
+                digest.update(file.read_bytes())
     return digest.hexdigest()

@@ -23,7 +23,7 @@ _REMEDIES = {
     "no month before the cutoff": f"crawl and score months up to it; or {_SPLIT}",
     "no month after the cutoff": f"crawl and score later months; or {_SPLIT}",
     "compressor": f"compressors have no cutoff; {_SPLIT}",
-    "undated": "texts without a month are in papers.corpus_loss",
+    "undated": "texts without a month are in papers.corpus_loss (extra `papers`)",
     "no month with a figure": "score a month: `tidemark score`",
 }
 # The folder of views, and the command that makes its first rows.

@@ -1,19 +1,19 @@
 """Generator of docs/warehouse.md, which describes every table, view, macro and column.
 
-    python -m warehouse.read.handbook > docs/warehouse.md
+    python -m warehouse.read.handbook
 
-The handbook and the comments in the database are generated from the same files. A test compares
-them.
+It also writes ``views.md`` of each extra that has views. The handbook and the comments in the
+database are generated from the same files. A test compares them.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from core.plugins import list_folders
 from warehouse.database.schema import (
     ViewDescription,
     describe_columns,
@@ -32,24 +32,32 @@ _HEAD = """# Tables and views of the warehouse
 Made by `make handbook` from the files that the objects are made from; the same texts are comments
 in the database (`from duckdb_columns()`). What to ask of them: [analysts.md](analysts.md).
 Formulas: [metrics.md](metrics.md). Names that end in `_at` are table macros with a parameter.
-Schema `papers` holds views that reproduce a table of a paper.
+Views of extras are described in the file `views.md` of each ([extras](../extras/README.md)).
+"""
+_HEAD_OF_EXTRA = """# Views of this extra
+
+Made by `make handbook` from the files that the views are made from.
 """
 _FORMER = """These views were in schema `main`. Schema `old` has an alias of each until the next
 release. `tidemark sql` finds an alias by its bare name, too."""
 
 
-def write_handbook() -> str:
-    """Return the text of docs/warehouse.md."""
-    views = {name: (file, describe_view(file)) for name, file in sorted(list_views().items())}
-    public = {name: each for name, each in views.items() if not each[1].is_internal}
-    internal = {name: each for name, each in views.items() if each[1].is_internal}
-    lines = [_HEAD, *_list_public(public), "## Views for other views", ""]
-    lines += [
-        f"- `{qualify(name)}`: {described.description}" for name, (_, described) in internal.items()
-    ]
-    lines += ["", "## Former names", "", _FORMER, ""]
-    lines += [f"- `old.{name}`: `{public_name(name)}`" for name in sorted(list_old_names())]
-    lines += ["", "## Tables", ""]
+_ROOT = Path(__file__).parents[2]
+_KERNEL = _ROOT / "docs" / "warehouse.md"
+
+
+def write_handbooks() -> dict[Path, str]:
+    """Return the text of docs/warehouse.md and of ``views.md`` of each extra, by path."""
+    texts = {_KERNEL: _write_handbook(_ROOT / "warehouse")}
+    for folder in list_folders("views"):
+        extra = folder.parent
+        lines = [_HEAD_OF_EXTRA, *_describe_views(extra)]
+        texts[extra / "views.md"] = "\n".join(lines).rstrip() + "\n"
+    return texts
+
+
+def _write_handbook(room: Path) -> str:
+    lines = [_HEAD, *_describe_views(room), "## Tables", ""]
     for table in list_tables():
         lines += [
             f"### `{qualify(table).removeprefix('main.')}`",
@@ -61,6 +69,26 @@ def write_handbook() -> str:
     lines += ["## Scalar macros", ""]
     lines += [f"- `{name}`: {read_header('macros', name)}" for name in sorted(list_macros())]
     return "\n".join(lines) + "\n"
+
+
+def _describe_views(room: Path) -> Iterator[str]:
+    """Yield the lines about the views in the folder ``views`` of the kernel or of an extra."""
+    files = {name: file for name, file in sorted(list_views().items()) if room in file.parents}
+    views = {name: (file, describe_view(file)) for name, file in files.items()}
+    public = {name: each for name, each in views.items() if not each[1].is_internal}
+    internal = {name: each for name, each in views.items() if each[1].is_internal}
+    former = [name for name in sorted(list_old_names()) if name in views]
+    yield from _list_public(public)
+    if internal:
+        yield "## Views for other views\n"
+        for name, (_, described) in internal.items():
+            yield f"- `{qualify(name)}`: {described.description}"
+        yield ""
+    if former:
+        yield f"## Former names\n\n{_FORMER}\n"
+        for name in former:
+            yield f"- `old.{name}`: `{public_name(name)}`"
+        yield ""
 
 
 def _list_public(views: Mapping[str, tuple[Path, ViewDescription]]) -> Iterator[str]:
@@ -89,4 +117,5 @@ def _escape(text: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(write_handbook())
+    for file, text in write_handbooks().items():
+        file.write_text(text, encoding="utf-8")

@@ -35,7 +35,16 @@ def make_pages(site: Site) -> Iterator[Page]:
     }
     yield Page("data.html", "Data", "data.html.j2", figures, fields)
     yield _views_page(site, PATHS[1], "Views", site.make(_views))
-    yield _views_page(site, PATHS[2], "Views for papers", [])
+    if _has_views_of_papers(site):
+        yield _views_page(site, PATHS[2], "Views for papers", [])
+
+
+def _has_views_of_papers(site: Site) -> bool:
+    return any(map(_is_of_papers, site.query("data_views")[1]["name"]))
+
+
+def _is_of_papers(view: str) -> bool:
+    return view.startswith("papers.")
 
 
 def _views_page(site: Site, path: str, title: str, figures: Sequence[Figure]) -> Page:
@@ -50,13 +59,13 @@ def _views_page(site: Site, path: str, title: str, figures: Sequence[Figure]) ->
         if shared.get(column) != meaning:
             columns[name].append((column, meaning))
     files = {f"views/{name}.sql": f"{texts[name]}\n".encode() for name in names}
-    fields = {"columns": columns, "shared": shared}
+    fields = {"columns": columns, "shared": shared, "has_others": _has_views_of_papers(site)}
     return Page(path, title, "views.html.j2", figures, fields, files)
 
 
 def page_of_view(name: str) -> str:
     """Return the page with the columns of a public view, table or macro."""
-    return PATHS[2] if name.startswith("papers.") else PATHS[1]
+    return PATHS[2] if _is_of_papers(name) else PATHS[1]
 
 
 def shared_columns(described: pl.DataFrame) -> dict[str, str]:

@@ -4,23 +4,19 @@
 -- level_3: score as printed at level 3 of complexity
 -- level_4: score as printed at level 4 of complexity
 -- level_5: score as printed at level 5 of complexity
-with printed as (
-    select distinct
-        published_model as model,
-        published_critical_level as critical_level,
-        level,
-        published_score as score
-    from papers.scylla_published
-)
-
 select
-    model,
-    critical_level,
-    max(score) filter (level = 1) as level_1,
-    max(score) filter (level = 2) as level_2,
-    max(score) filter (level = 3) as level_3,
-    max(score) filter (level = 4) as level_4,
-    max(score) filter (level = 5) as level_5
-from printed
-group by model, critical_level
-order by avg(score) desc, model
+    printed_model as model,
+    cast(any_value(value) filter (column_name = 'critical_level') as integer) as critical_level,
+    max(value) filter (column_name = 'score' and row_key[-1] = '1') as level_1,
+    max(value) filter (column_name = 'score' and row_key[-1] = '2') as level_2,
+    max(value) filter (column_name = 'score' and row_key[-1] = '3') as level_3,
+    max(value) filter (column_name = 'score' and row_key[-1] = '4') as level_4,
+    max(value) filter (column_name = 'score' and row_key[-1] = '5') as level_5
+from main.published_figures
+where
+    reference = 'Qi et al. 2024, arXiv 2410.01769'
+    and printed_table = 'Table 2'
+    and column_name in ('score', 'critical_level')
+    and unit_known
+group by printed_model
+order by avg(value) filter (column_name = 'score') desc, model

@@ -18,7 +18,8 @@ from reports.site.findings import cells_finding, contexts_finding
 from reports.site.pictures.trends import trends_of
 from tests.reports.curves import step
 from tests.reports.site.pages import read_pages
-from warehouse.database.schema import read_sql
+from tests.tiers import needs_extra
+from warehouse.database.schema import read_sql, read_view
 
 MANIFEST = {
     "source": "code", "month": "2024-01", "digest": "0" * 64, "num_documents": 20, "num_bytes": 1,
@@ -82,7 +83,7 @@ def test_runs_of_cells_are_there_missing_stale_or_held_back() -> None:
             from internal.landed_partitions, (values ('a'), ('b')) as m (model)
             where model = 'a' or month <> '2024-04-01'
         """)
-        database.execute(read_sql("views", "scored_cells"))
+        database.execute(read_view("scored_cells"))
         sql = (files("reports.site") / "queries" / "data_cells.sql").read_text()
         days = [{"source": "news", "month": f"2024-0{month}-01"} for month in (5, 6)]
         held = f"'{json.dumps(days)}'"
@@ -139,11 +140,15 @@ def test_releases_and_months_held_back_are_linked(publish_figures: Any) -> None:
 @pytest.mark.long
 def test_each_view_has_its_query_and_each_figure_a_parquet_file(root: Path) -> None:
     assert "create" in (root / "views" / "headline.sql").read_text().lower()
-    assert "<dt>pearson_low, pearson_high<dd>ends of" in (root / "views-papers.html").read_text()
     for figure in json.loads((root / "figures.json").read_text()):
         stem = root / "figures" / figure["name"]
         rows = json.loads(stem.with_suffix(".json").read_text())
         assert pl.read_parquet(stem.with_suffix(".parquet")).height == len(rows), figure["name"]
+
+
+@needs_extra("papers")
+def test_views_of_papers_have_a_page_of_their_own(root: Path) -> None:
+    assert "<dt>pearson_low, pearson_high<dd>ends of" in (root / "views-papers.html").read_text()
 
 
 def test_no_crawls_have_no_outcomes(settings: Settings) -> None:

@@ -10,12 +10,12 @@ from warehouse.read.query import query
 
 @pytest.mark.long
 def test_former_names_find_their_views(empty: Settings) -> None:
-    view = query(empty, "from papers.corpus_rank")
-    assert query(empty, "from corpus_rank") == view
-    assert query(empty, "from old.corpus_rank") == view
-    macro = query(empty, "from papers.benchmark_fit_at(date '2024-02-01')")
-    assert query(empty, "from benchmark_fit_at(date '2024-02-01')") == macro
+    view = query(empty, "from internal.source_mix")
+    assert query(empty, "from source_mix") == view
+    assert query(empty, "from old.source_mix") == view
+    macro = query(empty, "from internal.control_adjusted_gap_at(date '2024-02-01')")
+    assert query(empty, "from control_adjusted_gap_at(date '2024-02-01')") == macro
     with duckdb.connect(f"{empty.home}/{SNAPSHOT}", read_only=True) as plain:
-        assert plain.sql("from old.corpus_rank").columns == view.column_names
-        with pytest.raises(duckdb.CatalogException, match=r"papers\.corpus_rank"):
-            plain.sql("from corpus_rank")
+        assert plain.sql("from old.source_mix").columns == view.column_names
+        with pytest.raises(duckdb.CatalogException, match=r"internal\.source_mix"):
+            plain.sql("from source_mix")

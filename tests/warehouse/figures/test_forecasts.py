@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from core.settings import Settings
+from tests.tiers import needs_extra
 from warehouse.database.writer import connected
 
 pytestmark = pytest.mark.long
@@ -73,17 +74,20 @@ def test_who_knows_all_until_a_day_is_nostalgic(worlds: Worlds) -> None:
     [fit] = worlds.ask("from forecast_tbi where model = 'nostalgic'")
     assert fit["bias_class"] == "Nostalgia"
     assert fit["tbi_x1000_high"] < 0
-    for num_months in ("3", "null"):
-        sql = f"from papers.forecast_peak_at({num_months}) where model = 'nostalgic'"
-        [peak] = worlds.ask(sql)
-        assert peak["peak_accuracy"] == 1
-        # The last whole quarter before the day; the last 90 days, which are of this half-year.
-        assert peak["peak"] == dt.date(2020, 7, 1), num_months
     rows = worlds.ask("from forecast_bias_test where model = 'nostalgic'")
     periods = [f"{months} months before" for months in ("40 to 20", "60 to 40", "80 to 60")]
     found = {row["comparison"]: row["bias_class"] for row in rows}
     assert found == dict.fromkeys([*periods, "older half"], "Nostalgia")
     assert all(row["difference_high"] < 0 for row in rows)
+
+
+@needs_extra("papers")
+@pytest.mark.parametrize("num_months", ["3", "null"])
+def test_the_peak_is_the_last_period_that_is_known(worlds: Worlds, num_months: str) -> None:
+    """The last whole quarter before the day; the last 90 days, which are of this half-year."""
+    [peak] = worlds.ask(f"from papers.forecast_peak_at({num_months}) where model = 'nostalgic'")
+    assert peak["peak_accuracy"] == 1
+    assert peak["peak"] == dt.date(2020, 7, 1)
 
 
 def test_guessers_are_balanced_though_questions_get_harder(worlds: Worlds) -> None:
@@ -111,6 +115,10 @@ def test_intervals_hold_the_truth(worlds: Worlds) -> None:
         for r in rows
     ]
     assert sum(held) >= 88
+
+
+@needs_extra("papers")
+def test_intervals_of_papers_hold_the_truth(worlds: Worlds) -> None:
     truth = _weighted(worlds, 1 / worlds.options)
     rows = worlds.ask("from papers.forecast_recency where model like 'guesser%'")
     ends = [(r["weighted_accuracy_low"], r["weighted_accuracy_high"]) for r in rows]

@@ -22,7 +22,7 @@ from core.storage.store import Store
 from reports.site.build import opened_site
 from reports.site.figure import cell
 from reports.site.pages import puzzles
-from tests.tiers import few
+from tests.tiers import few, needs_extra
 from warehouse.database.writer import connected
 from warehouse.land.puzzles import land_puzzle_cells
 from warehouse.read.publish import publish
@@ -96,17 +96,23 @@ def test_a_refusal_is_wrong_and_an_error_is_not_scored(write: Any, ask: Any) -> 
     cells = write("refuses", [(0, 0)], (1,), "unparsed")
     cells += write("cut", [(0.5, 0)], (1,), "truncated")
     cells += write("fails", [(0.75, 0.5)], (1,), "error")
-    [rows, paper] = ask(
+    [rows] = ask(
         cells,
-        "from papers.scylla_accuracy where rules = 'strict' order by model, split",
-        "from papers.scylla_paper_scores where level = 1 order by model",
+        "from internal.scylla_accuracy_details where rules = 'strict' order by model, split",
     )
     assert [(r["accuracy"], r["parse_rate"], r["num_items"], r["num_errors"]) for r in rows] == [
         (0.5, 0.5, 64, 0), (0, 0, 64, 0),
         (1, 1, 48, 16), (1, 1, 32, 32),
         (0, 0, 64, 0), (0, 0, 64, 0),
     ]  # fmt: skip
-    # The paper leaves out unparsed answers if a tenth was parsed.
+
+
+@needs_extra("papers")
+def test_the_paper_leaves_out_unparsed_answers_if_a_tenth_was_parsed(write: Any, ask: Any) -> None:
+    cells = write("refuses", [(0, 0)], (1,), "unparsed")
+    cells += write("cut", [(0.5, 0)], (1,), "truncated")
+    cells += write("fails", [(0.75, 0.5)], (1,), "error")
+    [paper] = ask(cells, "from papers.scylla_paper_scores where level = 1 order by model")
     assert [r["paper_id_accuracy"] for r in paper] == [1, 1, 0]
 
 

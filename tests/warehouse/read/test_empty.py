@@ -55,7 +55,7 @@ def connection(
         ),
         ("from models, train_test_gap_at(cutoff) where false", []),
         ("from scylla_scores", ["scylla_scores has no rows; `tidemark scylla run` has models"]),
-        ("from papers.benchmark_fit", ["papers.benchmark_fit has no rows; `tidemark land bench"]),
+        ("from loaded_scores", ["loaded_scores has no rows; `tidemark land benchmarks FILE`"]),
         ("select 1 where false", []),
     ],
 )

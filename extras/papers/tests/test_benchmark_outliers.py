@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from warehouse.database.schema import list_macros, read_sql
+from warehouse.database.schema import list_macros, read_sql, read_view
 
 NUM_MODELS = 12
 
@@ -43,7 +43,7 @@ def outliers_of(
         "select model, 'benchmark' as against_kind, against, 'all' as model_kind, "
         "'all' as size_class, score from worlds;"
     )
-    database.execute(read_sql("views/benchmarks", "benchmark_outliers"))
+    database.execute(read_view("benchmark_outliers"))
     return database.sql(
         "select * from papers.benchmark_outliers where protocol = benchmark "
         "order by benchmark, model"
