@@ -19,7 +19,7 @@ _WORD = (
     "|scratch[_-]?pad|analysis|cot|cot_budget_reflect|chain[_-]of[_-]thoughts?"
     "|reflection|reflexion|inner[_-]monologue|antthinking|思考|推理)"
 )
-_NAME = rf"(?:[\w.-]{{1,20}}[:|_])?{_WORD}"
+_NAME = rf"(?:[\w.-]{{1,20}}[:|_\d])?{_WORD}"  # seed:think, longcat_think, M2_7think
 _LT = r"(?:<|&lt;)"
 _GT = r"\s?(?:>|&gt;)"
 _BAR = "[|\uff5c]"
@@ -36,7 +36,7 @@ _OPENS = (
     r"|<start_working_out>"
 )
 _CLOSES = (
-    rf"{_LT}\s?/\s?{_NAME}{_GT}|\[/THINK\]|◁/think▷"
+    rf"{_LT}\s?/{{1,2}}\s?{_NAME}{_GT}|\[/THINK\]|◁/think▷"
     rf"|<{_BAR}(?:end{_JOIN}{_OF}(?:internal{_JOIN})?{_WORD}|/{_WORD}|{_WORD}{_JOIN}end){_BAR}>"
     r"|(?-i:\[(?:/|END_)(?:THINK|THINKING|THOUGHT|REASONING)\])"
     r"|<\|inner_suffix\|>|<unused95>|<channel\|>|<\|im_start\|>answer\b"

@@ -28,7 +28,8 @@ _ZONE = (
     r"\s?(?P<zone>(?:gmt|utc)\s?[+-][\d:]{1,5}|[^\s()\[\]]{1,40})?(?:\s(?P<name>[a-z]{2,5}))?"
     r"\s?(?:\((?P<comment>[^()]{0,60})\))?(?:\[[^\[\]]{0,60}\])?"
 )
-_WEEKDAY = r"(?:[a-z]{3,9}(?:\.?,?\s|,))?(?:the\s)?"
+# In any language, since it decides nothing.
+_WEEKDAY = r"(?:[^\s\d.,:()\[\]+-]{2,20}(?:\.?,?\s|,))?(?:the\s)?"
 _MONTH = r"(?P<month>[a-z]{3,9})\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th|\.)?"
 _YEAR = r"(?P<year>\d{4})"

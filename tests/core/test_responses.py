@@ -43,6 +43,8 @@ MARKS = [
     ("<scratch_pad>", "</scratch_pad>"),
     ("<|begin_internal_thought|>", "<|end_internal_thought|>"),
     ("【思考】", "【/思考】"),
+    ("<think>", "<//think>"),
+    ("<M2_7think>", "</M2_7think>"),
 ]
 
 
@@ -99,6 +101,13 @@ def test_channels_without_control_tokens_may_begin_with_a_small_letter() -> None
     assert answering_part("analysisthe user asks for A or B.assistantfinalB") == "B"
     assert answering_part("analysis We think of A.assistantfinal B").strip() == "B"
     assert answering_part("analysis of the polls: B") == "analysis of the polls: B"
+
+
+def test_thoughts_that_open_or_close_twice() -> None:
+    assert answering_part("</think>It may be A.</think>B") == "B"
+    assert answering_part("<think>A<think>A</think>A</think>B") == "B"
+    assert answering_part("<think>\n<think>A</think>B") == "B"
+    assert answering_part("<overthink>B</overthink>") == "<overthink>B</overthink>"
 
 
 def test_parts_of_an_answer_are_kept() -> None:

@@ -75,6 +75,10 @@ SAME_INSTANT = [
     " Sat, 01 Jun 2024\n 01:30:00 GMT ",
     "Sat,01 Jun 2024 01:30:00 GMT",  # RFC 5322: no blank is needed after the comma
     "Sat,1 Jun 2024 03:30 +0200",
+    "Sa, 01 Jun 2024 03:30:00 +0200",
+    "Sa., 1 June 2024 01:30",
+    "sáb, 01 Jun 2024 01:30:00 GMT",
+    "суббота, 1 June 2024, 01:30",
     "01:30, 1 June 2024 (UTC)",  # MediaWiki
     "01:30, June 1, 2024",
     "1:30 a.m. on Saturday, 1 June 2024",
