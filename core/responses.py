@@ -15,10 +15,11 @@ from collections.abc import Iterable
 from itertools import islice
 
 _WORD = (
-    "(?:think|thinking|thoughts?|reason|reasoning|scratchpad|analysis|cot|chain_of_thought"
-    "|reflection|inner_monologue|antthinking)"
+    "(?:(?:think|thinking|reason|reasoning)(?:[_-](?:process|steps?|trace|content))?|thoughts?"
+    "|scratch[_-]?pad|analysis|cot|cot_budget_reflect|chain[_-]of[_-]thoughts?"
+    "|reflection|reflexion|inner[_-]monologue|antthinking|思考|推理)"
 )
-_NAME = rf"(?:[\w.-]{{1,20}}[:|_])?{_WORD}"
+_NAME = rf"(?:[\w.-]{{1,20}}[:|_\d])?{_WORD}"  # seed:think, longcat_think, M2_7think
 _LT = r"(?:<|&lt;)"
 _GT = r"\s?(?:>|&gt;)"
 _BAR = "[|\uff5c]"
@@ -26,21 +27,30 @@ _JOIN = "[_\u2581 ]"  # DeepSeek writes the second one
 _OF = rf"(?:of{_JOIN})?"
 _OPENS = (
     rf"{_LT}\s?{_NAME}(?:\s[^<>\n]{{1,60}})?{_GT}|\[THINK\]|◁think▷"
-    rf"|<{_BAR}(?:(?:start|begin){_JOIN}{_OF})?{_WORD}(?:{_JOIN}(?:start|begin))?{_BAR}>"
+    rf"|<{_BAR}(?:(?:start|begin){_JOIN}{_OF})?(?:internal{_JOIN})?{_WORD}(?:{_JOIN}(?:start|begin))?{_BAR}>"
     r"|(?-i:\[(?:BEGIN_)?(?:THINK|THINKING|THOUGHT|REASONING)\])"
     r"|<\|inner_prefix\|>|<unused94>|<\|channel>(?:thought|analysis)\b|<\|im_start\|>think\b"
     # Each message of the harmony format names its channel. Only the last one, "final", answers.
     r"|<\|channel\|>\s*(?:analysis|commentary)\b|here is my thought process:"
-    r"|\A\s*here are my reasoning steps:\s*\n"
+    r"|\A\s*here are my reasoning steps:\s*\n|【(?:思考|推理)】"
+    r"|<start_working_out>"
 )
 _CLOSES = (
-    rf"{_LT}\s?/\s?{_NAME}{_GT}|\[/THINK\]|◁/think▷"
-    rf"|<{_BAR}(?:end{_JOIN}{_OF}{_WORD}|/{_WORD}|{_WORD}{_JOIN}end){_BAR}>"
+    rf"{_LT}\s?/{{1,2}}\s?{_NAME}{_GT}|\[/THINK\]|◁/think▷"
+    rf"|<{_BAR}(?:end{_JOIN}{_OF}(?:internal{_JOIN})?{_WORD}|/{_WORD}|{_WORD}{_JOIN}end){_BAR}>"
     r"|(?-i:\[(?:/|END_)(?:THINK|THINKING|THOUGHT|REASONING)\])"
     r"|<\|inner_suffix\|>|<unused95>|<channel\|>|<\|im_start\|>answer\b"
     r"|(?P<final><\|channel\|>\s*final\b[^\n]{0,60}?<\|message\|>)|here is my response:"
-    r"|\[BEGIN FINAL RESPONSE\]"
+    r"|\[BEGIN FINAL RESPONSE\]|【/(?:思考|推理)】|<end_working_out>"
 )
+# Elements that hold steps before an answer, or grounds after it.
+_STEP = re.compile(
+    r"<(?P<end>/)?(?P<name>steps?|plan|planning|internal|monologue|deliberation|explanation"
+    r"|rationale|critique|verify|verification|evaluation|draft|workings?|brainstorm(?:ing)?"
+    r"|exploration|count|reward|logic|details)(?P<more>[ \d][^<>\n]{0,60})?>",
+    re.IGNORECASE,
+)
+_THOUGHT_DETAILS = re.compile(r"\btype=.?(?:reasoning|thinking)", re.IGNORECASE)  # Open WebUI
 _MARK = re.compile(rf"(?P<opens>{_OPENS})|(?P<closes>{_CLOSES})", re.IGNORECASE)
 # The harmony format without its control tokens, which decoders remove.
 _BARE_CHANNEL = re.compile(r"\s*(?:analysis|commentary)")
@@ -72,7 +82,7 @@ def answering_part(response: str) -> str:
 
     Reasoning that does not end leaves nothing.
     """
-    text = _ANSWER_TOKENS.sub("", _without_thoughts(response))
+    text = _ANSWER_TOKENS.sub("", _without_steps(_without_thoughts(response)))
     return _NEXT_TURN.split(text, maxsplit=1)[0]
 
 
@@ -99,6 +109,27 @@ def _without_thoughts(response: str) -> str:
     if not is_open:
         kept.append(response[begin:])
     return "".join(kept)
+
+
+def _without_steps(response: str) -> str:
+    """Return a response without its steps and grounds; one that is nothing else stays as it is."""
+    kept: list[str] = []
+    open_name = ""
+    begin = 0
+    for mark in _STEP.finditer(response):
+        name = mark["name"].lower()
+        if mark["end"]:
+            if name == open_name:
+                open_name = ""
+                begin = mark.end()
+        elif not open_name and (name != "details" or _THOUGHT_DETAILS.search(mark["more"] or "")):
+            kept.append(response[begin : mark.start()])
+            open_name = name
+    if open_name:
+        return "".join(kept)
+    kept.append(response[begin:])
+    rest = "".join(kept)
+    return rest if rest.strip() else response
 
 
 def ends_in_thought(text: str, is_open: bool = False) -> bool:

@@ -35,7 +35,7 @@ LATE = dt.timedelta(days=7)  # a landed document that comes later counts on the 
 _FENCES = {"---": "---", "+++": "+++", "```toml": "```", "```yaml": "```"}  # of headers
 _MAX_HEADER_LINES = 200
 _MAX_FIELD = 300  # characters
-_HEADING = re.compile(r"^#{1,3}[ \t]+(.{1,300})$", re.MULTILINE)
+_HEADING = re.compile(r"^#{1,3}[ \t]++(.{1,300})$", re.MULTILINE)
 
 
 def _describe(name: str, entry: Entry) -> SourceInfo:

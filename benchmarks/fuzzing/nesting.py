@@ -32,6 +32,7 @@ import protego
 from benchmarks.measure import say
 from core.errors import ItemUnavailable, SourceChanged, TidemarkError
 from core.responses import answering_part
+from crawlers import git_posts
 from crawlers.apis import arxiv
 from crawlers.hygiene.mojibake import find_mojibake
 from crawlers.imports.readers import list_readers, read_rows
@@ -143,6 +144,11 @@ def _gzip(text: str) -> None:
 def _latex(text: str) -> None:
     head = "\\documentclass{article}\\begin{document}\\section{Introduction} "
     read_latex({"main.tex": f"{head}{text}\\end{{document}}"})
+
+
+def _git_post(text: str) -> None:
+    header, rest = git_posts.split_header(text, "front")
+    git_posts._title(header or text, rest)
 
 
 def _arxiv(text: str) -> None:
@@ -273,8 +279,17 @@ PARSERS: dict[str, Parser] = {
             ("\u4e00", ""), ("\u0420\u00b0", ""), ("\u00e9 a\u00e9\u00e9\u00e9", ""),
         ],
     ),
+    "git post": Parser(
+        _git_post,
+        [("# ", "\n"), ("# " + " " * 1000, "x\n"), ("---\n", ""), ("title", ":\n"), ("# \t", "")],
+        "---\ntitle:\n",
+    ),
     "answer": Parser(
-        answering_part, [("<think>", "</think>"), ("[THINK]", "[/THINK]"), ("<|channel|>", "")]
+        answering_part,
+        [
+            ("<think>", "</think>"), ("[THINK]", "[/THINK]"), ("<|channel|>", ""),
+            ("<step>", "</step>"), ("<step ", ">"),
+        ],
     ),
     "date": Parser(read_time, [("(", ")"), ("1", ""), ("Mon, ", ""), (" ", "")]),
 }  # fmt: skip

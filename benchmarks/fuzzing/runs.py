@@ -55,6 +55,7 @@ from simulator.sites import metaculus
 MONTH = Month("2024-03")
 # For another month, or for a month that counts as recent, a source reads other lists.
 OTHER_MONTHS = {"wikipedia_new": Month("2017-03")}
+_BROWSER = "extras.browser_questions.browser"  # imported where a page is read
 RECENT = {"github_trending": {"RECENT_DAYS": 100_000}}
 MAX_ID = 1_000  # characters of an item's id
 MAX_SECONDS = 20  # of processor time of a run
@@ -177,14 +178,16 @@ class Fuzz:
         changed: dict[str, Any] = dict(self._lists)
         if number % 2:
             changed |= RECENT.get(self._source, {})
-        if getattr(self._info, "in_browser", False):
-            page = contextlib.nullcontext(line)
-            changed |= {"Browser": lambda *_: page, "Session": lambda *_: line}
         if hasattr(self._crawler, "LatexReader"):
             changed["LatexReader"] = lambda: contextlib.nullcontext(self._reader)
         with contextlib.ExitStack() as patches:
             for name, value in changed.items():
                 patches.enter_context(mock.patch.object(self._crawler, name, value))
+            if getattr(self._info, "in_browser", False):
+                page = contextlib.nullcontext(line)
+                for name, value in (("fetching.Browser", page), ("session.Session", line)):
+                    made = mock.Mock(return_value=value)
+                    patches.enter_context(mock.patch(f"{_BROWSER}.{name}", made))
             yield
 
     def _check(self, item: Any, month: Month) -> str:

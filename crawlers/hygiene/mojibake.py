@@ -7,6 +7,11 @@ Two measures are taken. *Places* are counted, each of which no language writes:
 - Another encoding that was read as an encoding of Latin letters: four and more signs of it in a
   row, most of them letters. Cyrillic, Greek, Arabic, Chinese and others all look so.
 - UTF-8 that was read as Mac OS Roman, code page 437, KOI8-R or Windows-1251, in Latin words.
+- An accented capital, or a sign such as a cedilla alone, within a word of small letters: text of
+  Western Europe in one of Windows-1252, Mac OS Roman and code page 850, read as another of them.
+- Cyrillic, Greek, Arabic or Hebrew in UTF-8, read as code page 437: lines of tables and letters in
+  turn.
+- UTF-8 that was read as Shift JIS, in Latin words.
 - English contractions with a wrong sign for their apostrophe, as in "don?t".
 - Characters that a decoder could not read.
 
@@ -62,6 +67,14 @@ _CONTRACTIONS = re.compile(
     rf"|i{_APOSTROPHE}(?:m|ve|ll|d))(?![\w=])",
     re.IGNORECASE,
 )
+# In Irish, a capital may come after the first letter of a word.
+_WITHIN = re.compile(
+    "(?<=[a-z]{2})[\u00c0-\u00d6\u00d8-\u00de\u017d\u0160\u0152\u0178\u201a\u201e\u2020\u2021\u02c6\u2030"
+    "\u00a2\u00b8\u00b3\u00be\u00a4\u00ac\u00af](?=[a-z])|(?<=[a-z])[\uff82-\uff85]"
+)
+_TABLES = re.compile(
+    f"(?:[\u2568\u2564\u256c\u2567\u256b\u256a\u2518][{_signs('cp437', 0x80, 0xBF)}]){{3,}}"
+)
 _CYRILLIC = re.compile(f"(?:[\u0420\u0421][{_signs('cp1251', 0x80, 0xBF)}]){{3,}}")
 _ROW = re.compile(f"[{_HIGH}]{{4,}}")
 _LETTERS = re.compile("[\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u017f]")
@@ -76,6 +89,8 @@ def count_mojibake(text: str) -> int:
     places += sum(_words(found) for found in _LATIN.finditer(text))
     places += sum(_words(found) for found in _OTHERS.finditer(text))
     places += sum(_words(found) for found in _CYRILLIC.finditer(text))
+    places += sum(_words(found) for found in _TABLES.finditer(text))
+    places += len(_WITHIN.findall(text))
     rows = [row[0] for row in _ROW.finditer(_LATIN.sub("", text)) if _is_no_word(row[0])]
     # A row of four may be a word, such as Polish for bile, and counts once.
     places += len({row.casefold() for row in rows if len(row) == _SHORT})

@@ -49,7 +49,8 @@ _MAX_REDIRECTS = 5
 _MAX_TRIES = 3
 _BUSY = {429, 500, 502, 503, 504}
 _REDIRECTS = {301, 302, 303, 307, 308}
-_ADDRESS = re.compile(r"(?:https?|hf|s3)://", re.IGNORECASE)
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
+_SCHEMES = {"http", "https", "hf", "s3"}
 _DATA_SET = re.compile(
     r"hf://datasets/(?P<name>[\w.-]+/[\w.-]+)(?:@(?P<revision>[^/@]+))?/(?P<path>[^?#]+)", re.ASCII
 )
@@ -81,8 +82,8 @@ class LocalFiles:
 
 
 def is_address(given: str) -> bool:
-    """Return True for an address that ``brought`` takes, False for a path."""
-    return _ADDRESS.match(given) is not None
+    """Return True for an address, False for a path."""
+    return _SCHEME.match(given) is not None
 
 
 @contextmanager
@@ -110,11 +111,32 @@ def brought(
                 if not is_address(each):
                     found.paths.append(Path(each))
                     continue
+                _require_form(each)
                 path = Path(room) / str(number) / _name_of(each)
                 path.parent.mkdir()
                 found.origins.append(_bring(each, path, settings, max_bytes))
                 found.paths.append(path)
             yield found
+
+
+def _require_form(address: str) -> None:
+    """Raise UsageError for an address that has none of the forms."""
+    found = _SCHEME.match(address)
+    scheme = found[1].lower() if found else ""
+    try:
+        parts = urlsplit(address)
+    except ValueError as error:
+        raise UsageError(f"{ascii(address)} is no address: {error}") from error
+    if scheme not in _SCHEMES:
+        raise UsageError(
+            f"an address of {scheme}:// cannot be imported; expected https://…, s3://… or "
+            "hf://datasets/…, or the path of a file"
+        )
+    if "@" in parts.netloc and scheme in ("http", "https"):
+        raise UsageError(
+            f"{ascii(_without_query(address))} is given with a user or a key, which would be "
+            "recorded; expected https://HOST/PATH without them"
+        )
 
 
 def _name_of(address: str) -> str:
@@ -126,7 +148,7 @@ def _name_of(address: str) -> str:
 def _bring(address: str, path: Path, settings: Settings, max_bytes: int) -> Origin:
     scheme = urlsplit(address).scheme.lower()
     if scheme == "s3":
-        etag = _copy_object(address, path, max_bytes)
+        etag = _copy_object(f"s3{address[2:]}", path, max_bytes)
         return Origin(address, sha256_of_file(path), path.stat().st_size, etag=etag)
     url, asked = _hub_url(address, settings) if scheme == "hf" else (address, None)
     named = {urls.place_of_url(site) for site in settings.sites.values()}
@@ -147,7 +169,7 @@ def _bring(address: str, path: Path, settings: Settings, max_bytes: int) -> Orig
 def _hub_url(address: str, settings: Settings) -> tuple[str, str | None]:
     """Return the URL of a file of a data set, and the revision that the address names."""
     found = _DATA_SET.fullmatch(address)
-    if found is None:
+    if found is None or not {".", ".."}.isdisjoint(unquote(address).split("/")):
         raise UsageError(f"{address} is no file; expected hf://datasets/OWNER/NAME@REVISION/PATH")
     asked = unquote(found["revision"]) if found["revision"] else None
     site = settings.sites.get(HUB, _HUB_URL).rstrip("/")
@@ -181,8 +203,10 @@ def _user_agent(settings: Settings) -> str:
 
 
 def _without_query(address: str) -> str:
+    """Return an address without what may be a key: user, query and fragment."""
     parts = urlsplit(address)
-    return urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path, "", ""))
 
 
 def _too_large(address: str, max_bytes: int) -> ItemUnavailable:

@@ -142,8 +142,10 @@ def read_rows(file: DataFile, format_: str, columns: Collection[str]) -> Rows:
             return
         room = file.most_bytes
         for row in reader(file, columns):
-            values = row.values.values() if isinstance(row, Row) else ()
-            room -= _ROW_BYTES + sum(len(each) for each in values if isinstance(each, str))
+            room -= _ROW_BYTES
+            if isinstance(row, Row):
+                for value in row.values.values():
+                    room -= len(value) if isinstance(value, str) else 0
             if room < 0:
                 yield file.damaged(
                     "file", "stands for far more text or rows than its size; left here"

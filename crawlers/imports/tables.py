@@ -201,7 +201,7 @@ class _TooLongError(csv.Error):
 
 
 class _Lines:
-    """Lines of a stream, which can be given back; ``taken`` are those of the last iteration."""
+    """Lines of a stream, which can be given back; ``taken`` are those of the row."""
 
     def __init__(self, stream: io.BufferedReader, file: DataFile) -> None:
         self._stream = stream
@@ -238,19 +238,24 @@ class _Lines:
         self.number += line.endswith("\n")
         return line
 
-    def __iter__(self) -> Iterator[str]:
+    def begin_row(self) -> None:
         self.taken = []
         self.size = 0
-        while self.size <= self._max_chars and len(self.taken) < _MAX_CSV_LINES:
-            line = self._read()
-            if not line:
-                return
-            self.taken.append(line)
-            self.size += len(line)
-            if not line.endswith("\n") and self._stream.peek(1):
-                break
-            yield line
-        raise _TooLongError
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        if self.size > self._max_chars or len(self.taken) == _MAX_CSV_LINES:
+            raise _TooLongError
+        line = self._read()
+        if not line:
+            raise StopIteration
+        self.taken.append(line)
+        self.size += len(line)
+        if not line.endswith("\n") and self._stream.peek(1):
+            raise _TooLongError
+        return line
 
 
 def read_csv(file: DataFile, columns: Collection[str]) -> Rows:
@@ -260,17 +265,21 @@ def read_csv(file: DataFile, columns: Collection[str]) -> Rows:
     header: list[str] | None = None
     with opened(file) as (stream, faults):
         lines = _Lines(stream, file)
+        reader = csv.reader(lines, delimiter=delimiter, strict=True)
         for number in itertools.count():
             first = lines.number + 1
+            lines.begin_row()
             try:
-                values = next(csv.reader(lines, delimiter=delimiter, strict=True), None)
+                values = next(reader, None)
             except _TooLongError:
+                reader = csv.reader(lines, delimiter=delimiter, strict=True)
                 lines.skip_row()
                 where = f"{file.name}: lines {first} to {lines.number}"
                 why = f"{too_long(lines.size, file.max_bytes)}; or a quotation mark is not closed"
                 yield Drop(f"{file.name}:{number}", "too_long", f"{where}: {why}")
                 continue
             except csv.Error as error:
+                reader = csv.reader(lines, delimiter=delimiter, strict=True)
                 lines.give_back(lines.taken[1:])
                 yield file.damaged(number, f"line {first}: {error}")
                 continue

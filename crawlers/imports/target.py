@@ -14,12 +14,12 @@ from core.schemas.tables import DocumentRow
 from core.storage.store import Store
 from crawlers.contract import Drop
 from crawlers.crawling import manifest
+from crawlers.imports.naming import require_source_name
 
 
 def require_target(partition: Partition, content: Content, store: Store) -> None:
-    """Raise an error for a source without name or of other content, or an unfinished month."""
-    if not partition.source.strip():
-        raise UsageError("the source needs a name; say --source NAME")
+    """Raise an error for an unusable name, a source of other content, or an unfinished month."""
+    require_source_name(partition.source, store)
     if partition.month is not None:
         require_complete(partition.month)
     for seal in list_sealed(store, partition.source):

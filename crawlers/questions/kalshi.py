@@ -258,7 +258,8 @@ def _question(name: str, title: str, row: Fields, series: Fields) -> Question | 
         return Drop(name, "no_date", "open_time is no time")
     result = row.values.get("result")
     answer = {"yes": 0, "no": 1}.get(result) if isinstance(result, str) else None
-    if answer is None and result not in _VOID:
+    is_void = isinstance(result, str) and result in _VOID
+    if answer is None and not is_void:
         return Drop(name, "parse_error", f"result is {show(result)}")
     rules = [row.text(each) for each in ("rules_primary", "rules_secondary")]
     tags = [series.text("category"), *series.texts("tags")]

@@ -32,6 +32,7 @@ _HIDDEN = "script|style|template|iframe|noscript|svg|object|textarea|select|titl
 _INLINE = (
     "a|abbr|b|big|cite|code|del|dfn|em|font|i|img|ins|kbd|mark|q|s|samp|small|span|strike|strong"
     "|sub|sup|tt|u|var|wbr|input|label|button|meta|link|body|html|head|bdi|bdo|time|embed|form"
+    "|nobr|ruby|rb|rt|rp|acronym|data|picture|source"
 )
 _TAG = re.compile(
     rf"<(?P<closing>/?)(?P<name>pre|{_BLOCK_TAGS}|{_LINES}|{_CELLS}|{_HIDDEN}|{_INLINE})(?=[\s/>])"

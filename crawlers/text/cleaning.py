@@ -24,9 +24,9 @@ _MAYBE_MARKS = re.compile(rf"[^\x00-\u02ff]{{{_MAX_MARKS + 1}}}")  # marks are a
 
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _ELEMENTS = (
-    "a|abbr|article|aside|audio|b|bdi|bdo|big|blockquote|body|br|button|caption|center|cite|code"
+    "a|abbr|acronym|article|aside|audio|b|bdi|bdo|big|blockquote|body|br|button|caption|center|cite|code"
     "|col|colgroup|dd|del|details|dfn|div|dl|dt|em|embed|figcaption|figure|font|footer|form|h[1-6]"
-    "|head|header|hr|html|i|iframe|img|input|ins|kbd|label|li|link|main|mark|math|meta|nav|nowiki"
+    "|head|header|hr|html|i|iframe|img|input|ins|kbd|label|li|link|main|mark|math|meta|nav|nobr|nowiki"
     "|object|ol|option|p|param|picture|poem|pre|q|ref|references|rp|rt|ruby|s|samp|script|section"
     "|select|small|source|span|strike|strong|style|sub|summary|sup|svg|table|tbody|td|template"
     "|textarea|tfoot|th|thead|time|title|tr|track|tt|u|ul|var|video|wbr"

@@ -165,6 +165,7 @@ _NAMES = ("readme.md", "readme.markdown", "readme.rst", "readme.txt", "readme")
 
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*\Z)|~{3,})")
 _INDENTED = re.compile(r" {4}|\t")
+_WORD = re.compile(r"\w")
 _LFS_POINTER = re.compile(
     rb"version https://(?:git-lfs\.github\.com|hawser\.github\.com)/spec/v\d+\r?\n"
     rb"(?:ext-[^\n]{1,200}\n){0,10}oid sha256:[0-9a-f]{64}\s"
@@ -206,6 +207,7 @@ _RST_TARGET = re.compile(r"\.\. _`?([^:`\n]{1,200})`?:")
 _RST_REPLACEMENT = re.compile(r"\.\. \|([^|\n]{1,200})\| (?:replace::[ \t]*(.*)|\w+::.*)")
 _MAX_REPLACEMENT = 200  # characters; a longer one, put in often, would fill the memory
 _RST_SUBSTITUTION = re.compile(r"\|([^\s|][^|]{0,100})\|_{0,2}")
+_RST_MARKS = re.compile(r"[`|]|[^\W_]_|[.-]_")  # all that is not plain text has one of them
 _RST_TABLE_RULE = re.compile(r"\s*(?:=+(?:\s+=+)+|\+[-=+]+\+)\s*")
 
 
@@ -253,14 +255,16 @@ class _Reader:
             self._kept.append(line.rstrip())
 
     def _end_paragraph(self) -> None:
-        text = "\n".join(self._paragraph)
-        lines = set(self._paragraph)
+        lines = self._paragraph
+        text = "\n".join(lines)
         self._paragraph = []
         self._num_chars = 0
         plain = self._plain(text) if len(text) <= _MAX_PATTERN_CHARS else text
-        # A line is left out if its links and pictures were all that it had.
-        kept = [line for line in plain.split("\n") if line in lines or re.search(r"\w", line)]
-        self._kept += [line.rstrip() for line in kept]
+        if plain != text:
+            # A line is left out if its links and pictures were all that it had.
+            before = set(lines)
+            lines = [line for line in plain.split("\n") if line in before or _WORD.search(line)]
+        self._kept += [line.rstrip() for line in lines]
 
     def _plain(self, text: str) -> str:
         raise NotImplementedError
@@ -305,6 +309,8 @@ class _MarkdownReader(_Reader):
 
     def _plain(self, text: str) -> str:
         """Return text without images and link targets; text in backticks stays unchanged."""
+        if "]" not in text and "<" not in text:
+            return text
         pieces = []
         position = 0
         for code in _INLINE_CODE.finditer(text):
@@ -345,12 +351,15 @@ class _RstReader(_Reader):
         self._is_after_directive = False
 
     def take(self, line: str) -> None:
-        if self._is_cut and (not line.strip() or line[0] in " \t"):
+        if not line.strip():
+            self._take_blank()
+            return
+        if self._is_cut and line[0] in " \t":
             return
         self._is_cut = line == ".." or _RST_BLOCK.match(line) is not None
         if self._is_cut or (self._is_after_directive and _RST_OPTION.fullmatch(line)):
             return
-        if self._is_code and (not line.strip() or line[0] in " \t"):
+        if self._is_code and line[0] in " \t":
             self._keep(line)
             return
         directive = _RST_DIRECTIVE.match(line)
@@ -366,7 +375,16 @@ class _RstReader(_Reader):
         elif not _RST_TABLE_RULE.fullmatch(line):
             self._add(line)
 
+    def _take_blank(self) -> None:
+        if self._is_cut:
+            return
+        if not self._is_code:
+            self._is_after_directive = False
+        self._keep("")
+
     def _plain(self, text: str) -> str:
+        if not _RST_MARKS.search(text):
+            return text
         text = _RST_ROLE.sub(r"\1", _RST_LINK.sub(r"\1", text))
         text = _RST_SUBSTITUTION.sub(
             lambda name: self._replacements.get(" ".join(name[1].lower().split()), name[0]), text

@@ -13,6 +13,7 @@ lacks the words of another template is dropped (``wiki_gaps``).
 
 from __future__ import annotations
 
+import functools
 import html
 import re
 from collections import Counter
@@ -76,6 +77,7 @@ REDIRECTS = (
 
 MAX_CHARS = 2 * 2**20  # of a page; MediaWiki's limit in bytes ($wgMaxArticleSize)
 MAX_NESTING = 100  # MediaWiki's limit for nested templates ($wgMaxTemplateDepth)
+_MAX_REMEMBERED = 50  # characters of a template; short ones are repeated
 _KEPT_AS_TYPED = frozenset({"nowiki", "pre"})
 _KEPT_IN_SENTENCES = frozenset({"math", "chem", "ce", "syntaxhighlight", "source"})
 _DROPPED_ELEMENTS = frozenset({
@@ -216,7 +218,7 @@ class _Scanner:
         elif kind == "[":
             self.out.append(inner or GONE)
         elif opening == "{{":
-            self.out.append(wiki_templates.render(inner, self.shown_templates))
+            self.out.append(_shown_template(inner, self.shown_templates))
         end = match.end() - (match["close"] == "]]" and mark == "]")
         return end + (opening == "{{{" and self.source.startswith("}", end))
 
@@ -248,6 +250,17 @@ class _Scanner:
             return None
         match = re.compile(rf"</{name}(?![a-zA-Z])", re.IGNORECASE).search(self.source, position)
         return match.start() if match else None
+
+
+def _shown_template(inner: str, shown: frozenset[str]) -> str:
+    if len(inner) <= _MAX_REMEMBERED:
+        return _remembered_template(inner, shown)
+    return wiki_templates.render(inner, shown)
+
+
+@functools.lru_cache(maxsize=4096)
+def _remembered_template(inner: str, shown: frozenset[str]) -> str:
+    return wiki_templates.render(inner, shown)
 
 
 def _shown_content(name: str, content: str) -> str:

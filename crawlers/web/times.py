@@ -19,7 +19,8 @@ _FIRST = dt.datetime(1700, 1, 1, tzinfo=dt.UTC)
 _END = dt.datetime(2200, 1, 1, tzinfo=dt.UTC)
 
 _TIME = (
-    r"(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,20}))?)?"
+    r"(?P<hour>\d{1,2})(?:"
+    r":(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,20}))?)?|(?=\s?[ap]\.?m))"
     r"(?:\s?(?P<half>[ap])\.?m\.?(?![a-z]))?"
 )
 # What follows a time: an offset or a name, or both; a comment; a zone in brackets (RFC 9557).
@@ -27,11 +28,14 @@ _ZONE = (
     r"\s?(?P<zone>(?:gmt|utc)\s?[+-][\d:]{1,5}|[^\s()\[\]]{1,40})?(?:\s(?P<name>[a-z]{2,5}))?"
     r"\s?(?:\((?P<comment>[^()]{0,60})\))?(?:\[[^\[\]]{0,60}\])?"
 )
-_WEEKDAY = r"(?:[a-z]{3,9}(?:\.?,?\s|,))?"
+# In any language, since it decides nothing.
+_WEEKDAY = r"(?:[^\s\d.,:()\[\]+-]{2,20}(?:\.?,?\s|,))?(?:the\s)?"
 _MONTH = r"(?P<month>[a-z]{3,9})\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th|\.)?"
 _YEAR = r"(?P<year>\d{4})"
-_AT = r"(?:,?\s(?:at\s)?|t)"
+_AT = r"(?:,?\s(?:(?:at|-)\s)?|t)"
+_DAY_FIRST = rf"{_WEEKDAY}{_DAY}[\s-](?:of\s)?{_MONTH},?[\s-](?P<year>\d{{4}}|\d\d)"
+_MONTH_FIRST = rf"{_WEEKDAY}{_MONTH}\s{_DAY}(?:,\s?|\s){_YEAR}"
 
 
 def _form(date: str, rest: str = rf"(?:{_AT}{_TIME}{_ZONE})?") -> re.Pattern[str]:
@@ -46,10 +50,17 @@ _FORMS: Sequence[re.Pattern[str]] = (
         r"(?P<year>\d{4})(?:[年년]|(?P<stop>\.))\s?(?P<month>\d{1,2})(?(stop)\.|[月월])\s?"
         r"(?P<day>\d{1,2})(?(stop)\.|[日일])"
     ),
-    # Sat, 01 Jun 2024 03:30:00 +0200; Saturday, 01-Jun-24 03:30:00 GMT; 1 June 2024
-    _form(rf"{_WEEKDAY}{_DAY}[\s-]{_MONTH},?[\s-](?P<year>\d{{4}}|\d\d)"),
+    # Sat, 01 Jun 2024 03:30:00 +0200; Saturday, 01-Jun-24 03:30:00 GMT; the 1st of June 2024
+    _form(_DAY_FIRST),
     # June 1, 2024 at 3:30 PM EDT; Sat Jun 01 2024 03:30:00 GMT+0200 (a comment)
-    _form(rf"{_WEEKDAY}{_MONTH}\s{_DAY},?\s{_YEAR}"),
+    _form(_MONTH_FIRST),
+    # 2024-Jun-01 03:30; 2024 June 1
+    _form(rf"{_YEAR}[\s-]{_MONTH}[\s-]{_DAY}"),
+    # 03:30, 1 June 2024 (UTC), of wikis
+    _form(rf"{_TIME},?\s(?:on\s)?{_DAY_FIRST}", _ZONE),
+    _form(rf"{_TIME},?\s(?:on\s)?{_MONTH_FIRST}", _ZONE),
+    # 2024-153, the 153rd day of a year (ISO 8601)
+    _form(rf"{_YEAR}-(?P<day>\d{{3}})"),
     # Sat Jun  1 03:30:00 CEST 2024, of C and Java
     _form(rf"{_WEEKDAY}{_MONTH}\s{_DAY}\s{_TIME}\s(?:(?P<zone>[^\s()]{{1,40}})\s)?{_YEAR}", ""),
 )
@@ -77,6 +88,11 @@ _NAMED: dict[str, float] = {
     "PKT": 5, "NPT": 5.75, "ICT": 7, "WIB": 7, "WITA": 8, "WIT": 9, "HKT": 8, "SGT": 8, "PHT": 8,
     "JST": 9, "KST": 9, "AWST": 8, "ACST": 9.5, "ACDT": 10.5, "AEST": 10, "AEDT": 11,
     "NZST": 12, "NZDT": 13,
+}  # fmt: skip
+# American clocks, which are an hour ahead in summer.
+_CLOCKS = {
+    "ET": "America/New_York", "CT": "America/Chicago", "MT": "America/Denver",
+    "PT": "America/Los_Angeles",
 }  # fmt: skip
 # Letters of the military, of which RFC 5322 says to take them for -0000: a time in UTC.
 _MILITARY = frozenset("ABCDEFGHIKLMNOPQRSTUVWXY")
@@ -140,6 +156,7 @@ def zone_of(name: str) -> dt.tzinfo | None:
         return dt.timezone(dt.timedelta(hours=_NAMED[name.upper()]))
     if name.upper() in _MILITARY:
         return dt.UTC
+    name = _CLOCKS.get(name.upper(), name)
     if _PLACE.fullmatch(name) is None:
         return None
     try:
@@ -154,17 +171,27 @@ def _moment_of(parts: dict[str, str | None], zone: dt.tzinfo | None) -> dt.datet
         zone = zone_of(stated)
     if parts.get("name") and not _OFFSET.fullmatch(stated or ""):
         return None  # only an offset may have a name beside it
-    number = parts["month"] or ""
-    month = int(number) if number.isdigit() else month_number(number)
-    if month is None:
-        return None
     try:
-        year = _year_of(parts["year"] or "")
-        day = dt.datetime(year, month, int(parts["day"] or 0), tzinfo=dt.UTC)
-        moment = day + _time_of_day(parts)
+        moment = _midnight_of(parts) + _time_of_day(parts)
     except (ValueError, OverflowError):
         return None
     return _in_utc(moment, zone)
+
+
+def _midnight_of(parts: dict[str, str | None]) -> dt.datetime:
+    """Return the first instant of a day, as if in UTC; a day without a month is one of its year."""
+    year = _year_of(parts["year"] or "")
+    day = int(parts["day"] or 0)
+    if "month" not in parts:
+        moment = dt.datetime(year, 1, 1, tzinfo=dt.UTC) + dt.timedelta(days=day - 1)
+        if moment.year != year:
+            raise ValueError(f"the year {year} has no day {day}")
+        return moment
+    name = parts["month"] or ""
+    month = int(name) if name.isdigit() else month_number(name)
+    if month is None:
+        raise ValueError(f"{name} is no month")
+    return dt.datetime(year, month, day, tzinfo=dt.UTC)
 
 
 def _year_of(digits: str) -> int:

@@ -17,6 +17,7 @@ from cli.terminal.options import (
     window,
 )
 from core.periods import parse_period
+from core.progress import counted
 
 DataSet = Annotated[
     str | None,
@@ -143,7 +144,8 @@ def hf_command(
     months = window(month, first, last) or ()
     found = export_data_set(settings_of(context), source or (), months, output)
     number = sum(seal.num_documents for seal in found.seals)
-    out.print(f"{number} documents of {len(found.seals)} months in {output}", soft_wrap=True)
+    what = f"{counted(number, 'document')} of {counted(len(found.seals), 'month')}"
+    out.print(f"{what} in {output}", soft_wrap=True)
     for each in found.left_out:
         err.print(f"left out: {each}", soft_wrap=True)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import math
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +26,7 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
-from core.errors import ModelLoadError
+from core.errors import ModelLoadError, NotMeasurable
 from core.settings import Settings
 from core.version import how_to_install
 from extras.gguf.header import GgufHeader, read_gguf_header
@@ -149,17 +150,60 @@ def _require_readable(header: GgufHeader, location: str) -> None:
             f"{location}: the architecture {found!r} is not one that transformers reads from GGUF "
             f"files ({', '.join(sorted(known))}); use the model's folder"
         )
-    scaling = header.metadata.get(f"{found}.rope.scaling.type", "none")
-    if scaling != "none" and found != "gpt-oss":
+    _require_plain_positions(header, location)
+    _require_vocabulary(header, location)
+    parts = header.metadata.get("split.count", 1)
+    if parts not in (0, 1):
         raise ModelLoadError(
-            f"{location}: positions are scaled ({found}.rope.scaling.type = {scaling}), which "
-            "transformers does not read from GGUF files; use the model's folder"
+            f"{location}: this is one of {parts} parts of a model; merge them into one file "
+            "(gguf-split --merge of llama.cpp)"
         )
+    if header.metadata.get(f"{found}.attention.causal") is False:
+        raise NotMeasurable(
+            f"{location}: its attention is not causal, so the model does not predict the next token"
+        )
+
+
+def _require_plain_positions(header: GgufHeader, location: str) -> None:
+    """Raise ModelLoadError for scaled positions, and for numbers that no model has."""
+    found = header.architecture
+    scaling = header.metadata.get(f"{found}.rope.scaling.type")
+    if found != "gpt-oss":
+        # llama.cpp takes a factor without a type for a linear one.
+        factors = [f"{found}.rope.scaling.factor", f"{found}.rope.scale_linear"]
+        stated = [name for name in factors if header.metadata.get(name, 1) not in (0, 1)]
+        if scaling not in (None, "none") or (scaling is None and stated):
+            key = stated[0] if scaling is None else f"{found}.rope.scaling.type"
+            raise ModelLoadError(
+                f"{location}: positions are scaled ({key} = {header.metadata[key]}), which "
+                "transformers does not read from GGUF files; use the model's folder"
+            )
+    for key, value in header.metadata.items():
+        if not isinstance(value, float):
+            continue
+        is_wrong = not math.isfinite(value) or (key.endswith("_epsilon") and value < 0)
+        if is_wrong or (key.endswith("rope.freq_base") and value <= 0):
+            raise ModelLoadError(
+                f"{location}: the header states {key} = {value}, which no model has; get the file "
+                "again"
+            )
+
+
+def _require_vocabulary(header: GgufHeader, location: str) -> None:
+    """Raise ModelLoadError unless each token has its score and type, if there are any."""
     tokens = header.metadata.get(_TOKENS)
     if not isinstance(tokens, tuple) or not tokens:
         raise ModelLoadError(
             f"{location}: the file has no vocabulary ({_TOKENS}); make it again with the tokenizer"
         )
+    for name in ("scores", "token_type"):
+        key = f"tokenizer.ggml.{name}"
+        values = header.metadata.get(key)
+        if isinstance(values, tuple) and len(values) != len(tokens):
+            raise ModelLoadError(
+                f"{location}: {key} has {len(values):,} entries for {len(tokens):,} tokens; make "
+                "the file again"
+            )
 
 
 def _digest(path: Path) -> str:

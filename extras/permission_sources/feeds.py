@@ -26,7 +26,7 @@ MAX_LISTS = 500  # sitemaps of one index
 _GZIP = b"\x1f\x8b\x08"
 _MOST_LAYERS = 2  # a packed file is packed again by some servers
 _ENTRIES = ("item", "entry", "url", "sitemap")
-_DATES = ("pubDate", "published", "publication_date", "lastmod", "updated")
+_DATES = ("pubDate", "published", "publication_date", "lastmod", "date", "updated")
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,8 @@ def _text_of(fetched: Fetched) -> str:
     for _ in range(_MOST_LAYERS):
         if body.startswith(_GZIP):
             body = archives.gunzip(body)
-    return charsets.decode(body, fetched.headers.get("content-type", ""))
+    # Some sites write blank lines before the XML declaration, which parsers refuse.
+    return charsets.decode(body, fetched.headers.get("content-type", "")).lstrip("\ufeff \t\r\n")
 
 
 @dataclass

@@ -31,7 +31,7 @@ from core.responses import answering_part, before_next_question
 from models.options.protocols import LETTERS
 
 _MOST_CHARS = 2_000  # maximum number of characters read at each end of a response
-VERSION = 9  # increase if a change here finds other choices in the same responses
+VERSION = 10  # increase if a change here finds other choices in the same responses
 
 _TAG = re.compile(r"</?[a-zA-Z]\w*>")
 _BOXED = re.compile(r"\\boxed\{\s*(?:\\(?:text|math)[a-z]*\s*\{)*([^{}]*)\}+")
@@ -45,7 +45,8 @@ _OTHER_NOUNS = (  # "answer" in other languages
     "réponse|antwort|respuesta|resposta|risposta|antwoord|svar(?:et)?|odpowiedź|cevap|ответ|đáp án"
     "|答案|答え|正解|回答|정답|답|câu trả lời|jawaban(?:nya)?|відповідь|odpověď|odpoveď|răspunsul"
     "|válasz|vastaus|απάντηση|cevabım|отговор(?:ът)?|одговор|odgovor|jawapan(?:nya)?|sagot|jibu"
-    "|atsakymas|atbilde|vastus|жауап|cavab"
+    "|atsakymas|atbilde|vastus|жауап|cavab|erantzun(?:a|ak)?|svarið|përgjigj[ae]|freagra|ateb"
+    "|tweġiba|amsar?|ìdáhùn|respondo|responsum|antwurd|äntwert|yanıt(?:ım)?|адказ|javob|хариулт|вариант"
 )
 _NAMED = (
     r"(?:options?|outcomes?|choices?|letters?|ans(?:wers?)?|predictions?|opción|opção|opzione"
@@ -58,13 +59,16 @@ _ANSWER = (
     rf"\b(?:{_NAMED}|pick|guess|forecast|response|selection|vote|bet|decision|conclusion|verdict)\b"
 )
 _IS = (
-    r"(?:\b(?:is|are|be|was|remains|est|ist|lautet|es|é|è|är|это|là|adalah|ialah|je|este|είναι|er|е|је"
-    r"|és|ay|ni|yra|ir|(?<=\bvastaus\s)on|(?<=\bvastus\s)on)\b"
+    r"(?:\b(?:is|are|be|was|remains|est|ist|lautet|es|é(?:\sa(?=\s\(?[A-Z]\b))?|è|är|это|là|adalah"
+    r"|ialah|je|este|είναι(?:\sη)?|er|е|је|és|ay|yra|ir|është|yw|hija|ita\sce|estas|ass"
+    # A word that means "is" after this noun, and "is not" or something else in other languages.
+    r"|(?<=\bvastaus\s)on|(?<=\bvastus\s)on|(?<=\bjibu\s)ni|(?<=\bsahihi\s)ni|(?<=\bìdáhùn\s)ni"
+    r"|(?<=\bfreagra\s)ná|(?<=\bválasz\s)az?(?=\s))\b|(?<=\bválasz)(?=\s\(?[B-Z]\b)"
     r"(?:\s*:)?|:|=|->|→|\s[—–]\s)"
 )
 _NOT = (
     r"(?:not|never|cannot|neither|nor|hardly|nicht|niet|non|pas|não|не|không|bukan(?:lah)?|není|nem"
-    r"|δεν|no(?=\s(?:es|é)))\b"
+    r"|δεν|nuk|no(?=\s(?:es|é))|nu(?=\s(?:este|e)\b))\b"
     r"|\w+n't\b"
 )
 _UNLIKELY = r"(?:unlikely|improbable|impossible|wrong|incorrect|false|fals\w+|fausse|mauvaise)"
@@ -87,7 +91,12 @@ _SAYS = (
     r"|\b(?:kemungkinan\sbesar|menurut\s(?:saya|pendapat\ssaya)\s?[:,]|pilihan\ssaya)"
     r"|\b(?:jika|kalau)\s(?:terpaksa|harus\smemilih|dipaksa(?:\smemilih)?)\s?[:,]"
     r"|\bmy\smoney\s(?:is\s)?on|(?<!was\s)\bleaning(?:\stowards?)?"
+    r"|(?:\A|(?<=\n)|(?<=[.!]\s))trio\b|(?<!nicht\s)\brichtig ist\b"
     r"|\b(?:result|chosen|highest\sprobability)\s?:"
+    r"|(?<!no\s)(?<!nu\s)(?<!ne\s)(?<!не\s)(?<!non\s)(?<!δεν\s)\b(?:aleg|vybírám|volím|vyberám"
+    r"|biram|izberem|избирам|бирам|обираю|επιλέγω|scelgo|scelgerei|valitsen|(?:penso|credo)\sche\ssia"
+    r"|crec\sque\sés)\b|\bje[gi]\s(?:vælger|velger|tror\s(?:at\s)?det er)\b"
+    r"|\bjag\s(?:väljer|tror\s(?:att\s)?det\sär)\b|\bnire\sustez\s?[:,]?|(?<!ez\s)\buste\sdut\b"
     r"|\bje\s(?:choisis|dirais|penche\spour|pense\sque\sc'est)|\bik\skies|\bя\sвыбираю"
     r"|(?<!no\s)\b(?:elijo|escojo|creo\sque\ses)|(?<!nie\s)\bwybieram"
     r"|(?<!não\s)\b(?:escolho|eu\sescolheria|escolheria|acho\sque\sé|acredito\sque\sé|aposto\sem)"
@@ -112,8 +121,13 @@ _BEST = (
     r"|has\sthe\s(?:highest|greatest|largest|higher)\s(?:probability|chances?|likelihood|odds)"
     # Portuguese, Vietnamese, Indonesian, Arabic and Hindi
     r"|é\s(?:a\s(?:opção\s)?)?mais\sprovável|có\s(?:khả\snăng|xác\ssuất)\s(?:cao\snhất|cao\shơn)"
+    r"|(?:ist|est|es|é|è|is|és)\s(?:die|la|a|het)\s(?:(?:richtige|wahrscheinlichste|bonne|juiste)\s"
+    r"(?:antwort|option|réponse|antwoord)|(?:respuesta|resposta|risposta|réponse|opción|opção|opció)"
+    r"\s(?:corre(?:ta|tta|cta|to)|certa|correcte|juste))|ist\s(?:richtig|am\swahrscheinlichsten)"
+    # Basque
+    r"|(?:aukera\s)?da\s(?:erantzuna?(?:\s(?:zuzena|egokia))?|zuzena)|aukeratzen\sdut"
     r"|(?:paling|lebih)\smungkin|هو\s(?:الأرجح|الأكثر\sاحتمال[اًا]*)|सबसे\s(?:अधिक\s)?संभावित\sहै)"
-    r"(?!\s(?:not|wrong|false|incorrect|unlikely|(?:to|of)\s(?:fail|be(?:ing)?\s(?:wrong|false))))"
+    r"(?!\s?\?|\s(?:not|wrong|false|incorrect|unlikely|(?:to|of)\s(?:fail|be(?:ing)?\s(?:wrong|false))))"
 )
 
 
@@ -133,7 +147,7 @@ _DOUBTED = re.compile(
     r"(?:如果|假如|若|もし|만약|不)[^\n。,]{0,6}\Z"
     r"|(?<!\w)(?:إذا|اذا|لو|هل|لا(?!\sشك)|ليست?|अगर|यदि|क्या|اگر)(?!\w)[^\n.,،।]{0,24}\Z"
     r"|\b(?:nếu|liệu|jika|kalau|bila|apakah|se|caso|pokud|dacă|якщо|αν|hvis|jos|ако|ako"
-    r"|kung|kui|jei)\s[^\n.,]{0,24}\Z|\bja\s\Z"
+    r"|kung|kui|jei)\s[^\n.,]{0,24}\Z|\b(?:ja|om|nëse|kama|ef)\s\Z|\bha\sa\s(?:\w+\s)?\Z"
     r"|\b(?:not|if|unless|whether|suppose|supposing|assuming|unsure|unclear|si|wenn|falls|ob|als|если"
     r"|(?:some|others|many|most|people|they|critics|experts|markets)\s(?:\w+\s)?"
     r"(?:say|think|believe|argue|claim|guess|predict|expect)"
@@ -165,15 +179,19 @@ _EAST_ASIAN = (  # "the answer is" and "I choose", and what may follow the lette
     r"|(?:\A|(?<=[\n。,]))(?:我会?)?(?:选择|選擇|选|選))[\s:\"'(\[]*",
     r"[)\"'\]]*\s?(?:です|だ|である|입니다|이다|选项|選項)?\s?(?=[。.!,:(\n]|\Z)",
 )
-# The same in Arabic, Persian, Urdu, Hindi, Marathi, Bengali, Gujarati, Tamil, Telugu, Hebrew, Thai.
+# The same in other scripts, and where "is" comes after the letter.
 _OTHER_SCRIPTS = (
-    r"(?:(?:(?<!\w)(?:(?:ال)?(?:إجابة|اجابة|جواب|خيار|اختيار)|پاسخ|گزینه|उत्तर|जवाब|विकल्प|উত্তর|જવાબ|விடை|பதில்|సమాధానం"
-    r"|התשובה)(?!\w)|คําตอบ)"
-    r"(?:\s(?:الصحيحة?|الأرجح|النهائية?|هي|هو|صحیح|درست|सही|है|হল|הנכונה|היא)(?!\w)|ที่ถูกต้อง|คือ)*"
+    r"(?:(?:(?<!\w)(?:(?:ال)?(?:إجابة|اجابة|جواب|خيار|اختيار)|پاسخ|گزینه|उत्तर|जवाब|विकल्प|जवाफ|উত্তর|જવાબ|விடை|பதில்"
+    r"|సమాధానం|ಉತ್ತರ|ഉത്തരം|ਜਵਾਬ|ଉତ୍ତର|පිළිතුර|መልሱ|პასუხი|პასუხია|պատասխանը|պատասխան"
+    r"|erantzuna?(?:\s(?:zuzena|egokia))?|cevap|cevabım|yanıt|cavab|javob|жауап|התשובה)(?!\w)"
+    r"|คําตอบ|ចម្លើយ|ຄໍາຕອບ|အဖြေ)"
+    r"(?:\s(?:الصحيحة?|الأرجح|النهائية?|هي|هو|صحیح|درست|सही|है|হল|הנכונה|היא|არის)(?!\w)"
+    r"|ที่ถูกต้อง|คือ|ត្រឹមត្រូវ|គឺ|ທີ່ຖືກຕ້ອງ|ແມ່ນ|မှန်|မှာ|သည်)*"
     r"|(?<!\w)(?<!لا\s)(?:أختار|سأختار|اخترت)(?:\sالخيار)?(?!\w)"
     r"|(?<!\w)मैं(?:\sविकल्प)?(?=\s[\"'(\[]*[A-Za-z][)\"'\]]*\s(?:को\s)?चुन)"
     r"|ฉันเลือก)[\s:\"'(\[]*",
-    r"[)\"'\]]*\s?(?:(?:सही\s)?है|होगा|आहे|છે|(?:को\s)?चुन\w*[^\n।.]{0,12}|ہے|است|হবে)?\s?(?=[।۔.!,،:(\n]|\Z)",
+    r"[)\"'\]]*\s?(?:(?:सही\s)?है|होगा|आहे|हो|છે|(?:को\s)?चुन\w*[^\n।.]{0,12}|ہے|(?:درست\s|صحیح\s)?است|হবে|ആണ്|ਹੈ"
+    r"|වේ|ነው|է|(?:aukera\s)?da|['-]?d[iıuü]r|şıkkı(?:dır)?|bo'ladi)?\s?(?=[।۔։.!,،:(\n]|\Z)",
 )
 _NUMBER_WORDS = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",

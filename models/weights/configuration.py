@@ -21,7 +21,7 @@ from transformers import (
 from core.errors import ModelLoadError, NotMeasurable
 from core.json import JsonObject
 from core.plugins import import_parts
-from models.weights.files import MODEL_FAILURES, advise_trust, first_line
+from models.weights.files import MODEL_FAILURES, advise_trust, first_line, refuse_pointers
 
 
 def load_config(folder: Path, location: str, is_trusted: bool) -> PreTrainedConfig:
@@ -42,6 +42,7 @@ def load_config(folder: Path, location: str, is_trusted: bool) -> PreTrainedConf
             f"{location}: has no config.json; expected a folder as save_pretrained writes it"
             f"{advice}"
         )
+    refuse_pointers(folder, location)
     try:
         record: Any = json.loads((folder / "config.json").read_bytes())
         kind = record.get("model_type")

@@ -52,6 +52,10 @@ _TEXT_FILES = ("*config.json", *TOKENIZER_FILES, "*.index.json")
 _MOST_TEXT_BYTES = 2**28
 ADAPTER_FILES = (ADAPTER_CONFIG, ADAPTER_WEIGHTS)
 PICKLED_ADAPTER = "adapter_model.bin"
+_SMALL_FILES = (
+    "config.json", "model.safetensors.index.json", "tokenizer.json", "tokenizer.model",
+    "tokenizer_config.json", "vocab.json", "merges.txt",
+)  # fmt: skip
 _LFS = b"version https://git-lfs"  # the first bytes of a file that git has in place of a large one
 CODE_FILES = "*.py"
 EVERYTHING = ("**/*",)  # a pinned folder's digest covers all files that its code could read
@@ -276,6 +280,16 @@ def _parts(index: Path, location: str) -> list[Path]:
     if not parts:
         raise ModelLoadError(f"{location}: {index.name} names no files, so there are no weights")
     return [index.parent / part for part in parts]
+
+
+def refuse_pointers(folder: Path, location: str) -> None:
+    """Raise ModelLoadError if git LFS has a pointer in the place of config, index or tokenizer."""
+    for name in _SMALL_FILES:
+        if _is_pointer(folder / name):
+            raise ModelLoadError(
+                f"{location}: {name} is a pointer of git LFS and not the file; `git lfs pull` in "
+                "the folder brings it"
+            )
 
 
 def _is_pointer(path: Path) -> bool:

@@ -35,6 +35,16 @@ MARKS = [
     ("<cot>", "</cot >"),
     ('<think time="3">', "</think\n>"),
     ("&lt;think&gt;", "&lt;/think&gt;"),  # a server that escapes markup
+    ("<seed:cot_budget_reflect>", "</seed:cot_budget_reflect>"),  # Seed-OSS
+    ("<start_working_out>", "<end_working_out>"),  # of models tuned by Unsloth's notebooks
+    ("<thinking_process>", "</thinking_process>"),
+    ("<reasoning-steps>", "</reasoning-steps>"),
+    ("<chain-of-thought>", "</chain-of-thought>"),
+    ("<scratch_pad>", "</scratch_pad>"),
+    ("<|begin_internal_thought|>", "<|end_internal_thought|>"),
+    ("【思考】", "【/思考】"),
+    ("<think>", "<//think>"),
+    ("<M2_7think>", "</M2_7think>"),
 ]
 
 
@@ -48,6 +58,31 @@ def test_what_is_thought_is_no_answer(opens: str, closes: str) -> None:
         assert ends_in_thought(opens + thought)
         assert not ends_in_thought(opens + thought + closes)
         assert answering_part(f"{thought}{closes}B").strip() == "B"  # the prompt has the opening
+
+
+STEPS = ("step", "steps", "plan", "rationale", "explanation", "internal", "draft", "verify")
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_steps_and_grounds_are_no_answer(name: str) -> None:
+    steps = f"<{name}>The answer is A.</{name}>\n"
+    assert answering_part(f"{steps}B").strip() == "B"
+    assert answering_part(f"{steps}<count>9</count>{steps}<answer>B</answer>").strip() == (
+        "<answer>B</answer>"
+    )
+    assert answering_part(f"B\n{steps}").strip() == "B"
+    assert answering_part(f"<{name}>The answer is A.") == ""  # cut off
+    assert answering_part(f"<think>x</think>B</{name}>") == f"B</{name}>"
+    assert answering_part(steps) == steps  # the answer is in the last step, or nowhere
+
+
+def test_steps_have_numbers_and_details_have_a_type() -> None:
+    assert answering_part("<step 1>A</step><Step 2 of 2>A</Step>B") == "B"
+    assert answering_part("<step1>A</step1>B") == "B"
+    page = '<details type="reasoning" done="true"><summary>Thought</summary>A</details>\nB'
+    assert answering_part(page).strip() == "B"
+    for text in ("<details><summary>B</summary>x</details>", "steps > plan <step-up>B</step-up>"):
+        assert answering_part(text) == text
 
 
 def test_all_channels_but_the_final_one_are_thoughts() -> None:
@@ -66,6 +101,13 @@ def test_channels_without_control_tokens_may_begin_with_a_small_letter() -> None
     assert answering_part("analysisthe user asks for A or B.assistantfinalB") == "B"
     assert answering_part("analysis We think of A.assistantfinal B").strip() == "B"
     assert answering_part("analysis of the polls: B") == "analysis of the polls: B"
+
+
+def test_thoughts_that_open_or_close_twice() -> None:
+    assert answering_part("</think>It may be A.</think>B") == "B"
+    assert answering_part("<think>A<think>A</think>A</think>B") == "B"
+    assert answering_part("<think>\n<think>A</think>B") == "B"
+    assert answering_part("<overthink>B</overthink>") == "<overthink>B</overthink>"
 
 
 def test_parts_of_an_answer_are_kept() -> None:

@@ -117,6 +117,7 @@ class Incoming:
         today = dt.datetime.now(dt.UTC).date()
         self._statements.run("define_odd_names")
         self._statements.run("define_hidden_names")
+        self._statements.run("define_decomposed_names")
         row = self._statements.first("find_impossible", {"today": today})
         if row:
             # Names may have control characters, which a terminal obeys.

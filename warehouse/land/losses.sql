@@ -150,6 +150,10 @@ regexp_matches(
     || '|[\x{FFF9}-\x{FFFB}\x{E0000}-\x{E007F}]|^[\x{200C}\x{200D}]|[\x{200C}\x{200D}]$'
 );
 
+-- name: define_decomposed_names
+-- True if a name looks like another one whose accents are written with their letters (NFC).
+create or replace temp macro is_decomposed_name(name) as nfc_normalize(name) <> name;
+
 -- name: find_impossible
 -- The first incoming document that no corpus can have, with the rule that it breaks.
 -- Nearly all tokens stand for a byte or more; four a byte allow for texts that a tokenizer expands,
@@ -161,7 +165,9 @@ with cells as (
         is_odd_name(model) or is_odd_name(revision) or is_odd_name(source) or is_odd_name(protocol)
             as has_odd_name,
         is_hidden_name(model) or is_hidden_name(revision) or is_hidden_name(source)
-        or is_hidden_name(protocol) as has_hidden_name
+        or is_hidden_name(protocol) as has_hidden_name,
+        is_decomposed_name(model) or is_decomposed_name(revision) or is_decomposed_name(source)
+        or is_decomposed_name(protocol) as has_decomposed_name
     from incoming_cells
 ),
 
@@ -185,12 +191,13 @@ judged as (
                 then 'a document_id has no control characters and no outer blanks'
             when cells.has_hidden_name or is_hidden_name(d.document_id)
                 then 'names have no signs that are not seen'
+            when cells.has_decomposed_name then 'names have composed characters (NFC)'
         end as rule
     from incoming_documents as d
     inner join cells on d.cell = cells.cell
 )
 
-select * exclude (cell, has_odd_name, has_hidden_name, num_chars)
+select * exclude (cell, has_odd_name, has_hidden_name, has_decomposed_name, num_chars)
 from judged
 where rule is not null
 order by cell, document_id

@@ -133,6 +133,16 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "tokenizer": ({"tokenizer.ggml.model": "magic"}, "no tokenizer of the header .*magic"),
     "long token": ({"tokenizer.ggml.tokens": ["x" * 2000]}, "2,000 bytes; expected at most 1,024"),
     "no vocabulary": ({"tokenizer.ggml.tokens": 3}, "no vocabulary"),
+    "factor": ({"llama.rope.scaling.factor": 4.0}, "rope.scaling.factor = 4.0"),
+    "linear": ({"llama.rope.scale_linear": 2.0}, "rope.scale_linear = 2.0"),
+    "no base": ({"llama.rope.freq_base": 0.0}, "rope.freq_base = 0.0, which no model has"),
+    "endless base": ({"llama.rope.freq_base": float("inf")}, "rope.freq_base = inf"),
+    "NaN": ({"llama.attention.layer_norm_rms_epsilon": float("nan")}, "epsilon = nan"),
+    "negative": ({"llama.attention.layer_norm_rms_epsilon": -1.0}, "epsilon = -1.0"),
+    "scores": ({"tokenizer.ggml.scores": [0.0, 1.0]}, "scores has 2 entries for 273 tokens"),
+    "types": ({"tokenizer.ggml.token_type": [1]}, "token_type has 1 entries for 273 tokens"),
+    "part": ({"split.count": 2}, "one of 2 parts of a model; merge them"),
+    "not causal": ({"llama.attention.causal": False}, "attention is not causal"),
 }
 
 
@@ -142,6 +152,13 @@ def test_what_cannot_be_read_is_named(case: str, tmp_path: Path, settings: Setti
     path = write_model(tmp_path, **changes)
     with pytest.raises((ModelLoadError, NotMeasurable), match=message):
         load_scorer(entry_of(path), settings)
+
+
+def test_factors_of_one_and_no_scaling_are_read(tmp_path: Path, settings: Settings) -> None:
+    plain = {"llama.rope.scaling.factor": 1.0, "llama.rope.scale_linear": 0.0, "split.count": 1}
+    load_scorer(entry_of(write_model(tmp_path, **plain)), settings)
+    unused = {"llama.rope.scaling.type": "none", "llama.rope.scaling.factor": 4.0}
+    load_scorer(entry_of(write_model(tmp_path, **unused)), settings)
 
 
 def test_tensors_without_a_place_are_named(tmp_path: Path, settings: Settings) -> None:

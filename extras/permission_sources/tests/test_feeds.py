@@ -43,6 +43,21 @@ def test_atom_and_sitemaps() -> None:
         entries(gzip.compress(index)[:-20])
 
 
+@pytest.mark.parametrize(
+    ("before", "date"),
+    [
+        ("", "<dc:date>2024-06-01T00:30:00+02:00</dc:date>"),  # RSS 1.0
+        ("", "<pubDate>Sa, 01 Jun 2024 00:30:00 +0200</pubDate>"),
+        ("\n\n", "<pubDate>Sat, 01 Jun 2024 00:30:00 +0200</pubDate>"),
+        ("\ufeff \r\n", "<pubDate>Sat, 01 Jun 2024 00:30:00 +0200</pubDate>"),
+    ],
+)
+def test_feeds_as_some_sites_write_them(before: str, date: str) -> None:
+    item = f"<item xmlns:dc='http://purl.org/dc/elements/1.1/'><link>a</link>{date}</item>"
+    body = f"{before}<?xml version='1.0' encoding='utf-8'?><rss>{item}</rss>"
+    assert entries(body.encode()) == [ListedPage("a", JUNE, False)]
+
+
 @pytest.mark.parametrize("codec", ["gb2312", "euc-kr", "shift_jis", "utf-16", "windows-1251"])
 def test_feeds_are_in_any_encoding(codec: str) -> None:
     body = f"<?xml version='1.0' encoding='{codec}'?><rss><item><link>a\u042f</link></item></rss>"

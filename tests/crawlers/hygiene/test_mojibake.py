@@ -54,7 +54,8 @@ MISREAD = [
     ("ja", "euc_jp", "cp932"), ("ja", "euc_jp", "gb18030"), ("ja", "cp932", "gb18030"),
     ("ko", "cp949", "gb18030"), ("pl", "utf-8", "cp1250"), ("pl", "utf-8", "cp1251"),
     ("cs", "utf-8", "gb18030"), ("ru", "utf-8", "koi8-r"),
-    ("ru", "utf-8", "gb18030"),
+    ("ru", "utf-8", "gb18030"), ("ru", "utf-8", "cp437"), ("uk", "utf-8", "cp437"),
+    ("fr", "cp1252", "mac-roman"), ("fr", "cp850", "cp1252"), ("pl", "utf-8", "cp932"),
 ]  # fmt: skip
 
 
@@ -123,6 +124,15 @@ def test_a_word_of_four_letters_beyond_ascii_is_no_mark() -> None:
     )
     assert count_mojibake(article * 20) == 1
     assert find_mojibake(article * 20) is None
+
+
+def test_capitals_after_one_small_letter_and_tables_are_no_marks() -> None:
+    irish = "I measc mhuintir na h\u00c9ireann, an t\u00c1rd-Rialt\u00f3ir agus an t\u00das. "
+    units = "A volume of 20 m\u00b3 is sold at 50\u00a2 a piece\u2020, as \u201ehier\u201c. "
+    top = "\u2554\u2550\u2550\u2564\u2550\u2550\u2557\n"
+    table = f"{top}\u2551 a \u2502 b \u2551\n\u255a\u2550\u2550\u2567\u2550\u2550\u255d\n"
+    for text in (irish, units, table):
+        assert find_mojibake(text * 9) is None
 
 
 def test_boxes_and_formulas_are_no_marks() -> None:

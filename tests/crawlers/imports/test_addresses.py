@@ -92,7 +92,7 @@ def test_a_path_is_left_as_it_is(named: Settings, tmp_path: Path) -> None:
         assert found.paths == [tmp_path, Path("a/b.jsonl")]
         assert found.origins == []
     assert [is_address(each) for each in ("S3://a/b", "hf://x", "ftp://a", "s3:/a", "a")] == [
-        True, True, False, False, False,
+        True, True, True, False, False,
     ]  # fmt: skip
 
 
@@ -124,7 +124,14 @@ def test_the_hub_s_commit_is_recorded(bring: Bring, files: Files, site: str) -> 
         ("s3://bucket", {}, UsageError, "expected s3://BUCKET/PATH"),
         ("s3://bucket/", {}, UsageError, "expected s3://BUCKET/PATH"),
         ("https://", {}, UsageError, "expected https://HOST/PATH"),
-        ("https://user:key@example.org/x", {}, UsageError, "expected https://HOST/PATH"),
+        ("https://user:key@example.org/x", {}, UsageError, r"^'https://example\.org/x' is given"),
+        ("https://[::1/x", {}, UsageError, "is no address"),
+        ("https://[]/x", {}, UsageError, "is no address"),
+        ("https://[example.org]/x", {}, UsageError, "is no address"),
+        ("gs://bucket/x", {}, UsageError, "expected https://"),
+        ("file:///etc/passwd", {}, UsageError, "expected https://"),
+        ("hf://datasets/../n/x", {}, UsageError, "expected hf://datasets/OWNER"),
+        ("hf://datasets/o/n/a/%2e%2e/x", {}, UsageError, "expected hf://datasets/OWNER"),
     ],
 )
 def test_what_is_not_pinned_or_no_address_is_refused(
@@ -184,6 +191,11 @@ def test_http_is_refused_unless_settings_name_the_host(settings: Settings, site:
         ("http://127.0.0.1:9/x", AccessRefused), ("https://10.0.0.1/x", AccessRefused),
         ("http://example.org/x", AccessRefused), ("ftp://example.org/x", TidemarkError),
         ("/again", SourceChanged), ("file:///etc/passwd", TidemarkError),
+        ("//127.0.0.1:9/x", AccessRefused), ("https://[::ffff:127.0.0.1]/x", AccessRefused),
+        ("https://[fd00::1]/x", AccessRefused), ("https://[64:ff9b::a00:1]/x", AccessRefused),
+        ("https://127.1/x", AccessRefused), ("https://localhost./x", AccessRefused),
+        ("https://user:key@127.0.0.1/x", TidemarkError), ("https://[::1/x", TidemarkError),
+        ("https://[]/x", TidemarkError), ("", TidemarkError),
     ],
 )  # fmt: skip
 def test_redirects_are_checked_again(

@@ -10,7 +10,7 @@ import pytest
 import zstandard
 
 from core.corpus.partition import list_sealed, read_documents
-from core.errors import EmptyPartition, UsageError
+from core.errors import EmptyPartition, StorageError, UsageError
 from core.month import Month
 from core.storage.store import Store
 from crawlers.contract import Drop
@@ -160,3 +160,47 @@ def test_a_source_of_pictures_stays_one(
     found = imports(_write(tmp_path / "a.jsonl", rows))
     assert [str(seal.partition) for seal in found.seals] == ["ue:news 2024-05"]
     assert found.failures == ("ue:pictures 2024-05: is sealed as image",)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("", "needs a name"), ("  ", "needs a name"), (" x", "blanks around"),
+        ("x\u00a0", "blanks around"), ("a\tb", "not seen"), ("a\nb", "not seen"),
+        ("a\u200bb", "not seen"), ("a\u202eb", "not seen"), ("x\0y", "not seen"),
+        ("cafe\u0301", "composed"), ("x:", "nothing before or after"), (":", "nothing before"),
+        ("x" * 300, "too long"), ("\u6587" * 30, "too long"), ("SET", "letter case"),
+        ("..", "cannot name a folder"),
+    ],
+)  # fmt: skip
+def test_a_name_that_no_source_can_have_is_refused(
+    name: str, reason: str, imports: Import, store: Store, tmp_path: Path
+) -> None:
+    path = _write(tmp_path / "a.jsonl", [{"content": TEXT, "category": "a"}])
+    store.write_bytes("corpus/source=set/month=2024-05/kept", b"")
+    with pytest.raises((UsageError, StorageError), match=reason):
+        imports(path, source=name)
+    assert store.list("corpus/source=*") == ["corpus/source=set"]
+
+
+def test_odd_names_that_sources_can_have(imports: Import, store: Store, tmp_path: Path) -> None:
+    path = _write(tmp_path / "a.jsonl", [{"content": TEXT, "category": "a"}])
+    names = (
+        "../x",
+        "a/b",
+        "a%2Fb",
+        "a*b",
+        "-x",
+        "x y",
+        "CON",
+        "caf\u00e9",
+        "\u0645\u06cc\u200c\u062e",
+    )
+    for name in names:
+        imports(path, source=name)
+    assert sorted(seal.partition.source for seal in list_sealed(store)) == sorted(
+        f"{name}:a" for name in names
+    )
+    assert {path.parent for path in Path(store.root).glob("corpus/*")} == {
+        Path(store.root) / "corpus"
+    }

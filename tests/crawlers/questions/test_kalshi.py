@@ -108,6 +108,7 @@ def test_an_odd_market_is_dropped_and_its_neighbours_stay(
 ) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"result": None}, "parse_error"), ({"result": 1}, "parse_error"),
+        ({"result": {}}, "parse_error"), ({"result": ["yes"]}, "parse_error"),
         ({"title": " "}, "parse_error"), ({"event_ticker": "../x-1"}, "parse_error"),
         ({"event_ticker": "KXNOBODY-1"}, "http_404"), ({"volume_fp": "999.99"}, "low_quality"),
         ({"volume_fp": "many"}, "low_quality"), ({"yes_sub_title": None}, "parse_error"),

@@ -16,6 +16,8 @@ import pytest
 
 from benchmarks.fuzzing.nesting import ENDS, PARSERS, Parser, known_parsers
 from crawlers.imports.streams import open_stream
+from crawlers.text import wikitext
+from crawlers.text.code import read_readme
 
 SIZE = 3000  # characters
 # Calls for twice the input are twice as many, and some more for a first call or a deeper tree.
@@ -56,6 +58,23 @@ def excess_calls(parser: Parser) -> Iterator[tuple[str, int, int]]:
 @pytest.mark.parametrize("name", [name for name in known_parsers() if name not in SLOW])
 def test_work_is_linear_in_depth(name: str) -> None:
     assert list(excess_calls(PARSERS[name])) == []
+
+
+# The most calls for a unit of a few characters: 1 MB has some hundred thousand of them.
+SMALL_UNITS: list[tuple[str, Callable[[str], object], str, int]] = [
+    ("wikitext", wikitext.to_text, "{{a}}", 40),
+    ("Markdown", lambda text: read_readme("README.md", text.encode()), "\n\n[", 30),
+    ("RST", lambda text: read_readme("README.rst", text.encode()), "\n\n", 19),
+    ("RST", lambda text: read_readme("README.rst", text.encode()), "\n\n=:", 38),
+    ("CSV", PARSERS["csv"].read, "a\n", 23),
+]
+
+
+def test_a_small_unit_takes_few_calls() -> None:
+    for name, read, unit, most in SMALL_UNITS:
+        once = num_calls(read, "text\n" + unit * SIZE)
+        twice = num_calls(read, "text\n" + unit * 2 * SIZE)
+        assert twice - once <= most * SIZE, (name, unit, (twice - once) / SIZE)
 
 
 STORED = struct.pack("<BHH", 0, 65520, 65520 ^ 0xFFFF)  # the head of a stored block

@@ -27,6 +27,9 @@ from crawlers.text.cleaning import clean
         ("a<!-- never closed", "a"),
         ("&lt;b&gt; &#60;&#x3c; &nbsp;&hellip; &unknown; &", "<b> << … &unknown; &"),
         ("a\0b&#0;c", "ab\ufffdc"),
+        ("Sj\u00e4tte <nobr>AP-fonden</nobr> ends", "Sj\u00e4tte AP-fonden ends"),
+        ("<ruby>\u6f22<rp>(</rp><rt>kan</rt><rp>)</rp></ruby> x", "\u6f22(kan) x"),
+        ("<acronym title='x'>a</acronym><data value='1'>b</data>", "ab"),
         ("", ""),
     ],
 )

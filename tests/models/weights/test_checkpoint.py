@@ -69,6 +69,14 @@ SHARD_BREAKAGES = {
         lambda f: first_shard(f).write_text("version https://git-lfs.github.com/spec/v1\nsize 9\n"),
         "model-00001-of-.* is a pointer of git LFS and not the weights; `git lfs pull`",
     ),
+    "index as pointer": (
+        index_of("version https://git-lfs.github.com/spec/v1\nsize 9\n"),
+        "model.safetensors.index.json is a pointer of git LFS",
+    ),
+    "tokenizer as pointer": (
+        lambda f: (f / "tokenizer.json").write_text("version https://git-lfs.github.com/spec/v1\n"),
+        "tokenizer.json is a pointer of git LFS and not the file; `git lfs pull`",
+    ),
     "missing": (lambda f: first_shard(f).unlink(), "model-00001-of-.* is missing, one of"),
     "of another model": (
         lambda f: save_file({"other": torch.zeros(3)}, first_shard(f), {"format": "pt"}),

@@ -434,6 +434,7 @@ IMPOSSIBLE = [
     ({"protocol": "p\u00adq"}, "signs that are not seen"),
     ({"document_id": "d\U000e0041"}, "signs that are not seen"),
     ({"revision": "r\u200d"}, "signs that are not seen"),
+    ({"model": "cafe\u0301"}, r"composed characters \(NFC\): model=.cafe"),
 ]
 
 
