@@ -330,7 +330,8 @@ def assert_public_columns(case: Path, database: Database, name: str) -> None:
 
 def test_every_view_has_a_case_and_a_description() -> None:
     tested = {case.parent.name for case in CASES}
-    assert tested | {name.removesuffix(DETAILS) for name in tested} == set(list_views())
+    public = {name.removesuffix(DETAILS) for name in tested}
+    assert tested <= set(list_views()) <= tested | public
     for file in list_views().values():
         description = describe_view(file)
         assert description.description.endswith(".")
