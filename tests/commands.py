@@ -132,6 +132,16 @@ def tidemark(
     return tidemark
 
 
+@pytest.fixture
+def at_hub(tidemark: Callable[..., Ran], hub: Any) -> Callable[..., Ran]:
+    """Run a command in this process, with the simulated hub in place of the real one."""
+
+    def run(*arguments: str | Path, **settings: str) -> Ran:
+        return tidemark(*arguments, **({"sites__hub": hub.sites["hub"]} | settings))
+
+    return run
+
+
 def _let_prefect_log_to(stream: TextIO) -> None:
     """Point the console handlers of Prefect at ``stream``.
 
