@@ -133,6 +133,16 @@ def tidemark(
 
 
 @pytest.fixture
+def first_page() -> Iterator[None]:
+    """Let sites have the first page alone."""
+    from reports.site.pages import overview
+    from tests.reports.site.pages import pages_alone
+
+    with pages_alone(overview):
+        yield
+
+
+@pytest.fixture
 def at_hub(tidemark: Callable[..., Ran], hub: Any) -> Callable[..., Ran]:
     """Run a command in this process, with the simulated hub in place of the real one."""
 
