@@ -55,21 +55,23 @@ verify-statistics: $(VENV)/.installed-dev ## Measure coverage and power by simul
 # Threads of OpenBLAS that wait for each other spin, and starve the other workers.
 WORKERS := $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 8)))
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+# Of extras, these have the tests that `make test` runs; to import the others takes seconds.
+SMOKE = $(shell grep -rl --include='test_*.py' 'mark.smoke' extras)
 STANDARD := not (matrix or slow or extra)
 NOT_FAST := server or process or torch or matrix or slow or long or extra
 
 .PHONY: test
 test: $(VENV)/.installed-dev chromium servers ## Install what tests need and run all but the longest
-	@$(PYTEST) -m "$(STANDARD)" tests extras
+	@$(PYTEST) -m "$(STANDARD)" tests $(SMOKE)
 
 # Workers that start together on a new checkout would each compile all modules.
 .PHONY: compiled
 compiled: $(VENV)/.installed-dev
-	@$(BIN)/python -m pytest --collect-only -qq -m "$(STANDARD)" tests extras > /dev/null 2>&1 || true
+	@$(BIN)/python -m pytest --collect-only -qq -m "$(STANDARD)" tests $(SMOKE) > /dev/null 2>&1 || true
 
 .PHONY: test-fast
 test-fast: $(VENV)/.installed-dev ## Run the quick tests; list those that took more than a second
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not ($(NOT_FAST))" --list-above 1 tests extras
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not ($(NOT_FAST))" --list-above 1 tests $(SMOKE)
 
 .PHONY: test-all
 test-all: $(VENV)/.installed-dev chromium servers lake ## Run every test, before a release

@@ -132,6 +132,26 @@ def tidemark(
     return tidemark
 
 
+@pytest.fixture
+def first_page() -> Iterator[None]:
+    """Let sites have the first page alone."""
+    from reports.site.pages import overview
+    from tests.reports.site.pages import pages_alone
+
+    with pages_alone(overview):
+        yield
+
+
+@pytest.fixture
+def at_hub(tidemark: Callable[..., Ran], hub: Any) -> Callable[..., Ran]:
+    """Run a command in this process, with the simulated hub in place of the real one."""
+
+    def run(*arguments: str | Path, **settings: str) -> Ran:
+        return tidemark(*arguments, **({"sites__hub": hub.sites["hub"]} | settings))
+
+    return run
+
+
 def _let_prefect_log_to(stream: TextIO) -> None:
     """Point the console handlers of Prefect at ``stream``.
 

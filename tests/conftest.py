@@ -92,9 +92,8 @@ def pytest_collection() -> Generator[None, object, object]:
     try:
         return (yield)
     finally:
-        # A full collection of garbage would visit all modules and tests, and take a second of a
-        # test, and of each of the five collections with which pytest ends.
-        gc.collect()
+        # A full collection of garbage would visit all modules and tests, and take a second here, of
+        # a test, and of each of the five collections with which pytest ends.
         gc.freeze()
         gc.enable()
         atexit.register(gc.unfreeze)

@@ -35,9 +35,9 @@ def free_port() -> int:
     return int(probe.getsockname()[1])
 
 
-def wait_for(what: Callable[[], Any], pause_s: float = 0.02) -> Any:
-    """Return what a function returns once that is true; fail after ``PATIENCE_S`` seconds."""
-    deadline = time.monotonic() + PATIENCE_S
+def wait_for(what: Callable[[], Any], pause_s: float = 0.02, patience_s: float = PATIENCE_S) -> Any:
+    """Return what a function returns once that is true; fail after ``patience_s`` seconds."""
+    deadline = time.monotonic() + patience_s
     while not (found := what()):
         assert time.monotonic() < deadline, "has not happened"
         time.sleep(pause_s)

@@ -23,10 +23,6 @@ ALLOWED = {
     "loopback.py::free_port": "keeps the socket",
     "tools/test_house.py::test_unreliable_tests_are_found": "its parameters are faults, as texts",
     "servers.py::shared_server": "waits until the other processes of a run of tests have ended",
-    "deployments/test_deploy.py::"
-    "test_a_run_whose_heartbeats_stop_is_crashed_and_one_that_ended_is_not": (
-        "waits for what must not happen; a slow machine cannot make it happen"
-    ),
 }
 
 

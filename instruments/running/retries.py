@@ -11,8 +11,6 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from botocore.exceptions import BotoCoreError  # type: ignore[import-untyped]
-
 from core.errors import (
     DiskFull,
     ModelError,
@@ -75,8 +73,9 @@ def _may_pass(error: BaseException) -> bool:
 
 
 def _is_passing(cause: BaseException) -> bool:
-    if isinstance(cause, BotoCoreError):
-        return type(cause).__name__ not in {"NoCredentialsError", "PartialCredentialsError"}
+    names = {each.__name__ for each in type(cause).__mro__}
+    if "BotoCoreError" in names:
+        return names.isdisjoint({"NoCredentialsError", "PartialCredentialsError"})
     status = getattr(getattr(cause, "response", None), "status_code", None)
     if status is not None:
         return status in _PASSING_STATUS
@@ -84,7 +83,7 @@ def _is_passing(cause: BaseException) -> bool:
         return True
     if isinstance(cause, OSError) and cause.errno in _PASSING:
         return True
-    return any(each.__name__ in _PASSING_NAMES for each in type(cause).__mro__)
+    return not names.isdisjoint(_PASSING_NAMES)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

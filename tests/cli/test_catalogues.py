@@ -16,14 +16,6 @@ NAME = "someone/tiny"
 UNREACHABLE = {"sites__hub": "http://127.0.0.1:9"}
 
 
-@pytest.fixture
-def at_hub(tidemark: Any, hub: Any) -> Callable[..., Any]:
-    def run(*arguments: str | Path, **settings: str) -> Any:
-        return tidemark(*arguments, **({"sites__hub": hub.sites["hub"]} | settings))
-
-    return run
-
-
 def test_models_are_fetched_shown_and_evicted(
     at_hub: Callable[..., Any], hub: Any, tiny_model: Path
 ) -> None:

@@ -70,6 +70,7 @@ TIDEMARK = Path(sys.executable).parent / "tidemark"
         ("corpus forget x1", "is no document id"),
         ("corpus forget --native-id notes", "is not SOURCE:ID"),
         ("corpus forget --native-id :1", "is not SOURCE:ID"),
+        ("deploy", "set PREFECT_API_URL to its address"),
         ("models show nope", "unknown model 'nope'"),
         ("models add mine org/model --cutoff 2024", "'2024' is not a month"),
         ("models add mine org/model --released yesterday", "released: "),

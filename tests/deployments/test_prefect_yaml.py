@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import yaml
 from prefect import Flow
-from prefect.utilities.schema_tools.validation import ValidationError, validate
 
 from core.errors import MalformedInput, UsageError
 from core.month import Month
@@ -69,6 +68,9 @@ def test_a_form_refuses_what_is_no_month_or_protocol(
     deployment: str, given: dict[str, str]
 ) -> None:
     [chosen] = [each for each in DEPLOYMENTS if each.full_name == deployment]
+    # It imports SQLAlchemy, which takes half a second, and each process imports this module.
+    from prefect.utilities.schema_tools.validation import ValidationError, validate
+
     with pytest.raises(ValidationError):
         validate(given, chosen.fields()["parameter_openapi_schema"], raise_on_error=True)
 

@@ -25,9 +25,9 @@ from tests.commands import FIRST, LAST, TIDEMARK
 from tests.conftest import running
 from tests.crawlers.questions.scene import permit
 from tests.flows.support.apis import write_entry
-from tests.flows.support.deployed import api, children_of, ended, start, until, worker_environment
+from tests.flows.support.deployed import api, children_of, ended, start, worker_environment
 from tests.flows.support.planted import places_of, texts_of, watched_processes
-from tests.loopback import free_port
+from tests.loopback import free_port, wait_for
 from tests.servers import PostgreSQL, PrefectServer
 from warehouse.read.query import query
 
@@ -174,7 +174,7 @@ def test_runs_that_fail_show_no_secret(
         site.pause_s = 0.5
         killed = start("forecast/forecast", sources=None, first="2024-03", models=["sim"])
         with server.worker("api", **failing, **KEYS) as worker:
-            until(lambda: len(site.requests) > num_asked)
+            wait_for(lambda: len(site.requests) > num_asked)
             for process in psutil.Process(worker.pid).children(recursive=True):
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.kill()
@@ -184,7 +184,7 @@ def test_runs_that_fail_show_no_secret(
     elsewhere = {**failing, "TIDEMARK_HOME": "s3://nowhere/root"}
     with watched_processes() as more, server.worker("crawl", **elsewhere):
         start("report/report")  # it is retried for minutes
-        until(lambda: "keeps failing or is not reached" in logs_of(server))
+        wait_for(lambda: "keeps failing or is not reached" in logs_of(server), pause_s=0.1)
     assert all(state and state.name != "Completed" for state in states[1:]), states
 
     dump = tmp_path / "dump.sql"

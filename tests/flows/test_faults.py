@@ -35,16 +35,15 @@ from simulator.world import World
 from tests.conftest import running
 from tests.deployments.support.automations import NEVER_BEGAN, NO_HEARTBEAT, automation_of
 from tests.flows.support.deployed import (
-    DEADLINE_S,
+    MONTH_S,
     api,
     children_of,
     ended,
     restarted,
     start,
-    until,
 )
 from tests.flows.support.faults import Deployment, small_disk, wrong_clock
-from tests.loopback import free_port
+from tests.loopback import free_port, wait_for
 from tests.servers import PostgreSQL
 from warehouse.read.query import query
 
@@ -159,7 +158,7 @@ class Disturbed:
 
     def victim(self, what: Disturbance) -> psutil.Process | None:
         """Wait for the moment; return the process of the stage, or None if it has ended."""
-        [process] = until(lambda: self._find_victim(what), pause_s=0.3)
+        [process] = wait_for(lambda: self._find_victim(what), 0.3, MONTH_S)
         return process
 
     def _find_victim(self, what: Disturbance) -> list[psutil.Process | None]:
@@ -213,7 +212,7 @@ class Disturbed:
         """Wait for the end; return True if nothing is missing."""
         run = ended(self.client, self.latest())
         while run.state and run.state.is_crashed():
-            run = ended(self.client, until(partial(self._after, run)))
+            run = ended(self.client, wait_for(partial(self._after, run), 0.1, MONTH_S))
             assert run.name == f"monthly {self.month}"
         assert run.state and run.state.name in ("Completed", "Completed (partial)", "Cancelled")
         return run.state.name == "Completed"
@@ -289,7 +288,7 @@ def hang(month: Disturbed, what: Disturbance) -> Iterator[None]:
     yield
     with contextlib.suppress(psutil.NoSuchProcess):
         process.resume()
-        process.wait(DEADLINE_S)
+        process.wait(MONTH_S)
 
 
 @contextlib.contextmanager
@@ -309,7 +308,7 @@ def refuse_writing(month: Disturbed, what: Disturbance) -> Iterator[None]:
         pytest.skip("this user may not mount a small disk")
     process = month.victim(what)
     with deployment.filled() if what.kind == "disk" else deployment.denied():
-        psutil.wait_procs([process] if process else [], DEADLINE_S)
+        psutil.wait_procs([process] if process else [], MONTH_S)
         time.sleep(what.lasts_s)
     yield
 

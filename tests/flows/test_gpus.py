@@ -29,8 +29,8 @@ from instruments.backlog import list_left
 from instruments.planning import Request
 from models.catalogue import ModelEntry, add_model
 from tests.commands import TIDEMARK
-from tests.flows.support.deployed import api, children_of, until
-from tests.loopback import free_port
+from tests.flows.support.deployed import api, children_of
+from tests.loopback import free_port, wait_for
 from tests.servers import PrefectServer
 
 SMALL = ["small-1", "small-2", "small-3"]
@@ -114,7 +114,7 @@ def test_models_are_scored_by_workers_of_their_pools_and_never_two_on_a_gpu(
     with api(prefect_server) as client:
         deploy(prefect_server.url)
         with workers(prefect_server, settings.home) as log:
-            until(lambda: store.list("gpus/*.json"))
+            wait_for(lambda: store.list("gpus/*.json"))
             request = Request(MONTHS, ("notes",), (*SMALL, "large"))
             pools = Counter(watch(request, settings))
         assert store.list("gpus/*.json") == []

@@ -37,10 +37,9 @@ from tests.flows.support.deployed import (
     ended,
     restarted,
     start,
-    until,
     worker_environment,
 )
-from tests.loopback import free_port
+from tests.loopback import free_port, wait_for
 from tests.servers import PostgreSQL, PrefectServer
 from warehouse.read.query import query
 
@@ -142,7 +141,7 @@ def test_a_cancelled_run_ends_and_leaves_nothing_behind(
     num_asked = len(web.requests)
     try:
         run = start("monthly/monthly", month="2024-02", sources=["arxiv"], models=["control:xz"])
-        until(lambda: [path for _, _, path in web.requests[num_asked:] if "/oai" in path])
+        wait_for(lambda: [path for _, _, path in web.requests[num_asked:] if "/oai" in path])
         if is_away:
             prefect_server.stop(signal.SIGKILL)
             time.sleep(150)  # the worker no longer hears of cancellations
@@ -150,7 +149,7 @@ def test_a_cancelled_run_ends_and_leaves_nothing_behind(
         cancelled_at = time.monotonic()
         client.set_flow_run_state(run.id, Cancelling())
         state = ended(client, run).state
-        until(lambda: not process_of(run))
+        wait_for(lambda: not process_of(run), pause_s=0.1)
         record_property("seconds_to_end", time.monotonic() - cancelled_at)  # the goal is 60
     finally:
         web.faults.clear()
@@ -169,18 +168,18 @@ def test_a_cancelled_run_cancels_its_work(
 ) -> None:
     given = {"month": "2024-03", "sources": ["govuk"], "models": [str(slow_model)]}
     run = start("monthly/monthly", **given)
-    pid = until(lambda: scorer_of("slow", Store(str(home))))
+    pid = wait_for(lambda: scorer_of("slow", Store(str(home))), pause_s=0.1)
     os.kill(pid, signal.SIGSTOP)  # so that the cell does not end before, on any machine
     client.set_flow_run_state(run.id, Cancelling())
     [work] = children_of(client, run)
-    until(lambda: not client.read_flow_run(work.id).state.is_running())
+    wait_for(lambda: not client.read_flow_run(work.id).state.is_running(), pause_s=0.1)
     with suppress(ProcessLookupError):  # the worker kills it after half a minute
         os.kill(pid, signal.SIGCONT)
     state = ended(client, run).state
     work_state = ended(client, work).state
     assert state and work_state
     assert (state.is_cancelled(), work_state.is_cancelled()) == (True, True)
-    until(lambda: not process_of(work))
+    wait_for(lambda: not process_of(work), pause_s=0.1)
     assert not Store(str(home)).list("losses/model=slow/*/month=2024-03/*.parquet")
     again = start("monthly/monthly", **given)
     state = ended(client, again).state
@@ -215,7 +214,7 @@ def test_a_month_goes_through_all_stages_though_a_source_fails_and_a_worker_is_k
     times_before = times_scored(prefect_server)
     run = start("monthly/monthly", month="2024-02", sources=["arxiv", *sources], models=models)
 
-    pid = until(lambda: scorer_of("slow", store))
+    pid = wait_for(lambda: scorer_of("slow", store), pause_s=0.1)
     kill_machine_of(pid, workers)
     before = set(store.list("losses/model=slow/*/month=2024-02/*.parquet"))
     assert len(before) < len(sources)
@@ -239,7 +238,7 @@ def test_a_month_goes_through_all_stages_though_a_source_fails_and_a_worker_is_k
     children = children_of(client, run)
     assert {child.state and child.state.name for child in children} >= {"Crashed", "Completed"}
     client.set_flow_run_state(run.id, Crashed(message="killed at its end"), force=True)
-    again = until(lambda: restarted(client, run))
+    again = wait_for(lambda: restarted(client, run), pause_s=0.1)
     state = ended(client, again).state
     assert state and state.is_completed()
     assert children_of(client, again) == [], "nothing was left to do"

@@ -16,12 +16,17 @@ def cells(tidemark: Tidemark) -> list[str]:
     return [row["cell"] for row in json.loads(tidemark("sql", sql, "--format", "json").out)]
 
 
-def test_a_month_and_then_a_range(tidemark: Tidemark, home: Path, sites: Web) -> None:
+def test_a_month_with_a_hole_and_then_a_range(
+    tidemark: Tidemark, home: Path, sites: Web, tmp_path: Path, first_page: None
+) -> None:
+    """A model that fails is a hole with a name, and the others are scored."""
     which = ("-s", "wikipedia_new", "-s", "arxiv", "-m", "control:zstd")
-    ran = tidemark("run", "--month", "2024-02", *which)
+    ran = tidemark("run", "--month", "2024-02", *which, "-m", tmp_path).expect(1)
     report = home / "report" / "index.html"
-    assert ran.code == 0, ran.err
-    assert ran.out == f"complete: 2 partitions, 2 cells, report {report}\n"
+    assert ran.out == f"partial, 1 hole: 2 partitions, 2 cells, report {report}\n"
+    [failure] = [line for line in ran.err.splitlines() if line.startswith("failed: ")]
+    assert f"{tmp_path}: has no config.json" in failure
+    assert "Traceback" not in ran.err
     assert report.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert cells(tidemark) == ["arxiv 2024-02", "wikipedia_new 2024-02"]
 
@@ -33,18 +38,6 @@ def test_a_month_and_then_a_range(tidemark: Tidemark, home: Path, sites: Web) ->
     asked = len(sites.requests)
     assert tidemark("backfill", "--from", "2024-01", "--to", "2024-02", *which).code == 0
     assert len(sites.requests) == asked
-
-
-def test_a_model_that_fails_is_a_hole_with_a_name_and_the_others_are_scored(
-    tidemark: Tidemark, sites: Web, tmp_path: Path
-) -> None:
-    models = ("-m", tmp_path, "-m", "control:zstd")
-    ran = tidemark("run", "--month", "2024-01", "-s", "arxiv", *models).expect(1)
-    assert ran.out.startswith("partial, 1 hole: 1 partition, 1 cell, ")
-    [failure] = [line for line in ran.err.splitlines() if line.startswith("failed: ")]
-    assert f"{tmp_path}: has no config.json" in failure
-    assert "Traceback" not in ran.err
-    assert cells(tidemark) == ["arxiv 2024-01"]
 
 
 @pytest.mark.slow

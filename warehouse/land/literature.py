@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import polars as pl
 import pyarrow as pa
 import yaml
 
@@ -62,6 +61,8 @@ def land_shipped(settings: Settings, replace: bool = False) -> LandedRows:
     Raises:
         CellConflict: another value has landed for a model, source and month.
     """
+    import polars as pl  # which takes a fifth of a second, and each command imports this module
+
     stated = yaml.safe_load(SHIPPED.with_suffix(".yml").read_text("utf-8"))
     rows = (
         pl.read_csv(SHIPPED, infer_schema=False)

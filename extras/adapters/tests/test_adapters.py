@@ -3,7 +3,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from peft import IA3Config, LoraConfig, PromptTuningConfig, get_peft_model
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -19,14 +18,25 @@ pytestmark = pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing.:Futu
 TEXTS = ("The tide leaves a mark on the sand.", "Models read what was written.", "早い者勝ち 🙂")
 WEIGHTS = "adapter_model.safetensors"
 TARGETS = ["q_proj", "v_proj", "up_proj", "down_proj"]
+LORA = {"r": 4, "target_modules": TARGETS, "task_type": "CAUSAL_LM"}
+DORA = {"r": 2, "target_modules": "all-linear", "use_rslora": True, "use_dora": True}
+IA3 = {"target_modules": ["k_proj", "down_proj"], "feedforward_modules": ["down_proj"]}
+WHOLE = {"r": 2, "target_modules": ["q_proj"], "modules_to_save": ["lm_head", "embed_tokens"]}
 
 
-def save_adapter(base: str, folder: Path, config: object = None, named: str | None = None) -> Path:
+def save_adapter(
+    base: str,
+    folder: Path,
+    kind: str = "LoraConfig",
+    given: dict[str, object] = LORA,
+    named: str | None = None,
+) -> Path:
     """Write an adapter with large changes, as peft does; ``named`` is the stated base."""
+    import peft  # which takes a second, and each process imports this module
+
     torch.manual_seed(3)
     model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
-    config = config or LoraConfig(r=4, target_modules=TARGETS, task_type="CAUSAL_LM")
-    wrapped = get_peft_model(model, config)
+    wrapped = peft.get_peft_model(model, getattr(peft, kind)(**given))
     with torch.no_grad():
         for parameter in wrapped.parameters():
             if parameter.requires_grad:
@@ -51,19 +61,19 @@ def merged_by_peft(base: str, adapter: Path, folder: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "config",
+    ("kind", "given"),
     [
-        LoraConfig(r=4, target_modules=TARGETS, task_type="CAUSAL_LM"),
-        LoraConfig(r=2, target_modules="all-linear", use_rslora=True, use_dora=True),
-        LoraConfig(r=2, target_modules=["q_proj"], modules_to_save=["lm_head", "embed_tokens"]),
-        IA3Config(target_modules=["k_proj", "down_proj"], feedforward_modules=["down_proj"]),
+        ("LoraConfig", LORA),
+        ("LoraConfig", DORA),
+        ("LoraConfig", WHOLE),
+        ("IA3Config", IA3),
     ],
     ids=["lora", "dora", "with whole modules", "ia3"],
 )
 def test_an_adapter_is_scored_as_the_merged_model(
-    config, llama_folder, settings, tmp_path, batch_of
+    kind, given, llama_folder, settings, tmp_path, batch_of
 ):
-    adapter = save_adapter(llama_folder, tmp_path / "adapter", config)
+    adapter = save_adapter(llama_folder, tmp_path / "adapter", kind, given)
     merged = merged_by_peft(llama_folder, adapter, tmp_path / "merged")
     found = nats(CausalLM.load(str(adapter), None, settings), batch_of(*TEXTS))
     expected = nats(CausalLM.load(merged, None, settings), batch_of(*TEXTS))
@@ -217,8 +227,8 @@ def test_an_adapter_of_an_adapter_is_refused(adapter, llama_folder, settings, tm
 
 
 def test_adapters_that_change_no_weights_are_refused(llama_folder, settings, tmp_path):
-    prompt = PromptTuningConfig(num_virtual_tokens=4, task_type="CAUSAL_LM")
-    folder = save_adapter(llama_folder, tmp_path / "prompt", prompt)
+    prompt = {"num_virtual_tokens": 4, "task_type": "CAUSAL_LM"}
+    folder = save_adapter(llama_folder, tmp_path / "prompt", "PromptTuningConfig", prompt)
     with pytest.raises(NotMeasurable, match="PROMPT_TUNING adapter"):
         CausalLM.load(str(folder), None, settings)
 

@@ -14,7 +14,6 @@ from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.imports.texts import ImportOptions, import_texts
-from extras.ray.cluster import share_of
 from flows.work import compute, work
 from instruments.landing import land_losses
 from instruments.losses import scoring_request
@@ -137,11 +136,15 @@ def test_two_nodes_write_what_one_thread_writes(
 def test_a_cell_takes_a_gpu_where_there_is_one(
     settings: Settings, model: str, resources: Any, options: Any, slots: int
 ) -> None:
+    from extras.ray.cluster import share_of  # Ray takes a second, and each process imports tests
+
     share = share_of(find_model(model, settings), resources)
     assert (share.options, share.slots) == (options, slots)
 
 
 def test_a_cluster_without_a_slot_is_refused(settings: Settings) -> None:
+    from extras.ray.cluster import share_of
+
     with pytest.raises(OrchestrationError, match="no CPU that control:zstd"):
         share_of(find_model(CONTROL, settings), {"GPU": 2.0})
 

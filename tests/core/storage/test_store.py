@@ -1,8 +1,9 @@
-import contextlib
 import errno
 import os
+import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,7 @@ from core.storage.store import (
     path_part,
     writing_file,
 )
-from reports.exports.files import exporting
+from tests.forks import ROOT, run_process
 from tests.loopback import free_port
 
 HELLO_SHA256 = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
@@ -201,23 +202,44 @@ def test_some_names_cannot_be_folders(name: str) -> None:
         path_part(name)
 
 
-def kill_during(writing: contextlib.AbstractContextManager[object]) -> None:
-    """Let a child of this process begin to write, and end without cleaning up."""
-    if (child := os.fork()) == 0:
-        writing.__enter__()
-        os.kill(os.getpid(), signal.SIGKILL)
-    os.waitpid(child, 0)
+# Begins to write three files, and ends without cleaning up.
+KILLED_WRITER = """
+import os, signal, sys
+from pathlib import Path
+from core.storage.store import Store, writing_file
+from reports.exports.files import exporting
+folder = Path(sys.argv[1])
+begun = [
+    Store(str(folder / "home")).writing("killed.txt"),
+    exporting(folder / "home" / "figures", "figures"),
+    writing_file(folder / "codec" / "out.bin"),
+]
+for writing in begun:
+    writing.__enter__()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
-def test_files_of_killed_writers_are_swept_by_the_next_and_no_others(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def of_killed_writer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders in which a process was killed while it wrote. Copy them."""
+    folder = tmp_path_factory.mktemp("killed")
+    (folder / "codec").mkdir()
+    done = run_process(sys.executable, "-c", KILLED_WRITER, folder, cwd=ROOT)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    return folder
+
+
+def test_files_of_killed_writers_are_swept_by_the_next_and_no_others(
+    of_killed_writer: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(of_killed_writer / "home", tmp_path, dirs_exist_ok=True)
     store = Store(str(tmp_path))
     names = {".tmp-old.txt-1": 2, ".tmp-young.txt-1": 0.5, "old.txt": 2}
     for name, days in names.items():  # of another machine, or an earlier version
         (tmp_path / name).write_text("text")
         os.utime(tmp_path / name, (time.time() - days * 86_400,) * 2)
-    kill_during(store.writing("killed.txt"))
-    kill_during(exporting(tmp_path / "figures", "figures"))
-    assert len(list(tmp_path.glob(".tmp-*"))) == 3
+    assert len(list(tmp_path.glob(".tmp-*"))) == 4
     with store.writing("slow.txt") as slow:
         os.utime(slow.path, (0, 0))  # its writer has paused for long
         store.write_bytes("new.txt", b"new")
@@ -241,12 +263,12 @@ def test_a_store_lists_a_folder_once_however_many_files_it_writes(
     assert listed == [str(tmp_path / "figures"), str(tmp_path / "pages")]
 
 
-def test_a_file_of_a_killed_codec_is_swept(tmp_path: Path) -> None:
+def test_a_file_of_a_killed_codec_is_swept(of_killed_writer: Path, tmp_path: Path) -> None:
     """Only files of the same name, since the folder is the user's."""
+    shutil.copytree(of_killed_writer / "codec", tmp_path, dirs_exist_ok=True)
     for name in (".tmp-out.bin-1", ".tmp-other.bin-1"):
         (tmp_path / name).write_text("text")
         os.utime(tmp_path / name, (0, 0))
-    kill_during(writing_file(tmp_path / "out.bin"))
     with writing_file(tmp_path / "out.bin") as path:
         path.write_bytes(b"new")
     assert {path.name for path in tmp_path.iterdir()} == {"out.bin", ".tmp-other.bin-1"}

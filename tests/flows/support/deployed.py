@@ -1,5 +1,4 @@
-import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,11 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from core.settings import Settings
 from simulator.server import Web
+from tests.loopback import wait_for
 from tests.servers import PrefectServer
 from warehouse.database.writer import connected
 
-DEADLINE_S = 3000  # of a month on a busy machine, in seconds
+MONTH_S = 3000  # the longest that a month takes on a busy machine, in seconds
 
 
 @contextmanager
@@ -73,13 +73,6 @@ def ended(client: SyncPrefectClient, run: FlowRun) -> FlowRun:
         found = client.read_flow_run(run.id)
         return found if found.state and found.state.is_final() else None
 
-    found: FlowRun = until(find, pause_s=2)  # to ask takes the server and this process long
-    return found
-
-
-def until(what: Callable[[], Any], pause_s: float = 0.1) -> Any:
-    deadline = time.monotonic() + DEADLINE_S
-    while not (found := what()):
-        assert time.monotonic() < deadline, "not in time"
-        time.sleep(pause_s)
+    # To ask takes the server and this process long.
+    found: FlowRun = wait_for(find, pause_s=2, patience_s=MONTH_S)
     return found

@@ -18,6 +18,7 @@ from reports.site.pages import methods, overview, source
 from tests.conftest import once, shared_folder
 from tests.losses import loss_row
 from tests.reports.curves import FIRST
+from tests.reports.site.pages import pages_alone
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
 
@@ -60,8 +61,7 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
     def make() -> None:
         settings = _publish_home(home)
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(build, "page_modules", lambda: [overview, source, methods])
+        with pages_alone(overview, source, methods):
             build.write_site(settings)
 
     once(home, make)

@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
+from types import ModuleType
 from urllib.parse import unquote
+
+import pytest
+
+from reports.site import build
+
+
+@contextmanager
+def pages_alone(*modules: ModuleType) -> Iterator[None]:
+    """Let sites have the pages of some modules alone: a whole site takes four seconds.
+
+    The menu names all pages. It is kept from the first call, also for tests of whole sites.
+    """
+    build.navigation()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(build, "page_modules", lambda: list(modules))
+        yield
 
 
 @dataclass

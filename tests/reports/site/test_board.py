@@ -23,6 +23,7 @@ from reports.site.pages import model as model_pages
 from reports.site.radar import radar
 from reports.site.small_database import write_small_database
 from tests.reports.curves import HOSTILE_SOURCE, level, step
+from tests.reports.site.pages import pages_alone
 
 
 def test_windows_are_the_newest_year_and_calendar_years() -> None:
@@ -189,14 +190,14 @@ def test_labels_do_not_overlap() -> None:
     ],
 )
 def test_a_view_that_fails_is_named_on_each_page(
-    usual: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, view: str
+    usual: Settings, tmp_path: Path, view: str
 ) -> None:
     settings = Settings(home=str(tmp_path))
     shutil.copy(Path(usual.home) / "warehouse.duckdb", tmp_path)
     with duckdb.connect(str(tmp_path / "warehouse.duckdb")) as database:
         database.execute(f"drop view {view}")
-    monkeypatch.setattr(build, "page_modules", lambda: [overview, changes, forecasts, model_pages])
-    root = Path(build.write_site(settings)).parent
+    with pages_alone(overview, changes, forecasts, model_pages):
+        root = Path(build.write_site(settings)).parent
     for page in ("index.html", "changes.html", "models/early.html"):
         assert "figures could not be read" in (root / page).read_text()
     assert f"Table with name {view} does not exist" in (root / "index.html").read_text()

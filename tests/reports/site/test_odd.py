@@ -9,11 +9,11 @@ import pytest
 from core.month import Month
 from core.schemas.tables import LOSSES
 from core.settings import Settings
-from reports.site import build
 from reports.site.build import write_site
 from reports.site.pages import changes as changes_page
+from reports.site.pages import compare, data, model, overview
 from tests.reports.curves import level, losses, step
-from tests.reports.site.pages import read_pages
+from tests.reports.site.pages import pages_alone, read_pages
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
 
@@ -76,19 +76,17 @@ def test_long_and_right_to_left_names(publish_figures: Any) -> None:
     assert "\n'=cmd()," in board
 
 
-def test_months_held_back_are_told(
-    usual: Settings, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(build, "page_modules", lambda: [])  # the feed alone is read
+def test_months_held_back_are_told(usual: Settings, settings: Settings) -> None:
     Path(settings.home).mkdir()
     shutil.copy(Path(usual.home) / "warehouse.duckdb", settings.home)
-    root = Path(write_site(settings)).parent
-    held = Path(settings.home) / "corpus/source=news/month=2024-09/held/manifest.json"
-    held.parent.mkdir(parents=True)
-    held.write_text("{}")
-    write_site(settings)
-    held.unlink()
-    write_site(settings)
+    with pages_alone():  # the feed alone is read
+        root = Path(write_site(settings)).parent
+        held = Path(settings.home) / "corpus/source=news/month=2024-09/held/manifest.json"
+        held.parent.mkdir(parents=True)
+        held.write_text("{}")
+        write_site(settings)
+        held.unlink()
+        write_site(settings)
     texts = [item["title"] for item in json.loads((root / "changes.json").read_text())["items"]]
     assert texts[:2] == [
         "No longer held back: news/2024-09.",
@@ -109,7 +107,7 @@ def test_five_hundred_models(publish_figures: Any) -> None:
 
 @pytest.mark.slow
 def test_a_later_month_keeps_the_former_site(
-    publish_figures: Any, monkeypatch: pytest.MonkeyPatch
+    publish_figures: Any,
 ) -> None:
     first = publish_figures(step("a", "news", "2024-03", 1.0, 1.5, 7), {"a": "2024-03"})
     root = Path(write_site(first)).parent
@@ -123,14 +121,14 @@ def test_a_later_month_keeps_the_former_site(
     assert "New on the board: b." in changes
     assert 'href="months/2024-07/index.html"' in changes
     assert "New on the board: b." in (root / "changes.atom").read_text()
-    monkeypatch.setattr(build, "page_modules", lambda: [changes_page])
-    write_site(first)  # nothing changed since
+    with pages_alone(changes_page):
+        write_site(first)  # nothing changed since
     assert (root / "changes.html").read_text().count("New on the board") == 1
 
 
 @pytest.fixture(scope="module")
 def beaten(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Return the pages of a world whose compressors win, with one known cutoff of two."""
+    """Return pages of a world whose compressors win, with one known cutoff of two."""
     settings = Settings(home=str(tmp_path_factory.mktemp("beaten")))
     figures = {
         **level("known", "news", 3.5, 12), **level("unknown", "news", 3.6, 12),
@@ -141,7 +139,8 @@ def beaten(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         warehouse.land_losses(losses(figures), "planted")
         warehouse.upsert_models([{"name": "known", "kind": "causal_lm", **cutoff}])
     publish(settings)
-    root = Path(write_site(settings)).parent
+    with pages_alone(overview, compare, model, data):
+        root = Path(write_site(settings)).parent
     return {str(path.relative_to(root)): path.read_text() for path in root.rglob("*.html")}
 
 

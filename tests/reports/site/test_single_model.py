@@ -9,7 +9,9 @@ import pytest
 from core.month import Month
 from core.settings import Settings
 from reports.site.build import write_site
+from reports.site.pages import model, overview
 from tests.reports.curves import level, losses, step
+from tests.reports.site.pages import pages_alone
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
 
@@ -29,7 +31,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         warehouse.land_losses(losses(figures), "planted")
         warehouse.upsert_models([{"name": "mine", "kind": "causal_lm", **cutoff}])
     publish(settings)
-    return Path(write_site(settings)).parent
+    with pages_alone(overview, model):
+        return Path(write_site(settings)).parent
 
 
 def test_the_reason_for_no_gap_is_the_one_that_holds(site: Path) -> None:
