@@ -1,8 +1,20 @@
 -- Landing of answers to puzzles, their sums, bootstrap replicates, and likelihoods.
 -- In: the rows of one cell. Out: each cell of the tables puzzle_* is the present one, once.
 
-
 ---------- Check
+
+-- name: find_problem
+-- The first judged row with a problem: row number, column, content and expected content.
+-- Input: judged_rows; its column problem has the column, its content and the expected content.
+select
+    row_number,
+    problem[1] as column_name,
+    left(problem[2], 100) as given,
+    problem[3] as expected
+from judged_rows
+where problem is not null
+order by row_number
+limit 1;
 
 -- name: judge_puzzle_rows
 -- The problem of each answer or likelihood of a cell, if it is of another cell or item; else NULL.
