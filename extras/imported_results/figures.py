@@ -19,10 +19,10 @@ from extras.imported_results.keyed_rows import (
 )
 from extras.imported_results.text_table import TextTable, read_text_table
 from warehouse.database.writer import transaction
-from warehouse.land.incoming import PUBLISHED
 
+_PUBLISHED = "published"  # the protocol; no losses may land under this name
 _DESCRIPTION = "rates as others have published them; `tidemark land rates`"
-_PROTOCOL = pa.table({"protocol": [PUBLISHED], "description": [_DESCRIPTION]})
+_PROTOCOL = pa.table({"protocol": [_PUBLISHED], "description": [_DESCRIPTION]})
 _FOLDER = Path(__file__).parent / "shipped"
 SHIPPED = _FOLDER / "wikipedia_li_2024.csv"
 SHIPPED_SCORES = _FOLDER / "scores_li_2024.csv"

@@ -18,7 +18,7 @@ from core.settings import Settings
 from extras.imported_results.text_table import TextTable
 from instruments.landing import describe_models, land_sources
 from warehouse.database.schema import qualify
-from warehouse.database.statements import Row, Statements
+from warehouse.database.statements import Row, Statements, explain_database_errors, rows_of
 from warehouse.database.writer import connected, locked
 from warehouse.land.losses import open_warehouse
 
@@ -90,7 +90,7 @@ class StagedRows:
         """Refuse the file if two of its rows have the same key; see ``refuse_first``."""
         columns = ", ".join(self._target.key)
         self._refuse(
-            self.statements.first_of(
+            self._first_of(
                 f"""select
                     row_number,
                     '{columns}' as column_name,
@@ -115,7 +115,7 @@ class StagedRows:
         pairs = [f"{name}, landed_{name}" for name in self._target.values]
         differs = [f"{name} <> landed_{name}" for name in self._target.values]
         self.require_agreement(
-            self.statements.first_of(
+            self._first_of(
                 f"""select {", ".join([*self._target.key, *pairs])}
                 from matched_{self._target.table}
                 where {" or ".join(differs)}
@@ -184,6 +184,10 @@ class StagedRows:
             columns += [f"{name} as given_{name}", f"{parsed} as {name}"]
         query = f"select {', '.join(columns)} from rows_to_land"  # noqa: S608 - names of ours
         self._create("staged", query, defaults)
+
+    def _first_of(self, query: str) -> Row | None:
+        with explain_database_errors("compare rows"):
+            return next(iter(rows_of(self.statements.connection.execute(query))), None)
 
     def _create(
         self, step: str, query: str, parameters: Mapping[str, object] | None = None

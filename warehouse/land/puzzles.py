@@ -45,14 +45,9 @@ def land_puzzle_cells(settings: Settings, cells: Sequence[PuzzleCell]) -> int:
                     f"{store.url(cell.record_path)} is missing, so {cell} is not done; run "
                     "`tidemark scylla run` again"
                 )
-            land = _land_likelihoods if is_likelihood(cell.protocol) else _land_answers
+            land = _land_likelihoods if "-likelihood" in cell.protocol else _land_answers
             num_landed += land(statements, store, cell, record)
         return num_landed
-
-
-def is_likelihood(protocol: str) -> bool:
-    """Return True if cells of a protocol have likelihoods in place of answers."""
-    return "-likelihood" in protocol
 
 
 def _land_answers(
