@@ -47,7 +47,6 @@ _COMMANDS: Commands = {
         "import texts": imports.import_texts_command,
         "import set": imports.import_set_command,
         "import html": imports.import_html_command,
-        "import changelogs": imports.import_changelogs_command,
         "clean": clean.clean_command,
         "simulate": operations.simulate_command,
         "sources": sources.sources_app,

@@ -18,7 +18,8 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
     kernels.py       ``quicken``: function that puts fast kernels into a loaded model
     publications.py  ``KINDS``: functions that copy the snapshot, by kind of target
     readers.py       ``READERS``: readers of files that are imported, by suffix; ``ARCHIVES``: those
-                     suffixes whose texts may not be passed on
+                     suffixes whose texts may not be passed on; ``FORMATS``: readers by format;
+                     ``CHOICES``: which files of a folder are of a format
     pages.py         pages of the site, as modules of ``reports/site/pages``, and ``link_of_source``
     simulator/       ``SITES`` in its ``__init__``: names of modules of simulated sites
     entries/         entries of the catalogue of models
@@ -36,6 +37,7 @@ REGISTERED = (
     "browser_questions",
     "codec",
     "common_crawl",
+    "debian_changelogs",
     "examine",
     "exchange",
     "fast_kernels",
