@@ -179,10 +179,10 @@ def read_puzzle_record(store: Store, cell: PuzzleCell) -> PuzzleRecord | None:
         return None
     try:
         document: JsonObject = json.loads(store.read_bytes(cell.record_path))
+        record = _RECORD.validate_python(document)
         for name, value in dataclasses.asdict(cell).items():
             if document.get(name, value) != value:
                 raise ValueError(f"{name} is {document[name]}; expected {value}")
-        record = _RECORD.validate_python(document)
         if (record.status == "complete") != (record.answers_digest is not None):
             raise ValueError("expected answers_digest where a cell is complete, and only there")
     except (ValueError, TypeError) as error:

@@ -200,6 +200,14 @@ def test_records_that_contradict_their_answers_are_refused(
         land(cell)
 
 
+@pytest.mark.parametrize("content", [b"[]", b"7", b"{}", b"{"])
+def test_a_record_of_another_form_is_damaged(land: Any, store: Store, content: bytes) -> None:
+    cell = write(store, make())
+    store.write_bytes(cell.record_path, content)
+    with pytest.raises(StorageError, match=r"(?s)json is damaged"):
+        land(cell)
+
+
 def test_answers_of_another_cell_are_refused(land: Any, store: Store) -> None:
     cell, other = write(store, make()), write(store, make(revision="r2"))
     for path in ("path", "record_path"):
