@@ -159,7 +159,7 @@ with cells as (
             is_decomposed_name(model) or is_decomposed_name(revision)
             or is_decomposed_name(source) or is_decomposed_name(protocol)
         ) over of_cell as has_decomposed_name,
-        count(*) over of_cell as num_revisions
+        count(*) over of_cell > 1 as is_mixed
     from incoming_cells
     window of_cell as (partition by model, source, month, protocol)
 ),
@@ -189,15 +189,13 @@ judged as (
             when cells.has_hidden_name or is_hidden_name(d.document_id)
                 then 'names have no signs that are not seen'
             when cells.has_decomposed_name then 'names have composed characters (NFC)'
-            when cells.num_revisions > 1 then 'a cell has two revisions of its model'
+            when cells.is_mixed then 'a cell has two revisions of its model'
         end as rule
     from incoming_documents as d
     inner join cells on d.cell = cells.cell
 )
 
-select * exclude (
-    cell, has_odd_name, has_hidden_name, has_decomposed_name, num_revisions, num_chars
-)
+select * exclude (cell, has_odd_name, has_hidden_name, has_decomposed_name, is_mixed, num_chars)
 from judged
 where rule is not null
 order by cell, document_id
