@@ -8,12 +8,12 @@ from typing import Literal
 
 from core.errors import TidemarkError, UsageError
 from core.month import Month, month_range
+from core.plugins import import_parts
 from core.settings import Settings
 from core.storage.store import Store
 from instruments.crawling import crawl_all, crawl_question_sources
 from instruments.driver import land, work
 from instruments.forecasts import answer_request
-from instruments.landing import land_shipped_rates
 from instruments.models import held
 from instruments.planning import Request
 from instruments.puzzles import puzzle_request
@@ -27,7 +27,6 @@ from reports.site.build import INDEX
 from simulator.server import serve
 from simulator.world import World
 from warehouse.database.schema import SNAPSHOT
-from warehouse.land.literature import SHIPPED_SCORES, load_benchmarks
 
 WEB_FIRST = Month("2023-02")  # models train on the months before FIRST, too
 FIRST = Month("2023-04")
@@ -115,8 +114,8 @@ def demo(settings: Settings, seed: int) -> RunSummary:
         train_reference(name, cutoff, settings, seed, summary)
     scored = score(request, settings)
     land(scored, settings)
-    land_shipped_rates(settings)
-    load_benchmarks(settings, SHIPPED_SCORES)
+    for part in import_parts("demo"):
+        part.land_shipped(settings)
     ask_models(summary, settings)
     finish(summary, scored, settings)
     return summary

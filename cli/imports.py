@@ -120,7 +120,7 @@ def import_set_command(
         dating, columns, source_column, sift=sift, clean=clean, min_chars=min_chars,
         licence=licence, language=language, regime=regime, replace=replace,
     )  # fmt: skip
-    _import(context, paths, source, lambda _: options, max_download)
+    import_files(context, paths, source, lambda _: options, max_download)
 
 
 def import_texts_command(
@@ -153,7 +153,7 @@ def import_texts_command(
         columns=read_columns(column),
     )  # fmt: skip
     partition = partition_of(source, month, undated)
-    _import(context, [path], source, lambda it: strict(it, partition, chosen), max_download)
+    import_files(context, [path], source, lambda it: strict(it, partition, chosen), max_download)
 
 
 def import_html_command(
@@ -171,33 +171,10 @@ def import_html_command(
     """
     from crawlers.imports.texts import options_for_pages
 
-    _import(context, [str(folder)], source, lambda _: options_for_pages(source, replace))
+    import_files(context, [str(folder)], source, lambda _: options_for_pages(source, replace))
 
 
-def import_changelogs_command(
-    context: typer.Context,
-    folder: Annotated[
-        Path, Argument(help="A folder with files changelog*, packed or not: /usr/share/doc.")
-    ],
-    source: SourceName = "debian_changelogs",
-    first: Annotated[
-        str, Option("--from", help="Leave out earlier entries.", metavar="YYYY-MM")
-    ] = "1998-01",
-    replace: Replace = False,
-) -> None:
-    """Import the entries of Debian's changelogs, each with the month of its date.
-
-    Any machine with Debian or its descendants has some in /usr/share/doc. They are for local use:
-    exports leave them out. Entries that several packages share count once a month. Entries that
-    cannot be read are counted.
-    """
-    from crawlers.imports.texts import options_for_changelogs
-
-    options = options_for_changelogs(Month(first), replace)
-    _import(context, [str(folder)], source, lambda _: options)
-
-
-def _import(
+def import_files(
     context: typer.Context,
     given: Sequence[str],
     source: str,

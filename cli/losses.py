@@ -1,8 +1,7 @@
-"""Commands `score`, `canary`, `protocols`, and commands that land results of other people."""
+"""Commands `score`, `land losses`, `check numerics` and `protocols`."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,16 +18,13 @@ from cli.terminal.options import (
     RetryFailed,
     Sources,
     settings_for_tasks,
-    settings_of,
     window,
 )
-from core.errors import UsageError
 from core.month import require_complete
 from core.progress import counted
 
 if TYPE_CHECKING:
     from core.settings import Settings
-    from warehouse.land.keyed_rows import LandedRows
 
 protocols_app = typer.Typer(no_args_is_help=True, help="Protocols: how text is cut and scored.")
 
@@ -149,69 +145,3 @@ def protocols_list() -> None:
         ["protocol", "hash", "description"],
         [(p.name, p.digest, p.description) for p in list_protocols()],
     )
-
-
-Table = Annotated[Path, Argument(metavar="PATH", help="CSV with a header, or Parquet.")]
-Replace = Annotated[bool, Option("--replace", help="Replace landed values that differ.")]
-
-
-def land_published_command(
-    context: typer.Context,
-    path: Annotated[
-        Path | None, Argument(help="CSV with a header, or Parquet. Default: the shipped rates.")
-    ] = None,
-    reference: Annotated[
-        str | None, Option(help="Publication of the rates, for rows without a reference.")
-    ] = None,
-    percent: Annotated[
-        bool, Option("--percent", help="The rates are percentages, not fractions.")
-    ] = False,
-    replace: Replace = False,
-) -> None:
-    """Land published monthly compression rates, and publish.
-
-    Columns: model, source, month (YYYY-MM or a date), compression_rate. The rate is compressed size
-    / raw size, such as 0.078. Optional columns: num_bytes, is_text (false: images or recordings),
-    reference. The file lands completely or not at all. The rates are rows of protocol `published`
-    in monthly_loss. Without PATH, the shipped rates land: of Li et al. (2024), on Wikipedia.
-    """
-    if path is None and (reference or percent):
-        raise UsageError("--reference and --percent are about a file; give its PATH")
-    settings = settings_for_tasks(context)
-    from instruments.landing import describe_published, land_shipped_rates
-    from warehouse.land.literature import land_published
-    from warehouse.read.publish import publish
-
-    if path is None:
-        landed = land_shipped_rates(settings, replace)
-    else:
-        landed = land_published(settings, path, reference, percent, replace)
-        describe_published(landed, settings)
-    publish(settings)
-    print_landed(landed, "rates", "landed")
-
-
-def load_benchmarks_command(context: typer.Context, path: Table, replace: Replace = False) -> None:
-    """Land scores of models on benchmarks, and publish.
-
-    Columns: model (as in monthly_loss), benchmark, score. Optional columns: reference, as_of
-    (YYYY-MM or a date), ability (such as coding). The file is loaded completely or not at all.
-    Views benchmark_correlation and benchmark_fit use the scores.
-    """
-    settings = settings_of(context)
-    from warehouse.land.literature import load_benchmarks
-    from warehouse.read.publish import publish
-
-    loaded = load_benchmarks(settings, path, replace)
-    publish(settings)
-    print_landed(loaded, "scores", "loaded")
-
-
-def print_landed(landed: LandedRows, what: str, verb: str) -> None:
-    """Print how many rows of a file have landed, and which columns were ignored."""
-    same = landed.num_rows - landed.num_changed
-    already = f", {same:,} were {verb} already" if same else ""
-    out.print(f"{landed.num_changed:,} {what} {verb}{already}")
-    if landed.ignored:
-        names = ", ".join(name or "(no name)" for name in landed.ignored)
-        out.print(f"ignored columns: {names}", soft_wrap=True)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
 from cli.terminal.console import fail_with, out, print_table, progress_bars
 from cli.terminal.options import settings_for_tasks, settings_of
@@ -84,8 +83,6 @@ PuzzleNames = Annotated[
     Option("--puzzle", "-p", help="Puzzle; repeat for several. Default: all.", metavar="NAME"),
 ]
 
-RatingsFile = Annotated[Path, Argument(metavar="PATH", help="CSV with a header, or Parquet.")]
-Replace = Annotated[bool, Option("--replace", help="Replace loaded values that differ.")]
 Prompt = Annotated[
     str | None,
     Option(
@@ -152,29 +149,6 @@ def scylla_show(
         print_items(settings, model, puzzle)
     else:
         print_scores(settings, model)
-
-
-def land_ratings_command(
-    context: typer.Context, path: RatingsFile, replace: Replace = False
-) -> None:
-    """Land people's ratings of the difficulty of puzzles, and publish.
-
-    Columns: puzzle, complexity (as in scylla_tokens, such as O(N)), rating (higher is more
-    difficult). Optional columns: num_raters, reference. The file is loaded completely or not at
-    all. View scylla_human_difficulty has the ratings beside models' accuracies.
-    """
-    settings = settings_of(context)
-    from scylla.puzzle import list_puzzles, load_puzzle
-    from warehouse.land.literature import load_ratings
-    from warehouse.read.publish import publish
-
-    complexities = {name: load_puzzle(name).complexity for name in list_puzzles()}
-    loaded = load_ratings(settings, path, complexities, replace)
-    publish(settings)
-    same = loaded.num_rows - loaded.num_changed
-    out.print(f"{loaded.num_changed:,} ratings loaded, {same:,} were loaded already")
-    if loaded.ignored:
-        out.print(f"ignored columns: {', '.join(loaded.ignored)}", soft_wrap=True)
 
 
 def print_scores(settings: Settings, models: Sequence[str] | None) -> None:

@@ -11,13 +11,15 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
     clusters.py      ``work_on_cluster``: function that scores on a cluster of machines
     commands.py      ``COMMANDS``: functions of the command line, by panel and name; ``FORMER``,
                      ``FORMER_OPTIONS``: former spellings
+    demo.py          ``land_shipped``: function that lands what an extra ships, in the demo
     engines.py       ``start_confined``: function that runs a model with own code
     formats.py       ``config_of``, ``tensor_names_of``: functions that read formats of checkpoints
                      that transformers does not know
     kernels.py       ``quicken``: function that puts fast kernels into a loaded model
     publications.py  ``KINDS``: functions that copy the snapshot, by kind of target
     readers.py       ``READERS``: readers of files that are imported, by suffix; ``ARCHIVES``: those
-                     suffixes whose texts may not be passed on
+                     suffixes whose texts may not be passed on; ``FORMATS``: readers by format;
+                     ``CHOICES``: which files of a folder are of a format
     pages.py         pages of the site, as modules of ``reports/site/pages``, and ``link_of_source``
     simulator/       ``SITES`` in its ``__init__``: names of modules of simulated sites
     entries/         entries of the catalogue of models
@@ -35,12 +37,13 @@ REGISTERED = (
     "browser_questions",
     "codec",
     "common_crawl",
+    "debian_changelogs",
     "examine",
     "exchange",
     "fast_kernels",
     "former_formats",
     "gguf",
-    "imported_answers",
+    "imported_results",
     "lake",
     "media",
     "more_sources",

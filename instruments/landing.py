@@ -21,9 +21,7 @@ from instruments.running.retries import retrying
 from models.catalogue import ModelEntry, add_model, list_models
 from models.scoring.protocols import get_protocol
 from warehouse.database.schema import SNAPSHOT
-from warehouse.land.keyed_rows import LandedRows
 from warehouse.land.landed import partitions_with_duplicates
-from warehouse.land.literature import land_shipped
 from warehouse.land.losses import Warehouse, open_warehouse
 from warehouse.read.publish import publish
 from warehouse.read.query import query
@@ -54,7 +52,7 @@ def land_losses(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings) 
         if not finished:
             return []
         _land_partitions(warehouse, store, finished)
-        _land_sources(warehouse, {cell.partition.source for cell in finished})
+        land_sources(warehouse, {cell.partition.source for cell in finished})
         before = warehouse.find_landed(finished[0].model).cells
         faults: list[TidemarkError] = []
         for number in range(0, len(finished), _NUM_TOGETHER):
@@ -119,7 +117,8 @@ def _land_dimensions(warehouse: Warehouse, entry: ModelEntry, cells: list[Cell])
     )
 
 
-def _land_sources(warehouse: Warehouse, names: set[str]) -> None:
+def land_sources(warehouse: Warehouse, names: set[str]) -> None:
+    """Land title, category and licence of those sources that a crawler is named after."""
     known = sorted(filter(is_source, names))
     warehouse.upsert_sources([vars(load_crawler(source).INFO) for source in known])
 
@@ -151,20 +150,6 @@ def describe_models(warehouse: Warehouse, settings: Settings) -> None:
             if entry.name in landed
         ]
     )
-
-
-def describe_published(rates: LandedRows, settings: Settings) -> None:
-    """Land the catalogue entries of models and sources that have imported compression rates."""
-    with open_warehouse(settings) as warehouse:
-        describe_models(warehouse, settings)
-        _land_sources(warehouse, set(rates.sources))
-
-
-def land_shipped_rates(settings: Settings, replace: bool = False) -> LandedRows:
-    """Land the published rates that tidemark ships, and the catalogue entries of their models."""
-    landed = land_shipped(settings, replace)
-    describe_published(landed, settings)
-    return landed
 
 
 def land_files(settings: Settings, files: list[Path], replace: bool) -> tuple[int, list[str]]:

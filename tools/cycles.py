@@ -25,7 +25,6 @@ KNOWN = (
     {"reports", "reports/site", "reports/site/pages"},
     {"scylla", "scylla/puzzles"},
     {"simulator", "simulator/sites"},
-    {"warehouse/database", "warehouse/land"},
 )  # fmt: skip
 Graph = dict[str, set[str]]
 

@@ -17,14 +17,11 @@ COMMANDS = {
     "import-set": "import set",
     "import-texts": "import texts",
     "land": "land losses",
-    "land-published": "land rates",
-    "load-benchmarks": "land benchmarks",
     "record": "sources record",
-    "scylla load-ratings": "land ratings",
     "version": "--version",
 }
 # Words after `tidemark land` with which it is the present command; extras add theirs.
-_PRESENT_AFTER_LAND = {"losses", "rates", "benchmarks", "ratings", "-h", "--help"}
+_PRESENT_AFTER_LAND = {"losses", "-h", "--help"}
 
 
 @dataclass(frozen=True)

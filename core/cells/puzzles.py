@@ -15,10 +15,12 @@ import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal, get_args
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pydantic import Field, TypeAdapter
 
 from core.cells import BaseCell
 from core.errors import SchemaMismatch, StorageError
@@ -29,6 +31,7 @@ from core.storage.store import Store, path_part
 
 Split = Literal["id", "ood", "ood_near"]
 SPLITS: tuple[Split, ...] = get_args(Split)
+_AGAIN = "out of the data root and run `tidemark scylla run` again"
 Status = Literal["correct", "wrong", "unparsed", "truncated", "error"]
 CellStatus = Literal["complete", "insufficient_id_data"]
 
@@ -116,7 +119,9 @@ class PuzzleRecord:
     """
 
     status: CellStatus
-    level: int | None  # complexity level, 1 to 5; None if the puzzle's algorithms differ in it
+    level: (
+        Annotated[int, Field(ge=1, le=5)] | None
+    )  # of complexity; None if the puzzle's algorithms differ in it
     complexity: str  # complexity class of the puzzle
     num_completions: int  # number of texts of example inputs that the model wrote
     num_id_elements: int  # count of all numbers in the texts of example inputs
@@ -126,7 +131,11 @@ class PuzzleRecord:
     num_items: int  # number of items in each split
     num_errors: int  # number of failed requests, over all splits
     answers_digest: str | None  # SHA-256 of the Parquet file, or None without answers
-    num_anchors: tuple[int, ...]  # number of anchors (puzzles with a level) at each level, 1 to 5
+    # number of anchors (puzzles with a level) at each level, 1 to 5
+    num_anchors: Annotated[tuple[int, ...], Field(min_length=5, max_length=5)]
+
+
+_RECORD = TypeAdapter(PuzzleRecord)
 
 
 def write_puzzle_cell(
@@ -140,16 +149,15 @@ def write_puzzle_cell(
     An item without a likelihood counts as no error, because another try would not find one.
 
     Raises:
-        SchemaMismatch: an item occurs twice, or the splits differ in their number of items.
+        SchemaMismatch: a row is invalid, an item occurs twice, or a split lacks items.
     """
     key = {name: getattr(cell, name) for name in ("model", "revision", "puzzle", "protocol")}
     in_order = sorted(answers, key=lambda answer: (answer.split, answer.item))
     rows = [{**dataclasses.asdict(answer), **key} for answer in in_order]
-    _require_regular(cell, answers, record.num_items)
     digest = None
     if rows:
         schema = PUZZLE_ANSWERS if isinstance(in_order[0], PuzzleAnswer) else PUZZLE_LIKELIHOODS
-        table = validate(pa.Table.from_pylist(rows, schema=schema), schema)
+        table = _require_sound(pa.Table.from_pylist(rows, schema=schema), schema, cell, record)
         buffer = io.BytesIO()
         pq.write_table(table, buffer, compression="zstd", write_page_checksum=True)
         digest = hashlib.sha256(buffer.getvalue()).hexdigest()
@@ -165,31 +173,61 @@ def read_puzzle_record(store: Store, cell: PuzzleCell) -> PuzzleRecord | None:
     """Return the record of a cell, or None if the cell is not done.
 
     Raises:
-        StorageError: the record is damaged.
+        StorageError: the record is damaged, or that of another cell.
     """
     if not store.exists(cell.record_path):
         return None
-    names = {field.name for field in dataclasses.fields(PuzzleRecord)}
     try:
         document: JsonObject = json.loads(store.read_bytes(cell.record_path))
-        document["num_anchors"] = tuple(document["num_anchors"])
-        return PuzzleRecord(**{name: document[name] for name in names})
-    except (ValueError, KeyError, TypeError) as error:
+        record = _RECORD.validate_python(document)
+        for name, value in dataclasses.asdict(cell).items():
+            if document.get(name, value) != value:
+                raise ValueError(f"{name} is {document[name]}; expected {value}")
+        if (record.status == "complete") != (record.answers_digest is not None):
+            raise ValueError("expected answers_digest where a cell is complete, and only there")
+    except (ValueError, TypeError) as error:
         raise StorageError(
             f"{store.url(cell.record_path)} is damaged ({error}); bring it back from a "
-            "backup, or move it out of the data root and run `tidemark scylla run` again"
+            f"backup, or move it {_AGAIN}"
         ) from error
+    return record
 
 
-def _require_regular(
-    cell: PuzzleCell,
-    answers: Sequence[PuzzleAnswer | PuzzleLikelihood],
-    num_items: int,
-) -> None:
+def read_puzzle_rows(
+    store: Store, cell: PuzzleCell, record: PuzzleRecord, schema: pa.Schema
+) -> pa.Table:
+    """Read the rows of a cell, of schema PUZZLE_ANSWERS or PUZZLE_LIKELIHOODS.
+
+    Raises:
+        StorageError: the file is missing or damaged.
+        SchemaMismatch: the rows are not those that the record describes.
+    """
+    if record.answers_digest is None:
+        return schema.empty_table()
+    remedy = f"bring it back from a backup, or move {cell.record_path} {_AGAIN}"
+    if not store.exists(cell.path):
+        raise StorageError(f"{store.url(cell.path)} is missing; {remedy}")
+    content = store.read_bytes(cell.path)
+    if hashlib.sha256(content).hexdigest() != record.answers_digest:
+        raise StorageError(
+            f"{store.url(cell.path)} is damaged: its SHA-256 is not the one that its record "
+            f"names, {record.answers_digest}; {remedy}"
+        )
+    return _require_sound(pq.read_table(io.BytesIO(content)), schema, cell, record)
+
+
+def _require_sound(
+    rows: pa.Table, schema: pa.Schema, cell: PuzzleCell, record: PuzzleRecord
+) -> pa.Table:
+    """Return the rows as ``validate`` does; each item must come once in ID and OOD splits."""
+    rows = validate(rows, schema, str(cell))
+    expected = list(range(record.num_items))
     for split in SPLITS:
-        items = sorted(answer.item for answer in answers if answer.split == split)
-        if items and items != list(range(num_items)):
+        items = rows.filter(pc.equal(rows["split"], split))["item"].to_pylist()
+        is_left_out = split == "ood_near" and not items
+        if sorted(items) != expected and not is_left_out:
             raise SchemaMismatch(
-                f"{cell}: split {split} has {len(items)} items; expected 0 to {num_items - 1}, "
-                "each once"
+                f"{cell}: split {split} has {len(items)} items; expected 0 to "
+                f"{record.num_items - 1}, each once"
             )
+    return rows

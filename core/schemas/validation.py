@@ -19,6 +19,7 @@ from core.schemas.tables import (
     LOSSES,
     MEDIA,
     PUZZLE_ANSWERS,
+    PUZZLE_LIKELIHOODS,
     QUESTIONS,
 )
 from core.settings import MAX_NAME_BYTES
@@ -48,6 +49,11 @@ def _too_long(*columns: str) -> list[Rule]:
     return _each(says, lambda c: pc.greater(pc.binary_length(c), MAX_NAME_BYTES), *columns)
 
 
+def _other_than(values: str, *columns: str) -> list[Rule]:
+    known = pa.array(values.split(", "))
+    return _each(f"be one of {values}", lambda c: pc.invert(pc.is_in(c, known)), *columns)
+
+
 def _too_large(limit: int, *columns: str) -> list[Rule]:
     return _each(f"be below {limit}", lambda column: pc.greater_equal(column, limit), *columns)
 
@@ -73,6 +79,21 @@ def _not_one_byte_a_pixel(table: pa.Table) -> pa.ChunkedArray:
 def _half_a_sample(table: pa.Table) -> pa.ChunkedArray:
     is_odd = pc.equal(pc.bit_wise_and(table["num_bytes"], 1), 1)
     return pc.and_(pc.equal(table["media_kind"], "audio"), is_odd)
+
+
+def _differs_in_errors(table: pa.Table) -> pa.ChunkedArray:
+    is_error = pc.equal(table["status"], "error")
+    other = [pc.equal(table[name], "error") for name in ("lenient_status", "paper_status")]
+    return pc.or_(pc.xor(is_error, other[0]), pc.xor(is_error, other[1]))
+
+
+def _odd_nats(table: pa.Table) -> pa.ChunkedArray:
+    lists = table["token_nats"].combine_chunks()
+    values = pc.list_flatten(lists)
+    is_odd = pc.or_(pc.less(values, 0), pc.invert(pc.is_finite(values)))
+    odd_rows = pc.list_parent_indices(lists).filter(is_odd)
+    numbers = pa.array(range(len(lists)), odd_rows.type)
+    return pc.or_(pc.is_in(numbers, odd_rows), pc.equal(pc.list_value_length(lists), 0))
 
 
 def _odd_resolution(table: pa.Table) -> pa.ChunkedArray:
@@ -153,10 +174,23 @@ _RULES: dict[pa.Schema, list[Rule]] = {
         ),
     ],
     PUZZLE_ANSWERS: [
-        *_negative("item"),
+        *_negative("item", "num_tokens"),
+        *_other_than("id, ood, ood_near", "split"),
+        *_other_than("correct, wrong, unparsed, truncated, error", "status", "lenient_status"),
+        *_other_than("correct, wrong, unparsed, error", "paper_status"),
+        Rule("lenient_status and paper_status must be error where status is", _differs_in_errors),
         Rule(
             "status is error, so reason must say why",
             lambda t: pc.and_(pc.equal(t["status"], "error"), pc.is_null(t["reason"])),
+        ),
+    ],
+    PUZZLE_LIKELIHOODS: [
+        *_negative("item"),
+        *_other_than("id, ood, ood_near", "split"),
+        Rule("token_nats must be finite numbers of 0 or more, one a token", _odd_nats),
+        Rule(
+            "token_nats is missing, so reason must say why, and only then",
+            lambda t: pc.equal(pc.is_null(t["token_nats"]), pc.is_null(t["reason"])),
         ),
     ],
     DUPLICATES: [
@@ -259,7 +293,8 @@ def _raise_first(table: pa.Table, broken: pa.ChunkedArray, says: str, where: str
         return
     names = (
         "model", "source", "month", "document_id", "question_id", "chunk_index", "protocol",
-        "nll_nats", "num_tokens", "num_chars", "num_bytes", "answer_index",
+        "nll_nats", "num_tokens", "num_chars", "num_bytes", "answer_index", "puzzle", "split",
+        "item", "status", "lenient_status", "paper_status", "token_nats",
     )  # fmt: skip
     known = (name for name in names if name in table.column_names)
     shown = ", ".join(f"{name}={_shown(table[name][row])!r}" for name in known)

@@ -36,7 +36,7 @@ class ImportOptions:
     dating: Dating = field(default_factory=Dating)
     columns: Mapping[str, str] = field(default_factory=dict)  # column by field; default: its name
     source_column: str | None = None  # its values name sources, as ``naming`` says
-    format: str = "auto"  # a name of ``readers.FORMATS``; ``auto``: by the suffix of each file
+    format: str = "auto"  # a name of ``readers.list_formats``; ``auto``: by the suffix of each file
     is_strict: bool = False  # a damaged row, or an id of two rows, is an error
     sift: bool | None = None  # filter as ``sifting`` says; None: if there is a web archive
     clean: bool = False  # clean texts like crawled texts, and drop repeated ones

@@ -12,20 +12,20 @@ from core.errors import MalformedInput, UnknownName, UsageError
 from core.plugins import import_parts
 from crawlers.contract import Drop
 from crawlers.imports import json_files, tables
-from crawlers.imports.changelogs import is_changelog, read_changelog
 from crawlers.imports.documents import ImportOptions
 from crawlers.imports.plain import read_html, read_text
 from crawlers.imports.tables import DataFile, Row, Rows
 from crawlers.text.code import is_lfs_pointer
 
 Reader = Callable[[DataFile, Collection[str]], Rows]
-FORMATS: dict[str, Reader] = {
+# A function of a name that tells whether a file is read, and what a folder without any lacks.
+Choice = tuple[Callable[[str], bool], str]
+_FORMATS: dict[str, Reader] = {
     "json-list": json_files.read_json_list,
     "jsonl": json_files.read_json_lines,
     "parquet": tables.read_parquet,
     "folder": read_text,
     "html": read_html,
-    "changelogs": read_changelog,
 }
 _SUFFIXES: dict[str, Reader] = {
     ".parquet": tables.read_parquet,
@@ -100,36 +100,55 @@ def find_files(paths: Sequence[Path], options: ImportOptions) -> list[DataFile]:
     twice = [name for name, count in counts.items() if count > 1]
     if twice:
         raise UsageError(f"two files are called {twice[0]}; import their common folder instead")
-    if options.format == "html":
-        found = [each for each in found if suffix_of(each.path) in _PAGES]
+    choices = _list_choices()
+    if options.format in choices:
+        is_read, lack = choices[options.format]
+        found = [each for each in found if is_read(each.name)]
         if not found:
-            raise UsageError(f"{paths[0]} holds no page ({', '.join(_PAGES)}); save pages as HTML")
-    if options.format == "changelogs":
-        found = [each for each in found if is_changelog(each.name)]
-        if not found:
-            raise UsageError(f"{paths[0]} holds no file changelog*, such as changelog.Debian.gz")
+            raise UsageError(f"{paths[0]} holds {lack}")
     return found
+
+
+def _list_choices() -> dict[str, Choice]:
+    """Return the choices of files of the kernel and of extras, by format."""
+    lack = f"no page ({', '.join(_PAGES)}); save pages as HTML"
+    choices: dict[str, Choice] = {"html": (_is_page, lack)}
+    for part in import_parts("readers"):
+        choices |= getattr(part, "CHOICES", {})
+    return choices
+
+
+def _is_page(name: str) -> bool:
+    return suffix_of(Path(name)) in _PAGES
+
+
+def list_formats() -> dict[str, Reader]:
+    """Return the readers of the kernel and of extras, by format."""
+    formats = dict(_FORMATS)
+    for part in import_parts("readers"):
+        formats |= getattr(part, "FORMATS", {})
+    return formats
 
 
 def list_readers() -> dict[str, Reader]:
     """Return the readers of the kernel and of extras, by suffix."""
     readers = dict(_SUFFIXES)
     for part in import_parts("readers"):
-        readers |= part.READERS
+        readers |= getattr(part, "READERS", {})
     return readers
 
 
 def is_archive(path: Path) -> bool:
     """Return True for a file of a web archive, whose texts may not be passed on."""
     suffix = suffix_of(path)
-    return any(suffix in part.ARCHIVES for part in import_parts("readers"))
+    return any(suffix in getattr(part, "ARCHIVES", ()) for part in import_parts("readers"))
 
 
 def read_rows(file: DataFile, format_: str, columns: Collection[str]) -> Rows:
     """Yield the rows of a file; a file that cannot be read is a drop."""
     suffix = suffix_of(file.path)
     readers = list_readers()
-    reader = readers.get(suffix) if format_ == "auto" else FORMATS[format_]
+    reader = readers.get(suffix) if format_ == "auto" else list_formats()[format_]
     if reader is None:
         known = f"{suffix or 'no suffix'}; known: {', '.join(readers)}, each also {_PACKED}"
         yield Drop(file.name, "unknown_format", f"{file.name}: {_ADVICE.get(suffix, known)}")
@@ -158,8 +177,9 @@ def read_rows(file: DataFile, format_: str, columns: Collection[str]) -> Rows:
 
 def find_format(path: Path, format_: str) -> str:
     """Return the format of ``path``; for ``auto``, detect it from the path and the first bytes."""
-    if format_ not in {"auto", *FORMATS}:
-        raise UnknownName("format", format_, ["auto", *FORMATS])
+    known = ["auto", *list_formats()]
+    if format_ not in known:
+        raise UnknownName("format", format_, known)
     if not (path.is_dir() or path.is_file()):
         raise UsageError(f"there is no file or folder {path}")
     if path.is_dir() != (format_ == "folder") and format_ != "auto":

@@ -17,7 +17,6 @@ from pathlib import Path
 
 from core.corpus.partition import Partition, Seal
 from core.errors import UsageError
-from core.month import Month
 from core.storage.store import Store
 from crawlers.imports.dating import Dating
 from crawlers.imports.documents import UNKNOWN, ImportOptions
@@ -29,7 +28,6 @@ from crawlers.text.pages import ARTICLE
 __all__ = [
     "ImportOptions",
     "import_texts",
-    "options_for_changelogs",
     "options_for_pages",
     "strict",
 ]
@@ -69,17 +67,4 @@ def options_for_pages(source: str, replace: bool = False) -> ImportOptions:
         elements = getattr(crawler, "ELEMENTS", ARTICLE)
     return ImportOptions(
         format="html", clean=True, sift=False, licence=licence, elements=elements, replace=replace
-    )
-
-
-def options_for_changelogs(first: Month, replace: bool = False) -> ImportOptions:
-    """Return the options for entries of changelogs since a month; they are never passed on."""
-    return ImportOptions(
-        dating=Dating(first=first),
-        format="changelogs",
-        clean=True,
-        sift=False,
-        language="en",
-        is_local=True,
-        replace=replace,
     )

@@ -61,8 +61,7 @@ def test_accuracy_of_forecasts_is_that_after_the_cutoff() -> None:
 
 def test_each_model_of_a_paper_that_is_named_is_one_of_the_catalogue() -> None:
     shipped = {entry.name for entry in list_shipped()}
-    with (REFERENCE / "rates" / "wikipedia_li_2024.csv").open(encoding="utf-8") as stream:
-        shipped |= set(next(csv.reader(stream)))
+    shipped |= {"control:flac", "control:png"}  # compressors of published rates alone
     with (REFERENCE / "names" / "published_models.csv").open(encoding="utf-8") as stream:
         names = list(csv.DictReader(stream))
     assert len(names) > 80

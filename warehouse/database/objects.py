@@ -28,7 +28,6 @@ from warehouse.database.schema import (
     read_view,
 )
 from warehouse.database.statements import Statements
-from warehouse.land.cells import NO_PROVENANCE
 
 
 def create_objects(connection: duckdb.DuckDBPyConnection) -> None:
@@ -41,15 +40,14 @@ def create_objects(connection: duckdb.DuckDBPyConnection) -> None:
     The database must not be of a later version of tidemark (``faults.require_known``).
     """
     found = read_version(connection)
-    version = found.version
-    if version == SCHEMA_VERSION and found.definitions == digest_definitions():
+    if found.version == SCHEMA_VERSION and found.definitions == digest_definitions():
         return
-    _create_tables(connection, version)
+    _create_tables(connection, found.version)
     _create_macros_and_views(connection)
     connection.execute("\n".join(list_comments()))
     compute_views(connection)
-    if version < 5:
-        _derive_cells(connection, version)
+    if found.version < 5:
+        _derive_cells(connection, found.version)
     refresh_reference(connection)
     connection.execute(
         "update internal.schema_version "
@@ -114,9 +112,7 @@ def _derive_cells(connection: duckdb.DuckDBPyConnection, version: int) -> None:
     if version == 1:
         connection.execute(read_sql("migrations", "2_touched"))
         statements.delete_touched("cell_replicates")
-        with statements.given(provenance=NO_PROVENANCE):
-            for statement in ("group_clusters", "insert_cells", "seed_clusters"):
-                statements.run(statement)
-        statements.run("insert_replicates")
-        connection.execute("drop table former_cells")
+        for statement in ("group_clusters", "insert_cells", "seed_clusters", "insert_replicates"):
+            statements.run(statement)
+        connection.execute("drop table provenance")
     statements.run("insert_cell_kinds")

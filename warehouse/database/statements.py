@@ -162,11 +162,6 @@ class Statements:
         )
         return self.execute(statement, f"write rows of {table}")
 
-    def first_of(self, query: str) -> Row | None:
-        """Return the first row of a query, or None without rows."""
-        with explain_database_errors("compare rows"):
-            return next(iter(rows_of(self.connection.execute(query))), None)
-
     def columns(self, table: str) -> pa.Schema:
         """Return the names and Arrow types of a table's columns."""
         return self.connection.table(qualify(table)).limit(0).to_arrow_table().schema

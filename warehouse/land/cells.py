@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from core.cells.canary import CanaryRecord
 from core.cells.losses import Cell
 from core.cells.record import CellRecord, read_cell_record
 from core.errors import (
@@ -73,15 +72,6 @@ def _plain(value: object) -> object:
     return value.first_day if isinstance(value, Month) else value
 
 
-def canary_table(records: Sequence[CanaryRecord], columns: pa.Schema) -> pa.Table:
-    """Convert runs of the canary (a check of loss drift) to rows of table ``canary_runs``."""
-    rows = []
-    for record in records:
-        versions = json.dumps(record.versions, sort_keys=True)
-        rows.append({**dict(record), "run_at": naive_utc(record.run_at), "versions": versions})
-    return pa.Table.from_pylist(rows, schema=columns)
-
-
 MAX_ROWS = 250_000  # maximum number of rows per transaction, which take some dozen megabytes
 MAX_CELLS = 200
 _NUM_READERS = 16  # number of threads that read files; an object store responds slowly
@@ -116,28 +106,24 @@ def read_scored(
         StorageError: the store does not answer; all earlier cells were yielded.
     """
     group: list[ScoredCell] = []
-    try:
-        with ThreadPoolExecutor(_NUM_READERS) as pool:
-            records = pool.map(lambda cell: _read_record(store, cell), cells)
-            for cell, record in zip(cells, records, strict=True):
-                scored = _read_scored(store, cell, record, landed)
-                if scored is None:
-                    continue
-                if isinstance(scored, ScoredCell):
-                    group.append(scored)
-                else:
-                    if isinstance(scored, StorageError) and not isinstance(scored, DamagedFile):
-                        # If the store is away, no other cell can be read either: raises an error.
-                        store.list(f"{cell.path.rpartition('/')[0]}/*")
-                    yield scored
-                num_rows = sum(each.losses.num_rows for each in group)
-                if num_rows >= MAX_ROWS or len(group) >= MAX_CELLS:
-                    yield tuple(group)
-                    group = []
-    except TidemarkError:
-        if group:
-            yield tuple(group)
-        raise
+    num_rows = 0
+    with ThreadPoolExecutor(_NUM_READERS) as pool:
+        records = pool.map(lambda cell: _read_record(store, cell), cells)
+        for cell, record in zip(cells, records, strict=True):
+            scored = _read_scored(store, cell, record, landed)
+            if isinstance(scored, ScoredCell):
+                group.append(scored)
+                num_rows += scored.losses.num_rows
+            is_full = num_rows >= MAX_ROWS or len(group) >= MAX_CELLS
+            if group and (is_full or isinstance(scored, TidemarkError)):
+                yield tuple(group)
+                group = []
+                num_rows = 0
+            if isinstance(scored, TidemarkError):
+                if isinstance(scored, StorageError) and not isinstance(scored, DamagedFile):
+                    # If the store is away, no other cell can be read either: raises an error.
+                    store.list(f"{cell.path.rpartition('/')[0]}/*")
+                yield scored
     if group:
         yield tuple(group)
 

@@ -22,7 +22,6 @@ from core.schemas.tables import LOSSES
 from core.schemas.validation import validate
 from core.settings import MAX_NAME_BYTES
 from warehouse.database.statements import Statements, show
-from warehouse.land.literature import PUBLISHED
 
 _CHECKED_ROWS = 65_536
 _BATCH_ROWS = 245_760  # two full row groups; DuckDB would compress partial groups twice
@@ -108,16 +107,8 @@ class Incoming:
             row = self._statements.first("find_duplicate")
             if row:
                 raise SchemaMismatch(f"{where}: a chunk comes more than once: {show(row)}")
-        row = self._statements.first("find_published", {"protocol": PUBLISHED})
-        if row:
-            raise SchemaMismatch(
-                f"{where}: protocol {PUBLISHED!r} is kept for rates that others have published "
-                f"(`tidemark land rates`); give these losses another: {show(row)}"
-            )
         today = dt.datetime.now(dt.UTC).date()
-        self._statements.run("define_odd_names")
-        self._statements.run("define_hidden_names")
-        self._statements.run("define_decomposed_names")
+        self._statements.run("define_bad_names")
         row = self._statements.first("find_impossible", {"today": today})
         if row:
             # Names may have control characters, which a terminal obeys.
@@ -126,9 +117,6 @@ class Incoming:
                 f"{where}: {row['rule']}: {shown}. Nothing of it was landed; mend the row, then "
                 "land it again"
             )
-        row = self._statements.first("find_mixed_revisions")
-        if row:
-            raise SchemaMismatch(f"{where}: a cell has two revisions of its model: {show(row)}")
 
     def count(self) -> tuple[int, int]:
         """Return the number of incoming rows and the number of incoming cells."""

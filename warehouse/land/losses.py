@@ -6,6 +6,7 @@ A cell (model, source, month, protocol) lands exactly once, so a killed run can 
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +34,6 @@ from warehouse.land.cells import (
     RECORD_TABLES,
     ScoredCell,
     as_table,
-    canary_table,
     provenance_of,
     read_scored,
     records_of,
@@ -43,6 +43,7 @@ from warehouse.land.landed import (
     DUPLICATES_FILE,
     LandedCells,
     find_landed,
+    naive_utc,
     partition_key,
     read_parquet,
 )
@@ -266,7 +267,11 @@ class Warehouse:
 
     def add_canary_runs(self, records: Sequence[CanaryRecord]) -> None:
         """Insert runs of the canary (a check of loss drift) that have not landed."""
-        table = canary_table(records, self._statements.columns("canary_runs"))
+        rows = []
+        for record in records:
+            versions = json.dumps(record.versions, sort_keys=True)
+            rows.append({**dict(record), "run_at": naive_utc(record.run_at), "versions": versions})
+        table = pa.Table.from_pylist(rows, schema=self._statements.columns("canary_runs"))
         with self._statements.given(rows_to_land=table):
             self._statements.upsert("canary_runs", "rows_to_land", ("run_at", "device", "dtype"))
 

@@ -124,34 +124,19 @@ having count(*) > 1
 order by all
 limit 1;
 
--- name: find_published
--- The first incoming cell of the protocol for published rates, which is not a scoring protocol.
-select
-    model,
-    source,
-    month
-from incoming_cells
-where protocol = $protocol
-order by cell
-limit 1;
-
--- name: define_odd_names
--- True if a name has control characters or outer blanks. Names are compared by what people see.
+-- name: define_bad_names
+-- Names are compared by what people see. is_odd_name: it has control characters or outer blanks.
+-- is_hidden_name: it has signs that are not seen, so that two names look alike. Joiners within a
+-- name are spelling. is_decomposed_name: it looks like another one whose accents are written with
+-- their letters (NFC).
 create or replace temp macro is_odd_name(name) as
 regexp_matches(name, '[\x00-\x1F\x7F-\x{9F}\x{2028}\x{2029}]|^[\s\pZ]|[\s\pZ]$');
-
--- name: define_hidden_names
--- True if a name has signs that are not seen, so that two names look alike. Joiners within a name
--- are spelling.
 create or replace temp macro is_hidden_name(name) as
 regexp_matches(
     name,
     '[\x{AD}\x{61C}\x{200B}\x{200E}\x{200F}\x{202A}-\x{202E}\x{2060}-\x{206F}\x{FEFF}]'
     || '|[\x{FFF9}-\x{FFFB}\x{E0000}-\x{E007F}]|^[\x{200C}\x{200D}]|[\x{200C}\x{200D}]$'
 );
-
--- name: define_decomposed_names
--- True if a name looks like another one whose accents are written with their letters (NFC).
 create or replace temp macro is_decomposed_name(name) as nfc_normalize(name) <> name;
 
 -- name: find_impossible
@@ -161,14 +146,22 @@ create or replace temp macro is_decomposed_name(name) as nfc_normalize(name) <> 
 -- end within a character. Dates before 1700 are those that programs write for none.
 with cells as (
     select
-        *,
-        is_odd_name(model) or is_odd_name(revision) or is_odd_name(source) or is_odd_name(protocol)
-            as has_odd_name,
-        is_hidden_name(model) or is_hidden_name(revision) or is_hidden_name(source)
-        or is_hidden_name(protocol) as has_hidden_name,
-        is_decomposed_name(model) or is_decomposed_name(revision) or is_decomposed_name(source)
-        or is_decomposed_name(protocol) as has_decomposed_name
+        * replace (array_to_string(list_sort(list(revision) over of_cell), ' and ') as revision),
+        bool_or(
+            is_odd_name(model) or is_odd_name(revision) or is_odd_name(source)
+            or is_odd_name(protocol)
+        ) over of_cell as has_odd_name,
+        bool_or(
+            is_hidden_name(model) or is_hidden_name(revision) or is_hidden_name(source)
+            or is_hidden_name(protocol)
+        ) over of_cell as has_hidden_name,
+        bool_or(
+            is_decomposed_name(model) or is_decomposed_name(revision)
+            or is_decomposed_name(source) or is_decomposed_name(protocol)
+        ) over of_cell as has_decomposed_name,
+        count(*) over of_cell > 1 as is_mixed
     from incoming_cells
+    window of_cell as (partition by model, source, month, protocol)
 ),
 
 judged as (
@@ -180,6 +173,10 @@ judged as (
         d.num_bytes,
         d.nll_nats,
         case
+            when cells.protocol = 'published'
+                then
+                    'protocol ''published'' is kept for rates that others have published '
+                    || '(`tidemark land rates`); give these losses another'
             when cells.month > $today then 'a month must not be to come'
             when cells.month < date '1700-01-01' then 'a month must not be before 1700'
             when d.num_bytes = 0 and d.nll_nats > 0 then 'a text without bytes has no loss'
@@ -192,30 +189,16 @@ judged as (
             when cells.has_hidden_name or is_hidden_name(d.document_id)
                 then 'names have no signs that are not seen'
             when cells.has_decomposed_name then 'names have composed characters (NFC)'
+            when cells.is_mixed then 'a cell has two revisions of its model'
         end as rule
     from incoming_documents as d
     inner join cells on d.cell = cells.cell
 )
 
-select * exclude (cell, has_odd_name, has_hidden_name, has_decomposed_name, num_chars)
+select * exclude (cell, has_odd_name, has_hidden_name, has_decomposed_name, is_mixed, num_chars)
 from judged
 where rule is not null
 order by cell, document_id
-limit 1;
-
--- name: find_mixed_revisions
--- The first incoming cell with losses of several revisions of its model.
-select
-    model,
-    source,
-    month,
-    protocol,
-    min(revision) as revision,
-    max(revision) as other_revision
-from incoming_cells
-group by model, source, month, protocol
-having min(revision) <> max(revision)
-order by model, source, month, protocol
 limit 1;
 
 ---------- Compare it with what has landed

@@ -1,4 +1,4 @@
--- The cells of version 1; they keep their provenance.
+-- The cells of version 1; they keep their provenance. No cell has a new one.
 create or replace temp table touched as
 select
     cells.*,
@@ -9,3 +9,10 @@ left join internal.landed_partitions as p
         cells.source = p.source
         and cells.month is not distinct from p.month
         and cells.partition_digest = p.partition_digest;
+
+create temp table provenance as
+select *
+from touched
+where false;
+
+drop table former_cells;

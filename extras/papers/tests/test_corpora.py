@@ -6,7 +6,8 @@ import pytest
 
 from core.settings import Settings
 from tests.losses import publish_rows
-from warehouse.land.literature import land_published
+from warehouse.database.statements import Statements
+from warehouse.database.writer import connected, transaction
 from warehouse.read.publish import publish
 from warehouse.read.query import query
 
@@ -104,17 +105,23 @@ def test_reasons_lead_to_the_views_of_undated_text(settings: Settings) -> None:
     assert reasons.to_pylist() == [{"reason": "only undated text: see corpus_rank"}]
 
 
-def test_published_compressors_have_no_cutoff(settings: Settings, tmp_path: Any) -> None:
-    months = [f"{2020 + n // 12}-{n % 12 + 1:02}" for n in range(36)]
-    step = [0.4 + 0.1 * (month >= "2021-07") for month in months]
-    lines = [
-        f"{model},wiki,{month},{rate}"
+def test_published_compressors_have_no_cutoff(settings: Settings) -> None:
+    months = [dt.date(2020 + n // 12, n % 12 + 1, 1) for n in range(36)]
+    step = [0.4 + 0.1 * (month >= dt.date(2021, 7, 1)) for month in months]
+    rows = [
+        (model, "wiki", month, rate, True, "Paper")
         for model in ("zlib", "PNG", "Llama-2-7B")
         for month, rate in zip(months, step, strict=True)
     ]
-    file = tmp_path / "rates.csv"
-    file.write_text("model,source,month,compression_rate\n" + "\n".join(lines))
-    land_published(settings, file, "Paper")
+    with connected(settings) as connection, transaction(connection, "plant rates"):
+        connection.executemany(
+            "insert into internal.published_rates "
+            "(model, source, month, compression_rate, is_text, reference) "
+            "values (?, ?, ?, ?, ?, ?)",
+            rows,
+        )
+        Statements(connection).add_names("models", "published_rates")
+        Statements(connection).add_names("sources", "published_rates")
     publish(settings)
     found = "select model, estimated_cutoff, reason from {} order by model"
     for view in ("estimated_cutoff", "estimated_cutoff_by_source"):

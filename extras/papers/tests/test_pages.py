@@ -9,7 +9,6 @@ from core.settings import Settings
 from reports.site.build import write_site
 from tests.reports.curves import level, losses
 from warehouse.database.writer import connected
-from warehouse.land.literature import load_benchmarks
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
 
@@ -72,11 +71,11 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     with open_warehouse(settings) as warehouse:
         warehouse.land_losses(losses(figures), "planted")
         warehouse.upsert_models(models)
-    scores = home / "scores.csv"
-    rows = [f"{model},MMLU,{score}" for model, score in zip(MODELS, SCORES, strict=True)]
-    scores.write_text("\n".join(["model,benchmark,score", *rows]))
-    load_benchmarks(settings, scores)
     with connected(settings) as connection:
+        connection.executemany(
+            "insert into internal.benchmark_scores (model, benchmark, score) values (?, 'MMLU', ?)",
+            list(zip(MODELS, SCORES, strict=True)),
+        )
         _questions(connection)
         for source, category in (("arxiv", "science"), ("wikipedia_new", "encyclopedia")):
             connection.execute(

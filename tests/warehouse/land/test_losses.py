@@ -68,7 +68,7 @@ def test_a_chunk_that_comes_twice_is_named(land: Any) -> None:
         named = f"document_id=d0, chunk_index={index}, num_rows=2"
         with pytest.raises(SchemaMismatch, match=named):
             land(*rows, {"chunk_index": index})
-    with pytest.raises(SchemaMismatch, match="revision=r1, other_revision=r2"):
+    with pytest.raises(SchemaMismatch, match="two revisions of its model: .*revision='r1 and r2'"):
         land({"document_id": "d0"}, {"document_id": "d1", "revision": "r2"})
 
 

@@ -1,8 +1,12 @@
 import dataclasses
+import hashlib
+import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from core.cells.puzzles import (
@@ -127,16 +131,50 @@ def test_damage_is_found_and_what_came_before_stays(land: Any, store: Store, pee
 @pytest.mark.parametrize(
     ("statuses", "message"),
     [
-        ({**USUAL, "ood": ["correct", "perhaps", "wrong", "wrong"]}, "row 6: status is perhaps"),
-        ({**USUAL, "far": ["correct"] * 4}, "split is far; expected id, ood or ood_near"),
-        ({"id": ["correct"] * 2}, "row 0: split is not of both kinds"),
+        (
+            {**USUAL, "ood": ["correct", "perhaps", "wrong", "wrong"]},
+            "row 5: status must be one of correct, .*split='ood', item=1, status='perhaps'",
+        ),
+        ({**USUAL, "far": ["correct"] * 4}, "split must be one of id, ood, ood_near"),
+        ({"id": ["correct"] * 2}, "split ood has 0 items; expected 0 to 1"),
+        ({**USUAL, "ood_near": ["correct"]}, "split ood_near has 1 items; expected 0 to 3"),
     ],
 )
-def test_rows_that_are_not_sane_are_refused(
-    land: Any, store: Store, peek: Any, statuses: Any, message: str
-) -> None:
-    cell = write(store, make(), statuses)
+def test_rows_that_are_not_sane_are_not_written(store: Store, statuses: Any, message: str) -> None:
     with pytest.raises(SchemaMismatch, match=message):
+        write(store, make(), statuses)
+    assert not store.exists(make().path)
+
+
+def test_each_verdict_of_an_answer_is_checked(store: Store) -> None:
+    usual = PuzzleAnswer("id", 0, "1 2", "", None, "correct", "correct", "correct", num_tokens=3)
+    other = dataclasses.replace(usual, split="ood")
+    record = PuzzleRecord("complete", 2, "O(N)", 9, 80, 40, 20, 2, 1, 0, None, ANCHORS)
+    for changes, message in (
+        ({"lenient_status": "perhaps"}, "lenient_status must be one of"),
+        ({"paper_status": "truncated"}, "paper_status must be one of"),
+        ({"lenient_status": "error"}, "must be error where status is"),
+        ({"paper_status": "error"}, "must be error where status is"),
+        ({"num_tokens": -1}, "num_tokens must be >= 0"),
+    ):
+        answers = [dataclasses.replace(usual, **changes), other]
+        with pytest.raises(SchemaMismatch, match=message):
+            write_puzzle_cell(store, make(), record, answers)
+
+
+def test_rows_are_checked_again_before_they_land(land: Any, store: Store, peek: Any) -> None:
+    """As of a cell that another version wrote: its digest is right, and a verdict is not known."""
+    cell = write(store, make())
+    rows = pq.read_table(io.BytesIO(store.read_bytes(cell.path)))
+    place = rows.column_names.index("status")
+    rows = rows.set_column(place, "status", pa.array(["perhaps"] * rows.num_rows))
+    buffer = io.BytesIO()
+    pq.write_table(rows, buffer)
+    store.write_bytes(cell.path, buffer.getvalue())
+    document = json.loads(store.read_bytes(cell.record_path))
+    document["answers_digest"] = hashlib.sha256(buffer.getvalue()).hexdigest()
+    store.write_bytes(cell.record_path, json.dumps(document).encode())
+    with pytest.raises(SchemaMismatch, match="row 0: status must be one of"):
         land(cell)
     assert peek("from internal.scylla_cells") == []
 
@@ -144,11 +182,12 @@ def test_rows_that_are_not_sane_are_refused(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"num_items": 5}, "row 1: split is id of 4 items; expected 5 items, as the record says"),
-        ({"num_items": 3}, "split is id of 4 items; expected 3 items"),
-        ({"level": 6}, "level is 6; expected 1 to 5"),
-        ({"status": "done"}, "status is 'done'; expected one of complete"),
-        ({"status": "insufficient_id_data"}, "expected answers where a cell is complete"),
+        ({"num_items": 5}, "split id has 4 items; expected 0 to 4, each once"),
+        ({"num_items": 3}, "split id has 4 items; expected 0 to 2"),
+        ({"level": 6}, "(?s)json is damaged.*level.*less than or equal to 5"),
+        ({"status": "done"}, "(?s)json is damaged.*status.*'complete'"),
+        ({"status": "insufficient_id_data"}, "expected answers_digest where a cell is complete"),
+        ({"num_anchors": [1, 2]}, "(?s)json is damaged.*num_anchors"),
     ],
 )
 def test_records_that_contradict_their_answers_are_refused(
@@ -157,7 +196,15 @@ def test_records_that_contradict_their_answers_are_refused(
     cell = write(store, make())
     document = json.loads(store.read_bytes(cell.record_path))
     store.write_bytes(cell.record_path, json.dumps({**document, **changes}).encode())
-    with pytest.raises(SchemaMismatch, match=message):
+    with pytest.raises((SchemaMismatch, StorageError), match=message):
+        land(cell)
+
+
+@pytest.mark.parametrize("content", [b"[]", b"7", b"{}", b"{"])
+def test_a_record_of_another_form_is_damaged(land: Any, store: Store, content: bytes) -> None:
+    cell = write(store, make())
+    store.write_bytes(cell.record_path, content)
+    with pytest.raises(StorageError, match=r"(?s)json is damaged"):
         land(cell)
 
 
@@ -165,7 +212,7 @@ def test_answers_of_another_cell_are_refused(land: Any, store: Store) -> None:
     cell, other = write(store, make()), write(store, make(revision="r2"))
     for path in ("path", "record_path"):
         store.write_bytes(getattr(cell, path), store.read_bytes(getattr(other, path)))
-    with pytest.raises(SchemaMismatch, match="row 1: revision is r2; expected r1"):
+    with pytest.raises(StorageError, match="revision is r2; expected r1"):
         land(cell)
 
 
@@ -207,14 +254,10 @@ def test_likelihoods_land_once_and_are_no_answers(land: Any, store: Store, peek:
     assert len(peek("from internal.scylla_likelihoods")) == 4
 
 
-@pytest.mark.parametrize("nats", [(-0.5,), (float("inf"),)])
-def test_impossible_likelihoods_are_refused(
-    nats: tuple[float, ...], land: Any, store: Store, peek: Any
-) -> None:
-    cell = write_likelihoods(store, [(0.5,), nats])
-    with pytest.raises(SchemaMismatch, match="token_nats is"):
-        land(cell)
-    assert peek("from internal.scylla_likelihoods") == []
+@pytest.mark.parametrize("nats", [(0.25, -0.5), (), (float("inf"),), (float("nan"),)])
+def test_impossible_likelihoods_are_not_written(nats: tuple[float, ...], store: Store) -> None:
+    with pytest.raises(SchemaMismatch, match="row 1: token_nats must be finite numbers"):
+        write_likelihoods(store, [(0.5,), nats, None])
 
 
 def test_steps_of_a_probe_are_its_k(land: Any, store: Store, peek: Any) -> None:

@@ -14,8 +14,8 @@ import pyarrow.json as pa_json
 
 from core.errors import MalformedInput, SchemaMismatch
 from core.storage.regular import require_regular
+from extras.imported_results.text_table import TextTable, read_text_table
 from warehouse.database.statements import OFFLINE, Statements
-from warehouse.land.text_table import TextTable, read_text_table
 
 _ANSWERS = ("model", "Release Date", "Question", "Start Time", "End Time", "Acc")
 _MAX_BYTES = 64 * 2**20  # theirs has 3

@@ -9,24 +9,44 @@ import pyarrow as pa
 import yaml
 
 from core.settings import Settings
-from warehouse.database.writer import transaction
-from warehouse.land.keyed_rows import (
-    BENCHMARKS,
-    RATES,
-    RATINGS,
+from extras.imported_results.keyed_rows import (
     LandedRows,
+    Target,
+    describe_names,
     staged,
     summarise,
 )
-from warehouse.land.text_table import TextTable, read_text_table
+from extras.imported_results.text_table import TextTable, read_text_table
+from warehouse.database.writer import transaction
 
-# The protocol of published figures; no measured losses may land under this name.
-PUBLISHED = "published"
+_PUBLISHED = "published"  # the protocol; no losses may land under this name
 _DESCRIPTION = "rates as others have published them; `tidemark land rates`"
-_PROTOCOL = pa.table({"protocol": [PUBLISHED], "description": [_DESCRIPTION]})
-SHIPPED = Path(__file__).parents[1] / "reference" / "rates" / "wikipedia_li_2024.csv"
-SHIPPED_SCORES = Path(__file__).parents[1] / "reference" / "scores" / "li_2024.csv"
+_PROTOCOL = pa.table({"protocol": [_PUBLISHED], "description": [_DESCRIPTION]})
+_FOLDER = Path(__file__).parent / "shipped"
+SHIPPED = _FOLDER / "wikipedia_li_2024.csv"
+SHIPPED_SCORES = _FOLDER / "scores_li_2024.csv"
 _OPTIONAL = ("num_bytes", "is_text", "reference")
+_RATES = Target(
+    "published_rates",
+    key={"model": "text", "source": "text", "month": "month"},
+    values={
+        "compression_rate": "number",
+        "num_bytes": "count",
+        "is_text": "truth",
+        "reference": "text",
+    },
+    defaults={"is_text": "true"},
+)
+_BENCHMARKS = Target(
+    "benchmark_scores",
+    key={"model": "text", "benchmark": "text"},
+    values={"score": "number", "reference": "text", "as_of": "day or month", "ability": "text"},
+)
+_RATINGS = Target(
+    "human_difficulty",
+    key={"puzzle": "text", "complexity": "text"},
+    values={"rating": "number", "num_raters": "count", "reference": "text"},
+)
 
 
 def land_published(
@@ -55,8 +75,10 @@ def land_published(
     return _land_rates(settings, table, reference, is_percent, replace)
 
 
-def land_shipped(settings: Settings, replace: bool = False) -> LandedRows:
-    """Land the monthly rates that tidemark ships, one column per model; see the YAML beside them.
+def land_shipped_rates(settings: Settings, replace: bool = False) -> LandedRows:
+    """Land the monthly rates that tidemark ships, and the catalogue entries of their models.
+
+    The file has a column per model; see the YAML beside it.
 
     Raises:
         CellConflict: another value has landed for a model, source and month.
@@ -73,7 +95,10 @@ def land_shipped(settings: Settings, replace: bool = False) -> LandedRows:
         .with_row_index("row_number", 1)
     )
     table = TextTable(SHIPPED, rows.to_arrow(), ())
-    return _land_rates(settings, table, stated["reference"], stated["unit"] == "%", replace)
+    is_percent = stated["unit"] == "%"
+    landed = _land_rates(settings, table, stated["reference"], is_percent, replace)
+    describe_names(landed, settings)
+    return landed
 
 
 def load_benchmarks(settings: Settings, path: Path, replace: bool = False) -> LandedRows:
@@ -92,7 +117,7 @@ def load_benchmarks(settings: Settings, path: Path, replace: bool = False) -> La
     table = read_text_table(
         path, ["model", "benchmark", "score"], ["reference", "as_of", "ability"]
     )
-    with staged(settings, table, BENCHMARKS) as rows:
+    with staged(settings, table, _BENCHMARKS) as rows:
         return summarise(table, rows.land(replace))
 
 
@@ -115,7 +140,7 @@ def load_ratings(
     table = read_text_table(path, ["puzzle", "complexity", "rating"], ["num_raters", "reference"])
     # The form of a dict that DuckDB takes for a map.
     puzzles = {"key": list(complexities), "value": list(complexities.values())}
-    with staged(settings, table, RATINGS, facts={"puzzles": puzzles}) as rows:
+    with staged(settings, table, _RATINGS, facts={"puzzles": puzzles}) as rows:
         return summarise(table, rows.land(replace))
 
 
@@ -123,7 +148,7 @@ def _land_rates(
     settings: Settings, table: TextTable, reference: str | None, is_percent: bool, replace: bool
 ) -> LandedRows:
     facts = {"is_percent": is_percent}
-    with staged(settings, table, RATES, {"reference": reference}, facts) as rows:
+    with staged(settings, table, _RATES, {"reference": reference}, facts) as rows:
         if is_percent:
             rows.statements.run("divide_percentages")
         with transaction(rows.statements.connection, f"land {table.path}"):

@@ -12,7 +12,10 @@ import re
 from collections.abc import Collection, Iterator
 from typing import IO
 
+from core.month import Month
 from crawlers.contract import Drop
+from crawlers.imports.dating import Dating
+from crawlers.imports.documents import ImportOptions
 from crawlers.imports.tables import DataFile, Row, Rows, damage_of, opened
 from crawlers.text.cleaning import too_long
 
@@ -25,6 +28,19 @@ _HEADING = re.compile(
     re.ASCII,
 )
 _TRAILER = re.compile(r" --\s[^<>]*<[^<>]*>\s+(?P<date>\S.*)")
+
+
+def options_for_changelogs(first: Month, replace: bool = False) -> ImportOptions:
+    """Return the options for entries of changelogs since a month; they are never passed on."""
+    return ImportOptions(
+        dating=Dating(first=first),
+        format="changelogs",
+        clean=True,
+        sift=False,
+        language="en",
+        is_local=True,
+        replace=replace,
+    )
 
 
 def is_changelog(name: str) -> bool:

@@ -15,10 +15,12 @@ from pathlib import Path
 
 from core.errors import CellConflict, SchemaMismatch
 from core.settings import Settings
+from extras.imported_results.text_table import TextTable
+from instruments.landing import describe_models, land_sources
 from warehouse.database.schema import qualify
-from warehouse.database.statements import Row, Statements
+from warehouse.database.statements import Row, Statements, explain_database_errors, rows_of
 from warehouse.database.writer import connected, locked
-from warehouse.land.text_table import TextTable
+from warehouse.land.losses import open_warehouse
 
 _DAY = r"day_of(if(regexp_full_match(trim({0}), '\d{{4}}-\d\d'), trim({0}) || '-01', {0}))"
 # The value of a text, by type of the column; NULL if the text has another form.
@@ -43,29 +45,6 @@ class Target:
     key: Mapping[str, str]  # the columns that tell rows from each other
     values: Mapping[str, str]  # all other columns; NULL keeps the landed value
     defaults: Mapping[str, str] = field(default_factory=dict)  # for NULL in a new row, as SQL
-
-
-RATES = Target(
-    "published_rates",
-    key={"model": "text", "source": "text", "month": "month"},
-    values={
-        "compression_rate": "number",
-        "num_bytes": "count",
-        "is_text": "truth",
-        "reference": "text",
-    },
-    defaults={"is_text": "true"},
-)
-BENCHMARKS = Target(
-    "benchmark_scores",
-    key={"model": "text", "benchmark": "text"},
-    values={"score": "number", "reference": "text", "as_of": "day or month", "ability": "text"},
-)
-RATINGS = Target(
-    "human_difficulty",
-    key={"puzzle": "text", "complexity": "text"},
-    values={"rating": "number", "num_raters": "count", "reference": "text"},
-)
 
 
 @dataclass(frozen=True)
@@ -111,7 +90,7 @@ class StagedRows:
         """Refuse the file if two of its rows have the same key; see ``refuse_first``."""
         columns = ", ".join(self._target.key)
         self._refuse(
-            self.statements.first_of(
+            self._first_of(
                 f"""select
                     row_number,
                     '{columns}' as column_name,
@@ -136,7 +115,7 @@ class StagedRows:
         pairs = [f"{name}, landed_{name}" for name in self._target.values]
         differs = [f"{name} <> landed_{name}" for name in self._target.values]
         self.require_agreement(
-            self.statements.first_of(
+            self._first_of(
                 f"""select {", ".join([*self._target.key, *pairs])}
                 from matched_{self._target.table}
                 where {" or ".join(differs)}
@@ -206,6 +185,10 @@ class StagedRows:
         query = f"select {', '.join(columns)} from rows_to_land"  # noqa: S608 - names of ours
         self._create("staged", query, defaults)
 
+    def _first_of(self, query: str) -> Row | None:
+        with explain_database_errors("compare rows"):
+            return next(iter(rows_of(self.statements.connection.execute(query))), None)
+
     def _create(
         self, step: str, query: str, parameters: Mapping[str, object] | None = None
     ) -> None:
@@ -255,6 +238,13 @@ def summarise(table: TextTable, num_changed: int) -> LandedRows:
     return LandedRows(
         table.rows.num_rows, num_changed, names("model"), names("source"), table.ignored
     )
+
+
+def describe_names(landed: LandedRows, settings: Settings) -> None:
+    """Land the catalogue entries of the models and sources of landed rows."""
+    with open_warehouse(settings) as warehouse:
+        describe_models(warehouse, settings)
+        land_sources(warehouse, set(landed.sources))
 
 
 def _telling(row: Row) -> Row:

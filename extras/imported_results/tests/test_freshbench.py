@@ -6,8 +6,8 @@ import pytest
 
 from core.errors import MalformedInput, SchemaMismatch
 from core.settings import Settings
-from extras.imported_answers.freshbench import read_freshbench
-from extras.imported_answers.landing import land_answer_table
+from extras.imported_results.answers import land_answer_table
+from extras.imported_results.freshbench import read_freshbench
 
 HEADER = "Model_x,Release Date,model,Question,Model_y,Start Time,End Time,Acc,Right Possibility\n"
 WHO, LATER = "m,2023-08-24,m", "This Question is proposed on 2024-02-09. "

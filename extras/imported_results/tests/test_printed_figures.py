@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.coverage_rows import items_of
 from core.settings import Settings
-from extras.imported_answers.landing import land_imported_answers
+from extras.imported_results.answers import land_imported_answers
 from warehouse.read.publish import publish
 from warehouse.read.query import query
 

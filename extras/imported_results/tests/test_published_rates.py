@@ -12,8 +12,7 @@ import pytest
 from benchmarks.coverage_rows import items_of
 from benchmarks.write_guide import differences
 from core.settings import Settings
-from instruments.landing import land_shipped_rates
-from warehouse.land.literature import load_benchmarks
+from extras.imported_results.figures import land_shipped_rates, load_benchmarks
 from warehouse.read.publish import publish
 from warehouse.read.query import query
 

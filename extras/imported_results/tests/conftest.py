@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from core.settings import Settings
-from extras.imported_answers.tests.lander import lander
-from tests.warehouse.conftest import dump, kept_open, peek
+from extras.imported_results.tests.lander import lander
+from tests.warehouse.conftest import ask, dump, kept_open, peek
 
-__all__ = ["dump", "kept_open", "peek"]
+__all__ = ["ask", "dump", "kept_open", "peek"]
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import yaml
 
 from core.errors import CellConflict, MalformedInput, SchemaMismatch
 from core.settings import Settings
-from extras.imported_answers.landing import land_imported_answers
-from extras.imported_answers.tests.lander import lander
+from extras.imported_results.answers import land_imported_answers
+from extras.imported_results.tests.lander import lander
 from tests.tiers import few
 
 pytestmark = pytest.mark.usefixtures("kept_open")

@@ -2,7 +2,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from core.settings import Settings
-from extras.imported_answers.landing import land_imported_answers
+from extras.imported_results.answers import land_imported_answers
 
 HEADER = "model,release_date,question_id,opened,closed,num_options,is_correct"
 

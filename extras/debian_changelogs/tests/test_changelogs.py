@@ -14,12 +14,15 @@ from core.errors import EmptyPartition, UsageError
 from core.month import Month
 from core.storage.store import Store
 from crawlers.contract import Drop
-from crawlers.imports import changelogs
-from crawlers.imports.changelogs import is_changelog, read_changelog
 from crawlers.imports.dating import moment_of
 from crawlers.imports.sets import import_set
 from crawlers.imports.tables import DataFile, Row
-from crawlers.imports.texts import options_for_changelogs
+from extras.debian_changelogs import changelogs
+from extras.debian_changelogs.changelogs import (
+    is_changelog,
+    options_for_changelogs,
+    read_changelog,
+)
 
 CHANGE = "The mark that the sea leaves on the beach is told from sand, which it was not before."
 LINE = f"  * {CHANGE}\n    {CHANGE}\n"
@@ -56,6 +59,7 @@ def reasons(store: Store, seal: Seal) -> list[str]:
     return sorted(json.loads(line)["reason"] for line in zstandard.decompress(packed).splitlines())
 
 
+@pytest.mark.smoke
 def test_each_entry_is_a_text_of_the_month_of_its_date(imports: Import, store: Store) -> None:
     text = "\n".join(
         [

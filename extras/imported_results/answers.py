@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from core.settings import Settings
+from extras.imported_results.keyed_rows import LandedRows, Target, staged, summarise
+from extras.imported_results.text_table import TextTable, read_text_table
 from warehouse.database.writer import transaction
-from warehouse.land.keyed_rows import LandedRows, Target, staged, summarise
-from warehouse.land.text_table import TextTable, read_text_table
 
 _REQUIRED = (
     "model", "release_date", "question_id", "opened", "closed", "num_options", "is_correct",

@@ -1,0 +1,1 @@
+"""Changelogs of Debian packages, as dated texts for local use."""

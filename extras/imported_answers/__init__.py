@@ -1,1 +1,0 @@
-"""Answers of others to forecasting questions, from files."""

@@ -1,0 +1,1 @@
+"""Results of others, from files: rates, benchmark scores, ratings of difficulty, and answers."""
