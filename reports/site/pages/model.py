@@ -197,7 +197,9 @@ def _forecasts(site: Site, name: str) -> Figure:
                   measured=site.facts_of("forecasts_facts"))  # fmt: skip
 
 
-def _puzzles(site: Site, name: str) -> Figure:
+def _puzzles(site: Site, name: str) -> Figure | None:
+    if not site.has_puzzles:
+        return None
     sql, rows = some(site.part("model_puzzles", "model", name))
     columns = [
         Column("level", "level of complexity"),
