@@ -138,7 +138,8 @@ def draw(name: str, spec: Mapping[str, Any]) -> Drawing:
     if LANES in meta:
         svg = _with_lanes(plain, **meta[LANES])
     else:
-        svg = _with_own_clips(_slim(str(vlc.vega_to_svg(vega))), name)
+        svg = _slim(str(vlc.vega_to_svg(vega)))
+    svg = _with_own_clips(svg, name)
     mark = meta.get(MARK)
     if mark:
         svg = with_watermark(svg, mark)
