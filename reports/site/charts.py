@@ -135,11 +135,9 @@ def draw(name: str, spec: Mapping[str, Any]) -> Drawing:
     plain = {part: spec[part] for part in spec if part != "usermeta"}
     meta = spec.get("usermeta", {})
     vega = _vega(plain)
-    if LANES in meta:
-        svg = _with_lanes(plain, **meta[LANES])
-    else:
-        svg = _slim(str(vlc.vega_to_svg(vega)))
-    svg = _with_own_clips(svg, name)
+    has_lanes = LANES in meta
+    drawn = _with_lanes(plain, **meta[LANES]) if has_lanes else _slim(str(vlc.vega_to_svg(vega)))
+    svg = _with_own_clips(drawn, name)
     mark = meta.get(MARK)
     if mark:
         svg = with_watermark(svg, mark)
