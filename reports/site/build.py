@@ -187,8 +187,10 @@ def _site_files(site: Site) -> Iterator[tuple[str, bytes]]:
     with charts.Drawer() as drawer:
         parts = []
         for module in reversed(page_modules()):  # the last ones have most charts to draw
-            parts.append(list(module.make_pages(site)))
-            _draw(site, parts[-1], drawer)
+            pages_of_module = list(module.make_pages(site))
+            parts.append(pages_of_module)
+            _draw(site, pages_of_module, drawer)
+            yield from _data_files(site, pages_of_module)
         made = [page for of_module in reversed(parts) for page in of_module]
         pictures = [figure.name for page in made for figure in page.figures if figure.chart]
         site.lead_card = pictures[0] if pictures else ""
@@ -202,6 +204,7 @@ def _site_files(site: Site) -> Iterator[tuple[str, bytes]]:
 def _files_of_page(site: Site, page: Page) -> Iterator[tuple[str, bytes]]:
     with charts.Drawer() as drawer:
         _draw(site, [page], drawer)
+        yield from _data_files(site, [page])
         yield from _page_files(site, [page], drawer)
 
 
@@ -212,6 +215,13 @@ def _draw(site: Site, made: Sequence[Page], drawer: charts.Drawer) -> None:
                 drawer.add(figure.name, _spec(site, figure))
 
 
+def _data_files(site: Site, made: Sequence[Page]) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of the rows of all figures, which are written while others are made."""
+    for page in made:
+        for figure in page.figures:
+            yield from data_files(figure, site)
+
+
 def _filled(template: str, **values: object) -> bytes:
     return f"{environment().get_template(template).render(**values).rstrip()}\n".encode()
 
@@ -219,13 +229,10 @@ def _filled(template: str, **values: object) -> bytes:
 def _page_files(
     site: Site, made: Sequence[Page], drawer: charts.Drawer
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of pages: assets, data and pictures of their figures, and the HTML."""
+    """Yield assets, and the pictures and the HTML of pages."""
     yield from _assets()
     yield citation.BIBTEX, f"{citation.site_bibtex(site)}\n".encode()
     yield citation.CFF, citation.cff(site).encode()
-    for page in made:
-        for figure in page.figures:
-            yield from data_files(figure, site)
     drawings = drawer.drawings()
     for name, drawn in drawings.items():
         yield from drawing_files(name, drawn)

@@ -33,7 +33,7 @@ from reports.site.pictures.paths import svg_path
 VEGA_LITE = "6.4"
 PNG_SCALE = 1.5
 MAX_ALONE = 20  # charts that are drawn faster than processes start
-MAX_PROCESSES = 4
+MAX_PROCESSES = 4  # one core is left for the caller, which queries meanwhile
 # Colour-blind people can tell these apart, and each from grey; the order is that of use. The first
 # three are Okabe and Ito's, whose others are too pale for labels.
 PALETTE = (
@@ -135,10 +135,9 @@ def draw(name: str, spec: Mapping[str, Any]) -> Drawing:
     plain = {part: spec[part] for part in spec if part != "usermeta"}
     meta = spec.get("usermeta", {})
     vega = _vega(plain)
-    if LANES in meta:
-        svg = _with_lanes(plain, **meta[LANES])
-    else:
-        svg = _with_own_clips(_slim(str(vlc.vega_to_svg(vega))), name)
+    has_lanes = LANES in meta
+    drawn = _with_lanes(plain, **meta[LANES]) if has_lanes else _slim(str(vlc.vega_to_svg(vega)))
+    svg = _with_own_clips(drawn, name)
     mark = meta.get(MARK)
     if mark:
         svg = with_watermark(svg, mark)
@@ -303,7 +302,7 @@ class Drawer:
         """Draw a complete specification (``with_data``) under a name of its own."""
         self._specs[name] = spec
         if not self._processes and len(self._specs) > MAX_ALONE:
-            num = min(MAX_PROCESSES, os.cpu_count() or 1)
+            num = max(1, min(MAX_PROCESSES, (os.cpu_count() or 1) - 1))
             self._processes = [_Process() for _ in range(num)]
         if self._processes:
             for waiting in list(self._specs):

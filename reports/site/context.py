@@ -182,6 +182,12 @@ class Site:
         }
 
     @cached_property
+    def has_puzzles(self) -> bool:
+        """Return True if a model has answered puzzles: their views compute for long without any."""
+        facts = self.readable("puzzles_facts")
+        return bool(facts.columns) and facts["num_answers"].item() > 0
+
+    @cached_property
     def outcomes(self) -> str:
         """Return what became of the items that crawls found, for query ``collected``."""
         try:

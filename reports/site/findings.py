@@ -7,14 +7,12 @@ only where its interval overlaps no other. Otherwise a title says what cannot be
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import polars as pl
 
-from core.month import Month
 from core.progress import counted
 from reports.site.context import SEEN
 from reports.site.figure import Row
@@ -137,66 +135,6 @@ def source_finding(rows: Sequence[Row], source: str) -> str:
     if not worse:
         return f"No model has a gap on {source} by more than chance"
     return f"{len(worse)} of {len(tested)} models predict {source} worse after their cutoff"
-
-
-def cutoff_finding(row: Row, num_models: int) -> str:
-    """Return where the losses of a model place its cutoff, and whether its maker says so.
-
-    ``num_models`` have a measured and a stated cutoff: Bonferroni's correction is over them.
-    """
-    ends = [row["estimated_cutoff_low"], row["estimated_cutoff_high"]]
-    if None in ends:
-        known = row.get("cutoff_text")
-        return f"No cutoff can be told from the losses{f', but that it is {known}' * bool(known)}"
-    known_by = known_cutoff(row.get("cutoff_provenance"))
-    first, last = (str(end)[:7] for end in ends)
-    place = f"The losses place the cutoff in {' to '.join(dict.fromkeys([first, last]))}"
-    if row["stated_cutoff"] is None:
-        return f"{place}; none is stated"
-    stated = str(row["stated_cutoff"])[:7]
-    if first == stated == last:
-        return f"{place}, as {known_by}"
-    low, high, told = (Month(each).index for each in (first, last, stated))
-    if max(low - told, told - high) <= _margin(high - low + 1, num_models):
-        return f"{place}; {stated} is {known_by}"
-    return f"{place}, {'later' if told < low else 'earlier'} than the {known_by} {stated}"
-
-
-def known_cutoff(provenance: str | None) -> str:
-    """Return how a cutoff is known: stated by the maker, inferred, or planted."""
-    return provenance if provenance in ("inferred", "planted") else "stated"
-
-
-def registry_finding(rows: Sequence[Row]) -> str:
-    """Return how many known cutoffs are inside the interval of the measured one.
-
-    Those of which the losses tell only one end are counted apart.
-    """
-    held = [row for row in rows if row["scope"] == "all" and row["is_contradicted"] is not None]
-    ends = ("measured_cutoff_low", "measured_cutoff_high")
-    both = [row for row in held if None not in (row[end] for end in ends)]
-    if not held:
-        return "No stated cutoff can be held against the losses yet"
-    parts = []
-    if both:
-        outside = sum(row["is_contradicted"] for row in both)
-        inside = f"{len(both) - outside} inside the 95 % interval, {outside} outside"
-        are = "cutoff is" if len(both) == 1 else "cutoffs are"
-        parts.append(f"{len(both)} stated or inferred {are} measured: {inside}")
-    if len(both) < len(held):
-        beyond = sum(row["is_contradicted"] for row in held if row not in both)
-        parts.append(f"of {len(held) - len(both)}, one end is told, and {beyond} are beyond it")
-    return "; ".join(parts)
-
-
-def _margin(num_months: int, num_tests: int) -> float:
-    """Return by how many months Bonferroni's correction widens each end of a month's interval.
-
-    Hansen 2000: squares are at most x more with probability (1 - exp(-x/2))^2. An interval would
-    grow as x if squares grew evenly; twice that holds in simulated worlds, where they do not.
-    """
-    limit, single = (-2 * math.log1p(-math.sqrt(1 - MAX_Q / num)) for num in (num_tests, 1))
-    return 2 * num_months * (limit / single - 1)
 
 
 def costs_finding(rows: Sequence[Row]) -> str:

@@ -13,8 +13,9 @@ from core.progress import counted
 from reports.site.charts import INK, PALETTE, SOFT
 from reports.site.collected import KEPT
 from reports.site.context import Site, some
+from reports.site.cutoff_findings import cutoff_finding
 from reports.site.figure import Column, Figure, Row, shown
-from reports.site.findings import MAX_Q, cutoff_finding, is_sure, untold_gap
+from reports.site.findings import MAX_Q, is_sure, untold_gap
 from reports.site.labels import end_labels, extent_of
 from reports.site.pages import methods
 
@@ -172,18 +173,23 @@ def slowest_finding(rows: Sequence[Row]) -> str:
         return f"Only {first['model']} has enough months: its gap grows by {size}"
     if first["growth_per_year_high"] < min(row["growth_per_year_low"] for row in others):
         return f"{first['model']}: its gap grows by {size}"
-    alike = [row for row in told if row["growth_per_year_low"] <= first["growth_per_year_high"]]
-    all_ = "" if len(alike) == len(told) else f" of {len(told)}"
-    return (
-        f"{len(alike)}{all_} models cannot be told apart. The lowest growth is "
-        f"{first['model']}'s: {size}"
+    alike = [row for row in others if row["growth_per_year_low"] <= first["growth_per_year_high"]]
+    overlap = (
+        "1 other interval overlaps"
+        if len(alike) == 1
+        else (f"{len(alike)} other intervals overlap")
     )
+    return f"Not told: {overlap} the lowest growth, {first['model']}'s {size}"
 
 
 def contradicted_finding(rows: Sequence[Row]) -> str:
     """Return which stated cutoffs the losses contradict."""
     dated = [row for row in rows if row["estimated_cutoff"] and row["stated_cutoff"]]
     if not dated:
+        bounded = [row for row in rows if row["cutoff_text"] and row["stated_cutoff"]]
+        if bounded:
+            of_models = counted(len(bounded), "model")
+            return f"Not told: of the cutoff of {of_models}, the losses tell only one end"
         return "No cutoff can be told from the losses yet"
     titles = {row["model"]: cutoff_finding(row, len(dated)) for row in dated}
     wrong = [f"{model}: {title}" for model, title in titles.items() if " than the " in title]
@@ -230,7 +236,7 @@ def three_answers(site: Site) -> list[Answer]:
     dates, address = _of_own_or_published(
         dated, site.readable("published_gaps").to_dicts() if not dated else []
     )
-    wrong = Answer("Stated cutoff contradicted", contradicted_finding(dates), address)
+    wrong = Answer("Stated cutoff contradicted", contradicted_finding(dates or own), address)
     harder = Answer(
         "Source that got harder",
         harder_finding(_last_months(site), len(site.sources)),

@@ -41,7 +41,11 @@ def marked_rows(figure: Figure, site: Site) -> pl.DataFrame:
 
 
 def watermark(figure: Figure, site: Site) -> str:
-    """Return the text that marks a figure's picture; empty on a site of real text only."""
-    if not site.simulated:
-        return ""
-    return WATERMARK if is_simulated(figure, site) else NOT_SIMULATED
+    """Return the text that marks a figure's picture; empty on a site of real text only.
+
+    A picture of the method, such as of intervals in simulated worlds, has no mark.
+    """
+    if is_simulated(figure, site):
+        return WATERMARK
+    is_quoted = bool(site.simulated) and "reference" in figure.measured
+    return NOT_SIMULATED if is_quoted else ""

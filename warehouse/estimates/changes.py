@@ -35,7 +35,7 @@ from warehouse.estimates.untreated import (
     fit_untreated,
 )
 
-STEADY_RISE = "a steady rise over all months, no change"
+STEADY_RISE = "a steady rise over all months fits as well as a change"
 STEADY_OR_TWO = "a steady rise over all months, or rises after {} and {}"
 SMOOTH = "a smooth bend over all months fits as well"
 SITE = "the compressor may change at the same months"

@@ -15,7 +15,7 @@ from core.errors import CellConflict, MalformedInput, SchemaMismatch
 from core.settings import Settings
 from extras.imported_results.answers import land_imported_answers
 from extras.imported_results.tests.lander import lander
-from tests.tiers import few
+from tests.tiers import few, needs_extra
 
 pytestmark = pytest.mark.usefixtures("kept_open")
 
@@ -114,6 +114,15 @@ def test_what_follows_from_choice_and_probabilities_is_filled_in(give: Any, peek
     assert [row["brier"] for row in rows] == [0.375, 1.125, 1.125, None, None, None]
     answers = peek("select answer_index from forecast_questions order by question_id")
     assert [row["answer_index"] for row in answers] == [0, 1, None, None, None, None]
+
+
+@needs_extra("papers")
+def test_tags_of_an_answer_give_its_groups(give: Any, peek: Any) -> None:
+    give(
+        'a,,q1,2022-01-05,,3,1,"[0.5, 0.25, 0.25]",0,,,US Politics|Finance\n'
+        "a,,q2,2022-01-05,,2,0,0.75|0.25,0,,,\n",
+        MORE,
+    )
     sql = "from internal.grouped_answers where question_id in ('q1', 'q2')"
     groups = peek(f"{sql} order by question_group")
     assert [row["question_group"] for row in groups] == [

@@ -93,11 +93,18 @@ def test_published_models_have_pages_but_no_rank(site: Site) -> None:
     [figure] = pages["llama-7b"].figures
     assert figure.title.startswith("The losses place the cutoff in 2020-12")
     assert "published rates" in str(pages["llama-7b"].fields["cite"])
+    [rises, _] = pages["llama-13b"].figures
+    assert rises.title == "The losses rise twice: no single change explains them as well"
+    [row] = rises.rows.to_dicts()
+    first, second = (cell(row, column) for column in rises.columns[1:3])
+    assert (first.text, first.interval) == ("2019-01", "2018-03 to 2019-08")
+    assert (second.text, second.interval) == ("2020-11", "2020-11 to 2020-12")
+    assert row["basis"] == "panel"
     assert figure.title.endswith("as inferred")  # by Li et al., from the paper
     assert "Dashed: the inferred cutoff." in figure.about
-    [first] = overview.make_pages(site)
+    [overview_page] = overview.make_pages(site)
     span = {"num_models": 17, "first_year": 2017, "last_year": 2023}
-    assert first.fields["published"] == [span]
-    [board] = [figure for figure in first.figures if figure.name == "board"]
+    assert overview_page.fields["published"] == [span]
+    [board] = [figure for figure in overview_page.figures if figure.name == "board"]
     assert board.rows["model"].unique().to_list() == ["own"]
     assert not site.failures

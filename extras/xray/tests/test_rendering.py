@@ -9,6 +9,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
 
+from core.corpus.simulated import LICENCE
 from core.schemas.tables import TOKEN_LOSSES
 from extras.xray.rendering import (
     Side,
@@ -96,6 +97,14 @@ def test_a_page_escapes_and_requests_nothing() -> None:
     assert policy.count("sha256-") == 2
     assert "unsafe" not in policy and "default-src &#39;none&#39;" in policy
     assert "not known as open" in page
+
+
+def test_the_address_of_a_simulated_document_is_no_link() -> None:
+    facts = {**ALL, "url": "https://arxiv.org/abs/2406.00005", "licence": LICENCE}
+    tables = [table(by_byte("a", 1.0)), table(by_byte("b", 2.0))]
+    page = write_page(view_of(facts, tables, [{"Min-20%": -1.0}] * 2)).decode()
+    assert "made up: <code>https://arxiv.org/abs/2406.00005</code>" in page
+    assert "href=" not in page
 
 
 @pytest.mark.long

@@ -295,7 +295,7 @@ class Comparison {
       this.place.replaceChildren(element("p", { className: "note" }, "These two have no documents in common."));
       return;
     }
-    const head = ["source", "difference, bits per byte", "95 % interval", "p", "documents"];
+    const head = ["source", "difference, bits per byte", "95 % interval of this pair", "p, for all pairs", "documents"];
     const rows = found.map((i) => {
       const isTurned = data.model[i] !== one;
       const signed = (value) => (value === null ? "–" : (isTurned ? -value : value).toFixed(4).replace("-", "\u2212"));

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reports.site.context import Site, some
+from reports.site.cutoff_findings import registry_finding
 from reports.site.figure import Column, Figure, Page
-from reports.site.findings import registry_finding
 
 ORDER = 8
 NAVIGATION = ("cutoffs.html", "Cutoffs")

@@ -75,8 +75,9 @@ def _adjusted(site: Site) -> Figure:
         Column("protocol", "asked as", is_optional=True),
     ]  # fmt: skip
     about = (
-        "Models answer other questions, since their cutoffs differ. Each question's difficulty is "
-        "estimated from the models that answered it. So each figure is for all the questions. "
+        "Models whose cutoffs differ are tested by different questions. Each question's "
+        "difficulty is estimated from the models that answered it. So each figure is for all the "
+        "questions. "
         "Interval: 95 %, for other days like these; the questions that were resolved on one day "
         "are left out together."
     )

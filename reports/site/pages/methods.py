@@ -91,11 +91,11 @@ def peers(site: Site) -> Figure:
     sql, rows = site.query("methods_peers", runs=recorded("peers"))
     columns = [
         Column("peer", "code of"),
-        Column("version", "version"),
-        Column("setting", "run as"),
-        Column("protocol", "protocol here"),
-        Column("num_documents", "documents", "d"),
         Column("difference", "difference", ".1e", unit="of the loss"),
+        Column("version", "version"),
+        Column("num_documents", "documents", "d"),
+        Column("protocol", "protocol here"),
+        Column("setting", "run as"),
     ]
     about = (
         "On the same documents under the same small model, in float32. Difference: of summed "

@@ -9,13 +9,12 @@ import polars as pl
 from reports.site.answer_findings import forecast_finding, puzzle_finding, with_gap
 from reports.site.citation import bibtex, window_of
 from reports.site.context import Site, is_control, of_name, some
+from reports.site.cutoff_findings import cutoff_finding, known_cutoff, two_rises_finding
 from reports.site.figure import CLIPPED, P_VALUE, WILSON, Column, Figure, Page, Row, slug, told
 from reports.site.findings import (
     classes_finding,
     contamination_finding,
     costs_finding,
-    cutoff_finding,
-    known_cutoff,
     rise_about,
     sources_finding,
 )
@@ -34,8 +33,8 @@ def make_pages(site: Site) -> Iterator[Page]:
     board = {row["model"]: row for row in rows}
     for name, known in site.models.items():
         makers = (
-            _curves, _sources, _classes, _worst, _contamination, _forecasts, _puzzles, _costs,
-            _published,
+            _curves, _rises, _sources, _classes, _worst, _contamination, _forecasts, _puzzles,
+            _costs, _published_rises, _published,
         )  # fmt: skip
         fields = {"name": name, "known": known, "board": board.get(name), "cite": _cite(site, name)}
         figures = site.make(*(of_name(make, name) for make in makers))
@@ -46,6 +45,36 @@ def make_pages(site: Site) -> Iterator[Page]:
 def _curves(site: Site, name: str) -> Figure | None:
     board = site.query("board", protocol=site.protocol)[1]
     return _lanes(site, name, site.protocol, "curves", board)
+
+
+def _rises(site: Site, name: str) -> Figure:
+    return _two_rises(site, name, site.protocol, "rises")
+
+
+def _published_rises(site: Site, name: str) -> Figure:
+    return _two_rises(site, name, PUBLISHED, "published-rises")
+
+
+def _two_rises(site: Site, name: str, protocol: str, ending: str) -> Figure:
+    """Return where losses rise twice under a protocol; only where that is told."""
+    sql, rows = some(site.part("model_two_rises", "model", name, protocol=protocol))
+    columns = [
+        Column("sources", "sources"),
+        Column("first_cutoff", "first rise after", "%Y-%m", "first_cutoff_low",
+               "first_cutoff_high"),
+        Column("second_cutoff", "second rise after", "%Y-%m", "second_cutoff_low",
+               "second_cutoff_high"),
+        Column("q_value", "q", P_VALUE, about="false discovery rate over models and sources"),
+        Column("basis", "against", about="What tells how hard the months are."),
+    ]  # fmt: skip
+    about = (
+        "The last month before each rise, with its 95 % interval: training text of two times has "
+        "such a curve, as of a model whose training went on."
+    )
+    measured = site.facts_of("published_references") if protocol == PUBLISHED else {}
+    title = two_rises_finding(rows.to_dicts())
+    return Figure(f"model-{slug(name)}-{ending}", title, about, sql, rows, columns,
+                  measured=measured)  # fmt: skip
 
 
 def _published(site: Site, name: str) -> Figure | None:
@@ -197,7 +226,9 @@ def _forecasts(site: Site, name: str) -> Figure:
                   measured=site.facts_of("forecasts_facts"))  # fmt: skip
 
 
-def _puzzles(site: Site, name: str) -> Figure:
+def _puzzles(site: Site, name: str) -> Figure | None:
+    if not site.has_puzzles:
+        return None
     sql, rows = some(site.part("model_puzzles", "model", name))
     columns = [
         Column("level", "level of complexity"),

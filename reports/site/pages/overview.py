@@ -77,7 +77,6 @@ def _board(site: Site) -> Figure:
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
         Column("rank_set", "rank", about="Models whose ranks overlap cannot be told apart."),
-        Column("note", "not ranked", about="Why the model has no rank."),
         Column("bits_per_byte", "level", ".3f", "bits_per_byte_low", "bits_per_byte_high",
                "bits per byte", "Mean over what all models have; lower is better."),
         Column("saved_share", "better than zstd by", ".1f", "saved_share_low", "saved_share_high",
@@ -91,6 +90,7 @@ def _board(site: Site) -> Figure:
         Column("stated_cutoff", "stated cutoff", "%Y-%m"),
         Column("cutoff_text", "measured cutoff",
                about="Last month with training text, by the losses."),
+        Column("note", "not ranked", about="Why the model has no rank."),
         Column("forecast_accuracy", "forecasts", ".1f", "forecast_accuracy_low",
                "forecast_accuracy_high", "% right", "Of questions opened after the cutoff.",
                factor=100),

@@ -22,8 +22,8 @@ MAX_PANELS = 12
 
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page about puzzles."""
-    makers = (_board, _valley, _probes, _tokens, _likelihoods, _published)
-    figures = site.make(*makers, facts="puzzles_facts")
+    of_answers = (_board, _valley, _probes, _tokens) if site.has_puzzles else ()
+    figures = site.make(*of_answers, _likelihoods, _published, facts="puzzles_facts")
     yield Page("puzzles.html", "Puzzles", "puzzles.html.j2", figures)
 
 

@@ -28,6 +28,10 @@ PATHS = ("sources.html", "sources/*")
 MAX_LINES = 8  # models with a colour and a label
 MAX_GREY = 16  # further models, in grey; the CSV has all
 _BITS = "bits per byte"
+LINES_ABOUT = {
+    "compressor_difficulty": "A compressor has learned nothing.",
+    "thermometer_difficulty": "Old models were trained before all of these months.",
+}
 
 
 def make_pages(site: Site) -> Iterator[Page]:
@@ -88,10 +92,8 @@ def _difficulty(site: Site, name: str) -> Figure | None:
         },
     }
     layers = [band, *_lines(rows, shown), *_regime_marks(site, name, x)]
-    about = (
-        "Zero is the mean over months. Band: the 95 % interval for language models. A "
-        "compressor has learned nothing, and old models were trained before all of these months."
-    )
+    about = "Zero is the mean over months. Band: the 95 % interval for language models."
+    about += "".join(f" {LINES_ABOUT[name]}" for name, _, _ in shown if name in LINES_ABOUT)
     title = difficulty_finding(rows.to_dicts(), len(site.sources))
     chart = {"width": 780, "height": 220, "layer": layers}
     return Figure(f"source-{slug(name)}-difficulty", title, about, sql, rows, chart=chart)

@@ -12,4 +12,6 @@ left join second_cutoff as s
         and r.protocol = s.protocol
         and r.source is not distinct from s.source
 where r.protocol in ($protocol, 'published')
-order by r.model, r.protocol, r.source nulls first
+-- A single source is all sources.
+qualify r.source is null or count(r.source) over (partition by r.model, r.protocol) > 1
+order by r.source nulls first, r.model, r.protocol

@@ -5,8 +5,8 @@ import duckdb
 import polars as pl
 import pytest
 
-from reports.site import findings
-from reports.site.front import slowest_finding
+from reports.site import cutoff_findings, findings
+from reports.site.front import contradicted_finding, slowest_finding
 from reports.site.history import Publication, differences
 from reports.site.pages.source import lowest_new_finding
 
@@ -76,11 +76,14 @@ def test_a_cutoff_is_compared_with_the_stated_one() -> None:
         ("2024-04-01", f"{place}, earlier than the stated 2024-04"),
         (None, f"{place}; none is stated"),
     ):
-        assert findings.cutoff_finding({**row, "stated_cutoff": stated}, 1) == told
+        assert cutoff_findings.cutoff_finding({**row, "stated_cutoff": stated}, 1) == told
     alone = {name: "2024-01-01" for name in [*row, "stated_cutoff"]}
-    assert findings.cutoff_finding(alone, 1) == "The losses place the cutoff in 2024-01, as stated"
+    assert (
+        cutoff_findings.cutoff_finding(alone, 1)
+        == "The losses place the cutoff in 2024-01, as stated"
+    )
     unknown = {**alone, "estimated_cutoff_low": None}
-    assert findings.cutoff_finding(unknown, 1) == "No cutoff can be told from the losses"
+    assert cutoff_findings.cutoff_finding(unknown, 1) == "No cutoff can be told from the losses"
 
 
 def test_a_cutoff_that_is_inferred_or_planted_is_not_called_stated() -> None:
@@ -93,7 +96,7 @@ def test_a_cutoff_that_is_inferred_or_planted_is_not_called_stated() -> None:
         ("inferred", "2019-01-01", f"{place}, later than the inferred 2019-01"),
     ):
         known = {"stated_cutoff": month, "cutoff_provenance": provenance}
-        assert findings.cutoff_finding({**row, **known}, 1) == told
+        assert cutoff_findings.cutoff_finding({**row, **known}, 1) == told
 
 
 def test_known_cutoffs_are_counted_by_the_interval_that_holds_them() -> None:
@@ -104,15 +107,34 @@ def test_known_cutoffs_are_counted_by_the_interval_that_holds_them() -> None:
         {"scope": "news", "is_contradicted": True, **both},
         {"scope": "all", "is_contradicted": None, **both},
     ]
-    told = "2 stated or inferred cutoffs are measured: 1 inside the 95 % interval, 1 outside"
-    assert findings.registry_finding(rows) == told
-    assert findings.registry_finding(rows[2:]).startswith("No stated cutoff can be held")
+    told = "2 known cutoffs are measured: 1 inside the 95 % interval, 1 outside"
+    assert cutoff_findings.registry_finding(rows) == told
+    assert cutoff_findings.registry_finding(rows[2:]).startswith("No known cutoff can be held")
 
 
 def test_a_cutoff_of_which_one_end_is_told_is_not_called_measured() -> None:
     row = {"scope": "all", "measured_cutoff_low": "2019-04-01", "measured_cutoff_high": None}
     rows = [{**row, "is_contradicted": is_beyond} for is_beyond in (False, False, True)]
-    assert findings.registry_finding(rows) == "of 3, one end is told, and 1 are beyond it"
+    told = "only one end is told, and 1 is beyond it"
+    assert cutoff_findings.registry_finding(rows) == f"Of 3 known cutoffs, {told}"
+    none = "only one end is told, and none are beyond it"
+    assert cutoff_findings.registry_finding(rows[:2]) == f"Of 2 known cutoffs, {none}"
+    both = {**row, "measured_cutoff_high": "2020-04-01", "is_contradicted": False}
+    measured = "1 known cutoff is measured: 1 inside the 95 % interval, 0 outside"
+    assert cutoff_findings.registry_finding([both, *rows]) == f"{measured}; of 3 more, {told}"
+    untold = {**row, "measured_cutoff_low": None, "is_contradicted": False}
+    assert cutoff_findings.registry_finding([untold, *rows]) == f"Of 3 known cutoffs, {told}"
+
+
+def test_a_cutoff_of_which_one_end_is_told_is_not_called_unknown() -> None:
+    row = {"estimated_cutoff": None, "stated_cutoff": "2020-01-01"}
+    rows = [{**row, "cutoff_text": "at or after 2019-04"}, {**row, "cutoff_text": None}]
+    told = "Not told: of the cutoff of 1 model, the losses tell only one end"
+    assert contradicted_finding(rows) == told
+    assert contradicted_finding(rows[1:]) == "No cutoff can be told from the losses yet"
+    ends = {"estimated_cutoff_low": "2019-04-01", "estimated_cutoff_high": None}
+    told = "The losses tell no more of the cutoff than that it is at or after 2019-04"
+    assert cutoff_findings.cutoff_finding({**rows[0], **ends}, 1) == told
 
 
 def test_those_that_are_lowest_equally_often_are_all_named() -> None:
@@ -146,9 +168,9 @@ def test_only_models_whose_intervals_reach_the_lowest_growth_are_alike() -> None
         return {"model": model, "growth_per_year": growth, **ends}
 
     rows = [row("a", 0.1), row("b", 0.2), row("c", 0.9)]
-    told = "2 of 3 models cannot be told apart. The lowest growth is a's: 0.100 bits per byte a"
+    told = "Not told: 1 other interval overlaps the lowest growth, a's 0.100 bits per byte a"
     assert slowest_finding(rows).startswith(told)
-    assert slowest_finding(rows[:2]).startswith("2 models cannot be told apart.")
+    assert slowest_finding(rows[:2]).startswith(told)
 
 
 def test_compressors_are_not_counted_as_models_of_the_first_publication() -> None:

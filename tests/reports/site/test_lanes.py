@@ -116,3 +116,10 @@ def test_a_scale_has_zero_and_is_rounded_outwards() -> None:
     assert Scale.of([0.031, -0.012]) == Scale(-0.015, 0.035)
     assert Scale.of([0.031, 0.02]).ticks() == [0, 0.02]
     assert Scale.of([]).ticks() == [0]
+
+
+def test_clip_paths_are_named_after_the_chart() -> None:
+    ours, _ = svgs(rows_of(["one", "two"], 1), ["one", "two"])
+    names = set(re.findall(r'id="([^"]+)"|url\(#([^)]+)\)', ours))
+    assert names
+    assert all((defined or used).startswith("figure-") for defined, used in names)

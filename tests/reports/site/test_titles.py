@@ -16,7 +16,7 @@ import pytest
 
 from core.month import Month
 from reports.site import answer_findings as answers
-from reports.site import findings
+from reports.site import cutoff_findings, findings
 from reports.site.build import opened_site
 from reports.site.pages import compare, model, overview
 from reports.site.pages import source as source_pages
@@ -160,7 +160,7 @@ CASES: dict[str, tuple[Callable[[list[Row]], str], str, World]] = {
         "than the average", partial(_last_months, 8),
     ),
     **{f"cutoffs of {n} models": (
-        _titles_of_site(findings.cutoff_finding), "than the stated", partial(_cutoffs, n)
+        _titles_of_site(cutoff_findings.cutoff_finding), "than the stated", partial(_cutoffs, n)
     ) for n in (1, 12)},
     "puzzles of models": (
         _titles_of_site(lambda row, num: answers.puzzle_finding([row], num)),

@@ -73,6 +73,14 @@ def complaints(site: Site, best: str | None) -> Iterator[str]:
     if board is not None:
         yield from _of_board(board, named)
     yield from _of_pairs(site, named)
+    yield from _of_cutoffs(site, everything)
+
+
+def _of_cutoffs(site: Site, everything: Sequence[str]) -> Iterator[str]:
+    board = site.rows.get("board")
+    nothing = "No cutoff can be told from the losses yet."
+    if board is not None and nothing in everything and board["cutoff_text"].drop_nulls().len():
+        yield f"an end of a cutoff is told, but: {nothing}"
 
 
 def _of_board(board: pl.DataFrame, named: set[str]) -> Iterator[str]:

@@ -131,7 +131,7 @@ TRUTHS: dict[str, Check] = {
     r"at or before (\S+)": lambda case, high: min(case.planted.ends) <= position(high),
     r"month not told": lambda case: case.row.get("cutoff_text") is None,
     r"a second rise after (\S+), the first after (\S+)": has_ends,
-    r"a steady rise over all months, no change": lambda case: case.planted.drift > 0,
+    r"a steady rise over all months fits as well as a change": lambda case: case.planted.drift > 0,
     r"a steady rise over all months, or rises after (\S+) and (\S+)": lambda case, first, second: (
         case.planted.drift > 0 or has_ends(case, second, first)
     ),

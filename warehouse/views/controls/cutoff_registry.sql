@@ -4,8 +4,8 @@
 -- stated_cutoff is that of the catalogue, measured_cutoff what may be printed of estimated_cutoff:
 --   a month, an interval, or an open interval such as `at or after 2023-06`. Intervals are of 95 %;
 --   an end that is NULL is open. If nothing was found, reason says why.
--- is_contradicted: the stated month is outside the interval; NULL if one of both is not known. Of
---   true cutoffs, the interval leaves out 5 % by chance.
+-- is_contradicted: the stated month is outside the interval; NULL if it is not known, or no end of
+--   the interval is. Of true cutoffs, the interval leaves out 5 % by chance.
 -- Units: months as first days; detectable_change (see internal.cutoff_tests) in bits per byte.
 -- Source: docs/metrics.md (Cutoffs); docs/cutoffs.md.
 create or replace view cutoff_registry as
@@ -21,7 +21,9 @@ select
     case when t.is_found then t.cutoff_low end as measured_cutoff_low,
     case when t.is_found then t.cutoff_high end as measured_cutoff_high,
     case
-        when t.is_found and t.catalogue_cutoff is not null
+        when
+            t.is_found and t.catalogue_cutoff is not null
+            and coalesce(t.cutoff_low, t.cutoff_high) is not null
             then
                 t.catalogue_cutoff < coalesce(t.cutoff_low, t.catalogue_cutoff)
                 or t.catalogue_cutoff > coalesce(t.cutoff_high, t.catalogue_cutoff)

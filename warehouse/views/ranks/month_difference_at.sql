@@ -18,7 +18,8 @@ create or replace macro month_difference_at(models) as table
             month,
             list(deviation order by replicate) as deviations
         from internal.replicate_deviations
-        where model in (select c.model from chosen as c)
+        -- A join with chosen would read the replicates of all models.
+        where list_contains(models, model)
         group by model, source, protocol, month
     ),
 

@@ -1,0 +1,88 @@
+"""Titles of figures about cutoffs; the rules are those of ``findings``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from core.month import Month
+from core.progress import counted
+from reports.site.figure import Row
+from reports.site.findings import MAX_Q, listed
+
+
+def cutoff_finding(row: Row, num_models: int) -> str:
+    """Return where the losses of a model place its cutoff, and whether its maker says so.
+
+    ``num_models`` have a measured and a stated cutoff: Bonferroni's correction is over them.
+    """
+    ends = [row["estimated_cutoff_low"], row["estimated_cutoff_high"]]
+    if None in ends:
+        known = row.get("cutoff_text")
+        if known is None:
+            return "No cutoff can be told from the losses"
+        return f"The losses tell no more of the cutoff than that it is {known}"
+    known_by = known_cutoff(row.get("cutoff_provenance"))
+    first, last = (str(end)[:7] for end in ends)
+    place = f"The losses place the cutoff in {' to '.join(dict.fromkeys([first, last]))}"
+    if row["stated_cutoff"] is None:
+        return f"{place}; none is stated"
+    stated = str(row["stated_cutoff"])[:7]
+    if first == stated == last:
+        return f"{place}, as {known_by}"
+    low, high, told = (Month(each).index for each in (first, last, stated))
+    if max(low - told, told - high) <= _margin(high - low + 1, num_models):
+        return f"{place}; {stated} is {known_by}"
+    return f"{place}, {'later' if told < low else 'earlier'} than the {known_by} {stated}"
+
+
+def known_cutoff(provenance: str | None) -> str:
+    """Return how a cutoff is known: stated by the maker, inferred, or planted."""
+    return provenance if provenance in ("inferred", "planted") else "stated"
+
+
+def registry_finding(rows: Sequence[Row]) -> str:
+    """Return how many known cutoffs are inside the interval of the measured one.
+
+    Those of which the losses tell only one end are counted apart.
+    """
+    held = [row for row in rows if row["scope"] == "all" and row["is_contradicted"] is not None]
+    ends = ("measured_cutoff_low", "measured_cutoff_high")
+    both = [row for row in held if all(row[end] is not None for end in ends)]
+    one = [row for row in held if sum(row[end] is not None for end in ends) == 1]
+    if both:
+        outside = sum(row["is_contradicted"] for row in both)
+        are = "is" if len(both) == 1 else "are"
+        told = (
+            f"{counted(len(both), 'known cutoff')} {are} measured: {len(both) - outside} inside "
+            f"the 95 % interval, {outside} outside"
+        )
+        return f"{told}; of {len(one)} more, {_beyond(one)}" if one else told
+    if one:
+        return f"Of {counted(len(one), 'known cutoff')}, {_beyond(one)}"
+    return "No known cutoff can be held against the losses yet"
+
+
+def _beyond(rows: Sequence[Row]) -> str:
+    """Return how many known cutoffs are beyond the only end of the interval that is told."""
+    beyond = sum(row["is_contradicted"] for row in rows)
+    are = "1 is" if beyond == 1 else f"{beyond or 'none'} are"
+    return f"only one end is told, and {are} beyond it"
+
+
+def two_rises_finding(rows: Sequence[Row]) -> str:
+    """Return where the losses rise twice, over all sources or on some of them."""
+    sources = [row["source"] for row in rows if row["source"] is not None]
+    is_overall = len(sources) < len(rows)
+    where = "" if is_overall else f" on {listed(sources)}"
+    return f"The losses{where} rise twice: no single change explains them as well"
+
+
+def _margin(num_months: int, num_tests: int) -> float:
+    """Return by how many months Bonferroni's correction widens each end of a month's interval.
+
+    Hansen 2000: squares are at most x more with probability (1 - exp(-x/2))^2. An interval would
+    grow as x if squares grew evenly; twice that holds in simulated worlds, where they do not.
+    """
+    limit, single = (-2 * math.log1p(-math.sqrt(1 - MAX_Q / num)) for num in (num_tests, 1))
+    return 2 * num_months * (limit / single - 1)
