@@ -1,4 +1,4 @@
--- Why a figure has no interval: there are fewer of something than it needs; NULL if there are enough.
+-- Why a figure has no interval: there is less of something than it needs; NULL if there is enough.
 -- Parameters: as in too_few.
 create or replace macro lacking_number(num, thing, place, name) as
     case

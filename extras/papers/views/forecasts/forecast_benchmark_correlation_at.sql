@@ -2,8 +2,8 @@
 -- Grain: one row per source, protocol, question_group, period, benchmark.
 -- Parameter: num_months, the length of a period; periods are counted from 2015-01-01.
 -- Units: correlations over models, -1 to 1. A model's accuracy is over questions opened in the
---   period. reason: NULL below three models, or if one side is constant. spearman: Pearson's of ranks, with
---   mean ranks for ties. *_low and *_high: 95 % interval (Fisher's transformation; for ranks, with
+--   period. reason: NULL below three models, or if one side is constant. spearman: Pearson's of
+--   ranks, with mean ranks for ties. *_low and *_high: 95 % interval (Fisher's transformation; for ranks, with
 --   the factor of Fieller, Hartley and Pearson 1957); NULL below four models.
 --   spearman_smoothed: mean over the period, the one before and the one after, for pictures.
 --   question_group `all`: all questions.
@@ -75,8 +75,9 @@ create or replace macro papers.forecast_benchmark_correlation_at(num_months) as 
             benchmark,
             count(*) as num_models,
             max(num_questions) as num_questions,
-            count(*) >= minimum('models of a line') and min(accuracy) < max(accuracy) and min(score) < max(score)
-                as is_defined,
+            count(*) >= minimum('models of a line')
+            and min(accuracy) < max(accuracy)
+            and min(score) < max(score) as is_defined,
             case when is_defined then corr(accuracy, score) end as pearson,
             case when is_defined then corr(accuracy_rank, score_rank) end as spearman
         from ranked
