@@ -49,7 +49,7 @@ select
     counted.mean_tokens,
     case
         when counted.num_items > 0 then null
-        when counted.num_errors > 0 then 'no item without an error, of ' || counted.num_errors
+        when counted.num_errors > 0 then 'all items have errors: ' || counted.num_errors
         when expected.status = 'insufficient_id_data' then 'too few inputs'
         else 'nothing was asked'
     end as reason

@@ -3,8 +3,8 @@
 -- Parameter: num_months, the length of a period; periods are counted from 2015-01-01.
 -- Units: correlations over models, -1 to 1. A model's accuracy is over questions opened in the
 --   period. reason: NULL below three models, or if one side is constant. spearman: Pearson's of
---   ranks, with mean ranks for ties. *_low and *_high: 95 % interval (Fisher's transformation; for ranks, with
---   the factor of Fieller, Hartley and Pearson 1957); NULL below four models.
+--   ranks, with mean ranks for ties. *_low and *_high: 95 % interval (Fisher's transformation; for
+--   ranks, with the factor of Fieller, Hartley and Pearson 1957); NULL below four models.
 --   spearman_smoothed: mean over the period, the one before and the one after, for pictures.
 --   question_group `all`: all questions.
 -- Source: Zhu et al. 2024, section 4.4 and appendix H.

@@ -18,7 +18,7 @@ select
         as accuracy_high,
     avg(judged.num_tokens) filter (where judged.is_correct is not null) as mean_tokens,
     count(judged.is_correct) as num_items,
-    case when num_items = 0 then 'no item without an error, of ' || count(*) end as reason
+    case when num_items = 0 then 'all items have errors: ' || count(*) end as reason
 from internal.scylla_judged_answers as judged
 inner join internal.scylla_steps as steps
     on
