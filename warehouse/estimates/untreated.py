@@ -19,9 +19,10 @@ theta and lambda as in ``panel``, three times in turn, with weights w of the row
     M = sum_i w_i theta_i^2 R_i        lambda = M+ sum_i w_i theta_i R_i y_i        cov = s^2 M+
 
 The models' noise may last from month to month. If few other models tell lambda, its error lasts,
-too, and looks like a ramp. So in panels of at most 9 models, and in the joint fit (``staggered``),
-cov = M+ K M+ with C_mn = r^|m - n| and k of ``panel``, and no curve has a smaller r:
+too, and looks like a ramp. So panels of at most 9 models have another cov, and the joint fit, too
+(``staggered``). C_mn = r^|m - n| and k are those of ``panel``. No curve has a smaller r:
 
+    cov = M+ K M+
     K = s^2 (sum of models theta_i^2 R_i C R_i / k + compressors' w theta^2 R)
 
 w is 1 for a model. For the compressors, w = s^2 / (s_c^2 (1 + r) / (1 - r)), 0.005 to 1. s_c^2 and
