@@ -24,6 +24,7 @@ from core.plugins import list_folders
 from core.schemas.tables import LOSSES
 from core.settings import Settings
 from core.storage.store import Store
+from tests.warehouse.reasons import is_never_null, lower_ends, reason_of, silent_rows, upper_end
 from tests.warehouse.relations import all_read_by, relations_of
 from warehouse.database.materialised import list_materialised, materialise
 from warehouse.database.schema import (
@@ -260,6 +261,8 @@ def assert_as_described(description: ViewDescription, table: pa.Table) -> None:
         for test in column.get("tests", []):
             for value in (row[name] for row in rows):
                 assert_column_test(test, value, name)
+    if not description.is_internal:
+        assert silent_rows(description.columns, rows) == []
 
 
 def assert_column_test(test: str | dict[str, float], value: Any, name: str) -> None:
@@ -343,6 +346,17 @@ def test_a_public_view_has_at_most_16_columns_and_the_reason() -> None:
     files = {name: file for name, file in list_views().items() if not is_macro(file)}
     for name, each in zip(files, map(describe_view, files.values()), strict=True):
         assert each.is_internal or len(each.columns.keys() - {"reason"}) <= 16, name
+
+
+def test_each_interval_has_a_reason_or_is_never_null() -> None:
+    for name, file in list_views().items():
+        description = describe_view(file)
+        columns = description.columns
+        is_public = not description.is_internal and not is_macro(file)
+        for low in lower_ends(columns) if is_public else []:
+            ends = (columns[low], columns[upper_end(low)])
+            has_reason = reason_of(low, columns) is not None
+            assert has_reason or all(is_never_null(end) for end in ends), f"{name}: {low}"
 
 
 def test_headers_cite_headings_of_the_metrics() -> None:

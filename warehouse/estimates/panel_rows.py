@@ -10,11 +10,12 @@ import numpy as np
 
 from warehouse.estimates.changes import find_changes, finite, first_day
 from warehouse.estimates.contamination import tail_degrees_of_freedom
-from warehouse.estimates.panel import FEW_BLOCKS, NO_CONTROL, NO_CUTOFF
+from warehouse.estimates.panel import FEW_BLOCKS, NO_CONTROL, NO_CUTOFF, UNTOLD
 from warehouse.estimates.panels import Curves, Panel, fit_curves
 
 TOO_FEW_MONTHS = "too few months"
 NO_NEIGHBOURS = "too few months before or after"
+OUTSIDE = {FEW_BLOCKS, NO_CUTOFF}  # reasons of models that do not enter a panel
 
 TableRow = tuple[str, dict[str, object]]  # a table's name, and a row of it
 
@@ -62,8 +63,8 @@ def _effects(panel: Panel, curves: Curves) -> Iterator[dict[str, object]]:
             (curve.reason or reason) if reason == FEW_BLOCKS else reason
             for reason in (fit.gap.reasons[number], fit.growth.reasons[number])
         )
-        is_in = fit.gap.reasons[number] not in {FEW_BLOCKS, NO_CUTOFF}
-        alone = NO_CONTROL if is_in else gap_reason
+        is_in = fit.gap.reasons[number] not in OUTSIDE
+        alone = _alone(panel, number) if is_in else gap_reason
         yield {
             "model": model,
             "num_months_before": sum(month <= cutoff for month in curve.figures),
@@ -98,15 +99,19 @@ def _differences(panel: Panel) -> Iterator[dict[str, object]]:
 def _difficulties(panel: Panel, thermometers: Set[str]) -> Iterator[dict[str, object]]:
     """Yield rows of ``panel_difficulty`` without source and protocol.
 
-    A model with role thermometer is read as one if its cutoff is before the first month.
+    A model with role thermometer is read as one if its cutoff is before the first month. Months of
+    models that do not enter the fit have rows, too, but these models are not counted.
     """
     fit = panel.plain
-    counted = (~np.isnan(panel.losses[~np.isnan(panel.cutoffs)])).sum(axis=0)
+    is_seen = ~np.isnan(panel.losses)
+    enters = np.array([reason not in OUTSIDE for reason in fit.gap.reasons], dtype=bool)
+    counted = is_seen[enters].sum(axis=0)
+    has_row = is_seen[~np.isnan(panel.cutoffs)].any(axis=0)
     has_role = np.array([model in thermometers for model in panel.models], dtype=bool)
     deviations = _deviations(panel.losses[has_role & (panel.cutoffs < panel.months[0])])
     control = np.full(len(panel.months), np.nan) if panel.control is None else panel.control
     compressor = _deviations(control[None])[0]
-    for column in np.flatnonzero(counted):
+    for column in np.flatnonzero(has_row):
         readings = deviations[:, column][~np.isnan(deviations[:, column])]
         yield {
             "month": first_day(panel.months[column]),
@@ -138,7 +143,7 @@ def _changes(panel: Panel, curves: Curves) -> Iterator[TableRow]:
         found = change.shortfalls
         absence = NO_NEIGHBOURS if found else TOO_FEW_MONTHS
         if not change.is_compared:
-            absence = TOO_FEW_MONTHS if _has_other(panel, number) else NO_CONTROL
+            absence = _alone(panel, number)
         for month in seen:
             value = found.value[month] if found else np.nan
             yield (
@@ -157,11 +162,11 @@ def _changes(panel: Panel, curves: Curves) -> Iterator[TableRow]:
             )
 
 
-def _has_other(panel: Panel, number: int) -> bool:
-    """Return True if another model has a stated cutoff and a figure in the panel."""
+def _alone(panel: Panel, number: int) -> str:
+    """Return the reason why no other model tells lambda: there is none, or none has the months."""
     is_other = np.isfinite(panel.cutoffs) & np.isfinite(panel.losses).any(axis=1)
     is_other[number] = False
-    return bool(is_other.any())
+    return UNTOLD if is_other.any() else NO_CONTROL
 
 
 def _deviations(curves: np.ndarray[Any, np.dtype[np.float64]]) -> Any:

@@ -18,8 +18,11 @@ theta and lambda as in ``panel``, three times in turn, with weights w of the row
 
     M = sum_i w_i theta_i^2 R_i        lambda = M+ sum_i w_i theta_i R_i y_i        cov = s^2 M+
 
-If the models' noise lasts (``staggered``), cov = M+ K M+ with C_mn = r^|m - n| and k of ``panel``:
+The models' noise may last from month to month. If few other models tell lambda, its error lasts,
+too, and looks like a ramp. So panels of at most 9 models have another cov, and the joint fit, too
+(``staggered``). C_mn = r^|m - n| and k are those of ``panel``. No curve has a smaller r:
 
+    cov = M+ K M+
     K = s^2 (sum of models theta_i^2 R_i C R_i / k + compressors' w theta^2 R)
 
 w is 1 for a model. For the compressors, w = s^2 / (s_c^2 (1 + r) / (1 - r)), 0.005 to 1. s_c^2 and
@@ -170,7 +173,9 @@ def fit_untreated(
         line = (months - months.mean()) / 12
         rows.append(control)
         designs.append(design(months, ~np.isnan(control), np.inf, np.column_stack([line, regimes])))
-    return fit_rows(np.nan_to_num(np.array(rows)), designs, len(losses), months)
+    rows_of_losses = np.nan_to_num(np.array(rows))
+    has_memory = len(losses) <= MOST_OTHERS + 1
+    return fit_rows(rows_of_losses, designs, len(losses), months, has_memory=has_memory)
 
 
 def _kept(losses: Floats, spell: Spell | None, months: Months) -> Floats:

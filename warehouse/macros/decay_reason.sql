@@ -6,11 +6,11 @@ create or replace macro decay_reason(base, num_quarters, protocol, document_erro
         when base is null then 'fewer than six months right before the release'
         when num_quarters = 0 then 'no quarter after the release has all months'
         when protocol = 'published' then 'no interval: published rates have no documents'
-        when num_quarters < minimum('quarters of a decay')
-            then
-                'no interval: '
-                || too_few(
+        else
+            coalesce(
+                lacking_number(
                     num_quarters, 'complete quarter', ' after the release', 'quarters of a decay'
-                )
-        else lacking_documents(document_error)
+                ),
+                lacking_documents(document_error)
+            )
     end;

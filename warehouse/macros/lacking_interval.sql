@@ -2,19 +2,11 @@
 -- Parameters: num_before and num_after, the months on each side of the split, both above 0.
 -- Source: docs/metrics.md (Intervals).
 create or replace macro lacking_interval(num_before, num_after) as
-    case
-        when least(num_before, num_after) < minimum('months of a side')
-            then
-                'no interval: '
-                || too_few(
-                    least(num_before, num_after), 'month', ' on a side of the cutoff',
-                    'months of a side'
-                )
-        when num_before // 3 + num_after // 3 < minimum('blocks of a gap')
-            then
-                'no interval: '
-                || too_few(
-                    num_before // 3 + num_after // 3, 'block', ' of three months',
-                    'blocks of a gap'
-                )
-    end;
+    coalesce(
+        lacking_number(
+            least(num_before, num_after), 'month', ' on a side of the cutoff', 'months of a side'
+        ),
+        lacking_number(
+            num_before // 3 + num_after // 3, 'block', ' of three months', 'blocks of a gap'
+        )
+    );

@@ -16,4 +16,10 @@ create or replace macro minimum(name) as
         when 'months after a cutoff' then 2
         when 'months of two changes' then 9
         when 'sizes of a family' then 3
+        when 'models of a difficulty' then 2
+        when 'models of a line' then 3
+        when 'models of a correlation' then 4
+        when 'answers of a mean' then 2
+        when 'answers to a question' then 3
+        when 'bins of a line' then 3
     end;

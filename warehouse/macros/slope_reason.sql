@@ -4,7 +4,9 @@ create or replace macro slope_reason(num_months, protocol, document_error) as
     case
         when num_months < 2 then 'a single month'
         when protocol = 'published' then 'no interval: published rates have no documents'
-        when num_months < minimum('months of a slope')
-            then 'no interval: ' || too_few(num_months, 'month', '', 'months of a slope')
-        else lacking_documents(document_error)
+        else
+            coalesce(
+                lacking_number(num_months, 'month', '', 'months of a slope'),
+                lacking_documents(document_error)
+            )
     end;

@@ -181,6 +181,14 @@ def test_noise_that_lasts_is_seldom_a_cutoff(seed: int, num_worlds: int) -> None
     assert shares.found <= 0.06 * shares.models
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("wrong", [-12, 6, 12])
+def test_noise_that_lasts_is_seldom_a_cutoff_beside_wrong_months(wrong: int) -> None:
+    """Formerly 26, 27 and 25 of 300: cov(lambda) was that of noise that does not last."""
+    shares = measure(replace(SMALL, gap=0, memory=0.5, wrong=wrong), 100, 7101)
+    assert shares.found <= 0.06 * shares.models
+
+
 FAR = replace(SMALL, length=8, apart=3)  # wrong months reach into the ramps of others
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from core.month import Month
 from tests.warehouse.figures.planted import CONTROL, FIRST, WORLDS, Model, World, read_views
+from tests.warehouse.reasons import silent_rows
+from warehouse.database.schema import describe_view, list_views
 
 pytestmark = pytest.mark.slow
 
@@ -196,6 +198,17 @@ TRUTHS: dict[str, Check] = {
     r"(no rank: )?other months than most models": lambda case, _: (
         len(case.months) < case.world.num_months or case.planted.sources != SOURCES
     ),
+    r"the (?:first|second) may be (?:earlier|later).*": lambda case: len(case.planted.ends) == 2,
+    # of the compressor's part of a gap
+    r"control:zstd has no figure of these months": lambda case: not case.world.has_control,
+    r"control:zstd has other documents in all months": lambda case: case.planted.has_own_documents,
+    r"no month before the cutoff on the documents of control:zstd": lambda case: case.before == 0,
+    r"no month after the cutoff on the documents of control:zstd": lambda case: case.after == 0,
+    r"no source has the figure: see control_adjusted_gap": lambda case: (
+        0 in (case.before, case.after)
+        or not case.world.has_control
+        or case.planted.has_own_documents
+    ),
     # No world has sizes, families, answers or landed documents, or the default protocol.
     r"family unknown|no rank in a (band|class): number of parameters unknown"
     r"|the documents have not landed|no losses under the default protocol": lambda case, _: True,
@@ -207,14 +220,14 @@ def views(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Row]]:
     return read_views(tmp_path_factory.mktemp("reasons"))
 
 
-def faults_of(row: Row) -> list[str]:
+def faults_of(row: Row, column: str) -> list[str]:
     """Return the parts of a row's reason that nobody planted, or that the tests do not know."""
     case = Case.of(row)
-    parts = FURTHER.split(EFFECT.sub("", row["reason"]))
+    parts = FURTHER.split(EFFECT.sub("", row[column]))
     if parts[-1] == "a smooth bend over all months fits as well":
         parts.pop()
         if len(case.planted.ends) == 1 and not case.planted.drift:
-            return [row["reason"]]
+            return [row[column]]
     faults = []
     for part in parts:
         matches = [(check, re.fullmatch(text, part)) for text, check in TRUTHS.items()]
@@ -230,21 +243,49 @@ def test_the_reason_of_each_row_is_true_of_its_world(views: dict[str, list[Row]]
         (view, row["model"], row.get("source"), fault)
         for view, rows in views.items()
         for row in rows
-        if row.get("reason") and row.get("protocol") in WORLDS
-        for fault in faults_of(row)
+        for column in ("reason", "compressor_reason")
+        if row.get(column) and row.get("protocol") in WORLDS and "model" in row
+        for fault in faults_of(row, column)
     ]
     assert false == []
 
 
 def test_each_missing_interval_has_a_reason(views: dict[str, list[Row]]) -> None:
-    silent = [
-        (view, row["model"], row.get("source"))
-        for view, rows in views.items()
-        for row in rows
-        if any(value is None and "_low" in name for name, value in row.items())
-        and not row["reason"]
-    ]
-    assert silent == []
+    described = {view: describe_view(list_views()[view]).columns for view in views}
+    silent = {view: silent_rows(described[view], rows) for view, rows in views.items()}
+    assert {view: rows for view, rows in silent.items() if rows} == {}
+
+
+def models_of_a_month(world: World, source: str, month: int) -> list[Model]:
+    """Return the models of known cutoff with a figure of a month and four blocks of months."""
+    found = []
+    for model in world.models.values():
+        months = range(model.months[0], min(model.months[1], world.num_months))
+        has_blocks = len({each // 3 for each in months}) >= 4
+        if model.cutoff is not None and source in model.sources and month in months and has_blocks:
+            found.append(model)
+    return found
+
+
+def test_the_reason_of_a_month_is_true_of_its_world(views: dict[str, list[Row]]) -> None:
+    told = set()
+    for row in views["month_difficulty"]:
+        if row["protocol"] not in WORLDS or row["source"] is None:
+            continue
+        world = WORLDS[row["protocol"]]
+        month = position(str(row["month"])[:7])
+        models = models_of_a_month(world, row["source"].removeprefix(f"{row['protocol']}-"), month)
+        told.add((row["protocol"], row["reason"]))
+        if len(models) < 2:
+            number = f"{len(models)} model{'' if len(models) == 1 else 's'} with this month"
+            assert row["reason"].startswith(number)
+            assert row["reason"].endswith("; 2 are needed")
+        elif row["reason"] is not None:
+            assert row["reason"] == "the models cannot tell it from their gaps"
+            assert len({model.cutoff for model in models}) == 1
+    assert {protocol for protocol, _ in told} >= {"steps", "short", "one-is-brief"}
+    assert ("steps", None) in told
+    assert ("one-is-brief", None) not in told
 
 
 def test_what_is_planted_is_found(views: dict[str, list[Row]]) -> None:

@@ -114,3 +114,18 @@ def test_without_an_anchor_the_last_months_are_unknown() -> None:
     assert other is not None
     assert np.abs(other.unknown[12:]).max(axis=1) == pytest.approx(1)
     assert NONE_UNTREATED
+
+
+@pytest.mark.parametrize(("num_models", "lasts"), [(3, True), (9, True), (10, False)])
+def test_the_error_of_few_models_lasts_as_their_noise(num_models: int, lasts: bool) -> None:
+    rng = np.random.default_rng(5)
+    noise = rng.normal(size=(num_models, 48))
+    for month in range(1, 48):
+        noise[:, month] += 0.7 * noise[:, month - 1]
+    y = 1 + rng.normal(size=48) + 0.1 * noise
+    fit = fit_untreated(y, [UNTREATED] * num_models, np.arange(48), np.zeros((48, 0)), None)
+    difficulty = fit.without(0)
+    assert difficulty is not None and difficulty.covariance is not None
+    assert (difficulty.autocorrelation > 0.4) == lasts
+    covariance = difficulty.covariance
+    assert (covariance.diagonal(1).mean() > 0.3 * covariance.diagonal().mean()) == lasts

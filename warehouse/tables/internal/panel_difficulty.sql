@@ -7,7 +7,7 @@ create table if not exists internal.panel_difficulty (
     source varchar,
     protocol varchar not null,
     month date not null, -- first day
-    num_models bigint not null, -- with a known cutoff and a figure of the month
+    num_models bigint not null, -- that enter the panel and have a figure of the month
     difficulty double, -- NULL where the models cannot tell it from their gaps
     difficulty_error double, -- standard error
     degrees_of_freedom double not null,

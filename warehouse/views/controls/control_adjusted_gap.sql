@@ -4,7 +4,7 @@
 --   the same documents; *_low and *_high bound a 95 % interval over months. basis compressor, where
 --   the panel cannot tell the gap (reason): the gap less that of control:zstd, without interval or
 --   test, as months that are hard for models alone count as gap. Its interval speaks of these
---   documents alone (*_documents). q_value: see panel_tests.
+--   documents alone (*_documents; compressor_reason). q_value: see panel_tests.
 -- Source: docs/metrics.md (The panel, Control-adjusted figures).
 create or replace view control_adjusted_gap as
 select
@@ -24,12 +24,23 @@ select
     c.adjusted_gap as compressor_adjusted_gap,
     c.adjusted_gap_low as compressor_adjusted_gap_low_documents,
     c.adjusted_gap_high as compressor_adjusted_gap_high_documents,
+    case
+        when c.adjusted_gap is not null then lacking_documents(c.adjusted_gap_low)
+        when m.cutoff is null then 'cutoff unknown'
+        when c.model is null then 'control:zstd has no figure of these months'
+        when c.num_months_before + c.num_months_after = 0
+            then 'control:zstd has other documents in all months'
+        when c.num_months_before = 0
+            then 'no month before the cutoff on the documents of control:zstd'
+        else 'no month after the cutoff on the documents of control:zstd'
+    end as compressor_reason,
     e.num_months_before,
     e.num_months_after,
     e.num_documents
 from panel_tests as t
 inner join internal.panel_effects as e
     on t.model = e.model and t.source = e.source and t.protocol = e.protocol
+left join models as m on t.model = m.model
 left join internal.control_adjusted_gap_at(cast(null as date)) as c
     on
         t.model = c.model

@@ -6,7 +6,7 @@
 --   the same documents; *_low and *_high bound a 95 % interval over months. basis compressor, where
 --   the panel cannot tell the gap (reason): the gap less that of control:zstd, without interval or
 --   test, as months that are hard for models alone count as gap. Its interval speaks of these
---   documents alone (*_documents). q_value: see panel_tests.
+--   documents alone (*_documents; compressor_reason). q_value: see panel_tests.
 -- Source: docs/metrics.md (The panel, Control-adjusted figures).
 create or replace view control_adjusted_gap_overall as
 select
@@ -25,12 +25,19 @@ select
     c.adjusted_gap as compressor_adjusted_gap,
     c.adjusted_gap_low as compressor_adjusted_gap_low_documents,
     c.adjusted_gap_high as compressor_adjusted_gap_high_documents,
+    case
+        when c.adjusted_gap_low is not null then null
+        when c.adjusted_gap is not null then 'no interval over documents: a source has none'
+        when m.cutoff is null then 'cutoff unknown'
+        else 'no source has the figure: see control_adjusted_gap'
+    end as compressor_reason,
     e.num_months_before,
     e.num_months_after,
     e.num_documents
 from panel_tests as t
 inner join internal.panel_effects as e
     on t.model = e.model and t.protocol = e.protocol and e.source is null
+left join models as m on t.model = m.model
 left join internal.control_adjusted_gap_overall_at(cast(null as date)) as c
     on t.model = c.model and t.protocol = c.protocol and c.is_default_control
 where t.effect = 'gap' and t.source is null;

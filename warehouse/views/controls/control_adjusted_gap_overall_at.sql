@@ -24,8 +24,11 @@ create or replace macro internal.control_adjusted_gap_overall_at(split_on) as ta
                 when count(standard_error) = count(*)
                     then sqrt(sum(power(standard_error, 2))) / count(*)
             end as standard_error,
-            power(sum(power(standard_error, 2)), 2)
-            / nullif(sum(power(standard_error, 4) / degrees_of_freedom), 0) as degrees_of_freedom
+            coalesce(
+                power(sum(power(standard_error, 2)), 2)
+                / nullif(sum(power(standard_error, 4) / degrees_of_freedom), 0),
+                min(degrees_of_freedom)
+            ) as degrees_of_freedom
         from internal.control_adjusted_gap_at(split_on)
         where is_text and adjusted_gap is not null
         group by model, protocol, control

@@ -1,16 +1,21 @@
 -- How difficult each month's text is for language models, beside what others say of it.
 -- Grain: one row per source, protocol, month; source NULL: of the mean over sources of text.
 -- Units: bits per byte, less the mean over the months. difficulty: of the panel, for a model of
---   mean sensitivity; *_low and *_high bound a 95 % interval over months; NULL of a single model,
---   and where the models cannot tell it from their gaps. compressor_difficulty: of control:zstd.
---   thermometer_difficulty: of models with role thermometer in the catalogue, of a cutoff before
+--   mean sensitivity; *_low and *_high bound a 95 % interval over months. reason: NULL of a single
+--   model, and where the models cannot tell it from their gaps. compressor_difficulty: of
+--   control:zstd. thermometer_difficulty: of models with role thermometer in the catalogue, of a cutoff before
 --   the first month.
 -- A new regime counts as difficulty. regime is NULL for the mean over sources.
 -- Source: docs/metrics.md (The panel).
 create or replace view month_difficulty as
 with told as (
     -- A single model's curve would be its own difficulty.
-    select * replace (case when num_models > 1 then difficulty end as difficulty)
+    select
+        *
+        replace (
+            case when num_models >= minimum('models of a difficulty') then difficulty end
+                as difficulty
+        )
     from internal.panel_difficulty
 )
 
@@ -28,6 +33,17 @@ select
     d.thermometer_difficulty,
     d.num_thermometers,
     s.regime,
-    s.is_regime_start
+    s.is_regime_start,
+    case
+        when d.num_models < minimum('models of a difficulty')
+            then
+                too_few(
+                    d.num_models, 'model', ' with this month, a known cutoff and '
+                    || minimum('blocks of a panel') || ' blocks of three months',
+                    'models of a difficulty'
+                )
+        when d.difficulty is null then 'the models cannot tell it from their gaps'
+        when d.difficulty_error is null then 'no interval: too few months'
+    end as reason
 from told as d
 left join source_months as s on d.source = s.source and d.month = s.month;

@@ -4,7 +4,7 @@
 -- first_cutoff and second_cutoff are the last months before two rises. They are NULL unless told:
 --   q_value is at most 0.05, Benjamini-Hochberg's of p_value over the models and sources of a
 --   protocol that have a change; the means over sources are a family of their own. reason says why
---   they are not. An end of an interval of 95 % that is NULL is open.
+--   they are not. An end of an interval of 95 % that is NULL is open, and reason says so.
 -- p_value: that of a single change, of any of the shapes in docs/metrics.md (Cutoffs).
 -- Units: months as first days.
 -- Source: warehouse/estimates/rises.py, which has the formulas; docs/metrics.md (Cutoffs).
@@ -23,7 +23,18 @@ select
     second_p_value as p_value,
     second_q_value as q_value,
     case
-        when has_two_rises then null
+        when has_two_rises
+            then
+                nullif(
+                    concat_ws(
+                        '; ',
+                        case when first_rise_low is null then 'the first may be earlier' end,
+                        case when first_rise_high is null then 'the first may be later' end,
+                        case when second_rise_low is null then 'the second may be earlier' end,
+                        case when second_rise_high is null then 'the second may be later' end
+                    ),
+                    ''
+                )
         when second_p_value is null then 'too few months for two changes'
         else 'one change explains the curve as well'
     end as reason

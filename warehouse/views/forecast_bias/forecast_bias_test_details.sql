@@ -88,6 +88,12 @@ select
         when p_adjusted <= 0.01 then '**'
         when p_adjusted <= 0.05 then '*'
         else ''
-    end as significance
+    end as significance,
+    case
+        when s.model is not null then 'no text of the model has an answer'
+        when z_proportions is null or z_ranks is null then 'no test: nothing varies'
+        when leeway < 5 then 'no test: too few answers are right or wrong'
+        when z_proportions * z_ranks <= 0 then 'no test: its two statistics have other directions'
+    end as reason
 from adjusted as a
 left join silent as s on a.model = s.model and a.source = s.source and a.protocol = s.protocol;

@@ -2,7 +2,7 @@
 -- Grain: one row per model, source, protocol.
 -- Units: shares, 0 to 1. *_low and *_high bound Wilson's 95 % interval; questions count as
 --   independent. expected_* is the share expected from guessing. Only questions opened after the
---   cutoff month count, or from the release on if the cutoff is unknown; NULL without one.
+--   cutoff month count, or from the release on if the cutoff is unknown; NULL without one (reason).
 --   *_of_all_questions and num_unparsed: of all questions. Unparsed answers are wrong.
 -- Source: Zhu et al. 2024, equation 2; docs/metrics.md (Forecasts).
 create or replace view forecast_accuracy as
@@ -40,5 +40,11 @@ select
     wilson_low(num_correct, num_questions) as accuracy_of_all_questions_low,
     wilson_high(num_correct, num_questions) as accuracy_of_all_questions_high,
     expected_accuracy as expected_accuracy_of_all_questions,
-    num_questions as num_all_questions
+    num_questions as num_all_questions,
+    case
+        when num_test_questions > 0 then null
+        when cutoff is not null then 'no question was opened after the cutoff'
+        when released is not null then 'no question was opened after the release'
+        else 'cutoff and release unknown'
+    end as reason
 from counted;

@@ -4,8 +4,8 @@
 --   independent. adjusted_score is the normal distribution function of the z score against
 --   guessing. For a guesser, it is uniform between 0 and 1; it has no interval.
 --   adjusted_score_observed uses the observed variance of answers, as the paper's equation prints
---   it; NULL if all or none are right. num_before_release, num_test: questions opened before
---   release, after cutoff.
+--   it; NULL if all or none are right (reason). num_before_release, num_test: questions opened
+--   before release, after cutoff.
 -- Source: Zhu et al. 2024, equations 2 and 3; docs/metrics.md (Forecasts).
 create or replace view forecast_accuracy_monthly as
 with counted as (
@@ -40,5 +40,9 @@ select
     expected_accuracy,
     adjusted_score(accuracy, expected_accuracy, expected_accuracy, num_questions)
         as adjusted_score,
-    adjusted_score(accuracy, expected_accuracy, accuracy, num_questions) as adjusted_score_observed
+    adjusted_score(accuracy, expected_accuracy, accuracy, num_questions) as adjusted_score_observed,
+    case
+        when num_correct = num_questions then 'all answers are right: no observed variance'
+        when num_correct = 0 then 'no answer is right: no observed variance'
+    end as reason
 from counted;

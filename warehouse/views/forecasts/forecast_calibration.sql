@@ -8,7 +8,7 @@
 --   a known probability of the choice. *_low and *_high: 95 % interval (Student's t), limited to at
 --   least 0, and for brier_score at most 2. crowd_brier_score and model_brier_score_there: over the
 --   num_crowd questions with both scores. All scores are NULL if num_unknown > 0: right answers
---   always reveal the outcome, so the remaining answers would be a biased sample.
+--   always reveal the outcome, so the remaining answers would be a biased sample (reason).
 -- Source: Brier 1950; Good 1952; docs/metrics.md (Forecasts).
 -- Further columns: internal.forecast_calibration_details.
 create or replace view forecast_calibration as
@@ -28,5 +28,6 @@ select
     num_answers,
     num_unknown,
     crowd_brier_score,
-    model_brier_score_there
+    model_brier_score_there,
+    reason
 from internal.forecast_calibration_details;

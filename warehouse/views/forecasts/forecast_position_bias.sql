@@ -2,8 +2,8 @@
 -- Grain: one row per model, source, protocol, place. Imported answers have no places.
 -- Units: place counts from 1. share is the mean probability of the option in this place; the share
 --   of choices if answers are written. expected_share is the mean of 1 / options. bias is their
---   difference; bias_low, bias_high: 95 % interval by Student's t, NULL below two answers. For
---   written answers it is Wilson's interval of share, less expected_share.
+--   difference; bias_low, bias_high: 95 % interval by Student's t. For written answers it is
+--   Wilson's interval of share, less expected_share. reason: one answer is too few for Student's.
 --   is_balanced: options are rotated, so that every option is equally often in each place, and a
 --   bias is of the place alone. Else it is also of what the options say.
 -- Source: docs/metrics.md (Forecasts).
@@ -50,5 +50,9 @@ select
     share,
     expected_share,
     num_answers,
-    is_written or regexp_matches(protocol, '-rotated(-|$)') as is_balanced
+    is_written or regexp_matches(protocol, '-rotated(-|$)') as is_balanced,
+    case
+        when not is_written
+            then lacking_number(num_answers, 'answer', ' with probabilities', 'answers of a mean')
+    end as reason
 from compared;

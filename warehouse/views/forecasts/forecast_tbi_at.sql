@@ -4,10 +4,10 @@
 --   figures. 'observed' is as in the paper's equation; it leaves out bins with all or none right.
 -- Units: tbi_x1000 is 1000 times the slope of the adjusted score per 30 days; intercept is the
 --   line's value on 2015-01-01. *_low, *_high and p_value: Student's t of ordinary least squares,
---   because a guesser's scores vary equally in small and large bins; NULL below three bins.
+--   because a guesser's scores vary equally in small and large bins. reason: NULLs below three
+--   bins, or without an answer.
 --   bias_class (the paper's rule): Balanced from -1 to 1, Nostalgia below, Neophilia above. The
---   rule ignores chance; forecast_bias_test does not. No answers: none of a model's texts has one;
---   then all figures are NULL.
+--   rule ignores chance; forecast_bias_test does not. No answers: none of a model's texts has one.
 -- Source: Zhu et al. 2024, section 4.2 and Table 7; docs/metrics.md (Forecasts).
 create or replace macro internal.forecast_tbi_at(variance) as table
     with fitted as (
@@ -60,5 +60,9 @@ create or replace macro internal.forecast_tbi_at(variance) as table
             when 1000 * slope < -1 then 'Nostalgia'
             when 1000 * slope > 1 then 'Neophilia'
             else 'Balanced'
-        end as bias_class
+        end as bias_class,
+        case
+            when not has_parsed then 'no text of the model has an answer'
+            else lacking_number(num_bins, 'bin', ' of 30 days', 'bins of a line')
+        end as reason
     from doubted;

@@ -114,6 +114,10 @@ select
     j.num_documents,
     s.regime,
     j.is_text,
-    j.reason
+    case
+        when j.reason is null and not j.has_error
+            then cell_reason(true, 1, j.num_documents, null)
+        else j.reason
+    end as reason
 from judged as j
 left join source_months as s on j.source = s.source and j.month = s.month;

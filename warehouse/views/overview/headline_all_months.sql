@@ -19,5 +19,6 @@ select
     interval_basis,
     saved_share,
     saved_share_low,
-    saved_share_high
+    saved_share_high,
+    reason
 from headline_shown_at(cast(null as date), cast(null as date), 'all');

@@ -164,12 +164,12 @@ create or replace macro headline_at(first_month, last_month, months := 'new') as
         coalesce(
             lacking_blocks(f.num_blocks),
             lacking_documents(f.document_half),
-            case
-                when f.is_ranked then null
-                when is_compressor(f.model) then 'not ranked: a compressor'
-                else 'not ranked: ' || f.basis
-            end
+            unranked_reason(f.is_ranked, f.model, f.basis)
         ) as reason,
+        case
+            when n.other_model is null then 'no next model by rank'
+            else lacking_blocks(f.num_blocks)
+        end as next_reason,
         n.other_model as next_model,
         n.difference as next_difference,
         n.difference - n.half as next_difference_low,

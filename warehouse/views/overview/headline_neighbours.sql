@@ -12,6 +12,7 @@ select
     next_difference_high,
     next_p_value_adjusted,
     num_months,
-    basis
+    basis,
+    next_reason as reason
 from internal.headline_shown_details
 where next_model is not null;

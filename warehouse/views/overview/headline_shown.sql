@@ -21,5 +21,6 @@ select
     resolution,
     saved_share,
     saved_share_low,
-    saved_share_high
+    saved_share_high,
+    reason
 from internal.headline_shown_details;

@@ -3,6 +3,7 @@
 -- Parameters: as in headline_at.
 -- interval_basis: months (would other months like these say the same?), or documents (would other
 --   documents of these months?) while months are too few for the former.
+-- reason: of the interval shown; next_reason: of that of next_difference, which is over time.
 create or replace macro headline_shown_at(first_month, last_month, months) as table
     with figures as (
         select
@@ -16,6 +17,8 @@ create or replace macro headline_shown_at(first_month, last_month, months) as ta
             model,
             bits_per_byte,
             rank,
+            reason,
+            next_reason,
             basis,
             num_sources,
             num_months,
@@ -64,5 +67,15 @@ create or replace macro headline_shown_at(first_month, last_month, months) as ta
         next_p_value_adjusted,
         saved_share,
         saved_share_low,
-        saved_share_high
+        saved_share_high,
+        case
+            when bits_per_byte_low is null and interval_basis = 'documents'
+                then lacking_documents(bits_per_byte_low)
+            when bits_per_byte_low is null then reason
+            when rank is null then unranked_reason(false, model, basis)
+            when saved_share is null then 'no share saved: control:zstd is not compared'
+            when saved_share_low is null
+                then 'no interval of the share saved: control:zstd has no interval'
+        end as reason,
+        next_reason
     from shown;

@@ -48,5 +48,14 @@ from (
     ('estimated_cutoff', 'months after the change', minimum('months after a cutoff')),
     ('estimated_cutoff', 'other models of known cutoff, or control:zstd', 1),
     ('second_cutoff', 'months with a figure', minimum('months of two changes')),
-    ('age_in_parameters', 'sizes of a family', minimum('sizes of a family'))
+    ('age_in_parameters', 'sizes of a family', minimum('sizes of a family')),
+    (
+        'month_difficulty', 'models of known cutoff in the month', minimum('models of a difficulty')
+    ),
+    ('forecast_position_bias: interval', 'answers', minimum('answers of a mean')),
+    ('forecast_calibration: interval', 'answers', minimum('answers of a mean')),
+    ('forecast_tbi: interval', 'bins of 30 days', minimum('bins of a line')),
+    (
+        'question_difficulty: interval', 'answers to the question', minimum('answers to a question')
+    )
 ) as rows_of_minima (figure, counted, minimum);

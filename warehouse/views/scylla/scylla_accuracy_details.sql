@@ -46,7 +46,13 @@ select
     wilson_high(counted.num_correct, counted.num_items) as accuracy_high,
     (counted.num_items - counted.num_unparsed - counted.num_truncated)
     / nullif(counted.num_items, 0) as parse_rate,
-    counted.mean_tokens
+    counted.mean_tokens,
+    case
+        when counted.num_items > 0 then null
+        when counted.num_errors > 0 then 'all items have errors: ' || counted.num_errors
+        when expected.status = 'insufficient_id_data' then 'too few inputs'
+        else 'nothing was asked'
+    end as reason
 from expected
 left join counted
     on

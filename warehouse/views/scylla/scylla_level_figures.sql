@@ -83,7 +83,16 @@ select
     case
         when count(puzzle.variance) = count(puzzle.score)
             then sqrt(sum(puzzle.variance)) / nullif(count(puzzle.score), 0)
-    end as score_error
+    end as score_error,
+    case
+        when num_puzzles = 0 and num_insufficient > 0 and num_insufficient = count(puzzle.puzzle)
+            then 'no puzzle of the level has enough inputs'
+        when num_puzzles = 0 then 'no puzzle of the level has answers'
+        when count(puzzle.gap_variance) < num_puzzles
+            then 'no interval: '
+            || num_puzzles - count(puzzle.gap_variance) || ' of ' || num_puzzles
+            || ' puzzles without an item answered in both splits'
+    end as reason
 from asked
 cross join levels
 left join corrected as puzzle

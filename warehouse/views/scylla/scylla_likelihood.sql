@@ -1,8 +1,8 @@
 -- Probability of the right answer, and perplexity of answer and prompt, by puzzle and split.
 -- Grain: one row per model, puzzle, protocol, split.
 -- Units: means over items of the figures of internal.scylla_item_likelihoods. probability_low and
---   _high bound a normal 95 % interval of the mean, within 0 to 1; NULL for fewer than 2 items.
---   NULL: no item has a likelihood; reason has the most frequent cause.
+--   _high bound a normal 95 % interval of the mean, within 0 to 1. NULL: fewer than 2 items have a
+--   likelihood. reason has the number of items; for none, the most frequent cause.
 -- Source: Qi et al. 2024, code ("intrinsic"); docs/metrics.md (Puzzles).
 create or replace view scylla_likelihood as
 with counts as (
@@ -48,7 +48,10 @@ select
     coalesce(means.num_items, 0) as num_items,
     counts.num_unmeasured,
     counts.level,
-    case when means.num_items is null then counts.reason end as reason
+    case
+        when means.num_items is null then counts.reason
+        else lacking_number(means.num_items, 'item', ' with a likelihood', 'answers of a mean')
+    end as reason
 from counts
 left join means
     on

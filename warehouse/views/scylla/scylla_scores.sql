@@ -23,5 +23,6 @@ select
     ood_accuracy,
     num_puzzles,
     num_expected,
-    num_insufficient
+    num_insufficient,
+    reason
 from internal.scylla_scores_details;

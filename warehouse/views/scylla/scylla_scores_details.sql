@@ -39,7 +39,8 @@ select
             then least(f.score + f.score_bias + 1.959963984540054e0 * f.score_error, 1)
     end as score_high,
     spread.bootstrap_low,
-    spread.bootstrap_high
+    spread.bootstrap_high,
+    f.reason
 from internal.scylla_level_figures as f
 left join spread
     on

@@ -31,5 +31,6 @@ select
     smoothed_gap - 1.959963984540054e0 * signed_gap_error as signed_gap_low,
     smoothed_gap + 1.959963984540054e0 * signed_gap_error as signed_gap_high,
     p_value,
-    case when p_value is not null then least(p_value * num_levels, 1) end as joint_p_value
+    case when p_value is not null then least(p_value * num_levels, 1) end as joint_p_value,
+    reason
 from tested;

@@ -5,7 +5,7 @@
 --   (Li et al.: 2023-01-01); NULL: the months after each model's own cutoff.
 -- Units: score = intercept + slope * figure, by least squares over models; rmse is the root of the
 --   mean squared residual, in the score's unit. Intervals of 95 %: Fisher's for pearson (four
---   models), Student's t for slope (three). Figures are NULL below three models, or if one side is
+--   models), Student's t for slope. reason: figures are NULL below three models, or if one side is
 --   constant. The models are taken as drawn from such models: a family counts as independent.
 -- Source: Huang et al. 2024, arXiv 2404.09937; Li et al. 2024, arXiv 2402.00861, Table 4;
 --   docs/metrics.md (Time).
@@ -42,7 +42,7 @@ create or replace macro papers.benchmark_fit_at(split_on) as table
             s.model_kind,
             s.size_class,
             count(*) as num_models,
-            count(*) >= 3
+            count(*) >= minimum('models of a line')
             and min(f.value) < max(f.value)
             and min(s.score) < max(s.score) as is_defined,
             corr(f.value, s.score) as pearson,
@@ -93,7 +93,8 @@ create or replace macro papers.benchmark_fit_at(split_on) as table
         f.slope - f.half as slope_low,
         f.slope + f.half as slope_high,
         f.intercept,
-        sqrt(f.residuals / f.num_models) as rmse
+        sqrt(f.residuals / f.num_models) as rmse,
+        line_reason(s.num_models, s.is_defined, 'pearson') as reason
     from sums as s
     left join fits as f
         on

@@ -2,9 +2,9 @@
 -- Grain: one row per source, protocol, question_group, period, benchmark.
 -- Parameter: num_months, the length of a period; periods are counted from 2015-01-01.
 -- Units: correlations over models, -1 to 1. A model's accuracy is over questions opened in the
---   period. NULL below three models, or if one side is constant. spearman: Pearson's of ranks, with
---   mean ranks for ties. *_low and *_high: 95 % interval (Fisher's transformation; for ranks, with
---   the factor of Fieller, Hartley and Pearson 1957); NULL below four models.
+--   period. reason: NULL below three models, or if one side is constant. spearman: Pearson's of
+--   ranks, with mean ranks for ties. *_low and *_high: 95 % interval (Fisher's transformation; for
+--   ranks, with the factor of Fieller, Hartley and Pearson 1957); NULL below four models.
 --   spearman_smoothed: mean over the period, the one before and the one after, for pictures.
 --   question_group `all`: all questions.
 -- Source: Zhu et al. 2024, section 4.4 and appendix H.
@@ -75,8 +75,9 @@ create or replace macro papers.forecast_benchmark_correlation_at(num_months) as 
             benchmark,
             count(*) as num_models,
             max(num_questions) as num_questions,
-            count(*) >= 3 and min(accuracy) < max(accuracy) and min(score) < max(score)
-                as is_defined,
+            count(*) >= minimum('models of a line')
+            and min(accuracy) < max(accuracy)
+            and min(score) < max(score) as is_defined,
             case when is_defined then corr(accuracy, score) end as pearson,
             case when is_defined then corr(accuracy_rank, score_rank) end as spearman
         from ranked
@@ -89,7 +90,8 @@ create or replace macro papers.forecast_benchmark_correlation_at(num_months) as 
         correlation_end(pearson, num_models, 1.959963984540054e0) as pearson_high,
         correlation_end(spearman, num_models, -2.0179e0) as spearman_low,
         correlation_end(spearman, num_models, 2.0179e0) as spearman_high,
-        case when spearman is not null then avg(spearman) over neighbours end as spearman_smoothed
+        case when spearman is not null then avg(spearman) over neighbours end as spearman_smoothed,
+        line_reason(num_models, is_defined, 'correlations') as reason
     from correlated
     window neighbours as (
         partition by source, protocol, question_group, benchmark

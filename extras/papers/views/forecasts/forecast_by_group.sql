@@ -14,7 +14,8 @@ with counted as (
         count(*) filter (where is_correct) as num_correct,
         avg(expected) as expected_accuracy,
         count(*) filter (where is_test) as num_test_questions,
-        count(*) filter (where is_test and is_correct) as num_test_correct
+        count(*) filter (where is_test and is_correct) as num_test_correct,
+        bool_or(is_test is not null) as is_dated
     from internal.grouped_answers
     group by model, source, protocol, question_group
 )
@@ -35,5 +36,10 @@ select
     adjusted_score(
         num_correct / num_questions, expected_accuracy, expected_accuracy, num_questions
     ) as adjusted_score_of_all_questions,
-    num_questions as num_all_questions
+    num_questions as num_all_questions,
+    case
+        when num_test_questions > 0 then null
+        when is_dated then 'no question of the group was opened after the cutoff'
+        else 'cutoff and release unknown'
+    end as reason
 from counted;

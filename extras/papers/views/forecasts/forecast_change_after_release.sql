@@ -25,5 +25,6 @@ select
     expected_base_accuracy,
     expected_later_accuracy,
     num_base_questions,
-    num_later_questions
+    num_later_questions,
+    reason
 from internal.forecast_change_after_release_details;

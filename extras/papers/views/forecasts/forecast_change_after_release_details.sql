@@ -86,5 +86,10 @@ select
     adjusted_change_6_pct,
     adjusted_change_9_pct,
     adjusted_change_12_pct,
-    adjusted_change_mean_pct
+    adjusted_change_mean_pct,
+    case
+        when num_base_questions = 0 then 'no question was opened in the six months before release'
+        when base_accuracy = 0 then 'no right answer in the six months before release'
+        when num_later_questions = 0 then 'no question was opened in the year after release'
+    end as reason
 from summed;

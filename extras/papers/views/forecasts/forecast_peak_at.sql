@@ -56,7 +56,8 @@ create or replace macro papers.forecast_peak_at(num_months) as table
         num_questions as num_peak_questions,
         num_periods,
         cutoff_month,
-        datediff('month', peak, cutoff_month) as months_to_cutoff
+        datediff('month', peak, cutoff_month) as months_to_cutoff,
+        case when cutoff_month is null then 'cutoff and release unknown' end as reason
     from sized
     where num_questions >= usual / 4 and has_answers
     qualify

@@ -65,5 +65,8 @@ select
     end as weighted_accuracy_low,
     case
         when weighted_accuracy + accuracy_error > 1 then 1 else weighted_accuracy + accuracy_error
-    end as weighted_accuracy_high
+    end as weighted_accuracy_high,
+    case
+        when weighted_accuracy is null then 'no question was opened after the first quarter of 2015'
+    end as reason
 from summed;

@@ -25,5 +25,6 @@ select
     num_chars,
     num_bytes,
     bits_per_char,
-    compression_rate
+    compression_rate,
+    reason
 from internal.corpus_loss_details;

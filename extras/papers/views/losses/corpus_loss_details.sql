@@ -68,6 +68,7 @@ select
     c.degrees_of_freedom,
     c.num_clusters,
     a.bits_per_char as average_bits_per_char,
-    coalesce(a.num_corpora, 0) as num_corpora_averaged
+    coalesce(a.num_corpora, 0) as num_corpora_averaged,
+    cell_reason(c.is_finite, c.num_bytes, c.num_documents, c.standard_error) as reason
 from corpora as c
 left join averages as a on c.model = a.model and c.protocol = a.protocol;

@@ -3,8 +3,8 @@
 -- Parameter: source_name, such as 'arxiv'.
 -- kind: as source_mix. genre: of arXiv's fields, STEM or not STEM as in Table 10 of Zhu et al.,
 --   which counts quantitative biology as not STEM; NULL for other kinds.
--- *_low and *_high bound a 95 % interval for other documents of the month; NULL for a kind with one
---   cluster, and for a genre.
+-- *_low and *_high bound a 95 % interval for other documents of the month. reason: NULL for a kind
+--   with one cluster, and for a genre.
 -- Source: Zhu et al. 2024, Tables 6 and 10; docs/metrics.md (Standardised to a fixed mix).
 create or replace macro papers.monthly_loss_by_kind_at(source_name) as table
     with kinds as (
@@ -52,5 +52,10 @@ create or replace macro papers.monthly_loss_by_kind_at(source_name) as table
         * exclude (half),
         case when kind is null then 'genre' else 'kind' end as scope,
         case when half > bits_per_byte then 0 else bits_per_byte - half end as bits_per_byte_low,
-        bits_per_byte + half as bits_per_byte_high
+        bits_per_byte + half as bits_per_byte_high,
+        case
+            when bits_per_byte is null then 'no chunk with a loss'
+            when kind is null then 'no interval: a genre of several kinds'
+            when half is null then 'no interval: all documents of the kind are in one cluster'
+        end as reason
     from summed;

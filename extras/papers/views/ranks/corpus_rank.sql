@@ -3,7 +3,7 @@
 --   models of the protocol have measured: the headline of undated text.
 -- Units: bits per character; rank 1 is the lowest; equal models share their best rank.
 --   Compressors are not ranked.
---   *_documents: 95 % intervals for other documents like these; NULL with a single cluster. A rank
+--   *_documents: 95 % intervals for other documents like these, if there is no reason. A rank
 --   interval excludes models that are surely better or worse (one-sided 5 %, Bonferroni).
 -- Source: Huang et al. 2024, arXiv 2404.09937; docs/metrics.md (Ranks).
 create or replace view papers.corpus_rank as
@@ -61,7 +61,12 @@ select
         as rank_high_documents,
     f.num_models,
     f.num_corpora,
-    f.num_documents
+    f.num_documents,
+    case
+        when f.standard_error is null and f.source is null
+            then 'no interval: all documents of a corpus are in one cluster'
+        when f.standard_error is null then 'no interval: all documents are in one cluster'
+    end as reason
 from figures as f
 left join sure as s
     on

@@ -107,12 +107,16 @@ select
     is_undated,
     share,
     against,
-    avg(correlation) as correlation,
-    quantile_cont(correlation, 0.025) as correlation_low,
-    quantile_cont(correlation, 0.975) as correlation_high,
+    avg(correlation) filter (where isfinite(correlation)) as correlation,
+    quantile_cont(correlation, 0.025) filter (where isfinite(correlation)) as correlation_low,
+    quantile_cont(correlation, 0.975) filter (where isfinite(correlation)) as correlation_high,
     avg(case when is_same_first then 1 when not is_same_first then 0 end) as same_first,
     max(num_models) as num_models,
-    max(num_documents) as num_documents
+    max(num_documents) as num_documents,
+    case
+        when count(*) filter (where isfinite(correlation)) > 0 then null
+        when against is null then 'all models have the same figure'
+        else 'all models have the same figure, or the same score'
+    end as reason
 from correlations
-where isfinite(correlation)
 group by protocol, source, is_undated, share, against;

@@ -22,5 +22,6 @@ select
     num_errors,
     parse_rate,
     cell_status,
-    level
+    level,
+    reason
 from internal.scylla_accuracy_details;

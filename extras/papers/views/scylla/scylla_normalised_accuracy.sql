@@ -6,7 +6,8 @@
 --   min_k_percent of the answer's tokens with the lowest, at least one token. memorisation is the
 --   mean score of the kept items, accuracy the share that is right by the strict rules, and
 --   normalised_accuracy = accuracy / memorisation. Its interval is that of a ratio of means
---   (linearised), normal, 95 %; NULL for fewer than 2 items. Items with an error are left out.
+--   (linearised), normal, 95 %. reason: NULL for fewer than 2 items. Items with an error are left
+--   out.
 -- Source: Qi et al. 2024, code (7_normalize_acc.py); docs/metrics.md (Puzzles).
 create or replace view papers.scylla_normalised_accuracy as
 with answers as (
@@ -121,5 +122,8 @@ select
     num_items,
     level,
     protocol as likelihood_protocol,
-    case when ratio is null then 'memorisation is 0' end as reason
+    case
+        when ratio is null then 'memorisation is 0'
+        else lacking_number(num_items, 'item', '', 'answers of a mean')
+    end as reason
 from ratios;

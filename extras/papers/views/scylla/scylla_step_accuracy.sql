@@ -17,7 +17,8 @@ select
     wilson_high(count(*) filter (where judged.is_correct), count(judged.is_correct))
         as accuracy_high,
     avg(judged.num_tokens) filter (where judged.is_correct is not null) as mean_tokens,
-    count(judged.is_correct) as num_items
+    count(judged.is_correct) as num_items,
+    case when num_items = 0 then 'all items have errors: ' || count(*) end as reason
 from internal.scylla_judged_answers as judged
 inner join internal.scylla_steps as steps
     on

@@ -4,7 +4,7 @@
 --   documents of this month say the same? Each task is from another document, and they count as
 --   independent. expected_accuracy is that of guessing. Answers that cannot be read are wrong.
 --   is_after_cutoff: the month is after the model's cutoff, or from its release on if the cutoff is
---   unknown; NULL if neither is known. source: of the texts; task: cloze, code or lead.
+--   unknown; NULL if neither is known (reason). source: of the texts; task: cloze, code or lead.
 -- Source: docs/metrics.md (Tasks from texts).
 create or replace view task_accuracy_monthly as
 with counted as (
@@ -37,5 +37,6 @@ select
     is_after_cutoff,
     num_tasks,
     num_correct,
-    num_unparsed
+    num_unparsed,
+    case when is_after_cutoff is null then 'cutoff and release unknown' end as reason
 from counted;
