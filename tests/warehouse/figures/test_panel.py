@@ -440,6 +440,17 @@ def test_a_thermometer_tells_what_models_that_change_at_once_cannot() -> None:
     assert not np.isnan(alone.difficulty[:12]).any()
 
 
+def test_months_before_a_common_cutoff_are_told_by_their_differences() -> None:
+    y, alone = staggered([11, 11, 11], noise=0)
+    before = y[0, :12]
+    assert alone.difficulty[:12] == pytest.approx(before - before.mean(), abs=1e-9)
+
+
+def test_no_month_is_told_where_each_may_differ_by_growth_from_each_other() -> None:
+    _, fit = staggered([-30, -30, -30])
+    assert np.isnan(fit.difficulty).all()
+
+
 def test_a_fit_depends_on_the_figures_alone() -> None:
     y, fit = staggered([3, 7, 7, 15, -2])
     again = fit_panel(y.copy(), START + np.array([3.0, 7, 7, 15, -2]), months())
