@@ -31,6 +31,7 @@ from core.storage.store import Store, path_part
 
 Split = Literal["id", "ood", "ood_near"]
 SPLITS: tuple[Split, ...] = get_args(Split)
+Level = Annotated[int, Field(ge=1, le=5)]
 _AGAIN = "out of the data root and run `tidemark scylla run` again"
 Status = Literal["correct", "wrong", "unparsed", "truncated", "error"]
 CellStatus = Literal["complete", "insufficient_id_data"]
@@ -119,9 +120,7 @@ class PuzzleRecord:
     """
 
     status: CellStatus
-    level: (
-        Annotated[int, Field(ge=1, le=5)] | None
-    )  # of complexity; None if the puzzle's algorithms differ in it
+    level: Level | None  # of complexity; None if the puzzle's algorithms differ in it
     complexity: str  # complexity class of the puzzle
     num_completions: int  # number of texts of example inputs that the model wrote
     num_id_elements: int  # count of all numbers in the texts of example inputs

@@ -3,8 +3,8 @@
 -- Units: bits per byte, less the mean over the months. difficulty: of the panel, for a model of
 --   mean sensitivity; *_low and *_high bound a 95 % interval over months. reason: NULL of a single
 --   model, and where the models cannot tell it from their gaps. compressor_difficulty: of
---   control:zstd. thermometer_difficulty: of models with role thermometer in the catalogue, of a cutoff before
---   the first month.
+--   control:zstd. thermometer_difficulty: of models with role thermometer in the catalogue, of a
+--   cutoff before the first month.
 -- A new regime counts as difficulty. regime is NULL for the mean over sources.
 -- Source: docs/metrics.md (The panel).
 create or replace view month_difficulty as

@@ -83,8 +83,9 @@ select
     s.model_brier_score_there,
     case
         when s.num_unknown > 0
-            then 'the probability of the outcome is unknown for ' || s.num_unknown || ' of '
-            || s.num_answers || ' answers'
+            then
+                'the probability of the outcome is unknown for ' || s.num_unknown || ' of '
+                || s.num_answers || ' answers'
         else lacking_number(s.num_brier, 'answer', '', 'answers of a mean')
     end as reason
 from scored as s

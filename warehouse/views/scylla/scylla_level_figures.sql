@@ -89,9 +89,10 @@ select
             then 'no puzzle of the level has enough inputs'
         when num_puzzles = 0 then 'no puzzle of the level has answers'
         when count(puzzle.gap_variance) < num_puzzles
-            then 'no interval: '
-            || num_puzzles - count(puzzle.gap_variance) || ' of ' || num_puzzles
-            || ' puzzles without an item answered in both splits'
+            then
+                'no interval: '
+                || num_puzzles - count(puzzle.gap_variance) || ' of ' || num_puzzles
+                || ' puzzles without an item answered in both splits'
     end as reason
 from asked
 cross join levels
