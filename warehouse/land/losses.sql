@@ -125,19 +125,24 @@ order by all
 limit 1;
 
 -- name: define_bad_names
--- Names are compared by what people see. is_odd_name: it has control characters or outer blanks.
--- is_hidden_name: it has signs that are not seen, so that two names look alike. Joiners within a
--- name are spelling. is_decomposed_name: it looks like another one whose accents are written with
--- their letters (NFC).
-create or replace temp macro is_odd_name(name) as
-regexp_matches(name, '[\x00-\x1F\x7F-\x{9F}\x{2028}\x{2029}]|^[\s\pZ]|[\s\pZ]$');
-create or replace temp macro is_hidden_name(name) as
-regexp_matches(
-    name,
-    '[\x{AD}\x{61C}\x{200B}\x{200E}\x{200F}\x{202A}-\x{202E}\x{2060}-\x{206F}\x{FEFF}]'
-    || '|[\x{FFF9}-\x{FFFB}\x{E0000}-\x{E007F}]|^[\x{200C}\x{200D}]|[\x{200C}\x{200D}]$'
+-- Names are compared by what people see, so signs that are not seen are refused. Joiners within a
+-- name are spelling. A decomposed name looks like the one with composed characters.
+create or replace temp macro sign_fault(name) as
+case
+    when regexp_matches(name, '[\x00-\x1F\x7F-\x{9F}\x{2028}\x{2029}]|^[\s\pZ]|[\s\pZ]$')
+        then 'no control characters and no outer blanks'
+    when
+        regexp_matches(
+            name,
+            '[\x{AD}\x{61C}\x{200B}\x{200E}\x{200F}\x{202A}-\x{202E}\x{2060}-\x{206F}\x{FEFF}]'
+            || '|[\x{FFF9}-\x{FFFB}\x{E0000}-\x{E007F}]|^[\x{200C}\x{200D}]|[\x{200C}\x{200D}]$'
+        )
+        then 'no signs that are not seen'
+end;
+create or replace temp macro name_fault(name) as
+coalesce(
+    sign_fault(name), case when nfc_normalize(name) <> name then 'composed characters (NFC)' end
 );
-create or replace temp macro is_decomposed_name(name) as nfc_normalize(name) <> name;
 
 -- name: find_impossible
 -- The first incoming document that no corpus can have, with the rule that it breaks.
@@ -147,18 +152,11 @@ create or replace temp macro is_decomposed_name(name) as nfc_normalize(name) <> 
 with cells as (
     select
         * replace (array_to_string(list_sort(list(revision) over of_cell), ' and ') as revision),
-        bool_or(
-            is_odd_name(model) or is_odd_name(revision) or is_odd_name(source)
-            or is_odd_name(protocol)
-        ) over of_cell as has_odd_name,
-        bool_or(
-            is_hidden_name(model) or is_hidden_name(revision) or is_hidden_name(source)
-            or is_hidden_name(protocol)
-        ) over of_cell as has_hidden_name,
-        bool_or(
-            is_decomposed_name(model) or is_decomposed_name(revision)
-            or is_decomposed_name(source) or is_decomposed_name(protocol)
-        ) over of_cell as has_decomposed_name,
+        max(
+            coalesce(
+                name_fault(model), name_fault(revision), name_fault(source), name_fault(protocol)
+            )
+        ) over of_cell as fault,
         count(*) over of_cell > 1 as is_mixed
     from incoming_cells
     window of_cell as (partition by model, source, month, protocol)
@@ -183,19 +181,16 @@ judged as (
             when d.num_tokens = 0 and d.nll_nats > 0 then 'a text without tokens has no loss'
             when d.num_chars > d.num_bytes then 'a character has at least one byte'
             when d.num_tokens > 4 * d.num_bytes + 16 then 'a text has at most 4 tokens a byte'
-            when cells.has_odd_name then 'names have no control characters and no outer blanks'
-            when is_odd_name(d.document_id)
-                then 'a document_id has no control characters and no outer blanks'
-            when cells.has_hidden_name or is_hidden_name(d.document_id)
-                then 'names have no signs that are not seen'
-            when cells.has_decomposed_name then 'names have composed characters (NFC)'
+            when cells.fault is not null then 'names have ' || cells.fault
+            when sign_fault(d.document_id) is not null
+                then 'a document_id has ' || sign_fault(d.document_id)
             when cells.is_mixed then 'a cell has two revisions of its model'
         end as rule
     from incoming_documents as d
     inner join cells on d.cell = cells.cell
 )
 
-select * exclude (cell, has_odd_name, has_hidden_name, has_decomposed_name, is_mixed, num_chars)
+select * exclude (cell, fault, is_mixed, num_chars)
 from judged
 where rule is not null
 order by cell, document_id
