@@ -18,7 +18,8 @@ select
         next_difference,
         next_difference_low,
         next_difference_high,
-        next_p_value_adjusted
+        next_p_value_adjusted,
+        next_reason
     )
 from headline_shown_at($first, $last, 'new') as h
 order by h.rank nulls last, h.bits_per_byte, h.model
