@@ -174,12 +174,9 @@ def slowest_finding(rows: Sequence[Row]) -> str:
     if first["growth_per_year_high"] < min(row["growth_per_year_low"] for row in others):
         return f"{first['model']}: its gap grows by {size}"
     alike = [row for row in others if row["growth_per_year_low"] <= first["growth_per_year_high"]]
-    overlap = (
-        "1 other interval overlaps"
-        if len(alike) == 1
-        else (f"{len(alike)} other intervals overlap")
-    )
-    return f"Not told: {overlap} the lowest growth, {first['model']}'s {size}"
+    overlap = "overlaps" if len(alike) == 1 else "overlap"
+    others_alike = counted(len(alike), "other interval")
+    return f"Not told: {others_alike} {overlap} the lowest growth, {first['model']}'s {size}"
 
 
 def contradicted_finding(rows: Sequence[Row]) -> str:

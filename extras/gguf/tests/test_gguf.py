@@ -154,11 +154,16 @@ def test_what_cannot_be_read_is_named(case: str, tmp_path: Path, settings: Setti
         load_scorer(entry_of(path), settings)
 
 
-def test_factors_of_one_and_no_scaling_are_read(tmp_path: Path, settings: Settings) -> None:
+def test_factors_of_one_and_no_scaling_change_no_loss(
+    tmp_path: Path, settings: Settings, batch_of: BatchOf
+) -> None:
+    batch = batch_of(*TEXTS)
+    expected = losses_of(load_scorer(entry_of(write_model(tmp_path)), settings), batch)
     plain = {"llama.rope.scaling.factor": 1.0, "llama.rope.scale_linear": 0.0, "split.count": 1}
-    load_scorer(entry_of(write_model(tmp_path, **plain)), settings)
     unused = {"llama.rope.scaling.type": "none", "llama.rope.scaling.factor": 4.0}
-    load_scorer(entry_of(write_model(tmp_path, **unused)), settings)
+    for changes in (plain, unused):
+        scorer = load_scorer(entry_of(write_model(tmp_path, **changes)), settings)
+        assert losses_of(scorer, batch) == pytest.approx(expected, rel=1e-6)
 
 
 def test_tensors_without_a_place_are_named(tmp_path: Path, settings: Settings) -> None:
