@@ -160,8 +160,9 @@ def _create(path: Path, settings: Settings) -> None:
     store = Store(settings.home)
     is_copy = store.exists(SNAPSHOT)
     new = path.with_name(f"{path.name}.new")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _remove_database(new)
+    with explain_disk_errors(str(new)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_database(new)
     try:
         if is_copy:
             store.fetch(SNAPSHOT, new)
@@ -176,7 +177,9 @@ def _create(path: Path, settings: Settings) -> None:
             path.with_name(f"{path.name}.wal").unlink(missing_ok=True)  # of the former file
             replace_durably(new, path)
     finally:
-        _remove_database(new)
+        # If the folder is read-only, the error is raised already; the next call removes the file.
+        with contextlib.suppress(OSError):
+            _remove_database(new)
 
 
 def _forget_estimates(connection: duckdb.DuckDBPyConnection, path: Path, new: Path) -> None:
