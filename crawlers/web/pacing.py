@@ -22,6 +22,7 @@ import filelock
 
 from core.errors import ItemFailed, ItemUnavailable, SourceChanged, SourceUnavailable, TokenRefused
 from core.storage.store import explain_disk_errors
+from crawlers.web.host_lock import take
 from crawlers.web.raw_cache import Fetched
 
 BACKOFF_BASE_S = 2.0  # first pause after a failure without Retry-After; doubles with each failure
@@ -70,7 +71,8 @@ class Pace:
 
     A request holds its host's lock until its response, so only one request is sent at a time. The
     next process waits for a second, outer lock. Otherwise, a process that sends many requests would
-    always get the lock first. The system frees the locks of a killed process.
+    always get the lock first. The system frees the locks of a killed process; ``host_lock`` takes
+    those of a stopped one.
 
     ``folder`` is a local folder for locks and records; the first request creates it. ``turnstile``
     takes a host's name and returns a context manager. A request holds this context manager until
@@ -131,14 +133,16 @@ class Pace:
         """Hold a host's lock in the ``with`` block; yield the path of the host's record."""
         stem = str(self._folder / re.sub(r"[^A-Za-z0-9.-]+", "_", host))
         next_one, now = (
-            filelock.FileLock(f"{stem}.{name}", LOCK_WAIT_S, poll_interval=_POLL_S)
-            for name in ("next", "lock")
+            filelock.FileLock(f"{stem}.{name}", poll_interval=_POLL_S) for name in ("next", "lock")
         )
         with explain_disk_errors(stem):
             self._folder.mkdir(parents=True, exist_ok=True)
             try:
-                with next_one:
-                    now.acquire()
+                take(next_one, LOCK_WAIT_S)
+                try:
+                    take(now, LOCK_WAIT_S)
+                finally:
+                    next_one.release()
             except filelock.Timeout as error:
                 raise SourceUnavailable(
                     f"other processes have kept {host} busy for {LOCK_WAIT_S:.0f} s "
