@@ -98,6 +98,9 @@ class Settings(BaseSettings):
     """auto: bfloat16 on a GPU, float32 on a CPU."""
     kernels: Literal["plain", "fast"] = "plain"
     """`fast`: fused and captured kernels on a GPU; their losses are other cells."""
+    tensor_parallel: int = Field(default=1, gt=0)
+    """Number of GPUs that share each layer of a model while it is scored, if its architecture has
+    a plan for this."""
     batch_tokens: int | None = Field(default=None, gt=0)
     """Maximum number of tokens of a forward pass; default: 16,384 on a GPU, 1,024 on a CPU."""
     notify_url: SecretStr | None = None

@@ -16,6 +16,8 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
     formats.py       ``config_of``, ``tensor_names_of``: functions that read formats of checkpoints
                      that transformers does not know
     kernels.py       ``quicken``: function that puts fast kernels into a loaded model
+    parallel.py      ``why_unshared``, ``start_parallel``: functions that let several devices share
+                     the layers of a model
     publications.py  ``KINDS``: functions that copy the snapshot, by kind of target
     readers.py       ``READERS``: readers of files that are imported, by suffix; ``ARCHIVES``: those
                      suffixes whose texts may not be passed on; ``FORMATS``: readers by format;
@@ -57,6 +59,7 @@ REGISTERED = (
     "rwkv",
     "serve_model",
     "shared_catalogue",
+    "tensor_parallel",
     "text_comparisons",
     "uncheatable",
     "web_archives",

@@ -207,6 +207,13 @@ class ConfinedEngine(Engine, Protocol):
     guard: str  # how the process is confined, for the record of a cell
 
 
+class ParallelEngine(Engine, Protocol):
+    """An engine whose model's layers are shared by several devices."""
+
+    backend: str  # of torch.distributed
+    active_parameters: int  # of the whole model
+
+
 @runtime_checkable
 class MomentEngine(Engine, Protocol):
     """An engine that has the whole distribution of each token, as local models have."""

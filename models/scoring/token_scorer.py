@@ -8,12 +8,14 @@ protocols have an equal batch, the batch is run once.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 from transformers import PreTrainedModel
@@ -35,7 +37,15 @@ from models.scoring.machine import (
 from models.scoring.passes import DocumentRun, Run, StreamRun
 from models.scoring.protocol import ScoringProtocol
 from models.scoring.row_check import check_lengths, check_rows
-from models.scoring.scorer import ConfinedEngine, Engine, ScorerFacts, Scoring, Tally, TokenLosses
+from models.scoring.scorer import (
+    ConfinedEngine,
+    Engine,
+    ParallelEngine,
+    ScorerFacts,
+    Scoring,
+    Tally,
+    TokenLosses,
+)
 from models.scoring.start_check import find_need_of_start
 from models.scoring.text_model import TextModel, control_texts_of, text_model_of
 from models.scoring.windows import Batches, check_prefix
@@ -283,7 +293,12 @@ class CausalLM(TokenScorer):
     ) -> CausalLM:
         """Load a model; arguments and errors are those of ``identify``."""
         identity = cls.identify(location, revision, settings, name, is_trusted)
-        return cls.assemble(identity, settings, load_weights)
+        files = identity.files
+        with _naming(identity.name):
+            loaded = _load_confined(files) if files.is_trusted else None
+            loaded = loaded or _load_parallel(files, settings.tensor_parallel)
+            loaded = loaded or _load_here(files, settings, load_weights)
+        return cls._complete(identity, settings, loaded)
 
     @classmethod
     def assemble(
@@ -292,34 +307,19 @@ class CausalLM(TokenScorer):
         settings: Settings,
         read: Callable[[CheckpointFiles], PreTrainedModel],
     ) -> CausalLM:
-        """Load the model of an identity, whose weights ``read`` reads if it is not trusted."""
+        """Load the model of an identity, which is not trusted; ``read`` reads its weights."""
+        with _naming(identity.name):
+            loaded = _load_here(identity.files, settings, read)
+        return cls._complete(identity, settings, loaded)
+
+    @classmethod
+    def _complete(cls, identity: CausalLMIdentity, settings: Settings, loaded: _Loaded) -> CausalLM:
         files = identity.files
-        is_trusted = files.is_trusted
         versions = library_versions(*LIBRARIES)
         if files.replaced:
             versions["tokenizer"] = f"{TOKENIZER_FILE} in place of {files.replaced}"
-        engine: Engine
-        num_active = None
-        rate = None
-        try:
-            if is_trusted:
-                confined = _start_confined(files)
-                engine = confined
-                what = "code of the model" if files.has_own_code else "class of transformers"
-                versions["guard"] = f"{what}; {confined.guard}"
-            else:
-                model = read(files)
-                library = choose_library(model, settings.scratch / "products")
-                if library is not None:
-                    versions["products"] = library
-                engine = forward = Forward(model)
-                if _is_fast(files, settings):
-                    versions |= _quicken(forward, files)
-                num_active = active_parameters(model)
-                rate = matmul_rate(files.device, files.dtype)
-        except ModelError as error:
-            raise type(error)(f"{identity.name}: {error}") from error
-        need = find_need_of_start(engine, identity.text_model, identity.context)
+        versions |= loaded.versions
+        need = find_need_of_start(loaded.engine, identity.text_model, identity.context)
         if need is not None:
             versions["start"] = need
         usual = _CPU_TOKENS if files.device.type == "cpu" else _GPU_TOKENS
@@ -329,10 +329,10 @@ class CausalLM(TokenScorer):
             batch_tokens=settings.batch_tokens or usual,
             versions=versions,
             tokenizer=identity.text_model.facts,
-            active_parameters=num_active,
-            matmul_flops=rate,
+            active_parameters=loaded.num_active,
+            matmul_flops=loaded.rate,
         )
-        return cls(identity, identity.text_model, engine, facts)
+        return cls(identity, identity.text_model, loaded.engine, facts)
 
 
 def identify_causal_lm(entry: ModelEntry, settings: Settings) -> CausalLMIdentity:
@@ -345,14 +345,67 @@ def load_causal_lm(entry: ModelEntry, settings: Settings) -> CausalLM:
     return CausalLM.load(entry.location, entry.revision, settings, entry.name, entry.is_trusted)
 
 
-def _start_confined(files: CheckpointFiles) -> ConfinedEngine:
+@contextlib.contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Begin the messages of errors with a model's name."""
+    try:
+        yield
+    except ModelError as error:
+        raise type(error)(f"{name}: {error}") from error
+
+
+class _Loaded(NamedTuple):
+    """A loaded model, with facts for the record of its cells."""
+
+    engine: Engine
+    versions: dict[str, str]
+    num_active: int | None = None
+    rate: float | None = None
+
+
+def _load_here(
+    files: CheckpointFiles, settings: Settings, read: Callable[[CheckpointFiles], PreTrainedModel]
+) -> _Loaded:
+    """Load a model in this process."""
+    model = read(files)
+    versions = {}
+    library = choose_library(model, settings.scratch / "products")
+    if library is not None:
+        versions["products"] = library
+    forward = Forward(model)
+    if _is_fast(files, settings):
+        versions |= _quicken(forward, files)
+    rate = matmul_rate(files.device, files.dtype)
+    return _Loaded(forward, versions, active_parameters(model), rate)
+
+
+def _load_confined(files: CheckpointFiles) -> _Loaded:
     """Run a trusted model in a confined process, which an extra starts."""
     for part in import_parts("engines"):
         confined: ConfinedEngine = part.start_confined(files)
-        return confined
+        what = "code of the model" if files.has_own_code else "class of transformers"
+        return _Loaded(confined, {"guard": f"{what}; {confined.guard}"})
     raise ModelLoadError(
         f"{files.location}: a model with trust: code runs in a confined process, which "
         "extras/own_code starts, and that folder is missing; install tidemark with it"
+    )
+
+
+def _load_parallel(files: CheckpointFiles, num_devices: int) -> _Loaded | None:
+    """Let several devices share the layers of a model; return None if they do not or cannot."""
+    if num_devices == 1:
+        return None
+    for part in import_parts("parallel"):
+        reason = part.why_unshared(files, num_devices)
+        if reason is not None:
+            _log.info("%s: its layers are not shared by devices: %s", files.location, reason)
+            return None
+        engine: ParallelEngine = part.start_parallel(files, num_devices)
+        means = f"{num_devices} devices by {engine.backend}"
+        return _Loaded(engine, {"tensor_parallel": means}, engine.active_parameters)
+    raise ModelLoadError(
+        f"{files.location}: TIDEMARK_TENSOR_PARALLEL={num_devices} needs extras/tensor_parallel, "
+        "and that folder is missing; unset it"
     )
 
 

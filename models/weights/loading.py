@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
+from transformers.distributed.configuration_utils import DistributedConfig
 from transformers.utils import logging as transformers_logging
 from transformers.utils.quantization_config import QuantizationMethod
 
@@ -86,13 +87,27 @@ def read_model(files: CheckpointFiles) -> PreTrainedModel:
     return model
 
 
-def _read_weights(files: CheckpointFiles, placement: str | None) -> PreTrainedModel:
+def read_share(files: CheckpointFiles) -> PreTrainedModel:
+    """Load this process's share of a model, as its architecture's plan divides the layers.
+
+    A process group of torch.distributed must exist; each of its processes calls this function.
+    Raise ModelLoadError as ``load_weights``.
+    """
+    weights = examine_weights(files.folder, files.location, files.is_trusted)
+    require_plausible(files.config, weights, files.location, is_quantised=False)
+    model = _read_weights(files, None, distributed_config=DistributedConfig(tp_plan="auto"))
+    model.eval()  # type: ignore[no-untyped-call]
+    require_rows(files, embedding_rows(model))
+    return model
+
+
+def _read_weights(files: CheckpointFiles, placement: str | None, **options: Any) -> PreTrainedModel:
     """Load the weights without an adapter, to the given placement (None: the host's memory).
 
-    Raise ModelLoadError if weights are broken, do not fit the config, or need a missing library.
+    ``options`` are further ones of ``from_pretrained``. Raise ModelLoadError if weights are broken,
+    do not fit the config, or need a missing library.
     """
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    options: dict[str, Any] = {}
     if placement is not None:
         options["device_map"] = placement
     names = renamed_tensors(files.config)

@@ -1,0 +1,1 @@
+"""Tensor parallelism: several devices share each layer of a model."""
