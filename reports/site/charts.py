@@ -64,6 +64,7 @@ _GROUP = re.compile(r"</?g\b[^>]*>")
 _EMPTY = re.compile(r'<path(?: [a-z-]+="[^"]*")* (?:d="M[\d.,-]+h0v[\d.]+h0Z"|display="none")/>')
 _FONT = "system-ui, sans-serif"
 # Keys of ``usermeta`` in a specification.
+MARK_HEIGHT = 12  # of a sentence below a picture
 MARK = "watermark"  # text over the picture
 FRAME = "frame"  # texts of the card that the PNG is; without them it is the chart alone
 LANES = "lanes"  # key, names and ends of a chart of lanes, whose marks are drawn without Vega
@@ -164,7 +165,7 @@ def _drawn(spec: str) -> str:
 
 
 def with_watermark(svg: str, mark: str) -> str:
-    """Return a picture with a text over it: one word across, or a sentence in the corner."""
+    """Return a picture with a text: one word across it, or a sentence in a line below it."""
     size = _SIZE.search(svg)
     if size is None:
         raise ValueError(f"no size in {svg:.100}")
@@ -172,7 +173,10 @@ def with_watermark(svg: str, mark: str) -> str:
     height = float(size[2])
     style = f'font-family="{_FONT}" fill="{SOFT}"'
     if " " in mark:
-        place = f'x="{width - 4}" y="9" text-anchor="end" font-size="9"'
+        bottom = height + MARK_HEIGHT
+        taller = f'height="{bottom:g}" viewBox="0 0 {width:g} {bottom:g}"'
+        svg = re.sub(f'height="[^"]*" {size[0]}', taller, svg, count=1)
+        place = f'x="{width - 4}" y="{height + 9:g}" text-anchor="end" font-size="9"'
     else:
         x = width / 2
         y = height / 2

@@ -46,6 +46,7 @@ class Column:
     is_facet: bool = False  # readers choose rows by its values
     factor: int = 1  # a shown number is the row's value times this factor
     draw: Callable[[Row], Trend | None] | None = None  # a line instead of a value of the row
+    why: str = ""  # name of the column that says why a value is NULL
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,7 @@ class Cell:
     link: str | None = None
     is_number: bool = False
     path: str = ""  # of a small line
+    why: str = ""  # why there is no value, or no interval
 
     @property
     def is_external(self) -> bool:
@@ -167,9 +169,10 @@ def cell(row: Row, column: Column) -> Cell:
         return Cell("", value=f"{trend.last:.4g}", path=trend.path) if trend else Cell(NOTHING)
     value = row[column.name]
     link = column.link(row) if column.link else None
+    why = (row.get(column.why) or "") if column.why else ""
     if value is None:
         is_of_numbers = bool(column.form) and "%" not in column.form
-        return Cell(NOTHING, link=link, is_number=is_of_numbers)
+        return Cell(NOTHING, link=link, is_number=is_of_numbers, why=why)
     low = row[column.low] if column.low else None
     high = row[column.high] if column.high else None
     told = [shown(end, column) for end in (low, high) if end is not None]
@@ -178,7 +181,9 @@ def cell(row: Row, column: Column) -> Cell:
         interval += " or later" if high is None else " or earlier"
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     raw = f"{value:.9g}" if isinstance(value, float) else str(value)
-    return Cell(shown(value, column), interval, raw, link, is_number)
+    if interval or not column.low:
+        why = ""
+    return Cell(shown(value, column), interval, raw, link, is_number, why=why)
 
 
 def shown(value: Any, column: Column) -> str:

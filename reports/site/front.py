@@ -191,7 +191,7 @@ def contradicted_finding(rows: Sequence[Row]) -> str:
     titles = {row["model"]: cutoff_finding(row, len(dated)) for row in dated}
     wrong = [f"{model}: {title}" for model, title in titles.items() if " than the " in title]
     if not wrong:
-        return f"No stated cutoff, of the {counted(len(dated), 'model')} that can be dated"
+        return f"None of {counted(len(dated), 'stated cutoff')} that the losses can date"
     more = f" {len(wrong) - 1} more have one, too" if len(wrong) > 1 else ""
     return f"{wrong[0]}.{more}"
 

@@ -73,7 +73,7 @@ class Table {
     this.tools.append(select);
     this.title = this.table.closest("figure").querySelector("h2 a");
     this.about = this.table.closest("figure").querySelector("figcaption p");
-    this.whole = { title: this.title.textContent, about: this.about.textContent, cells: this.rows.map((row) => [...row.cells].map((cell) => [cell.innerHTML, cell.dataset.value])) };
+    this.whole = { title: this.title.textContent, about: this.about.textContent, cells: this.rows.map((row) => [...row.cells].map((cell) => [cell.innerHTML, cell.dataset.value, cell.title])) };
   }
 
   async showPart(name) {
@@ -87,8 +87,9 @@ class Table {
     this.original.forEach((row, number) => {
       const found = part?.rows[row.cells[0].textContent.trim()];
       [...row.cells].forEach((cell, index) => {
-        const [html, value] = this.whole.cells[number][index];
+        const [html, value, why] = this.whole.cells[number][index];
         const column = this.heads[index].dataset.column;
+        cell.title = columns.has(column) ? "" : why; // the reason of the first choice of months
         if (!columns.has(column)) {
           cell.innerHTML = html;
           cell.classList.toggle("none", cell.textContent.trim() === "–");
@@ -303,7 +304,7 @@ class Comparison {
       if (isTurned) ends.reverse();
       const p = data.p[i] === null ? "–" : data.p[i] < 0.001 ? "< 0.001" : data.p[i].toFixed(3);
       const cells = [data.source[i] ?? "all sources", signed(data.difference[i]), ends.map(signed).join(" to "), p, data.n[i].toLocaleString("en")];
-      return element("tr", {}, ...cells.map((text, k) => element(k ? "td" : "th", { className: k ? "number" : "" }, text)));
+      return element("tr", {}, ...cells.map((text, k) => element(k ? "td" : "th", { className: k ? "number" : "", ...(k === 3 && data.p[i] === null && data.reason[i] && { title: data.reason[i] }) }, text)));
     });
     const overall = found[0];
     if (data.difference[overall] === null) {
@@ -315,8 +316,11 @@ class Comparison {
     const isBetter = data.difference[overall] < 0 === (data.model[overall] === one);
     const isSeen = data.basis[overall].startsWith("months that may have been seen");
     const verdict = isSure ? `${isBetter ? one : other} is better than ${isBetter ? other : one}${isOverTime ? "" : " on these documents"}${isSeen ? ", maybe seen in training" : ""}` : `${one} and ${other} cannot be told apart`;
+    const reason = (data.reason[overall] ?? "too few months").replace(/^no interval: /, "");
+    const ofDocuments = data.low[overall] === null ? "" : " The interval is what other documents of these months may give.";
+    const untested = isOverTime ? "" : ` No p-value: ${reason}.${ofDocuments}`;
     const table = element("table", {}, element("thead", {}, element("tr", {}, ...head.map((text) => element("th", { scope: "col" }, text)))), element("tbody", {}, ...rows));
-    this.place.replaceChildren(element("h2", {}, verdict), element("p", { className: "soft" }, `Over ${data.basis[overall]}. Negative: ${one} is better. ${isOverTime ? "" : "Months are too few for a p-value: the interval says what other documents of these months would give."}`), element("div", { className: "scroll", tabIndex: 0 }, table));
+    this.place.replaceChildren(element("h2", {}, verdict), element("p", { className: "soft" }, `Over ${data.basis[overall]}. Negative: ${one} is better.${untested}`), element("div", { className: "scroll", tabIndex: 0 }, table));
   }
 
   // The chart of months is drawn again for the two, if the page has their rows.
@@ -356,9 +360,15 @@ globalThis.tidemark = {
     const view = new vega.View(vega.parse(spec, null, { ast: true }), { expr: vega.expressionInterpreter, renderer: "svg", hover: true });
     const box = element("div", { ariaHidden: "true" }); // the place around it describes the chart
     const watermark = place.querySelector(".watermark");
+    const drawnHeight = place.querySelector("svg").getAttribute("height");
     view.initialize(box).runAsync().then(() => {
       place.replaceChildren(box);
-      if (watermark) box.querySelector("svg").append(watermark);
+      if (!watermark) return;
+      const svg = box.querySelector("svg");
+      svg.append(watermark);
+      if (watermark.hasAttribute("transform")) return;
+      svg.setAttribute("height", drawnHeight); // a sentence has a line of its own
+      svg.setAttribute("viewBox", `0 0 ${svg.getAttribute("width")} ${drawnHeight}`);
     });
   },
 };

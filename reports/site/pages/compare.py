@@ -13,7 +13,7 @@ from core.json import JsonObject
 from reports.site.answer_findings import benchmarks_finding
 from reports.site.charts import INK, PALETTE, SOFT, time_axis
 from reports.site.context import Site, is_control, months_of, some
-from reports.site.figure import NOTHING, P_VALUE, Column, Figure, Page, Row, shown
+from reports.site.figure import NOTHING, P_VALUE, Column, Figure, Page, Row, shown, told
 from reports.site.findings import (
     contexts_finding,
     lowest_finding,
@@ -85,9 +85,20 @@ def verdict_of(pairs: pl.DataFrame, one: str, other: str) -> dict[str, object] |
         return {"title": title, "about": basis, "rows": []}
     return {
         "title": pair_finding(overall, one, other),
-        "about": f"{basis} Negative: {one} is better.",
+        "about": f"{basis} Negative: {one} is better.{_untested(overall)}",
         "rows": [_pair_cells(row, sign) for row in rows],
+        "reasons": [row["reason"] if row["p"] is None else None for row in rows],
     }
+
+
+def _untested(row: Row) -> str:
+    """Return why a pair has no p-value, and what its interval is over then; empty if it has one."""
+    if row["p"] is not None:
+        return ""
+    reason = (row["reason"] or "too few months").removeprefix("no interval: ")
+    if row["low"] is None:
+        return f" No p-value: {reason}."
+    return f" No p-value: {reason}. The interval is what other documents of these months may give."
 
 
 def _pair_cells(row: Row, sign: int) -> list[str]:
@@ -182,12 +193,14 @@ def _neighbours(site: Site) -> Figure:
         Column("other", "against the next on the board",
                link=lambda row: site.model_page(row["other"])),
         Column("difference", "difference", "+.4f", "difference_low", "difference_high", _BITS),
-        Column("p_value_adjusted", "p", P_VALUE, about="Bonferroni's, over ranked models"),
+        Column("p_value_adjusted", "p", P_VALUE, about="Bonferroni's, over ranked models",
+               why="reason"),
         Column("num_months", "months", "d"),
+        Column("reason", "no p: reason"),
     ]  # fmt: skip
     about = "On the months of the board. Negative: the first of the two is better."
-    return Figure("neighbours", neighbours_finding(rows.to_dicts()), about, sql, rows, columns,
-                  max_rows=MAX_NEIGHBOURS)  # fmt: skip
+    return Figure("neighbours", neighbours_finding(rows.to_dicts()), about, sql, rows,
+                  told(columns, rows), max_rows=MAX_NEIGHBOURS)  # fmt: skip
 
 
 def _plane(site: Site) -> Figure:

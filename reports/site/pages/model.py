@@ -114,30 +114,32 @@ def _sources(site: Site, name: str) -> Figure:
                about="Mean over months after the cutoff; over all if the cutoff is unknown."),
         Column("bits_per_byte_seen", "up to the cutoff", ".3f", unit="bits per byte"),
         Column("adjusted_gap", "gap", "+.3f", "adjusted_gap_low", "adjusted_gap_high",
-               "bits per byte", "Losses after the cutoff less before it, less what models share."),
+               "bits per byte", "Losses after the cutoff less before it, less what models share.",
+               why="gap_reason"),
         Column("growth_per_year", "ageing", "+.3f", "growth_per_year_low", "growth_per_year_high",
-               "bits per byte a year"),
+               "bits per byte a year", why="ageing_reason"),
         Column("equivalent_share", "a year later like a fresh model of", ".0f",
                "equivalent_share_low", "equivalent_share_high", "% of its parameters",
                "Ageing in parameters, by the other sizes of its family.", factor=100),
-        Column("cutoff_text", "measured cutoff"),
+        Column("cutoff_text", "measured cutoff", why="cutoff_reason"),
         Column("cutoff_onset", "thins out from", "%Y-%m", is_optional=True),
-        *(Column(f"decay_{n}_pct", f"decay, {n} months", "+.1f", unit="%") for n in (3, 6, 9)),
+        Column("decay_mean_pct", "decay, mean", "+.1f", "decay_mean_pct_low",
+               "decay_mean_pct_high", "%", why="decay_reason",
+               about="Rise of the loss 3, 6, 9 and 12 months after the release; those there are."),
         Column("decay_12_pct", "decay, 12 months", "+.1f", "decay_12_pct_low",
-               "decay_12_pct_high", "%"),
+               "decay_12_pct_high", "%", why="decay_reason"),
         Column("tbi_per_year", "slope", "+.3f", "tbi_per_year_low", "tbi_per_year_high",
-               "bits per byte a year", "Temporal bias: the plain slope over months."),
+               "bits per byte a year", "Temporal bias: the plain slope over months.",
+               why="slope_reason"),
         Column("num_months", "months", "d"),
-        Column("gap_reason", "gap: reason", is_optional=True),
-        Column("cutoff_reason", "cutoff: reason", is_optional=True),
+        *(Column(f"{name}_reason", f"{name}: reason", is_optional=True)
+          for name in ("gap", "ageing", "cutoff", "decay", "slope")),
     ]  # fmt: skip
     title = sources_finding(rows.to_dicts())
     if is_control(name):
         title = "Levels by source; a compressor has no gap, since it has no cutoff"
-    return Figure(
-        f"model-{slug(name)}-sources", title,
-        "A dash: not measured; the columns of reasons say why.", sql, rows, told(columns, rows),
-    )  # fmt: skip
+    about = "A dash, or no interval: not measured; its tooltip and the columns of reasons say why."
+    return Figure(f"model-{slug(name)}-sources", title, about, sql, rows, told(columns, rows))
 
 
 def _classes(site: Site, name: str) -> Figure:

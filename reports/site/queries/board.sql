@@ -1,6 +1,9 @@
 -- The board: one row per model with text under the default protocol, by loss on months after the
 -- latest cutoff of the ranked models. Models that are not compared come last.
 -- note: why the model has no rank
+-- gap_reason: why there is no gap, or no interval of it
+-- ageing_reason: why there is no ageing, or no interval of it
+-- cutoff_reason: why there is no measured cutoff
 -- rank_set: ranks that other months, or documents, may give: low–high
 -- size_class: class of parameters
 -- weights: open, or closed (behind an API)
@@ -112,6 +115,9 @@ select
     p.puzzle_score,
     h.basis,
     h.note,
+    g.reason as gap_reason,
+    a.reason as ageing_reason,
+    c.reason as cutoff_reason,
     h.num_sources,
     h.num_months,
     h.interval_basis,

@@ -3,6 +3,7 @@
 -- rank: rank of the first of the two on the board [rank]
 -- difference_low: lower end of the 95 % interval of the difference [bits per byte]
 -- difference_high: upper end of the interval [bits per byte]
+-- reason: why there is no interval, and no p
 select
     rank,
     model,
@@ -12,6 +13,7 @@ select
     next_difference_high as difference_high,
     next_p_value_adjusted as p_value_adjusted,
     num_months,
-    basis
+    basis,
+    reason
 from headline_neighbours
 order by rank, model

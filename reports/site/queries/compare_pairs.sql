@@ -11,7 +11,7 @@ select
     round(p_value_adjusted, 4) as p,
     num_documents as n,
     case when source is null then basis end as basis,
-    case when difference is null then reason end as reason
+    case when difference is null or p_value_adjusted is null then reason end as reason
 from model_difference
 where protocol = $protocol and (difference is not null or source is null)
 order by model, other, source nulls first

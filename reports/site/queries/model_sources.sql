@@ -2,7 +2,10 @@
 -- gap_q_value: false discovery rate of adjusted_gap [probability]
 -- ageing_q_value: false discovery rate of growth_per_year [probability]
 -- gap_reason: why there is no gap
+-- ageing_reason: why there is no ageing, or no interval of it
 -- cutoff_reason: why there is no measured cutoff
+-- decay_reason: why there is no decay, or no interval of it
+-- slope_reason: why there is no slope, or no interval of it
 -- bits_per_byte: mean over months after the cutoff, or over all if the cutoff is unknown [bits per
 --   byte]
 -- bits_per_byte_seen: mean over months up to the cutoff, maybe seen in training [bits per byte]
@@ -40,9 +43,9 @@ select
     c.estimated_cutoff_low,
     c.estimated_cutoff_high,
     c.cutoff_onset,
-    d.decay_3_pct,
-    d.decay_6_pct,
-    d.decay_9_pct,
+    d.decay_mean_pct,
+    d.decay_mean_pct_low,
+    d.decay_mean_pct_high,
     d.decay_12_pct,
     d.decay_12_pct_low,
     d.decay_12_pct_high,
@@ -53,7 +56,10 @@ select
     p.equivalent_share_low,
     p.equivalent_share_high,
     g.reason as gap_reason,
-    c.reason as cutoff_reason
+    a.reason as ageing_reason,
+    c.reason as cutoff_reason,
+    d.reason as decay_reason,
+    t.reason as slope_reason
 from levels as l
 -- The panel's part of control_adjusted_gap, without what compressors say.
 left join panel_tests as g

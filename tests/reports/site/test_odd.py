@@ -154,6 +154,12 @@ def test_two_models_are_compared_rather_than_two_compressors(beaten: dict[str, s
     assert "known has a lower loss than unknown in 9 of 9 months of sources" in compare
 
 
+def test_a_pair_without_a_p_value_says_why(beaten: dict[str, str]) -> None:
+    compare = beaten["compare.html"]
+    assert "No p-value: 3 blocks of three months; 4 are needed." in compare
+    assert 'title="no interval: 3 blocks of three months; 4 are needed">–</td>' in compare
+
+
 def test_months_of_a_comparison_are_told_in_words(beaten: dict[str, str]) -> None:
     for path, text in beaten.items():
         for wrong in ("months cutoff unknown", "months never trained", "Months: never"):

@@ -9,8 +9,9 @@ import pytest
 
 from core.errors import TidemarkError, UsageError
 from core.settings import Settings
-from reports.site.build import write_site
+from reports.site.build import opened_site, write_site
 from reports.site.charts import MAX_ALONE, Drawer
+from reports.site.figure import Column, cell
 from reports.site.papers import write_figures
 from reports.site.small_database import write_small_database
 from tests.reports.curves import HOSTILE_SOURCE
@@ -60,3 +61,26 @@ def test_a_process_that_draws_and_is_ended_is_named(monkeypatch: pytest.MonkeyPa
             drawer.add(str(number), {})
         with pytest.raises(TidemarkError, match=r"draws charts ended \(1\)"):
             drawer.drawings()
+
+
+def test_each_decay_of_a_model_has_its_interval_and_reason(usual: Settings) -> None:
+    with opened_site(usual) as site:
+        names = site.query("model_sources", protocol=usual.protocol)[1].columns
+    decays = [name for name in names if name.startswith("decay_") and name.endswith("_pct")]
+    assert decays
+    assert {f"{name}_{end}" for name in decays for end in ("low", "high")} <= set(names)
+    assert "decay_reason" in names
+
+
+def test_a_value_without_its_interval_says_why() -> None:
+    column = Column("decay", "decay", "+.1f", "low", "high", why="reason")
+    row = {"decay": 1.0, "low": None, "high": None, "reason": "1 quarter; 2 are needed"}
+    assert cell(row, column).why == "1 quarter; 2 are needed"
+    assert cell({**row, "decay": None}, column).why == "1 quarter; 2 are needed"
+    assert cell({**row, "low": 0.5, "high": 1.5}, column).why == ""
+
+
+def test_the_board_reads_reasons_of_dashes(usual: Settings) -> None:
+    with opened_site(usual) as site:
+        names = site.query("board", protocol=usual.protocol)[1].columns
+    assert {"gap_reason", "ageing_reason", "cutoff_reason"} <= set(names)

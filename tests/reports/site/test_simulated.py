@@ -60,6 +60,13 @@ def test_every_form_of_a_picture_has_the_watermark(mixed_site: Path) -> None:
         )
 
 
+def test_the_mark_of_quoted_figures_is_below_the_picture() -> None:
+    picture = '<svg width="838" height="66" viewBox="0 0 838 66"></svg>'
+    marked = charts.with_watermark(picture, "not simulated")
+    assert marked.startswith('<svg width="838" height="78" viewBox="0 0 838 78">')
+    assert ' y="75" ' in marked
+
+
 def test_a_picture_is_a_card_with_title_scale_and_watermark(mixed_site: Path) -> None:
     for path in sorted((mixed_site / "figures").glob("*.png")):
         width, height = size_of(path.read_bytes())
