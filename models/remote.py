@@ -75,9 +75,12 @@ class RemoteModel:
         """Return the identity of the model under a name of the catalogue."""
         # Earlier versions of tidemark sent other tokens where the tokenizer was replaced.
         origin = TOKENIZER_FILE if self.replaced else ""
+        # Earlier versions left a character out of texts if it was named as a special token.
+        named = self.tokenizer.all_special_tokens
+        signs = "signs" if any(len(each) == 1 for each in named) else ""
         # vLLM's dialect was once the only one.
         spoken = "" if self.dialect.name == VllmDialect.name else self.dialect.name
-        numerics = " ".join(filter(None, ["remote", spoken, origin]))
+        numerics = " ".join(filter(None, ["remote", spoken, origin, signs]))
         control_texts = control_texts_of(self.tokenizer)
         return TokenIdentity(
             name, self.revision, self.context, numerics, control_texts=control_texts

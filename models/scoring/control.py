@@ -33,7 +33,8 @@ _CLOSE = "\ufdd1"
 def control_ids(tokenizer: Tokenizer, named: Iterable[str] = ()) -> dict[str, int]:
     """Return the id of each control token by its spelling.
 
-    These are the special tokens of the tokenizer, and the tokens that its configuration names.
+    These are the special tokens of the tokenizer, and the tokens that its configuration names. A
+    single character is text, even where a configuration names it, as in ``"pad_token": "!"``.
     """
     added = tokenizer.get_added_tokens_decoder().items()
     found = {token.content: number for number, token in added if token.special}
@@ -41,7 +42,7 @@ def control_ids(tokenizer: Tokenizer, named: Iterable[str] = ()) -> dict[str, in
         number = tokenizer.token_to_id(name)
         if number is not None:
             found[name] = number
-    return {name: number for name, number in found.items() if name}
+    return {name: number for name, number in found.items() if len(name) > 1}
 
 
 def spelling_pattern(names: Iterable[str]) -> str:

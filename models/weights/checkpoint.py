@@ -99,11 +99,14 @@ class CheckpointFiles:
     def numerics(self) -> str:
         """The facts besides the files that influence losses: rounding, and the tokenizer's origin.
 
-        The origin is stated only if earlier versions of tidemark read other tokens.
+        The origin is stated only if earlier versions of tidemark read other tokens. ``signs``: a
+        special token is a single character, which earlier versions left out of texts.
         """
         kernels = "onednn" if suits_onednn(self.device, self.dtype) else None
         origin = TOKENIZER_FILE if self.replaced else None
-        facts = [str(self.dtype), self.attention, self.quantisation, kernels, origin]
+        named = self.tokenizer.all_special_tokens
+        signs = "signs" if any(len(name) == 1 for name in named) else None
+        facts = [str(self.dtype), self.attention, self.quantisation, kernels, origin, signs]
         return " ".join(filter(None, facts))
 
 

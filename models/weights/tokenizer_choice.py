@@ -69,19 +69,37 @@ def choose_tokenizer(
         require_stable(tokenizer, location)
         return ChosenTokenizer(tokenizer)
     from_file = Tokenizer.from_file(str(path))
+    is_random = _remove_dropout(from_file)
     texts = [*_TEXTS, *_added_tokens(from_file), *_words(from_file)]
-    if _agree(tokenizer, from_file, texts):
+    if not is_random and _agree(tokenizer, from_file, texts):
         return ChosenTokenizer(tokenizer)
     replaced = type(tokenizer).__name__
     plain = PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
-    if not _agree(plain, from_file, texts):  # tokenizer_config.json changes added tokens
+    # tokenizer_config.json may change added tokens.
+    if is_random or not _agree(plain, from_file, texts):
         plain = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
             tokenizer_object=from_file,
             chat_template=plain.chat_template,
             model_max_length=plain.model_max_length,
-            **plain.special_tokens_map,
+            **_named_tokens(plain),
         )
     return ChosenTokenizer(plain, replaced)
+
+
+def _remove_dropout(tokenizer: Tokenizer) -> bool:
+    """Leave no merge out at random, as training may do; return True if the file asks for it."""
+    if not getattr(tokenizer.model, "dropout", None):
+        return False
+    tokenizer.model.dropout = None
+    return True
+
+
+def _named_tokens(tokenizer: PreTrainedTokenizerFast) -> dict[str, str]:
+    """Return the special tokens by name, without a padding token that is a character of texts."""
+    named = dict(tokenizer.special_tokens_map)
+    if len(named.get("pad_token", "")) == 1:
+        del named["pad_token"]
+    return named
 
 
 def _added_tokens(tokenizer: Tokenizer) -> list[str]:

@@ -9,6 +9,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from core.errors import ModelLoadError
 from models.scoring.protocols import get_protocol
+from models.scoring.text_model import text_model_of
 from models.scoring.token_scorer import CausalLM
 from models.weights.checkpoint import find_tokenizer
 from models.weights.tokenizer_choice import choose_tokenizer
@@ -211,3 +212,46 @@ def test_files_whose_tokens_do_not_restore_themselves_are_refused(tmp_path):
     loaded = PreTrainedTokenizerFast(tokenizer_object=tokenizer)
     with pytest.raises(ModelLoadError, match=r"no tokenizer\.json.*not stable: 'The tide"):
         choose_tokenizer(loaded, tmp_path, "here")
+
+
+def test_no_merge_is_left_out_at_random(tmp_path):
+    tokenizer = byte_level_bpe()
+    expected = tokenizer.encode(TEXT, add_special_tokens=False).ids
+    for name in ("PreTrainedTokenizerFast", "GPT2Tokenizer"):
+        content = json.loads(tokenizer.to_str())
+        content["model"]["dropout"] = 0.9
+        random = Tokenizer.from_str(json.dumps(content))
+        folder = save_tokenizer(tmp_path / name, random, name)
+        found = find_tokenizer(folder, "here")
+        assert found.tokenizer(TEXT, add_special_tokens=False)["input_ids"] == expected
+        assert found.replaced
+
+
+@pytest.mark.parametrize("name", ["PreTrainedTokenizerFast", "GPT2Tokenizer"])
+@pytest.mark.parametrize("sign", ["!", ",", "\u010a"])  # the last is a line break in the file
+def test_a_character_that_is_named_for_padding_stays_in_texts(name, sign, tmp_path):
+    tokenizer = bpe_of(pre_tokenizers.ByteLevel(add_prefix_space=False))
+    trainer = trainers.BpeTrainer(
+        vocab_size=400,
+        special_tokens=["<s>", "</s>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator([TEXT, "Stop !! Now !!\n\nThen, or !? then,, "] * 9, trainer)
+    folder = save_tokenizer(tmp_path / "t", tokenizer, name)
+    edit_json(folder / "tokenizer_config.json", pad_token=sign)
+    text_model = text_model_of(find_tokenizer(folder, "here").tokenizer)
+    text = "Stop !! Now!\n\nThen, then,, or !?"
+    [tokens] = text_model.tokenizer.tokenize([text], as_text=True)
+    assert tokens.ids.tolist() == ids_of_file(folder, text)
+    assert tokens.is_lossless
+
+
+@pytest.mark.parametrize(("sign", "is_other"), [("!", True), ("<pad>", False)])
+def test_cells_without_a_character_are_scored_again(sign, is_other, tmp_path, settings):
+    """The stated numerics are part of a cell's identity."""
+    random_model(llama_config()).save_pretrained(tmp_path / "t")
+    folder = save_tokenizer(tmp_path / "t", byte_level_bpe(), "PreTrainedTokenizerFast")
+    edit_json(folder / "tokenizer_config.json", pad_token=sign)
+    identity = CausalLM.identify(str(folder), None, settings)
+    assert identity.numerics.endswith(" signs") == is_other
