@@ -10,6 +10,7 @@ import pytest
 from typer.exceptions import TyperException
 from typer.main import get_command
 
+from benchmarks import write_guide
 from benchmarks.coverage_rows import NO_QUERY, Item, items_of
 from cli.main import app
 from core.plugins import list_extras
@@ -117,12 +118,19 @@ def test_every_row_has_a_state() -> None:
 
 
 def test_no_row_claims_to_run_without_rows_on_the_demo() -> None:
-    """`make verify-demo` compares the numbers of rows themselves with a demo."""
     assert [fault for item in items_of(PAGE) for fault in item.faults()] == []
     for item in items_of(PAGE):
         numbers = re.findall(r"\d[\d,]*", item.rows)
         assert len(numbers) == len(item.queries()), item.name
         assert item.rows == (" and ".join(numbers) or NO_QUERY), item.name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", write_guide.GUIDES, ids=lambda page: page.name)
+def test_the_demo_gives_what_pages_print(page: Path, demo: Settings) -> None:
+    if not needed_by(page.read_text("utf-8")) <= {*list_extras()}:
+        pytest.skip("the page has views of an extra that is not there")
+    assert list(write_guide.page_differences(page, demo)) == []
 
 
 def test_a_state_that_its_rows_deny_is_found() -> None:

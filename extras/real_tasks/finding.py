@@ -16,9 +16,11 @@ _LEAST_BEFORE = 120  # characters before a fact
 _MOST_BEFORE = 800
 _LEAD_CHARS = range(40, 301)
 _LONG = 50  # characters of a sentence that tells a copy
+_PART = 4  # characters of a word of a name that tells the name
 _SHARED = 0.5  # of the words or groups of words that two texts share, at most
 
 _NUMBER = re.compile(r"(?<= )\d[\d.,]*\d(?![\w%])")
+_NUMBERS = re.compile(r"\d(?:[\d.,'’\u00a0\u202f]*\d)?")
 _NAME = re.compile(r"(?<=[^\W\d_] )[A-ZÀ-ÞΑ-ΩА-Я][^\W\d_]{2,}(?: [A-ZÀ-ÞΑ-ΩА-Я][^\W\d_]{2,}){0,2}")
 _SIGNS = r"return|import|=>|->|[-+*/|:]?="
 _LINE_END = re.compile(
@@ -98,13 +100,25 @@ def _end_of(text: str) -> str:
 
 
 def tells_answer(place: TextGap) -> bool:
-    """Return True if what stands before a place has the answer, or most of a long answer."""
+    """Return True if what stands before a place has the answer, or most of a long answer.
+
+    A part of a name, such as a surname, tells it, and so does a number that is written otherwise.
+    """
     shown = words_between(place.before)
     answer = list_words(place.answer)
     if not answer or f" {' '.join(answer)} " in shown:
         return True
+    if place.kind.startswith("name"):
+        return any(f" {word} " in shown for word in answer if len(word) >= _PART)
+    if place.kind.startswith("number"):
+        return digits_of(place.answer) in map(digits_of, _NUMBERS.findall(place.before))
     groups = [f" {' '.join(answer[start : start + 3])} " for start in range(len(answer) - 2)]
     return len(groups) > 2 and sum(each in shown for each in groups) > _SHARED * len(groups)
+
+
+def digits_of(text: str) -> str:
+    """Return the digits of a text, without the signs that divide them."""
+    return "".join(filter(str.isdigit, text))
 
 
 def is_other(option: str, other: str) -> bool:

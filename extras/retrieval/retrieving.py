@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,8 +29,9 @@ from extras.retrieval.passages import spans_of, words_of
 SUFFIX = ":documents"
 _COLUMNS = [
     "document_id", "cluster_id", "event_time", "text_as_of", "retrieved_at", "title", "licence",
-    "text",
+    "extra", "text",
 ]  # fmt: skip
+_WHOLE_DAY = dt.timedelta(hours=36)  # from midnight UTC to the day's end where it ends last
 _HEADING = "Documents from before this question was asked:"
 
 
@@ -190,12 +192,14 @@ def known_at(row: SealedRow) -> dt.datetime | None:
 
     It is the later one of the document's date and the time of this version of its text. Without
     the latter, the time at which it was retrieved counts, since a page can change until then.
+    Of a date without a time, the end of the day counts, where on Earth it ends last.
     """
     written: dt.datetime | None = row["event_time"]
     version: dt.datetime | None = row["text_as_of"] or row["retrieved_at"]
     if written is None or version is None:
         return None
-    return max(written, version)
+    is_of_a_day = json.loads(row["extra"] or "{}").get("date_precision") == "day"
+    return max(written + _WHOLE_DAY if is_of_a_day else written, version)
 
 
 def _why_unused(row: SealedRow, known: dt.datetime | None, latest: dt.datetime | None) -> str:

@@ -16,6 +16,7 @@ from extras.real_tasks.finding import (
     find_facts,
     find_leads,
     is_other,
+    tells_answer,
     words_between,
 )
 from extras.real_tasks.making import make_tasks
@@ -235,6 +236,24 @@ def test_places() -> None:
     (lead,) = find_leads("d", f"A storm of the autumn broke the old dike. {filler(0)} {filler(1)}")
     assert lead.answer == "A storm of the autumn broke the old dike."
     assert re.match("The ab office", lead.before)
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "is_told"),
+    [
+        ("Mrs Merkel spoke.", "Later came Angela Merkel again.", True),
+        ("Mrs Kohl spoke.", "Later came Angela Merkel again.", False),
+        ("It had 1250 tons.", "It lost 1,250 tons.", True),
+        ("It had 1\u202f250 tons.", "It lost 1,250 tons.", True),
+        ("It had 12500 tons.", "It lost 1,250 tons.", False),
+    ],
+)
+def test_a_part_of_a_name_or_a_number_in_other_form_tells_it(
+    begin: str, end: str, is_told: bool
+) -> None:
+    places = list(find_facts("d", f"{begin} {filler(0)} {end}"))
+    [place] = [each for each in places if each.answer in ("Angela Merkel", "1,250")]
+    assert tells_answer(place) is is_told
 
 
 def test_a_takedown_removes_the_tasks_of_a_document(store: Store, settings: Settings) -> None:

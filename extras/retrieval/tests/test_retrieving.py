@@ -65,6 +65,8 @@ LEAKS = [
     document("undated", "The dike of Oosterhout broke at some time.", 40, event_time=None),
     document("closed", "The dike of Oosterhout broke, in a closed text.", 40,
              licence="LicenseRef-closed"),
+    document("dated by day", "The dike of Oosterhout broke, says a notice without a time.", 1,
+             extra='{"date_precision": "day"}'),
 ]  # fmt: skip
 
 
@@ -95,7 +97,7 @@ def test_a_question_sees_what_was_known_before_it_opened(planted: Store) -> None
     assert left_out == {
         "without the time of its version": 1,
         "without an open licence": 1,
-        "newer than all questions": 4,
+        "newer than all questions": 5,
     }
 
 
@@ -241,8 +243,11 @@ def test_texts_that_are_not_there(planted: Store) -> None:
 
 
 def test_a_text_is_known_when_its_version_is() -> None:
-    row = document("a", "text", 4)
+    row = {**document("a", "text", 4), "extra": None}
     assert known_at(row) == OPENED - 4 * DAY
+    of_a_day = {**row, "extra": '{"date_precision": "day"}'}
+    assert known_at(of_a_day) == OPENED - 2.5 * DAY
+    assert known_at({**of_a_day, "text_as_of": OPENED - DAY}) == OPENED - DAY
     assert known_at({**row, "text_as_of": None}) == OPENED + 30 * DAY
     assert known_at({**row, "text_as_of": None, "retrieved_at": None}) is None
 
