@@ -19,7 +19,7 @@ LOOK_S = 1.0
 _LOCKS = Path("/proc/locks")
 
 
-def take(lock: filelock.BaseFileLock, wait_s: float) -> None:
+def take_lock(lock: filelock.BaseFileLock, wait_s: float) -> None:
     """Take a lock; raise ``filelock.Timeout`` if other processes hold it for ``wait_s`` seconds.
 
     If a process that holds the lock stays stopped for ``STOPPED_S`` seconds, the lock's file is

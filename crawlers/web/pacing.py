@@ -22,7 +22,7 @@ import filelock
 
 from core.errors import ItemFailed, ItemUnavailable, SourceChanged, SourceUnavailable, TokenRefused
 from core.storage.store import explain_disk_errors
-from crawlers.web.host_lock import take
+from crawlers.web.host_lock import take_lock
 from crawlers.web.raw_cache import Fetched
 
 BACKOFF_BASE_S = 2.0  # first pause after a failure without Retry-After; doubles with each failure
@@ -138,9 +138,9 @@ class Pace:
         with explain_disk_errors(stem):
             self._folder.mkdir(parents=True, exist_ok=True)
             try:
-                take(next_one, LOCK_WAIT_S)
+                take_lock(next_one, LOCK_WAIT_S)
                 try:
-                    take(now, LOCK_WAIT_S)
+                    take_lock(now, LOCK_WAIT_S)
                 finally:
                     next_one.release()
             except filelock.Timeout as error:

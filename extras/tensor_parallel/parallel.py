@@ -32,7 +32,7 @@ _END_S = 5.0  # for the exit code of a process whose pipe is closed
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What the processes say of their model; counts are of the whole model."""
+    """Facts of a model that the processes have loaded; counts are of the whole model."""
 
     max_batch_tokens: int | None
     active_parameters: int
@@ -55,7 +55,7 @@ def why_unshared(files: CheckpointFiles, num_devices: int) -> str | None:
     return None
 
 
-def start_parallel(files: CheckpointFiles, num_devices: int) -> ParallelEngine:
+def start_parallel(files: CheckpointFiles, num_devices: int) -> SharedModel:
     """Start the processes of a model that devices can share (``why_unshared``).
 
     Raises:
@@ -70,10 +70,10 @@ def start_parallel(files: CheckpointFiles, num_devices: int) -> ParallelEngine:
                 f"TIDEMARK_TENSOR_PARALLEL is {num_devices} and this process sees {there} GPUs; "
                 f"set it to at most {there}"
             )
-    return ParallelEngine(files, num_devices)
+    return SharedModel(files, num_devices)
 
 
-class ParallelEngine:
+class SharedModel:
     """A ``ParallelEngine`` with moments; each device has a process.
 
     If a batch does not fit into the memory of one device, the other processes wait for it in

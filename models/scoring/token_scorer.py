@@ -15,32 +15,32 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 import pyarrow as pa
 from transformers import PreTrainedModel
 
-from core.errors import ModelError, ModelLoadError, NotMeasurable
-from core.plugins import import_parts
+from core.errors import ModelError, NotMeasurable
 from core.settings import Settings
 from models.catalogue import ModelEntry
 from models.scoring.blocks import read_blocks
-from models.scoring.forward import Forward
+from models.scoring.engines import (
+    LoadedModel,
+    is_fast,
+    load_confined,
+    load_here,
+    load_parallel,
+)
 from models.scoring.lengths import find_switch, stated_lengths
 from models.scoring.machine import (
-    active_parameters,
     describe_device,
     library_versions,
-    matmul_rate,
     name_of_dtype,
 )
 from models.scoring.passes import DocumentRun, Run, StreamRun
 from models.scoring.protocol import ScoringProtocol
 from models.scoring.row_check import check_lengths, check_rows
 from models.scoring.scorer import (
-    ConfinedEngine,
     Engine,
-    ParallelEngine,
     ScorerFacts,
     Scoring,
     Tally,
@@ -51,7 +51,6 @@ from models.scoring.text_model import TextModel, control_texts_of, text_model_of
 from models.scoring.windows import Batches, check_prefix
 from models.weights.checkpoint import CheckpointFiles, open_checkpoint
 from models.weights.loading import load_weights
-from models.weights.products import choose_library
 from models.weights.tokenizer_choice import TOKENIZER_FILE
 
 _log = logging.getLogger(__name__)
@@ -243,7 +242,7 @@ def identity_of(files: CheckpointFiles, name: str, settings: Settings) -> Causal
     """Return the identity of a model with these files."""
     switch = find_switch(files.config)
     numerics = files.numerics
-    if _is_fast(files, settings):
+    if is_fast(files, settings):
         numerics += " fast"
     return CausalLMIdentity(
         name=name,
@@ -295,9 +294,9 @@ class CausalLM(TokenScorer):
         identity = cls.identify(location, revision, settings, name, is_trusted)
         files = identity.files
         with _naming(identity.name):
-            loaded = _load_confined(files) if files.is_trusted else None
-            loaded = loaded or _load_parallel(files, settings.tensor_parallel)
-            loaded = loaded or _load_here(files, settings, load_weights)
+            loaded = load_confined(files) if files.is_trusted else None
+            loaded = loaded or load_parallel(files, settings.tensor_parallel)
+            loaded = loaded or load_here(files, settings, load_weights)
         return cls._complete(identity, settings, loaded)
 
     @classmethod
@@ -309,11 +308,13 @@ class CausalLM(TokenScorer):
     ) -> CausalLM:
         """Load the model of an identity, which is not trusted; ``read`` reads its weights."""
         with _naming(identity.name):
-            loaded = _load_here(identity.files, settings, read)
+            loaded = load_here(identity.files, settings, read)
         return cls._complete(identity, settings, loaded)
 
     @classmethod
-    def _complete(cls, identity: CausalLMIdentity, settings: Settings, loaded: _Loaded) -> CausalLM:
+    def _complete(
+        cls, identity: CausalLMIdentity, settings: Settings, loaded: LoadedModel
+    ) -> CausalLM:
         files = identity.files
         versions = library_versions(*LIBRARIES)
         if files.replaced:
@@ -352,74 +353,3 @@ def _naming(name: str) -> Iterator[None]:
         yield
     except ModelError as error:
         raise type(error)(f"{name}: {error}") from error
-
-
-class _Loaded(NamedTuple):
-    """A loaded model, with facts for the record of its cells."""
-
-    engine: Engine
-    versions: dict[str, str]
-    num_active: int | None = None
-    rate: float | None = None
-
-
-def _load_here(
-    files: CheckpointFiles, settings: Settings, read: Callable[[CheckpointFiles], PreTrainedModel]
-) -> _Loaded:
-    """Load a model in this process."""
-    model = read(files)
-    versions = {}
-    library = choose_library(model, settings.scratch / "products")
-    if library is not None:
-        versions["products"] = library
-    forward = Forward(model)
-    if _is_fast(files, settings):
-        versions |= _quicken(forward, files)
-    rate = matmul_rate(files.device, files.dtype)
-    return _Loaded(forward, versions, active_parameters(model), rate)
-
-
-def _load_confined(files: CheckpointFiles) -> _Loaded:
-    """Run a trusted model in a confined process, which an extra starts."""
-    for part in import_parts("engines"):
-        confined: ConfinedEngine = part.start_confined(files)
-        what = "code of the model" if files.has_own_code else "class of transformers"
-        return _Loaded(confined, {"guard": f"{what}; {confined.guard}"})
-    raise ModelLoadError(
-        f"{files.location}: a model with trust: code runs in a confined process, which "
-        "extras/own_code starts, and that folder is missing; install tidemark with it"
-    )
-
-
-def _load_parallel(files: CheckpointFiles, num_devices: int) -> _Loaded | None:
-    """Let several devices share the layers of a model; return None if they do not or cannot."""
-    if num_devices == 1:
-        return None
-    for part in import_parts("parallel"):
-        reason = part.why_unshared(files, num_devices)
-        if reason is not None:
-            _log.info("%s: its layers are not shared by devices: %s", files.location, reason)
-            return None
-        engine: ParallelEngine = part.start_parallel(files, num_devices)
-        means = f"{num_devices} devices by {engine.backend}"
-        return _Loaded(engine, {"tensor_parallel": means}, engine.active_parameters)
-    raise ModelLoadError(
-        f"{files.location}: TIDEMARK_TENSOR_PARALLEL={num_devices} needs extras/tensor_parallel, "
-        "and that folder is missing; unset it"
-    )
-
-
-def _quicken(forward: Forward, files: CheckpointFiles) -> dict[str, str]:
-    """Let an extra put fast kernels into a model; return their names, for the record."""
-    for part in import_parts("kernels"):
-        means: dict[str, str] = part.quicken(forward, files.context)
-        return means
-    raise ModelLoadError(
-        f"{files.location}: TIDEMARK_KERNELS=fast needs extras/fast_kernels, and that folder is "
-        "missing; use plain"
-    )
-
-
-def _is_fast(files: CheckpointFiles, settings: Settings) -> bool:
-    is_plain = settings.kernels == "plain" or files.is_trusted
-    return not is_plain and files.device.type == "cuda"

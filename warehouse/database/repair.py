@@ -15,10 +15,12 @@ from warehouse.database.faults import ADVICE_ON_NEWER, QUICK_ROWS, Fault, find_f
 from warehouse.database.lock import is_writer, read_writer
 from warehouse.database.schema import SNAPSHOT, WRITER
 
-_FORBIDDEN = (
-    "Run the command as the owner of the file, or let this user read and write it (chown, chmod)"
-)
-_IN_USE = "Let that process end, then run the same command again"
+_ADVICE = {  # by kind of fault, for kinds of which no copy must be read
+    "newer": ADVICE_ON_NEWER,
+    "forbidden": "Run the command as the owner of the file, or let this user read and write it "
+    "(chown, chmod)",
+    "busy": "Let that process end, then run the same command again",
+}
 SKIPPED = ("busy", "missing")  # kinds of faults of which nothing is to be told
 _LAND_AGAIN = "land again what came from other people's files"
 
@@ -77,7 +79,7 @@ def find_faults(settings: Settings) -> dict[str, str]:
 
 def advise_on_writer(settings: Settings, fault: Fault) -> str:
     """Return what to do about a fault of the writer's database."""
-    advice = _of_other_kinds(fault)
+    advice = _ADVICE.get(fault.kind)
     if advice:
         return advice
     snapshot = Store(settings.home).url(SNAPSHOT)
@@ -93,7 +95,7 @@ def advise_on_writer(settings: Settings, fault: Fault) -> str:
 
 def advise_on_snapshot(settings: Settings, fault: Fault) -> str:
     """Return what to do about a fault of the published snapshot."""
-    advice = _of_other_kinds(fault)
+    advice = _ADVICE.get(fault.kind)
     if advice:
         return advice
     named = _writer_elsewhere(settings)
@@ -111,10 +113,6 @@ def advise_on_snapshot(settings: Settings, fault: Fault) -> str:
     if other.kind == "busy":
         return "Delete nothing: another process lands now; run `tidemark publish` when it has ended"
     return f"The writer's database {path} {other.reason}. {_without_both(settings)}"
-
-
-def _of_other_kinds(fault: Fault) -> str | None:
-    return {"newer": ADVICE_ON_NEWER, "forbidden": _FORBIDDEN, "busy": _IN_USE}.get(fault.kind)
 
 
 def _without_both(settings: Settings) -> str:

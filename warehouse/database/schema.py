@@ -149,17 +149,13 @@ def read_sql(folder: str, name: str) -> str:
     return file.read_text(encoding="utf-8")
 
 
-def read_statement(name: str) -> str:
-    """Return a statement of ``land/*.sql`` by the name in its heading, ``-- name: <name>``.
+@functools.cache
+def read_statements() -> dict[str, str]:
+    """Return the statements of ``land/*.sql`` by the name in their heading, ``-- name: <name>``.
 
     Extras have such folders, too. Each name is unique in all files. The comment of a statement
     belongs to it.
     """
-    return _read_statements()[name]
-
-
-@functools.cache
-def _read_statements() -> dict[str, str]:
     statements: dict[str, str] = {}
     folders = [_ROOM / "land", *list_folders("land")]
     for file in (file for folder in folders for file in sorted(folder.glob("*.sql"))):

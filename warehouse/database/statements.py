@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from core.errors import DiskFull, WarehouseError
-from warehouse.database.schema import qualify, read_statement
+from warehouse.database.schema import qualify, read_statements
 
 Row = dict[str, Any]  # a value by the name of its column
 Config = dict[str, str | bool | int | float | list[str]]
@@ -53,12 +53,12 @@ class Statements:
             DiskFull: no space is left on the disk.
         """
         with explain_database_errors(f"run {statement}"):
-            return self.connection.execute(read_statement(statement), parameters).fetchall()
+            return self.connection.execute(read_statements()[statement], parameters).fetchall()
 
     def rows(self, statement: str, parameters: Mapping[str, object] | None = None) -> list[Row]:
         """Run a statement and return its rows as mappings from column name to value."""
         with explain_database_errors(f"run {statement}"):
-            return rows_of(self.connection.execute(read_statement(statement), parameters))
+            return rows_of(self.connection.execute(read_statements()[statement], parameters))
 
     def first(self, statement: str, parameters: Mapping[str, object] | None = None) -> Row | None:
         """Run a statement and return its first row as a mapping, or None without rows."""

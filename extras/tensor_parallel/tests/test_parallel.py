@@ -23,7 +23,7 @@ from transformers import (
 
 from core.errors import ModelError, UsageError
 from core.settings import Settings
-from extras.tensor_parallel.parallel import ParallelEngine, start_parallel, why_unshared
+from extras.tensor_parallel.parallel import SharedModel, start_parallel, why_unshared
 from models.scoring.forward import Forward
 from models.scoring.machine import active_parameters
 from models.scoring.protocols import get_protocol
@@ -65,7 +65,7 @@ def batch() -> tuple[list[Tokens], list[Tokens]]:
     return inputs, targets
 
 
-def require_equal(engine: ParallelEngine, files: CheckpointFiles) -> None:
+def require_equal(engine: SharedModel, files: CheckpointFiles) -> None:
     alone = Forward(load_weights(files))
     inputs, targets = batch()
     for found, expected in zip(
@@ -87,15 +87,13 @@ def files(llama_folder: str) -> CheckpointFiles:
 
 
 @pytest.fixture(scope="module")
-def engine(files: CheckpointFiles) -> Iterator[ParallelEngine]:
+def engine(files: CheckpointFiles) -> Iterator[SharedModel]:
     engine = start_parallel(files, 2)
     yield engine
     engine.close()
 
 
-def test_two_processes_give_the_losses_of_one(
-    engine: ParallelEngine, files: CheckpointFiles
-) -> None:
+def test_two_processes_give_the_losses_of_one(engine: SharedModel, files: CheckpointFiles) -> None:
     require_equal(engine, files)
     assert engine.backend == "gloo"
     assert engine.active_parameters == active_parameters(load_weights(files))
@@ -110,14 +108,14 @@ def test_so_they_do_for_other_architectures(tmp_path: Path, config: PreTrainedCo
     engine.close()
 
 
-def test_an_error_costs_one_request(engine: ParallelEngine, files: CheckpointFiles) -> None:
+def test_an_error_costs_one_request(engine: SharedModel, files: CheckpointFiles) -> None:
     inputs, targets = batch()
     with pytest.raises(ModelError):
         engine.losses([], [])
     assert len(engine.losses(inputs, targets)) == 3
 
 
-def test_a_process_that_ends_is_named(engine: ParallelEngine) -> None:
+def test_a_process_that_ends_is_named(engine: SharedModel) -> None:
     inputs, targets = batch()
     engine.losses(inputs, targets)
     assert engine._processes is not None

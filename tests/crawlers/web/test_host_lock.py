@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from crawlers.web import host_lock
-from crawlers.web.host_lock import is_holder_stopped, take
+from crawlers.web.host_lock import is_holder_stopped, take_lock
 from tests.loopback import wait_for
 
 HOLDER = """
@@ -50,7 +50,7 @@ def test_a_working_holder_keeps_its_lock(
     monkeypatch.setattr(host_lock, "LOOK_S", 0.01)
     assert not is_holder_stopped(file)
     with pytest.raises(filelock.Timeout):
-        take(filelock.FileLock(file), 0.2)
+        take_lock(filelock.FileLock(file), 0.2)
     assert holder.communicate("\n") == ("", None)
     assert holder.returncode == 0
 
@@ -63,7 +63,7 @@ def test_others_go_on_without_a_stopped_holder(
     stop(holder)
     assert is_holder_stopped(file)
     lock = filelock.FileLock(file)
-    take(lock, 600)
+    take_lock(lock, 600)
     assert not is_holder_stopped(file)
     # The holder goes on; its release frees the old file, and not the new one.
     holder.send_signal(signal.SIGCONT)

@@ -9,8 +9,8 @@ import pytest
 from core.errors import ModelLoadError, NotMeasurable, UsageError
 from core.settings import Settings
 from models.catalogue import ModelEntry, make_entry
-from models.scoring import token_scorer
-from models.scoring.token_scorer import CausalLM
+from models.scoring import engines
+from models.scoring.token_scorer import CausalLM, load_causal_lm
 from models.weights.checkpoint import open_checkpoint
 from models.weights.files import EVERYTHING, folder_digest, linked_files
 from tests.models.conftest import edit_json, nats, record_batch
@@ -159,6 +159,6 @@ def test_without_the_extra_a_trusted_model_is_refused(
     folder: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = own_model(folder, "raise SystemExit")
-    monkeypatch.setattr(token_scorer, "import_parts", lambda part: ())
+    monkeypatch.setattr(engines, "import_parts", lambda part: ())
     with pytest.raises(ModelLoadError, match="tiny: .*extras/own_code starts"):
-        token_scorer.load_causal_lm(entry, settings)
+        load_causal_lm(entry, settings)
