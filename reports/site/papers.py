@@ -20,7 +20,10 @@ _SIZE = re.compile(r' width="([\d.]+)" height="([\d.]+)"')
 
 
 def write_figures(settings: Settings, folder: Path, page: str, width_mm: float) -> list[str]:
-    """Write the charts of a page at a width in millimetres; return their names.
+    """Write the charts of a page; return their names.
+
+    The widest chart has the width in millimetres. Letters of the others have the same size, so
+    that narrower charts stay narrower.
 
     Raises:
         UsageError: there is no snapshot or no such page, or the page has no chart.
@@ -29,30 +32,37 @@ def write_figures(settings: Settings, folder: Path, page: str, width_mm: float) 
         figures = [figure for figure in find_page(site, page).figures if figure.chart]
     if not figures:
         raise UsageError(f"page {page!r} has no chart")
+    drawn: dict[str, str] = {}
+    for figure in figures:
+        chart = charts.with_data(figure.chart or {}, figure.drawn)
+        drawn[figure.name] = charts.draw(figure.name, chart).svg
+    widest = max(_size_of(svg)[0] for svg in drawn.values())
     with explain_disk_errors(str(folder)):
         folder.mkdir(parents=True, exist_ok=True)
-        for figure in figures:
-            svg = charts.draw(figure.name, charts.with_data(figure.chart or {}, figure.drawn)).svg
-            _write(svg, folder / figure.name, width_mm)
-    return [figure.name for figure in figures]
+        for name, svg in drawn.items():
+            _write(svg, folder / name, width_mm / widest)
+    return list(drawn)
 
 
-def _write(svg: str, stem: Path, width_mm: float) -> None:
+def _size_of(svg: str) -> tuple[float, float]:
+    """Return width and height in px."""
     found = _SIZE.search(svg)
     if found is None:
         raise ValueError(f"no width in {svg[:200]!r}")
-    width = float(found[1])
-    height = float(found[2])
-    points = width_mm / _MM * _POINTS
-    height_share = height / width
+    return float(found[1]), float(found[2])
 
-    def sized(unit: str, size: float) -> str:
-        new = f' width="{size:.2f}{unit}" height="{size * height_share:.2f}{unit}"'
+
+def _write(svg: str, stem: Path, mm_per_px: float) -> None:
+    width, height = _size_of(svg)
+    points_per_px = mm_per_px / _MM * _POINTS
+
+    def sized(unit: str, scale: float) -> str:
+        new = f' width="{width * scale:.2f}{unit}" height="{height * scale:.2f}{unit}"'
         return _SIZE.sub(new, svg, count=1)
 
-    _file(stem, "svg").write_text(sized("mm", width_mm), encoding="utf-8")
-    _file(stem, "pdf").write_bytes(vlc.svg_to_pdf(sized("", points)))
-    _file(stem, "png").write_bytes(vlc.svg_to_png(svg, scale=points / width, ppi=PNG_PER_INCH))
+    _file(stem, "svg").write_text(sized("mm", mm_per_px), encoding="utf-8")
+    _file(stem, "pdf").write_bytes(vlc.svg_to_pdf(sized("", points_per_px)))
+    _file(stem, "png").write_bytes(vlc.svg_to_png(svg, scale=points_per_px, ppi=PNG_PER_INCH))
 
 
 def _file(stem: Path, kind: str) -> Path:

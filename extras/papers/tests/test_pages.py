@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 
 import duckdb
@@ -7,6 +8,7 @@ import pytest
 from core.month import Month
 from core.settings import Settings
 from reports.site.build import write_site
+from reports.site.papers import write_figures
 from tests.reports.curves import level, losses
 from warehouse.database.writer import connected
 from warehouse.land.losses import open_warehouse
@@ -104,6 +106,19 @@ def test_the_page_has_each_chart(published: Settings) -> None:
     for name in NAMES:
         assert f'id="{name}"' in text
         assert (page.parent / f"figures/{name}.svg").stat().st_size > 1000
+
+
+def test_charts_for_papers_have_letters_of_one_size(published: Settings, tmp_path: Path) -> None:
+    widths = []
+    scales = set()
+    for name in write_figures(published, tmp_path, "papers", 170):
+        svg = (tmp_path / f"{name}.svg").read_text(encoding="utf-8")
+        found = re.search(r' width="([\d.]+)mm" height="[\d.]+mm" viewBox="0 0 ([\d.]+) ', svg)
+        assert found is not None
+        widths.append(float(found[1]))
+        scales.add(round(float(found[1]) / float(found[2]), 3))
+    assert min(widths) < max(widths) == 170
+    assert len(scales) == 1
 
 
 def test_the_site_lists_the_page_and_its_charts(site: Path) -> None:

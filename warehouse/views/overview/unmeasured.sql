@@ -4,7 +4,7 @@
 --   that has no row, or only NULL, for this model and source; month, num_chunks and num_bytes are
 --   NULL. A reason that begins with "no interval" is of a figure without an interval over time.
 --   Other views, such as control_adjusted_gap, state reasons in a column of their own.
---   Models that were scored here come before published rates.
+--   Models that were scored here come first, then compressors, then published rates.
 -- Units: counts; num_bytes is the UTF-8 length of the text (or the bytes) without a loss.
 -- Source: reads chunk_losses, left_out_figures.
 create or replace view unmeasured as
@@ -36,4 +36,6 @@ select
     num_chunks,
     num_bytes
 from found
-order by protocol = 'published', model, left_out_of nulls first, source, month, protocol, reason;
+order by
+    protocol = 'published', starts_with(model, 'control:'), model, left_out_of nulls first, source,
+    month, protocol, reason;
