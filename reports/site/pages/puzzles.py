@@ -32,13 +32,14 @@ def _board(site: Site) -> Figure:
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
         Column("score", "score", "+.3f", "score_low", "score_high", "-1 to 1",
-               "Right answers on other inputs, less the gap to the model's own inputs."),
-        *(Column(f"level_{level}", f"level {level}", "+.2f") for level in range(1, 6)),
+               "Right answers on other inputs, less the gap to the model's own inputs.",
+               why="score_reason"),
+        *(_level_column(level) for level in range(1, 6)),
         Column("critical_level", "critical level",
                about="Level of the largest gap, or levels; none if no gap is more than chance."),
         Column("joint_p_value", "p", P_VALUE),
         Column("num_puzzles", "puzzles", "d"),
-        Column("num_expected", "of", "d"),
+        Column("num_expected", "of", "d", is_optional=True),
         Column("parameters", "parameters", ",d", is_optional=True),
         Column("protocol", "asked as", is_optional=True),
     ]  # fmt: skip
@@ -46,6 +47,18 @@ def _board(site: Site) -> Figure:
     about = f"Levels of complexity: from scanning a list (1) to trying all subsets (5). {CLIPPED}"
     title = valley_finding(rows.to_dicts())
     return Figure("puzzles", title, about, sql, rows, shown)
+
+
+def _level_column(level: int) -> Column:
+    name = f"level_{level}"
+    return Column(
+        name,
+        f"level {level}",
+        "+.2f",
+        f"{name}_low",
+        f"{name}_high",
+        why=f"{name}_reason",
+    )
 
 
 def _valley(site: Site) -> Figure:
