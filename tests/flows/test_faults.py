@@ -147,12 +147,14 @@ class Disturbed:
 
     def __init__(self, month: Month, deployment: Deployment, client: SyncPrefectClient) -> None:
         self.month, self.deployment, self.client = month, deployment, client
+        self.known: set[UUID] = set()  # flow runs of this month, also before it was begun again
         self.begin()
 
     def begin(self) -> None:
         given = {"month": str(self.month), "sources": [SOURCE], "models": [MODEL]}
         self.run = start("monthly/monthly", **given)
         self.runs = [self.run]  # one after each crash
+        self.known.add(self.run.id)
         self.part = self.run  # the flow run of the stage of the last fault
         self.began_s: dict[tuple[UUID, str], float] = {}  # processor time before a stage
 
@@ -197,8 +199,10 @@ class Disturbed:
 
     def latest(self) -> FlowRun:
         """Return the flow run of the month that runs now, or ran last."""
-        again = restarted(self.client, self.run, {run.id for run in self.runs})
-        self.runs += [again] if again else []
+        again = restarted(self.client, self.run, self.known)
+        if again:
+            self.runs.append(again)
+            self.known.add(again.id)
         return self.client.read_flow_run(self.runs[-1].id)
 
     def _after(self, crashed: FlowRun) -> FlowRun | None:
