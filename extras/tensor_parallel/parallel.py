@@ -145,7 +145,8 @@ class _Processes:
         self._processes: list[subprocess.Popen[bytes]] = []
         for rank in range(num_devices):
             ours, theirs = Pipe()
-            command = [sys.executable, "-m", SHARE, str(theirs.fileno()), self._folder.name]
+            # -P: files of the current folder do not shadow modules.
+            command = [sys.executable, "-P", "-m", SHARE, str(theirs.fileno()), self._folder.name]
             process = subprocess.Popen(
                 command,
                 env=_environment(rank, num_devices, files.device.type),
