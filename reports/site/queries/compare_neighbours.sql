@@ -3,6 +3,7 @@
 -- rank: rank of the first of the two on the board [rank]
 -- difference_low: lower end of the 95 % interval of the difference [bits per byte]
 -- difference_high: upper end of the interval [bits per byte]
+-- p_value_adjusted: Bonferroni's, over the models that are ranked
 -- reason: why there is no interval, and no p
 select
     rank,
