@@ -20,8 +20,9 @@ from extras.fast_kernels.kernels import (
     quicken,
 )
 from models.scoring.cross_entropy import linear_cross_entropy
+from models.scoring.engines import _quicken
 from models.scoring.forward import Forward
-from models.scoring.token_scorer import CausalLM, _quicken
+from models.scoring.token_scorer import CausalLM
 from models.weights.checkpoint import open_checkpoint
 from tests.models.conftest import llama_config, random_model
 from tests.models.scoring.test_lengths import longrope
