@@ -7,7 +7,6 @@ does not release them. The work that it claimed has passed to another process by
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from pathlib import Path
 
@@ -16,7 +15,6 @@ import psutil
 
 STOPPED_S = 60.0  # a process may be stopped for so long before others go on without it
 LOOK_S = 1.0
-_LOCKS = Path("/proc/locks")
 
 
 def take_lock(lock: filelock.BaseFileLock, wait_s: float) -> None:
@@ -47,30 +45,25 @@ def take_lock(lock: filelock.BaseFileLock, wait_s: float) -> None:
 
 
 def is_holder_stopped(file: Path) -> bool:
-    """Return True if a stopped process of this machine holds the lock of a file.
+    """Return True if a stopped process of this machine has a lock's file open.
 
-    Return False if the system does not tell who holds it (outside Linux, or of another user).
+    A process that waits for a lock opens its file for an instant only. Return False if the system
+    does not tell which files a process has open (outside Linux, or of another user).
     """
-    with contextlib.suppress(OSError):
-        node = str(file.stat().st_ino)
-        for line in _LOCKS.read_text().splitlines():
-            # 1: FLOCK ADVISORY WRITE 708 fe:00:8023 0 EOF; "->" marks one that waits
-            fields = line.split()
-            if fields[1] == "FLOCK" and fields[5].rpartition(":")[2] == node:
-                return _is_stopped_with(int(fields[4]), file)
+    for process in psutil.process_iter(["status"]):
+        if process.info["status"] == psutil.STATUS_STOPPED and _has_open(process.pid, file):
+            return True
     return False
 
 
-def _is_stopped_with(pid: int, file: Path) -> bool:
-    """Return True if a process is stopped and has a file open."""
+def _has_open(pid: int, file: Path) -> bool:
     try:
-        if psutil.Process(pid).status() != psutil.STATUS_STOPPED:
-            return False
-        opened = [each.path for each in os.scandir(f"/proc/{pid}/fd")]
-    except (psutil.Error, OSError):
+        opened = list(Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
         return False
-    for path in opened:
+    for link in opened:
+        # A file that was removed, or a socket, is no file of this name.
         with contextlib.suppress(OSError):
-            if Path(path).samefile(file):
+            if link.samefile(file):
                 return True
     return False
