@@ -100,10 +100,9 @@ def _read_wikitext(path: str, files: Mapping[str, bytes]) -> str:
 
 
 def _read_wikinews(path: str, files: Mapping[str, bytes]) -> str:
-    from crawlers import wikinews
     from crawlers.text import wikitext
 
-    return wikitext.to_text(_decode(files), shown_templates=wikinews.SHOWN_TEMPLATES)
+    return wikitext.to_text(_decode(files), shown_templates=wikitext.WIKINEWS_TEMPLATES)
 
 
 def _read_latex(path: str, files: Mapping[str, bytes]) -> str:

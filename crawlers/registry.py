@@ -25,12 +25,8 @@ OPEN: tuple[str, ...] = (
     "crawlers.git_posts",
     "crawlers.github_new",
     "crawlers.github_projects",
-    "crawlers.github_trending",
-    "crawlers.global_voices",
     "crawlers.govuk",
     "crawlers.hackernews",
-    "crawlers.wikinews",
-    "crawlers.wikipedia_changes",
     "crawlers.wikipedia_monitored",
     "crawlers.wikipedia_new",
 )

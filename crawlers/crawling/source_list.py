@@ -28,8 +28,6 @@ _STAND_INS = {  # open source: the closed ones in whose place it stands; extras 
     "commons_audio": "bbc",
     "commons_images": "bbc",
     "govuk": "bbc",
-    "global_voices": "bbc",
-    "wikinews": "bbc",
     "hackernews": "reddit",
 }
 

@@ -23,6 +23,8 @@ from core.errors import ItemUnavailable
 from crawlers.text import wiki_templates
 from crawlers.text.wiki_gaps import GONE, HOLE, fill, inline, protect, strip_marks
 
+# Templates of Wikinews that show a name; the others are known to wiki_templates.
+WIKINEWS_TEMPLATES = frozenset({"w", "wikipedia"})
 # Titles of sections without prose by language, in lower case, without the marks of a heading.
 CLOSING_SECTIONS: dict[str, tuple[str, ...]] = {
     "en": (

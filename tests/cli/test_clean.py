@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from crawlers import wikinews
 from crawlers.text import articles, wikitext
 from crawlers.text.cleaning import clean
 from crawlers.text.code import read_readme
@@ -24,7 +23,7 @@ def test_each_format_gives_what_a_crawl_stores(tidemark: Tidemark, tmp_path: Pat
     for name, form, source, expected in (
         ("a.txt", "wikitext", PAGE, clean(wikitext.to_text(PAGE))),
         ("b.txt", "wikinews", PAGE,
-         clean(wikitext.to_text(PAGE, shown_templates=wikinews.SHOWN_TEMPLATES))),
+         clean(wikitext.to_text(PAGE, shown_templates=wikitext.WIKINEWS_TEMPLATES))),
         ("README.md", None, markdown, clean(read_readme("README.md", markdown.encode()))),
         ("c.html", None, html, clean(articles.to_text(html))),
         ("d.py", None, code, "x = 1 \n\ty = '<b>'\n"),

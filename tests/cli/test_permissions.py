@@ -12,7 +12,7 @@ from core.errors import AccessRefused
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers import wikinews
+from crawlers import hackernews
 from crawlers.crawling.crawl import crawl_partition
 from crawlers.registry import list_sources
 from instruments.planning import check_request
@@ -26,8 +26,9 @@ WHY = "its editors want to be asked: editors@example.org"
 
 @pytest.fixture
 def gated(monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(wikinews, "INFO", dataclasses.replace(wikinews.INFO, permission=WHY))
-    return "wikinews"
+    gated = dataclasses.replace(hackernews.INFO, permission=WHY)
+    monkeypatch.setattr(hackernews, "INFO", gated)
+    return "hackernews"
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def unasked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
-        monkeypatch.setenv("TIDEMARK_SITES__WIKINEWS", url)
+        monkeypatch.setenv("TIDEMARK_SITES__HACKERNEWS", url)
         yield
         with pytest.raises(BlockingIOError):  # no connection waits to be accepted
             server.accept()
@@ -65,8 +66,8 @@ def test_the_library_refuses_as_well_and_one_that_is_over_is_none(
 ) -> None:
     with pytest.raises(AccessRefused, match="none is recorded"):
         crawl_partition(gated, MONTH, store, settings)
-    text = '{"source": "wikinews", "note": "n", "until": "2020-01-01", "recorded_at": "%sZ"}'
-    store.write_bytes("permissions/wikinews.json", (text % "2019-01-01T00:00:00").encode())
+    text = '{"source": "hackernews", "note": "n", "until": "2020-01-01", "recorded_at": "%sZ"}'
+    store.write_bytes("permissions/hackernews.json", (text % "2019-01-01T00:00:00").encode())
     with pytest.raises(AccessRefused, match="ended on 2020-01-01"):
         crawl_partition(gated, MONTH, store, settings)
     assert read_seal(store, Partition(gated, MONTH)) is None
@@ -122,13 +123,13 @@ def _without(month: Month) -> set[str]:
 @pytest.mark.parametrize(
     ("source", "options", "says"),
     [
-        ("wikinews", ["--note", " ", "--until", LATER], "is empty"),
-        ("wikinews", ["--note", "yes", "--until", "2020-01-01"], "is over already"),
-        ("wikinews", ["--note", "yes", "--until", "tomorrow"], "expected YYYY-MM-DD"),
+        ("hackernews", ["--note", " ", "--until", LATER], "is empty"),
+        ("hackernews", ["--note", "yes", "--until", "2020-01-01"], "is over already"),
+        ("hackernews", ["--note", "yes", "--until", "tomorrow"], "expected YYYY-MM-DD"),
         ("nope", ["--note", "yes", "--until", LATER], "unknown source 'nope'"),
         ("arxiv", ["--note", "yes", "--until", LATER], "needs no permission"),
-        ("wikinews", ["--until", LATER], "--note"),
-        ("wikinews", ["--note", "yes"], "--until"),
+        ("hackernews", ["--until", LATER], "--note"),
+        ("hackernews", ["--note", "yes"], "--until"),
     ],
 )
 @pytest.mark.usefixtures("gated")

@@ -75,7 +75,7 @@ KILLED = (
 # Windows of time in which lists are read, a request each: larger and fewer ones.
 WINDOWS = {
     "crawlers.hackernews.WINDOW_S": 4 * 86400,
-    "crawlers.wikipedia_changes.NUM_WINDOWS": 24,
+    "extras.more_sources.wikipedia_changes.NUM_WINDOWS": 24,
     "extras.media.commons.NUM_WINDOWS": 12,
 }
 STAYING = [name for names in PERMANENT.values() for name in names]
@@ -120,8 +120,8 @@ def _short_pause_s(failure: pacing.TryAgain, failures: int) -> float:
 
 def _windows() -> dict[str, int]:
     """Return the windows of the sources that are here."""
-    gone = () if "media" in list_extras() else ("extras.media.commons.NUM_WINDOWS",)
-    return {name: value for name, value in WINDOWS.items() if name not in gone}
+    here = ("crawlers.", *(f"extras.{name}." for name in list_extras()))
+    return {name: value for name, value in WINDOWS.items() if name.startswith(here)}
 
 
 @pytest.fixture(autouse=True)

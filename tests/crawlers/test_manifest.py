@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import pickle
 import re
@@ -8,8 +9,7 @@ import zstandard
 from core.corpus.partition import Partition
 from core.errors import EmptyPartition, TidemarkError
 from core.month import Month
-from crawlers import github_trending
-from crawlers.contract import Drop, Failure, Repeat
+from crawlers.contract import Drop, Failure, Regime, Repeat
 from crawlers.crawling.manifest import Ledger, cleaned_regime
 from crawlers.registry import list_sources, load_crawler
 from crawlers.text.cleaning import CLEANER_VERSION
@@ -42,11 +42,15 @@ def test_a_ledger_counts_everything() -> None:
 
 @pytest.mark.parametrize(
     ("month", "change"),
-    [("2025-04", ""), ("2025-05", "gharchive-losses+"), ("2025-09", "gharchive-losses+"),
-     ("2025-10", "gharchive-payloads+")],
-)  # fmt: skip
+    [("2025-04", ""), ("2025-05", "losses+"), ("2025-09", "losses+"), ("2025-10", "payloads+")],
+)
 def test_a_regime_names_the_last_change_and_the_cleaner(month: str, change: str) -> None:
-    label = cleaned_regime(github_trending.INFO.regime_of(Month(month)))
+    regimes = (
+        Regime(Month("2025-05"), "losses", "items are missing"),
+        Regime(Month("2025-10"), "payloads", "items are shorter"),
+    )
+    info = dataclasses.replace(load_crawler("hackernews").INFO, regimes=regimes)
+    label = cleaned_regime(info.regime_of(Month(month)))
     assert label == f"{change}cleaner-{CLEANER_VERSION}"
 
 

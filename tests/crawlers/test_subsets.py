@@ -109,5 +109,5 @@ def test_an_unknown_subset_is_refused_by_name(name: str) -> None:
 
 def test_imported_sources_are_not_subsets() -> None:
     assert is_source("arxiv:q-fin")
-    for name in ("mine:de", "hackernews:mine", "github_trending:week", "github_new:cobol"):
+    for name in ("mine:de", "hackernews:mine", "wikipedia_monitored:week", "github_new:cobol"):
         assert not is_source(name)

@@ -52,12 +52,19 @@ def limits(web: Web, clock: SimulatedTime) -> Limits:
     return limits
 
 
-def crawl(source: str, month: Month, settings: Settings, web: Web, **given: object) -> Seal:
+def crawl(
+    source: str,
+    month: Month,
+    settings: Settings,
+    web: Web,
+    limit: int | None = 3,
+    **given: object,
+) -> Seal:
     sites = dict(web.urls)
     if month == OF_DUMPS:
         sites["wikipedia"] = sites["older"]
     own = settings.model_copy(update={"request_interval_s": None, "sites": sites, **given})
-    return crawl_partition(source, month, Store(own.home), own, limit=3)
+    return crawl_partition(source, month, Store(own.home), own, limit=limit)
 
 
 def test_the_sources_of_wikimedia_need_a_contact() -> None:
@@ -84,7 +91,7 @@ def test_with_a_contact_a_month_is_sealed_and_no_request_is_refused(
 def test_without_a_contact_a_simulated_month_is_sealed_after_pauses(
     settings: Settings, web: Web, limits: Limits, clock: SimulatedTime
 ) -> None:
-    seal = crawl("wikinews", MONTH, settings, web)  # a request per day of the month
+    seal = crawl("wikipedia_monitored", MONTH, settings, web, limit=None)
     assert seal.num_documents > 0
     assert limits.num_refused > 0
     assert clock.slept_s > 120
@@ -153,4 +160,4 @@ def test_a_wiki_that_refuses_for_ever_ends_the_crawl(
 ) -> None:
     limit_wikimedia(web, Limits(lambda: 0.0))  # its minute never ends
     with pytest.raises(SourceUnavailable):
-        crawl("wikinews", MONTH, settings, web)
+        crawl("wikipedia_monitored", MONTH, settings, web, limit=None)

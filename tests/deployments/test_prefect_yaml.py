@@ -112,7 +112,7 @@ def test_half_months_and_weeks_are_scheduled_where_asked() -> None:
     assert periods == ["2024-02b", "2024-03a", "2024-03b", "2024-04a"]
 
 
-@pytest.mark.parametrize("name", ["govuk", "github_trending:week"])
+@pytest.mark.parametrize("name", ["govuk", "wikipedia_monitored:week"])
 def test_a_source_without_such_periods_is_not_scheduled(name: str) -> None:
     with pytest.raises(UsageError, match=f"{name} is a source of months|no source {name}"):
         read_deployments(period_sources=[name])

@@ -129,7 +129,7 @@ def test_a_run_of_half_months_is_planned_and_shown(simulated: Settings) -> None:
         (None, HALVES[:1], "name the sources of half-months, such as govuk:half-month"),
         (["govuk"], HALVES[:1], "2024-01a is a half-month, of the source govuk:half-month"),
         (["govuk:week"], MONTHS[:1], "govuk:week has weeks, such as 2024-W01"),
-        (["github_trending:half-month"], HALVES[:1], "only github_trending: GitHub's list is"),
+        (["wikipedia_monitored:half-month"], HALVES[:1], "only wikipedia_monitored: its texts are"),
     ],
 )
 def test_a_run_of_other_periods_than_the_source_has_is_refused(

@@ -12,7 +12,7 @@ from defusedxml import ElementTree
 
 from core.month import Month
 from simulator.server import Request, Response
-from simulator.sites import arxiv, global_voices, govuk, hackernews, wikimedia
+from simulator.sites import arxiv, govuk, hackernews, wikimedia
 from simulator.wiki import TITLES, Wiki
 from simulator.world import World
 
@@ -45,7 +45,7 @@ def answer(kind: type[Any], target: str, **params: str | int) -> Any:
 
 FEBRUARY = "search_query=cat:cs.CL+AND+submittedDate:[202302010000+TO+202302282359]"
 LIST = "/oai?verb=ListRecords&metadataPrefix=arXivRaw"
-POSTS, SEARCH = global_voices.PATH, "/api/search.json"
+SEARCH = "/api/search.json"
 STORIES = "/api/v1/search_by_date"
 PAGES = "/w/api.php?action=query&format=json&formatversion=2"
 IDS = "|".join(map(str, range(51)))
@@ -61,13 +61,6 @@ REFUSED: list[tuple[type[Any], int, str, list[str]]] = [
     ]),
     (arxiv.OaiSite, 200, "'badResumptionToken'", ["/oai?verb=ListRecords&resumptionToken=x"]),
     (arxiv.OaiSite, 200, "'noRecordsMatch'", [f"{LIST}&from=2023-01-01&until=2023-01-01"]),
-    *((global_voices.Site, 400, f"Invalid parameter(s): {each.split('=')[0]}",
-       [f"{POSTS}?order=asc&{each}"])
-      for each in ("per_page=101", "per_page=0", "page=0", "page=x", "after=2024-02-01",
-                   "order=up")),
-    (global_voices.Site, 400, "rest_post_invalid_page_number", [
-        f"{POSTS}?per_page=100&page=2&order=asc",
-    ]),
     (govuk.Site, 422, "error", [
         f"{SEARCH}?{each}"
         for each in (f"count={govuk.MAX_COUNT + 1}", "count=ten", "start=-1", "start=1000000",

@@ -1,4 +1,4 @@
-"""Stack Exchange: recorded questions, as recorded and without their later edit."""
+"""Recordings of the real sites; Stack Exchange also without the later edit of a question."""
 
 import datetime as dt
 import json
@@ -14,10 +14,20 @@ from core.settings import Settings
 from crawlers.contract import CrawlContext, Document, Drop, Item
 from extras.more_sources import stackexchange
 from extras.more_sources.stackexchange_api import SITE
+from extras.more_sources.tests import recorded_github_trending, recorded_wikinews
 from simulator.server import Request, Response, as_json
-from tests.crawlers.recorded import Replay, replay
+from tests.crawlers.recorded import Case, Replay, replay
 
 Row = dict[str, Any]
+CASES = [*recorded_github_trending.CASES, *recorded_wikinews.CASES]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.path)
+def test_a_recording_gives_what_it_should(case: Case, shared: Path, settings: Settings) -> None:
+    path = shared / "recordings" / case.path
+    if not path.exists():
+        pytest.skip(f"no recording at {path}")
+    case.check(path, settings)
 
 
 def test_recorded_questions_are_read(shared: Path, settings: Settings) -> None:

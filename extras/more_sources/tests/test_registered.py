@@ -16,12 +16,13 @@ from tests.crawlers.test_subsets import test_a_subset_is_sealed_beside_its_sourc
 
 __all__ = ["web"]
 
-WHOLE_MONTHS = ("edgar", "federal_register", "scp_tales")
+WHOLE_MONTHS = ("edgar", "federal_register", "github_trending", "scp_tales")
+OTHERS = ("biorxiv", "global_voices", "stackexchange", "wikinews", "wikipedia_changes")
 
 
 @pytest.mark.smoke
 def test_default_runs_have_them() -> None:
-    assert {"biorxiv", "stackexchange", *WHOLE_MONTHS} <= {*list_sources()}
+    assert {*OTHERS, *WHOLE_MONTHS} <= {*list_sources()}
 
 
 @pytest.mark.smoke
@@ -34,7 +35,13 @@ def test_those_that_need_whole_months_say_why(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "is_same_text"), [("biorxiv", True), ("stackexchange:math", False)]
+    ("source", "is_same_text"),
+    [
+        ("biorxiv", True),
+        ("stackexchange:math", False),
+        ("global_voices", True),
+        ("wikinews", True),
+    ],
 )
 def test_two_halves_are_the_month(
     source: str, is_same_text: bool, web: Web, tmp_path: Path

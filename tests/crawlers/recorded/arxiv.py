@@ -15,7 +15,7 @@ import pytest
 from core.errors import ItemUnavailable, SourceChanged, SourceError, SourceUnavailable
 from core.month import Month
 from core.settings import Settings
-from crawlers import arxiv, github_trending, govuk
+from crawlers import arxiv, github_new, govuk
 from crawlers.apis.arxiv import MAX_PAPERS, Entry, find_papers
 from crawlers.contract import CrawlContext, Document, Drop, Item
 from crawlers.questions import manifold
@@ -188,7 +188,7 @@ ROBOTS: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
     ),
     "arxiv.org": ((), ("/abs/2604.00001", "/list/cs/new"), ("/src/1v1", "/api/query")),
     "github.com": (
-        github_trending.INFO.robots_exempt_paths,
+        github_new.INFO.robots_exempt_paths,
         ("/trending/python", "/trending"),
         ("/trending?since=monthly", "/trending/python?since=monthly", "/a/b/commits/c", "/a/b.git"),
     ),

@@ -12,7 +12,6 @@ from crawlers.text.cleaning import clean
 from crawlers.text.code import read_readme
 from crawlers.text.latex.reader import read_latex
 from crawlers.text.latex.source import decode
-from crawlers.wikinews import SHOWN_TEMPLATES
 from tests.crawlers.conftest import marked, token_f1
 
 
@@ -34,7 +33,7 @@ READERS: dict[str, Callable[[Path], str]] = {
     "global_voices": lambda raw: read_article(raw, "content", "rendered"),
     "govuk": lambda raw: read_article(raw, "details", "body"),
     "stackexchange": lambda raw: post_to_text(json.loads(raw.read_bytes())["items"][0]["body"]),
-    "wikinews": lambda raw: read_wiki(raw, SHOWN_TEMPLATES),
+    "wikinews": lambda raw: read_wiki(raw, wikitext.WIKINEWS_TEMPLATES),
     "wikipedia": read_wiki,
 }
 MARKUP = {

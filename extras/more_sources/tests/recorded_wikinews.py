@@ -5,8 +5,8 @@ from pathlib import Path
 
 from core.month import Month
 from core.settings import Settings
-from crawlers import wikinews
 from crawlers.contract import CrawlContext
+from extras.more_sources import wikinews
 from simulator.server import Request, Response, as_json
 from tests.crawlers.conftest import documents_of
 from tests.crawlers.recorded import Case, Replay, replay

@@ -23,6 +23,7 @@ from core.month import Month, Period
 from crawlers.apis import mediawiki, wiki_documents
 from crawlers.apis.mediawiki import Edition, MediaWiki, Revision, take
 from crawlers.contract import CrawlContext, Document, Drop, Item, Repeat, SourceInfo
+from crawlers.text.wikitext import WIKINEWS_TEMPLATES
 
 SITE = "wikinews"
 INFO = SourceInfo(
@@ -39,7 +40,6 @@ INFO = SourceInfo(
     last_month=Month("2026-04"),
     whole_months=None,
 )
-SHOWN_TEMPLATES = frozenset({"w", "wikipedia"})  # the others are known to wiki_templates
 CC_BY_4_SINCE = dt.datetime(2024, 12, 16, tzinfo=dt.UTC)  # in English; German stays at CC BY 2.5
 
 _MONTHS = (
@@ -115,7 +115,7 @@ def _document(
         event_time=day,
         date_kind="published",
         licence="CC-BY-4.0" if is_english_4 else "CC-BY-2.5",
-        shown_templates=SHOWN_TEMPLATES,
+        shown_templates=WIKINEWS_TEMPLATES,
         extra={"date_precision": "day"},
     )
     is_published = _CUSTOMS[edition.language].published.search(revision.wikitext or "")

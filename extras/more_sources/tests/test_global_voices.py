@@ -11,14 +11,14 @@ from core.errors import ItemFailed, SourceChanged, UsageError
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers import global_voices
 from crawlers.contract import CrawlContext, Document
 from crawlers.crawling.crawl import crawl_partition
-from crawlers.global_voices import INFO, fetch_month, find_note
 from crawlers.web.fetcher import Fetcher
+from extras.more_sources import global_voices
+from extras.more_sources.global_voices import INFO, fetch_month, find_note
+from extras.more_sources.simulator.global_voices import UTC_OFFSET, Site
 from simulator.news import Article
 from simulator.server import Fault, Web, serve_sites
-from simulator.sites.global_voices import UTC_OFFSET, Site
 from simulator.world import World
 from tests.crawlers.conftest import Crawl, count_drops, documents_of, rows_of
 from tests.crawlers.sources.conftest import Whole

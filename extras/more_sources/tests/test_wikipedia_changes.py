@@ -7,11 +7,11 @@ import pytest
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers import wikipedia_changes
 from crawlers.contract import CrawlContext, Failure
 from crawlers.crawling.crawl import crawl_partition
 from crawlers.web.fetcher import Fetcher
-from crawlers.wikipedia_changes import INFO, NUM_WINDOWS, _draw_windows
+from extras.more_sources import wikipedia_changes
+from extras.more_sources.wikipedia_changes import INFO, NUM_WINDOWS, _draw_windows
 from simulator.server import Fault, Web
 from simulator.sites.wikimedia import GermanWikipedia, Wikipedia
 from simulator.wiki import TITLES, Wiki

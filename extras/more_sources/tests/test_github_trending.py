@@ -12,11 +12,11 @@ from core.errors import SourceChanged, SourceUnavailable
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers import github_trending
 from crawlers.contract import CrawlContext, Drop, Failure, Repeat
 from crawlers.crawling.crawl import crawl_partition
-from crawlers.github_trending import INFO, most_starred, read_links
 from crawlers.web.fetcher import Fetcher
+from extras.more_sources import github_trending
+from extras.more_sources.github_trending import INFO, most_starred, read_links
 from simulator.repositories import TRENDING, trending_repositories
 from simulator.server import Fault, Request, Web, serve_sites
 from simulator.sites import github, github_api
@@ -310,3 +310,17 @@ def test_contents_that_are_not_what_was_asked_for_are_drops(
 ) -> None:
     web.faults.append(Fault("status", "github_api", f"/git/{kind}/", 1, 200, body=body))
     assert reasons_of(crawl())[NAMES[0]] == reason
+
+
+@pytest.mark.parametrize(
+    ("month", "label"),
+    [
+        ("2025-04", None),
+        ("2025-05", "gharchive-losses"),
+        ("2025-09", "gharchive-losses"),
+        ("2025-10", "gharchive-payloads"),
+        ("2026-02", "gharchive-few-stars"),
+    ],
+)
+def test_a_month_has_the_regime_of_the_archive(month: str, label: str | None) -> None:
+    assert INFO.regime_of(Month(month)) == label

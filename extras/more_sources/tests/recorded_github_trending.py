@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from core.settings import Settings
-from crawlers import github_trending
 from crawlers.apis.github import NAME
+from extras.more_sources import github_trending
 from simulator.server import Request, Response
 from tests.crawlers.recorded import Case, Replay, replay
 

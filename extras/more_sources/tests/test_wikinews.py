@@ -10,7 +10,7 @@ from core.storage.store import Store
 from crawlers.apis.mediawiki import Edition, Revision
 from crawlers.contract import Document, Drop, Failure, Repeat
 from crawlers.crawling.crawl import crawl_partition
-from crawlers.wikinews import INFO, _document
+from extras.more_sources.wikinews import INFO, _document
 from simulator.server import Fault, Web
 from simulator.sites.wikimedia import ODDITIES, NewsWiki, Wikinews
 from simulator.world import World
