@@ -32,9 +32,7 @@ OPEN: tuple[str, ...] = (
 )
 GIT_POSTS = "git_posts"  # its parts are the files of a folder
 QUESTIONS: tuple[str, ...] = (
-    "crawlers.questions.kalshi",
     "crawlers.questions.manifold",
-    "crawlers.questions.metaculus",
     "crawlers.questions.polymarket",
 )
 

@@ -42,6 +42,7 @@ class Sites:
     def __init__(self, month: Month) -> None:
         world = World(3, month - 1, month, STORIES)
         self.urls: dict[str, str] = {}
+        self.tokens: dict[str, str] = {}  # the valid ones, of the sites that have one
         self._by_host: dict[str, Site] = {}
         self._known: dict[tuple[str, str, str], Response] = {}
         for kind in site_kinds():
@@ -50,6 +51,8 @@ class Sites:
             for key in site.keys:
                 host = f"127.0.0.1:{len(self.urls) + 1}"
                 self.urls[key], self._by_host[host] = f"http://{host}", site
+                if hasattr(site, "token"):
+                    self.tokens[key] = site.token
 
     def kind_of(self, url: str) -> str:
         """Return the kind of a request: site, words of the path, and names of parameters."""

@@ -50,7 +50,6 @@ from crawlers.questions.crawl import tidy
 from crawlers.registry import list_all_sources, load_crawler
 from crawlers.text.latex.reader import LatexReader
 from crawlers.web.fetcher import Fetcher
-from simulator.sites import metaculus
 
 MONTH = Month("2024-03")
 # For another month, or for a month that counts as recent, a source reads other lists.
@@ -60,7 +59,7 @@ RECENT = {"github_trending": {"RECENT_DAYS": 100_000}}
 MAX_ID = 1_000  # characters of an item's id
 MAX_SECONDS = 20  # of processor time of a run
 MAX_BYTES = 2**30  # that a run may add to the memory of the process
-_TOKENS = {"metaculus": metaculus.TOKEN, "good_judgment_open": "user:password"}
+_TOKENS = {"good_judgment_open": "user:password"}  # of a site without an attribute ``token``
 # Folder of recordings, where it has not the name of the source.
 _RECORDED = {"wikipedia_changes": "wikipedia", "wikipedia_new": "wikipedia", "github_new": "github"}
 
@@ -99,8 +98,9 @@ class Fuzz:
         months = [min(MONTH, self._info.last_month or MONTH), OTHER_MONTHS.get(self._source)]
         self._sites = {month: Sites(month) for month in months if month}
         self._grafts = _read_grafts(recordings / _RECORDED.get(self._source, self._source))
+        tokens = {**_TOKENS, **self._sites[months[0]].tokens}
         self._settings = Settings(
-            tokens={key: SecretStr(value) for key, value in _TOKENS.items()}, request_interval_s=0
+            tokens={key: SecretStr(value) for key, value in tokens.items()}, request_interval_s=0
         )
         self._fetchers = {month: self._make_fetcher(sites) for month, sites in self._sites.items()}
         self._reader = LatexReader()

@@ -33,7 +33,7 @@ from crawlers.registry import (
 from simulator.server import Request, Response, Web, running, serve, site_kinds
 from simulator.world import World
 from tests.crawlers.questions import scene as questions
-from tests.crawlers.questions.scene import MARCH, TOKENS
+from tests.crawlers.questions.scene import MARCH, tokens_of
 from tests.crawlers.request_kinds import kind_of
 
 LIMIT = 3
@@ -363,7 +363,7 @@ class QuestionScene(Scene):
     def kill_arguments(self, home: Path) -> list[str]:
         questions.permit(Store(str(home)), self.source)
         settings = {"home": str(home), "request_interval_s": 0, "sites": self.web.urls}
-        return [json.dumps(settings), json.dumps(TOKENS), self.source, str(MARCH)]
+        return [json.dumps(settings), json.dumps(tokens_of(self.web)), self.source, str(MARCH)]
 
     def _crawl(self, home: Path, **more: Any) -> questions.Outcome:
         settings = questions.settings_of(self.web, home, **more)

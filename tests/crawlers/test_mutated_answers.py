@@ -18,7 +18,7 @@ from core.settings import Settings
 from crawlers import github_new
 from crawlers.contract import CrawlContext, Document
 from crawlers.crawling import crawl as crawl_module
-from crawlers.questions import kalshi, metaculus, polymarket
+from crawlers.questions import polymarket
 from crawlers.questions.contract import QuestionContext
 from crawlers.questions.crawl import tidy
 from crawlers.web.fetcher import Fetched, Fetcher
@@ -26,8 +26,6 @@ from crawlers.web.pacing import ApiRules, require_ok
 from crawlers.web.urls import normalise
 from simulator.server import Request, Site
 from simulator.sites import github_api
-from simulator.sites import kalshi as kalshi_site
-from simulator.sites import metaculus as metaculus_site
 from simulator.sites import polymarket as polymarket_site
 from simulator.world import World
 
@@ -112,17 +110,16 @@ def api() -> Site:
     return site
 
 
-TOKENS = {"metaculus": metaculus_site.TOKEN, "github_api": github_api.TOKEN}
+TOKENS = {"github_api": github_api.TOKEN}
 SOURCES: dict[str, tuple[Any, Any]] = {
-    "metaculus": (metaculus, lambda: {"metaculus": metaculus_site.Site(WORLD)}),
-    "kalshi": (kalshi, lambda: {"kalshi": kalshi_site.Site(WORLD)}),
     "polymarket": (polymarket, lambda: {"polymarket": polymarket_site.Site(WORLD)}),
     "github_new": (github_new, lambda: dict.fromkeys(github_new.INFO.sites, api())),
 }
 
 
 def items_of(crawler: Any, sites: dict[str, Any], seed: int) -> list[Any]:
-    tokens = {key: SecretStr(TOKENS[key]) for key in sites if key in TOKENS}
+    stated = {key: site.token for key, site in sites.items() if hasattr(site, "token")} | TOKENS
+    tokens = {key: SecretStr(stated[key]) for key in sites if key in stated}
     settings = Settings(request_interval_s=0, tokens=tokens)
     fetcher = Mutating(settings, sites, random.Random(seed))
     if hasattr(crawler, "fetch_questions"):

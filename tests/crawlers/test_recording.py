@@ -27,7 +27,6 @@ from crawlers.web import pacing
 from simulator.server import Fault, Request, Response, Web, serve, serve_sites
 from simulator.sites.hackernews import Site as HackerNews
 from simulator.world import World
-from tests.crawlers.questions.scene import permit
 from tests.crawlers.replay import replay
 from tests.tiers import few
 
@@ -72,8 +71,7 @@ def entries_of(folder: Path) -> list[dict[str, Any]]:
     "source",
     few(
         [
-            "hackernews", "arxiv", "kalshi", "git_posts:rust_weekly", "govuk", "polymarket",
-            "metaculus",
+            "hackernews", "arxiv", "polymarket", "git_posts:rust_weekly", "govuk", "manifold",
         ],
         4,
     ),
@@ -81,8 +79,6 @@ def entries_of(folder: Path) -> list[dict[str, Any]]:
 def test_a_replayed_recording_gives_what_the_site_gave(
     source: str, own: Settings, tmp_path: Path
 ) -> None:
-    if source in {"kalshi", "metaculus"}:
-        permit(Store(own.home), source)
     found = recorded(source, tmp_path / "made", own)
     true = crawled(source, own)
     with replay(tmp_path / "made") as urls:
@@ -191,12 +187,10 @@ def test_what_may_not_be_recorded_is_refused_before_a_request(
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize("source", ["kalshi", "polymarket", "metaculus", "hackernews"])
+@pytest.mark.parametrize("source", ["polymarket", "manifold", "hackernews"])
 def test_a_live_response_is_compared_with_its_recording_by_one_request(
     source: str, own: Settings, web: Web, tmp_path: Path
 ) -> None:
-    if source in {"kalshi", "metaculus"}:
-        permit(Store(own.home), source)
     recorded(source, tmp_path / "made", own, limit=30)
     store, site = Store(own.home), web.sites[source]
     asked = len(web.requests)

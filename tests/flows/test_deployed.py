@@ -19,16 +19,17 @@ from prefect.client.schemas.objects import FlowRun
 from core.settings import Settings
 from core.storage.store import Store
 from simulator.server import Fault, Web, serve
-from simulator.sites import github_api, metaculus, openai_api
+from simulator.sites import github_api, openai_api
 from simulator.world import World
 from tests.commands import FIRST, LAST, TIDEMARK
 from tests.conftest import running
-from tests.crawlers.questions.scene import permit
+from tests.crawlers.questions.scene import permit, tokens_of
 from tests.flows.support.apis import write_entry
 from tests.flows.support.deployed import api, children_of, ended, start, worker_environment
 from tests.flows.support.planted import places_of, texts_of, watched_processes
 from tests.loopback import free_port, wait_for
 from tests.servers import PostgreSQL, PrefectServer
+from tests.tiers import needs_extra
 from warehouse.read.query import query
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
@@ -44,7 +45,7 @@ STORE = {
 WEBHOOK = "http://hooks:planted-password-of-the-webhook@127.0.0.1:9/T0Planted"
 DATABASE_PASSWORD = "planted-password-of-the-database"
 SECRETS = {
-    **GITHUB, **KEYS, "a wrong key": openai_api.KEY[::-1], "metaculus": metaculus.TOKEN,
+    **GITHUB, **KEYS, "a wrong key": openai_api.KEY[::-1],
     "the store's key": STORE["AWS_ACCESS_KEY_ID"],
     "the store's secret": STORE["AWS_SECRET_ACCESS_KEY"],
     "the webhook": "planted-password-of-the-webhook",
@@ -88,9 +89,10 @@ def server(
 
 
 @pytest.fixture(scope="module")
-def client(server: PrefectServer) -> Iterator[SyncPrefectClient]:
+def client(server: PrefectServer, web: Web) -> Iterator[SyncPrefectClient]:
     with api(server) as client:
-        Secret(value=metaculus.TOKEN).save("tidemark-metaculus", overwrite=True)
+        if token := tokens_of(web).get("metaculus"):
+            Secret(value=token).save("tidemark-metaculus", overwrite=True)
         yield client
 
 
@@ -146,6 +148,7 @@ def logs_of(server: PrefectServer) -> str:
     return "".join(path.read_text() for path in server.folder.glob("worker-*.log"))
 
 
+@needs_extra("question_sites")
 def test_runs_that_fail_show_no_secret(
     client: SyncPrefectClient,
     server: PrefectServer,
@@ -155,6 +158,7 @@ def test_runs_that_fail_show_no_secret(
     home: Path,
     tmp_path: Path,
 ) -> None:
+    token = tokens_of(web)["metaculus"]
     site = web.sites["openai_api"]
     assert isinstance(site, openai_api.Site)
     shutil.rmtree(home / "answers", ignore_errors=True)  # so that the API is asked again
@@ -169,7 +173,7 @@ def test_runs_that_fail_show_no_secret(
             server.worker("api", **failing, TIDEMARK_API_KEYS__SIM=openai_api.KEY[::-1]),
         ):
             states = [ended(client, run).state for run in runs]  # the API repeats the wrong key
-        repeated = f"Invalid token {metaculus.TOKEN}".encode()
+        repeated = f"Invalid token {token}".encode()
         web.faults.append(Fault("status", "metaculus", "/", 99, 401, body=repeated))
         num_asked = len(site.requests)
         site.pause_s = 0.5
@@ -198,5 +202,6 @@ def test_runs_that_fail_show_no_secret(
     ]  # fmt: skip
     whole = dump.read_text()
     assert "it refuses the key" in whole, "it is searched"
-    found = {name: places_of(secret, texts) for name, secret in SECRETS.items()}
+    secrets = {**SECRETS, "metaculus": token}
+    found = {name: places_of(secret, texts) for name, secret in secrets.items()}
     assert not any(found.values()), found

@@ -6,17 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from core.storage.store import Store
 from simulator.server import Web
-from simulator.sites import github_api, metaculus, openai_api
+from simulator.sites import github_api, openai_api
 from tests.commands import TIDEMARK
-from tests.crawlers.questions.scene import permit
 from tests.flows.support.apis import write_entry
 from tests.flows.support.planted import places_of, texts_of, watched_processes
 
 SITES = {
     "TIDEMARK_TOKENS__GITHUB_API": github_api.TOKEN,
-    "TIDEMARK_TOKENS__METACULUS": metaculus.TOKEN,
     "TIDEMARK_API_KEYS__SIM": openai_api.KEY,
 }
 OTHERS = {
@@ -26,7 +23,6 @@ OTHERS = {
     "AWS_SECRET_ACCESS_KEY": "planted/secret+of=the+object/store",
     "HF_TOKEN": "hf_PlantedTokenOfTheHubOfModels",
 }
-WRONG = {name: value[::-1] for name, value in SITES.items()}
 MONTH = "2024-03"
 
 
@@ -55,25 +51,32 @@ class Watched:
         return done.returncode
 
 
-def expect_hidden(watched: Watched, folder: Path) -> None:
+def expect_hidden(watched: Watched, folder: Path, secrets: Mapping[str, str]) -> None:
     texts = [("what is printed, and arguments", watched.seen), *texts_of(folder)]
     assert len(texts) > 5
-    for name, secret in {**SITES, **OTHERS, **{f"wrong {k}": v for k, v in WRONG.items()}}.items():
+    for name, secret in secrets.items():
         assert not places_of(secret, texts), name
 
 
 @pytest.fixture
 def watched(home: Path, sites: Web) -> Watched:
     write_entry(home, sites, "sim-forecaster")
-    permit(Store(str(home)), "metaculus")
     return Watched(home, sites)
 
 
-def test_errors_and_recordings_show_no_secret(
-    watched: Watched, sites: Web, home: Path, tmp_path: Path
+def check_recordings(
+    watched: Watched, source: str, tokens: Mapping[str, str], folder: Path
 ) -> None:
-    recording = f"record metaculus {MONTH} --out {tmp_path}/out"
-    for number, tokens in enumerate((SITES, WRONG)):  # the second crawl fails and is recorded
-        assert watched.run(f"{recording}{number}", tokens) == 0, watched.seen
-        assert list((tmp_path / f"out{number}").glob("*.json"))
-    expect_hidden(watched, tmp_path)
+    """Record a source with its tokens and with wrong ones, and search for all of them."""
+    given = {**SITES, **tokens}
+    wrong = {name: value[::-1] for name, value in given.items()}
+    for number, secrets in enumerate((given, wrong)):  # the second crawl fails and is recorded
+        command = f"sources record {source} {MONTH} --out {folder}/out{number}"
+        assert watched.run(command, secrets) == 0, watched.seen
+        assert list((folder / f"out{number}").glob("*.json"))
+    hidden = {**given, **OTHERS, **{f"wrong {name}": value for name, value in wrong.items()}}
+    expect_hidden(watched, folder, hidden)
+
+
+def test_errors_and_recordings_show_no_secret(watched: Watched, tmp_path: Path) -> None:
+    check_recordings(watched, "github_new", {}, tmp_path)

@@ -18,12 +18,10 @@ from core.settings import Settings
 from core.storage.store import Store
 from crawlers.questions.crawl import crawl_questions
 from simulator.server import Web, serve
-from simulator.sites.metaculus import TOKEN
 from simulator.world import World
 
 FEBRUARY, MARCH = Month("2024-02"), Month("2024-03")
 WORLD = World(3, FEBRUARY, MARCH)
-TOKENS = {"metaculus": TOKEN}
 ON_A_PAGE = 12  # so that the simulated lists have several pages
 
 
@@ -40,8 +38,13 @@ def shorten_pages(web: Web) -> None:
             site.max_limit = ON_A_PAGE
 
 
+def tokens_of(web: Web) -> dict[str, str]:
+    """Return the valid tokens of the sites that have one, by key."""
+    return {key: site.token for key, site in web.sites.items() if hasattr(site, "token")}
+
+
 def settings_of(web: Web, home: Path, **more: Any) -> Settings:
-    given = {"request_interval_s": 0, "sites": web.urls, "tokens": TOKENS, **more}
+    given = {"request_interval_s": 0, "sites": web.urls, "tokens": tokens_of(web), **more}
     return Settings(home=str(home), **given)
 
 

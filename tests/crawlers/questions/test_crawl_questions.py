@@ -269,7 +269,7 @@ def test_months_that_cannot_be_asked_for(toy: Toy, store: Store, settings: Setti
 
 def test_sources_of_questions_are_no_sources_of_documents() -> None:
     known = list_question_sources()
-    assert {"manifold", "polymarket", "metaculus"} <= {*known}
+    assert {"manifold", "polymarket"} <= {*known}
     assert not {*known} & {*list_sources()}
     assert not {"contract", "crawl", "files", "fields"} & {*known}
     with pytest.raises(UnknownName, match="manifold"):

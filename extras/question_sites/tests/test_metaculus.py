@@ -12,9 +12,9 @@ from core.errors import AccessRefused, SourceChanged, TokenRefused
 from core.storage.store import Store
 from crawlers.questions.crawl import crawl_questions
 from crawlers.web import pacing
+from extras.question_sites.simulator.metaculus import GROUPED, TOKEN, Site
 from simulator.forecasts import questions
 from simulator.server import Fault, Web
-from simulator.sites.metaculus import GROUPED, TOKEN, Site
 from tests.crawlers.questions.scene import (
     FEBRUARY,
     MARCH,

@@ -10,8 +10,8 @@ from pydantic import SecretStr
 
 from core.month import Month
 from core.settings import Settings
-from crawlers.questions import metaculus
 from crawlers.questions.contract import QuestionContext
+from extras.question_sites import metaculus
 from simulator.server import Request, Response, as_json
 from tests.crawlers.recorded import Case, Replay, replay
 

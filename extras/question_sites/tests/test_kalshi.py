@@ -9,12 +9,12 @@ from core.corpus.questions import list_questions
 from core.errors import SourceChanged, UsageError
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers.questions import kalshi
 from crawlers.questions.contract import QuestionContext
 from crawlers.web.fetcher import Fetcher
+from extras.question_sites import kalshi
+from extras.question_sites.simulator.kalshi import PATH, Site, market_rows
 from simulator.forecasts import questions
 from simulator.server import Web, serve_sites
-from simulator.sites.kalshi import PATH, Site, market_rows
 from tests.crawlers.questions.scene import FEBRUARY, MARCH, WORLD, Outcome, crawl_source
 
 crawl = functools.partial(crawl_source, "kalshi")

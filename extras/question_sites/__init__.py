@@ -1,0 +1,1 @@
+"""Questions of Kalshi and Metaculus, which need a permission."""

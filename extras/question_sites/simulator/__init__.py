@@ -1,0 +1,3 @@
+"""Simulated sites of these sources."""
+
+SITES = ("extras.question_sites.simulator.kalshi", "extras.question_sites.simulator.metaculus")

@@ -1,0 +1,3 @@
+"""The sources of questions of this extra."""
+
+QUESTIONS = ("extras.question_sites.kalshi", "extras.question_sites.metaculus")
