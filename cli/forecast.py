@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
 from cli.terminal.console import do_each, err, fail_with, out, progress_bars
 from cli.terminal.options import (
@@ -22,7 +21,6 @@ from cli.terminal.options import (
 from core.errors import UsageError
 from core.month import Month
 from core.progress import counted
-from core.storage.store import Store
 
 if TYPE_CHECKING:
     from core.corpus.questions import QuestionSeal
@@ -58,33 +56,13 @@ def forecast_crawl(
         err.print(f"left out: {why}", soft_wrap=True)
 
     def crawl_source(name: str) -> None:
-        _print_seals(crawl(name, plan[name], settings, replace=replace))
+        print_seals(crawl(name, plan[name], settings, replace=replace))
 
     fail_with(do_each("crawl", {name: partial(crawl_source, name) for name in plan}))
 
 
-@forecast_app.command("import")
-def forecast_import(
-    context: typer.Context,
-    path: Annotated[Path, Argument(help="A file, or a folder of related files.")],
-    source: Annotated[str, Option(help="Name of the source to import as.", metavar="NAME")],
-    replace: Annotated[
-        bool, Option("--replace", help="Replace sealed questions that differ.")
-    ] = False,
-) -> None:
-    """Import published questions: FreshBench's gjo.json, or ForecastBench's question sets.
-
-    Each question is stored under the month of its resolution. If a file is malformed, the command
-    fails and writes nothing.
-    """
-    settings = settings_for_tasks(context)
-    from crawlers.questions.files import import_questions
-
-    store = Store(settings.home, settings.scratch)
-    _print_seals(import_questions(path, source, store, replace))
-
-
-def _print_seals(seals: list[QuestionSeal]) -> None:
+def print_seals(seals: list[QuestionSeal]) -> None:
+    """Print the number of questions of each sealed month, and whether it is partial."""
     for seal in seals:
         lack = " (partial)" if seal.is_partial else ""
         out.print(f"{seal}: {counted(seal.num_questions, 'question')}{lack}", soft_wrap=True)

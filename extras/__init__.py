@@ -52,6 +52,7 @@ REGISTERED = (
     "own_code",
     "papers",
     "permission_sources",
+    "question_files",
     "question_sites",
     "ray",
     "real_tasks",

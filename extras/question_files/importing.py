@@ -20,7 +20,7 @@ from crawlers.contract import Drop
 from crawlers.crawling import manifest
 from crawlers.questions.contract import list_question_sources
 from crawlers.questions.crawl import tidy
-from crawlers.questions.published import (
+from extras.question_files.published import (
     File,
     Published,
     is_forecastbench,

@@ -9,8 +9,8 @@ from core.corpus.questions import Question, list_questions, read_questions
 from core.errors import EmptyPartition, MalformedInput, PartitionSealed, UsageError
 from core.month import Month
 from core.storage.store import Store
-from crawlers.questions import published
-from crawlers.questions.files import import_questions
+from extras.question_files import published
+from extras.question_files.importing import import_questions
 
 
 def gjo(title: str = "Will the bridge open?", right: str | None = "Yes", **fields: Any) -> Any:

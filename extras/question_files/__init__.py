@@ -1,0 +1,1 @@
+"""Published questions of FreshBench and ForecastBench, imported from files."""
