@@ -23,6 +23,10 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
                      suffixes whose texts may not be passed on; ``FORMATS``: readers by format;
                      ``CHOICES``: which files of a folder are of a format
     pages.py         pages of the site, as modules of ``reports/site/pages``, and ``link_of_source``
+    server_keys.py   ``sign_in``: function that takes credentials of a data root from the Prefect
+                     server
+    stores.py        ``RemoteStore``: class that opens data roots by their addresses, and
+                     ``FAILURES``, the classes of its errors
     simulator/       ``SITES`` in its ``__init__``: names of modules of simulated sites
     entries/         entries of the catalogue of models
     views/           views of the warehouse, as those of ``warehouse/views``, and ``old.yml``
@@ -49,6 +53,7 @@ REGISTERED = (
     "lake",
     "media",
     "more_sources",
+    "object_store",
     "own_code",
     "papers",
     "permission_sources",

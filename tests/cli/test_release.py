@@ -20,6 +20,7 @@ from crawlers.imports.texts import ImportOptions, import_texts
 from instruments.losses import score_and_land
 from tests.forks import run_process
 from tests.object_store import KEYS, object_store
+from tests.tiers import needs_extra
 from warehouse.database.schema import MATERIALISED, list_checks, list_tables, qualify, read_sql
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
@@ -227,6 +228,7 @@ def test_every_table_with_months_or_names_is_trimmed(settings: Settings) -> None
         )
 
 
+@needs_extra("object_store")
 @pytest.mark.slow
 def test_a_release_goes_to_an_object_store(
     tidemark: Tidemark, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
