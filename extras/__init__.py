@@ -32,6 +32,8 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
     views/           views of the warehouse, as those of ``warehouse/views``, and ``old.yml``
     land/            statements that land rows, as those of ``warehouse/land``
     queries/         queries of its pages
+    takedown.py      ``forget_in_releases``: function that deletes documents from what the extra
+                     keeps in the data root
     templates/       templates of its pages
     assets/          further files of the site
     tests/           its tests
@@ -59,6 +61,7 @@ REGISTERED = (
     "permission_sources",
     "ray",
     "real_tasks",
+    "releases",
     "reproduction",
     "retrieval",
     "rwkv",
