@@ -1,17 +1,15 @@
-"""Commands `check` and `release`."""
+"""Command `check`."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
 from cli.terminal.console import out, progress_bars
 from cli.terminal.options import settings_of
 from core.errors import UsageError
-from core.month import Month
 from core.progress import counted
 from core.storage.store import Store
 
@@ -89,22 +87,3 @@ def _print_finding(finding: Finding) -> None:
         lines.append(f"… and {finding.num_rows - len(finding.rows):,} more")
     for line in [*lines, f"What to do: {finding.remedy}"]:
         out.print(f"    {line}".replace("\n", " "), soft_wrap=True)
-
-
-def release_command(
-    context: typer.Context,
-    month: Annotated[str, Argument(help="Last month of the release.", metavar="YYYY-MM")],
-    output: Annotated[
-        Path | None, Option(help="A new folder. Default: releases/YYYY-MM of the data root.")
-    ] = None,
-) -> None:
-    """Copy the snapshot, up to a month, as a citable release.
-
-    All checks of `tidemark check --deep` run first. A release is never overwritten.
-    """
-    from warehouse.read.release import make_release
-
-    settings = settings_of(context)
-    with progress_bars():
-        address = make_release(settings, Month(month), output)
-    out.print(f"{address}: verify it with `sha256sum -c SHA256SUMS`", soft_wrap=True)

@@ -85,7 +85,6 @@ _COMMANDS: Commands = {
     "Trust": {
         "check": integrity.check_app,
         "check numerics": losses.canary_command,
-        "release": integrity.release_command,
     },
 }
 

@@ -23,11 +23,17 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
                      suffixes whose texts may not be passed on; ``FORMATS``: readers by format;
                      ``CHOICES``: which files of a folder are of a format
     pages.py         pages of the site, as modules of ``reports/site/pages``, and ``link_of_source``
+    server_keys.py   ``sign_in``: function that takes credentials of a data root from the Prefect
+                     server
+    stores.py        ``RemoteStore``: class that opens data roots by their addresses, and
+                     ``FAILURES``, the classes of its errors
     simulator/       ``SITES`` in its ``__init__``: names of modules of simulated sites
     entries/         entries of the catalogue of models
     views/           views of the warehouse, as those of ``warehouse/views``, and ``old.yml``
     land/            statements that land rows, as those of ``warehouse/land``
     queries/         queries of its pages
+    takedown.py      ``forget_in_releases``: function that deletes documents from what the extra
+                     keeps in the data root
     templates/       templates of its pages
     assets/          further files of the site
     tests/           its tests
@@ -49,6 +55,7 @@ REGISTERED = (
     "lake",
     "media",
     "more_sources",
+    "object_store",
     "own_code",
     "papers",
     "permission_sources",
@@ -56,6 +63,7 @@ REGISTERED = (
     "question_sites",
     "ray",
     "real_tasks",
+    "releases",
     "reproduction",
     "retrieval",
     "rwkv",

@@ -11,7 +11,7 @@ from flows.run import run_months
 from instruments.planning import check_request
 from instruments.running.run_options import NO_OPTIONS, PeriodName, RunOptions
 from instruments.summary import RunSummary
-from tasks.prefect.storage_keys import worker_settings
+from tasks.prefect.given import worker_settings
 
 
 @flow(name="backfill", flow_run_name="backfill {first} to {last}")

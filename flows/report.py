@@ -6,8 +6,8 @@ from prefect import flow
 
 from flows.finish import finish
 from instruments.summary import RunSummary
+from tasks.prefect.given import worker_settings
 from tasks.prefect.server import ended
-from tasks.prefect.storage_keys import worker_settings
 
 
 @flow(name="report", flow_run_name="report")

@@ -9,7 +9,7 @@ from flows.begin import begin_run
 from instruments.forecasts import answering_models
 from instruments.running.run_options import NO_PUZZLE_OPTIONS, PuzzleOptions
 from instruments.summary import RunSummary
-from tasks.prefect.storage_keys import worker_settings
+from tasks.prefect.given import worker_settings
 
 
 @flow(name="scylla", flow_run_name="puzzles of Scylla")

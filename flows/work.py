@@ -33,8 +33,8 @@ from instruments.runs import check_numerics
 from tasks.cells import answer_month, score_cells, solve_puzzle
 from tasks.prefect.cancelling import ends_if_cancelled
 from tasks.prefect.fan_out import as_tasks
+from tasks.prefect.given import worker_settings
 from tasks.prefect.server import ended, run_log
-from tasks.prefect.storage_keys import worker_settings
 
 Verb = Literal["score", "answer", "solve"]
 _TASKS: dict[Verb, Task[..., Any]] = {

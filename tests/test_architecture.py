@@ -89,7 +89,7 @@ HTTP_CLIENTS = {
     "urllib3": {"crawlers.web.connections", "models.servers.chat"},
     "httpx": {"deployments.deploy", "flows.rounds", "tasks.prefect.server"},
     "httpx2": {"models.weights.hub"},
-    "aiohttp": {"core.storage.object_store"},
+    "aiohttp": {"extras.object_store.client"},
     "urllib.request": {"deployments.answers"},
     "http.client": {"crawlers.web.connections"},
     "pycurl": set(), "niquests": set(), "httpcore": set(),

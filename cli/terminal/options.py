@@ -77,7 +77,7 @@ def settings_for_tasks(context: typer.Context, needs_server: bool = False) -> Se
     set_library_defaults(settings)
     require_access(needs_server)
     if prefect_server() and not settings.is_local:
-        from tasks.prefect.storage_keys import sign_in
+        from tasks.prefect.given import sign_in
 
         sign_in(settings)
     return settings

@@ -1,4 +1,4 @@
-"""Files under the data root, local or on an object store, with atomic writes."""
+"""Files under the data root, with atomic writes."""
 
 from __future__ import annotations
 
@@ -11,23 +11,21 @@ import hashlib
 import os
 import posixpath
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import IO, Any, TypeVar
 from urllib.parse import quote, unquote
 
 from core.errors import DiskFull, StorageError
-from core.storage.temporary import TEMPORARY, prefix_of, prefix_of_mine, sweep
-
-if TYPE_CHECKING:  # importing object_store takes half a second
-    from core.storage.object_store import ObjectStore
+from core.plugins import import_parts
+from core.storage.temporary import prefix_of, prefix_of_mine, sweep
 
 _READ_SIZE = 2**20
-FETCH_ATTEMPTS = 10
 _T = TypeVar("_T")
+# The error classes of disks; an extra that opens other roots adds those of its stores.
+_FAILURES: set[type[Exception]] = {OSError}
 
 
 @dataclass(frozen=True)
@@ -54,38 +52,31 @@ class Stamp:
 class Store:
     """A tree of files addressed by relative POSIX paths, such as ``corpus/…/manifest.json``.
 
-    Writes are atomic: a reader sees the old file or the complete new file. On a local disk, a
-    temporary file is synced and renamed. On an object store, one put writes the complete file.
+    Writes are atomic: a reader sees the old file or the complete new file. A temporary file is
+    synced and renamed. ``Store`` of an address, such as ``s3://bucket/prefix``, is a subclass of it
+    from an extra, which may write otherwise.
 
     Args:
-        root: a local folder, or any URL that fsspec supports (``s3://bucket/prefix``).
-        scratch: folder for files that wait for their upload to an object store; default: the
-            system's folder for temporary files.
-        options: options of fsspec, e.g. ``endpoint_url`` for an S3-compatible server.
+        root: a local folder, or an address that an extra opens.
+        scratch: folder for files that wait for their upload; default: the system's folder for
+            temporary files.
+        options: options of the extra, e.g. ``endpoint_url`` for an S3-compatible server.
 
     Raises:
-        StorageError: from every method, if the disk fails, or the object store fails after retries.
+        StorageError: no extra opens the address; from every method: the disk or the store fails.
     """
+
+    def __new__(cls, root: str = "", *_arguments: Any, **_options: Any) -> Store:
+        """Make a store of the class for ``root``; unpickling gives none, and knows the class."""
+        return super().__new__(_find_subclass(root) if cls is Store and "://" in root else cls)
 
     def __init__(self, root: str, scratch: Path | None = None, **options: Any) -> None:
         import fsspec
 
-        self.root = root.rstrip("/")
+        self.root = str(Path(root).resolve())
         self._scratch = scratch
         self._swept: set[Path] = set()
-        self._remote: ObjectStore | None = None
-        if "://" not in root:
-            self.root = str(Path(root).resolve())
-            self._fs, self._base = fsspec.core.url_to_fs(self.root)
-            return
-        from core.storage.object_store import ObjectStore
-
-        try:
-            self._remote = ObjectStore(self.root, options)
-        except (ValueError, ImportError) as error:
-            raise StorageError(f"{root} cannot be a data root: {error}") from error
-        self._fs = self._remote.fs
-        self._base = self._remote.base
+        self._fs, self._base = fsspec.core.url_to_fs(self.root, **options)
 
     def url(self, path: str) -> str:
         """Return the full URL of a path, for messages and for readers such as DuckDB."""
@@ -97,9 +88,7 @@ class Store:
         return f"{self._base}/{path}"
 
     def _do(self, doing: str, work: Callable[[], _T]) -> _T:
-        """Return ``work()``; convert errors to StorageError, with retries on an object store."""
-        if self._remote is not None:
-            return self._remote.patiently(doing, work)
+        """Return ``work()``; convert errors to StorageError."""
         try:
             return work()
         except OSError as error:
@@ -108,24 +97,18 @@ class Store:
     def exists(self, path: str) -> bool:
         """Return True if the file or folder exists."""
         key = self._key(path)
-        remote = self._remote
-        look = self._fs.exists if remote is None else remote.exists
-        return bool(self._do(f"look for {self.url(path)}", lambda: look(key)))
+        return bool(self._do(f"look for {self.url(path)}", lambda: self._fs.exists(key)))
 
     def list(self, pattern: str) -> list[str]:
         """Return the paths that match a glob pattern, sorted."""
         self._key(pattern)  # raises an error for patterns outside the root
-        remote = self._remote
+        return sorted(self._do(f"list {self.url(pattern)}", lambda: self._find(pattern)))
+
+    def _find(self, pattern: str) -> set[str]:
+        # Python's glob is three times faster than fsspec's, which reads each file's status.
         base = self._base.rstrip("/") + "/"
-
-        def find() -> set[str]:
-            if remote is not None:
-                return remote.find(pattern)
-            # Python's glob is three times faster than fsspec's, which reads each file's status.
-            found = glob.glob(pattern, root_dir=base, recursive=True, include_hidden=True)  # noqa: PTH207
-            return set(found)
-
-        return sorted(self._do(f"list {self.url(pattern)}", find))
+        found = glob.glob(pattern, root_dir=base, recursive=True, include_hidden=True)  # noqa: PTH207
+        return set(found)
 
     def list_stamped(self, pattern: str) -> dict[str, Stamp]:
         """Return the paths that match a glob pattern, each with the stamp of its file."""
@@ -144,11 +127,7 @@ class Store:
     def open(self, path: str) -> IO[bytes]:
         """Open a file for reading and seeking; all reads return the same version of the file."""
         key = self._key(path)
-        doing = f"read {self.url(path)}"
-        remote = self._remote
-        if remote is None:
-            return self._do(doing, lambda: self._fs.open(key, "rb"))
-        return self._do(doing, lambda: remote.open(key, doing))
+        return self._do(f"read {self.url(path)}", lambda: self._fs.open(key, "rb"))
 
     def fetch(self, path: str, to: Path) -> None:
         """Copy a file to this machine; never mix two versions, even if the file is replaced.
@@ -156,22 +135,8 @@ class Store:
         Raises:
             StorageError: the file is missing or unreadable, or was replaced during every attempt.
         """
-        for attempt in range(1, FETCH_ATTEMPTS + 1):
-            try:
-                with (
-                    explain_disk_errors(str(to)),
-                    self.open(path) as remote,
-                    to.open("wb") as local,
-                ):
-                    shutil.copyfileobj(remote, local, _READ_SIZE)
-                return
-            except StorageError as error:
-                if self._remote is None or attempt == FETCH_ATTEMPTS:
-                    raise
-                from core.storage.object_store import was_replaced
-
-                if not was_replaced(error):
-                    raise
+        with explain_disk_errors(str(to)), self.open(path) as file, to.open("wb") as copy:
+            shutil.copyfileobj(file, copy, _READ_SIZE)
 
     def sha256(self, path: str) -> str:
         """Return the SHA-256 of a file, computed in constant memory."""
@@ -201,10 +166,6 @@ class Store:
 
     def write_bytes(self, path: str, data: bytes) -> str:
         """Write a file atomically; return its SHA-256 (hex). After DiskFull, the old file stays."""
-        if self._remote is not None:
-            key = self._key(path)
-            self._do(f"write {self.url(path)}", lambda: self._fs.pipe_file(key, data))
-            return hashlib.sha256(data).hexdigest()
         with self.writing(path) as staged:
             staged.path.write_bytes(data)
         return staged.sha256
@@ -212,13 +173,8 @@ class Store:
     def create_bytes(self, path: str, data: bytes) -> bool:
         """Create a file and return True; return False if the file exists.
 
-        Of several concurrent callers, one succeeds. On an object store, the put is conditional. On
-        a local disk, all callers must hold the lock of the folder (``alone``).
+        Of several concurrent callers that hold the lock of the folder (``alone``), one succeeds.
         """
-        key = self._key(path)
-        remote = self._remote
-        if remote is not None:
-            return self._do(f"write {self.url(path)}", remote.creation(key, data))
         if self.exists(path):
             return False
         self.write_bytes(path, data)
@@ -228,10 +184,6 @@ class Store:
         """Move a file; replace an existing file at the new path."""
         source = self._key(path)
         target = self._key(to)
-        if self._remote is not None:
-            self._do(f"write {self.url(to)}", lambda: self._fs.cp_file(source, target))
-            self.delete(path)
-            return
         with explain_disk_errors(self.url(to)):
             Path(target).parent.mkdir(parents=True, exist_ok=True)
             Path(source).replace(target)
@@ -240,11 +192,8 @@ class Store:
     def alone(self, folder: str) -> Iterator[None]:
         """Lock a folder against other processes that call this method; wait until it is free.
 
-        On an object store, this method does nothing. The end of the process releases the lock.
+        The end of the process releases the lock.
         """
-        if self._remote is not None:
-            yield
-            return
         with explain_disk_errors(self.url(folder)):
             Path(self._key(folder)).mkdir(parents=True, exist_ok=True)
             handle = os.open(self._key(folder), os.O_RDONLY)
@@ -264,46 +213,45 @@ class Store:
         key = self._key(path)
         folder = self._staging(path)
         with explain_disk_errors(self.url(path), folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            if self._remote is None and folder not in self._swept:
-                sweep(folder)
-                self._swept.add(folder)  # once: a folder may have thousands of files
+            self._prepare(folder)
             handle, name = tempfile.mkstemp(prefix=prefix_of_mine(Path(key).name), dir=folder)
             os.close(handle)
             staged = Staged(Path(name))
             try:
                 yield staged
                 staged.sha256 = sha256_of_file(staged.path)
-                if self._remote is None:
-                    replace_durably(staged.path, Path(key))
-                else:
-                    self._do(f"write {self.url(path)}", self._remote.putting(name, key))
+                self._put(staged.path, path)
             finally:
                 staged.path.unlink(missing_ok=True)
 
     def _staging(self, path: str) -> Path:
-        if self._remote is None:
-            return Path(self._key(path)).parent
-        return self._scratch / "staging" if self._scratch else Path(tempfile.gettempdir())
+        return Path(self._key(path)).parent
+
+    def _prepare(self, folder: Path) -> None:
+        """Make a folder for temporary files, without those of killed writers."""
+        folder.mkdir(parents=True, exist_ok=True)
+        if folder not in self._swept:
+            sweep(folder)
+            self._swept.add(folder)  # once: a folder may have thousands of files
+
+    def _put(self, temporary: Path, path: str) -> None:
+        """Put a complete temporary file in its place."""
+        replace_durably(temporary, Path(self._key(path)))
 
     def clear_leftovers(self, path: str) -> None:
-        """Delete a file's temporary files of killed writers; no process may be writing the file.
-
-        On an object store, also delete every unfinished upload and temporary file older than a day.
-        """
+        """Delete a file's temporary files of killed writers; no process may be writing the file."""
         folder, name = posixpath.split(path)
-        if self._remote is None:
-            for leftover in self.list(f"{folder}/{prefix_of(name)}*".lstrip("/")):
-                self.delete(leftover)
-            return
-        day_ago = dt.datetime.now(dt.UTC) - dt.timedelta(days=1)
-        for file in self._staging(path).glob(f"{TEMPORARY}*"):
-            is_leftover = file.name.startswith(prefix_of(name))
-            if is_leftover or file.stat().st_mtime < day_ago.timestamp():
-                file.unlink(missing_ok=True)
-        remote = self._remote
-        key = self._key(path)
-        self._do(f"clear uploads to {self.url('')}", lambda: remote.abort_uploads(key, day_ago))
+        for leftover in self.list(f"{folder}/{prefix_of(name)}*".lstrip("/")):
+            self.delete(leftover)
+
+
+def _find_subclass(root: str) -> type[Store]:
+    """Return the class of an extra that opens an address; raise StorageError if there is none."""
+    for part in import_parts("stores"):
+        _FAILURES.update(part.FAILURES)
+        found: type[Store] = part.RemoteStore
+        return found
+    raise StorageError(f"{root} cannot be opened: that needs the extra object_store")
 
 
 @dataclass
@@ -358,11 +306,9 @@ def explain_disk_errors(where: str, folder: Path | None = None) -> Iterator[None
     ``where`` names the file in messages, which also state the free space on the disk of
     ``folder``; default: the folder of the file.
     """
-    # The error classes of disks, and those of object stores if their module is loaded.
-    failures = getattr(sys.modules.get("core.storage.object_store"), "FAILURES", (OSError,))
     try:
         yield
-    except failures as error:
+    except tuple(_FAILURES) as error:
         if getattr(error, "errno", None) in {errno.ENOSPC, errno.EDQUOT}:
             start = folder or Path(where).parent
             free = shutil.disk_usage(next(filter(Path.exists, (start, *start.parents)))).free

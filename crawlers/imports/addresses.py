@@ -179,14 +179,11 @@ def _hub_url(address: str, settings: Settings) -> tuple[str, str | None]:
 
 
 def _copy_object(address: str, path: Path, max_bytes: int) -> str | None:
-    """Copy an object; return its tag. Raise UsageError if there is none, or no package s3fs."""
+    """Copy an object; return its tag. Raise UsageError if there is none."""
     parent, _, name = address.rpartition("/")
     if not name or parent.count("/") < 2:
         raise UsageError(f"{address} is no file; expected s3://BUCKET/PATH")
-    try:
-        store = Store(parent)
-    except ImportError as error:
-        raise UsageError(f"{address} needs the package s3fs, which is not installed") from error
+    store = Store(parent)
     stamp = store.list_stamped(glob.escape(name)).get(name)
     if stamp is None:
         raise UsageError(f"there is no object {address}")

@@ -18,7 +18,6 @@ from urllib.parse import urlsplit
 
 from core.errors import UsageError, WarehouseError
 from core.json import JsonObject
-from core.storage.object_store import used_options
 
 INSTALL = "pip install --no-deps -r extras/lake/requirements.txt"
 # The two forms of a password in a libpq connection string: in a URI, or as password=value.
@@ -101,11 +100,12 @@ def key_statement() -> str:
         WarehouseError: the configuration of the object store is wrong.
     """
     import botocore.session  # type: ignore[import-untyped]
+    import fsspec
     from botocore.exceptions import BotoCoreError  # type: ignore[import-untyped]
 
     try:
         session = botocore.session.Session()
-        used = used_options("s3")
+        used = fsspec.config.conf.get("s3", {})  # what a Secret block gave, for instance
         if used.get("key"):
             session.set_credentials(used["key"], used["secret"], used.get("token"))
         client = session.create_client("s3", endpoint_url=used.get("endpoint_url"))

@@ -24,7 +24,7 @@ from models.scoring.protocols import get_protocol
 from models.scoring.scorer import Scorer, Tally
 from warehouse.database.statements import explain_database_errors
 from warehouse.read.query import connect_to_read, local_snapshot
-from warehouse.read.release import release_database
+from warehouse.read.released import release_database
 from warehouse.read.scored import run_file, scored_cells
 
 TOLERANCE = 1e-6  # largest accepted difference of the sum or a chunk, as a share of the cell's nats

@@ -24,11 +24,13 @@ from core.corpus.takedown import (
 )
 from core.corpus.tombstones import Tombstone, list_tombstones, read_tombstones, write_tombstone
 from core.errors import UsageError
+from core.plugins import import_parts
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.crawling.takedown import Origin, forget_fetched
 from warehouse.read.publish import publish
-from warehouse.takedown.documents import forget_in_releases, forget_in_warehouse
+from warehouse.read.released import FOLDER, list_releases
+from warehouse.takedown.documents import forget_in_warehouse
 
 _KEY = re.compile(r"(item-)?[0-9a-f]{32}")
 
@@ -50,7 +52,7 @@ def forget(settings: Settings, keys: Collection[str], why: str) -> Forgotten:
     keys, delete all documents that have tombstones, for example after a restored backup.
 
     Raises:
-        UsageError: a key is malformed.
+        UsageError: a key is malformed; there are releases, and no extra that can change them.
         StorageError: a file is damaged; the message states the remedy.
     """
     for key in keys:
@@ -60,6 +62,11 @@ def forget(settings: Settings, keys: Collection[str], why: str) -> Forgotten:
                 "site's own id is given as --native-id SOURCE:ID"
             )
     store = Store(settings.home, settings.scratch)
+    if list_releases(store) and not import_parts("takedown"):
+        raise UsageError(
+            f"the releases in {store.url(FOLDER)} may have rows of the documents; to take them out "
+            "needs the extra releases: put it back, or move that folder away"
+        )
     wanted = frozenset(keys) or list_tombstones(store)
     found = find_documents(store, wanted)
     stones = _leave_tombstones(store, found, wanted, why)
@@ -75,7 +82,9 @@ def forget(settings: Settings, keys: Collection[str], why: str) -> Forgotten:
     questions = forget_questions(store, ids)
     forget_in_warehouse(settings, stones, questions)
     publish(settings, may_shrink=True)
-    releases = forget_in_releases(settings, stones, partitions, questions)
+    releases: list[str] = []
+    for part in import_parts("takedown"):
+        releases += part.forget_in_releases(settings, stones, partitions, questions)
     folders = {each.seal.folder for each in found}
     return Forgotten(tuple(sorted(ids)), len(folders), num_fetched, tuple(releases))
 

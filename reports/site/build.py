@@ -30,6 +30,7 @@ from reports.site.files import addresses, data_files, drawing_files
 from reports.site.pictures import cards
 from warehouse.database.schema import SNAPSHOT
 from warehouse.read.query import local_snapshot, opened
+from warehouse.read.released import list_releases
 
 ROOT = "report"
 INDEX = f"{ROOT}/index.html"
@@ -175,8 +176,8 @@ def _is_current(store: Store, path: str) -> bool:
 
 def newest_release(store: Store) -> str:
     """Return the name of the newest complete release of the data root; empty if there is none."""
-    complete = store.list("releases/*/SHA256SUMS")
-    return complete[-1].split("/")[1] if complete else ""
+    complete = list_releases(store)
+    return complete[-1] if complete else ""
 
 
 def _now() -> dt.datetime:

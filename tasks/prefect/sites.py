@@ -20,8 +20,8 @@ from core.errors import SourceUnavailable
 from core.settings import Settings
 from crawlers.web.pacing import LOCK_WAIT_S
 from instruments.running.stopping import go_on
+from tasks.prefect.given import load_secret
 from tasks.prefect.server import slot, wait_for_server
-from tasks.prefect.storage_keys import load_secret
 
 SLOT_TRIES = 3  # maximum number of attempts to take a slot, in a flow run
 

@@ -24,7 +24,7 @@ from reports.exports.figures import exported_views
 from tests.commands import in_one_process
 from tests.forks import run_process
 from tests.losses import loss_row, publish_rows
-from tests.tiers import few
+from tests.tiers import few, needs_extra
 from warehouse.database.schema import describe_view, is_macro, list_views
 
 TIDEMARK = Path(sys.executable).parent / "tidemark"
@@ -193,6 +193,7 @@ def test_the_client_is_opened_read_only(
     ]  # fmt: skip
 
 
+@needs_extra("object_store")
 def test_a_snapshot_in_an_object_store_is_fetched(
     tidemark: Tidemark, published: Path, client: Callable[[], list[str]], tmp_path: Path
 ) -> None:

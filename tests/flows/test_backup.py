@@ -15,6 +15,7 @@ import s3fs
 from simulator.server import Fault, Web
 from tests.forks import run_process
 from tests.object_store import KEYS, object_store
+from tests.tiers import needs_extra
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"```sh\n# (backup|restore) of ([^\n]*)\n(.*?)```", re.DOTALL)
@@ -76,6 +77,7 @@ def test_a_home_comes_back(
     assert "foreign" in tidemark(*query).out
 
 
+@needs_extra("object_store")
 @pytest.mark.slow
 def test_a_bucket_comes_back_on_another_machine(
     tidemark: Tidemark, tmp_path: Path, tools: str, losses_file: Any, dump: Any,

@@ -15,7 +15,7 @@ from scylla.scripted import ScriptedModel, wrong_answer
 from scylla.texts import probe_prompt, read_question
 from simulator.server import serve_sites
 from simulator.sites import openai_api
-from tasks.prefect.storage_keys import using
+from tasks.prefect.given import using
 from tests.commands import TIDEMARK
 from tests.flows.support.apis import rows, write_entry
 from tests.list_writer import train_list_writer

@@ -17,7 +17,7 @@ from flows.work import compute, work
 from instruments.losses import scoring_request
 from instruments.pools import list_models_of
 from models.catalogue import ModelEntry, add_model
-from tasks.prefect.storage_keys import using
+from tasks.prefect.given import using
 
 pytestmark = pytest.mark.usefixtures("prefect_api")
 

@@ -18,7 +18,6 @@ from core.errors import (
     StorageError,
     WarehouseError,
 )
-from core.storage.store import Store
 from crawlers.web.pacing import CircuitOpen
 from instruments.running.retries import PAUSES, pauses_of, retrying
 from models.weights.hub import explain_failures
@@ -57,16 +56,6 @@ def caused(error: Exception, cause: BaseException) -> Exception:
 )
 def test_only_what_may_pass_is_tried_again(error: Exception, kind: Any) -> None:
     assert pauses_of(error) == (PAUSES[kind] if kind else ())
-
-
-def test_an_object_store_that_is_away_may_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.storage.object_store.PATIENCE_S", 1.0)
-    client = {"key": "k", "secret": "s", "endpoint_url": "http://127.0.0.1:9"}
-    options = {"config_kwargs": {"retries": {"max_attempts": 1}, "connect_timeout": 1}}
-    store = Store("s3://bucket/home", **client, **options)
-    with pytest.raises(StorageError) as caught:
-        store.read_bytes("manifest.json")
-    assert pauses_of(caught.value) == PAUSES[StorageError]
 
 
 @pytest.mark.parametrize(("status", "again"), [(503, True), (404, False)])

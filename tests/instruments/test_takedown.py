@@ -4,7 +4,7 @@ import json
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,6 @@ from tests.forks import Forks, forking
 from warehouse.database.writer import writer_path
 from warehouse.read.check import check_home
 from warehouse.read.query import query
-from warehouse.read.release import make_release
 from warehouse.takedown.documents import forget_in_warehouse, has_rows
 
 SOURCE = "pages"
@@ -71,11 +70,28 @@ def _id(store: Store, partition: Partition = MARCH, version: int = 1) -> str:
     return next(r["document_id"] for r in table.to_pylist() if r["title"] == SECRET)
 
 
+def make_no_release(settings: Settings, month: Month) -> None:
+    """Do nothing: an extra makes releases, and its tests are these with one."""
+
+
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data root with releases, versions, held text and a cache; each test has a copy."""
+def make_release() -> Callable[[Settings, Month], object]:
+    return make_no_release
+
+
+@pytest.fixture
+def releases(make_release: Callable[[Settings, Month], object]) -> tuple[str, ...]:
+    """Return the folders of the releases in ``home``."""
+    return () if make_release is make_no_release else ("releases/2024-04",)
+
+
+@pytest.fixture(scope="module")
+def made(
+    tmp_path_factory: pytest.TempPathFactory, make_release: Callable[[Settings, Month], object]
+) -> Path:
+    """A data root with versions, held text and a cache; each test has a copy."""
     settings = Settings(home=str(tmp_path_factory.mktemp("made") / "home"), device="cpu")
-    _make(settings)
+    _make(settings, make_release)
     return Path(settings.home)
 
 
@@ -85,7 +101,7 @@ def home(settings: Settings, made: Path) -> Settings:
     return settings
 
 
-def _make(settings: Settings) -> None:
+def _make(settings: Settings, make_release: Callable[[Settings, Month], object]) -> None:
     store = Store(settings.home)
     describe: dict[str, object] = {
         "base_urls": {"pages": "http://127.0.0.1:8"},
@@ -171,7 +187,9 @@ def test_a_document_with_an_invalid_url_has_no_cached_responses(settings: Settin
     assert forget_fetched(settings, [Origin("http://[0/page", "page-1", seal)]) == 0
 
 
-def test_an_item_is_forgotten_everywhere_in_all_its_versions(home: Settings) -> None:
+def test_an_item_is_forgotten_everywhere_in_all_its_versions(
+    home: Settings, releases: tuple[str, ...]
+) -> None:
     store = Store(home.home)
     ids = {_id(store), _id(store, APRIL), _id(store, MARCH, 2)}
     digests = {seal.digest for seal in list_versions(store, MARCH)}
@@ -180,9 +198,9 @@ def test_an_item_is_forgotten_everywhere_in_all_its_versions(home: Settings) -> 
     assert ids < set(done.document_ids)  # and what was held back
     assert done.num_versions == 4
     assert done.num_fetched == 1
-    assert done.releases == ("releases/2024-04",)
+    assert done.releases == releases
     stones = _stones(*done.document_ids)
-    databases = {*DATABASES, "releases/2024-04/warehouse.duckdb"}
+    databases = {*DATABASES, *(f"{folder}/warehouse.duckdb" for folder in releases)}
     assert _mentions(home, SECRET) == set()
     assert _mentions(home, *done.document_ids) <= stones | databases  # their records
     assert not _in_databases(home, *done.document_ids)
@@ -192,9 +210,10 @@ def test_an_item_is_forgotten_everywhere_in_all_its_versions(home: Settings) -> 
         assert (seal.num_documents, seal.manifest["forgotten"]) == (7, 1)
     assert read_held(store, MARCH) is not None
     assert list(check_home(Path(home.home) / "warehouse.duckdb", store, is_deep=True)) == []
-    released = Path(home.home) / "releases/2024-04"
-    subprocess.run(CHECK_SUMS, cwd=released, check=True)
-    assert list(check_home(released / "warehouse.duckdb", store, is_deep=True)) == []
+    for folder in releases:
+        released = Path(home.home) / folder
+        subprocess.run(CHECK_SUMS, cwd=released, check=True)
+        assert list(check_home(released / "warehouse.duckdb", store, is_deep=True)) == []
     keys = {row["document_id"] for row in query(home, RECORDS).to_pylist()}
     assert keys == set(done.document_ids)
     # The reason may name people, so it is in no file that others get.
@@ -221,6 +240,16 @@ def _expect_the_neighbours(home: Settings) -> None:
     ]  # fmt: skip
     assert [line["detail"] for line in lines] == ["", "y", ""]
     assert RawCache(home.scratch / "http-cache").load("b") is not None
+
+
+def test_releases_that_nothing_can_change_refuse_a_takedown(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("instruments.maintenance.takedown.import_parts", lambda part: ())
+    Store(settings.home).write_bytes("releases/2024-04/SHA256SUMS", b"")
+    with pytest.raises(UsageError, match="needs the extra releases"):
+        forget(settings, ["0" * 32], "asked")
+    assert list_tombstones(Store(settings.home)) == frozenset()
 
 
 @pytest.mark.slow
@@ -344,13 +373,17 @@ with made_once(Path(sys.argv[1])):
 
 
 @pytest.mark.slow
-def test_killed_anywhere_and_run_again_it_is_done(home: Settings, tmp_path: Path) -> None:
+def test_killed_anywhere_and_run_again_it_is_done(
+    home: Settings, tmp_path: Path, releases: tuple[str, ...]
+) -> None:
     arguments, environment = [str(tmp_path / "fresh.duckdb")], {"PATH": "/usr/bin:/bin"}
     with forking(_FORGETTER, environment, arguments=arguments) as forks:
-        _kill_everywhere(forks, home, tmp_path)
+        _kill_everywhere(forks, home, tmp_path, releases)
 
 
-def _kill_everywhere(forks: Forks, home: Settings, tmp_path: Path) -> None:
+def _kill_everywhere(
+    forks: Forks, home: Settings, tmp_path: Path, releases: tuple[str, ...]
+) -> None:
     def run(root: Path, changes: int) -> int:
         return forks.run({"home": str(root), "changes": changes})
 
@@ -370,7 +403,7 @@ def _kill_everywhere(forks: Forks, home: Settings, tmp_path: Path) -> None:
         assert not _in_databases(settings, *done.document_ids)
         database = root / "warehouse.duckdb"
         assert list(check_home(database, Store(str(root)), is_deep=True)) == []
-        released = root / "releases/2024-04"
-        subprocess.run(CHECK_SUMS, cwd=released, check=True)
-        assert not (released / "FORGETTING").exists()
+        for folder in releases:
+            subprocess.run(CHECK_SUMS, cwd=root / folder, check=True)
+            assert not (root / folder / "FORGETTING").exists()
         shutil.rmtree(root)

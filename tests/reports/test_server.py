@@ -22,6 +22,7 @@ from reports import limits
 from reports.limits import LimitedProtocol, SparseLog
 from reports.server import HEADERS, report_server
 from tests.loopback import free_port, wait_for
+from tests.tiers import needs_extra
 
 ROOT = Path(__file__).resolve().parents[2]
 TIDEMARK = Path(sys.executable).parent / "tidemark"
@@ -374,6 +375,7 @@ def _open_snapshots(port: int) -> int:
     return sum("warehouse.duckdb" in file.path for file in psutil.Process(server).open_files())
 
 
+@needs_extra("object_store")
 def test_a_report_on_an_object_store(serve: Any, s3: dict[str, str]) -> None:
     import fsspec
 

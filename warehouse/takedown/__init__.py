@@ -1,1 +1,1 @@
-"""Takedown: delete the rows of documents from the database and from releases."""
+"""Takedown: delete the rows of documents from the database."""

@@ -1,32 +1,24 @@
-"""Takedown of documents in the warehouse's database and in releases.
+"""Takedown of documents in the warehouse's database.
 
 In a database, a takedown deletes the documents' rows and recomputes the sums of the cells. Then it
 rewrites the database file, because deleted rows stay in the file until they are overwritten.
-
-Only a takedown changes a release. It replaces whole files, and the file of checksums last. A marker
-file (MARK) in the release lets a later run complete a killed takedown.
 """
 
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
-import json
-import re
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
-from core.corpus.partition import Partition, partition_of, read_manifest
 from core.corpus.tombstones import Tombstone
-from core.json import JsonObject
 from core.settings import Settings
-from core.storage.store import Store, explain_disk_errors, replace_durably, sha256_of_file
-from warehouse.database.schema import SNAPSHOT, find_schema, list_tables, qualify, read_sql
+from core.storage.store import Store, explain_disk_errors, replace_durably
+from warehouse.database.schema import find_schema, list_tables, qualify, read_sql
 from warehouse.database.statements import OFFLINE, Statements, explain_database_errors, quoted
 from warehouse.database.writer import (
     connect_file,
@@ -38,17 +30,12 @@ from warehouse.database.writer import (
 )
 from warehouse.land.landed import naive_utc
 from warehouse.land.losses import Warehouse
-from warehouse.read.citation import CFF, ZENODO
-from warehouse.read.publish import write_estimates
-from warehouse.read.release import FOLDER, SUMS
 
 _SCHEMA = pa.schema([("document_id", pa.string()), ("forgotten_at", pa.timestamp("us"))])
 _QUESTION_KEYS = pa.schema([("source", pa.string()), ("question_id", pa.string())])
 Questions = Collection[tuple[str, str]]  # source and id of each
 _DUPLICATES = ("source", "month", "document_id", "duplicate_of_document_id")
 LEFTOVER = ".tmp-forgetting-"  # prefix of folders with copies of databases
-MARK = "FORGETTING"
-_DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 _RECORDS = (
     "landed_cells", "cell_kinds", "cell_replicates", "cell_costs", "cell_milestones",
     "byte_class_losses",
@@ -177,7 +164,7 @@ def rewrite(path: Path, settings: Settings) -> None:
     Raises:
         DiskFull: there is no space for a second copy; the file stays unchanged.
     """
-    with _copying_in(path.parent) as folder:
+    with copying_in(path.parent) as folder:
         new = folder / path.name
         connect_file(new, settings).close()
         with (
@@ -197,108 +184,10 @@ def rewrite(path: Path, settings: Settings) -> None:
 
 
 @contextlib.contextmanager
-def _copying_in(folder: Path) -> Iterator[Path]:
+def copying_in(folder: Path) -> Iterator[Path]:
+    """Yield a temporary folder for copies of databases; a later run deletes what stays."""
     with explain_disk_errors(str(folder)):
         folder.mkdir(parents=True, exist_ok=True)
         made = tempfile.TemporaryDirectory(prefix=LEFTOVER, dir=folder, ignore_cleanup_errors=True)
     with made as name:
         yield Path(name)
-
-
-def forget_in_releases(
-    settings: Settings,
-    tombstones: Sequence[Tombstone],
-    partitions: Collection[Partition],
-    questions: Questions = (),
-) -> list[str]:
-    """Delete documents from all releases; return the folders of the changed releases.
-
-    The rewritten databases get the present schema version. The files of corpus and losses must be
-    without the documents already; ``partitions`` are the partitions that had contained them.
-
-    Raises:
-        StorageError: a file cannot be read or written; run the same command again.
-    """
-    store = Store(settings.home, settings.scratch)
-    rewritten = []
-    with locked(settings):
-        for path in store.list(f"{FOLDER}/*/{SUMS}"):
-            folder = path.rpartition("/")[0]
-            if _forget_in(folder, store, settings, tombstones, partitions, questions):
-                rewritten.append(folder)
-    return rewritten
-
-
-def _forget_in(
-    folder: str,
-    store: Store,
-    settings: Settings,
-    tombstones: Sequence[Tombstone],
-    partitions: Collection[Partition],
-    questions: Questions,
-) -> bool:
-    with _copying_in(settings.scratch) as scratch:
-        database = scratch / SNAPSHOT
-        store.fetch(f"{folder}/{SNAPSHOT}", database)
-        if not has_rows(database, tombstones, questions) and not store.exists(f"{folder}/{MARK}"):
-            return False
-        store.write_bytes(f"{folder}/{MARK}", b"being rewritten by `tidemark corpus forget`\n")
-        with contextlib.closing(connect_file(database, settings)) as connection:
-            forget_rows(connection, settings, tombstones, questions)
-        rewrite(database, settings)
-        with contextlib.closing(connect_file(database, settings)) as connection:
-            write_estimates(connection)
-        _replace(folder, store, database)
-    _rewrite_lines(store, f"{folder}/cells.jsonl", lambda row: _cell(store, row, partitions))
-    lines = f"{folder}/partitions.jsonl"
-    _rewrite_lines(store, lines, lambda row: _partition(store, row, partitions))
-    sums = store.read_bytes(f"{folder}/{SUMS}").decode().splitlines()
-    names = sorted(line.split(maxsplit=1)[1] for line in sums)
-    sums = [f"{store.sha256(f'{folder}/{name}')}  {name}\n" for name in names]
-    store.write_bytes(f"{folder}/{SUMS}", "".join(sums).encode())
-    store.delete(f"{folder}/{MARK}")
-    return True
-
-
-def _replace(folder: str, store: Store, database: Path) -> None:
-    """Replace a release's database, and the database's checksum in the files that state it."""
-    digest = sha256_of_file(database)
-    day = dt.datetime.now(dt.UTC).date()
-    note = (
-        f"\n## Taken down\n\nOn {day} documents were taken down, and their rows with them; the "
-        "checksum of the database is another since. Table `internal.forgotten_documents` names "
-        "them.\n"
-    )
-    for name in ("README.md", CFF, ZENODO):
-        if name == ZENODO and not store.exists(f"{folder}/{name}"):  # a release before 0.3
-            continue
-        text = store.read_bytes(f"{folder}/{name}").decode()
-        text = _DIGEST.sub(digest, text)  # replace the database's checksum
-        if name == "README.md" and note not in text:
-            text += note
-        store.write_bytes(f"{folder}/{name}", text.encode())
-    with store.writing(f"{folder}/{SNAPSHOT}") as staged:
-        shutil.copyfile(database, staged.path)
-
-
-def _rewrite_lines(
-    store: Store, path: str, change: Callable[[JsonObject], JsonObject | None]
-) -> None:
-    rows = [change(json.loads(line)) for line in store.read_bytes(path).decode().splitlines()]
-    lines = [f"{json.dumps(row, sort_keys=True)}\n" for row in rows if row is not None]
-    store.write_bytes(path, "".join(lines).encode())
-
-
-def _cell(store: Store, row: JsonObject, partitions: Collection[Partition]) -> JsonObject | None:
-    """Return a line of cells.jsonl with the new checksum, or None if no losses remain."""
-    path = row["losses"]
-    if partition_of(path.partition("/")[2]) not in partitions:
-        return row
-    return {**row, "sha256": store.sha256(path)} if store.exists(path) else None
-
-
-def _partition(store: Store, row: JsonObject, partitions: Collection[Partition]) -> JsonObject:
-    partition = partition_of(row["path"])
-    if partition not in partitions or not store.exists(row["path"]):
-        return row
-    return {**row, "manifest": read_manifest(store, partition, row["path"]).manifest}

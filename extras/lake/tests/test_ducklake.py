@@ -15,6 +15,7 @@ from extras.lake import client
 from extras.lake.client import key_statement, load_statements, quoted, run_script, without_passwords
 from extras.lake.ducklake import PUBLICATION, Lake, _copy_statements, parse_lake
 from extras.lake.tests.servers import PASSWORD, connection_string, postgresql
+from tests.tiers import needs_extra
 from warehouse.read.targets import Snapshot, copy_snapshot
 
 Publish = Callable[..., None]
@@ -135,6 +136,7 @@ def test_a_killed_copy_leaves_the_former_and_the_next_one_is_whole(
 
 
 @pytest.mark.slow
+@needs_extra("object_store")
 @needs_extensions
 @pytest.mark.parametrize("kind", ["postgresql", "file"])
 def test_rows_on_s3_and_a_catalogue_on_a_server(

@@ -19,7 +19,7 @@ from instruments.landing import land_losses
 from instruments.losses import scoring_request
 from instruments.written import find_unlanded
 from models.catalogue import find_model
-from tasks.prefect.storage_keys import using
+from tasks.prefect.given import using
 from tests.flows.support.deployed import api
 from tests.forks import run_process
 from tests.servers import PrefectServer

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from core.storage.store import sha256_of_file
+from tests.tiers import needs_extra
 
 pytestmark = pytest.mark.usefixtures("scored")
 
@@ -61,6 +62,7 @@ def test_a_control_is_reproduced_and_nothing_changes(tidemark: Tidemark, home: P
     assert (ran.code, "5.0e-07" in ran.out) == (0, True), ran.out
 
 
+@needs_extra("releases")
 def test_a_model_is_reproduced_from_a_release(
     tidemark: Tidemark, home: Path, tiny_model: Path, tmp_path: Path
 ) -> None:

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +24,9 @@ ROOT = Path(__file__).resolve().parents[3]
 NAMES = [f"losses/model=m/cell-{number}" for number in range(12)]
 
 
-@pytest.fixture(params=["local", "s3"])
-def any_store(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Store]:
-    if request.param == "local":
-        return lambda: Store(str(tmp_path / "root"))
-    options = request.getfixturevalue("s3_options")
-    return lambda: Store(f"s3://bucket/{tmp_path.name}", **options)
+@pytest.fixture
+def any_store(tmp_path: Path) -> Callable[[], Store]:
+    return lambda: Store(str(tmp_path / "root"))
 
 
 def claimed_by(store: Store, name: str, **facts: Any) -> str:
@@ -259,49 +255,6 @@ def test_many_processes_do_everything_once(tmp_path: Path) -> None:
     done = sorted((tmp_path / "log").read_text().split())
     assert done == sorted([*NAMES, NAMES[7]])  # the one that the kill interrupted
     assert list((tmp_path / "claims").iterdir()) == []
-
-
-@pytest.mark.slow  # the tests above hold claims of an object store, and processes those of a disk
-def test_many_writers_of_an_object_store_do_everything_once(
-    s3_options: dict[str, Any], tmp_path: Path
-) -> None:
-    """Object stores have no locks; all writers start at once, after a machine died."""
-    url, inside, done = f"s3://bucket/{tmp_path.name}", set[str](), list[str]()
-    for name in NAMES[:4]:
-        claimed_by(Store(url, **s3_options), name)
-    barrier, failures = threading.Barrier(4), list[BaseException]()
-
-    def run() -> None:
-        store = Store(url, **s3_options)
-        mine = Claims(store, beat_s=0.2, dead_after_s=0.5)
-        barrier.wait()
-        for name in NAMES[:6]:
-            while not store.exists(name):
-                with mine.hold([name]) as held:
-                    if held and not store.exists(name):
-                        assert name not in inside
-                        inside.add(name)
-                        time.sleep(0.05)
-                        done.append(name)
-                        inside.remove(name)
-                        store.write_bytes(name, b"")
-                        continue
-                mine.wait(name, is_done=partial(store.exists, name))
-
-    def guarded() -> None:
-        try:
-            run()
-        except BaseException as error:  # noqa: BLE001
-            failures.append(error)
-
-    threads = [threading.Thread(target=guarded) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    assert sorted(done) == NAMES[:6]
-    assert files(Store(url, **s3_options)) == []
 
 
 _SLEEPS = """

@@ -22,6 +22,7 @@ from crawlers.imports.addresses import brought, is_address
 from simulator.server import Request, Response
 from tests.loopback import serving
 from tests.object_store import KEYS, object_store
+from tests.tiers import needs_extra
 
 BODY = b'{"text": "sand and tide"}\n' * 1000
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -249,6 +250,7 @@ def test_a_public_host_may_not_lead_to_one_that_settings_name(
         pass
 
 
+@needs_extra("object_store")
 @pytest.mark.slow
 def test_an_object_of_a_store(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     with object_store() as port:

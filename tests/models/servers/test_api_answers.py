@@ -40,6 +40,7 @@ from simulator.sites.openai_api import CONTEXT_TOKENS, KEY, Mishap, chosen_lette
 from tests.models.conftest import question
 from tests.models.servers.conftest import PRICES, Api, settings_with
 from tests.object_store import object_store
+from tests.tiers import needs_extra
 
 ROOT = Path(__file__).resolve().parents[3]
 GENERATE = get_answer_protocol("generate")
@@ -667,7 +668,8 @@ def pay_once_together(api: Api, stores: list[Store], asked: list[Question]) -> N
         expect_complete(api, asked, call.result())
 
 
-@pytest.mark.slow  # threads pay once below, and core/storage/test_claims.py has claims on S3
+@needs_extra("object_store")
+@pytest.mark.slow  # threads pay once below, and the extra's tests have claims on S3
 def test_two_machines_on_an_object_store_pay_once(api: Api, tmp_path: Path) -> None:
     with object_store() as port:
         url = f"http://127.0.0.1:{port}"

@@ -16,7 +16,6 @@ from core.storage.store import Store
 from tests.forks import forking
 from warehouse.database.schema import SNAPSHOT, list_views, qualify
 from warehouse.database.writer import connected
-from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import check_snapshot, publish
 from warehouse.read.query import opened, query, run_statement
 
@@ -73,14 +72,6 @@ def test_an_empty_warehouse_can_be_published(empty: Settings) -> None:
             if not view.endswith("_at") and view not in have_rows:
                 rows = run_statement(connection, f"from {qualify(view)}").read_all()
                 assert rows.num_rows == 0, view
-
-
-def test_a_snapshot_goes_to_an_object_store(land: Any, settings: Settings, tmp_path: Path) -> None:
-    remote = Settings(home="memory://tidemark-publish", work_dir=tmp_path / "work")
-    with open_warehouse(remote) as warehouse:
-        warehouse.upsert_sources([{"name": "news"}])
-    assert publish(remote) == f"memory://tidemark-publish/{SNAPSHOT}"
-    assert query(remote, "select source from sources").to_pylist() == [{"source": "news"}]
 
 
 UNSOUND = {

@@ -14,14 +14,13 @@ A release holds no text, and no losses except those in the database.
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import json
 import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 
@@ -35,22 +34,21 @@ from core.month import Month, require_complete
 from core.settings import Settings
 from core.storage.store import Store, explain_disk_errors, sha256_of_file
 from core.version import own_version
+from extras.releases.citation import CFF, ZENODO, citation_cff, cited, zenodo_json
 from warehouse.database.materialised import compute_views, materialise
 from warehouse.database.schema import (
     SCHEMA_VERSION,
     SNAPSHOT,
     describe_columns,
-    list_checks,
     qualify,
-    read_sql,
 )
-from warehouse.database.statements import OFFLINE, Config, Row, explain_database_errors
+from warehouse.database.statements import OFFLINE, Config, Row, explain_database_errors, rows_of
 from warehouse.database.writer import STORAGE_VERSION, locked, transaction
 from warehouse.estimates.estimate import estimate
 from warehouse.read.check import check_home
-from warehouse.read.citation import CFF, ZENODO, citation_cff, cited, zenodo_json
 from warehouse.read.query import connect_to_read, local_snapshot
-from warehouse.read.scored import run_file, scored_cells
+from warehouse.read.released import FOLDER, SUMS
+from warehouse.read.scored import scored_cells
 
 _README = """\
 # tidemark release {month}
@@ -95,8 +93,9 @@ them.
 """
 
 
-FOLDER = "releases"
-SUMS = "SHA256SUMS"
+# Deletes of what a release leaves out: a statement a table.
+TRIMMING = Path(__file__).parent / "trimming"
+_COUNT_MONTH = Path(__file__).parent / "count_month.sql"
 _LIBRARIES = ("duckdb", "numpy", "pyarrow", "tokenizers", "torch", "transformers")
 
 
@@ -205,7 +204,8 @@ def _refuse_unsound(database: Path, store: Store) -> None:
 
 def _refuse_absent(database: Path, month: Month) -> None:
     with connect_to_read(database) as connection:
-        [found] = run_file(connection, "count_month", {"month": month.first_day})
+        counted = connection.execute(_COUNT_MONTH.read_text(), {"month": month.first_day})
+        [found] = rows_of(counted)
     if not found["num_cells"]:
         first = found["first_month"]
         last = found["last_month"]
@@ -226,8 +226,8 @@ def _trim(database: Path, month: Month) -> None:
     with explain_database_errors(what), duckdb.connect(path, config=config) as connection:
         with transaction(connection, what):
             compute_views(connection)
-            for table in list_checks("read/trimming"):
-                connection.execute(read_sql("read/trimming", table), {"last": last})
+            for file in sorted(TRIMMING.glob("*.sql")):
+                connection.execute(file.read_text(), {"last": last})
             for table in list_dated_tables():
                 connection.execute(f"delete from {table} where month > ?", [last])  # noqa: S608
             estimate(connection)
@@ -285,36 +285,3 @@ def _write_lines(path: Path, rows: Iterable[dict[str, object]]) -> None:
 def _write_json(path: Path, content: Mapping[str, object]) -> None:
     text = json.dumps(content, indent=2, sort_keys=True, default=str)
     path.write_text(text + "\n", encoding="utf-8")
-
-
-@contextlib.contextmanager
-def release_database(settings: Settings, release: str) -> Iterator[Path]:
-    """Verify the checksum of a release's database and yield its path.
-
-    ``release`` is the month of a release in the data root, or the path of a release's folder.
-
-    Raises:
-        UsageError: there is no such release.
-        StorageError: the database does not match its checksum.
-    """
-    is_folder = Path(release).is_dir()
-    store = Store(release if is_folder else settings.home)
-    prefix = "" if is_folder else f"{FOLDER}/{Month(release)}/"
-    if not store.exists(prefix + SUMS):
-        known = [path.split("/")[1] for path in Store(settings.home).list(f"{FOLDER}/*/{SUMS}")]
-        raise UsageError(
-            f"there is no release at {store.url(prefix + SUMS)} "
-            f"(released here: {', '.join(known) or 'nothing'})"
-        )
-    lines = store.read_bytes(prefix + SUMS).decode(errors="replace").splitlines()
-    expected = [line.split()[0] for line in lines if line.endswith(f"  {SNAPSHOT}")]
-    with tempfile.TemporaryDirectory(prefix="tidemark-release-") as name:
-        path = Path(name) / SNAPSHOT
-        with store.open(prefix + SNAPSHOT) as remote, path.open("wb") as local:
-            shutil.copyfileobj(remote, local)
-        if [sha256_of_file(path)] != expected:
-            raise StorageError(
-                f"{store.url(prefix + SNAPSHOT)} is not what {SUMS} beside it says; "
-                "get the release again"
-            )
-        yield path

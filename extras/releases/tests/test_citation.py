@@ -8,7 +8,7 @@ import yaml
 
 from core.month import Month
 from core.settings import Settings
-from warehouse.read.citation import citation_cff, cited, zenodo_json
+from extras.releases.citation import citation_cff, cited, zenodo_json
 
 DAY = dt.date(2024, 4, 5)
 PAGE = "https://figures.example.org"

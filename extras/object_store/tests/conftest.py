@@ -1,8 +1,14 @@
+"""Fixtures of the tests of commands, and a bucket."""
+
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import s3fs
+
+from tests.commands import *  # noqa: F403
+from tests.conftest import prefect_server, prefect_template  # noqa: F401
+from tests.seals import *  # noqa: F403
 
 
 @pytest.fixture(scope="session")

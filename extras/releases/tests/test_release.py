@@ -17,13 +17,15 @@ from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.imports.texts import ImportOptions, import_texts
+from extras.releases.release import TRIMMING, list_dated_tables, make_release
 from instruments.losses import score_and_land
 from tests.forks import run_process
 from tests.object_store import KEYS, object_store
-from warehouse.database.schema import MATERIALISED, list_checks, list_tables, qualify, read_sql
+from tests.tiers import needs_extra
+from warehouse.database.schema import MATERIALISED, list_tables, qualify
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
-from warehouse.read.release import list_dated_tables, make_release, release_database
+from warehouse.read.released import release_database
 
 Tidemark = Callable[..., Any]
 FILES = [
@@ -99,6 +101,7 @@ def test_a_release_has_one_month_s_knowledge(tidemark: Tidemark, home: Path) -> 
     assert versions["scored_with"][0]["tidemark"] == versions["tidemark"]
 
 
+@pytest.mark.smoke
 @pytest.mark.usefixtures("scored")
 def test_a_release_can_be_cited_and_verified(tidemark: Tidemark, home: Path) -> None:
     assert tidemark("release", "2024-02").code == 0
@@ -220,13 +223,15 @@ def test_every_table_with_months_or_names_is_trimmed(settings: Settings) -> None
         f"and duckdb_tables.schema_name <> '{MATERIALISED}'",
     )
     assert {table for (table,) in dated} == set(list_dated_tables())
-    assert set(list_checks("read/trimming")) <= set(list_tables())
-    for table in list_checks("read/trimming"):
-        assert f"delete from {qualify(table)}\n".replace(" main.", " ") in read_sql(
-            "read/trimming", table
-        )
+    names = {file.stem for file in TRIMMING.glob("*.sql")}
+    assert names <= set(list_tables())
+    for name in names:
+        statement = (TRIMMING / f"{name}.sql").read_text()
+        assert f"delete from {qualify(name)}\n".replace(" main.", " ") in statement
 
 
+@needs_extra("object_store")
+@needs_extra("reproduction")
 @pytest.mark.slow
 def test_a_release_goes_to_an_object_store(
     tidemark: Tidemark, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

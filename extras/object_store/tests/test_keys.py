@@ -21,7 +21,7 @@ from prefect.blocks.system import Secret
 Secret(value=sys.argv[1]).save("tidemark-storage", overwrite=True)
 from flows.work import work
 work(models=["control:zstd"], sources=["news"], first="2024-01", last="2024-01")
-from tasks.prefect.storage_keys import worker_settings
+from tasks.prefect.given import worker_settings
 print(repr(worker_settings()), worker_settings().model_dump_json())
 from core.storage.store import Store
 from core.errors import StorageError

@@ -11,8 +11,8 @@ import boto3  # type: ignore[import-untyped]
 import pytest
 
 from core.errors import StorageError
-from core.storage.object_store import has_keys, parse_options, use_options, used_options
 from core.storage.store import Store
+from extras.object_store.client import has_keys, parse_options, use_options, used_options
 from tests.loopback import PATIENCE_S
 from tests.object_store import KEYS, Fault, Proxy, Request, object_store, proxy
 
@@ -119,7 +119,7 @@ def test_who_was_first_is_told_from_a_lost_answer(store: Store, server: Proxy) -
 def test_what_fails_for_good_is_given_up(
     store: Store, server: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.storage.object_store.PATIENCE_S", 2.0)
+    monkeypatch.setattr("extras.object_store.client.PATIENCE_S", 2.0)
     store.write_bytes("a", b"old")
     file = store.open("a")
     server.fault = refuse(503, "SlowDown")

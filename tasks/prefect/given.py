@@ -1,8 +1,4 @@
-"""Credentials of the object store, from the Prefect server, for workers without credentials.
-
-The Secret block ``tidemark-storage`` contains fsspec options as a JSON object, such as ``key``,
-``secret``, ``token`` and ``endpoint_url``. The options stay in the memory of this process.
-"""
+"""Settings and secrets of a flow, from its caller, the environment and the Prefect server."""
 
 from __future__ import annotations
 
@@ -13,12 +9,10 @@ from typing import Any, cast
 
 from prefect.blocks.system import Secret
 
-from core.environment import prefect_server
-from core.errors import StorageError, TidemarkError
+from core.errors import TidemarkError
+from core.plugins import import_parts
 from core.settings import Settings, load_settings
-from core.storage.object_store import has_keys, parse_options, use_options
 
-BLOCK = "tidemark-storage"
 _given: ContextVar[Settings | None] = ContextVar("settings", default=None)
 
 
@@ -49,17 +43,13 @@ def worker_settings() -> Settings:
 
 
 def sign_in(settings: Settings) -> None:
-    """Use the server's credentials for the data root, if the environment has no credentials.
+    """Let extras take credentials for a data root that is not local from the Prefect server.
 
-    Raises StorageError if the server does not respond or the block is malformed.
+    Raises StorageError if the server does not respond.
     """
-    scheme = settings.home.partition("://")[0]
-    if settings.is_local or not prefect_server() or has_keys(scheme):
-        return
-    others = "unset PREFECT_API_URL, or give AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-    options = load_secret(BLOCK, StorageError, others)
-    if options is not None:
-        use_options(scheme, parse_options(options, f"the Secret block {BLOCK}"))
+    if not settings.is_local:
+        for part in import_parts("server_keys"):
+            part.sign_in(settings)
 
 
 def load_secret(block: str, kind: type[TidemarkError], others: str) -> Any:

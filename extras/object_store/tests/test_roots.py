@@ -10,6 +10,7 @@ import s3fs
 from core.storage.store import Store
 from simulator.server import Web
 from tests.object_store import KEYS, object_store
+from tests.tiers import needs_extra
 
 Tidemark = Callable[..., Any]
 
@@ -26,6 +27,8 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 @pytest.mark.slow
+@needs_extra("releases")
+@needs_extra("reproduction")
 def test_an_object_store_holds_the_same_as_a_disk(
     tidemark: Tidemark, bucket: str, sites: Web, tmp_path: Path, dump: Any, losses_file: Any
 ) -> None:

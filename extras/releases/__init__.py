@@ -1,0 +1,1 @@
+"""Releases: frozen snapshots that can be cited and verified."""
