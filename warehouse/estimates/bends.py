@@ -23,20 +23,19 @@ from __future__ import annotations
 import numpy as np
 
 from warehouse.estimates.cutoffs import MIN_FREE, NUM_ROUNDS, CutoffFit
+from warehouse.estimates.difficulty import TINY, ZERO, Floats, Months, Readings
 from warehouse.estimates.pairs import ramp
-from warehouse.estimates.panel_errors import TINY, Floats
-from warehouse.estimates.regression import ROUNDING, ZERO, Curve, Months, WeightedFit
+from warehouse.estimates.regression import ROUNDING, Curve, WeightedFit
 from warehouse.estimates.untreated import DatedCurve
 
 LIMIT = 9.0  # of F
 LEAST_SHARE = 0.1  # of the change
 
 
-def find_bends(dated: list[DatedCurve], cutoffs: Floats, months: Months) -> list[int | None]:
-    """Return, for each model's change, the number of a model that changes in the same months.
-
-    ``dated`` and the stated ``cutoffs`` (NaN if unknown) are of all models of the panel.
-    """
+def find_bends(dated: list[DatedCurve], readings: Readings) -> list[int | None]:
+    """Return, for each model's change, the number of a model that changes in the same months."""
+    cutoffs = readings.cutoffs
+    months = readings.months
     found = [each.cutoff if each.cutoff and each.cutoff.is_found else None for each in dated]
     if not any(found):
         return [None] * len(dated)

@@ -38,10 +38,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from warehouse.estimates.cutoffs import MIN_FREE, NUM_ROUNDS, CutoffFit
+from warehouse.estimates.difficulty import TINY, Difficulty, Flags, Floats, Months
 from warehouse.estimates.pairs import ramp
-from warehouse.estimates.panel import Difficulty, PanelFit
-from warehouse.estimates.panel_errors import TINY, Flags, Floats
-from warehouse.estimates.regression import LEAST_FREEDOM, ROUNDING, Curve, Months, WeightedFit
+from warehouse.estimates.panel import PanelFit
+from warehouse.estimates.regression import LEAST_FREEDOM, ROUNDING, Curve, WeightedFit
 
 NUM_NEIGHBOURS = 4  # on each side
 MIN_NEIGHBOURS = 2  # on each side

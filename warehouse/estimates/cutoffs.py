@@ -71,10 +71,9 @@ from functools import cached_property
 
 import numpy as np
 
+from warehouse.estimates.difficulty import TINY, ZERO, Difficulty, Floats, Months
 from warehouse.estimates.pairs import MIN_BEFORE, Fits, Pairs, ramp
-from warehouse.estimates.panel import Difficulty
-from warehouse.estimates.panel_errors import TINY, Floats
-from warehouse.estimates.regression import ROUNDING, ZERO, Curve, Months, WeightedFit
+from warehouse.estimates.regression import ROUNDING, Curve, WeightedFit
 from warehouse.estimates.rises import Hinges, Rises, find_rises
 
 MIN_FREE = 3

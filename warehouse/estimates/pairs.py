@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from warehouse.estimates.panel_errors import TINY, Flags, Floats
-from warehouse.estimates.regression import ZERO, Curve, Months, WeightedFit
+from warehouse.estimates.difficulty import TINY, ZERO, Flags, Floats, Months
+from warehouse.estimates.regression import Curve, WeightedFit
 
 MAX_LENGTH = 24  # months of a ramp
 MIN_BEFORE = 3  # months up to a

@@ -11,17 +11,19 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from warehouse.estimates.panel import Difficulty
-from warehouse.estimates.panel_errors import MOST_AUTOCORRELATION, TINY, Flags, Floats
-
-Months = NDArray[np.int64]
+from warehouse.estimates.difficulty import (
+    MOST_AUTOCORRELATION,
+    TINY,
+    ZERO,
+    Difficulty,
+    Flags,
+    Floats,
+    Months,
+)
 
 LEAST_FREEDOM = 0.02  # of a month's figure; below, N alone fits the month
-# relative tolerances: lengths; squares
-ZERO = 1e-7
-ROUNDING = 1e-14
+ROUNDING = 1e-14  # of squares, relative
 _LEAST_OWN_SHARE = 0.2  # of cov(u) in the residuals' variance
 
 

@@ -30,8 +30,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warehouse.estimates.panel_errors import TINY, Floats
-from warehouse.estimates.regression import ZERO, Months
+from warehouse.estimates.difficulty import TINY, ZERO, Floats, Months
 
 STEP_LIMIT = 3.84  # in units of s^2, as the next
 INTERVAL_LIMIT = 7.35
