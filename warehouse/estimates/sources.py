@@ -25,10 +25,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from warehouse.estimates.cutoffs import NUM_ROUNDS, CutoffFit, fit_cutoff
+from warehouse.estimates.cutoffs import CutoffFit, fit_cutoff
 from warehouse.estimates.difficulty import Difficulty, DifficultyFit, Floats, Months
 from warehouse.estimates.pairs import ramp
-from warehouse.estimates.regression import ROUNDING, Curve, WeightedFit
+from warehouse.estimates.regression import Curve
 from warehouse.estimates.untreated import MOST_OTHERS, DatedCurve, widened
 
 MIN_SOURCES = 3  # of a wider interval
@@ -126,25 +126,11 @@ def _rests_on(
     """Return the number of the source that a change rests on; None if there is none."""
     curve = Curve.of(losses, months, whole)
     height = ramp(curve.months, found.start, found.end)
-    fit = curve.weighted()
-    for _ in range(NUM_ROUNDS):
-        fit = curve.weighted(fit.next_covariance(height))
-    beta, _ = _effect(fit, height)
+    fit = curve.settled(height)
+    beta, _ = fit.effect(height)
     for number, (rest, difficulty) in enumerate(parts):
-        slope, error = _effect(fit.of_curve(Curve.of(rest, months, difficulty)), height)
+        own = Curve.of(rest, months, difficulty).weighted(fit.covariance)
+        slope, error = own.effect(height)
         if slope <= NUM_ERRORS * error and slope + NUM_ERRORS * error < beta:
             return number
     return None
-
-
-def _effect(fit: WeightedFit, height: Floats) -> tuple[float, float]:
-    """Return the coefficient of a further column, and its error; 0 and infinite if Z spans it."""
-    curve = fit.curve
-    if not fit.tells(height):
-        return 0.0, np.inf
-    weighted = fit.annihilator @ height
-    norm = float(weighted @ height)
-    slope = float(weighted @ curve.losses) / norm
-    squares = float(curve.losses @ fit.annihilator @ curve.losses) - slope**2 * norm
-    squares = max(squares, ROUNDING * float(curve.losses @ curve.losses))
-    return slope, float(np.sqrt(squares / max(curve.num_free - 1, 1) / norm))

@@ -348,9 +348,9 @@ def _own(change: CutoffFit | None) -> Ramp | None:
 
 def _kept(change: CutoffFit | None, is_old: bool) -> Ramp | None:
     """Return the best ramp of a model in the joint fit; None if it has none."""
-    if change is None or change.evidence.most <= 0 or (is_old and not change.is_found):
+    if change is None or change.most <= 0 or (is_old and not change.is_found):
         return None
-    return change.evidence.best
+    return change.best_ramp
 
 
 def _is_stated(changes: list[CutoffFit | None], cutoffs: Floats) -> bool:
