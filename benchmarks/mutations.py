@@ -31,9 +31,10 @@ TARGETS = {
         for subject in ("records", "losses", "puzzles", "answers")
     ],
     "core/storage/claims.py": ["tests/core/storage/test_claims.py"],
-    "warehouse/estimates/panel.py": [
+    "warehouse/estimates/difficulty.py": [
         f"tests/warehouse/figures/test_{subject}.py" for subject in ("panel", "untreated")
     ],
+    "warehouse/estimates/panel.py": ["tests/warehouse/figures/test_panel.py"],
 }
 _PAIRS: tuple[tuple[type[ast.AST], type[ast.AST]], ...] = (
     (ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.Is, ast.IsNot),

@@ -22,56 +22,42 @@ from __future__ import annotations
 
 import numpy as np
 
-from warehouse.estimates.cutoffs import MIN_FREE, NUM_ROUNDS, CutoffFit
+from warehouse.estimates.cutoffs import MIN_FREE, CutoffFit
+from warehouse.estimates.difficulty import Floats, Months, Readings
 from warehouse.estimates.pairs import ramp
-from warehouse.estimates.panel_errors import TINY, Floats
-from warehouse.estimates.regression import ROUNDING, ZERO, Curve, Months, WeightedFit
+from warehouse.estimates.regression import Curve, WeightedFit
 from warehouse.estimates.untreated import DatedCurve
 
 LIMIT = 9.0  # of F
 LEAST_SHARE = 0.1  # of the change
 
 
-def find_bends(dated: list[DatedCurve], cutoffs: Floats, months: Months) -> list[int | None]:
-    """Return, for each model's change, the number of a model that changes in the same months.
-
-    ``dated`` and the stated ``cutoffs`` (NaN if unknown) are of all models of the panel.
-    """
+def find_bends(dated: list[DatedCurve], readings: Readings) -> list[int | None]:
+    """Return, for each model's change, the number of a model that changes in the same months."""
+    cutoffs = readings.cutoffs
+    months = readings.months
     found = [each.cutoff if each.cutoff and each.cutoff.is_found else None for each in dated]
     if not any(found):
         return [None] * len(dated)
-    annihilators = np.zeros((len(dated), len(months), len(months)))
-    weighted = np.zeros((len(dated), len(months)))
-    squares = np.zeros(len(dated))
-    num_free = np.ones(len(dated))
+    changes = [each for each in found if each is not None]
+    heights = np.column_stack([ramp(months, each.start, each.end) for each in changes])
+    slopes = np.zeros((len(dated), len(changes)))
+    errors = np.full((len(dated), len(changes)), np.inf)
     is_stated = np.isfinite(cutoffs)
     for number, each in enumerate(dated):
         fit = _fit_own(each, cutoffs[number], bool(is_stated.any()), months)
         if fit is not None:
-            seen = ~np.isnan(each.losses)
-            annihilators[number][np.ix_(seen, seen)] = fit.annihilator
-            weighted[number, seen] = fit.annihilator @ fit.curve.losses
-            squares[number] = fit.curve.losses @ weighted[number, seen]
-            squares[number] += ROUNDING * fit.curve.losses @ fit.curve.losses
-            num_free[number] = fit.curve.num_free - 1
-    bends: list[int | None] = []
-    for number, change in enumerate(found):
-        if change is None:
-            bends.append(None)
-            continue
-        height = ramp(months, change.start, change.end)
-        norms = (annihilators @ height) @ height
-        is_told = norms > ZERO * norms.max(initial=0)
-        slopes = weighted @ height / np.where(is_told, norms, 1)
-        gained = slopes**2 * norms
-        ratio = gained / np.maximum((squares - gained) / num_free, TINY)
-        is_told &= np.abs(slopes) >= LEAST_SHARE * change.jump
+            slopes[number], errors[number] = fit.effects(heights[~np.isnan(each.losses)])
+    bends: list[int | None] = [None] * len(dated)
+    numbers = [number for number, change in enumerate(found) if change is not None]
+    for number, change, slope, error in zip(numbers, changes, slopes.T, errors.T, strict=True):
+        is_told = np.abs(slope) >= LEAST_SHARE * change.jump
         is_told[number] = False
-        ratio = np.where(is_told, ratio, 0)
+        ratio = np.where(is_told, (slope / error) ** 2, 0)
         if is_stated.any() and not is_stated.all():
-            ratio[np.where(is_stated | (slopes < 0), -1, ratio).argmax()] = 0
+            ratio[np.where(is_stated | (slope < 0), -1, ratio).argmax()] = 0
         other = int(ratio.argmax())
-        bends.append(other if ratio[other] > LIMIT else None)
+        bends[number] = other if ratio[other] > LIMIT else None
     return bends
 
 
@@ -86,10 +72,7 @@ def _fit_own(
     curve = curve if own is None else curve.plus(own)
     if curve.num_free - 1 < MIN_FREE:
         return None
-    fit = curve.weighted()
-    for _ in range(NUM_ROUNDS):
-        fit = curve.weighted(fit.next_covariance())
-    return fit
+    return curve.settled()
 
 
 def _own(found: CutoffFit, cutoff: float, any_stated: bool, months: Months) -> Floats | None:

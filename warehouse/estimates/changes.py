@@ -20,8 +20,8 @@ from warehouse.estimates.cutoffs import (
     may_be_the_site,
     site_step,
 )
-from warehouse.estimates.panel import NO_CONTROL, Difficulty
-from warehouse.estimates.panel_errors import Floats
+from warehouse.estimates.difficulty import Difficulty, DifficultyFit, Readings
+from warehouse.estimates.panel import NO_CONTROL
 from warehouse.estimates.panels import EPOCH, Panel
 from warehouse.estimates.rises import Rises
 from warehouse.estimates.sources import Rest, leave_out_sources
@@ -30,7 +30,6 @@ from warehouse.estimates.untreated import (
     LEAST_OTHERS,
     MOST_OTHERS,
     DatedCurve,
-    Untreated,
     date_cutoffs,
     fit_untreated,
 )
@@ -189,7 +188,8 @@ def _coincidence(panel: Panel, number: int, dated: list[DatedCurve]) -> str | No
     """Return a reason if a model's curve has a change that a new regime may explain."""
     if not len(panel.starts):
         return None
-    difficulty = _fit_again(panel, dated, panel.regimes[:, :0]).without(number)
+    as_one = replace(panel, regimes=panel.regimes[:, :0])
+    difficulty = _fit_again(as_one, dated).without(number)
     found = fit_cutoff(dated[number].losses, panel.months, difficulty) if difficulty else None
     if found is None or found.p_value > SIGNIFICANT:
         return None
@@ -197,21 +197,10 @@ def _coincidence(panel: Panel, number: int, dated: list[DatedCurve]) -> str | No
     return AT_REGIME.format(EPOCH + (found.cutoff + 1), EPOCH + start)
 
 
-def _fit_again(panel: Panel, dated: list[DatedCurve], regimes: Floats) -> Untreated:
-    """Return lambda of the months that the models keep, with these regimes."""
-    return fit_untreated(
-        np.array([each.losses for each in dated]),
-        [each.spell for each in dated],
-        panel.months,
-        regimes,
-        panel.compressors,
-    )
-
-
-def _date(panel: Panel, cutoffs: Floats) -> tuple[list[DatedCurve], list[bool]]:
-    """Date all changes, given these stated cutoffs; return True for each that may be shared."""
-    arguments = cutoffs, panel.months, panel.regimes, panel.compressors
-    return tell_apart(date_cutoffs(panel.losses, *arguments), *arguments)
+def _fit_again(readings: Readings, dated: list[DatedCurve]) -> DifficultyFit:
+    """Return lambda of the months that the models keep."""
+    kept = replace(readings, losses=np.array([each.losses for each in dated]))
+    return fit_untreated(kept, [each.spell for each in dated])
 
 
 def _widened(dated: DatedCurve, other: DatedCurve) -> DatedCurve:
@@ -241,15 +230,16 @@ def _is_refuted(panel: Panel, dated: list[DatedCurve]) -> bool:
 
 def find_changes(panel: Panel) -> list[Change]:
     """Return the change of each model of the panel."""
-    dated, is_shared = _date(panel, panel.cutoffs)
+    dated, is_shared = tell_apart(date_cutoffs(panel), panel)
     if _is_refuted(panel, dated):
-        others, _ = _date(panel, np.where(panel.cutoffs < panel.months[0], panel.cutoffs, np.nan))
+        is_old = panel.cutoffs < panel.months[0]
+        unstated = replace(panel, cutoffs=np.where(is_old, panel.cutoffs, np.nan))
+        others, _ = tell_apart(date_cutoffs(unstated), unstated)
         dated = [_widened(*pair) for pair in zip(dated, others, strict=True)]
     rests: list[Rest | None] = [None] * len(dated)
-    if panel.rests is not None:
-        fit = _fit_again(panel, dated, panel.regimes)
-        dated, rests = leave_out_sources(panel.rests, fit, dated, panel.months)
-    bends = find_bends(dated, panel.cutoffs, panel.months)
+    if panel.rests:
+        dated, rests = leave_out_sources(panel.rests, _fit_again(panel, dated), dated)
+    bends = find_bends(dated, panel)
     doubts = [_doubt(rest, shared) for rest, shared in zip(rests, is_shared, strict=True)]
     calm = [panel.calm.difficulty_without(number) for number in range(len(dated))]
     for number, each in enumerate(dated):

@@ -37,11 +37,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warehouse.estimates.cutoffs import MIN_FREE, NUM_ROUNDS, CutoffFit
+from warehouse.estimates.cutoffs import MIN_FREE, CutoffFit
+from warehouse.estimates.difficulty import NUM_ROUNDS, TINY, Difficulty, Flags, Floats, Months
 from warehouse.estimates.pairs import ramp
-from warehouse.estimates.panel import Difficulty, PanelFit
-from warehouse.estimates.panel_errors import TINY, Flags, Floats
-from warehouse.estimates.regression import LEAST_FREEDOM, ROUNDING, Curve, Months, WeightedFit
+from warehouse.estimates.panel import PanelFit
+from warehouse.estimates.regression import LEAST_FREEDOM, ROUNDING, Curve, WeightedFit
 
 NUM_NEIGHBOURS = 4  # on each side
 MIN_NEIGHBOURS = 2  # on each side
@@ -141,21 +141,19 @@ def measure_shortfalls(
     others = curve.plus(*dummies[is_low])
     if others.num_free < MIN_FREE:
         return None
-    fit = others.weighted()
-    for _ in range(NUM_ROUNDS):
-        fit = others.weighted(fit.next_covariance())
+    fit = others.settled()
     scatters = (is_after[:, None] == is_after) & ~is_low[:, None] & ~np.eye(len(seen), dtype=bool)
     found = _measure(fit, scatters)
     for month in np.flatnonzero(is_low):
         is_other = is_low & (np.arange(len(seen)) != month)
-        own_fit = fit.of_curve(curve.plus(*dummies[is_other]))
+        own_fit = curve.plus(*dummies[is_other]).weighted(fit.covariance)
         found[:, month] = _measure(own_fit, scatters)[:, month]
     figures = np.full((4, len(losses)), np.nan)
     figures[:, seen] = found
     figures[0, seen] -= _unevenness(fit, difficulty.values[seen])
     value, error, scaled, num_free = figures
     if cutoff is not None:
-        value = value - cutoff.doubt * (cutoff.jump + 2 * cutoff.jump_error)
+        value = value - cutoff.doubt(months) * (cutoff.jump + 2 * cutoff.jump_error)
     return Shortfalls(value, np.fmax(error, document_errors), scaled, num_free)
 
 

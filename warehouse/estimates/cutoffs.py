@@ -71,25 +71,22 @@ from functools import cached_property
 
 import numpy as np
 
+from warehouse.estimates.difficulty import NUM_ROUNDS, TINY, ZERO, Difficulty, Floats, Months
 from warehouse.estimates.pairs import MIN_BEFORE, Fits, Pairs, ramp
-from warehouse.estimates.panel import Difficulty
-from warehouse.estimates.panel_errors import TINY, Floats
-from warehouse.estimates.regression import ROUNDING, ZERO, Curve, Months, WeightedFit
-from warehouse.estimates.rises import Hinges, Rises, find_rises
+from warehouse.estimates.regression import Curve, WeightedFit
+from warehouse.estimates.rises import Rises, find_rises
 
 MIN_FREE = 3
 LAST_MONTHS = 3
 STEP_LIMIT = 3.84  # in units of s^2, as the next two
 LINE_LIMIT = 2.71
 INTERVAL_LIMIT = 7.35
-NUM_ROUNDS = 3
 SIGNIFICANT = 0.05
 CRITICAL = 3.6  # root of F at p = 0.05
 POWER = 0.8
 POWER_QUANTILE = 0.84  # of the normal distribution, at POWER
 LOGISTIC = 1.7  # the logistic distribution with this scale is nearly the normal one
-NUM_SECTIONS = 32  # 32^6 = 2^30
-NUM_SECTIONINGS = 6
+NUM_HALVINGS = 30
 
 
 @dataclass(frozen=True)
@@ -110,7 +107,11 @@ class CutoffFit:
     first_datable: int  # an earlier cutoff has no lower end
     last_datable: int  # a later cutoff has no upper end
     num_free: int  # v
-    evidence: Evidence
+    pairs: Pairs
+    best: int  # the place of the best ramp, of any shape
+    fit: WeightedFit  # at the last V, without a ramp
+    fits: Fits
+    variance: float  # s^2
 
     @property
     def cutoff(self) -> int:
@@ -135,24 +136,55 @@ class CutoffFit:
     # Most fits are made to find the spell of a model (``untreated``). They need none of these.
 
     @cached_property
-    def doubt(self) -> Floats:
-        """The most that ramp_m differs from that of a pair in the interval, (months,)."""
-        return self.evidence.doubt(self.start, self.end)
-
-    @cached_property
-    def is_parabola(self) -> bool:
-        """True if a parabola over all months fits as well."""
-        return self.evidence.is_parabola()
-
-    @cached_property
     def step_error(self) -> float:
-        """The standard error of a step's size, over the months that can be dated."""
-        return self.evidence.step_error(self.first_datable, self.last_datable)
+        """The error at which steps are found as often as on average over the datable months."""
+        cutoffs = self.pairs.cutoffs
+        is_datable = (cutoffs >= self.first_datable) & (cutoffs <= self.last_datable)
+        norms = self.fits.norm
+        is_told = norms > ZERO * norms.max(initial=0)
+        norms = norms[self.pairs.is_step & is_datable & is_told]
+        return _step_error(norms, self.variance) if len(norms) else np.nan
 
     @cached_property
     def rises(self) -> Rises | None:
         """The best two steps; None if the months are too few."""
-        return self.evidence.rises()
+        is_ramp = ~self.pairs.is_growth
+        ramps = self.pairs.start[is_ramp], self.pairs.end[is_ramp]
+        steps = self.pairs.start[self.pairs.is_growth]
+        return find_rises(self.fits.hinges, steps, ramps, self._bend, self.num_free - 1)
+
+    @property
+    def is_parabola(self) -> bool:
+        """True if a parabola over all months fits as well as the best ramp."""
+        return bool((self.most - self._bend) / self.variance < LINE_LIMIT)
+
+    @cached_property
+    def _bend(self) -> float:
+        """The squares that a parabola over all months saves."""
+        months = self.fit.curve.months
+        line = (months - months.mean()) / 12
+        columns = np.column_stack([line, line**2])
+        weighted = self.fit.annihilator @ columns
+        products = weighted.T @ self.fit.curve.losses
+        return float(products @ np.linalg.pinv(columns.T @ weighted, rcond=ZERO) @ products)
+
+    @property
+    def most(self) -> float:
+        """The squares that the best ramp saves."""
+        return float(self.fits.gained[self.best])
+
+    @property
+    def best_ramp(self) -> tuple[int, int]:
+        """The months a and b of the best ramp."""
+        return int(self.pairs.first[self.best]), int(self.pairs.last[self.best])
+
+    def doubt(self, months: Months) -> Floats:
+        """Return the most that ramp_m differs from that of a pair in the interval, (months,)."""
+        is_in = (self.most - self.fits.gained) / self.variance <= INTERVAL_LIMIT
+        first = self.pairs.first[is_in]
+        last = self.pairs.last[is_in]
+        heights = ramp(months, first[:, None], last[:, None])
+        return np.asarray(np.abs(heights - ramp(months, self.start, self.end)).max(axis=0))
 
     def opened(self) -> CutoffFit:
         """Return the change as one that may be the source's: the cutoff is not before its onset."""
@@ -183,86 +215,15 @@ def fit_cutoff(losses: Floats, months: Months, difficulty: Difficulty) -> Cutoff
     pairs = Pairs.of(curve)
     if curve.num_free - 3 < MIN_FREE or not len(pairs.start):
         return None
-    fit = curve.weighted()
+    fit = curve.plain()
     for _ in range(NUM_ROUNDS):
         best = pairs.best(pairs.fit(fit), ~pairs.is_growth)
-        height = ramp(curve.months, pairs.months[pairs.start[best]], pairs.months[pairs.end[best]])
+        height = ramp(curve.months, pairs.first[best], pairs.last[best])
         fit = curve.weighted(fit.next_covariance(height))
-    return _conclude(months, pairs, fit)
+    return _conclude(pairs, fit)
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """The fits of all pairs at the last V, from which a change is concluded."""
-
-    all_months: Months  # of the panel
-    pairs: Pairs
-    fit: WeightedFit
-    fits: Fits
-    variance: float  # s^2
-
-    @cached_property
-    def most(self) -> float:
-        """The squares that the best ramp saves."""
-        return float(self.fits.gained[self.pairs.best(self.fits, ~self.pairs.is_growth)])
-
-    @property
-    def best(self) -> tuple[int, int]:
-        """The months a and b of the best ramp."""
-        best = self.pairs.best(self.fits, ~self.pairs.is_growth)
-        return int(self.pairs.first[best]), int(self.pairs.last[best])
-
-    @cached_property
-    def lost(self) -> Floats:
-        """The squares that each pair saves less than the best ramp, in units of s^2."""
-        return (self.most - self.fits.gained) / self.variance
-
-    def doubt(self, start: int, end: int) -> Floats:
-        """Return the most that a ramp's height differs from that of a pair in the interval."""
-        is_in = self.lost <= INTERVAL_LIMIT
-        first = self.pairs.first[is_in]
-        last = self.pairs.last[is_in]
-        heights = ramp(self.all_months, first[:, None], last[:, None])
-        return np.asarray(np.abs(heights - ramp(self.all_months, start, end)).max(axis=0))
-
-    def is_parabola(self) -> bool:
-        """Return True if a parabola fits as well as the best ramp."""
-        return bool((self.most - self._bend) / self.variance < LINE_LIMIT)
-
-    @cached_property
-    def _bend(self) -> float:
-        """The squares that a parabola over all months saves."""
-        months = self.fit.curve.months
-        line = (months - months.mean()) / 12
-        columns = np.column_stack([line, line**2])
-        weighted = self.fit.annihilator @ columns
-        products = weighted.T @ self.fit.curve.losses
-        return float(products @ np.linalg.pinv(columns.T @ weighted, rcond=ZERO) @ products)
-
-    def step_error(self, first: int, last: int) -> float:
-        """Return the error at which steps are found as often as on average over their months.
-
-        ``first`` and ``last`` are the first and the last month of the steps.
-        """
-        cutoffs = self.pairs.cutoffs
-        norms = self.fits.norm
-        is_counted = self.pairs.is_step & (cutoffs >= first) & (cutoffs <= last)
-        norms = norms[is_counted & (norms > ZERO * norms.max(initial=0))]
-        return _step_error(norms, self.variance) if len(norms) else np.nan
-
-    def rises(self) -> Rises | None:
-        """Return the best two steps; None if the months are too few."""
-        curve = self.fit.curve
-        pairs = self.pairs
-        is_ramp = ~pairs.is_growth
-        least = float(ROUNDING * curve.losses @ curve.losses)
-        hinges = Hinges(pairs.months, self.fits.products, self.fits.gram, self.fits.total, least)
-        ramps = pairs.start[is_ramp], pairs.end[is_ramp]
-        steps = pairs.start[pairs.is_growth]
-        return find_rises(hinges, steps, ramps, self._bend, curve.num_free - 4)
-
-
-def _conclude(months: Months, pairs: Pairs, fit: WeightedFit) -> CutoffFit:
+def _conclude(pairs: Pairs, fit: WeightedFit) -> CutoffFit:
     """Choose a pair; give the test, and the intervals of both its months."""
     curve = fit.curve
     fits = pairs.fit(fit)
@@ -271,10 +232,8 @@ def _conclude(months: Months, pairs: Pairs, fit: WeightedFit) -> CutoffFit:
     growth = pairs.best(fits, pairs.is_growth)
     most = fits.gained[best]
     num_free = curve.num_free - 3
-    rounding = ROUNDING * curve.losses @ curve.losses
-    variance = max(fits.total - most, rounding, TINY) / num_free
-    evidence = Evidence(months, pairs, fit, fits, variance)
-    lost = evidence.lost
+    variance = max(fits.hinges.total - most, fits.hinges.least, TINY) / num_free
+    lost = (most - fits.gained) / variance  # of each pair, in units of s^2
     chosen = step if lost[step] <= STEP_LIMIT else best
     is_growth = bool(lost[growth] <= STEP_LIMIT and lost[growth] < lost[step] - ZERO)
     chosen = growth if is_growth else chosen
@@ -300,23 +259,27 @@ def _conclude(months: Months, pairs: Pairs, fit: WeightedFit) -> CutoffFit:
         first_datable=int(ends[0]) + 1,
         last_datable=int(ends[1]) - 1,
         num_free=num_free,
-        evidence=evidence,
+        pairs=pairs,
+        best=best,
+        fit=fit,
+        fits=fits,
+        variance=variance,
     )
 
 
 def _step_error(norms: Floats, variance: float) -> float:
     """Return the error at which steps with these step' P step are found as often as on average."""
-    needed = CRITICAL + POWER_QUANTILE
     low = 0.0
     high = 100.0
-    for _ in range(NUM_SECTIONINGS):  # of the step's size, in units of the smallest error
-        sizes = np.linspace(low, high, NUM_SECTIONS + 1)
-        excess = sizes[:-1, None] * np.sqrt(norms / norms.max()) - CRITICAL
+    for _ in range(NUM_HALVINGS):  # of the step's size, in units of the smallest error
+        size = (low + high) / 2
+        excess = size * np.sqrt(norms / norms.max()) - CRITICAL
         found = 1 / (1 + np.exp(-LOGISTIC * excess))
-        section = np.count_nonzero(found.mean(axis=1) < POWER) - 1
-        low = sizes[section]
-        high = sizes[section + 1]
-    return float(low / needed * np.sqrt(variance / norms.max()))
+        if found.mean() < POWER:
+            low = size
+        else:
+            high = size
+    return float(low / (CRITICAL + POWER_QUANTILE) * np.sqrt(variance / norms.max()))
 
 
 def _interval(inside: Months, first: int, last: int) -> tuple[float, float]:
@@ -347,13 +310,9 @@ def _site_change(
     start: float, end: float, losses: Floats, months: Months, regimes: Floats
 ) -> tuple[float, float]:
     """Return the size of a ramp in a compressor's curve, beside a line, and its error."""
-    seen = ~np.isnan(losses)
-    change = ramp(months[seen], start, end)
-    line = np.ones(seen.sum()), months[seen] - months[seen].mean()
-    design = np.column_stack([change, *line, regimes[seen]])
-    figures = np.linalg.pinv(design) @ losses[seen]
-    left = losses[seen] - design @ figures
-    squares = max(left @ left, ROUNDING * losses[seen] @ losses[seen])
-    num_free = max(seen.sum() - np.linalg.matrix_rank(design), 1)
-    error = np.sqrt(squares / num_free * np.linalg.pinv(design.T @ design)[0, 0])
-    return float(abs(figures[0])), float(error)
+    line = (months - months.mean()) / 12
+    nothing = np.zeros((len(months), len(months)))
+    others = Difficulty(nothing[0], nothing, np.column_stack([line, regimes]))
+    fit = Curve.of(losses, months, others).plain()
+    size, error = fit.effect(ramp(fit.curve.months, start, end))
+    return abs(size), error

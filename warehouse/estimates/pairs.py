@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from warehouse.estimates.panel_errors import TINY, Flags, Floats
-from warehouse.estimates.regression import ZERO, Curve, Months, WeightedFit
+from warehouse.estimates.difficulty import TINY, ZERO, Flags, Floats, Months
+from warehouse.estimates.regression import ROUNDING, Curve, WeightedFit
 
 MAX_LENGTH = 24  # months of a ramp
 MIN_BEFORE = 3  # months up to a
@@ -23,16 +23,60 @@ def ramp(months: Months, start: Any, end: Any) -> Floats:
     return np.asarray(np.clip(np.asarray(months - start) / (end - start), 0, 1))
 
 
+Places = tuple[Any, Any]  # of the first and the last month of ramps, in a calendar of months
+
+
+@dataclass(frozen=True)
+class Hinges:
+    """Products of the hinges H of all months of a calendar at one V, in units of cov(y) = s^2 V."""
+
+    months: Months
+    products: Floats  # H' P y
+    gram: Floats  # H' P H
+    total: float  # squares without a hinge
+    least: float  # rounding of the squares
+
+    def of(self, ramps: Places) -> Floats:
+        """Return x' P y of ramps x."""
+        start, end = ramps
+        return np.asarray((self.products[start] - self.products[end]) / np.maximum(end - start, 1))
+
+    def of_two(self, ramps: Places, others: Places) -> Floats:
+        """Return x' P z of ramps x and other ramps z."""
+        start, end = ramps
+        first, last = others
+        both = self.gram[start, first] - self.gram[end, first]
+        both = both - self.gram[start, last] + self.gram[end, last]
+        return np.asarray(both / np.maximum(end - start, 1) / np.maximum(last - first, 1))
+
+    def gained_by_two(self, ramps: Places, others: Places, *, only_rises: bool) -> Floats:
+        """Return the squares that pairs of ramps save together.
+
+        It is 0 if one spans the other, or, with ``only_rises``, if a coefficient is not above 0.
+        """
+        own = self.of_two(ramps, ramps)
+        other = self.of_two(others, others)
+        both = self.of_two(ramps, others)
+        product = self.of(ramps)
+        other_product = self.of(others)
+        size = own * other - both**2
+        is_in = size > ZERO * own * other
+        size = np.where(is_in, size, 1)
+        slope = (other * product - both * other_product) / size
+        other_slope = (own * other_product - both * product) / size
+        if only_rises:
+            is_in &= (slope > 0) & (other_slope > 0)
+        return np.where(is_in, slope * product + other_slope * other_product, 0)
+
+
 @dataclass(frozen=True)
 class Fits:
-    """The fits of all pairs (a, b) at one V, in units in which y has covariance s^2 V."""
+    """The fits of all pairs (a, b) at one V."""
 
+    hinges: Hinges
     gained: Floats  # squares that the ramp saves
     slope: Floats  # beta
     norm: Floats  # ramp' P ramp
-    total: float  # squares without a ramp
-    products: Floats  # H' P y
-    gram: Floats  # H' P H
     line_gained: float  # squares that a rising straight line saves
 
 
@@ -91,26 +135,25 @@ class Pairs:
 
     def fit(self, fit: WeightedFit) -> Fits:
         """Fit each pair at the V of ``fit``, which has no ramp."""
-        curve = fit.curve
-        weights = fit.annihilator
-        weighted = weights @ self.hinges
-        products = weighted.T @ curve.losses
-        gram = self.hinges.T @ weighted
-        start = self.start
-        end = self.end
-        length = end - start
-        slopes = (products[start] - products[end]) / length
-        own = gram.diagonal()
-        norms = (own[start] + own[end] - 2 * gram[start, end]) / length**2
+        losses = fit.curve.losses
+        weighted = fit.annihilator @ self.hinges
+        hinges = Hinges(
+            months=self.months,
+            products=weighted.T @ losses,
+            gram=self.hinges.T @ weighted,
+            total=float(losses @ fit.annihilator @ losses),
+            least=float(ROUNDING * losses @ losses),
+        )
+        ramps = self.start, self.end
+        norms = hinges.of_two(ramps, ramps)
         is_new = norms > ZERO * norms.max()
-        slopes = np.where(is_new, slopes / np.where(is_new, norms, 1), 0)
-        line = products[0] if gram[0, 0] > ZERO * norms.max() else 0
+        slopes = np.where(is_new, hinges.of(ramps) / np.where(is_new, norms, 1), 0)
+        line_norm = hinges.gram[0, 0]  # the first hinge is a line
+        line = hinges.products[0] if line_norm > ZERO * norms.max() else 0
         return Fits(
+            hinges=hinges,
             gained=np.where(slopes > 0, slopes**2 * norms, 0),
             slope=slopes,
             norm=norms,
-            total=float(curve.losses @ weights @ curve.losses),
-            products=products,
-            gram=gram,
-            line_gained=float(max(line, 0) ** 2 / max(gram[0, 0], TINY)),
+            line_gained=float(max(line, 0) ** 2 / max(line_norm, TINY)),
         )

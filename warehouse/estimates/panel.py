@@ -13,16 +13,10 @@ For month m and model i with cutoff c_i (last month of its training data):
 - after: 1 if m > c_i, else 0. h: m - c_i. hbar: the mean of h over the months after c_i.
 - delta: the mean gap over the months after c_i. epsilon: the growth of the gap per month.
 
-Estimation. X_i has the columns 1, regimes, after and after (h - hbar), in this order. A column is
-left out if the model's months cannot tell it from the former ones. R_i is I - X_i X_i+ (+:
-pseudoinverse) on the model's months, 0 elsewhere. First, theta = 1.
-
-    M = sum_i theta_i^2 R_i        lambda = M+ sum_i theta_i R_i y_i
-    theta_i = (R_i lambda)' y_i / |R_i lambda|^2, clipped to 0.5 ... 1.5, then divided by the mean
-
-lambda and theta are computed three times in turn; then lambda is computed again. delta_i and
-epsilon_i are w_i' (y_i - theta_i lambda), with w_i a row of [X_i, lambda]+. (Column lambda adds the
-error of theta_i.) As lambda is linear in all y, they equal sum_j W_ij' y_j:
+Estimation: lambda and theta as in ``difficulty``. X_i has the columns 1, regimes, after and after
+(h - hbar), in this order. delta_i and epsilon_i are w_i' (y_i - theta_i lambda), with w_i a row of
+[X_i, lambda]+. (Column lambda adds the error of theta_i.) As lambda is linear in all y, they equal
+sum_j W_ij' y_j:
 
     W_ij = 1{i=j} w_i - theta_i theta_j R_j M+ w_i
 
@@ -37,8 +31,8 @@ months, each with all models. Student's t has G_i - 1 degrees of freedom (G_i: n
 of model i), or those of s^2 if fewer. The difference of two models' effects has the difference of
 their W.
 
-Identification. The data determine lambda only up to the null space of M. They determine delta_i or
-epsilon_i if w_i is orthogonal to it. lambda is returned for the largest set of months whose
+Identification. The data determine delta_i or epsilon_i if w_i is orthogonal to the null space of M.
+lambda is returned for the largest set of months whose
 differences of lambda are determined. With regimes, these are months of one regime.
 
 For a thermometer (a model with a cutoff before all months), delta is part of alpha. M leaves out
@@ -47,20 +41,24 @@ models with unknown cutoff or few months.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from warehouse.estimates.panel_errors import MONTHS_OF_A_BLOCK, Errors, Flags, Floats
+from warehouse.estimates.difficulty import (
+    ZERO,
+    Design,
+    Difficulty,
+    DifficultyFit,
+    Flags,
+    Floats,
+    Months,
+    design,
+    fit_difficulty,
+)
 
-LEAST_SENSITIVITY = 0.5
-MOST_SENSITIVITY = 1.5
-NUM_ROUNDS = 3
+MONTHS_OF_A_BLOCK = 3
 MIN_BLOCKS = 4
-_RANK_TOLERANCE = 1e-9  # of eigenvalues, relative
-_ZERO = 1e-7  # of products, relative
-_LEAST_SIZE = (LEAST_SENSITIVITY / MOST_SENSITIVITY) ** 2  # of M's largest eigenvalue, if not 0
 
 NO_CUTOFF = "cutoff unknown"
 NO_CONTROL = "no other model with another cutoff"
@@ -71,18 +69,6 @@ ONE_AFTER = "one month after: no growth"
 AT_REGIME = "a regime of the source begins right after the cutoff"
 FEW_BLOCKS = "too few blocks of three months"
 FEW_MONTHS = "too few months for an interval"
-
-
-@dataclass(frozen=True)
-class Difficulty:
-    """lambda (months,) at given theta, determined up to the span of ``unknown`` (months, k)."""
-
-    values: Floats
-    inverse: Floats  # M+ (months, months)
-    unknown: Floats  # orthonormal basis of M's null space
-    theta: Floats
-    covariance: Floats | None = None  # of lambda (months, months); None if not known
-    autocorrelation: float = 0  # of the models' noise
 
 
 @dataclass(frozen=True)
@@ -106,26 +92,15 @@ class PanelFit:
     gap: Effects
     growth: Effects
     degrees_of_freedom: Floats
-    _annihilators: Floats
-    _remainders: Floats
-    _total: Floats  # M
-    _solution: Difficulty
-    _variance: float  # s^2
+    solution: DifficultyFit
 
     def difficulty_without(self, model: int) -> Difficulty | None:
-        """Return lambda fitted without a model, at unchanged theta; None if no model is left."""
-        theta = np.nan_to_num(self.theta)
-        total = self._total - theta[model] ** 2 * self._annihilators[model]
-        theta[model] = 0
-        if not theta.any():
-            return None
-        unknown = null_space(total, self._solution.unknown)
-        other = solve_difficulty(theta, self._annihilators, self._remainders, total, unknown)
-        return replace(other, covariance=self._variance * other.inverse)
+        """Return lambda fitted without a model; None if fewer than two models entered the fit."""
+        return None if np.isnan(self.theta).all() else self.solution.without(model)
 
 
 def fit_panel(
-    losses: Floats, cutoffs: Floats, months: NDArray[np.int64], regimes: Floats | None = None
+    losses: Floats, cutoffs: Floats, months: Months, regimes: Floats | None = None
 ) -> PanelFit:
     """Fit the panel of one source and protocol.
 
@@ -144,30 +119,19 @@ def fit_panel(
         design(months, row, cutoff, breaks) if is_in else None
         for row, cutoff, is_in in zip(observed, cutoffs, enters, strict=True)
     ]
-    annihilators = np.array([annihilator(each, len(months)) for each in designs])
-    remainders = np.einsum("ijk,ik->ij", annihilators, np.nan_to_num(losses))
-    solution = _fit_sensitivities(annihilators, remainders, enters)
-    num_columns = np.array([each.columns.shape[1] if each else 0 for each in designs])
-    num_free = observed.sum(axis=1) * enters - num_columns - 1
-    left = remainders - solution.theta[:, None] * (annihilators @ solution.values)
-    errors = Errors(solution.theta, solution.inverse, annihilators, left, num_free, months)
-    effects = {
-        column: _effects(column, losses, cutoffs, designs, solution, errors)
-        for column in ("gap", "growth")
-    }
+    solution = fit_difficulty(losses, designs, len(losses), months)
+    errors = Errors(solution)
+    is_told = _comparable(solution.whole.unknown)
+    mean = solution.whole.values[is_told].mean() if is_told.any() else 0
     return PanelFit(
         theta=np.where(enters & (enters.sum() > 1), solution.theta, np.nan),
-        difficulty=_told(solution),
-        difficulty_error=errors.of_difficulty(_comparable(solution.unknown)),
+        difficulty=np.where(is_told, solution.whole.values - mean, np.nan),
+        difficulty_error=errors.of_difficulty(is_told),
         difficulty_degrees_of_freedom=max(1, min(len(set(blocks)) - 1, errors.num_free)),
-        gap=effects["gap"],
-        growth=effects["growth"],
+        gap=_effects("gap", losses, cutoffs, designs, errors),
+        growth=_effects("growth", losses, cutoffs, designs, errors),
         degrees_of_freedom=np.maximum(1, np.minimum(num_blocks - 1, errors.num_free)),
-        _annihilators=annihilators,
-        _remainders=remainders,
-        _total=np.tensordot(solution.theta**2, annihilators, 1),
-        _solution=solution,
-        _variance=float(np.nan_to_num(errors.variance)),
+        solution=solution,
     )
 
 
@@ -176,7 +140,6 @@ def _effects(
     losses: Floats,
     cutoffs: Floats,
     designs: list[Design | None],
-    solution: Difficulty,
     errors: Errors,
 ) -> Effects:
     """Return each model's effect of a column of its design (gap or growth), with its error.
@@ -184,79 +147,26 @@ def _effects(
     The effect is a weighted sum of the model's losses less the difficulty of their months. It is
     NaN, with a reason, if the weights rest on months whose difficulty is unknown, or on too few.
     """
+    solution = errors.solution
+    difficulty = solution.whole.values
     values = np.full(len(losses), np.nan)
     reasons = list[str | None]()
     weights = np.full(losses.shape, np.nan)  # w
     stated = set(cutoffs[np.isfinite(cutoffs) & np.isfinite(losses).any(axis=1)])
-    for model, design in enumerate(designs):
-        reason = _reason(design, column, bool(np.isnan(cutoffs[model])))
-        if reason is None and design is not None:
-            w = design.weights(column, solution.values)
-            if np.abs(w @ solution.unknown).max(initial=0) > _ZERO * abs(w).max():
+    for model, own_design in enumerate(designs):
+        reason = _reason(own_design, column, bool(np.isnan(cutoffs[model])))
+        if reason is None and own_design is not None:
+            w = own_design.weights(column, difficulty)
+            if np.abs(w @ solution.whole.unknown).max(initial=0) > ZERO * abs(w).max():
                 reason = UNTOLD if stated - {cutoffs[model]} else NO_CONTROL
             elif np.isnan(errors.variance):
                 reason = FEW_MONTHS
             else:
-                own = np.nan_to_num(losses[model]) - solution.theta[model] * solution.values
+                own = np.nan_to_num(losses[model]) - solution.theta[model] * difficulty
                 values[model] = w @ own
                 weights[model] = w
         reasons.append(reason)
     return Effects(values, *errors.of_effects(weights), tuple(reasons))
-
-
-@dataclass(frozen=True)
-class Design:
-    """Matrix X of one model, over its observed months; ``names`` are those of its columns."""
-
-    observed: Flags
-    columns: Floats  # (observed months, columns)
-    names: tuple[str, ...]
-    num_after: int
-
-    def weights(self, column: str, difficulty: Floats) -> Floats:
-        """Return w: the column's row in the pseudoinverse of [X, lambda]; 0 if not observed."""
-        number = self.names.index(column)
-        extended = np.column_stack([self.columns, difficulty[self.observed]])
-        weights = np.zeros(len(self.observed))
-        left = extended[:, -1] - self.columns @ (np.linalg.pinv(self.columns) @ extended[:, -1])
-        if np.linalg.norm(left) <= _ZERO * np.linalg.norm(extended[:, -1]):
-            extended = self.columns
-        weights[self.observed] = np.linalg.pinv(extended)[number]
-        return weights
-
-
-def design(months: NDArray[np.int64], observed: Flags, cutoff: float, regimes: Floats) -> Design:
-    """Return X of a model, for its ``observed`` months; arguments as of ``fit_panel``."""
-    ages = months[observed] - cutoff
-    after = ages > 0
-    num_after = int(after.sum())
-    hinge = np.where(after, ages - ages[after].sum() / max(num_after, 1), 0)
-    columns = np.ones((len(ages), 1))
-    base = columns / np.sqrt(max(len(ages), 1))  # orthonormal, of the same span
-    names = ["level"]
-    wanted = [
-        *(("regime", each) for each in regimes[observed].T),
-        ("gap", after),
-        ("growth", hinge),
-    ]
-    for name, column in wanted:
-        left = column - base @ (base.T @ column)
-        size = np.linalg.norm(left)
-        if size > _ZERO * np.linalg.norm(column):
-            columns = np.column_stack([columns, column])
-            base = np.column_stack([base, left / size])
-            names.append(name)
-    return Design(observed, columns, tuple(names), num_after)
-
-
-def annihilator(design: Design | None, num_months: int) -> Floats:
-    """Return matrix R (months, months), which projects out X; 0 in months not observed."""
-    matrix = np.zeros((num_months, num_months))
-    if design is not None:
-        base, _ = np.linalg.qr(design.columns)
-        inside = np.ix_(design.observed, design.observed)
-        matrix[inside] = np.eye(len(base)) - base @ base.T
-    return matrix
 
 
 def _reason(design: Design | None, column: str, is_unknown: bool) -> str | None:
@@ -274,52 +184,73 @@ def _reason(design: Design | None, column: str, is_unknown: bool) -> str | None:
     return None if column in design.names else AT_REGIME
 
 
-def _fit_sensitivities(annihilators: Floats, remainders: Floats, enters: Flags) -> Difficulty:
-    """Return theta and lambda; theta is 0 for models that ``enters`` excludes."""
-    theta = enters.astype(float)
-    total = annihilators[enters].sum(axis=0)
-    unknown = null_space(total, np.zeros((len(total), 0)))
-    solution = solve_difficulty(theta, annihilators, remainders, total, unknown)
-    for _ in range(NUM_ROUNDS if enters.any() else 0):
-        left = annihilators @ solution.values
-        squares = (left * left).sum(axis=1)
-        is_told = squares > _ZERO * squares.max(initial=0)
-        slopes = (left * remainders).sum(axis=1) / np.where(is_told, squares, 1)
-        slopes = np.clip(np.where(is_told, slopes, 1), LEAST_SENSITIVITY, MOST_SENSITIVITY)
-        theta = np.where(enters, slopes, 0) / slopes[enters].mean()
-        total = np.tensordot(theta**2, annihilators, 1)
-        solution = solve_difficulty(theta, annihilators, remainders, total, unknown)
-    return solution
-
-
-def null_space(total: Floats, known: Floats) -> Floats:
-    """Return an orthonormal basis of M's null space; ``known`` is a basis of a part of it."""
-    least = _RANK_TOLERANCE * max(np.trace(total), _LEAST_SIZE)
-    try:  # takes a twentieth of the time of eigh
-        np.linalg.cholesky(total + known @ known.T - least * np.eye(len(total)))
-    except np.linalg.LinAlgError:  # there are other directions, or almost
-        sizes, vectors = np.linalg.eigh(total)
-        known = vectors[:, sizes <= _RANK_TOLERANCE * max(sizes[-1], _LEAST_SIZE)]
-    return known
-
-
-def solve_difficulty(
-    theta: Floats, annihilators: Floats, remainders: Floats, total: Floats, unknown: Floats
-) -> Difficulty:
-    """Solve for lambda; ``total`` is M, and ``unknown`` its null space."""
-    inverse = np.linalg.inv(total + unknown @ unknown.T) - unknown @ unknown.T
-    return Difficulty(inverse @ (theta @ remainders), inverse, unknown, theta)
-
-
 def _comparable(unknown: Floats) -> Flags:
     """Return True for the largest set of months whose differences of lambda are determined."""
-    is_near = np.abs(unknown[:, None] - unknown).max(axis=2, initial=0) <= _ZERO
+    is_near = np.abs(unknown[:, None] - unknown).max(axis=2, initial=0) <= ZERO
     counts = is_near.sum(axis=1)
     return np.asarray(is_near[counts.argmax()] & (counts.max() > 1))
 
 
-def _told(solution: Difficulty) -> Floats:
-    """Return lambda minus its mean over comparable months; NaN for other months."""
-    is_told = _comparable(solution.unknown)
-    mean = solution.values[is_told].mean() if is_told.any() else 0
-    return np.where(is_told, solution.values - mean, np.nan)
+class Errors:
+    """The standard errors of linear functions of lambda and of the models' curves."""
+
+    def __init__(self, solution: DifficultyFit) -> None:
+        self.solution = solution
+        months = solution.months
+        blocks = months // MONTHS_OF_A_BLOCK
+        self._blocks = (blocks[:, None] == np.unique(blocks)).astype(float)  # (months, blocks)
+        free = solution.num_free
+        self.num_free = float(free.sum())
+        self.variance = solution.variance if self.num_free > 0.5 else np.nan
+        squares = (solution.residuals**2).sum(axis=1)
+        variances = np.where(free >= 1, squares / np.maximum(free, 1), self.variance)
+        r, kept = solution.memory
+        self._correlations = r ** np.abs(months[:, None] - months)
+        self._variances = variances / kept
+
+    def of_effects(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Return the standard errors of each model's w' (y - theta lambda), and of differences.
+
+        ``weights`` has each model's w, (models, months); NaN for a model without the effect.
+        Differences have the shape (models, models): of one model's effect less another's.
+        """
+        all_weights = self._of_difficulty(-self.solution.theta[:, None] * weights)
+        models = np.arange(len(weights))
+        all_weights[models, models] += weights
+        each = self._covariances(all_weights)
+        own = each.diagonal(axis1=1, axis2=2)
+        squares = (own[:, :, None] + own[:, None] - 2 * each).max(axis=0)
+        return np.sqrt(own.max(axis=0)), np.sqrt(np.maximum(squares, 0))
+
+    def of_difficulty(self, is_told: Flags) -> Floats:
+        """Return the standard error of each month's lambda minus the mean, or NaN."""
+        errors = np.full(len(is_told), np.nan)
+        shares = is_told / max(is_told.sum(), 1)
+        weights = self._of_difficulty(np.eye(len(is_told))[is_told] - shares)
+        each = self._covariances(weights).diagonal(axis1=1, axis2=2)
+        errors[is_told] = np.sqrt(each.max(axis=0))
+        return errors
+
+    def _of_difficulty(self, weights: Floats) -> Floats:
+        """Return the weight of each y (figures, models, months) in ``weights`` times lambda."""
+        solution = self.solution
+        products = solution.annihilators @ (solution.whole.inverse @ weights.T)
+        of_figures = products.transpose(2, 0, 1)  # from (models, months, figures)
+        return np.asarray(solution.theta[:, None] * of_figures)
+
+    def _covariances(self, weights: Floats) -> Floats:
+        """Return the three terms of the squared error as covariances (3, figures, figures).
+
+        ``weights`` has W, of shape (figures, models, months).
+        """
+        flat = weights.reshape(len(weights), self.solution.residuals.size)
+        lagged = self._variances[:, None] * (weights @ self._correlations)
+        scores = (weights * self.solution.residuals).sum(axis=1) @ self._blocks
+        num_blocks = scores.shape[1]
+        return np.array(
+            [
+                self.variance * flat @ flat.T,
+                lagged.reshape(flat.shape) @ flat.T,
+                scores @ scores.T * num_blocks / max(num_blocks - 1, 1),
+            ]
+        )

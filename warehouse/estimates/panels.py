@@ -10,13 +10,11 @@ from dataclasses import dataclass, field
 from typing import TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
 from core.month import Month
 from warehouse.estimates.contamination import fit_without_low_months
+from warehouse.estimates.difficulty import Floats, Months, Readings
 from warehouse.estimates.panel import PanelFit, fit_panel
-from warehouse.estimates.panel_errors import Floats
-from warehouse.estimates.sources import Rests
 
 OTHER_SOURCES = "other sources than most models"
 OTHER_DOCUMENTS = "other documents than most models"
@@ -128,24 +126,19 @@ def _mean(
 
 
 @dataclass(frozen=True)
-class Panel:
+class Panel(Readings):
     """The fit of one panel; arrays have the shape (models, months) or (months,)."""
 
     models: list[str]
-    months: NDArray[np.int64]
-    losses: Floats
     document_errors: Floats  # standard errors of random documents; NaN if unknown
-    cutoffs: Floats  # (models,)
     control: Floats | None  # curve of control:zstd
-    compressors: Floats | None  # mean curve of all compressors; NaN where one has no figure
-    regimes: Floats  # (months, regimes): 1 in the months of a regime; the first has no column
     fit: PanelFit
     plain: PanelFit  # as if all models felt a new regime equally
     calm: PanelFit  # without low months
-    rests: Rests | None  # the means without each source; None if there is a single source
+    rests: dict[str, Floats]  # by source, the means without it (rows, months); none of one source
 
     @property
-    def starts(self) -> NDArray[np.int64]:
+    def starts(self) -> Months:
         """The first months of the regimes after the first one."""
         return self.months[1:][np.diff(self.regimes, axis=0).any(axis=1)]
 
@@ -194,7 +187,7 @@ def fit_curves(
     )
 
 
-def _figures(curves: Curves, names: list[str], months: NDArray[np.int64]) -> Floats:
+def _figures(curves: Curves, names: list[str], months: Months) -> Floats:
     """Return losses and standard errors (2, models, months); NaN for a missing month."""
     figures = np.full((2, len(names), len(months)), np.nan)
     columns = {int(month): column for column, month in enumerate(months)}
@@ -207,18 +200,25 @@ def _figures(curves: Curves, names: list[str], months: NDArray[np.int64]) -> Flo
 
 
 def _rests(
-    parts: Mapping[str, Curves], means: Curves, losses: Floats, months: NDArray[np.int64]
-) -> Rests | None:
-    """Return what is left of the means' ``losses`` (models, months) without each source."""
+    parts: Mapping[str, Curves], means: Curves, losses: Floats, months: Months
+) -> dict[str, Floats]:
+    """Return what is left of the means' ``losses`` (models, months) without each source.
+
+    Rows are the models, then the mean of the compressors, if there are any.
+    """
+    rests: dict[str, Floats] = {}
     if len(parts) < 2:
-        return None
+        return rests
     names = sorted(means)
-    of_sources = np.array([_figures(curves, names, months)[0] for curves in parts.values()])
-    rests = (len(parts) * losses - of_sources) / (len(parts) - 1)
     is_compressor = np.array([means[name].is_compressor for name in names])
-    compressors = [_mean_of_compressors(rest[is_compressor]) for rest in rests]
-    told = [each for each in compressors if each is not None]
-    return Rests(list(parts), rests[:, ~is_compressor], np.array(told) if told else None)
+    for source, curves in parts.items():
+        of_source = _figures(curves, names, months)[0]
+        rest = (len(parts) * losses - of_source) / (len(parts) - 1)
+        rests[source] = rest[~is_compressor]
+        compressors = _mean_of_compressors(rest[is_compressor])
+        if compressors is not None:
+            rests[source] = np.vstack([rests[source], compressors])
+    return rests
 
 
 def _mean_of_compressors(curves: Floats) -> Floats | None:
@@ -229,7 +229,7 @@ def _mean_of_compressors(curves: Floats) -> Floats | None:
     return np.asarray(curves[2 * counts >= counts.max()].mean(axis=0))
 
 
-def _columns(labels: list[dict[int, str]], months: NDArray[np.int64]) -> Floats:
+def _columns(labels: list[dict[int, str]], months: Months) -> Floats:
     """Return the column of each regime; a month without a label has that of the month before."""
     columns = []
     for of_source in labels:

@@ -30,9 +30,9 @@ intervals are bootstrapped over questions.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
@@ -57,71 +57,50 @@ ALIKE = "no interval: all days are alike"
 
 
 @dataclass(frozen=True)
-class Answers:
-    """Answered pairs, one element each; models, questions and days are numbers from 0."""
+class Scores:
+    """The scores of models on questions; questions are rows, and models are columns."""
 
-    model: Whole
-    question: Whole
-    day: Whole  # of the question
-    score: Floats
-    guess: Floats  # expected score of a guess on the question
+    values: Floats  # (questions, models); NaN without an answer
+    questions: Whole  # the number of each question
+    days: Whole  # of each question
+    guesses: Floats  # expected score of a guess on each question
 
-    def take(self, chosen: Flags) -> Answers:
-        """Return some of the pairs."""
-        return Answers(
-            self.model[chosen],
-            self.question[chosen],
-            self.day[chosen],
-            self.score[chosen],
-            self.guess[chosen],
-        )
+    def take(self, chosen: Flags, models: Whole) -> Scores:
+        """Return the scores of some models on those of the chosen questions that they answered."""
+        values = self.values[:, models]
+        kept = chosen & ~np.isnan(values).all(axis=1)
+        return Scores(values[kept], self.questions[kept], self.days[kept], self.guesses[kept])
 
 
-@dataclass(frozen=True)
-class Sums:
+class Sums(NamedTuple):
     """Sums over questions, of which least squares needs no more; M models."""
 
     links: Floats  # (M, M): questions that two models answered
     squares: Floats  # (M, M): L
     rights: Floats  # (M,): r
     shares: Floats  # (M,): sum_j z_j / m_j
-    mean: float  # sum_j of the mean score
-    guess: float
-    num_questions: int
+    mean: Floats  # (): sum_j of the mean score
+    num_questions: Floats  # ()
 
     @classmethod
-    def of(cls, answers: Answers, num_models: int) -> Sums:
-        """Return the sums over all questions of some answers."""
-        names, question = np.unique(answers.question, return_inverse=True)
-        answered = np.zeros((len(names), num_models))
-        scores = np.zeros((len(names), num_models))
-        guesses = np.zeros(len(names))
-        answered[question, answers.model] = 1
-        scores[question, answers.model] = answers.score
-        guesses[question] = answers.guess
+    def of(cls, values: Floats) -> Sums:
+        """Return the sums over scores (questions, M) of answered questions."""
+        answered = 1.0 - np.isnan(values)
+        scores = np.nan_to_num(values)
         shares = answered / answered.sum(axis=1, keepdims=True)
-        means = scores.sum(axis=1) / answered.sum(axis=1)
+        means = np.nanmean(values, axis=1)
         return cls(
             links=answered.T @ answered,
             squares=np.diag(answered.sum(axis=0)) - answered.T @ shares,
             rights=scores.sum(axis=0) - means @ answered,
             shares=shares.sum(axis=0),
-            mean=float(means.sum()),
-            guess=float(guesses.sum()),
-            num_questions=len(names),
+            mean=np.asarray(means.sum()),
+            num_questions=np.asarray(float(len(values))),
         )
 
     def less(self, other: Sums) -> Sums:
         """Return the sums without some of the questions."""
-        return Sums(
-            self.links - other.links,
-            self.squares - other.squares,
-            self.rights - other.rights,
-            self.shares - other.shares,
-            self.mean - other.mean,
-            self.guess - other.guess,
-            self.num_questions - other.num_questions,
-        )
+        return Sums(*(whole - part for whole, part in zip(self, other, strict=True)))
 
     def effects(self) -> Floats:
         """Return a (M,), with mean 0; the models must be connected."""
@@ -146,7 +125,6 @@ class Fit:
     num_days: Whole  # days with an answer of the model
     reasons: tuple[str | None, ...]
     guess: float  # mean over all questions
-    num_questions: int
 
 
 def connected_models(links: Floats) -> Whole:
@@ -161,45 +139,38 @@ def connected_models(links: Floats) -> Whole:
     return groups.astype(np.int64)
 
 
-def fit_scores(answers: Answers, num_models: int) -> Fit:
+def fit_scores(scores: Scores) -> Fit:
     """Fit the scores of connected models, with errors by the jackknife over days."""
-    total = Sums.of(answers, num_models)
+    total = Sums.of(scores.values)
     values = total.adjusted()
-    days = np.unique(answers.day)
-    squares = np.zeros(num_models)
+    days = np.unique(scores.days)
+    squares = np.zeros(len(values))
     for day in days:
-        squares += (_without(day, answers, total) - values) ** 2
+        squares += (_without(day, scores, total) - values) ** 2
     errors = np.sqrt(squares * (len(days) - 1) / len(days))
-    num_days = np.zeros(num_models, dtype=np.int64)
-    pairs = np.unique(np.stack([answers.model, answers.day]), axis=1)
-    np.add.at(num_days, pairs[0], 1)
-    reasons = tuple(
-        _reason(int(days_of_model), float(error), float(value))
+    num_days = [len(np.unique(scores.days[own])) for own in ~np.isnan(scores.values.T)]
+    reasons = [
+        _reason(days_of_model, float(error), float(value))
         for days_of_model, error, value in zip(num_days, errors, values, strict=True)
-    )
+    ]
     errors = np.where([each is None for each in reasons], errors, np.nan)
-    guess = total.guess / total.num_questions
-    effects = total.effects()
-    return Fit(effects, values, errors, num_days, reasons, guess, total.num_questions)
+    guess = float(scores.guesses.mean())
+    return Fit(total.effects(), values, errors, np.array(num_days), tuple(reasons), guess)
 
 
-def _without(day: int, answers: Answers, total: Sums) -> Floats:
+def _without(day: int, scores: Scores, total: Sums) -> Floats:
     """Return theta (M,) without a day; NaN for models that are not connected without it."""
-    rest = total.less(Sums.of(answers.take(answers.day == day), len(total.rights)))
+    is_left = scores.days != day
+    rest = total.less(Sums.of(scores.values[~is_left]))
     is_lost = (total.links > 0.5) & (rest.links < 0.5)
     if not is_lost.any():
         return rest.adjusted()
     groups = connected_models(rest.links)
-    group = np.bincount(groups).argmax()
-    kept = np.flatnonzero((groups == group) & (np.diag(rest.links) > 0.5))
+    largest = np.bincount(groups).argmax()
+    kept = np.flatnonzero((groups == largest) & (rest.links.diagonal() > 0.5))
     values = np.full(len(groups), np.nan)
     if len(kept) > 1:
-        chosen = np.isin(answers.model, kept) & (answers.day != day)
-        left = answers.take(chosen)
-        numbered = Answers(
-            np.searchsorted(kept, left.model), left.question, left.day, left.score, left.guess
-        )
-        values[kept] = Sums.of(numbered, len(kept)).adjusted()
+        values[kept] = Sums.of(scores.take(is_left, kept).values).adjusted()
     return values
 
 
@@ -246,65 +217,59 @@ def _fit_rows(rows: Sequence[Row], measure: str) -> Iterator[tuple[str, Row]]:
     """Yield pairs: a table's name, and a row without source, measure and horizon."""
     if not rows:
         return
-    answers, models, questions = _numbered(rows, measure)
-    groups = connected_models(_links(answers, len(models), len(questions)))
+    scores, models, questions = _numbered(rows, measure)
+    groups = connected_models(Sums.of(scores.values).links)
+    every = np.ones(len(questions), dtype=bool)
     for group in range(groups.max() + 1):
         members = np.flatnonzero(groups == group)
-        inside = answers.take(np.isin(answers.model, members))
-        part = Answers(
-            np.searchsorted(members, inside.model),
-            inside.question, inside.day, inside.score, inside.guess,
-        )  # fmt: skip
-        names = [models[member] for member in members]
-        if len(members) == 1:
-            yield "forecast_effects", _row(names[0], part, 0, None)
-            continue
-        fit = fit_scores(part, len(members))
-        for number, name in enumerate(names):
-            yield "forecast_effects", _row(name, part, number, fit)
-        for question, row in _difficulties(part, fit):
-            source, question_id = questions[question]
-            yield "question_effects", {"source": source, "question_id": question_id, **row}
+        part = scores.take(every, members)
+        fit = fit_scores(part) if len(members) > 1 else None
+        for number, member in enumerate(members):
+            model, protocol = models[member]
+            row = {"model": model, "protocol": protocol}
+            yield "forecast_effects", row | _effect(part, number, fit)
+        if fit is not None:
+            for number, row in zip(part.questions, _difficulties(part, fit), strict=True):
+                source, question_id = questions[number]
+                row |= {"source": source, "question_id": question_id}
+                yield "question_effects", row
 
 
 def _numbered(
     rows: Sequence[Row], measure: str
-) -> tuple[Answers, list[tuple[str, str]], list[tuple[str, str]]]:
-    """Return the answers, and what their numbers stand for: (model, protocol), (source, id)."""
-
-    def number(key: Callable[[Row], Any]) -> tuple[list[Any], Whole]:
-        names = sorted({key(row) for row in rows})
-        places = {name: place for place, name in enumerate(names)}
-        return names, np.array([places[key(row)] for row in rows], dtype=np.int64)
-
-    models, model = number(lambda row: (row["model"], row["protocol"]))
-    questions, question = number(lambda row: (row["source"], row["question_id"]))
-    _, day = number(lambda row: row["day"])
-    score = np.array([row[measure] for row in rows], dtype=float)
-    expected = np.array([row["expected"] for row in rows], dtype=float)
-    guess = expected if measure == "accuracy" else 1 - expected
-    return Answers(model, question, day, score, guess), models, questions
-
-
-def _links(answers: Answers, num_models: int, num_questions: int) -> Floats:
-    answered = np.zeros((num_questions, num_models), dtype=np.float32)
-    answered[answers.question, answers.model] = 1
-    return np.asarray(answered.T @ answered, dtype=float)
+) -> tuple[Scores, list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return the scores, with the (model, protocol) and (source, id) of columns and rows."""
+    models = _places((row["model"], row["protocol"]) for row in rows)
+    questions = _places((row["source"], row["question_id"]) for row in rows)
+    days = _places(row["day"] for row in rows)
+    values = np.full((len(questions), len(models)), np.nan)
+    day = np.zeros(len(questions), dtype=np.int64)
+    guesses = np.zeros(len(questions))
+    for row in rows:
+        question = questions[row["source"], row["question_id"]]
+        values[question, models[row["model"], row["protocol"]]] = row[measure]
+        day[question] = days[row["day"]]
+        guesses[question] = row["expected"] if measure == "accuracy" else 1 - row["expected"]
+    scores = Scores(values, np.arange(len(questions)), day, guesses)
+    return scores, list(models), list(questions)
 
 
-def _row(name: tuple[str, str], answers: Answers, number: int, fit: Fit | None) -> Row:
-    """Return a row of ``forecast_effects`` of one model; ``fit`` is None if it is alone."""
-    own = answers.model == number
-    counts = np.bincount(answers.question)
+def _places(names: Iterable[Any]) -> dict[Any, int]:
+    """Return the place of each name in the sorted names, without repetition."""
+    return {name: place for place, name in enumerate(sorted(set(names)))}
+
+
+def _effect(scores: Scores, number: int, fit: Fit | None) -> Row:
+    """Return a row of ``forecast_effects`` without names; ``fit`` is None of a model alone."""
+    answered = ~np.isnan(scores.values)
+    own = answered[:, number]
     row: Row = {
-        "model": name[0],
-        "protocol": name[1],
-        "own_score": float(answers.score[own].mean()),
+        "own_score": float(scores.values[own, number].mean()),
         "num_answers": int(own.sum()),
-        "num_shared": int((counts[answers.question[own]] > 1).sum()),
-        "num_days": len(np.unique(answers.day[own])),
-        "num_models": 1 if fit is None else len(fit.values),
-        "num_questions": int((counts > 0).sum()),
+        "num_shared": int((answered[own].sum(axis=1) > 1).sum()),
+        "num_days": len(np.unique(scores.days[own])),
+        "num_models": answered.shape[1],
+        "num_questions": len(answered),
         "reason": ALONE,
     }
     if fit is not None:
@@ -318,25 +283,18 @@ def _row(name: tuple[str, str], answers: Answers, number: int, fit: Fit | None) 
     return row
 
 
-def _difficulties(answers: Answers, fit: Fit) -> Iterator[tuple[int, Row]]:
-    """Yield pairs: a question's number, and its row of ``question_effects`` without names.
+def _difficulties(scores: Scores, fit: Fit) -> Iterator[Row]:
+    """Yield the row of each question in ``question_effects``, without names.
 
     The difficulty is the score of a model of mean effect. Its error is of other models like these.
     """
-    rest = answers.score - fit.effects[answers.model]
-    counts = np.bincount(answers.question)
-    sums = np.bincount(answers.question, rest)
-    residuals = rest - (sums / np.maximum(counts, 1))[answers.question]
-    squares = np.bincount(answers.question, residuals**2)
-    for question in np.flatnonzero(counts):
-        count = int(counts[question])
-        variance = squares[question] / (count * (count - 1)) if count >= MIN_ANSWERS else np.nan
-        yield (
-            int(question),
-            {
-                "difficulty": float(sums[question] / count),
-                "difficulty_error": finite(np.sqrt(variance)) if variance > 0 else None,
-                "degrees_of_freedom": float(count - 1),
-                "num_answers": count,
-            },
-        )
+    for of_question in scores.values - fit.effects:
+        rest = of_question[~np.isnan(of_question)]
+        count = len(rest)
+        error = np.std(rest, ddof=1) / np.sqrt(count) if count >= MIN_ANSWERS else 0
+        yield {
+            "difficulty": float(rest.mean()),
+            "difficulty_error": float(error) if error > 0 else None,
+            "degrees_of_freedom": float(count - 1),
+            "num_answers": count,
+        }

@@ -2,7 +2,8 @@
 
     P = V^-1 - V^-1 Z G Z' V^-1        G = (Z' V^-1 Z)+
 
-One further column x of Z has the coefficient x' P y / x' P x.
+One further column x of Z has the coefficient x' P y / x' P x. V = cov(u) + theta^2 cov(lambda) is
+that of the residuals (``cutoffs``), from V = I on.
 """
 
 from __future__ import annotations
@@ -11,17 +12,20 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from warehouse.estimates.panel import Difficulty
-from warehouse.estimates.panel_errors import MOST_AUTOCORRELATION, TINY, Flags, Floats
-
-Months = NDArray[np.int64]
+from warehouse.estimates.difficulty import (
+    MOST_AUTOCORRELATION,
+    NUM_ROUNDS,
+    TINY,
+    ZERO,
+    Difficulty,
+    Flags,
+    Floats,
+    Months,
+)
 
 LEAST_FREEDOM = 0.02  # of a month's figure; below, N alone fits the month
-# relative tolerances: lengths; squares
-ZERO = 1e-7
-ROUNDING = 1e-14
+ROUNDING = 1e-14  # of squares, relative
 _LEAST_OWN_SHARE = 0.2  # of cov(u) in the residuals' variance
 
 
@@ -74,11 +78,23 @@ class Curve:
             num_free=self.num_free - len(columns),
         )
 
-    def weighted(self, covariance: Floats | None = None) -> WeightedFit:
-        """Return the fit with V = ``covariance``; V = I if it is None."""
-        if covariance is None:
-            return WeightedFit.of(self, np.eye(len(self.months)), np.eye(len(self.months)))
-        return WeightedFit.of(self, covariance, np.asarray(np.linalg.inv(covariance)))
+    def weighted(self, covariance: Floats) -> WeightedFit:
+        """Return the fit with V = ``covariance``."""
+        inverse = np.asarray(np.linalg.inv(covariance))
+        scaled = inverse @ self.columns
+        estimator = _inverse(self.columns.T @ scaled) @ scaled.T
+        return WeightedFit(self, covariance, inverse, estimator, inverse - scaled @ estimator)
+
+    def plain(self) -> WeightedFit:
+        """Return the fit with V = I."""
+        return self.weighted(np.eye(len(self.months)))
+
+    def settled(self, column: Floats | None = None) -> WeightedFit:
+        """Return the fit with V from residuals, in three rounds; ``column`` is one more of Z."""
+        fit = self.plain()
+        for _ in range(NUM_ROUNDS):
+            fit = self.weighted(fit.next_covariance(column))
+        return fit
 
 
 @dataclass(frozen=True)
@@ -91,21 +107,28 @@ class WeightedFit:
     estimator: Floats  # G Z' V^-1
     annihilator: Floats  # P
 
-    @classmethod
-    def of(cls, curve: Curve, covariance: Floats, inverse: Floats) -> WeightedFit:
-        """Fit a curve, given V and its inverse."""
-        scaled = inverse @ curve.columns
-        estimator = _inverse(curve.columns.T @ scaled) @ scaled.T
-        return cls(curve, covariance, inverse, estimator, inverse - scaled @ estimator)
+    def effects(self, columns: Floats) -> tuple[Floats, Floats]:
+        """Return the coefficient of each of ``columns`` (months, k) alone beside Z, and its error.
 
-    def of_curve(self, curve: Curve) -> WeightedFit:
-        """Fit the same months with other columns of Z at the same V."""
-        return WeightedFit.of(curve, self.covariance, self.inverse)
+        They are 0 and infinite for a column that Z spans, beyond rounding. s^2 has a degree of
+        freedom less than without the column.
+        """
+        losses = self.curve.losses
+        weighted = self.annihilator @ columns
+        norms = (columns * weighted).sum(axis=0)
+        is_told = norms > ZERO * (columns * (self.inverse @ columns)).sum(axis=0)
+        norms = np.where(is_told, norms, 1)
+        slopes = np.where(is_told, losses @ weighted / norms, 0)
+        rounding = max(float(ROUNDING * losses @ losses), TINY)
+        squares = losses @ self.annihilator @ losses - slopes**2 * norms
+        squares = np.maximum(squares, rounding)
+        errors = np.sqrt(squares / max(self.curve.num_free - 1, 1) / norms)
+        return slopes, np.where(is_told, errors, np.inf)
 
-    def tells(self, column: Floats) -> bool:
-        """Return True if a further column is not in the span of Z, beyond rounding."""
-        whole = float(column @ self.inverse @ column)
-        return float(column @ self.annihilator @ column) > ZERO * whole
+    def effect(self, column: Floats) -> tuple[float, float]:
+        """Return the coefficient of a further column (months,) of Z, and its error."""
+        slopes, errors = self.effects(column[:, None])
+        return float(slopes[0]), float(errors[0])
 
     def next_covariance(self, column: Floats | None = None) -> Floats:
         """Return V / s^2 from the residuals of the fit, with a further column of Z if given.
@@ -113,12 +136,12 @@ class WeightedFit:
         A column that Z already spans tells nothing, and is left out.
         """
         curve = self.curve
-        losses = self.curve.losses
-        num_free = self.curve.num_free
-        if column is not None and self.tells(column):
-            weighted = self.annihilator @ column
-            losses = losses - weighted @ losses / (weighted @ column) * column
-            num_free -= 1
+        losses = curve.losses
+        num_free = curve.num_free
+        if column is not None:
+            slope, error = self.effect(column)
+            losses = losses - slope * column
+            num_free -= int(np.isfinite(error))
         figures = self.estimator @ losses
         left = losses - curve.columns @ figures
         shared = figures[-1] ** 2 * curve.difficulty_covariance

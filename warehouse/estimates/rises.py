@@ -25,21 +25,18 @@ that can be told is open there.
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 
 import numpy as np
 
-from warehouse.estimates.panel_errors import TINY, Floats
-from warehouse.estimates.regression import ZERO, Months
+from warehouse.estimates.difficulty import TINY, ZERO, Months
+from warehouse.estimates.pairs import Hinges, Places
 
 STEP_LIMIT = 3.84  # in units of s^2, as the next
 INTERVAL_LIMIT = 7.35
 MIN_APART = 3  # months
 MIN_FREE = 3
 SIGNIFICANT = 0.05
-
-Places = tuple[Months, Months]  # of pairs of months
 
 
 @dataclass(frozen=True)
@@ -65,42 +62,6 @@ class Rises:
         return self.p_value <= SIGNIFICANT
 
 
-@dataclass(frozen=True)
-class Hinges:
-    """Products of the hinges of all months (``cutoffs``): H' P y, and ``gram``, H' P H."""
-
-    months: Months
-    products: Floats
-    gram: Floats
-    total: float  # squares without a hinge
-    least: float  # rounding of the squares
-
-    def of_pairs(self, pairs: Places) -> Floats:
-        """Return the squares that two hinges save together."""
-        own = self.gram.diagonal()
-        products = np.array([self.products[each] for each in pairs])
-        sizes = np.array([own[each] for each in pairs])
-        return _gained(sizes, self.gram[pairs], products, only_rises=False)
-
-    def of_steps(self, pairs: Places) -> Floats:
-        """Return the squares that two steps save; 0 if one of both falls."""
-        gram = np.diff(np.diff(self.gram, axis=0), axis=1)
-        sizes = np.array([gram[each, each] for each in pairs])
-        products = np.array([-np.diff(self.products)[each] for each in pairs])
-        return _gained(sizes, gram[pairs], products, only_rises=True)
-
-    def of_ramps(self, ramps: Places, step: int) -> Floats:
-        """Return the squares that each ramp saves with a step after a place; 0 if one falls."""
-        start, end = ramps
-        own = self.gram.diagonal()
-        height = self.gram[step] - self.gram[step + 1]
-        sizes = own[start] + own[end] - 2 * self.gram[ramps], height[step] - height[step + 1]
-        products = self.products[start] - self.products[end], -np.diff(self.products)[step]
-        both = height[start] - height[end]
-        pairs = np.array(np.broadcast_arrays(*sizes)), np.array(np.broadcast_arrays(*products))
-        return _gained(pairs[0], both, pairs[1], only_rises=True)
-
-
 def find_rises(
     hinges: Hinges, steps: Months, ramps: Places, bend: float, num_free: int
 ) -> Rises | None:
@@ -115,21 +76,24 @@ def find_rises(
     """
     if num_free < MIN_FREE or len(steps) <= MIN_APART:
         return None
-    first, second = (steps[each] for each in _pairs_apart(len(steps)))
-    gained = hinges.of_steps((first, second))
+    places = np.triu_indices(len(steps), MIN_APART)
+    first, second = (steps[each] for each in places)
+    gained = hinges.gained_by_two((first, first + 1), (second, second + 1), only_rises=True)
     best = int((gained >= (1 - ZERO) * gained.max()).argmax())
     variance = max(hinges.total - gained[best], hinges.least, TINY) / num_free
-    single = max(hinges.of_pairs(ramps).max(), bend)
-    statistic = (gained[best] - single) / variance * num_free / (num_free + 2)
     start, end = ramps
+    line = end, len(hinges.months) - 1  # from the end of the ramp on
+    single = max(hinges.gained_by_two(ramps, line, only_rises=False).max(), bend)
+    statistic = (gained[best] - single) / variance * num_free / (num_free + 2)
     rises = []
-    for places, other, is_apart in (
+    for steps_of_rise, other, is_apart in (
         (first, second[best], end <= second[best]),
         (second, first[best], start > first[best]),
     ):
         thin = start[is_apart], end[is_apart]
-        squares = np.append(gained, hinges.of_ramps(thin, other))
-        lasts = np.append(places, thin[1] - 1)
+        of_thin = hinges.gained_by_two(thin, (other, other + 1), only_rises=True)
+        squares = np.append(gained, of_thin)
+        lasts = np.append(steps_of_rise, thin[1] - 1)
         is_thin = squares.max() > gained[best] + STEP_LIMIT * variance
         inside = lasts[squares >= squares.max() - INTERVAL_LIMIT * variance]
         low = float(hinges.months[inside.min()])
@@ -142,22 +106,3 @@ def find_rises(
             )
         )
     return Rises(rises[0], rises[1], float(np.exp(min(0.5 - statistic / 2, 0))))
-
-
-def _gained(own: Floats, both: Floats, products: Floats, *, only_rises: bool) -> Floats:
-    """Return the squares that pairs of columns x save together.
-
-    ``own`` is x' P x and ``products`` x' P y, (2, pairs); ``both`` is the product of both columns.
-    It is 0 if one column spans the other, or, with ``only_rises``, if a coefficient is not above 0.
-    """
-    size = own[0] * own[1] - both**2
-    is_new = size > ZERO * own[0] * own[1]
-    slopes = (own[::-1] * products - both * products[::-1]) / np.where(is_new, size, 1)
-    is_in = is_new & (slopes > 0).all(axis=0) if only_rises else is_new
-    return np.where(is_in, (slopes * products).sum(axis=0), 0)
-
-
-@functools.lru_cache(maxsize=8)
-def _pairs_apart(num_steps: int) -> tuple[Months, Months]:
-    """Return the places of all pairs of steps that are at least MIN_APART apart."""
-    return np.triu_indices(num_steps, MIN_APART)

@@ -25,26 +25,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from warehouse.estimates.cutoffs import NUM_ROUNDS, CutoffFit, fit_cutoff
+from warehouse.estimates.cutoffs import CutoffFit, fit_cutoff
+from warehouse.estimates.difficulty import Difficulty, DifficultyFit, Floats, Months
 from warehouse.estimates.pairs import ramp
-from warehouse.estimates.panel import Difficulty
-from warehouse.estimates.panel_errors import Floats
-from warehouse.estimates.regression import ROUNDING, Curve, Months, WeightedFit
-from warehouse.estimates.untreated import LEAST_OTHERS, MOST_OTHERS, DatedCurve, Untreated
+from warehouse.estimates.regression import Curve
+from warehouse.estimates.untreated import MOST_OTHERS, DatedCurve, widened
 
 MIN_SOURCES = 3  # of a wider interval
 NUM_ERRORS = 2.0
 
 Part = tuple[Floats, Difficulty]  # a model's y_s (months,), and lambda_s without the model
-
-
-@dataclass(frozen=True)
-class Rests:
-    """The means over all sources but one; the first axis is that of the sources left out."""
-
-    sources: list[str]
-    losses: Floats  # (sources, models, months); NaN for a missing month
-    compressors: Floats | None  # (sources, months)
 
 
 @dataclass(frozen=True)
@@ -55,61 +45,16 @@ class Rest:
     cutoff: CutoffFit | None
 
 
-@dataclass(frozen=True)
-class _Panel:
-    """A panel with the mean over all sources, and each mean without one."""
-
-    fit: Untreated
-    remainders: Floats  # R y_s, of models and compressors (rows, months, sources)
-    months: Months
-
-    def difficulties(self, whole: Difficulty, *numbers: int) -> Floats:
-        """Return lambda_s (sources, months) without some models; ``whole`` is lambda without."""
-        weights = self.fit.theta * self.fit.weights
-        weights[[*numbers]] = 0
-        return np.asarray(np.tensordot(weights, self.remainders, 1).T @ whole.inverse)
-
-    def date_rest(
-        self, dated: DatedCurve, number: int, curves: Floats, source: int
-    ) -> CutoffFit | None:
-        """Return the change of a model without a source; None if it rests on one source, too.
-
-        ``curves`` (sources, months) are the model's y_s.
-        """
-        others = dated.others if LEAST_OTHERS <= len(dated.others) <= MOST_OTHERS else []
-        fits = []
-        for left_out in ([number], *([number, other] for other in others)):
-            whole = self.fit.without(*left_out)
-            if whole is not None:
-                values = self.difficulties(whole, *left_out)
-                rest = replace(whole, values=values[source])
-                fits.append((fit_cutoff(curves[source], self.months, rest), rest, values))
-        found, rest, values = fits[0]
-        if found is None or not found.is_found:
-            return None
-        if len(curves) > 2:
-            pairs = _without_two(curves, source), _without_two(values, source)
-            parts = [
-                (curve, replace(rest, values=difficulty))
-                for curve, difficulty in zip(*pairs, strict=True)
-            ]
-            if _rests_on(curves[source], self.months, rest, found, parts) is not None:
-                return None
-        return found.widened([each for each, *_ in fits if each and each.is_found])
-
-
 def leave_out_sources(
-    rests: Rests, fit: Untreated, dated: list[DatedCurve], months: Months
+    rests: dict[str, Floats], fit: DifficultyFit, dated: list[DatedCurve]
 ) -> tuple[list[DatedCurve], list[Rest | None]]:
     """Return the changes with wider intervals, and what each that rests on one source leaves.
 
-    ``fit`` has lambda of the mean over all sources, and ``dated`` the changes in it.
+    ``rests`` has the rows of ``fit`` in the means without each source. ``fit`` has lambda of the
+    mean over all sources, and ``dated`` the changes in it.
     """
-    rows = rests.losses
-    if rests.compressors is not None:
-        rows = np.concatenate([rows, rests.compressors[:, None]], axis=1)
-    remainders = fit.annihilators @ np.nan_to_num(rows).transpose(1, 2, 0)
-    panel = _Panel(fit, remainders, months)
+    curves = np.array(list(rests.values()))  # (sources, rows, months)
+    fits = [_of_curves(fit, rows) for rows in curves]
     changes = list(dated)
     lefts: list[Rest | None] = [None] * len(dated)
     for number, each in enumerate(dated):
@@ -117,30 +62,62 @@ def leave_out_sources(
         found = each.cutoff
         if found is None or not found.is_found or whole is None:
             continue
-        curves = np.where(np.isnan(each.losses), np.nan, rests.losses[:, number])
-        values = panel.difficulties(whole, number)
-        parts = [
-            (curve, replace(whole, values=difficulty))
-            for curve, difficulty in zip(curves, values, strict=True)
-        ]
-        source = _rests_on(each.losses, months, whole, found, parts)
+        own = np.where(np.isnan(each.losses), np.nan, curves[:, number])
+        parts = _parts(fits, number, own)
+        source = _rests_on(each.losses, fit.months, whole, found, parts)
         if source is not None:
-            rest = panel.date_rest(each, number, curves, source)
-            lefts[number] = Rest(rests.sources[source], rest)
+            rest = replace(each, losses=own[source])
+            others = [_of_curves(fit, rows) for rows in _without_two(curves, source)]
+            parts = _parts(others, number, _without_two(own, source))
+            lefts[number] = Rest(list(rests)[source], _date_rest(fits[source], number, rest, parts))
         elif len(parts) >= MIN_SOURCES and len(each.others) <= MOST_OTHERS:
-            fits = [fit_cutoff(curve, months, difficulty) for curve, difficulty in parts]
-            wide = found.widened([rest for rest in fits if rest and rest.is_found])
+            all_found = [fit_cutoff(curve, fit.months, difficulty) for curve, difficulty in parts]
+            wide = found.widened([part for part in all_found if part and part.is_found])
             changes[number] = replace(each, cutoff=wide)
     return changes, lefts
+
+
+def _of_curves(fit: DifficultyFit, rows: Floats) -> DifficultyFit:
+    """Return the fit of other curves (rows, months), at unchanged theta, w and V."""
+    return replace(fit, remainders=(fit.annihilators @ np.nan_to_num(rows)[:, :, None])[:, :, 0])
+
+
+def _parts(fits: list[DifficultyFit], number: int, curves: Floats) -> list[Part]:
+    """Return each of a model's curves with lambda of its fit, without the model."""
+    difficulties = [fit.without(number) for fit in fits]
+    return [
+        (curve, difficulty)
+        for curve, difficulty in zip(curves, difficulties, strict=True)
+        if difficulty is not None
+    ]
 
 
 def _without_two(rests: Floats, source: int) -> Floats:
     """Return the means without a source and each other one, from those without one source."""
     num_sources = len(rests)
-    whole = rests.mean(axis=0)
     others = np.delete(rests, source, axis=0)
-    both = (num_sources - 1) * (others + rests[source]) - num_sources * whole
+    if num_sources == 2:
+        return others[:0]
+    both = (num_sources - 1) * (others + rests[source]) - num_sources * rests.mean(axis=0)
     return np.asarray(both / (num_sources - 2))
+
+
+def _date_rest(
+    fit: DifficultyFit, number: int, rest: DatedCurve, parts: list[Part]
+) -> CutoffFit | None:
+    """Return the change of a model without a source; None if it rests on one source, too.
+
+    ``fit`` is without the source, and ``parts`` without each other one, too.
+    """
+    difficulty = fit.without(number)
+    if difficulty is None:
+        return None
+    found = fit_cutoff(rest.losses, fit.months, difficulty)
+    if found is None or not found.is_found:
+        return None
+    if _rests_on(rest.losses, fit.months, difficulty, found, parts) is not None:
+        return None
+    return widened(fit, number, replace(rest, cutoff=found)).cutoff
 
 
 def _rests_on(
@@ -149,25 +126,11 @@ def _rests_on(
     """Return the number of the source that a change rests on; None if there is none."""
     curve = Curve.of(losses, months, whole)
     height = ramp(curve.months, found.start, found.end)
-    fit = curve.weighted()
-    for _ in range(NUM_ROUNDS):
-        fit = curve.weighted(fit.next_covariance(height))
-    beta, _ = _effect(fit, height)
+    fit = curve.settled(height)
+    beta, _ = fit.effect(height)
     for number, (rest, difficulty) in enumerate(parts):
-        slope, error = _effect(fit.of_curve(Curve.of(rest, months, difficulty)), height)
+        own = Curve.of(rest, months, difficulty).weighted(fit.covariance)
+        slope, error = own.effect(height)
         if slope <= NUM_ERRORS * error and slope + NUM_ERRORS * error < beta:
             return number
     return None
-
-
-def _effect(fit: WeightedFit, height: Floats) -> tuple[float, float]:
-    """Return the coefficient of a further column, and its error; 0 and infinite if Z spans it."""
-    curve = fit.curve
-    if not fit.tells(height):
-        return 0.0, np.inf
-    weighted = fit.annihilator @ height
-    norm = float(weighted @ height)
-    slope = float(weighted @ curve.losses) / norm
-    squares = float(curve.losses @ fit.annihilator @ curve.losses) - slope**2 * norm
-    squares = max(squares, ROUNDING * float(curve.losses @ curve.losses))
-    return slope, float(np.sqrt(squares / max(curve.num_free - 1, 1) / norm))

@@ -15,7 +15,7 @@ differ from model to model. lambda is free in every month, and so are the sensit
 
 beta is the regression of e on all q. s^2 is the variance of what is left of e, and L = (1 + r) / (1
 - r). r is the autocorrelation of noise that leaves what is left of e: e has less of it than the
-noise, since x, lambda and the columns are taken off (``panel_errors``). The changes are those of
+noise, since x, lambda and the columns are taken off (``difficulty``). The changes are those of
 models, not of the source, if one of these holds:
 
 - The ramps found (``untreated``), a beta each, save more than 3 s^2 for each ramp. About p = 0.05
@@ -55,22 +55,31 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from warehouse.estimates.cutoffs import MIN_FREE, CutoffFit, fit_cutoff
+from warehouse.estimates.difficulty import (
+    LEAST_SENSITIVITY,
+    TINY,
+    ZERO,
+    DifficultyFit,
+    Flags,
+    Floats,
+    Months,
+    Readings,
+    annihilator,
+    design,
+    find_autocorrelation,
+)
 from warehouse.estimates.pairs import MAX_LENGTH, ramp
-from warehouse.estimates.panel import LEAST_SENSITIVITY, annihilator, design
-from warehouse.estimates.panel_errors import TINY, Flags, Floats, find_autocorrelation
-from warehouse.estimates.regression import ROUNDING, ZERO, Months
+from warehouse.estimates.regression import ROUNDING
 from warehouse.estimates.untreated import (
     LEAST_OTHERS,
     MIN_KEPT,
     MOST_OTHERS,
     DatedCurve,
-    Untreated,
-    fit_rows,
     spell_of,
     widened,
+    with_compressors,
 )
 
 FOUND_LIMIT = 3.0  # in units of s^2, for each ramp found
@@ -105,9 +114,12 @@ class Apart:
     rounding: float  # of squares
 
     @classmethod
-    def of(cls, curves: Floats, months: Months, regimes: Floats) -> Apart | None:
-        """Return the curves (models, months) apart; None if they are too few to tell lambda."""
-        fit = _fit(curves, [None] * len(curves), months, regimes, None)
+    def of(cls, readings: Readings) -> Apart | None:
+        """Return the models' curves apart; None if they are too few to tell lambda."""
+        curves = readings.losses
+        months = readings.months
+        regimes = readings.regimes
+        fit = _fit(replace(readings, compressors=None), [None] * len(curves))
         shared = fit.without()
         if shared is None:
             return None
@@ -152,7 +164,7 @@ class Apart:
         return Explained(sizes, squares, gained / squares * num_free)
 
     def long_run(self, columns: list[Floats]) -> float:
-        """Return L of what columns leave; r is found as in ``panel_errors``."""
+        """Return L of what columns leave; r is found as in ``difficulty``."""
         numbers = np.flatnonzero(self.theta)
         shape = (len(numbers), len(self.months))
         left = self.left[numbers].ravel()
@@ -168,7 +180,7 @@ class Apart:
         r, _ = find_autocorrelation(total, lagged, left.reshape(shape), self.months)
         return (1 + r) / (1 - r)
 
-    def _projection(self, numbers: NDArray[np.int64]) -> Floats:
+    def _projection(self, numbers: Months) -> Floats:
         """Return the matrix of ``project`` for the months of some models, one after the other."""
         own = self.annihilators[numbers]
         shared = self.theta[numbers][:, None, None] * own
@@ -225,32 +237,26 @@ class Joint:
     is_anchored: bool
 
 
-def tell_apart(
-    dated: list[DatedCurve],
-    cutoffs: Floats,
-    months: Months,
-    regimes: Floats,
-    control: Floats | None,
-) -> tuple[list[DatedCurve], list[bool]]:
+def tell_apart(dated: list[DatedCurve], readings: Readings) -> tuple[list[DatedCurve], list[bool]]:
     """Return the changes, with those of the joint fit, and True for each that may be shared.
 
-    ``dated`` and the stated ``cutoffs`` are as in ``find_bends``; other arguments are as in
-    ``untreated.fit_untreated``. With fewer than two curves, or if their months do not overlap, no
-    change is doubted.
+    ``dated`` is as in ``find_bends``. With fewer than two curves, or if their months do not
+    overlap, no change is doubted.
     """
     found = [each.cutoff is not None and each.cutoff.is_found for each in dated]
     nothing = [False] * len(dated)
-    curves = np.array([each.losses for each in dated])
-    numbers = _with_curve(curves)
-    apart = Apart.of(curves, months, regimes) if len(numbers) > 1 else None
+    kept = replace(readings, losses=np.array([each.losses for each in dated]))
+    numbers = _with_curve(kept.losses)
+    apart = Apart.of(kept) if len(numbers) > 1 else None
     if apart is None or apart.num_free - len(numbers) < MIN_FREE:
         return dated, nothing
     pairs = [_own(each.cutoff) if is_in else None for each, is_in in zip(dated, found, strict=True)]
     is_kept = any(found) and apart.explain(apart.ramps(pairs)).gained > FOUND_LIMIT * sum(found)
-    is_kept = is_kept or _is_stated([dated[number].cutoff for number in numbers], cutoffs[numbers])
+    stated = readings.cutoffs[numbers]
+    is_kept = is_kept or _is_stated([dated[number].cutoff for number in numbers], stated)
     told: dict[int, DatedCurve] = {}
     if len(numbers) <= MOST_OTHERS + 1 and not (is_kept and all(found)):
-        told = _told_jointly(apart, dated, cutoffs, regimes, control)
+        told = _told_jointly(apart, dated, kept)
     changes = list(dated)
     is_shared = nothing
     for number, each in told.items():
@@ -262,17 +268,13 @@ def tell_apart(
 
 
 def _told_jointly(
-    apart: Apart,
-    dated: list[DatedCurve],
-    cutoffs: Floats,
-    regimes: Floats,
-    control: Floats | None,
+    apart: Apart, dated: list[DatedCurve], readings: Readings
 ) -> dict[int, DatedCurve]:
     """Return the changes that the joint fit may tell, by number of the model."""
-    joint = fit_jointly(dated, cutoffs, apart.months, regimes, control)
+    joint = fit_jointly(dated, readings)
     if not joint.is_anchored:
         return {}
-    if not apart.follows_stated(cutoffs):
+    if not apart.follows_stated(readings.cutoffs):
         columns = apart.ramps(joint.pairs)
         every = apart.explain(columns)
         if every.gained <= JOINT_LIMIT * apart.long_run(columns) * len(columns):
@@ -285,71 +287,53 @@ def _told_jointly(
     }
 
 
-def fit_jointly(
-    dated: list[DatedCurve],
-    cutoffs: Floats,
-    months: Months,
-    regimes: Floats,
-    control: Floats | None,
-) -> Joint:
-    """Fit the ramps of all models in turn; arguments as in ``tell_apart``."""
-    curves = np.array([each.losses for each in dated])
-    is_old = cutoffs < months[0]
-    numbers = _with_curve(curves)
+def fit_jointly(dated: list[DatedCurve], readings: Readings) -> Joint:
+    """Fit the ramps of all models in turn; ``readings`` are without low months."""
+    is_old = readings.cutoffs < readings.months[0]
+    numbers = _with_curve(readings.losses)
     pairs = [_kept(each.cutoff, old) for each, old in zip(dated, is_old, strict=True)]
     changes = list(dated)
-    fit = _fit(curves, pairs, months, regimes, control)
+    fit = _fit(readings, pairs)
     for _ in range(MOST_TURNS):
         former = list(pairs)
         for number in numbers:
-            changes[number] = _date(fit, number, dated[number], months)
+            changes[number] = _date(fit, number, dated[number])
             pair = _kept(changes[number].cutoff, is_old[number])
             if pair != pairs[number]:
                 pairs[number] = pair
-                fit = _fit(curves, pairs, months, regimes, control)
+                fit = _fit(readings, pairs)
         if pairs == former:
             break
     has_thermometer = any(is_old[number] and pairs[number] is None for number in numbers)
-    has_compressor = control is not None and fit.theta[-1] >= LEAST_SENSITIVITY
+    has_compressor = readings.compressors is not None and fit.theta[-1] >= LEAST_SENSITIVITY
     is_anchored = has_thermometer or has_compressor or len(numbers) > LEAST_OTHERS
-    wide = [widened(fit, number, each, months) for number, each in enumerate(changes)]
+    wide = [widened(fit, number, each) for number, each in enumerate(changes)]
     return Joint(pairs, wide, bool(is_anchored))
 
 
-def _date(fit: Untreated, number: int, former: DatedCurve, months: Months) -> DatedCurve:
+def _date(fit: DifficultyFit, number: int, former: DatedCurve) -> DatedCurve:
     """Return a model's change against lambda without the model."""
-    others = [row for row in range(fit.num_models) if row != number and fit.theta[row]]
     difficulty = fit.without(number)
     if difficulty is None:
         return former
-    found = fit_cutoff(former.losses, months, difficulty)
+    found = fit_cutoff(former.losses, fit.months, difficulty)
     spell = spell_of(found, former.spell)
-    return DatedCurve(others, spell, difficulty, former.losses, found)
+    return DatedCurve(fit.others(number), spell, difficulty, former.losses, found)
 
 
-def _fit(
-    curves: Floats,
-    pairs: list[Ramp | None],
-    months: Months,
-    regimes: Floats,
-    control: Floats | None,
-) -> Untreated:
+def _fit(readings: Readings, pairs: list[Ramp | None]) -> DifficultyFit:
     """Fit lambda to all months of all curves, each with the columns of its ramp, if it has one."""
+    months = readings.months
+    numbers = _with_curve(readings.losses)
     designs = []
-    numbers = _with_curve(curves)
-    for number, (row, pair) in enumerate(zip(curves, pairs, strict=True)):
-        columns = regimes
+    for number, (row, pair) in enumerate(zip(readings.losses, pairs, strict=True)):
+        columns = readings.regimes
         if pair is not None:
             growth = np.maximum(months - pair[1], 0) / 12
-            columns = np.column_stack([regimes, ramp(months, *pair), growth])
-        seen = ~np.isnan(row)
-        designs.append(design(months, seen, np.inf, columns) if number in numbers else None)
-    rows = list(curves)
-    if control is not None:
-        line = (months - months.mean()) / 12
-        rows.append(control)
-        designs.append(design(months, ~np.isnan(control), np.inf, np.column_stack([line, regimes])))
-    return fit_rows(np.nan_to_num(np.array(rows)), designs, len(curves), months, has_memory=True)
+            columns = np.column_stack([columns, ramp(months, *pair), growth])
+        is_in = number in numbers
+        designs.append(design(months, ~np.isnan(row), np.inf, columns) if is_in else None)
+    return with_compressors(readings, list(readings.losses), designs, has_memory=True)
 
 
 def _with_curve(curves: Floats) -> list[int]:
@@ -364,9 +348,9 @@ def _own(change: CutoffFit | None) -> Ramp | None:
 
 def _kept(change: CutoffFit | None, is_old: bool) -> Ramp | None:
     """Return the best ramp of a model in the joint fit; None if it has none."""
-    if change is None or change.evidence.most <= 0 or (is_old and not change.is_found):
+    if change is None or change.most <= 0 or (is_old and not change.is_found):
         return None
-    return change.evidence.best
+    return change.best_ramp
 
 
 def _is_stated(changes: list[CutoffFit | None], cutoffs: Floats) -> bool:

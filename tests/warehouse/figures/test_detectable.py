@@ -6,7 +6,7 @@ import pytest
 from benchmarks.statistics.power import panel_of
 from tests.tiers import few
 from warehouse.estimates.changes import Change, find_changes
-from warehouse.estimates.panel_errors import Floats
+from warehouse.estimates.difficulty import Floats
 from warehouse.estimates.panels import Panel
 
 NUM_WORLDS = 40

@@ -14,14 +14,10 @@ from warehouse.estimates.changes import ONE_SOURCE, Change, find_changes
 from warehouse.estimates.pairs import ramp
 from warehouse.estimates.panels import Curve, Curves, Panel, fit_curves
 from warehouse.estimates.staggered import FOUND_LIMIT, Apart, fit_jointly, tell_apart
-from warehouse.estimates.untreated import DatedCurve, date_cutoffs
+from warehouse.estimates.untreated import date_cutoffs
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 MONTHS = np.arange(24)
-
-
-def date(panel: Panel) -> list[DatedCurve]:
-    return date_cutoffs(panel.losses, panel.cutoffs, panel.months, panel.regimes, panel.compressors)
 
 
 def squares(curves: Array, owns: list[Array | None]) -> float:
@@ -48,7 +44,7 @@ def squares(curves: Array, owns: list[Array | None]) -> float:
 
 
 def apart(panel: Panel) -> Apart:
-    found = Apart.of(panel.losses, panel.months, panel.regimes)
+    found = Apart.of(panel)
     assert found is not None
     return found
 
@@ -59,7 +55,7 @@ def test_the_verdict_is_that_of_all_parameters_at_once(gap: float, source: str) 
     worlds = [panel_of(*design.draw(1, number)[:3]) for number in range(8)]
     verdicts = []
     for panel in worlds:
-        dated = date(panel)
+        dated = date_cutoffs(panel)
         found = [each.cutoff if each.cutoff and each.cutoff.is_found else None for each in dated]
         if not any(found) or any(np.isnan(each.losses).any() for each in dated):
             continue
@@ -144,16 +140,16 @@ def test_ramps_of_two_models_alone_are_not_fitted_together(thermometers: int) ->
     flat = np.random.default_rng(0).normal(0, 0.007, 24)
     panel = panel_of(models + shocks, stated, compressor + shocks)
     for control, tells in ((compressor + shocks, True), (flat, False), (None, False)):
-        dated = date_cutoffs(panel.losses, stated, MONTHS, panel.regimes, control)
-        joint = fit_jointly(dated, stated, MONTHS, panel.regimes, control)
+        readings = replace(panel, compressors=control)
+        joint = fit_jointly(date_cutoffs(readings), readings)
         assert joint.is_anchored == (tells or bool(thermometers))
 
 
 def test_a_change_of_the_joint_fit_takes_the_place_of_none() -> None:
     models, stated, compressor, _ = replace(SMALL, gap=0.04).draw(7, 1)
     panel = panel_of(models, stated, compressor)
-    dated = date(panel)
-    changes, is_shared = tell_apart(dated, stated, panel.months, panel.regimes, panel.compressors)
+    dated = date_cutoffs(panel)
+    changes, is_shared = tell_apart(dated, panel)
     before = [each.cutoff is not None and each.cutoff.is_found for each in dated]
     after = [each.cutoff is not None and each.cutoff.is_found for each in changes]
     assert sum(before) < sum(after)

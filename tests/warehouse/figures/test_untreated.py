@@ -10,22 +10,22 @@ from benchmarks.statistics.panels import Staggered
 from tests.tiers import few
 from warehouse.estimates.bends import find_bends
 from warehouse.estimates.changes import BEND, NONE_UNTREATED
+from warehouse.estimates.difficulty import Readings
 from warehouse.estimates.untreated import (
     UNTREATED,
-    DatedCurve,
     Spell,
     date_cutoffs,
     fit_untreated,
 )
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
-MONTHS = np.arange(36)
-NO_REGIMES = np.zeros((36, 0))
 
 
-def date(y: Array, cutoffs: Array, control: Array | None = None) -> list[DatedCurve]:
-    months = np.arange(y.shape[1])
-    return date_cutoffs(y, cutoffs, months, np.zeros((len(months), 0)), control)
+def readings(y: Array, cutoffs: Array | None = None, control: Array | None = None) -> Readings:
+    """Return curves from month 0 on, without regimes; by default, no cutoff is stated."""
+    stated = np.full(len(y), np.nan) if cutoffs is None else cutoffs
+    num_months = y.shape[1]
+    return Readings(y, stated, np.arange(num_months), np.zeros((num_months, 0)), control)
 
 
 def test_lambda_is_that_of_joint_least_squares() -> None:
@@ -33,7 +33,7 @@ def test_lambda_is_that_of_joint_least_squares() -> None:
     rng = np.random.default_rng(1)
     y = 1 + rng.normal(0, 0.02, 36) + rng.normal(0, 0.007, (4, 36))
     spells = [Spell(10, 19), Spell(18, 27), UNTREATED, None]
-    fit = fit_untreated(y, spells, MONTHS, NO_REGIMES, None)
+    fit = fit_untreated(readings(y), spells)
     found = fit.without(1)
     assert found is not None
     rows, values = [], []
@@ -58,7 +58,7 @@ def share(worlds: list[tuple[Array, Array, Array, Array]]) -> tuple[float, float
     """Return the share of planted ramps found, of these covered, and their number."""
     found, covered, planted = 0, 0, 0
     for y, stated, control, truth in worlds:
-        for each, last in zip(date(y, stated, control), truth, strict=True):
+        for each, last in zip(date_cutoffs(readings(y, stated, control)), truth, strict=True):
             planted += 1
             if each.cutoff is not None and each.cutoff.is_found:
                 found += 1
@@ -97,8 +97,9 @@ def test_models_that_change_together_may_show_the_source() -> None:
     y = 1 + rng.normal(0, 0.02, 48) + rng.normal(0, 0.004, (6, 48))
     y[:2, 20:] += np.array([[0.05], [0.03]])
     cutoffs = np.array([30.0, 40, 36, 33, 38, 42])
-    dated = date(y, cutoffs)
-    bends = find_bends(dated, cutoffs, np.arange(48))
+    panel = readings(y, cutoffs)
+    dated = date_cutoffs(panel)
+    bends = find_bends(dated, panel)
     assert dated[0].cutoff is not None and dated[0].cutoff.is_found
     assert bends[:2] == [1, 0]
     assert np.isnan(dated[0].cutoff.opened().cutoff_high)
@@ -109,7 +110,7 @@ def test_without_an_anchor_the_last_months_are_unknown() -> None:
     """Models whose first spells hold the last months, and no compressor."""
     rng = np.random.default_rng(0)
     y = 1 + rng.normal(0, 0.02, 24) + rng.normal(0, 0.004, (2, 24))
-    fit = fit_untreated(y, [Spell(11, np.inf)] * 2, np.arange(24), np.zeros((24, 0)), None)
+    fit = fit_untreated(readings(y), [Spell(11, np.inf)] * 2)
     other = fit.without(0)
     assert other is not None
     assert np.abs(other.unknown[12:]).max(axis=1) == pytest.approx(1)
@@ -123,7 +124,7 @@ def test_the_error_of_few_models_lasts_as_their_noise(num_models: int, lasts: bo
     for month in range(1, 48):
         noise[:, month] += 0.7 * noise[:, month - 1]
     y = 1 + rng.normal(size=48) + 0.1 * noise
-    fit = fit_untreated(y, [UNTREATED] * num_models, np.arange(48), np.zeros((48, 0)), None)
+    fit = fit_untreated(readings(y), [UNTREATED] * num_models)
     difficulty = fit.without(0)
     assert difficulty is not None and difficulty.covariance is not None
     assert (difficulty.autocorrelation > 0.4) == lasts
