@@ -109,6 +109,25 @@ def only_choice(answer: object) -> JsonObject:
     return choice if isinstance(choice, dict) else {}
 
 
+def require_length(stated: object, prompt: Sequence[int], where: str) -> None:
+    """Raise NotMeasurable if a server read another number of tokens than it was sent.
+
+    ``stated`` is the number that its answer states, or something else if it states none.
+    """
+    if type(stated) is int and stated != len(prompt):
+        raise NotMeasurable(
+            f"{where}: the server read {stated} tokens of a prompt of {len(prompt)}, so it cut the "
+            "prompt, or put a start token before it; use a server that takes the prompt's ids as "
+            "they are sent, with a context that is long enough"
+        )
+
+
+def num_used(answer: object) -> object:
+    """Return the number of the prompt's tokens that an answer of ``/v1/completions`` states."""
+    usage = answer.get("usage") if isinstance(answer, dict) else None
+    return usage.get("prompt_tokens") if isinstance(usage, dict) else None
+
+
 def loss_of(value: Any, token: int, where: str) -> float:
     """Return -ln p in nats of a log-probability; raise NotMeasurable if it is none."""
     # The comparison is false for NaN; values slightly above 0 are rounding errors and pass.

@@ -21,7 +21,14 @@ from transformers import PreTrainedTokenizerFast
 
 from core.errors import NotMeasurable
 from models.scoring.scorer import Losses
-from models.servers.dialect import Served, loss_of, max_bytes, only_choice
+from models.servers.dialect import (
+    Served,
+    loss_of,
+    max_bytes,
+    num_used,
+    only_choice,
+    require_length,
+)
 from models.servers.http import RemoteClient
 
 _UNCLEAR = "\N{REPLACEMENT CHARACTER}"  # stands for a part of a character, which has no text
@@ -59,6 +66,7 @@ class EchoDialect:
         """Implement ``Dialect.read``."""
         tokens, values = _lists(answer, where)
         first = self._first(tokens, prompt, where)
+        require_length(num_used(answer), prompt, where)
         return np.array(
             [
                 loss_of(values[i - first], prompt[i], f"{where}, token {i}")

@@ -10,10 +10,12 @@ their losses are compared, too. Without them, these rules of any model of text h
 - Different tokens at this place have different losses.
 - A start token before the text changes the losses after it.
 - Unlikely tokens do not have all the same loss.
+- Another beginning of a long prompt changes the losses at its end, if only by rounding errors.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -35,6 +37,8 @@ _IN_GROUP = 8
 _IDENTICAL = 1e-4  # nats; with a start token and without it, some token's loss differs by more
 _UNLIKELY = 5.0  # nats
 _MOST_EQUAL = 0.1  # largest share of unlikely tokens that may have one loss
+_BEGINNING = 48  # tokens of a long prompt that are changed; and how many are compared at its end
+_END = 16
 _TEXTS = (
     "The tide leaves a mark on the sand, and the next tide washes it away. 12 + 34 = 46.",
     "Models read what was written before them; text goes on being written, and is read.",
@@ -49,11 +53,13 @@ class Plan(NamedTuple):
     Attributes:
         shared: for each prompt, the number of first tokens that it shares with its stem.
         bare: the last stem without its start token, or None if no prompt has one.
+        other: the first stem with other tokens at its beginning.
     """
 
     prompts: list[Tokens]
     shared: list[int]
     bare: Tokens | None
+    other: Tokens
 
 
 class Found(NamedTuple):
@@ -100,7 +106,10 @@ def plan_probe(text_model: TextModel, context: int | None) -> Plan:
             branch[place] = words[np.argmax(words != stem[place])]
             prompts.append(branch)
             shared.append(int(place))
-    return Plan(prompts, shared, stem[1:] if start else None)
+    other = prompts[0].copy()
+    changed = min(_BEGINNING, len(other) // 4)
+    other[len(start) : changed] = np.roll(other[len(start) : changed], 1)
+    return Plan(prompts, shared, stem[1:] if start else None, other)
 
 
 def probe(engine: Engine, plan: Plan, reference: Reference, advice: str) -> tuple[Found, str]:
@@ -113,8 +122,8 @@ def probe(engine: Engine, plan: Plan, reference: Reference, advice: str) -> tupl
     """
     prompts = plan.prompts
     alone = [_losses(engine, [prompt])[0] for prompt in prompts]
-    _require_spread(prompts, alone)
-    worst = Found(0.0, 0.0)
+    rounding = _require_spread(prompts, alone, advice)
+    worst = rounding
     for how, order in (("together", 1), ("in the reverse order", -1)):
         found = _losses(engine, prompts[::order])[::order]
         why = (
@@ -124,7 +133,11 @@ def probe(engine: Engine, plan: Plan, reference: Reference, advice: str) -> tupl
         worst = _accept(worst, _apart(alone, found), why, advice)
     worst = _require_prefixes(worst, plan, alone, advice)
     _require_start(engine, plan, alone, advice)
-    return _compare_weights(worst, plan, alone, reference, advice)
+    worst, about, is_compared = _compare_weights(worst, plan, alone, reference, advice)
+    # Values that are rounded can be equal without a fault.
+    if not is_compared and rounding.rms == 0:
+        _require_memory(engine, plan, alone)
+    return worst, about
 
 
 def _losses(engine: Engine, prompts: Sequence[Tokens]) -> list[Losses]:
@@ -153,14 +166,20 @@ def _accept(worst: Found, found: Found, why: str, advice: str) -> Found:
     return Found(max(worst.largest, found.largest), max(worst.rms, found.rms))
 
 
-def _require_spread(prompts: Sequence[Tokens], alone: Sequence[Losses]) -> None:
-    """Raise NotMeasurable if many tokens have exactly one loss, as those outside a top k."""
+def _require_spread(prompts: Sequence[Tokens], alone: Sequence[Losses], advice: str) -> Found:
+    """Return the error of rounding; raise NotMeasurable if it is not tolerated.
+
+    Raise it also if many tokens have exactly one loss, as those outside a top k.
+    """
     of_context = {
         tuple(ids[: place + 2].tolist()): value
         for ids, losses in zip(prompts, alone, strict=True)
         for place, value in enumerate(losses[:SHORT])
     }
     values = np.array(list(of_context.values()))
+    rounding = _rounding(values)
+    why = "the server rounds the log-probabilities, so that most of them are equal to others"
+    worst = _accept(Found(0.0, 0.0), rounding, why, advice)
     for some, what in ((values[values > _UNLIKELY], "unlikely"), (values, "all")):
         known, counts = np.unique(some, return_counts=True)
         if len(some) >= 2 * _IN_GROUP and counts.max() > max(2, _MOST_EQUAL * len(some)):
@@ -170,6 +189,20 @@ def _require_spread(prompts: Sequence[Tokens], alone: Sequence[Losses]) -> None:
                 "likely tokens (top_k, top logprobs), or returns a fixed value for tokens in its "
                 "cache; ask for the whole distribution (vLLM: --logprobs-mode raw_logprobs)"
             )
+    return worst
+
+
+def _rounding(values: Losses) -> Found:
+    """Return the error of values that were rounded to equal steps; 0 if they were not.
+
+    Rounded values are mostly equal to others, even without the most frequent one.
+    """
+    known, counts = np.unique(values, return_counts=True)
+    num_others = len(values) - counts.max()
+    if len(known) < 2 or len(known) - 1 > num_others / 2:
+        return Found(0.0, 0.0)
+    step = float(np.median(np.diff(known)))
+    return Found(step / 2, step / math.sqrt(12))
 
 
 def _require_prefixes(worst: Found, plan: Plan, alone: Sequence[Losses], advice: str) -> Found:
@@ -216,22 +249,38 @@ def _require_start(engine: Engine, plan: Plan, alone: Sequence[Losses], advice: 
         )
 
 
+def _require_memory(engine: Engine, plan: Plan, alone: Sequence[Losses]) -> None:
+    """Raise NotMeasurable if another beginning of a long prompt changes no digit at its end."""
+    (other,) = _losses(engine, [plan.other])
+    num_last = min(_END, len(other) // 16)
+    if num_last and np.array_equal(other[-num_last:], alone[0][-num_last:]):
+        raise NotMeasurable(
+            f"the last {num_last} tokens of a prompt of {len(plan.other)} tokens have exactly the "
+            "same losses after another beginning, so the server cuts long prompts, or the model "
+            "has a shorter memory; serve with a longer context, or, if the model has no more, "
+            "give a folder with its weights, which are then compared"
+        )
+
+
 def _compare_weights(
     worst: Found, plan: Plan, alone: Sequence[Losses], reference: Reference, advice: str
-) -> tuple[Found, str]:
-    """Compare the losses with those of the same weights, if there are any and they run."""
+) -> tuple[Found, str, bool]:
+    """Compare the losses with those of the same weights, if there are any and they run.
+
+    The last item is True if they were compared.
+    """
     engine = reference.engine
     if engine is None:
-        return worst, reference.about
+        return worst, reference.about, False
     try:
         expected = [_losses(engine, [prompt])[0] for prompt in plan.prompts]
         apart = _apart(alone, expected)
         why = "" if _is_tolerated(apart) else _explain(plan, alone, expected, engine)
     except DeviceFull:
         num = max(map(len, plan.prompts))
-        return worst, f"not compared with the weights: no memory here for {num} tokens"
+        return worst, f"not compared with the weights: no memory here for {num} tokens", False
     why = f"the same weights here have other losses: {why}"
-    return _accept(worst, apart, why, advice), reference.about
+    return _accept(worst, apart, why, advice), reference.about, True
 
 
 def _explain(
@@ -246,8 +295,13 @@ def _explain(
         without = [_losses(engine, [prompt[1:]])[0] for prompt in plan.prompts]
         if _is_tolerated(_apart([a[1:] for a in alone], without)):
             return "the server leaves out the start token"
+        begun = [np.concatenate([prompt[:1], prompt]) for prompt in plan.prompts]
+        twice = [losses[1:] for losses in _losses(engine, begun)]
+        if _is_tolerated(_apart(alone, twice)):
+            return "the server adds a second start token"
     return (
-        "the server has other weights than those beside the entry's tokenizer, quantises them, or "
-        "rounds more; name the tokenizer of the served model, or give a folder with its "
-        "tokenizer's files alone"
+        "the server has other weights than those beside the entry's tokenizer (an adapter, say), "
+        "quantises them, changes the distribution (temperature), cuts long prompts, or rounds "
+        "more; name the tokenizer of the served model, or give a folder with its tokenizer's files "
+        "alone"
     )

@@ -14,7 +14,7 @@ import numpy as np
 
 from core.errors import ModelLoadError, NotMeasurable
 from models.scoring.scorer import Losses
-from models.servers.dialect import Served, loss_of, max_bytes
+from models.servers.dialect import Served, loss_of, max_bytes, require_length
 from models.servers.http import RemoteClient
 
 _INFO_PATHS = ("/model_info", "/get_model_info")  # the second is the name of earlier versions
@@ -49,8 +49,9 @@ class SglangDialect:
 
     def read(self, answer: object, prompt: Sequence[int], where: str) -> Losses:
         """Implement ``Dialect.read``."""
-        about = answer.get("meta_info") if isinstance(answer, dict) else None
-        entries = about.get("input_token_logprobs") if isinstance(about, dict) else None
+        found = answer.get("meta_info") if isinstance(answer, dict) else None
+        about = found if isinstance(found, dict) else {}
+        entries = about.get("input_token_logprobs")
         if not isinstance(entries, list):
             raise NotMeasurable(
                 f"{where}: the answer has no input_token_logprobs, so the likelihood of a text "
@@ -63,6 +64,7 @@ class SglangDialect:
                 "those that it had in its cache (SGLang: --disable-radix-cache, a longer "
                 "--context-length)"
             )
+        require_length(about.get("prompt_tokens"), prompt, where)
         positions = range(1, len(prompt))
         return np.array([_loss(entries[i], prompt[i], f"{where}, token {i}") for i in positions])
 

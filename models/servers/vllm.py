@@ -12,7 +12,14 @@ import numpy as np
 
 from core.errors import NotMeasurable
 from models.scoring.scorer import Losses
-from models.servers.dialect import Served, loss_of, max_bytes, only_choice
+from models.servers.dialect import (
+    Served,
+    loss_of,
+    max_bytes,
+    num_used,
+    only_choice,
+    require_length,
+)
 from models.servers.http import RemoteClient
 
 
@@ -61,6 +68,7 @@ class VllmDialect:
                 "those that it had in its cache (vLLM: --no-enable-prefix-caching, a longer "
                 "--max-model-len)"
             )
+        require_length(num_used(answer), prompt, where)
         positions = range(1, len(prompt))
         return np.array([_loss(entries[i], prompt[i], f"{where}, token {i}") for i in positions])
 

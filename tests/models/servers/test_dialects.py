@@ -212,6 +212,25 @@ def test_an_echo_is_read_token_by_token(run: Any, form: str) -> None:
     assert found == pytest.approx(-np.array(expected, dtype=float))
 
 
+@pytest.mark.parametrize(
+    ("kind", "stated"), [(VllmServer, None), (SglangServer, None), (EchoServer, "echo")]
+)
+@pytest.mark.parametrize("more", [-9, 1])
+def test_another_number_of_tokens_than_was_sent_is_refused(
+    run: Any, kind: type[Engine], stated: str | None, more: int
+) -> None:
+    """The server cuts the prompt or adds a start token, and hides it in its lists."""
+
+    def spoil(answer: Answer, prompt: list[int]) -> object:
+        where = answer["meta_info"] if kind is SglangServer else answer.setdefault("usage", {})
+        where["prompt_tokens"] = len(prompt) + more
+        return answer
+
+    server = run(kind, spoil=spoil)
+    with pytest.raises(NotMeasurable, match=r"the server read \d+ tokens of a prompt of"):
+        load_scorer(server.entry(dialect=stated), server.settings)
+
+
 def test_a_server_without_the_path_of_a_dialect_is_named(run: Any) -> None:
     server = run(VllmServer)
     with pytest.raises(ModelLoadError, match="/generate: the server answered 404"):

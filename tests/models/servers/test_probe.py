@@ -135,6 +135,27 @@ def with_start(server: Engine, prompt: list[int], values: Values) -> Values:
     return [None, *log_probabilities(server.folder, (start, *prompt))[2:]]
 
 
+def with_two_starts(server: Engine, prompt: list[int], values: Values) -> Values:
+    """A start token is put before each prompt, also where there is one."""
+    start = server.tokenizer.bos_token_id
+    return [None, *log_probabilities(server.folder, (start, *prompt))[2:]]
+
+
+def cut_at_the_beginning(server: Engine, prompt: list[int], values: Values) -> Values:
+    """Only the last 32 tokens of a long prompt are read; the values of the others are made up."""
+    kept = tuple(prompt[-32:])
+    return [*values[:-31], *log_probabilities(server.folder, kept)[1:]]
+
+
+def rounded(step: float) -> Plant:
+    return lambda engine, prompt, values: [v and step * round(v / step) for v in values]
+
+
+def warmer(server: Engine, prompt: list[int], values: Values) -> Values:
+    """A temperature is applied to the prompt, too; here as a straight line."""
+    return [v and 0.7 * v - 1.5 for v in values]
+
+
 OF_CACHE = "depend on order, on neighbours or on what a cache of prefixes holds; the largest"
 ZEROS = "all tokens have a loss of exactly 0 nats; .* or returns a fixed value for tokens in its"
 
@@ -153,6 +174,9 @@ ZEROS = "all tokens have a loss of exactly 0 nats; .* or returns a fixed value f
         (one_behind, r"each value belongs to the token before \(off by one\)"),
         (without_start, "with a start token and without it, so the server drops the token or adds"),
         (with_start, "with a start token and without it, so the server drops the token or adds"),
+        (cut_at_the_beginning, "after another beginning, so the server cuts long prompts, or"),
+        (rounded(0.2), "the server rounds the .* difference is 0.10 nats a token, RMS 0.058"),
+        (rounded(1), "the server rounds the log-probabilities, so that most of them are equal"),
     ],
 )
 def test_a_fault_is_found_without_the_weights(
@@ -169,6 +193,8 @@ def test_a_fault_is_found_without_the_weights(
     [
         (at_fixed_steps, "the same weights here have other losses: the server has other weights"),
         (shared_out, "the same weights here have other losses: the server has other weights"),
+        (warmer, "the same weights here have other losses: .* the distribution .temperature"),
+        (with_two_starts, "have other losses: the server adds a second start token"),
     ],
 )
 def test_a_fault_that_looks_like_other_weights_is_found_with_the_weights(
@@ -178,6 +204,15 @@ def test_a_fault_that_looks_like_other_weights_is_found_with_the_weights(
     assert "not compared with the weights, which are not on this" in probed(server, tokenizer_alone)
     with pytest.raises(NotMeasurable, match=message):
         probed(server, server.folder)
+
+
+def test_rounding_that_is_tolerated_is_recorded_and_told(
+    server: VllmServer, tokenizer_alone: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.plant = rounded(0.1)
+    found = probed(server, tokenizer_alone)
+    assert found.startswith("largest difference 0.05 nats a token, RMS 0.029, of 32 prompts")
+    assert "largest difference 0.05 nats" in caplog.text
 
 
 def test_other_weights_than_named_are_refused(server: VllmServer, other_folder: str) -> None:
