@@ -50,8 +50,8 @@ def sql_command(
     """Query the published warehouse, read-only.
 
     Rows are written as they are read, so large results need little memory. An output file appears
-    when it is complete. If a table is too wide for the terminal, each row is a block of lines; in a
-    pipe each row is one line. If there is no row, hints on stderr say why.
+    when it is complete. If a table is wider than the terminal, or in a pipe than 200 columns, each
+    row is a block of lines. If there is no row, hints on stderr say why.
     """
     from cli.terminal.tables import write_table
     from warehouse.read.empty import explain_empty

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import typer
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
@@ -20,6 +21,7 @@ from core.progress import duration
 
 # Width of tables in piped output, in columns; the library rich would use 80.
 _PIPED_WIDTH = 200
+_MAX_COLUMN = 40  # of a terminal: width of a column in the estimate of a table's width
 # Control characters, except tab and newline, characters that change the text's direction, and lone
 # surrogates, which no output can encode.
 _CONTROLS = re.compile(
@@ -69,26 +71,50 @@ def _spelled(control: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
-def print_table(
-    title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], width: int | None = None
-) -> None:
-    """Print a table with a title, as wide as the console or as ``width`` (columns)."""
-    table = Table(title=title, title_justify="left", title_style="bold", width=width)
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a table with a title, at most as wide as the console."""
+    table = Table(title=title, title_justify="left", title_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*("–" if cell is None else visible(str(cell)) for cell in row))
-    out.print(table, crop=width is None)
+    out.print(table)
+
+
+def print_fitting(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table, or each row as a block of lines if the table is wider than the console.
+
+    ``columns`` and ``rows`` have no control characters.
+    """
+    # A terminal folds long cells; in a pipe, a row of a table is one line.
+    max_column = _MAX_COLUMN if out.is_terminal else out.width
+    if not rows or _width([columns, *rows], max_column) <= out.width:
+        print_table(title, columns, rows)
+        return
+    if title:
+        out.print(title, style="bold", soft_wrap=True)
+    pad = max(map(cell_len, columns))
+    for number, row in enumerate(rows, start=1):
+        out.print(f"─ record {number} ".ljust(pad + 3, "─"), style="bold")
+        for name, cell in zip(columns, row, strict=True):
+            lines = cell.replace("\n", f"\n{'':{pad}} │ ")
+            out.print(f"{name}{'':{pad - cell_len(name)}} │ {lines}", soft_wrap=True)
+
+
+def _width(rows: Sequence[Sequence[str]], max_column: int) -> int:
+    columns = ("\n".join(column).split("\n") for column in zip(*rows, strict=True))
+    return 1 + sum(min(max(map(cell_len, lines)), max_column) + 3 for lines in columns)
 
 
 def print_rows(title: str, rows: Sequence[Mapping[str, object]]) -> None:
     """Print the rows of a query, which has at least one; floats have three decimals."""
-    cells = [[_rounded(value) for value in row.values()] for row in rows]
-    print_table(title, list(rows[0]), cells)
+    print_fitting(title, list(rows[0]), [list(map(_rounded, row.values())) for row in rows])
 
 
-def _rounded(value: object) -> object:
-    return f"{value:.3f}" if isinstance(value, float) else value
+def _rounded(value: object) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.3f}" if isinstance(value, float) else visible(str(value))
 
 
 def do_each(step: str, jobs: Mapping[str, Callable[[], None]]) -> list[str]:

@@ -8,23 +8,20 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 import pyarrow as pa
-from rich.cells import cell_len
 
-from cli.terminal.console import out, print_table, visible
+from cli.terminal.console import out, print_fitting, visible
 from core.errors import StorageError, UsageError
 from core.storage.store import explain_disk_errors, writing_file
 from reports.exports.files import csv_parts, plain, write_parquet
 
 MAX_SHOWN_ROWS = 200
 _BATCH_ROWS = 4096
-_MAX_COLUMN = 40  # maximum width of a column, in characters, in the estimate of a table's width
-_MAX_PIPED_COLUMN = 200  # longer cells are folded in a pipe, too
 
 
 def write_table(reader: pa.RecordBatchReader, format: str, output: Path | None) -> int:
@@ -32,8 +29,8 @@ def write_table(reader: pa.RecordBatchReader, format: str, output: Path | None) 
 
     Return the number of rows. Repeated column names are numbered (``a``, ``a_1``). JSON contains
     null for NaN and infinities, and bytes as hex. On a terminal, control characters are escaped. If
-    a table is too wide for the terminal, each row is printed as a block of lines. In a pipe, a
-    table is as wide as its rows. Format ``table`` in a file is CSV.
+    a table is wider than the terminal, or in a pipe than 200 columns, each row is printed as a
+    block of lines. Format ``table`` in a file is CSV.
 
     Raises:
         UsageError: the format cannot store a column, or Parquet would be written to a terminal.
@@ -93,13 +90,7 @@ def _show(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
         num_rows += batch.num_rows
     names = [visible(name) for name in schema.names]
     cells = [[_shown(cell) for cell in row.values()] for row in rows]
-    if not out.is_terminal:
-        width = _width([names, *cells], _MAX_PIPED_COLUMN)
-        print_table("", names, cells, width if width > out.width else None)
-    elif cells and _width([names, *cells], _MAX_COLUMN) > out.width:
-        _print_records(names, cells)
-    else:
-        print_table("", names, cells)
+    print_fitting("", names, cells)
     if num_rows > len(rows):
         out.print(f"… {num_rows - len(rows)} more rows; --format csv shows all")
 
@@ -108,20 +99,6 @@ def _shown(value: object) -> str:
     if value is None:
         return "–"
     return visible(f"{value:.6g}" if isinstance(value, float) else str(value))
-
-
-def _width(rows: Sequence[Sequence[str]], max_column: int) -> int:
-    columns = ("\n".join(column).split("\n") for column in zip(*rows, strict=True))
-    return 1 + sum(min(max(map(cell_len, lines)), max_column) + 3 for lines in columns)
-
-
-def _print_records(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    pad = max(map(cell_len, names))
-    for number, row in enumerate(rows, start=1):
-        out.print(f"─ record {number} ".ljust(pad + 3, "─"), style="bold")
-        for name, cell in zip(names, row, strict=True):
-            lines = cell.replace("\n", f"\n{'':{pad}} │ ")
-            out.print(f"{name}{'':{pad - cell_len(name)}} │ {lines}", soft_wrap=True)
 
 
 def _write(parts: Iterable[str], output: Path | None) -> None:

@@ -8,19 +8,23 @@ after the same sign, first sentences.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 MAX_CHARS = 20_000  # of a text that are read
 _LEAST_BEFORE = 120  # characters before a fact
 _MOST_BEFORE = 800
 _LEAD_CHARS = range(40, 301)
 _LONG = 50  # characters of a sentence that tells a copy
-_PART = 4  # characters of a word of a name that tells the name
+_PART = 4  # characters of a word of a name that tells the name, at least
+_ENDING = 2  # characters at the end of a word that another form of it may lack
 _SHARED = 0.5  # of the words or groups of words that two texts share, at most
 
 _NUMBER = re.compile(r"(?<= )\d[\d.,]*\d(?![\w%])")
 _NUMBERS = re.compile(r"\d(?:[\d.,'’\u00a0\u202f]*\d)?")
+_NO_CENTS = re.compile(r"[.,]00?$")
 _NAME = re.compile(r"(?<=[^\W\d_] )[A-ZÀ-ÞΑ-ΩА-Я][^\W\d_]{2,}(?: [A-ZÀ-ÞΑ-ΩА-Я][^\W\d_]{2,}){0,2}")
 _SIGNS = r"return|import|=>|->|[-+*/|:]?="
 _LINE_END = re.compile(
@@ -31,6 +35,20 @@ _SENTENCE = re.compile(r"[^\n]+?[.!?。！？](?=\s|$)")
 # Chinese, Japanese and Korean have no spaces between words, so each character is a word.
 _IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 _WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\W_{_IDEOGRAPHS}]+")
+# Letters that are no letter with an accent, and the vowel that stands for one with two dots.
+_LETTERS = str.maketrans("øłđæœ", "oldao")
+_TWO_DOTS = re.compile("(?<=[aou])e")
+# A date in numbers tells a month or a day of the week.
+_CALENDAR = {
+    "january", "february", "march", "april", "may", "june", "july", "august", "september",
+    "october", "november", "december", "monday", "tuesday", "wednesday", "thursday", "friday",
+    "saturday", "sunday",
+}  # fmt: skip
+_UNITS = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+    "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+)  # fmt: skip
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 
 
 @dataclass(frozen=True)
@@ -99,33 +117,99 @@ def _end_of(text: str) -> str:
     return re.sub(r"^\S*\s*", "", text[-_MOST_BEFORE:])
 
 
-def tells_answer(place: TextGap) -> bool:
-    """Return True if what stands before a place has the answer, or most of a long answer.
+class Shown:
+    """A text, in the forms in which answers are searched in it."""
 
-    A part of a name, such as a surname, tells it, and so does a number that is written otherwise.
-    """
-    shown = words_between(place.before)
-    answer = list_words(place.answer)
-    if not answer or f" {' '.join(answer)} " in shown:
-        return True
-    if place.kind.startswith("name"):
-        return any(f" {word} " in shown for word in answer if len(word) >= _PART)
-    if place.kind.startswith("number"):
-        return digits_of(place.answer) in map(digits_of, _NUMBERS.findall(place.before))
-    groups = [f" {' '.join(answer[start : start + 3])} " for start in range(len(answer) - 2)]
-    return len(groups) > 2 and sum(each in shown for each in groups) > _SHARED * len(groups)
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def words(self) -> str:
+        """Its words with a space around each."""
+        return words_between(self.text)
+
+    @cached_property
+    def letters(self) -> str:
+        """Its words in plain letters."""
+        return plain(self.words)
+
+    @cached_property
+    def numbers(self) -> frozenset[str]:
+        """Its numbers, without the signs that divide them."""
+        return frozenset(digits_of(each) for each in _NUMBERS.findall(self.text))
+
+    @cached_property
+    def digit_groups(self) -> frozenset[str]:
+        """Its groups of digits, such as those of a date, without zeros in front."""
+        return frozenset(_digit_groups(self.text))
+
+    def tells(self, kind: str, answer: str) -> bool:
+        """Return True if the text has an answer, or most of a long one.
+
+        Args:
+            kind: kind of its place. A name is told by a part of it, such as a surname, and by other
+                forms of that part; a number by other ways to write it.
+            answer: the words that follow at the place.
+        """
+        words = list_words(answer)
+        if not words or f" {' '.join(words)} " in self.words:
+            return True
+        if kind.startswith("name"):
+            return any(_stem(each) in self.letters for each in words if len(each) >= _PART)
+        if kind.startswith("number"):
+            return self._tells_number(answer)
+        groups = [f" {' '.join(words[start : start + 3])} " for start in range(len(words) - 2)]
+        num_told = sum(each in self.words for each in groups)
+        return len(groups) > 2 and num_told > _SHARED * len(groups)
+
+    def _tells_number(self, answer: str) -> bool:
+        digits = digits_of(answer)
+        if digits in self.numbers or self.digit_groups.issuperset(_digit_groups(answer)):
+            return True
+        if digits.endswith("000"):  # 1.5 million
+            return digits.rstrip("0") in {each.rstrip("0") for each in self.numbers}
+        return len(digits) == 2 and f" {_in_words(int(digits))} " in self.words
+
+
+def tells_answer(place: TextGap) -> bool:
+    """Return True if what stands before a place has the answer, or most of a long answer."""
+    is_calendar = place.kind == "name of 1" and place.answer.casefold() in _CALENDAR
+    return is_calendar or Shown(place.before).tells(place.kind, place.answer)
+
+
+def plain(text: str) -> str:
+    """Return a text in lower case without accents; ``Müller`` and ``Mueller`` give the same."""
+    parts = unicodedata.normalize("NFKD", text.casefold())
+    letters = "".join(each for each in parts if not unicodedata.combining(each))
+    return _TWO_DOTS.sub("", letters.translate(_LETTERS))
+
+
+def _stem(word: str) -> str:
+    """Return the letters that other forms of a word begin with, such as ``germa`` of Germany."""
+    letters = plain(word)
+    return letters[: max(_PART, len(letters) - _ENDING)]
+
+
+def _in_words(number: int) -> str:
+    """Return a number below 100 in English words."""
+    if number < len(_UNITS):
+        return _UNITS[number]
+    tens = _TENS[number // 10 - 2]
+    return f"{tens} {_UNITS[number % 10]}" if number % 10 else tens
+
+
+def _digit_groups(text: str) -> list[str]:
+    return [each.lstrip("0") for each in re.findall(r"\d+", text)]
 
 
 def digits_of(text: str) -> str:
-    """Return the digits of a text, without the signs that divide them."""
-    return "".join(filter(str.isdigit, text))
+    """Return the digits of a number, without the signs that divide them and ``.00`` at its end."""
+    return "".join(filter(str.isdigit, _NO_CENTS.sub("", text)))
 
 
-def is_other(option: str, other: str) -> bool:
-    """Return True if no option contains the other's words or has most of them."""
-    first = words_between(option)
-    second = words_between(other)
-    if first in second or second in first:
+def is_other(kind: str, option: str, other: str) -> bool:
+    """Return True if no option of a kind tells the other or has most of its words."""
+    if Shown(option).tells(kind, other) or Shown(other).tells(kind, option):
         return False
     own = set(list_words(option))
     shared = own & set(list_words(other))

@@ -28,16 +28,16 @@ from crawlers.crawling import manifest
 from extras.real_tasks.finding import (
     FINDERS,
     MAX_CHARS,
+    Shown,
     TextGap,
     are_copies,
     is_other,
     marks_of,
     tells_answer,
-    words_between,
 )
 
 NUM_OPTIONS = 4
-_VERSION = 2  # increase if a change makes other tasks from the same texts
+_VERSION = 3  # increase if a change makes other tasks from the same texts
 _SPARE = 4  # documents that are read for each task that is wanted
 _PLACES = 30  # places of a document that are looked at
 _MOST_SEEN = 0.5  # share of a document's text that earlier months had, at most
@@ -54,9 +54,9 @@ class Text:
     text: str
 
     @cached_property
-    def words(self) -> str:
-        """The words of the text, to search words in it."""
-        return words_between(self.text)
+    def shown(self) -> Shown:
+        """The text, in the forms in which answers are searched in it."""
+        return Shown(self.text)
 
     @cached_property
     def marks(self) -> frozenset[str]:
@@ -185,9 +185,9 @@ def _wrong_options(
     for other in _sorted(pool, seed, place.document_id):
         is_wrong = (
             other.document_id != place.document_id
-            and words_between(other.answer) not in own.words
+            and not own.shown.tells(other.kind, other.answer)
             and not are_copies(own.marks, texts[other.document_id].marks)
-            and all(is_other(other.answer, each.answer) for each in [place, *chosen])
+            and all(is_other(place.kind, other.answer, each.answer) for each in [place, *chosen])
         )
         if is_wrong:
             chosen.append(other)

@@ -32,6 +32,7 @@ _COLUMNS = [
     "extra", "text",
 ]  # fmt: skip
 _WHOLE_DAY = dt.timedelta(hours=36)  # from midnight UTC to the day's end where it ends last
+_NEVER = dt.datetime.max.replace(tzinfo=dt.UTC)
 _HEADING = "Documents from before this question was asked:"
 
 
@@ -43,12 +44,19 @@ class Passage:
     cluster_id: str
     known_at: dt.datetime
     title: str
+    titled_at: dt.datetime  # time from which on the title is known
     text: str
 
     @cached_property
     def words(self) -> list[str]:
-        """Words of title and text, which are compared with those of a question."""
-        return words_of(f"{self.title} {self.text}")
+        """Words of the text, and of a title that was known with it, to compare with a question."""
+        title = self.title if self.titled_at <= self.known_at else ""
+        return words_of(f"{title} {self.text}")
+
+    def shown_to(self, question: Question) -> str:
+        """Return the text as a model reads it: after its date, and its title if it was known."""
+        title = self.title if self.titled_at < question.opened_at else ""
+        return f"{self.known_at.date().isoformat()} {title}".rstrip() + f"\n{self.text}"
 
 
 _Rank = tuple[float, dt.datetime, int]  # score below 0, time, place in the corpus: low is good
@@ -109,8 +117,9 @@ def retrieve(
     """Seal the resolved questions of a source again, each with passages of the sealed corpus.
 
     ``months`` are months of resolution, ``texts`` sources of text; empty means all. A document is
-    used if it has an open licence, and if its date, its version and its title are of before the
-    question opened: see ``known_at``. A question without such a passage is left out.
+    used if it has an open licence, and if its date and its version are of before the question
+    opened: see ``known_at``. Its title is shown if it was retrieved before, since sites give old
+    versions their present title. A question without such a passage is left out.
 
     Return the seals, and the number of documents that no question may see, by reason.
 
@@ -219,9 +228,10 @@ def _documents(store: Store, seal: Seal) -> Iterator[SealedRow]:
 
 def _passages(row: SealedRow, known: dt.datetime) -> Iterator[Passage]:
     title = " ".join((row["title"] or "").split())
+    titled_at = row["retrieved_at"] or _NEVER
     cluster = row["cluster_id"] or row["document_id"]
     for start, end in spans_of(row["text"]):
-        yield Passage(row["document_id"], cluster, known, title, row["text"][start:end])
+        yield Passage(row["document_id"], cluster, known, title, titled_at, row["text"][start:end])
 
 
 def _plan(
@@ -242,11 +252,9 @@ def _plan(
 
 
 def with_passages(question: Question, passages: Sequence[Passage]) -> Question:
-    """Return a question whose background ends with passages, each with its date and title."""
+    """Return a question whose background ends with passages, each with its date."""
     listed = [
-        f"[{place}] {passage.known_at.date().isoformat()} {passage.title}".rstrip()
-        + f"\n{passage.text}"
-        for place, passage in enumerate(passages, start=1)
+        f"[{place}] {passage.shown_to(question)}" for place, passage in enumerate(passages, start=1)
     ]
     parts = [(question.background or "").strip(), _HEADING, *listed]
     return dataclasses.replace(

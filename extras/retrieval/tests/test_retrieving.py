@@ -101,6 +101,22 @@ def test_a_question_sees_what_was_known_before_it_opened(planted: Store) -> None
     }
 
 
+def test_a_title_of_later_is_not_shown_and_finds_nothing(store: Store) -> None:
+    """Sites give an old version of a page its present title."""
+    seal_texts(
+        store, "news", "2024-02",
+        document("page", "A survey of Oosterhout.", 20, title="Breach of the dike of Oosterhout"),
+        document("moved", "Rain.", 20, title="Breach of the dike of Oosterhout"),
+    )  # fmt: skip
+    later = question("later", DIKE.title, opened_at=OPENED + 40 * DAY)
+    seal_questions(store, "toy", MARCH, [DIKE, later], {"status": "complete"})
+    (found,), _ = retrieve(store, "toy", [], [], 3)
+    early, late = (str(each.background) for each in read_questions(store, found.seal))
+    assert early.endswith("asked:\n\n[1] 2024-02-19\nA survey of Oosterhout.")
+    title = "Breach of the dike of Oosterhout"
+    assert late.endswith(f"asked:\n\n[1] 2024-02-19 {title}\nA survey of Oosterhout.")
+
+
 @pytest.mark.parametrize("leak", LEAKS, ids=lambda leak: str(leak["native_id"]))
 def test_no_leak_is_found_alone(store: Store, leak: dict[str, Any]) -> None:
     seal_questions(store, "toy", MARCH, [DIKE], {"status": "complete"})

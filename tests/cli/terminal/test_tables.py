@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from cli.terminal.console import out, print_table, progress_bars
+from cli.terminal.console import out, print_rows, print_table, progress_bars
 from cli.terminal.tables import MAX_SHOWN_ROWS, write_table
 from core import progress
 from core.errors import StorageError, UsageError
@@ -177,7 +177,7 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     ("sql", "options"),
     [
         (WIDE, {"width": 400}),
-        (WIDE, {"is_terminal": False}),
+        (WIDE, {"width": 400, "is_terminal": False}),
         (WIDE.replace("range(2)", "range(0)"), {}),
         ("select 'word ' || repeat('x', 300) as a", {}),  # is folded
         ("select 1 as a, 'two' as b", {}),
@@ -198,13 +198,25 @@ def test_a_wide_result_is_one_record_below_the_other(shown: Callable[..., list[s
     assert lines[1:4] == ["column_00 │ 0", "column_01 │ 1", "column_02 │ 2"]
 
 
-def test_in_a_pipe_each_row_is_one_line(shown: Callable[..., list[str]]) -> None:
-    """Headers and cells of 25 columns are not folded, though the console has 80 characters."""
-    lines = shown(WIDE, is_terminal=False)
-    [header] = [line for line in lines if "column_00" in line]
-    assert header.split()[1::2] == [f"column_{number:02}" for number in range(25)]
-    rows = [line.strip("│").split("│") for line in lines if line.startswith("│")]
-    assert [[int(cell) for cell in row] for row in rows] == [list(range(25))] * 2
+def test_in_a_pipe_each_row_is_one_line_or_a_block(shown: Callable[..., list[str]]) -> None:
+    """25 columns need 301 characters, and 10 columns 121: a pipe has 200."""
+    lines = shown(WIDE, 200, is_terminal=False)
+    assert len(lines) == 2 * 26
+    assert lines[:2] == ["─ record 1 ─", "column_00 │ 0"]
+    narrow = re.sub(r", 10 as .* from", " from", WIDE)
+    rows = [line.strip("│").split("│") for line in shown(narrow, 200, is_terminal=False)[3:-1]]
+    assert [[int(cell) for cell in row] for row in rows] == [list(range(10))] * 2
+    cell = "select repeat('x', 190) as a from range(2)"
+    assert sum("x" * 190 in line for line in shown(cell, 200, is_terminal=False)) == 2
+    lines = shown(cell.replace("190", "300"), 200, is_terminal=False)
+    assert sum("x" * 300 in line for line in lines) == 2, "a long cell is not folded"
+
+
+def test_wide_rows_of_other_commands_are_blocks_too(capsys: pytest.CaptureFixture[str]) -> None:
+    print_rows("the title", [{f"column_{number:02}": number / 3 for number in range(25)}])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "the title"
+    assert lines[2:4] == ["column_00 │ 0.000", "column_01 │ 0.333"]
 
 
 def test_the_number_of_rows_is_returned(tmp_path: Path) -> None:
