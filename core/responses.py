@@ -6,6 +6,9 @@ Models mark their reasoning in many ways. A mark is known here if a public model
 ``<|inner_prefix|>`` of Apertus. ``<unused94>`` and ``<|channel>`` are of Gemma. A role
 ``think`` is of s1, and channels of the harmony format of gpt-oss. ``[BEGIN FINAL RESPONSE]`` is of
 Apriel, whose reasoning begins with the words "Here are my reasoning steps:".
+``<|open|>think<|sep|>`` is of Kimi K3, ``to=self<|message|>`` of Muse Glimmer, and
+``<|plamo:begin_think:plamo|>`` of PLaMo 3. ``[unused16]`` is of openPangu, and a role
+``assistant/think`` of HyperCLOVA X.
 """
 
 from __future__ import annotations
@@ -15,33 +18,46 @@ from collections.abc import Iterable
 from itertools import islice
 
 _WORD = (
-    "(?:(?:think|thinking|reason|reasoning)(?:[_-](?:process|steps?|trace|content))?|thoughts?"
+    "(?:(?:think|thinking|reason|reasoning)(?:[_-](?:process|steps?|trace|content|fast(?:er)?))?|thoughts?"
     "|scratch[_-]?pad|analysis|cot|cot_budget_reflect|chain[_-]of[_-]thoughts?"
-    "|reflection|reflexion|inner[_-]monologue|antthinking|思考|推理)"
+    "|reflection|reflexion|inner[_-]monologue|antthinking|(?:思考|推理)(?:过程|過程|プロセス)?"
+    "|생각|추론|размышлени[ея]|рассуждени[ея]|мысли|pensamiento|razonamiento|pensées?|gedanken)"
 )
-_NAME = rf"(?:[\w.-]{{1,20}}[:|_\d])?{_WORD}"  # seed:think, longcat_think, M2_7think
-_LT = r"(?:<|&lt;)"
-_GT = r"\s?(?:>|&gt;)"
+# seed:think, longcat_think, M2_7think, and think:opensource of Hunyuan
+_NAME = rf"(?:[\w.-]{{1,20}}[:|_\d])?{_WORD}(?::(?!end|close|stop)[\w.-]{{1,20}})?"
+_ENDS = r"(?:end|close|stop)"
+_LT = r"(?:<|＜|&lt;)"
+_GT = r"\s?(?:>|＞|&gt;)"
 _BAR = "[|\uff5c]"
-_JOIN = "[_\u2581 ]"  # DeepSeek writes the second one
+_JOIN = "[_\u2581 :]"  # DeepSeek writes the second one, Solar the last one
+_MAKER = r"(?:\w{1,20}:)?"
 _OF = rf"(?:of{_JOIN})?"
 _OPENS = (
-    rf"{_LT}\s?{_NAME}(?:\s[^<>\n]{{1,60}})?{_GT}|\[THINK\]|◁think▷"
-    rf"|<{_BAR}(?:(?:start|begin){_JOIN}{_OF})?(?:internal{_JOIN})?{_WORD}(?:{_JOIN}(?:start|begin))?{_BAR}>"
+    rf"{_LT}\s?(?!{_ENDS}[_-]){_NAME}(?:[_-](?:start|begin))?(?:\s[^<>\n]{{1,60}})?{_GT}"
+    rf"|<{_BAR}{_MAKER}(?:(?:start|begin){_JOIN}{_OF})?(?:internal{_JOIN})?{_WORD}"
+    rf"(?:{_JOIN}(?:start|begin))?(?::(?!{_ENDS})\w{{1,20}})?{_BAR}>|\[THINK\]|◁think▷"
     r"|(?-i:\[(?:BEGIN_)?(?:THINK|THINKING|THOUGHT|REASONING)\])"
-    r"|<\|inner_prefix\|>|<unused94>|<\|channel>(?:thought|analysis)\b|<\|im_start\|>think\b"
+    r"|<\|inner_prefix\|>|<unused94>|<\|channel>(?:thought|analysis)\b"
+    r"|<\|im_start\|>(?:assistant/)?think\b|\[unused16\]|<\|open\|>think<\|sep\|>"
+    r"|(?:<\|start\|>\s*assistant\s*)?\bto=self<\|message\|>"
     # Each message of the harmony format names its channel. Only the last one, "final", answers.
     r"|<\|channel\|>\s*(?:analysis|commentary)\b|here is my thought process:"
-    r"|\A\s*here are my reasoning steps:\s*\n|【(?:思考|推理)】"
+    r"|\A\s*here are my reasoning steps:\s*\n|【(?:思考|推理)(?:过程|過程)?】"
     r"|<start_working_out>"
 )
 _CLOSES = (
     rf"{_LT}\s?/{{1,2}}\s?{_NAME}{_GT}|\[/THINK\]|◁/think▷"
-    rf"|<{_BAR}(?:end{_JOIN}{_OF}(?:internal{_JOIN})?{_WORD}|/{_WORD}|{_WORD}{_JOIN}end){_BAR}>"
+    rf"|{_LT}(?:{_ENDS}[_-](?:of[_-])?{_WORD}|{_WORD}[_-]{_ENDS}){_GT}"
+    rf"|<{_BAR}{_MAKER}(?:end{_JOIN}{_OF}(?:internal{_JOIN})?{_WORD}|/{_WORD}|{_WORD}{_JOIN}end)"
+    rf"(?::\w{{1,20}})?{_BAR}>"
+    r"|\[unused17\]|<\|close\|>think<\|sep\|>|<\|open\|>response<\|sep\|>"
+    # These also begin the answer to a next question, and close only what is open.
+    r"|(?P<turn><\|im_start\|>assistant\n"
+    r"|(?:<\|start\|>\s*assistant\s*)?\bto=user<\|message\|>|<\|start\|>\s*assistant<\|message\|>)"
     r"|(?-i:\[(?:/|END_)(?:THINK|THINKING|THOUGHT|REASONING)\])"
     r"|<\|inner_suffix\|>|<unused95>|<channel\|>|<\|im_start\|>answer\b"
     r"|(?P<final><\|channel\|>\s*final\b[^\n]{0,60}?<\|message\|>)|here is my response:"
-    r"|\[BEGIN FINAL RESPONSE\]|【/(?:思考|推理)】|<end_working_out>"
+    r"|\[BEGIN FINAL RESPONSE\]|【/(?:思考|推理)(?:过程|過程)?】|<end_working_out>"
 )
 # Elements that hold steps before an answer, or grounds after it.
 _STEP = re.compile(
@@ -50,6 +66,8 @@ _STEP = re.compile(
     r"|exploration|count|reward|logic|details)(?P<more>[ \d][^<>\n]{0,60})?>",
     re.IGNORECASE,
 )
+# Seed-OSS states within its reasoning how much of it is left.
+_BUDGET = re.compile(r"<seed:cot_budget_reflect>[^<]{0,2000}</seed:cot_budget_reflect>")
 _THOUGHT_DETAILS = re.compile(r"\btype=.?(?:reasoning|thinking)", re.IGNORECASE)  # Open WebUI
 _MARK = re.compile(rf"(?P<opens>{_OPENS})|(?P<closes>{_CLOSES})", re.IGNORECASE)
 # The harmony format without its control tokens, which decoders remove.
@@ -58,17 +76,21 @@ _BARE_ANALYSIS = re.compile(rf"{_BARE_CHANNEL.pattern}(?=[A-Z\"'(\d]|\Z)")
 _BARE_FINAL = re.compile(r"assistant\s?final(?=\W|[A-Z\d])")
 # Control tokens that are parts of marks; a decoder that removes them makes reasoning an answer.
 _PARTS = re.compile(
-    rf"{_OPENS}|{_CLOSES}|<\|(?:channel|message|start|end|return|call)\|>|<\|channel>",
+    rf"{_OPENS}|{_CLOSES}|<\|(?:channel|message|start|end|return|call)\|>|<\|channel>"
+    r"|<\|(?:open|close|sep|eom|eot)\|>|<\|plamo:(?:begin|end)_|:plamo\|>",
     re.IGNORECASE,
 )
+_OF_MARKS = re.compile(r"channel|<\|(?:open|eom)\||plamo")
 _ANSWER_TOKENS = re.compile(
-    r"<\|(?:start|end|begin_of|end_of)_?(?:response|solution|text)\|>|\[END FINAL RESPONSE\]", re.I
+    r"<\|(?:start|end|begin_of|end_of)_?(?:response|solution|text)\|>|\[END FINAL RESPONSE\]"
+    r"|<\|(?:open|close)\|>response<\|sep\|>|(?:<\|start\|>\s*assistant\s*)?\bto=user<\|message\|>",
+    re.IGNORECASE,
 )
 # Where a model goes on with the user's next message, which is no part of its answer.
 _NEXT_TURN = re.compile(
     r"\n(?:#{1,3} ?)?(?:Human|User|Assistant|Instruction) ?:|</s>|(?<=\S)\s*\[/?INST\]"
     r"|<(?:start|end)_of_turn>|<[|｜](?:im_start|im_end|eot_id|end|endoftext|end▁of▁sentence"
-    r"|start_header_id|return|call|(?i:user|assistant|system))[|｜]>|<turn\|>"
+    r"|start_header_id|return|call|(?i:user|assistant|system)|eom|eot|end_of_msg|plamo:tag)[|｜]>|<turn\|>|\[unused10\]"
 )
 # Where a model that continues texts asks itself a further question.
 _NEXT_QUESTION = re.compile(
@@ -87,6 +109,7 @@ def answering_part(response: str) -> str:
 
 
 def _without_thoughts(response: str) -> str:
+    response = _BUDGET.sub("", response)
     if _BARE_CHANNEL.match(response):
         parts = _BARE_FINAL.split(response)
         if len(parts) > 1:
@@ -97,6 +120,8 @@ def _without_thoughts(response: str) -> str:
     is_open = False
     begin = 0
     for mark in _MARK.finditer(response):
+        if mark["turn"] and not is_open:
+            continue
         if mark["closes"]:
             # Text before a closing mark is reasoning, even if its opening mark is in the prompt.
             if not is_open or mark["final"]:
@@ -134,7 +159,7 @@ def _without_steps(response: str) -> str:
 
 def ends_in_thought(text: str, is_open: bool = False) -> bool:
     """Return True if a text ends inside reasoning; ``is_open``: True if it begins inside."""
-    for mark in _MARK.finditer(text):
+    for mark in _MARK.finditer(_BUDGET.sub("", text)):
         is_open = mark["opens"] is not None
     return is_open
 
@@ -144,7 +169,9 @@ def open_thought(prompt: str) -> str:
     last = None
     for mark in _MARK.finditer(prompt):
         last = mark
-    if last is None or not last["opens"] or prompt[last.end() :].strip():
+    if last is None or not last["opens"]:
+        return ""
+    if prompt[last.end() :].replace("<|message|>", "").strip():
         return ""
     return last["opens"]
 
@@ -153,7 +180,7 @@ def thinking_tokens(tokens: Iterable[str]) -> frozenset[str]:
     """Return the control tokens without which reasoning could not be told from an answer."""
     parts = frozenset(token for token in tokens if _PARTS.fullmatch(token))
     # "<|end|>" and the like also end messages of models that mark no reasoning.
-    is_marked = any(_MARK.fullmatch(token) or "channel" in token for token in parts)
+    is_marked = any(_MARK.fullmatch(token) or _OF_MARKS.search(token) for token in parts)
     return parts if is_marked else frozenset()
 
 

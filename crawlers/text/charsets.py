@@ -14,10 +14,23 @@ import re
 from collections.abc import Iterator, Mapping
 
 from core.errors import ItemUnavailable
+from crawlers.text.hong_kong import HONG_KONG
 
-_HEAD = 4096  # bytes that may state the encoding; browsers read 1024
-_STATED = re.compile(
-    r"""(?:charset|<\?xml[^<>]{0,100}?\sencoding)\s*=\s*["']?\s*([\w.:-]{2,40})""", re.IGNORECASE
+_HEAD = 4096  # bytes that show UTF-16
+_PRESCAN = 16_384  # bytes that may state the encoding; browsers read 1024, or the page's head
+_NAME = r"""["']?\s*([\w.:-]{2,40})"""
+_STATED = re.compile(rf"charset\s*=\s*{_NAME}", re.IGNORECASE)
+_DECLARATION = re.compile(
+    rf"[\s\ufeff]*<\?xml[^<>]{{0,100}}?\sencoding\s*=\s*{_NAME}", re.IGNORECASE
+)
+# Elements "meta", and what may spell such an element without being one.
+_META = re.compile(
+    r"<!--.*?(?:-->|\Z)|<(?P<raw>script|style|title|textarea)\b.*?(?:</(?P=raw)|\Z)"
+    r"""|<meta[\s/](?P<attributes>(?:[^>"']++|"[^"]{0,2000}"|'[^']{0,2000}')*+)>""",
+    re.IGNORECASE | re.DOTALL,
+)
+_ATTRIBUTE = re.compile(
+    r"""([^\s"'>/=]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE
 )
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -94,6 +107,8 @@ _OTHERWISE: Mapping[str, dict[int, int]] = {
         "\u2027\ufe51\u00af\uff5e\u2295\u2299\uffe5\uffe0\uffe1",
     ),
     "koi8-u": str.maketrans("\u255d\u256c", "\u045e\u040e"),
+    # Bytes that begin no character, and which Python takes for characters of private use.
+    "cp932": str.maketrans(dict.fromkeys("\uf8f0\uf8f1\uf8f2\uf8f3", "\ufffd")),
 }
 _MAX_BAD = 1000  # one character of so many may be unreadable
 
@@ -150,13 +165,42 @@ def _codecs() -> Mapping[str, str]:
 
 
 def _stated_names(payload: bytes, stated: str) -> Iterator[str]:
-    """Yield the names that the header and the first bytes state."""
+    """Yield the names that the header and the first bytes state, the deciding one first."""
     if codec_of(stated) is not None:
         yield stated
-    for text in (stated, payload[:_HEAD].decode("latin-1")):
-        match = _STATED.search(text)
-        if match:
-            yield match[1]
+    header = _STATED.search(stated)
+    if header:
+        yield header[1]
+    head = payload[:_PRESCAN].decode("latin-1")
+    names = list(_names_in_page(head))
+    declaration = _DECLARATION.match(head)
+    if declaration:
+        is_html = "html" in stated.lower() and "xml" not in stated.lower()
+        names.insert(len(names) if is_html else 0, declaration[1])
+    yield from names
+
+
+def _names_in_page(head: str) -> Iterator[str]:
+    """Yield the names in a page's elements ``meta``, those that browsers ignore last."""
+    ignored = []
+    for found in _META.finditer(head):
+        if found["attributes"] is None:
+            continue
+        attributes: dict[str, str] = {}
+        for name, *values in _ATTRIBUTE.findall(found["attributes"]):
+            attributes.setdefault(name.lower(), "".join(values).strip())
+        if "charset" in attributes:
+            name = _STATED.match(f"charset={attributes['charset']}")
+            if name:
+                yield name[1]
+            continue
+        content = attributes.get("content", "")
+        name = _STATED.search(content)
+        if name and attributes.get("http-equiv", "").lower() == "content-type":
+            yield name[1]
+        elif name and content.lower().startswith("text/html"):
+            ignored.append(name[1])
+    yield from ignored
 
 
 def _utf_16_of(payload: bytes) -> str | None:
@@ -191,6 +235,9 @@ def _decoded(payload: bytes, codec: str) -> str:
     """Decode bytes as the standard says; what is unreadable becomes U+FFFD."""
     if codec == "iso2022_jp":
         return _from_iso_2022_jp(payload)
+    if codec == "cp1255":  # of Hebrew, where Python's codec lacks a point
+        parts = payload.split(b"\xca")
+        return "\u05ba".join(part.decode(codec, "tidemark.charsets") for part in parts)
     text = payload.decode(codec, "tidemark.charsets")
     if codec in _OTHERWISE:
         text = text.translate(_OTHERWISE[codec])
@@ -201,18 +248,22 @@ _ESCAPED = re.compile(rb"\x1b(\$[@B]|\([BJI])")
 _ESCAPED_ROW = re.compile(rb"\x1b\$[@B](?:[!-~]{2}){1,200}+\x1b\([BJ]")  # other texts have none
 
 
+_ROMAN = str.maketrans("\\~", "\u00a5\u203e")  # the Latin letters of JIS X 0201
+
+
 def _from_iso_2022_jp(payload: bytes) -> str:
     """Decode ISO-2022-JP as EUC-JP, which has the same characters with the high bits set."""
     high = bytes(byte | 0x80 for byte in range(256))
     parts = _ESCAPED.split(payload)
-    found = [parts[0]]
+    found = [_decoded(parts[0], "euc_jp")]
     for escape, part in zip(parts[1::2], parts[2::2], strict=True):
         if escape.startswith(b"$"):
             part = part.translate(high, b"\r\n")
         elif escape == b"(I":
             part = b"".join(b"\x8e" + bytes([byte | 0x80]) for byte in part)
-        found.append(part)
-    return _decoded(b"".join(found), "euc_jp")
+        text = _decoded(part, "euc_jp")
+        found.append(text.translate(_ROMAN) if escape == b"(J" else text)
+    return "".join(found)
 
 
 def _recover(error: UnicodeError) -> tuple[str, int]:
@@ -225,8 +276,10 @@ def _recover(error: UnicodeError) -> tuple[str, int]:
         return "\u20ac", error.start + 1
     if codec == "euc_jp" and len(data) == 2 and min(data) >= 0xA1:
         found = _from_shift_jis(data)
-    elif codec == "big5hkscs" and len(data) == 2 and data[0] >= 0x81:
-        found = data.decode("cp950", "ignore")
+    elif codec == "big5hkscs" and data in HONG_KONG:
+        found = HONG_KONG[data]
+    elif codec == "big5hkscs" and len(data) == 2:
+        found = _pair(data, "cp950")
     elif _is_single_byte(codec):
         # The standard has the control characters of these bytes, so that no byte is lost.
         found = chr(data[0]) if data[0] < 0xA0 else ""
@@ -239,12 +292,23 @@ def _recover(error: UnicodeError) -> tuple[str, int]:
     return "\ufffd", error.start + (2 if len(data) == 2 and data[1] >= 0x80 else 1)
 
 
+def _pair(data: bytes, codec: str) -> str:
+    """Decode the two bytes of one character; return an empty text if they are none."""
+    try:
+        found = data.decode(codec)
+    except UnicodeDecodeError:
+        return ""
+    return found if len(found) == 1 else ""
+
+
 def _is_single_byte(codec: str) -> bool:
     return codec in ("charmap", "cp874") or codec.startswith(("cp125", "iso8859", "mac", "koi8"))
 
 
 def _from_shift_jis(data: bytes) -> str:
     """Decode two bytes of EUC-JP by CP932, which also has the rows of NEC and IBM."""
+    if max(data) == 0xFF:
+        return ""
     row = data[0] - 0xA1
     cell = data[1] - 0xA1
     lead = row // 2 + (0x81 if row < 62 else 0xC1)
@@ -252,7 +316,7 @@ def _from_shift_jis(data: bytes) -> str:
     trail = cell + (0x9F if is_second else 0x40)
     if not is_second and cell >= 63:
         trail += 1  # 0x7F is no trailing byte
-    return bytes([lead, trail]).decode("cp932", "ignore")
+    return _pair(bytes([lead, trail]), "cp932")
 
 
 codecs.register_error("tidemark.charsets", _recover)

@@ -34,8 +34,8 @@ _MONTH = r"(?P<month>[a-z]{3,9})\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th|\.)?"
 _YEAR = r"(?P<year>\d{4})"
 _AT = r"(?:,?\s(?:(?:at|-)\s)?|t)"
-_DAY_FIRST = rf"{_WEEKDAY}{_DAY}[\s-](?:of\s)?{_MONTH},?[\s-](?P<year>\d{{4}}|\d\d)"
-_MONTH_FIRST = rf"{_WEEKDAY}{_MONTH}\s{_DAY}(?:,\s?|\s){_YEAR}"
+_DAY_FIRST = rf"{_WEEKDAY}{_DAY}[\s-]?(?:of\s)?{_MONTH},?[\s-]?(?P<year>\d{{2,4}})"
+_MONTH_FIRST = rf"{_WEEKDAY}{_MONTH}[\s-]{_DAY}(?:,\s?|[\s-]){_YEAR}"
 
 
 def _form(date: str, rest: str = rf"(?:{_AT}{_TIME}{_ZONE})?") -> re.Pattern[str]:
@@ -195,10 +195,12 @@ def _midnight_of(parts: dict[str, str | None]) -> dt.datetime:
 
 
 def _year_of(digits: str) -> int:
-    """Return a year; two digits are as in RFC 5322, 4.3."""
+    """Return a year; two and three digits are as in RFC 5322, 4.3."""
     year = int(digits)
     if len(digits) == 4:
         return year
+    if len(digits) == 3:
+        return year + 1900
     return year + (2000 if year < 50 else 1900)
 
 

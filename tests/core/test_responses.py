@@ -44,6 +44,17 @@ MARKS = [
     ("<|begin_internal_thought|>", "<|end_internal_thought|>"),
     ("【思考】", "【/思考】"),
     ("<think>", "<//think>"),
+    ("<|open|>think<|sep|>", "<|close|>think<|sep|>"),  # Kimi K3
+    ("<|open|>think<|sep|>", "<|close|>think<|sep|><|open|>response<|sep|>"),
+    ("<|plamo:begin_think:plamo|>", "<|plamo:end_think:plamo|>"),  # PLaMo 3
+    ("<|think:start|>", "<|think:end|>"),  # Solar Open 2
+    ("<ifm|think_faster>", "</ifm|think_faster>"),  # K2 Horizon
+    ("<think:opensource>", "</think:opensource>"),  # Hunyuan 3
+    ("[unused16]", "[unused17]"),  # openPangu
+    ("<start_of_thought>", "<end_of_thought>"),
+    ("<thinking_start>", "<thinking_end>"),
+    ("<\uc0dd\uac01>", "</\uc0dd\uac01>"),
+    ("\uff1cthink\uff1e", "\uff1c/think\uff1e"),
     ("<M2_7think>", "</M2_7think>"),
 ]
 
@@ -137,3 +148,42 @@ def test_a_mark_at_the_end_of_an_answer_is_no_part_of_it() -> None:
     assert answering_part("[BEGIN FINAL RESPONSE]\nB\n[END FINAL RESPONSE]").strip() == "B"
     steps = "The answer is B. Here are my reasoning steps:\nA was wrong."
     assert answering_part(steps) == steps  # only the beginning of a response opens a thought
+
+
+def test_messages_of_roles_that_think() -> None:
+    begun = "<|start|>assistant to=self<|message|>A? Or C?"  # Muse Glimmer
+    for opening in (begun, begun.removeprefix("<|start|>assistant ")):
+        assert answering_part(f"{opening}<|eom|>") == ""
+        for header in ("<|start|>assistant to=user<|message|>", "<|start|>assistant<|message|>"):
+            assert answering_part(f"{opening}<|eom|>{header}B<|eot|>") == "B"
+    assert answering_part("<|start|>assistant to=user<|message|>B<|eot|>") == "B"
+    next_turn = "<|eot|><|start|>user<|message|>q<|eot|><|start|>assistant<|message|>C"
+    assert answering_part(f"B{next_turn}") == "B"
+    thought = "<|im_start|>assistant/think\nA? Or C?"  # HyperCLOVA X
+    assert answering_part(thought) == ""
+    assert answering_part(f"{thought}<|im_end|>\n<|im_start|>assistant\nB<|im_end|>") == "B"
+    assert answering_part("B<|im_end|>\n<|im_start|>assistant\nC") == "B"
+    assert answering_part("<|open|>response<|sep|>B<|close|>response<|sep|><|end_of_msg|>") == "B"
+
+
+def test_a_note_on_the_budget_does_not_end_reasoning() -> None:
+    note = "<seed:cot_budget_reflect>Half is left.</seed:cot_budget_reflect>"
+    begun = f"<seed:think>A? {note} Or C?"
+    assert answering_part(begun) == ""
+    assert ends_in_thought(begun)
+    assert answering_part(f"{begun} {note}</seed:think>B") == "B"
+
+
+def test_a_prompt_may_open_a_channel_that_thinks() -> None:
+    prompt = "q<|end|><|start|>assistant<|channel|>analysis<|message|>"
+    assert open_thought(prompt) == "<|channel|>analysis"
+    assert open_thought(prompt.replace("analysis", "final")) == ""
+
+
+def test_control_tokens_of_roles_that_think_are_named() -> None:
+    kimi = ["<|open|>", "<|close|>", "<|sep|>", "[BOS]", "<|end_of_msg|>"]
+    assert thinking_tokens(kimi) == set(kimi[:3])
+    plamo = ["<|plamo:begin_", "<|plamo:end_", ":plamo|>", "<|plamo:bos|>"]
+    assert thinking_tokens(plamo) == set(plamo[:3])
+    muse = ["<|start|>", "<|message|>", "<|eom|>", "<|eot|>", "<|bos|>"]
+    assert thinking_tokens(muse) == set(muse[:4])

@@ -1,5 +1,7 @@
 """Encodings as browsers read them; bytes and characters are of the standard's tables."""
 
+import time
+
 import pytest
 from lxml import etree
 
@@ -110,3 +112,86 @@ def test_iso_2022_jp_that_no_name_states() -> None:
     assert charsets.decode(text.encode("iso2022_jp"), "text/html") == text
     plain = "\x1b[1mbold\x1b[0m and \x1b$B as typed"
     assert charsets.decode(plain.encode(), "text/html") == plain
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "text"),
+    [
+        ("big5", b"\x87\x7a\x87\xa1\x8e\x69\xfe\xdd", "\u3875\U000258de\u7bb8\u7809"),
+        ("big5", b"\xc6\xcf\xa3\xc0\xa3\xe1", "\u5ef4\u2400\u20ac"),
+        ("windows-1255", b"\xf2\xca\xef", "\u05e2\u05ba\u05df"),
+        ("iso-2022-jp", b"\x1b(J\\~a\x1b(B\\~", "\u00a5\u203ea\\~"),
+    ],
+)
+def test_characters_that_only_browsers_have(name: str, data: bytes, text: str) -> None:
+    assert charsets.decode(b" plain" * 400 + data, f"charset={name}").endswith(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "text"),
+    [
+        # Bytes that are no character: none becomes another one, and none is lost without a sign.
+        ("big5", b"\x81.", "\ufffd."),
+        ("big5", b"\xc7\x7f", "\ufffd\x7f"),
+        ("big5", b"\xa0<", "\ufffd<"),
+        ("euc-jp", b"\xa1\xff", "\ufffd"),
+        ("euc-jp", b"\xa2\xaf", "\ufffd"),
+        ("euc-jp", b"\xa9\xa8", "\ufffd"),
+        ("euc-jp", b"\xfe\xe1", "\ufffd"),
+        ("iso-2022-jp", b'\x1b$B"/\x1b(B', "\ufffd"),
+        ("iso-2022-jp", b"\x1b$B)B\x1b(B", "\ufffd"),
+        ("shift_jis", b"\xa0", "\ufffd"),
+        ("shift_jis", b"\xfd<\xfe", "\ufffd<\ufffd"),
+    ],
+)
+def test_pairs_without_a_character_are_unreadable(name: str, data: bytes, text: str) -> None:
+    decoded = charsets.decode(b" plain" * 900 + data, f"charset={name}")
+    assert decoded == " plain" * 900 + text
+
+
+_RUSSIAN = "\u0421\u044a\u0435\u0448\u044c \u0435\u0449\u0451 \u0431\u0443\u043b\u043e\u043a. "
+_MAIN = '<meta charset="windows-1251">'
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        _MAIN + "<meta charset=utf-8>",
+        '<!-- <meta charset="koi8-r"> -->' + _MAIN,
+        "<script>var s = '<meta charset=\"koi8-r\">'</script>" + _MAIN,
+        "<style>/* <meta charset=koi8-r> */</style><title><meta charset=koi8-r></title>" + _MAIN,
+        '<link rel=stylesheet charset="utf-8"><script charset="koi8-r" src=b.js></script>' + _MAIN,
+        '<meta name=description content="use charset=koi8-r">' + _MAIN,
+        '<meta content="text/html; charset=koi8-r">' + _MAIN,
+        '<meta name="a>b" content="charset=koi8-r" data-charset=koi8-r>' + _MAIN,
+        "<meta content='text/html;CHARSET=\"windows-1251\"' HTTP-EQUIV=Content-Type>",
+        "<script>" + "var a = 1;" * 400 + "</script>" + _MAIN,
+        "<meta  charset =  windows-1251 />",
+        # A browser would guess here; the mistake is common.
+        '<meta name="Content-Type" content="text/html; charset=windows-1251">',
+    ],
+)
+def test_only_elements_of_the_page_state_its_encoding(head: str) -> None:
+    """Verdicts are Chromium's, beside the last one."""
+    page = f"<html><head>{head}</head><body>{_RUSSIAN * 9}</body></html>"
+    assert charsets.decode(page.encode("cp1251"), "text/html") == page
+
+
+def test_a_declaration_of_xml_decides_for_xml_only() -> None:
+    greek = "\u03b2\u03b4\u03b5\u03bb\u03c5\u03b3\u03bc\u03af\u03b1 " * 9
+    declared = "<?xml version='1.0' encoding='%s'?><html><head><meta charset='%s'></head>%s</html>"
+    page = declared % ("windows-1251", "iso-8859-7", greek)
+    assert charsets.decode(page.encode("iso8859-7"), "text/html") == page
+    page = declared % ("iso-8859-7", "windows-1251", greek)
+    for header in ("application/xhtml+xml", "application/xml", ""):
+        assert charsets.decode(page.encode("iso8859-7"), header) == page
+
+
+@pytest.mark.parametrize(
+    "part", [b"<meta ", b'<meta a="', b"<!--", b"<script>", b"<meta a=b ", b"<title", b"<meta a"]
+)
+def test_heads_of_any_shape_take_little_time(part: bytes) -> None:
+    payload = part * 20_000 + b"\xe9"
+    began = time.process_time()
+    charsets.decode(payload, "text/html")
+    assert time.process_time() - began < 2
