@@ -21,17 +21,18 @@ NEWEST = 12  # months of the first window
 ALL_MONTHS = "all months: includes text seen in training"
 # Columns that a part replaces: with a dash where it has none.
 _OF_WINDOW = (
-    "rank_set", "note", "bits_per_byte", "adjusted_gap", "growth_per_year", "num_months",
+    "rank_set", "bits_per_byte", "adjusted_gap", "growth_per_year", "num_months",
     "num_sources",
 )  # fmt: skip
 _OF_SOURCE = (*_OF_WINDOW, "cutoff_text")
 _INTERVALS = {"months": "other months like these", "documents": "other documents of these months"}
 _ABOUT_WINDOW = (
     "Level and rank in this window alone, over {}. Intervals are of 95 %: would {} say the same? "
-    "Gap and ageing need months on both sides of a cutoff. The other columns are over all months."
+    "The other columns are over all months."
 )
 _ABOUT_SOURCE = "Each model over its own months. Ranks need months that all models have."
-Cells = Mapping[str, Mapping[str, Sequence[str]]]  # text, interval, value by model and column
+# Text, interval, value and reason by model and column.
+Cells = Mapping[str, Mapping[str, Sequence[str]]]
 
 
 def windows_of(first: Month, last: Month) -> dict[str, tuple[Month, Month]]:
@@ -96,7 +97,7 @@ def _row_cells(row: Row, columns: Sequence[Column]) -> Iterator[tuple[str, list[
     complete = {**dict.fromkeys(ends), **row}
     for column in columns:
         found = cell(complete, column)
-        yield column.name, [found.text, found.interval, found.value]
+        yield column.name, [found.text, found.interval, found.value, found.why]
 
 
 def parts_file(parts: Mapping[str, object]) -> bytes:

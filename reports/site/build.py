@@ -7,6 +7,7 @@ import datetime as dt
 import importlib
 import json
 import pkgutil
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
@@ -25,7 +26,7 @@ from core.storage.store import Store, sha256_of_file
 from core.version import code_version
 from reports.site import charts, citation, history, pages, simulated
 from reports.site.context import Facts, Site, months_of
-from reports.site.figure import Figure, Page, cell
+from reports.site.figure import Figure, Page, cell, marks_of
 from reports.site.files import addresses, data_files, drawing_files
 from reports.site.pictures import cards
 from warehouse.database.schema import SNAPSHOT
@@ -351,8 +352,20 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.globals |= {"cell": cell, "addresses": addresses, "months_of": months_of}
+    environment.globals |= {
+        "cell": cell, "marks_of": marks_of, "addresses": addresses, "months_of": months_of,
+    }  # fmt: skip
+    environment.filters["css_text"] = css_text
     return environment
+
+
+def css_text(text: str) -> str:
+    """Return a text as a string of a style sheet, in which no character has a meaning of its own.
+
+    The escapes of JSON are not those of style sheets: a backslash and u00d7 would be shown as such.
+    """
+    plain = re.sub(r"[^A-Za-z0-9 ,.()%]", lambda found: f"\\{ord(found[0]):x} ", text)
+    return Markup('"{}"').format(Markup(plain))  # noqa: S704
 
 
 def _assets() -> Iterator[tuple[str, bytes]]:

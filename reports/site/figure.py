@@ -49,6 +49,20 @@ class Column:
     why: str = ""  # name of the column that says why a value is NULL
 
 
+def marks_of(columns: Sequence[Column], rows: pl.DataFrame) -> dict[str, str]:
+    """Return the reasons that a table's cells give for what is missing, each with its mark."""
+    given = [column for column in columns if column.why]
+    cells = (cell(row, column) for row in rows.iter_rows(named=True) for column in given)
+    reasons = dict.fromkeys(found.why for found in cells if found.why)
+    return {reason: _letters(number) for number, reason in enumerate(reasons)}
+
+
+def _letters(number: int) -> str:
+    """Return a, b, … z, aa, ab and so on, from 0 on."""
+    rest, last = divmod(number, 26)
+    return (_letters(rest - 1) if rest else "") + chr(ord("a") + last)
+
+
 @dataclass(frozen=True)
 class Figure:
     """One figure: a title that states a finding, a table, and optionally a chart.
@@ -164,12 +178,14 @@ class Cell:
 
 def cell(row: Row, column: Column) -> Cell:
     """Return the cell of a row in a column."""
+    why = (row.get(column.why) or "") if column.why else ""
     if column.draw:
         trend = column.draw(row)
-        return Cell("", value=f"{trend.last:.4g}", path=trend.path) if trend else Cell(NOTHING)
+        if trend is None:
+            return Cell(NOTHING, why=why)
+        return Cell("", value=f"{trend.last:.4g}", path=trend.path)
     value = row[column.name]
     link = column.link(row) if column.link else None
-    why = (row.get(column.why) or "") if column.why else ""
     if value is None:
         is_of_numbers = bool(column.form) and "%" not in column.form
         return Cell(NOTHING, link=link, is_number=is_of_numbers, why=why)

@@ -1,7 +1,9 @@
 // Tables that sort and filter, charts that open. The address keeps the view of each table.
 "use strict";
 const root = document.body.dataset.root;
-const MANY_ROWS = 40, FIRST_ROWS = 25;
+const isPhone = matchMedia("(max-width: 40rem)").matches; // rows of wide tables are cards there
+const MANY_ROWS = isPhone ? 12 : 40;
+const FIRST_ROWS = isPhone ? 8 : 25;
 
 // The fragment has one part per table: #name?sort=column,-1&find=text;other?…
 function readState() {
@@ -25,6 +27,12 @@ function element(kind, properties = {}, ...children) {
   const made = Object.assign(document.createElement(kind), properties);
   made.append(...children);
   return made;
+}
+
+// a, b, … z, aa, ab and so on, from 0 on.
+function letters(number) {
+  const rest = Math.floor(number / 26);
+  return (rest ? letters(rest - 1) : "") + String.fromCharCode(97 + (number % 26));
 }
 
 class Table {
@@ -89,22 +97,37 @@ class Table {
       [...row.cells].forEach((cell, index) => {
         const [html, value, why] = this.whole.cells[number][index];
         const column = this.heads[index].dataset.column;
-        cell.title = columns.has(column) ? "" : why; // the reason of the first choice of months
         if (!columns.has(column)) {
           cell.innerHTML = html;
+          cell.title = why;
           cell.classList.toggle("none", cell.textContent.trim() === "–");
           if (value) cell.dataset.value = value;
           return;
         }
-        const [text, interval, raw] = found?.[column] ?? ["–", "", ""];
+        const [text, interval, raw, reason] = found?.[column] ?? ["–", "", "", "no text of these months or of this source"];
         cell.textContent = text;
+        cell.title = reason;
         cell.classList.toggle("none", text === "–");
         if (interval) cell.append(" ", element("small", {}, interval));
         if (raw && cell.classList.contains("number")) cell.dataset.value = raw;
         else delete cell.dataset.value;
       });
     });
+    this.addReasons();
     this.apply();
+  }
+
+  // Marks cells with a reason, and lists the reasons below the table, as the page does.
+  addReasons() {
+    const cells = this.original.flatMap((row) => [...row.cells]);
+    const reasons = [...new Set(cells.map((cell) => cell.title).filter(Boolean))];
+    const marks = new Map(reasons.map((reason, number) => [reason, letters(number)]));
+    for (const cell of cells) {
+      if (cell.title) cell.dataset.why = marks.get(cell.title);
+      else delete cell.dataset.why;
+    }
+    const list = [...marks].flatMap(([reason, mark], number) => [number ? "; " : "", element("b", {}, mark), ` ${reason}`]);
+    this.table.closest("figure").querySelector(".reasons")?.replaceChildren(...list);
   }
 
   addFilters() {
@@ -297,6 +320,9 @@ class Comparison {
       return;
     }
     const head = ["source", "difference, bits per byte", "95 % interval of this pair", "p, for all pairs", "documents"];
+    const [overall] = found;
+    // The text above the table has the reason of the first row.
+    const hasOwnReason = (i) => data.p[i] === null && data.reason[i] && (data.p[overall] !== null || data.reason[i] !== data.reason[overall]);
     const rows = found.map((i) => {
       const isTurned = data.model[i] !== one;
       const signed = (value) => (value === null ? "–" : (isTurned ? -value : value).toFixed(4).replace("-", "\u2212"));
@@ -304,9 +330,8 @@ class Comparison {
       if (isTurned) ends.reverse();
       const p = data.p[i] === null ? "–" : data.p[i] < 0.001 ? "< 0.001" : data.p[i].toFixed(3);
       const cells = [data.source[i] ?? "all sources", signed(data.difference[i]), ends.map(signed).join(" to "), p, data.n[i].toLocaleString("en")];
-      return element("tr", {}, ...cells.map((text, k) => element(k ? "td" : "th", { className: k ? "number" : "", ...(k === 3 && data.p[i] === null && data.reason[i] && { title: data.reason[i] }) }, text)));
+      return element("tr", {}, ...cells.map((text, k) => element(k ? "td" : "th", { className: k ? "number" : "" }, text, ...(k === 3 && hasOwnReason(i) ? [" ", element("small", {}, data.reason[i])] : []))));
     });
-    const overall = found[0];
     if (data.difference[overall] === null) {
       this.place.replaceChildren(element("p", { className: "note" }, `${one} and ${other} cannot be compared: ${data.reason[overall]}.`));
       return;
@@ -320,7 +345,7 @@ class Comparison {
     const ofDocuments = data.low[overall] === null ? "" : " The interval is what other documents of these months may give.";
     const untested = isOverTime ? "" : ` No p-value: ${reason}.${ofDocuments}`;
     const table = element("table", {}, element("thead", {}, element("tr", {}, ...head.map((text) => element("th", { scope: "col" }, text)))), element("tbody", {}, ...rows));
-    this.place.replaceChildren(element("h2", {}, verdict), element("p", { className: "soft" }, `Over ${data.basis[overall]}. Negative: ${one} is better.${untested}`), element("div", { className: "scroll", tabIndex: 0 }, table));
+    this.place.replaceChildren(element("h2", {}, verdict), element("p", { className: "soft" }, `Over ${data.basis[overall]}. Negative: ${one} is better.${untested}`), element("div", { className: "scroll cards-on-phones", tabIndex: 0 }, table));
   }
 
   // The chart of months is drawn again for the two, if the page has their rows.

@@ -37,6 +37,10 @@ MAX_NEIGHBOURS = 24  # in the page itself
 MAX_DOTS = 36  # months of a line with a dot for each
 MAX_PAIRED_MONTHS = 6000  # differences by month: of as many of the board's first models
 _BITS = "bits per byte"
+_ABOUT_PLANE = (
+    "Generalisation against robustness. Each model is shown over its own months on both sides of "
+    "its cutoff, so the months of two models differ."
+)
 
 
 def make_pages(site: Site) -> Iterator[Page]:
@@ -87,8 +91,14 @@ def verdict_of(pairs: pl.DataFrame, one: str, other: str) -> dict[str, object] |
         "title": pair_finding(overall, one, other),
         "about": f"{basis} Negative: {one} is better.{_untested(overall)}",
         "rows": [_pair_cells(row, sign) for row in rows],
-        "reasons": [row["reason"] if row["p"] is None else None for row in rows],
+        "reasons": [_own_reason(row, overall) for row in rows],
     }
+
+
+def _own_reason(row: Row, overall: Row) -> str | None:
+    """Return why a source has no p-value, unless the text above the table says so."""
+    is_told = row["p"] is not None or (overall["p"] is None and row["reason"] == overall["reason"])
+    return None if is_told else row["reason"]
 
 
 def _untested(row: Row) -> str:
@@ -232,11 +242,11 @@ def _plane(site: Site) -> Figure:
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
         Column("bits_per_byte_after", "after the cutoff", ".3f", unit=_BITS),
         Column("bits_per_byte_gap", "gap", "+.3f", "bits_per_byte_gap_low",
-               "bits_per_byte_gap_high", _BITS),
-        Column("q_value", "q", P_VALUE),
+               "bits_per_byte_gap_high", _BITS, why="reason"),
+        Column("q_value", "q", P_VALUE, why="reason"),
         Column("num_months_after", "months after", "d"),
     ]  # fmt: skip
-    return Figure("plane", plane_finding(rows.to_dicts()), "Generalisation against robustness.",
+    return Figure("plane", plane_finding(rows.to_dicts()), _ABOUT_PLANE,
                   sql, rows, columns, chart)  # fmt: skip
 
 

@@ -37,9 +37,9 @@ def _board(site: Site) -> Figure:
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
         Column("source", "questions of"),
         Column("accuracy", "right, after the cutoff", ".1f", "accuracy_low",
-               "accuracy_high", "%", factor=100,
+               "accuracy_high", "%", factor=100, why="reason",
                about="Of questions that were opened after the model's cutoff."),
-        Column("expected_accuracy", "by guessing", ".1f", unit="%", factor=100),
+        Column("expected_accuracy", "by guessing", ".1f", unit="%", factor=100, why="reason"),
         Column("num_questions", "questions after the cutoff", ",d"),
         Column("accuracy_of_all_questions", "right, all", ".1f", "accuracy_of_all_questions_low",
                "accuracy_of_all_questions_high", "%", factor=100),
@@ -129,9 +129,9 @@ def _bias(site: Site) -> Figure:
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
         Column("source", "questions of"),
         Column("tested_class", "by test"),
-        Column("p_adjusted", "p", P_VALUE, about="after Holm's correction"),
+        Column("p_adjusted", "p", P_VALUE, about="after Holm's correction", why="bias_reason"),
         Column("tbi_x1000", "slope × 1000", "+.2f", "tbi_x1000_low", "tbi_x1000_high",
-               about="The paper's temporal bias index."),
+               about="The paper's temporal bias index.", why="bias_reason"),
         Column("paper_class", "by the paper's rule"),
     ]  # fmt: skip
     about = (
@@ -149,8 +149,14 @@ def _scores(site: Site) -> Figure:
         Column(
             "brier_score", "Brier score", ".3f", "brier_score_low", "brier_score_high", "0 to 2"
         ),
-        Column("crowd_brier_score", "the crowd's", ".3f", unit="0 to 2"),
-        Column("model_brier_score_there", "the model's, same questions", ".3f", unit="0 to 2"),
+        Column("crowd_brier_score", "the crowd's", ".3f", unit="0 to 2", why="crowd_reason"),
+        Column(
+            "model_brier_score_there",
+            "the model's, same questions",
+            ".3f",
+            unit="0 to 2",
+            why="crowd_reason",
+        ),
         Column("num_crowd", "questions with a crowd", ",d"),
         Column("num_answers", "answers", ",d"),
     ]
@@ -168,7 +174,8 @@ def _positions(site: Site) -> Figure:
                "points", factor=100, about="Probability of the first option less 1 / options."),
         Column("favoured_place", "favoured place", ",d"),
         Column("favoured_bias", "excess there", "+.1f", unit="points", factor=100),
-        Column("p_value", "p", P_VALUE, about="that no place is preferred; over all places"),
+        Column("p_value", "p", P_VALUE, about="that no place is preferred; over all places",
+               why="p_reason"),
         Column("rotated", "rotated"),
         Column("num_answers", "answers", ",d"),
     ]  # fmt: skip

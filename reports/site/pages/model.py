@@ -112,7 +112,8 @@ def _sources(site: Site, name: str) -> Figure:
         Column("source", "source", link=lambda row: site.source_page(row["source"])),
         Column("bits_per_byte", "level", ".3f", unit="bits per byte",
                about="Mean over months after the cutoff; over all if the cutoff is unknown."),
-        Column("bits_per_byte_seen", "up to the cutoff", ".3f", unit="bits per byte"),
+        Column("bits_per_byte_seen", "up to the cutoff", ".3f", unit="bits per byte",
+               why="seen_reason"),
         Column("adjusted_gap", "gap", "+.3f", "adjusted_gap_low", "adjusted_gap_high",
                "bits per byte", "Losses after the cutoff less before it, less what models share.",
                why="gap_reason"),
@@ -120,26 +121,29 @@ def _sources(site: Site, name: str) -> Figure:
                "bits per byte a year", why="ageing_reason"),
         Column("equivalent_share", "a year later like a fresh model of", ".0f",
                "equivalent_share_low", "equivalent_share_high", "% of its parameters",
-               "Ageing in parameters, by the other sizes of its family.", factor=100),
+               "Ageing in parameters, by the other sizes of its family.", "share_reason",
+               factor=100),
         Column("cutoff_text", "measured cutoff", why="cutoff_reason"),
-        Column("cutoff_onset", "thins out from", "%Y-%m", is_optional=True),
+        Column("cutoff_onset", "thins out from", "%Y-%m", is_optional=True, why="cutoff_reason"),
         Column("decay_mean_pct", "decay, mean", "+.1f", "decay_mean_pct_low",
                "decay_mean_pct_high", "%", why="decay_reason",
                about="Rise of the loss 3, 6, 9 and 12 months after the release; those there are."),
-        Column("decay_12_pct", "decay, 12 months", "+.1f", "decay_12_pct_low",
-               "decay_12_pct_high", "%", why="decay_reason"),
+        *(_decay_column(months) for months in (3, 6, 9, 12)),
         Column("tbi_per_year", "slope", "+.3f", "tbi_per_year_low", "tbi_per_year_high",
                "bits per byte a year", "Temporal bias: the plain slope over months.",
                why="slope_reason"),
         Column("num_months", "months", "d"),
-        *(Column(f"{name}_reason", f"{name}: reason", is_optional=True)
-          for name in ("gap", "ageing", "cutoff", "decay", "slope")),
     ]  # fmt: skip
     title = sources_finding(rows.to_dicts())
     if is_control(name):
         title = "Levels by source; a compressor has no gap, since it has no cutoff"
-    about = "A dash, or no interval: not measured; its tooltip and the columns of reasons say why."
-    return Figure(f"model-{slug(name)}-sources", title, about, sql, rows, told(columns, rows))
+    return Figure(f"model-{slug(name)}-sources", title, "", sql, rows, told(columns, rows))
+
+
+def _decay_column(months: int) -> Column:
+    name = f"decay_{months}_pct"
+    return Column(name, f"decay, {months} months", "+.1f", f"{name}_low", f"{name}_high", "%",
+                  why="decay_reason")  # fmt: skip
 
 
 def _classes(site: Site, name: str) -> Figure:
@@ -212,8 +216,8 @@ def _forecasts(site: Site, name: str) -> Figure:
     columns = [
         Column("source", "questions of"),
         Column("accuracy", "right, after the cutoff", ".1f", "accuracy_low", "accuracy_high", "%",
-               factor=100),
-        Column("expected_accuracy", "by guessing", ".1f", unit="%", factor=100),
+               factor=100, why="reason"),
+        Column("expected_accuracy", "by guessing", ".1f", unit="%", factor=100, why="reason"),
         Column("num_questions", "questions after the cutoff", "d"),
         Column("accuracy_of_all_questions", "right, all", ".1f", "accuracy_of_all_questions_low",
                "accuracy_of_all_questions_high", "%", factor=100),

@@ -76,34 +76,37 @@ def _board(site: Site) -> Figure:
     trends = trends_of(over_time) if is_drawn else {}
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
-        Column("rank_set", "rank", about="Models whose ranks overlap cannot be told apart."),
+        Column("rank_set", "rank", about="Models whose ranks overlap cannot be told apart.",
+               why="rank_reason"),
         Column("bits_per_byte", "level", ".3f", "bits_per_byte_low", "bits_per_byte_high",
-               "bits per byte", "Mean over what all models have; lower is better."),
+               "bits per byte", "Mean over what all models have; lower is better.",
+               why="rank_reason"),
         Column("saved_share", "better than zstd by", ".1f", "saved_share_low", "saved_share_high",
-               "% of its bits", "On the same months; below zero where zstd is better.", factor=100),
+               "% of its bits", "On the same months; below zero where zstd is better.", factor=100,
+               why="share_reason"),
         Column("adjusted_gap", "gap", "+.3f", "adjusted_gap_low", "adjusted_gap_high",
                "bits per byte", "Losses after the cutoff less before it, less what models share.",
                why="gap_reason"),
         Column("trend", "over time", about="Losses less the level up to the cutoff; by the last.",
-               draw=lambda row: trends.get(row["model"])),
+               draw=lambda row: trends.get(row["model"]), why="trend_reason"),
         Column("growth_per_year", "ageing", "+.3f", "growth_per_year_low", "growth_per_year_high",
                "bits per byte a year", "Growth of the gap with the age of the model.",
                why="ageing_reason"),
-        Column("stated_cutoff", "stated cutoff", "%Y-%m"),
+        Column("stated_cutoff", "stated cutoff", "%Y-%m", why="stated_reason"),
         Column("cutoff_text", "measured cutoff",
                about="Last month with training text, by the losses.", why="cutoff_reason"),
-        Column("note", "not ranked", about="Why the model has no rank."),
         Column("forecast_accuracy", "forecasts", ".1f", "forecast_accuracy_low",
                "forecast_accuracy_high", "% right", "Of questions opened after the cutoff.",
-               factor=100),
+               factor=100, why="forecast_reason"),
         Column("expected_accuracy", "guessing", ".1f", unit="% right", is_optional=True, factor=100,
-               about="Right answers expected from guessing at these questions."),
-        Column("puzzle_score", "puzzles", "+.2f", unit="-1 to 1"),
-        Column("family", "family", is_optional=True, is_facet=True),
-        Column("weights", "weights", is_optional=True, is_facet=True),
-        Column("size_class", "size", is_optional=True, is_facet=True),
-        Column("parameters", "parameters", ",d", is_optional=True),
-        Column("released", "released", "%Y-%m-%d", is_optional=True),
+               about="Right answers expected from guessing at these questions.",
+               why="forecast_reason"),
+        Column("puzzle_score", "puzzles", "+.2f", unit="-1 to 1", why="puzzle_reason"),
+        Column("family", "family", is_optional=True, is_facet=True, why="fact_reason"),
+        Column("weights", "weights", is_optional=True, is_facet=True, why="fact_reason"),
+        Column("size_class", "size", is_optional=True, is_facet=True, why="fact_reason"),
+        Column("parameters", "parameters", ",d", is_optional=True, why="fact_reason"),
+        Column("released", "released", "%Y-%m-%d", is_optional=True, why="fact_reason"),
         Column("num_months", "months", "d", is_optional=True),
         Column("num_sources", "sources", "d", is_optional=True),
     ]  # fmt: skip
@@ -112,7 +115,7 @@ def _board(site: Site) -> Figure:
     is_over_time = "months" in rows["interval_basis"]
     these = "this month" if site.num_months == 1 else "these months"
     other = "months like these" if is_over_time else f"documents of {these}"
-    about = f"Intervals are of 95 %: would other {other} say the same? –: not measured. "
+    about = f"Intervals are of 95 %: would other {other} say the same? "
     if floor is not None:
         about += f"Half of the pairs could be told apart from {floor:.2g} bits per byte on."
     if rows["num_months"].min() < MIN_MONTHS:  # type: ignore[operator]

@@ -118,14 +118,14 @@ def _gaps(site: Site) -> Figure:
     percent = "% of the text"
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
-        Column("stated_cutoff", "stated cutoff", "%Y-%m"),
-        Column("cutoff_provenance", "which is"),
+        Column("stated_cutoff", "stated cutoff", "%Y-%m", why="stated_reason"),
+        Column("cutoff_provenance", "which is", why="stated_reason"),
         Column("cutoff_text", "measured cutoff",
-               about="Last month with training text, by these rates."),
+               about="Last month with training text, by these rates.", why="cutoff_reason"),
         Column("rate_before", before, ".3f", unit=percent),
         Column("rate_after", str(last), ".3f", unit=percent),
         Column("change", "change", "+.3f", unit="percentage points"),
-        Column("parameters", "parameters", ",d", is_optional=True),
+        Column("parameters", "parameters", ",d", is_optional=True, why="fact_reason"),
     ]  # fmt: skip
     title = published_gaps_finding(rows.to_dicts(), before, last)
     about = "Means over months. Published rates have no intervals, so no change is tested."

@@ -11,8 +11,8 @@ from core.json import JsonObject
 from core.plugins import import_parts
 from core.progress import counted
 from reports.site.charts import INK, PALETTE, SOFT, by_month, time_axis
-from reports.site.context import Site, of_name, some
-from reports.site.figure import Column, Figure, Link, Page, slug, told
+from reports.site.context import Site, is_control, of_name, some
+from reports.site.figure import Column, Figure, Link, Page, Row, slug, told
 from reports.site.findings import (
     collected_finding,
     difficulty_finding,
@@ -56,15 +56,15 @@ def _all(site: Site) -> Figure:
     sql, rows = site.query("sources_board", protocol=site.protocol)
     columns = [
         Column("source", "source", link=lambda row: site.source_page(row["source"])),
-        Column("title", "what it is"),
-        Column("category", "kind"),
-        Column("language", "language", is_optional=True),
+        Column("title", "what it is", why="fact_reason"),
+        Column("category", "kind", why="fact_reason"),
+        Column("language", "language", is_optional=True, why="fact_reason"),
         Column("first_month", "first month", "%Y-%m"),
         Column("last_month", "last month", "%Y-%m"),
         Column("num_documents", "documents", ",d"),
         Column("num_bytes", "bytes", ",d"),
         Column("num_models", "models", "d"),
-        Column("licence", "licence"),
+        Column("licence", "licence", why="fact_reason"),
     ]
     title = f"{rows.height} sources, {rows['num_documents'].sum():,} documents"
     return Figure("sources", title, "", sql, rows, columns)
@@ -213,15 +213,21 @@ def _models(site: Site, name: str) -> Figure:
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
         Column("bits_per_byte", "level", ".3f", unit=_BITS,
                about="Mean over months after the cutoff; over all if the cutoff is unknown."),
-        Column("bits_per_byte_seen", "up to the cutoff", ".3f", unit=_BITS),
-        Column("adjusted_gap", "gap", "+.3f", "adjusted_gap_low", "adjusted_gap_high", _BITS),
+        Column("bits_per_byte_seen", "up to the cutoff", ".3f", unit=_BITS, why="seen_reason"),
+        Column("adjusted_gap", "gap", "+.3f", "adjusted_gap_low", "adjusted_gap_high", _BITS,
+               why="gap_reason"),
         Column("growth_per_year", "ageing", "+.3f", "growth_per_year_low", "growth_per_year_high",
-               f"{_BITS} a year"),
-        Column("cutoff_text", "measured cutoff"),
+               f"{_BITS} a year", why="ageing_reason"),
+        Column("cutoff_text", "measured cutoff", why="cutoff_reason"),
         Column("num_months", "months", "d"),
     ]  # fmt: skip
     title = source_finding(rows.to_dicts(), name)
-    return Figure(f"source-{slug(name)}-models", title, "", sql, rows, told(columns, rows))
+    return Figure(f"source-{slug(name)}-models", title, "", sql, rows, told(columns, rows),
+                  row_class=_row_class)  # fmt: skip
+
+
+def _row_class(row: Row) -> str:
+    return "compressor" if is_control(row["model"]) else ""
 
 
 def _documents(site: Site, name: str) -> Figure:

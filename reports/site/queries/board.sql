@@ -1,9 +1,16 @@
 -- The board: one row per model with text under the default protocol, by loss on months after the
 -- latest cutoff of the ranked models. Models that are not compared come last.
 -- note: why the model has no rank
+-- rank_reason: why there is no rank, no level, or no interval of it
+-- share_reason: why there is no share saved, or no interval of it
 -- gap_reason: why there is no gap, or no interval of it
 -- ageing_reason: why there is no ageing, or no interval of it
+-- fact_reason: why a fact of the catalogue is missing
+-- stated_reason: why there is no stated cutoff
+-- trend_reason: why there is no line over time
 -- cutoff_reason: why there is no measured cutoff
+-- forecast_reason: why there is no accuracy of forecasts
+-- puzzle_reason: why there is no score of puzzles
 -- rank_set: ranks that other months, or documents, may give: low–high
 -- size_class: class of parameters
 -- weights: open, or closed (behind an API)
@@ -27,13 +34,15 @@
 with answered as (
     select
         model,
-        sum(accuracy * num_questions) / sum(num_questions) as forecast_accuracy,
-        sum(expected_accuracy * num_questions) / sum(num_questions)
+        sum(accuracy * num_questions) / nullif(sum(num_questions), 0) as forecast_accuracy,
+        sum(expected_accuracy * num_questions) / nullif(sum(num_questions), 0)
             as expected_accuracy,
-        sum(num_questions) / count(distinct protocol) as num_questions
+        sum(num_questions) / count(distinct protocol) filter (where num_questions > 0)
+            as num_questions,
+        any_value(reason) as reason
     from forecast_accuracy
     -- Sources with documents beside each question ask the same questions again.
-    where num_questions > 0 and not ends_with(source, ':documents')
+    where not ends_with(source, ':documents')
     group by model
 ),
 
@@ -48,7 +57,8 @@ forecasts as (
 puzzles as (
     select
         model,
-        max(score) as puzzle_score
+        max(score) as puzzle_score,
+        any_value(reason) as reason
     from scylla_scores
     where level is null and ood_split = 'ood' and rules = 'strict'
     group by model
@@ -57,14 +67,16 @@ puzzles as (
 board as (
     select
         *,
+        is_compressor(model) as is_compressor,
         case
-            when model like 'control:%' then 'compressor'
+            when is_compressor then 'compressor'
             when rank is null then basis
         end as note
     from headline_shown
     union all by name
     select
         u.model,
+        is_compressor(u.model) as is_compressor,
         u.reason as note,
         0 as num_sources,
         0 as num_months
@@ -115,9 +127,24 @@ select
     p.puzzle_score,
     h.basis,
     h.note,
-    g.reason as gap_reason,
-    a.reason as ageing_reason,
-    c.reason as cutoff_reason,
+    coalesce(h.reason, h.note) as rank_reason,
+    if(h.model = 'control:zstd', 'zstd itself', rank_reason) as share_reason,
+    if(h.is_compressor, 'a compressor has no cutoff', g.reason) as gap_reason,
+    if(h.is_compressor, 'a compressor has no cutoff', a.reason) as ageing_reason,
+    if(h.is_compressor, 'a compressor', 'not in the catalogue') as fact_reason,
+    if(h.is_compressor, 'a compressor has no cutoff', 'no cutoff is stated or inferred')
+        as stated_reason,
+    if(h.is_compressor, 'a compressor has no cutoff', c.reason) as cutoff_reason,
+    if(h.is_compressor, 'a compressor has no cutoff', 'fewer than two months of text')
+        as trend_reason,
+    if(
+        h.is_compressor, 'a compressor answers no questions',
+        coalesce(f.reason, 'no question was put to it')
+    ) as forecast_reason,
+    if(
+        h.is_compressor, 'a compressor answers no questions',
+        coalesce(p.reason, 'no puzzle was put to it')
+    ) as puzzle_reason,
     h.num_sources,
     h.num_months,
     h.interval_basis,

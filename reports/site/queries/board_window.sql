@@ -2,6 +2,10 @@
 -- months: name of the window of months
 -- rank_set: ranks that other months, or documents, may give: low–high
 -- note: why the model has no rank
+-- rank_reason: why there is no rank, no level, or no interval of it
+-- share_reason: why there is no share saved, or no interval of it
+-- gap_reason: why there is no gap
+-- ageing_reason: why there is no ageing
 -- interval_basis: what intervals are over: months, or documents of these months
 -- saved_share: how many fewer bits than control:zstd the model needs on the same months [share]
 -- saved_share_low: lower end of its 95 % interval, over interval_basis [share]
@@ -12,6 +16,10 @@ select
         when model like 'control:%' then 'compressor'
         when rank is null then basis
     end as note,
+    h.reason as rank_reason,
+    if(h.model = 'control:zstd', 'zstd itself', h.reason) as share_reason,
+    'told over all months alone' as gap_reason,
+    'told over all months alone' as ageing_reason,
     h.* exclude (
         resolution,
         next_model,

@@ -6,6 +6,7 @@ select
     bits_per_byte_gap_low,
     bits_per_byte_gap_high,
     q_value,
+    reason,
     num_months_before,
     num_months_after
 from train_test_gap_overall

@@ -1,6 +1,7 @@
 -- Whether recent questions are answered worse than earlier ones: a test, and the paper's rule.
 -- tested_class: class by the test
 -- paper_class: class by the paper's rule
+-- bias_reason: why there is no p-value, no slope, or no interval of it
 with tested as (
     select
         model,
@@ -21,7 +22,8 @@ select
     t.tbi_x1000,
     t.tbi_x1000_low,
     t.tbi_x1000_high,
-    t.bias_class as paper_class
+    t.bias_class as paper_class,
+    coalesce(t.reason, 'no test: no answers, or none from before the release') as bias_reason
 from forecast_tbi as t
 left join tested as b on t.model = b.model and t.source = b.source and t.protocol = b.protocol
 order by t.source, t.model, t.protocol

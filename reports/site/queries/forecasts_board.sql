@@ -15,6 +15,7 @@ select
     expected_accuracy_of_all_questions,
     num_all_questions,
     num_unparsed,
+    reason,
     -- as many right answers or more by guessing
     binomial_tail(accuracy * num_questions, num_questions, expected_accuracy)
         as p_value

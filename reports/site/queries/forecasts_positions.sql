@@ -5,6 +5,7 @@
 -- favoured_place: place with the largest excess, from 1 [place]
 -- favoured_bias: its excess over 1 / options [share]
 -- p_value: of no preferred place; over all places [probability]
+-- p_reason: why there is no p-value
 -- rotated: yes if each option was equally often in each place
 with places as (
     select
@@ -36,6 +37,7 @@ select
         when max(num_answers) >= 30
             then least(1, count(*) * min(p_value) filter (where num_answers >= 30))
     end as p_value,
+    case when max(num_answers) < 30 then 'fewer than 30 answers' end as p_reason,
     max(num_answers) as num_answers,
     case when bool_and(is_balanced) then 'yes' else 'no' end as rotated
 from places

@@ -5,6 +5,8 @@
 -- ageing_reason: why there is no ageing, or no interval of it
 -- cutoff_reason: why there is no measured cutoff
 -- decay_reason: why there is no decay, or no interval of it
+-- seen_reason: why there is no level up to the cutoff
+-- share_reason: why there is no share of parameters, or no interval of it
 -- slope_reason: why there is no slope, or no interval of it
 -- bits_per_byte: mean over months after the cutoff, or over all if the cutoff is unknown [bits per
 --   byte]
@@ -17,7 +19,8 @@ with levels as (
             where t.last_month is null or l.month > t.last_month
         ) as bits_per_byte,
         avg(l.bits_per_byte) filter (where l.month <= t.last_month) as bits_per_byte_seen,
-        count(*) as num_months
+        count(*) as num_months,
+        any_value(t.last_month) as last_month
     from monthly_loss as l
     left join training_ends as t on l.model = t.model
     where l.protocol = $protocol and l.bits_per_byte is not null
@@ -46,6 +49,15 @@ select
     d.decay_mean_pct,
     d.decay_mean_pct_low,
     d.decay_mean_pct_high,
+    d.decay_3_pct,
+    d.decay_3_pct_low,
+    d.decay_3_pct_high,
+    d.decay_6_pct,
+    d.decay_6_pct_low,
+    d.decay_6_pct_high,
+    d.decay_9_pct,
+    d.decay_9_pct_low,
+    d.decay_9_pct_high,
     d.decay_12_pct,
     d.decay_12_pct_low,
     d.decay_12_pct_high,
@@ -55,10 +67,16 @@ select
     p.equivalent_share,
     p.equivalent_share_low,
     p.equivalent_share_high,
-    g.reason as gap_reason,
-    a.reason as ageing_reason,
-    c.reason as cutoff_reason,
-    d.reason as decay_reason,
+    if(is_compressor(l.model), 'a compressor has no cutoff', g.reason) as gap_reason,
+    if(is_compressor(l.model), 'a compressor has no cutoff', a.reason) as ageing_reason,
+    if(is_compressor(l.model), 'a compressor has no cutoff', c.reason) as cutoff_reason,
+    if(is_compressor(l.model), 'a compressor has no release', d.reason) as decay_reason,
+    case
+        when is_compressor(l.model) then 'a compressor has no cutoff'
+        when l.last_month is null then 'cutoff unknown'
+        else 'no month up to the cutoff'
+    end as seen_reason,
+    p.reason as share_reason,
     t.reason as slope_reason
 from levels as l
 -- The panel's part of control_adjusted_gap, without what compressors say.

@@ -49,7 +49,11 @@ select
     g.change,
     g.num_sources,
     e.first_year,
-    e.last_year
+    e.last_year,
+    if(is_compressor(g.model), 'a compressor has no cutoff', 'no cutoff is stated or inferred')
+        as stated_reason,
+    if(is_compressor(g.model), 'a compressor has no cutoff', c.reason) as cutoff_reason,
+    if(is_compressor(g.model), 'a compressor', 'not in the catalogue') as fact_reason
 from gaps as g
 cross join ends as e
 left join models as m on g.model = m.model

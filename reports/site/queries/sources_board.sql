@@ -1,6 +1,7 @@
 -- One row per source with measured months.
 -- first_month: first month with text [date]
 -- last_month: last month with text [date]
+-- fact_reason: why a fact of the source is missing
 -- num_models: models that were scored on the source [models]
 with months as (
     select
@@ -24,7 +25,8 @@ select
     cast(sum(m.num_documents) as bigint) as num_documents,
     cast(sum(m.num_bytes) as bigint) as num_bytes,
     max(m.num_models) as num_models,
-    any_value(s.licence) as licence
+    any_value(s.licence) as licence,
+    'not described in the catalogue' as fact_reason
 from months as m
 left join sources as s on m.source = s.source
 group by m.source

@@ -1,17 +1,19 @@
 """A site with two simulated sources and a real one, made once by all processes of a run."""
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 
 from core.corpus.partition import Partition, document_id, tables_of
 from core.corpus.sealing import seal_partition
 from core.corpus.simulated import LICENCE
 from core.month import month_range
 from core.schemas.tables import LOSSES
-from core.settings import Settings
+from core.settings import Settings, load_settings
 from core.storage.store import Store
 from reports.site import build
 from reports.site.pages import methods, overview, source
@@ -24,6 +26,10 @@ from warehouse.read.publish import publish
 
 LICENCES = {"arxiv": LICENCE, "govuk": LICENCE, "news": "CC0-1.0"}
 TEXT = "sand and tide, " * 20
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--no-first-run",
+]  # fmt: skip
 
 
 def _publish_home(home: Path) -> Settings:
@@ -72,3 +78,15 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 def mixed_site(mixed: Settings) -> Path:
     """The first page, those of sources, and that of methods."""
     return Path(mixed.home) / "report"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    chromium = load_settings().chromium
+    with sync_playwright() as playwright:
+        path = chromium or Path(playwright.chromium.executable_path)
+        if not path.exists():
+            pytest.skip(f"no browser at {path} (see `make test`)")
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()

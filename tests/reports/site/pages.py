@@ -32,6 +32,7 @@ class Cell:
     text: str
     value: str | None
     is_number: bool
+    why: str | None  # mark of the reason why there is no value
 
 
 class Page(HTMLParser):
@@ -55,7 +56,7 @@ class Page(HTMLParser):
                 self.links.append(str(found[name]))
         if tag in {"td", "th"}:
             is_number = "number" in (found.get("class") or "")
-            self.cells.append(Cell("", found.get("data-value"), is_number))
+            self.cells.append(Cell("", found.get("data-value"), is_number, found.get("data-why")))
         if tag in {"h1", "h2"}:
             self.titles.append("")
 

@@ -4,33 +4,16 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, Request, sync_playwright
+from playwright.sync_api import Browser, Page, Request
 
-from core.settings import load_settings
 from tests.reports.curves import HOSTILE_MODEL
 
 pytestmark = pytest.mark.long
-FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--no-first-run",
-]  # fmt: skip
 KINDS = (
     "index", "changes", "compare", "forecasts", "puzzles", "published", "data", "views", "methods",
     "sources", "models/early", "sources/code",
 )  # fmt: skip
 Open = Callable[..., Page]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = load_settings().chromium
-    with sync_playwright() as playwright:
-        path = chromium or Path(playwright.chromium.executable_path)
-        if not path.exists():
-            pytest.skip(f"no browser at {path} (see `make test`)")
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

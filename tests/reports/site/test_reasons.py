@@ -1,0 +1,79 @@
+"""Why a figure is missing is readable without a pointer: in the page, on phones and on paper."""
+
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+from playwright.sync_api import Browser, Page
+
+from reports.site.build import css_text
+from reports.site.figure import Column, marks_of
+from tests.reports.site.pages import read_pages
+
+WHY = """e => [getComputedStyle(e, "::after").content, e.title]"""
+LISTED = re.compile(r"<b>(\w+)</b> [^<]")
+
+
+def test_reasons_have_marks_in_the_order_of_the_cells() -> None:
+    columns = [Column("a", "a", ".1f", why="why_a"), Column("b", "b", ".1f")]
+    reasons = [f"reason {number}" for number in range(28)]
+    rows = pl.DataFrame({"a": [None, 1.0] + [None] * 27, "b": [None] * 29,
+                         "why_a": [reasons[0], "not used", *reasons[1:]]},
+                        schema={"a": pl.Float64, "b": pl.Float64, "why_a": pl.String})  # fmt: skip
+    marks = marks_of(columns, rows)
+    assert list(marks) == reasons
+    assert [marks[reasons[number]] for number in (0, 1, 25, 26, 27)] == ["a", "b", "z", "aa", "ab"]
+
+
+def test_names_of_columns_are_shown_on_phones_as_they_are() -> None:
+    assert css_text("the crowd's (0 to 2)") == '"the crowd\\27 s (0 to 2)"'
+    assert css_text("slope × 1000") == '"slope \\d7  1000"'
+    assert css_text("</style>") == '"\\3c \\2f style\\3e "'
+
+
+@pytest.mark.long
+def test_each_missing_figure_has_its_reason_below_the_table(root: Path) -> None:
+    for path, page in read_pages(root).items():
+        text = path.read_text(encoding="utf-8")
+        unmarked = sum(cell.text == "–" and not cell.why for cell in page.cells)
+        # The verdict of two models says above its table why there is no p-value.
+        told_above = text.partition("data-compared")[2].partition("<figure")[0].count(">–</td>")
+        assert unmarked == told_above, path
+        marks = {cell.why for cell in page.cells if cell.why}
+        assert marks <= set(LISTED.findall(text)), path
+
+
+@pytest.mark.long
+def test_reasons_are_readable_on_phones_and_on_paper(browser: Browser, root: Path) -> None:
+    window = browser.new_page(viewport={"width": 390, "height": 844})
+    window.goto((root / "index.html").as_uri())
+    cell = window.locator("#board tbody tr:not(.compressor) td.none[data-why]:visible").first
+    shown, reason = cell.evaluate(WHY)
+    assert reason
+    assert shown == f'"{reason}"'
+    window.set_viewport_size({"width": 1280, "height": 844})
+    for media in ("screen", "print"):
+        window.emulate_media(media=media)
+        shown, _ = cell.evaluate(WHY)
+        assert reason in window.locator("#board .reasons:visible").inner_text()
+        assert f"{shown.strip(chr(34))} {reason}" in window.locator("#board .reasons").inner_text()
+    window.close()
+
+
+@pytest.mark.long
+def test_parts_of_the_board_have_their_own_reasons(browser: Browser, root: Path) -> None:
+    window: Page = browser.new_page()
+    window.goto((root / "index.html").as_uri())
+    reasons = window.locator("#board .reasons")
+    whole = reasons.inner_text()
+    window.get_by_label("months or source").select_option("source/code")
+    row = window.locator("#board tr", has_text="control:zstd")
+    row.get_by_text("4.000").wait_for()
+    unknown = window.locator("#board tr", has_text="unknown").locator("td.none").first
+    mark, reason = unknown.evaluate("e => [e.dataset.why, e.title]")
+    assert f"{mark} {reason}" in reasons.inner_text()
+    window.get_by_label("months or source").select_option("")
+    row.get_by_text("4.000").wait_for(state="detached")
+    assert reasons.inner_text() == whole
+    window.close()
