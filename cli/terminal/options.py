@@ -77,9 +77,9 @@ def settings_for_tasks(context: typer.Context, needs_server: bool = False) -> Se
     set_library_defaults(settings)
     require_access(needs_server)
     if prefect_server() and not settings.is_local:
-        from tasks.prefect.given import sign_in
+        from tasks.prefect.given import take_credentials
 
-        sign_in(settings)
+        take_credentials(settings)
     return settings
 
 

@@ -131,7 +131,7 @@ class Shown:
     @cached_property
     def letters(self) -> str:
         """Its words in plain letters."""
-        return plain(self.words)
+        return plain_letters(self.words)
 
     @cached_property
     def numbers(self) -> frozenset[str]:
@@ -177,7 +177,7 @@ def tells_answer(place: TextGap) -> bool:
     return is_calendar or Shown(place.before).tells(place.kind, place.answer)
 
 
-def plain(text: str) -> str:
+def plain_letters(text: str) -> str:
     """Return a text in lower case without accents; ``Müller`` and ``Mueller`` give the same."""
     parts = unicodedata.normalize("NFKD", text.casefold())
     letters = "".join(each for each in parts if not unicodedata.combining(each))
@@ -186,7 +186,7 @@ def plain(text: str) -> str:
 
 def _stem(word: str) -> str:
     """Return the letters that other forms of a word begin with, such as ``germa`` of Germany."""
-    letters = plain(word)
+    letters = plain_letters(word)
     return letters[: max(_PART, len(letters) - _ENDING)]
 
 

@@ -30,7 +30,9 @@ def using(settings: Settings) -> Iterator[None]:
 
 
 def worker_settings() -> Settings:
-    """Return the settings of a flow: those of ``using``, or of the environment after ``sign_in``.
+    """Return the settings of a flow: those of ``using``, or of the environment.
+
+    Those of the environment come with the server's credentials.
 
     Raises UsageError or StorageError.
     """
@@ -38,11 +40,11 @@ def worker_settings() -> Settings:
     if given is not None:
         return given
     settings = load_settings()
-    sign_in(settings)
+    take_credentials(settings)
     return settings
 
 
-def sign_in(settings: Settings) -> None:
+def take_credentials(settings: Settings) -> None:
     """Let extras take credentials for a data root that is not local from the Prefect server.
 
     Raises StorageError if the server does not respond.

@@ -20,7 +20,7 @@ from extras.xray.rendering import (
     view_of,
     write_page,
 )
-from tests.reports.site.test_browser import browser as browser  # the fixture
+from tests.reports.site.conftest import browser as browser  # the fixture
 
 HOSTILE = "</div><script>alert(1)</script> \u202e\x1b\r\n"
 TEXT = f"{HOSTILE}é🙂 مرحبا end"
