@@ -22,8 +22,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from warehouse.estimates.cutoffs import MIN_FREE, CutoffFit
-from warehouse.estimates.difficulty import Floats, Months, Readings
+from warehouse.estimates.cutoffs import MIN_FREE
+from warehouse.estimates.difficulty import Months, Readings
 from warehouse.estimates.pairs import ramp
 from warehouse.estimates.regression import Curve, WeightedFit
 from warehouse.estimates.untreated import DatedCurve
@@ -36,9 +36,10 @@ def find_bends(dated: list[DatedCurve], readings: Readings) -> list[int | None]:
     """Return, for each model's change, the number of a model that changes in the same months."""
     cutoffs = readings.cutoffs
     months = readings.months
-    found = [each.cutoff if each.cutoff and each.cutoff.is_found else None for each in dated]
+    found = [each.found for each in dated]
+    bends: list[int | None] = [None] * len(dated)
     if not any(found):
-        return [None] * len(dated)
+        return bends
     changes = [each for each in found if each is not None]
     heights = np.column_stack([ramp(months, each.start, each.end) for each in changes])
     slopes = np.zeros((len(dated), len(changes)))
@@ -48,7 +49,6 @@ def find_bends(dated: list[DatedCurve], readings: Readings) -> list[int | None]:
         fit = _fit_own(each, cutoffs[number], bool(is_stated.any()), months)
         if fit is not None:
             slopes[number], errors[number] = fit.effects(heights[~np.isnan(each.losses)])
-    bends: list[int | None] = [None] * len(dated)
     numbers = [number for number, change in enumerate(found) if change is not None]
     for number, change, slope, error in zip(numbers, changes, slopes.T, errors.T, strict=True):
         is_told = np.abs(slope) >= LEAST_SHARE * change.jump
@@ -68,17 +68,8 @@ def _fit_own(
     if dated.difficulty is None or dated.cutoff is None:
         return None
     curve = Curve.of(dated.losses, months, dated.difficulty)
-    own = _own(dated.cutoff, cutoff, any_stated, curve.months)
-    curve = curve if own is None else curve.plus(own)
-    if curve.num_free - 1 < MIN_FREE:
-        return None
-    return curve.settled()
-
-
-def _own(found: CutoffFit, cutoff: float, any_stated: bool, months: Months) -> Floats | None:
-    """Return the column own_j, or None."""
-    is_refuted = found.cutoff_low > cutoff or found.cutoff_high < cutoff
+    own = dated.found
     is_unstated = bool(np.isnan(cutoff)) and any_stated
-    if not found.is_found or is_refuted or is_unstated:
-        return None
-    return ramp(months, found.start, found.end)
+    if own is not None and not is_unstated and not own.excludes(cutoff):
+        curve = curve.plus(ramp(curve.months, own.start, own.end))
+    return None if curve.num_free - 1 < MIN_FREE else curve.settled()

@@ -20,7 +20,7 @@ from warehouse.estimates.cutoffs import (
     may_be_the_site,
     site_step,
 )
-from warehouse.estimates.difficulty import Difficulty, DifficultyFit, Readings
+from warehouse.estimates.difficulty import Difficulty
 from warehouse.estimates.panel import NO_CONTROL
 from warehouse.estimates.panels import EPOCH, Panel
 from warehouse.estimates.rises import Rises
@@ -32,6 +32,7 @@ from warehouse.estimates.untreated import (
     DatedCurve,
     date_cutoffs,
     fit_untreated,
+    kept_losses,
 )
 
 STEADY_RISE = "a steady rise over all months fits as well as a change"
@@ -60,48 +61,6 @@ class Change:
     is_compared: bool = False  # another model with a stated cutoff tells lambda
     source: str | None = None  # a source that is left out
 
-    @classmethod
-    def of(
-        cls,
-        panel: Panel,
-        number: int,
-        all_dated: list[DatedCurve],
-        calm: Difficulty | None,
-        bend: int | None,
-        doubt: str | None,
-    ) -> Change:
-        """Return the change of one model.
-
-        ``calm`` is lambda of the panel without the model. Model number ``bend`` changes in the same
-        months. ``doubt`` is the reason why the change may be no cutoff at all.
-        """
-        dated = all_dated[number]
-        basis = "panel" if dated.others else "compressor"
-        is_compared = calm is not None
-        if dated.difficulty is None:
-            return cls(None, None, None, NO_CONTROL, is_compared=is_compared)
-        num_months = int(np.isfinite(panel.losses[number]).sum())
-        if num_months < MIN_MONTHS:
-            lack = f"{counted(num_months, 'month')}; {MIN_MONTHS} are needed"
-            return cls(basis, None, None, lack, is_compared=is_compared)
-        cutoff = dated.cutoff
-        change = cutoff if cutoff and cutoff.p_value <= SIGNIFICANT else None
-        reason = None if cutoff else NONE_UNTREATED
-        if change and not change.is_found:
-            reason = _steady(change)
-            change = None
-        elif change and not dated.others and _is_of_the_site(change, panel):
-            reason = SITE
-        elif change and doubt:
-            reason = doubt
-        elif change is None:
-            reason = _coincidence(panel, number, all_dated) or reason
-        if cutoff and (bend is not None or cutoff.is_parabola):
-            cutoff = cutoff.opened()
-        other = None if bend is None else panel.models[bend]
-        low = _shortfalls(panel, number, calm, change)
-        return cls(basis, cutoff, low, reason, other, is_compared)
-
     def without_source(self, rest: Rest) -> Change:
         """Return the change of the other sources, if a panel shows them one."""
         found = rest.cutoff
@@ -110,33 +69,32 @@ class Change:
         found = found.opened() if found.is_parabola else found
         return replace(self, cutoff=found, reason=None, bend=None, source=rest.source)
 
-    def _step_error(self, panel: Panel) -> float | None:
-        """Return the error of a step; of a compressor's basis, what a break of the site leaves."""
-        if self.cutoff is None or self.basis == "panel" or panel.compressors is None:
-            return None if self.cutoff is None else finite(self.cutoff.step_error)
-        least = site_step(self.cutoff.step_error, panel.compressors, panel.months, panel.regimes)
-        return finite(max(self.cutoff.step_error, least / (CRITICAL + POWER_QUANTILE)))
-
     def row(self, panel: Panel) -> dict[str, object]:
         """Return a row of ``cutoff_estimates`` without its key."""
         row: dict[str, object] = {"basis": self.basis, "reason": self.reason}
-        if self.cutoff is not None:
-            row["first_datable"] = first_day(self.cutoff.first_datable)
-            row["last_datable"] = first_day(self.cutoff.last_datable)
-            row["step_error"] = self._step_error(panel)
-            row["num_free"] = self.cutoff.num_free
-            if self.reason is None:
-                for name in ("cutoff", "onset"):
-                    for end in ("", "_low", "_high"):
-                        row[name + end] = first_day(getattr(self.cutoff, name + end))
-                row["jump"] = self.cutoff.jump
-                row["p_value"] = self.cutoff.p_value
-                row["note"] = _note(self.cutoff, self.bend)
-                if self.source is not None:
-                    notes = WITHOUT_SOURCE.format(self.source), row["note"]
-                    row["note"] = "; ".join(str(each) for each in notes if each)
-                if self.cutoff.is_found and self.cutoff.rises is not None:
-                    row |= _rises(self.cutoff.rises)
+        if self.cutoff is None:
+            return row
+        step_error = self.cutoff.step_error
+        if self.basis != "panel" and panel.compressors is not None:
+            least = site_step(step_error, panel.compressors, panel.months, panel.regimes)
+            step_error = max(step_error, least / (CRITICAL + POWER_QUANTILE))
+        row["first_datable"] = first_day(self.cutoff.first_datable)
+        row["last_datable"] = first_day(self.cutoff.last_datable)
+        row["step_error"] = finite(step_error)
+        row["num_free"] = self.cutoff.num_free
+        if self.reason is not None:
+            return row
+        for name in ("cutoff", "onset"):
+            for end in ("", "_low", "_high"):
+                row[name + end] = first_day(getattr(self.cutoff, name + end))
+        row["jump"] = self.cutoff.jump
+        row["p_value"] = self.cutoff.p_value
+        row["note"] = _note(self.cutoff, self.bend)
+        if self.source is not None:
+            notes = WITHOUT_SOURCE.format(self.source), row["note"]
+            row["note"] = "; ".join(str(each) for each in notes if each)
+        if self.cutoff.is_found and self.cutoff.rises is not None:
+            row |= _rises(self.cutoff.rises)
         return row
 
 
@@ -146,22 +104,6 @@ def _steady(change: CutoffFit) -> str:
         return STEADY_RISE
     months = change.rises.first.month, change.rises.second.month
     return STEADY_OR_TWO.format(*(EPOCH + month for month in months))
-
-
-def _is_of_the_site(change: CutoffFit, panel: Panel) -> bool:
-    control = panel.compressors
-    return control is not None and may_be_the_site(change, control, panel.months, panel.regimes)
-
-
-def _shortfalls(
-    panel: Panel, number: int, difficulty: Difficulty | None, change: CutoffFit | None
-) -> Shortfalls | None:
-    """Measure the low months of a model; None if no other model with a cutoff tells lambda."""
-    if difficulty is None:
-        return None
-    losses = panel.losses[number]
-    errors = panel.document_errors[number]
-    return measure_shortfalls(losses, panel.months, difficulty, change, errors)
 
 
 def _rises(rises: Rises) -> dict[str, object]:
@@ -184,33 +126,6 @@ def _note(found: CutoffFit, bend: str | None) -> str | None:
     return GROWTH if found.is_growth and found.cutoff <= found.last_datable else None
 
 
-def _coincidence(panel: Panel, number: int, dated: list[DatedCurve]) -> str | None:
-    """Return a reason if a model's curve has a change that a new regime may explain."""
-    if not len(panel.starts):
-        return None
-    as_one = replace(panel, regimes=panel.regimes[:, :0])
-    difficulty = _fit_again(as_one, dated).without(number)
-    found = fit_cutoff(dated[number].losses, panel.months, difficulty) if difficulty else None
-    if found is None or found.p_value > SIGNIFICANT:
-        return None
-    start = int(panel.starts[np.abs(panel.starts - found.cutoff - 1).argmin()])
-    return AT_REGIME.format(EPOCH + (found.cutoff + 1), EPOCH + start)
-
-
-def _fit_again(readings: Readings, dated: list[DatedCurve]) -> DifficultyFit:
-    """Return lambda of the months that the models keep."""
-    kept = replace(readings, losses=np.array([each.losses for each in dated]))
-    return fit_untreated(kept, [each.spell for each in dated])
-
-
-def _widened(dated: DatedCurve, other: DatedCurve) -> DatedCurve:
-    """Return a change whose intervals hold those of another one, too."""
-    found = dated.cutoff
-    if found is None or other.cutoff is None or not (found.is_found and other.cutoff.is_found):
-        return dated
-    return replace(dated, cutoff=found.widened([other.cutoff]))
-
-
 def _is_refuted(panel: Panel, dated: list[DatedCurve]) -> bool:
     """Return True if a model's interval leaves out its stated cutoff, which is in the months.
 
@@ -219,13 +134,10 @@ def _is_refuted(panel: Panel, dated: list[DatedCurve]) -> bool:
     """
     if len(dated) > LEAST_OTHERS + 1:
         return False
-    for each, stated in zip(dated, panel.cutoffs, strict=True):
-        found = each.cutoff
-        if found is None or not found.is_found or not stated >= panel.months[0]:
-            continue
-        if found.cutoff_low > stated or found.cutoff_high < stated:
-            return True
-    return False
+    return any(
+        each.found is not None and stated >= panel.months[0] and each.found.excludes(stated)
+        for each, stated in zip(dated, panel.cutoffs, strict=True)
+    )
 
 
 def find_changes(panel: Panel) -> list[Change]:
@@ -235,26 +147,81 @@ def find_changes(panel: Panel) -> list[Change]:
         is_old = panel.cutoffs < panel.months[0]
         unstated = replace(panel, cutoffs=np.where(is_old, panel.cutoffs, np.nan))
         others, _ = tell_apart(date_cutoffs(unstated), unstated)
-        dated = [_widened(*pair) for pair in zip(dated, others, strict=True)]
+        pairs = zip(dated, others, strict=True)
+        dated = [each.widened([other.cutoff]) for each, other in pairs]
     rests: list[Rest | None] = [None] * len(dated)
+    kept = kept_losses(panel, dated)
+    spells = [each.spell for each in dated]
     if panel.rests:
-        dated, rests = leave_out_sources(panel.rests, _fit_again(panel, dated), dated)
+        dated, rests = leave_out_sources(panel.rests, fit_untreated(kept, spells), dated)
     bends = find_bends(dated, panel)
-    doubts = [_doubt(rest, shared) for rest, shared in zip(rests, is_shared, strict=True)]
-    calm = [panel.calm.difficulty_without(number) for number in range(len(dated))]
-    for number, each in enumerate(dated):
-        closed = _closed(panel, number, each, calm[number])
-        if closed is not None:
-            dated[number] = replace(each, cutoff=closed)
-            bends[number] = None
-    changes = [
-        Change.of(panel, number, dated, calm[number], bend, doubt)
-        for number, (bend, doubt) in enumerate(zip(bends, doubts, strict=True))
-    ]
-    return [
-        change if rest is None or shared else change.without_source(rest)
-        for change, rest, shared in zip(changes, rests, is_shared, strict=True)
-    ]
+    as_one_regime = replace(kept, regimes=panel.regimes[:, :0])
+    plain = fit_untreated(as_one_regime, spells) if len(panel.starts) else None
+    changes = []
+    for number, (each, rest) in enumerate(zip(dated, rests, strict=True)):
+        calm = panel.calm.difficulty_without(number)
+        closed = _closed(panel, number, each, calm)
+        bend = bends[number]
+        other = None if bend is None or closed else panel.models[bend]
+        each = replace(each, cutoff=closed) if closed else each
+        regime = None
+        if plain is not None and each.found is None:
+            regime = _coincidence(panel, each, plain.without(number))
+        doubt = _doubt(rest, is_shared[number])
+        change = _change(panel, number, each, calm, _reason(panel, each, doubt, regime), other)
+        if rest is not None and not is_shared[number]:
+            change = change.without_source(rest)
+        changes.append(change)
+    return changes
+
+
+def _change(
+    panel: Panel,
+    number: int,
+    dated: DatedCurve,
+    calm: Difficulty | None,
+    reason: str | None,
+    bend: str | None,
+) -> Change:
+    """Return the change of one model; ``calm`` is lambda of the panel without the model."""
+    if dated.difficulty is None:
+        return Change(None, None, None, NO_CONTROL, is_compared=calm is not None)
+    basis = "panel" if dated.others else "compressor"
+    num_months = int(np.isfinite(panel.losses[number]).sum())
+    if num_months < MIN_MONTHS:
+        lack = f"{counted(num_months, 'month')}; {MIN_MONTHS} are needed"
+        return Change(basis, None, None, lack, is_compared=calm is not None)
+    cutoff = dated.cutoff
+    if cutoff and (bend is not None or cutoff.is_parabola):
+        cutoff = cutoff.opened()
+    if calm is None:
+        return Change(basis, cutoff, None, reason, bend)
+    errors = panel.document_errors[number]
+    low = measure_shortfalls(panel.losses[number], panel.months, calm, dated.found, errors)
+    return Change(basis, cutoff, low, reason, bend, is_compared=True)
+
+
+def _reason(panel: Panel, dated: DatedCurve, doubt: str | None, regime: str | None) -> str | None:
+    """Return the reason why there is no cutoff: of a doubtful change, or of no change."""
+    found = dated.found
+    if found is not None:
+        control = panel.compressors
+        if control is None or dated.others:
+            return doubt
+        is_site = may_be_the_site(found, control, panel.months, panel.regimes)
+        return SITE if is_site else doubt
+    if dated.cutoff is None:
+        return regime or NONE_UNTREATED
+    return _steady(dated.cutoff) if dated.cutoff.p_value <= SIGNIFICANT else regime
+
+
+def _coincidence(panel: Panel, dated: DatedCurve, plain: Difficulty | None) -> str | None:
+    """Return a reason if a change shows against ``plain``, lambda as if no regime began."""
+    found = fit_cutoff(dated.losses, panel.months, plain) if plain else None
+    if found is None or found.p_value > SIGNIFICANT:
+        return None
+    start = int(panel.starts[np.abs(panel.starts - found.cutoff - 1).argmin()])
+    return AT_REGIME.format(EPOCH + (found.cutoff + 1), EPOCH + start)
 
 
 def _doubt(rest: Rest | None, is_shared: bool) -> str | None:
@@ -274,9 +241,9 @@ def _closed(
     its stated cutoff. So what models of one age share is taken off. The panel is asked only if it
     has MOST_OTHERS others. In a small one, a bend of the source shows as a step of one model.
     """
-    found = dated.cutoff
+    found = dated.found
     num_others = np.count_nonzero(np.nan_to_num(np.delete(panel.calm.theta, number)))
-    if found is None or not found.is_found or found.is_closed or num_others < MOST_OTHERS:
+    if found is None or found.is_closed or num_others < MOST_OTHERS:
         return None
     whole = fit_cutoff(dated.losses, panel.months, difficulty) if difficulty else None
     if whole is None or not whole.is_found or not whole.is_closed or whole.is_parabola:

@@ -191,9 +191,13 @@ class CutoffFit:
         low = float(np.minimum(self.cutoff_low, self.onset_low))  # NaN if either is
         return replace(self, cutoff_low=low, cutoff_high=np.nan, onset_high=np.nan)
 
-    def widened(self, others: list[CutoffFit]) -> CutoffFit:
-        """Return the fit with intervals that hold those of other fits; an open end stays open."""
-        fits = [self, *others]
+    def excludes(self, month: float) -> bool:
+        """Return True if the interval of the cutoff leaves out a month; False for NaN."""
+        return bool(self.cutoff_low > month or self.cutoff_high < month)
+
+    def widened(self, others: list[CutoffFit | None]) -> CutoffFit:
+        """Return the fit with intervals that hold those of other changes; open ends stay open."""
+        fits = [self, *(fit for fit in others if fit is not None and fit.is_found)]
         return replace(
             self,
             cutoff_low=float(np.min([fit.cutoff_low for fit in fits])),

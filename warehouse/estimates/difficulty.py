@@ -158,7 +158,7 @@ class DifficultyFit:
         if not theta.any():
             return None
         unknown = null_space(total, self.whole.unknown)
-        inverse = _pseudoinverse(total, unknown)
+        inverse = pseudoinverse(total, unknown)
         noise = self._noise - self._noises[[*numbers]].sum(axis=0)
         return Difficulty(
             values=inverse @ (theta * self.weights @ self.remainders),
@@ -224,7 +224,7 @@ def fit_difficulty(
     weights = np.ones(len(losses))
     unknown = null_space(annihilators.sum(axis=0), np.zeros((len(months), 0)))
     for turn in range(NUM_ROUNDS + 1):
-        inverse = _pseudoinverse(np.tensordot(theta**2 * weights, annihilators, 1), unknown)
+        inverse = pseudoinverse(np.tensordot(theta**2 * weights, annihilators, 1), unknown)
         whole = Difficulty(inverse @ (theta * weights @ remainders), inverse, unknown)
         moved = annihilators @ whole.values
         residuals = remainders - theta[:, None] * moved
@@ -259,7 +259,7 @@ def null_space(total: Floats, known: Floats) -> Floats:
     return known
 
 
-def _pseudoinverse(total: Floats, unknown: Floats) -> Floats:
+def pseudoinverse(total: Floats, unknown: Floats) -> Floats:
     """Return M+; ``total`` is M, and ``unknown`` its null space."""
     return np.asarray(np.linalg.inv(total + unknown @ unknown.T) - unknown @ unknown.T)
 

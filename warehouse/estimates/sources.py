@@ -59,8 +59,8 @@ def leave_out_sources(
     lefts: list[Rest | None] = [None] * len(dated)
     for number, each in enumerate(dated):
         whole = fit.without(number)
-        found = each.cutoff
-        if found is None or not found.is_found or whole is None:
+        found = each.found
+        if found is None or whole is None:
             continue
         own = np.where(np.isnan(each.losses), np.nan, curves[:, number])
         parts = _parts(fits, number, own)
@@ -71,9 +71,8 @@ def leave_out_sources(
             parts = _parts(others, number, _without_two(own, source))
             lefts[number] = Rest(list(rests)[source], _date_rest(fits[source], number, rest, parts))
         elif len(parts) >= MIN_SOURCES and len(each.others) <= MOST_OTHERS:
-            all_found = [fit_cutoff(curve, fit.months, difficulty) for curve, difficulty in parts]
-            wide = found.widened([part for part in all_found if part and part.is_found])
-            changes[number] = replace(each, cutoff=wide)
+            fits_of_parts = [fit_cutoff(curve, fit.months, rest) for curve, rest in parts]
+            changes[number] = each.widened(fits_of_parts)
     return changes, lefts
 
 
@@ -112,12 +111,11 @@ def _date_rest(
     difficulty = fit.without(number)
     if difficulty is None:
         return None
-    found = fit_cutoff(rest.losses, fit.months, difficulty)
-    if found is None or not found.is_found:
+    rest = replace(rest, cutoff=fit_cutoff(rest.losses, fit.months, difficulty))
+    found = rest.found
+    if found is None or _rests_on(rest.losses, fit.months, difficulty, found, parts) is not None:
         return None
-    if _rests_on(rest.losses, fit.months, difficulty, found, parts) is not None:
-        return None
-    return widened(fit, number, replace(rest, cutoff=found)).cutoff
+    return widened(fit, number, rest).cutoff
 
 
 def _rests_on(

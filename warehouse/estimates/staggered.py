@@ -53,6 +53,8 @@ three conditions:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -69,6 +71,8 @@ from warehouse.estimates.difficulty import (
     annihilator,
     design,
     find_autocorrelation,
+    null_space,
+    pseudoinverse,
 )
 from warehouse.estimates.pairs import MAX_LENGTH, ramp
 from warehouse.estimates.regression import ROUNDING
@@ -77,6 +81,7 @@ from warehouse.estimates.untreated import (
     MIN_KEPT,
     MOST_OTHERS,
     DatedCurve,
+    kept_losses,
     spell_of,
     widened,
     with_compressors,
@@ -87,13 +92,11 @@ STATED_LIMIT = 6.0  # in units of L s^2, as the next two
 JOINT_LIMIT = 16.0  # for each ramp
 SUPPORT_LIMIT = 3.0  # of one ramp beyond the others
 MOST_TURNS = 6
-_RANK_TOLERANCE = 1e-9  # of eigenvalues, relative
 
 Ramp = tuple[int, int]  # a and b
 
 
-@dataclass(frozen=True)
-class Explained:
+class Explained(NamedTuple):
     """Part of the curves that columns explain."""
 
     sizes: Floats  # beta
@@ -105,45 +108,44 @@ class Explained:
 class Apart:
     """The curves of a panel without what all models share."""
 
+    curves: Floats  # (models, months); 0 for a missing month
+    months: Months
     theta: Floats
     annihilators: Floats  # R
     inverse: Floats  # M+
-    left: Floats  # e (models, months)
     num_free: int
-    months: Months
-    rounding: float  # of squares
 
     @classmethod
-    def of(cls, readings: Readings) -> Apart | None:
-        """Return the models' curves apart; None if they are too few to tell lambda."""
-        curves = readings.losses
+    def of(cls, readings: Readings) -> Apart:
+        """Return the curves of two models or more apart."""
         months = readings.months
-        regimes = readings.regimes
+        curves = readings.losses
         fit = _fit(replace(readings, compressors=None), [None] * len(curves))
-        shared = fit.without()
-        if shared is None:
-            return None
         numbers = _with_curve(curves)
-        columns = regimes
+        columns = readings.regimes
         if len(numbers) > 2:  # of two curves, lambda^ is half of each
-            columns = np.column_stack([regimes, shared.values])
+            columns = np.column_stack([columns, fit.whole.values])
         designs = [
             design(months, ~np.isnan(row), np.inf, columns) if number in numbers else None
             for number, row in enumerate(curves)
         ]
         annihilators = np.array([annihilator(each, len(months)) for each in designs])
-        sizes, vectors = np.linalg.eigh(np.tensordot(fit.theta**2, annihilators, 1))
-        is_told = sizes > _RANK_TOLERANCE * max(sizes[-1], TINY)
-        apart = cls(
+        total = np.tensordot(fit.theta**2, annihilators, 1)
+        num_kept = round(float(np.trace(annihilators.sum(axis=0))))
+        unknown = null_space(total, np.zeros((len(months), 0)))
+        return cls(
+            curves=np.nan_to_num(curves),
+            months=months,
             theta=fit.theta,
             annihilators=annihilators,
-            inverse=(vectors[:, is_told] / sizes[is_told]) @ vectors[:, is_told].T,
-            left=curves,
-            num_free=round(float(np.trace(annihilators.sum(axis=0)))) - int(is_told.sum()),
-            months=months,
-            rounding=ROUNDING * float(np.nansum(curves**2)) + TINY,
+            inverse=pseudoinverse(total, unknown),
+            num_free=num_kept - (len(months) - unknown.shape[1]),
         )
-        return replace(apart, left=apart.project(np.nan_to_num(curves)))
+
+    @cached_property
+    def left(self) -> Floats:
+        """E (models, months)."""
+        return self.project(self.curves)
 
     def project(self, rows: Floats) -> Floats:
         """Return q of a column, or e of the curves; ``rows`` has the shape (models, months)."""
@@ -154,12 +156,13 @@ class Apart:
     def explain(self, columns: list[Floats]) -> Explained:
         """Fit columns, each of shape (models, months)."""
         moved = np.array([self.project(each).ravel() for each in columns])
-        moved = moved.reshape(len(columns), self.left.size)
+        moved = moved.reshape(len(columns), self.curves.size)
         whole = self.left.ravel()
         sizes = np.linalg.pinv(moved @ moved.T, rcond=ZERO, hermitian=True) @ (moved @ whole)
         rest = whole - sizes @ moved
-        squares = float(rest @ rest) + self.rounding
-        gained = float(whole @ whole) + self.rounding - squares
+        rounding = ROUNDING * float(np.square(self.curves).sum()) + TINY
+        squares = float(rest @ rest) + rounding
+        gained = float(whole @ whole) + rounding - squares
         num_free = max(self.num_free - len(columns), 1)
         return Explained(sizes, squares, gained / squares * num_free)
 
@@ -194,7 +197,7 @@ class Apart:
         columns = []
         for number, pair in enumerate(pairs):
             if pair is not None:
-                rows = np.zeros(self.left.shape)
+                rows = np.zeros(self.curves.shape)
                 rows[number] = ramp(self.months, *pair)
                 columns.append(rows)
         return columns
@@ -203,7 +206,7 @@ class Apart:
         """Return True if one change before all stated cutoffs is found; NaN: not stated."""
         ends = cutoffs[:, None] + 1
         most = 0.0
-        best = np.zeros(self.left.shape)
+        best = np.zeros(self.curves.shape)
         for length in range(MAX_LENGTH):
             rows = np.nan_to_num(ramp(self.months, ends - length - 1, ends))
             if np.square(self.project(rows)).sum() > ZERO * np.square(rows).sum():
@@ -228,8 +231,7 @@ class Apart:
         return is_supported
 
 
-@dataclass(frozen=True)
-class Joint:
+class Joint(NamedTuple):
     """The ramps of all models, and lambda of all their months."""
 
     pairs: list[Ramp | None]
@@ -243,27 +245,27 @@ def tell_apart(dated: list[DatedCurve], readings: Readings) -> tuple[list[DatedC
     ``dated`` is as in ``find_bends``. With fewer than two curves, or if their months do not
     overlap, no change is doubted.
     """
-    found = [each.cutoff is not None and each.cutoff.is_found for each in dated]
-    nothing = [False] * len(dated)
-    kept = replace(readings, losses=np.array([each.losses for each in dated]))
+    is_found = [each.found is not None for each in dated]
+    is_shared = [False] * len(dated)
+    kept = kept_losses(readings, dated)
     numbers = _with_curve(kept.losses)
     apart = Apart.of(kept) if len(numbers) > 1 else None
     if apart is None or apart.num_free - len(numbers) < MIN_FREE:
-        return dated, nothing
-    pairs = [_own(each.cutoff) if is_in else None for each, is_in in zip(dated, found, strict=True)]
-    is_kept = any(found) and apart.explain(apart.ramps(pairs)).gained > FOUND_LIMIT * sum(found)
+        return dated, is_shared
+    pairs = [None if each.found is None else (each.found.start, each.found.end) for each in dated]
+    gained = apart.explain(apart.ramps(pairs)).gained
     stated = readings.cutoffs[numbers]
-    is_kept = is_kept or _is_stated([dated[number].cutoff for number in numbers], stated)
+    is_kept = any(is_found) and gained > FOUND_LIMIT * sum(is_found)
+    is_kept = is_kept or _is_stated([dated[number].found for number in numbers], stated)
     told: dict[int, DatedCurve] = {}
-    if len(numbers) <= MOST_OTHERS + 1 and not (is_kept and all(found)):
+    if len(numbers) <= MOST_OTHERS + 1 and not (is_kept and all(is_found)):
         told = _told_jointly(apart, dated, kept)
     changes = list(dated)
-    is_shared = nothing
     for number, each in told.items():
-        if not (found[number] and is_kept):
+        if not (is_found[number] and is_kept):
             changes[number] = each
     if not is_kept:
-        is_shared = [is_in and number not in told for number, is_in in enumerate(found)]
+        is_shared = [is_in and number not in told for number, is_in in enumerate(is_found)]
     return changes, is_shared
 
 
@@ -283,7 +285,7 @@ def _told_jointly(
     return {
         number: each
         for number, each in enumerate(joint.dated)
-        if each.cutoff is not None and each.cutoff.is_found and is_supported[number]
+        if each.found is not None and is_supported[number]
     }
 
 
@@ -317,8 +319,8 @@ def _date(fit: DifficultyFit, number: int, former: DatedCurve) -> DatedCurve:
     if difficulty is None:
         return former
     found = fit_cutoff(former.losses, fit.months, difficulty)
-    spell = spell_of(found, former.spell)
-    return DatedCurve(fit.others(number), spell, difficulty, former.losses, found)
+    changed = replace(former, others=fit.others(number), difficulty=difficulty, cutoff=found)
+    return replace(changed, spell=spell_of(changed.found, former.spell))
 
 
 def _fit(readings: Readings, pairs: list[Ramp | None]) -> DifficultyFit:
@@ -341,11 +343,6 @@ def _with_curve(curves: Floats) -> list[int]:
     return [number for number, row in enumerate(curves) if np.isfinite(row).sum() >= MIN_KEPT]
 
 
-def _own(change: CutoffFit | None) -> Ramp | None:
-    """Return the months of a change."""
-    return None if change is None else (change.start, change.end)
-
-
 def _kept(change: CutoffFit | None, is_old: bool) -> Ramp | None:
     """Return the best ramp of a model in the joint fit; None if it has none."""
     if change is None or change.most <= 0 or (is_old and not change.is_found):
@@ -353,9 +350,8 @@ def _kept(change: CutoffFit | None, is_old: bool) -> Ramp | None:
     return change.best_ramp
 
 
-def _is_stated(changes: list[CutoffFit | None], cutoffs: Floats) -> bool:
+def _is_stated(found: list[CutoffFit | None], cutoffs: Floats) -> bool:
     """Return True if these models all state one month, and the interval of each change has it."""
-    found = [each if each is not None and each.is_found else None for each in changes]
     return any(found) and all(
         cutoff == cutoffs[0] and (each is None or each.cutoff_low <= cutoff <= each.cutoff_high)
         for each, cutoff in zip(found, cutoffs, strict=True)

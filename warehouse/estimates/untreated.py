@@ -47,7 +47,6 @@ from warehouse.estimates.difficulty import (
     Difficulty,
     DifficultyFit,
     Floats,
-    Months,
     Readings,
     design,
     fit_difficulty,
@@ -80,7 +79,21 @@ class DatedCurve:
     spell: Spell | None  # the model's own, in the fits of the others
     difficulty: Difficulty | None  # lambda without the model
     losses: Floats  # (months,); NaN for a low month, too
-    cutoff: CutoffFit | None
+    cutoff: CutoffFit | None  # the best ramp
+
+    @property
+    def found(self) -> CutoffFit | None:
+        """The change, if it is more than chance and more than a straight line."""
+        return self.cutoff if self.cutoff is not None and self.cutoff.is_found else None
+
+    def widened(self, others: list[CutoffFit | None]) -> DatedCurve:
+        """Return a change with intervals that hold those of others, too."""
+        return replace(self, cutoff=self.found.widened(others)) if self.found else self
+
+
+def kept_losses(readings: Readings, dated: list[DatedCurve]) -> Readings:
+    """Return the curves without low months."""
+    return replace(readings, losses=np.array([each.losses for each in dated]))
 
 
 def fit_untreated(readings: Readings, spells: list[Spell | None]) -> DifficultyFit:
@@ -115,11 +128,9 @@ def with_compressors(
 def date_cutoffs(readings: Readings) -> list[DatedCurve]:
     """Date the cutoffs of all models of a panel in turn."""
     losses = readings.losses
-    cutoffs = readings.cutoffs
-    months = readings.months
-    first = _first_spells(cutoffs, months, readings.compressors is not None)
+    first = _first_spells(readings)
     spells = first
-    is_stated = bool((cutoffs >= months[0]).any())
+    is_stated = bool((readings.cutoffs >= readings.months[0]).any())
     later = [UNTREATED if each is None and is_stated else each for each in first]
     numbers = range(len(losses))
     is_large = len(losses) > LARGE_PANEL
@@ -129,10 +140,9 @@ def date_cutoffs(readings: Readings) -> list[DatedCurve]:
     for number_of_round in range(MOST_ROUNDS):
         fit = fit_untreated(clean, spells)
         dated |= {each: _date(fit, each, losses[each], spells[each]) for each in due}
-        without_low = np.array([dated[each].losses for each in numbers])
-        clean = replace(readings, losses=without_low)
+        clean = kept_losses(readings, [dated[each] for each in numbers])
         former = spells
-        spells = [spell_of(dated[each].cutoff, later[each]) for each in numbers]
+        spells = [spell_of(dated[each].found, later[each]) for each in numbers]
         moved = [each for each in numbers if spells[each] != former[each]]
         if len(moved) <= len(losses) // LARGE_PANEL:
             break
@@ -142,32 +152,33 @@ def date_cutoffs(readings: Readings) -> list[DatedCurve]:
     return [widened(fit, each, dated[each]) for each in numbers]
 
 
-def _first_spells(cutoffs: Floats, months: Months, has_control: bool) -> list[Spell | None]:
-    spells = [_first_spell(cutoff, months) for cutoff in cutoffs]
-    is_alone = not has_control and not any(spells)
+def _first_spells(readings: Readings) -> list[Spell | None]:
+    months = readings.months
+    margin = min(MARGIN, len(months) // 3)
+    spells: list[Spell | None] = []
+    for cutoff in readings.cutoffs:
+        if np.isnan(cutoff):
+            spells.append(None)
+        elif cutoff < months[0] or cutoff - margin >= months[-1]:
+            spells.append(UNTREATED)
+        else:
+            spells.append(Spell(cutoff - margin, cutoff + 1))
+    is_alone = readings.compressors is None and not any(spells)
     return [UNTREATED] * len(spells) if is_alone else spells
 
 
-def _first_spell(cutoff: float, months: Months) -> Spell | None:
-    if np.isnan(cutoff):
-        return None
-    margin = min(MARGIN, len(months) // 3)
-    is_outside = cutoff < months[0] or cutoff - margin >= months[-1]
-    return UNTREATED if is_outside else Spell(cutoff - margin, cutoff + 1)
-
-
 def _date(fit: DifficultyFit, number: int, losses: Floats, spell: Spell | None) -> DatedCurve:
-    others = fit.others(number)
     difficulty = fit.without(number)
     if difficulty is None:
-        return DatedCurve(others, spell, None, losses, None)
+        return DatedCurve(fit.others(number), spell, None, losses, None)
     kept = np.where(find_low_months(losses, difficulty), np.nan, losses)
-    return DatedCurve(others, spell, difficulty, kept, fit_cutoff(kept, fit.months, difficulty))
+    found = fit_cutoff(kept, fit.months, difficulty)
+    return DatedCurve(fit.others(number), spell, difficulty, kept, found)
 
 
 def spell_of(found: CutoffFit | None, otherwise: Spell | None) -> Spell | None:
     """Return the months that the interval of a change holds."""
-    if found is None or not found.is_found:
+    if found is None:
         return otherwise
     start = -np.inf if np.isnan(found.onset_low) else found.onset_low - 1
     return Spell(start, np.inf if np.isnan(found.cutoff_high) else found.cutoff_high + 1)
@@ -175,10 +186,7 @@ def spell_of(found: CutoffFit | None, otherwise: Spell | None) -> Spell | None:
 
 def widened(fit: DifficultyFit, number: int, dated: DatedCurve) -> DatedCurve:
     """Return the change with the intervals of panels without another model, if they are few."""
-    found = dated.cutoff
-    if found is None or not found.is_found or not LEAST_OTHERS <= len(dated.others) <= MOST_OTHERS:
+    if dated.found is None or not LEAST_OTHERS <= len(dated.others) <= MOST_OTHERS:
         return dated
     rests = [fit.without(number, other) for other in dated.others]
-    fits = [fit_cutoff(dated.losses, fit.months, rest) for rest in rests if rest]
-    wide = found.widened([each for each in fits if each and each.is_found])
-    return replace(dated, cutoff=wide)
+    return dated.widened([fit_cutoff(dated.losses, fit.months, rest) for rest in rests if rest])
