@@ -18,8 +18,8 @@ import numpy as np
 from benchmarks.__main__ import headline
 from benchmarks.statistics.panels import Design
 from warehouse.estimates.cutoffs import CutoffFit, fit_cutoff
+from warehouse.estimates.pairs import Rise
 from warehouse.estimates.panel import fit_panel
-from warehouse.estimates.rises import Rise
 
 ONE = {
     "step": Design(),

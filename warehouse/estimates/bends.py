@@ -22,9 +22,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from warehouse.estimates.cutoffs import MIN_FREE
 from warehouse.estimates.difficulty import Months, Readings
-from warehouse.estimates.pairs import ramp
+from warehouse.estimates.pairs import MIN_FREE, ramp
 from warehouse.estimates.regression import Curve, WeightedFit
 from warehouse.estimates.untreated import DatedCurve
 

@@ -14,16 +14,15 @@ from warehouse.estimates.contamination import Shortfalls, measure_shortfalls
 from warehouse.estimates.cutoffs import (
     CRITICAL,
     POWER_QUANTILE,
-    SIGNIFICANT,
     CutoffFit,
     fit_cutoff,
     may_be_the_site,
     site_step,
 )
 from warehouse.estimates.difficulty import Difficulty
+from warehouse.estimates.pairs import SIGNIFICANT, Rises
 from warehouse.estimates.panel import NO_CONTROL
 from warehouse.estimates.panels import EPOCH, Panel
-from warehouse.estimates.rises import Rises
 from warehouse.estimates.sources import Rest, leave_out_sources
 from warehouse.estimates.staggered import tell_apart
 from warehouse.estimates.untreated import (

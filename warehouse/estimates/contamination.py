@@ -37,9 +37,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warehouse.estimates.cutoffs import MIN_FREE, CutoffFit
+from warehouse.estimates.cutoffs import CutoffFit
 from warehouse.estimates.difficulty import NUM_ROUNDS, TINY, Difficulty, Flags, Floats, Months
-from warehouse.estimates.pairs import ramp
+from warehouse.estimates.pairs import MIN_FREE, ramp
 from warehouse.estimates.panel import PanelFit
 from warehouse.estimates.regression import LEAST_FREEDOM, ROUNDING, Curve, WeightedFit
 
@@ -207,13 +207,12 @@ def _sides(left: Floats) -> tuple[Floats, Floats]:
 
 def _median(values: Floats) -> Floats:
     """Return each column's median without NaN; NaN for a column of fewer than two figures."""
-    values, columns = np.sort(values, axis=0), np.arange(values.shape[1])  # NaN last
+    ordered = np.sort(values, axis=0)  # NaN last
+    columns = np.arange(values.shape[1])
     counts = (~np.isnan(values)).sum(axis=0)
-    middle = (
-        values[(counts - 1) // 2, columns]
-        + values[np.minimum(counts // 2, len(values) - 1), columns]
-    )
-    return np.where(counts >= MIN_NEIGHBOURS, middle / 2, np.nan)
+    lower = ordered[(counts - 1) // 2, columns]
+    upper = ordered[np.minimum(counts // 2, len(values) - 1), columns]
+    return np.where(counts >= MIN_NEIGHBOURS, (lower + upper) / 2, np.nan)
 
 
 def tail_degrees_of_freedom(scaled: Floats) -> float:

@@ -31,7 +31,7 @@ Growth: a loss that only grows after the cutoff, without a jump, follows the hin
 This is also the ramp to b = T. It is read as growth on two conditions. Its squares are at most 3.84
 s^2 more than those of the best ramp, and fewer than those of the best step. Then the cutoff is a.
 
-Two rises: ``rises`` tests two steps against one change. If they are found, they are told. Cutoff
+Two rises: ``pairs`` tests two steps against one change. If they are found, they are told. Cutoff
 and intervals stay those of the single ramp. A straight line may be as good as two steps of one
 size: then both are told, and no cutoff.
 
@@ -72,16 +72,23 @@ from functools import cached_property
 import numpy as np
 
 from warehouse.estimates.difficulty import NUM_ROUNDS, TINY, ZERO, Difficulty, Floats, Months
-from warehouse.estimates.pairs import MIN_BEFORE, Fits, Pairs, ramp
+from warehouse.estimates.pairs import (
+    INTERVAL_LIMIT,
+    MIN_BEFORE,
+    MIN_FREE,
+    SIGNIFICANT,
+    STEP_LIMIT,
+    Fits,
+    Pairs,
+    Rises,
+    find_rises,
+    interval,
+    ramp,
+)
 from warehouse.estimates.regression import Curve, WeightedFit
-from warehouse.estimates.rises import Rises, find_rises
 
-MIN_FREE = 3
 LAST_MONTHS = 3
-STEP_LIMIT = 3.84  # in units of s^2, as the next two
-LINE_LIMIT = 2.71
-INTERVAL_LIMIT = 7.35
-SIGNIFICANT = 0.05
+LINE_LIMIT = 2.71  # in units of s^2
 CRITICAL = 3.6  # root of F at p = 0.05
 POWER = 0.8
 POWER_QUANTILE = 0.84  # of the normal distribution, at POWER
@@ -245,8 +252,8 @@ def _conclude(pairs: Pairs, fit: WeightedFit) -> CutoffFit:
     cutoffs = pairs.cutoffs[is_in]
     told = curve.months[curve.is_told]
     ends = told[MIN_BEFORE - 1], told[-LAST_MONTHS]
-    cutoff_low, cutoff_high = _interval(cutoffs, *ends)
-    onset_low, onset_high = _interval(np.minimum(pairs.first[is_in] + 1, cutoffs), *ends)
+    cutoff_low, cutoff_high = interval(cutoffs, *ends)
+    onset_low, onset_high = interval(np.minimum(pairs.first[is_in] + 1, cutoffs), *ends)
     statistic = most / variance * num_free / (num_free + 2)
     return CutoffFit(
         start=int(pairs.first[chosen]),
@@ -284,13 +291,6 @@ def _step_error(norms: Floats, variance: float) -> float:
         else:
             high = size
     return float(low / (CRITICAL + POWER_QUANTILE) * np.sqrt(variance / norms.max()))
-
-
-def _interval(inside: Months, first: int, last: int) -> tuple[float, float]:
-    """Return the ends of an interval; NaN for an end at ``first`` or before, ``last`` or after."""
-    low = float(inside.min())
-    high = float(inside.max())
-    return low if low > first else np.nan, high if high < last else np.nan
 
 
 def may_be_the_site(fit: CutoffFit, losses: Floats, months: Months, regimes: Floats) -> bool:

@@ -1,6 +1,30 @@
-"""The ramps of all pairs of months (a, b), fitted to one model's curve; ``cutoffs`` has the model.
+"""The ramps of all pairs of months (a, b) in one model's curve, alone and in twos.
 
-ramp = (H_a - H_b) / (b - a) with hinges H_k = max(m - k, 0). So H' P H and H' P y give all fits.
+ramp = (H_a - H_b) / (b - a) with hinges H_k = max(m - k, 0). So H' P H and H' P y give all fits;
+``cutoffs`` has the model of one ramp.
+
+Two rises show text of two times in the training, in stages. The model of ``cutoffs`` then has two
+steps. The last months before them are j and k >= j + 3:
+
+    y_m = theta lambda_m + N_m gamma + beta_j (m > j) + beta_k (m > k) + u_m      beta_j, beta_k > 0
+
+V is that of the single ramp. One change may have any shape of these: a ramp from a to b, and a
+straight line from b on, as text thins out and the model ages; or a parabola.
+
+    F = (squares left by the best shape - squares left by two steps) / (squares left by them / v)
+    p = exp(0.5 - F v / (v + 2) / 2), at most 1        v = months - parameters - 2 (for j and k)
+
+So the more a curve bends, or the longer its text thins out, the smaller is F. Simulated with a
+single change, 36 and 24 months, white and AR(0.5) noise, 100 worlds of 24 kinds: 95 % of F v / (v +
+2) are below 6.0 in each kind, 98 % below 8.0. p is 0.05 at 7.0. The kinds are a step, a logistic
+curve, and ramps of 12 months (linear, square, root). Further kinds are growth, alone or after a
+step or a ramp.
+
+Months: first and second are j and k. Text may thin out before either. So each is a ramp in turn, up
+to the other step, as in ``cutoffs``. Its last month with text, b - 1, is taken in place of the
+step's if that saves more than 3.84 s^2. The intervals hold the months of all steps and ramps with
+at most 7.35 s^2 more squares than the best. An interval that reaches the first or the last month
+that can be told is open there.
 """
 
 from __future__ import annotations
@@ -16,11 +40,23 @@ from warehouse.estimates.regression import ROUNDING, Curve, WeightedFit
 MAX_LENGTH = 24  # months of a ramp
 MIN_BEFORE = 3  # months up to a
 MIN_AFTER = 2  # months after a
+MIN_APART = 3  # months between two rises
+MIN_FREE = 3
+SIGNIFICANT = 0.05
+STEP_LIMIT = 3.84  # in units of s^2, as the next
+INTERVAL_LIMIT = 7.35
 
 
 def ramp(months: Months, start: Any, end: Any) -> Floats:
     """Return the height at each month: 0 up to ``start``, 1 from ``end`` on."""
     return np.asarray(np.clip(np.asarray(months - start) / (end - start), 0, 1))
+
+
+def interval(inside: Months, first: int, last: int) -> tuple[float, float]:
+    """Return the ends of an interval; NaN for an end at ``first`` or before, ``last`` or after."""
+    low = float(inside.min())
+    high = float(inside.max())
+    return low if low > first else np.nan, high if high < last else np.nan
 
 
 Places = tuple[Any, Any]  # of the first and the last month of ramps, in a calendar of months
@@ -157,3 +193,67 @@ class Pairs:
             norm=norms,
             line_gained=float(max(line, 0) ** 2 / max(line_norm, TINY)),
         )
+
+
+@dataclass(frozen=True)
+class Rise:
+    """The last month before a rise, and its interval; an open end is NaN."""
+
+    month: int
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Rises:
+    """The best two rises in a curve. ``p_value`` is that of a single change."""
+
+    first: Rise
+    second: Rise
+    p_value: float
+
+    @property
+    def is_found(self) -> bool:
+        """True if a single change explains the curve worse, by more than chance."""
+        return self.p_value <= SIGNIFICANT
+
+
+def find_rises(
+    hinges: Hinges, steps: Months, ramps: Places, bend: float, num_free: int
+) -> Rises | None:
+    """Return the best two rises, with p = 1 if no two steps rise; None if the months are too few.
+
+    Args:
+        hinges: of the curve at V.
+        steps: places of the months after which there may be a step.
+        ramps: places of the first and the last month of each ramp that is tried.
+        bend: squares that a parabola saves.
+        num_free: months minus parameters minus 2.
+    """
+    if num_free < MIN_FREE or len(steps) <= MIN_APART:
+        return None
+    places = np.triu_indices(len(steps), MIN_APART)
+    first, second = (steps[each] for each in places)
+    gained = hinges.gained_by_two((first, first + 1), (second, second + 1), only_rises=True)
+    best = int((gained >= (1 - ZERO) * gained.max()).argmax())
+    variance = max(hinges.total - gained[best], hinges.least, TINY) / num_free
+    start, end = ramps
+    line = end, len(hinges.months) - 1  # from the end of the ramp on
+    single = max(hinges.gained_by_two(ramps, line, only_rises=False).max(), bend)
+    statistic = (gained[best] - single) / variance * num_free / (num_free + 2)
+    rises = []
+    for steps_of_rise, other, is_apart in (
+        (first, second[best], end <= second[best]),
+        (second, first[best], start > first[best]),
+    ):
+        thin = start[is_apart], end[is_apart]
+        of_thin = hinges.gained_by_two(thin, (other, other + 1), only_rises=True)
+        squares = np.append(gained, of_thin)
+        lasts = np.append(steps_of_rise, thin[1] - 1)
+        is_thin = squares.max() > gained[best] + STEP_LIMIT * variance
+        inside = lasts[squares >= squares.max() - INTERVAL_LIMIT * variance]
+        months = hinges.months
+        low, high = interval(months[inside], months[steps[0]], months[steps[-1]])
+        last = lasts[squares.argmax() if is_thin else best]
+        rises.append(Rise(int(months[last]), low, high))
+    return Rises(rises[0], rises[1], float(np.exp(min(0.5 - statistic / 2, 0))))

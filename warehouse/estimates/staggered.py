@@ -58,7 +58,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from warehouse.estimates.cutoffs import MIN_FREE, CutoffFit, fit_cutoff
+from warehouse.estimates.cutoffs import CutoffFit, fit_cutoff
 from warehouse.estimates.difficulty import (
     LEAST_SENSITIVITY,
     TINY,
@@ -74,7 +74,7 @@ from warehouse.estimates.difficulty import (
     null_space,
     pseudoinverse,
 )
-from warehouse.estimates.pairs import MAX_LENGTH, ramp
+from warehouse.estimates.pairs import MAX_LENGTH, MIN_FREE, ramp
 from warehouse.estimates.regression import ROUNDING
 from warehouse.estimates.untreated import (
     LEAST_OTHERS,

@@ -12,13 +12,12 @@ from benchmarks.statistics.panels import NOISE, Design
 from core.month import Month
 from warehouse.estimates.changes import find_changes
 from warehouse.estimates.contamination import fit_without_low_months, measure_shortfalls
-from warehouse.estimates.cutoffs import INTERVAL_LIMIT, CutoffFit, fit_cutoff
+from warehouse.estimates.cutoffs import CutoffFit, fit_cutoff
 from warehouse.estimates.difficulty import Difficulty, Floats
-from warehouse.estimates.pairs import Hinges, ramp
+from warehouse.estimates.pairs import INTERVAL_LIMIT, Hinges, find_rises, ramp
 from warehouse.estimates.panel import fit_panel
 from warehouse.estimates.panels import EPOCH, Curve, fit_curves
 from warehouse.estimates.regression import Curve as DatedCurve
-from warehouse.estimates.rises import find_rises
 
 
 def by_loops(y: Floats, months: Floats, difficulty: Difficulty) -> dict[str, float]:

@@ -4,9 +4,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from warehouse.estimates import rises
 from warehouse.estimates.changes import MIN_MONTHS
-from warehouse.estimates.pairs import MIN_AFTER, MIN_BEFORE
+from warehouse.estimates.pairs import MIN_AFTER, MIN_BEFORE, MIN_FREE
 from warehouse.estimates.panel import MIN_BLOCKS
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -26,7 +25,7 @@ def test_the_estimates_ask_for_what_is_told(peek: Any) -> None:
         "months of a cutoff": MIN_MONTHS,
         "months before a cutoff": MIN_BEFORE,
         "months after a cutoff": MIN_AFTER,
-        "months of two changes": 2 + 4 + rises.MIN_FREE,  # level, theta, two steps of any month
+        "months of two changes": 2 + 4 + MIN_FREE,  # level, theta, two steps of any month
     }
     for name, number in asked.items():
         assert peek(f"select minimum('{name}') as told") == [{"told": number}]

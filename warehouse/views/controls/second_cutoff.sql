@@ -7,7 +7,7 @@
 --   they are not. An end of an interval of 95 % that is NULL is open, and reason says so.
 -- p_value: that of a single change, of any of the shapes in docs/metrics.md (Cutoffs).
 -- Units: months as first days.
--- Source: warehouse/estimates/rises.py, which has the formulas; docs/metrics.md (Cutoffs).
+-- Source: warehouse/estimates/pairs.py, which has the formulas; docs/metrics.md (Cutoffs).
 create or replace view second_cutoff as
 select
     model,
