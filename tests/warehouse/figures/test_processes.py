@@ -1,6 +1,6 @@
 """Panels have the same rows in a second process, and a process that ends is told."""
 
-import queue
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -34,17 +34,17 @@ def curve_of(losses: np.ndarray, random: np.random.Generator) -> Curve:
 def test_a_second_process_gives_the_same_rows() -> None:
     inputs = [panel_of(number) for number in range(3)]
     alone = [each.rows() for each in inputs]
-    places: processes.Places = queue.SimpleQueue()
-    places.put(2)
-    places.put(0)
-    assert processes.fit_elsewhere(inputs, places) == {2: alone[2], 0: alone[0]}
     assert processes.fit_in_two_processes(inputs) == alone
     assert processes.fit_all(inputs) == alone
 
 
 def test_a_process_that_ends_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "_COMMAND", "pass")
-    places: processes.Places = queue.SimpleQueue()
-    places.put(0)
     with pytest.raises(TidemarkError, match="the process that fits panels ended"):
-        processes.fit_elsewhere([panel_of(0)], places)
+        processes.fit_in_two_processes([panel_of(0), panel_of(1)])
+
+
+def test_a_fault_of_one_process_ends_both() -> None:
+    unknown = replace(panel_of(0), cutoffs={})
+    with pytest.raises(KeyError):
+        processes.fit_in_two_processes([unknown, panel_of(1)])
