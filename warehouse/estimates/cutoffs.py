@@ -85,7 +85,7 @@ from warehouse.estimates.pairs import (
     interval,
     ramp,
 )
-from warehouse.estimates.regression import Curve, WeightedFit
+from warehouse.estimates.regression import Curve
 
 LAST_MONTHS = 3
 LINE_LIMIT = 2.71  # in units of s^2
@@ -114,10 +114,8 @@ class CutoffFit:
     first_datable: int  # an earlier cutoff has no lower end
     last_datable: int  # a later cutoff has no upper end
     num_free: int  # v
-    pairs: Pairs
     best: int  # the place of the best ramp, of any shape
-    fit: WeightedFit  # at the last V, without a ramp
-    fits: Fits
+    fits: Fits  # at the last V
     variance: float  # s^2
 
     @property
@@ -145,19 +143,19 @@ class CutoffFit:
     @cached_property
     def step_error(self) -> float:
         """The error at which steps are found as often as on average over the datable months."""
-        cutoffs = self.pairs.cutoffs
-        is_datable = (cutoffs >= self.first_datable) & (cutoffs <= self.last_datable)
+        pairs = self.fits.pairs
+        is_datable = (pairs.cutoffs >= self.first_datable) & (pairs.cutoffs <= self.last_datable)
         norms = self.fits.norm
         is_told = norms > ZERO * norms.max(initial=0)
-        norms = norms[self.pairs.is_step & is_datable & is_told]
+        norms = norms[pairs.is_step & is_datable & is_told]
         return _step_error(norms, self.variance) if len(norms) else np.nan
 
     @cached_property
     def rises(self) -> Rises | None:
         """The best two steps; None if the months are too few."""
-        is_ramp = ~self.pairs.is_growth
-        ramps = self.pairs.start[is_ramp], self.pairs.end[is_ramp]
-        steps = self.pairs.start[self.pairs.is_growth]
+        pairs = self.fits.pairs
+        ramps = pairs.start[~pairs.is_growth], pairs.end[~pairs.is_growth]
+        steps = pairs.start[pairs.is_growth]
         return find_rises(self.fits.hinges, steps, ramps, self._bend, self.num_free - 1)
 
     @property
@@ -168,11 +166,11 @@ class CutoffFit:
     @cached_property
     def _bend(self) -> float:
         """The squares that a parabola over all months saves."""
-        months = self.fit.curve.months
-        line = (months - months.mean()) / 12
+        curve = self.fits.fit.curve
+        line = (curve.months - curve.months.mean()) / 12
         columns = np.column_stack([line, line**2])
-        weighted = self.fit.annihilator @ columns
-        products = weighted.T @ self.fit.curve.losses
+        weighted = self.fits.fit.annihilator @ columns
+        products = weighted.T @ curve.losses
         return float(products @ np.linalg.pinv(columns.T @ weighted, rcond=ZERO) @ products)
 
     @property
@@ -183,14 +181,15 @@ class CutoffFit:
     @property
     def best_ramp(self) -> tuple[int, int]:
         """The months a and b of the best ramp."""
-        return int(self.pairs.first[self.best]), int(self.pairs.last[self.best])
+        pairs = self.fits.pairs
+        return int(pairs.first[self.best]), int(pairs.last[self.best])
 
     def doubt(self, months: Months) -> Floats:
         """Return the most that ramp_m differs from that of a pair in the interval, (months,)."""
         is_in = (self.most - self.fits.gained) / self.variance <= INTERVAL_LIMIT
-        first = self.pairs.first[is_in]
-        last = self.pairs.last[is_in]
-        heights = ramp(months, first[:, None], last[:, None])
+        first = self.fits.pairs.first[is_in, None]
+        last = self.fits.pairs.last[is_in, None]
+        heights = ramp(months, first, last)
         return np.asarray(np.abs(heights - ramp(months, self.start, self.end)).max(axis=0))
 
     def opened(self) -> CutoffFit:
@@ -228,19 +227,19 @@ def fit_cutoff(losses: Floats, months: Months, difficulty: Difficulty) -> Cutoff
         return None
     fit = curve.plain()
     for _ in range(NUM_ROUNDS):
-        best = pairs.best(pairs.fit(fit), ~pairs.is_growth)
+        best = pairs.fit(fit).best(~pairs.is_growth)
         height = ramp(curve.months, pairs.first[best], pairs.last[best])
         fit = curve.weighted(fit.next_covariance(height))
-    return _conclude(pairs, fit)
+    return _conclude(pairs.fit(fit))
 
 
-def _conclude(pairs: Pairs, fit: WeightedFit) -> CutoffFit:
+def _conclude(fits: Fits) -> CutoffFit:
     """Choose a pair; give the test, and the intervals of both its months."""
-    curve = fit.curve
-    fits = pairs.fit(fit)
-    best = pairs.best(fits, ~pairs.is_growth)
-    step = pairs.best(fits, pairs.is_step)
-    growth = pairs.best(fits, pairs.is_growth)
+    curve = fits.fit.curve
+    pairs = fits.pairs
+    best = fits.best(~pairs.is_growth)
+    step = fits.best(pairs.is_step)
+    growth = fits.best(pairs.is_growth)
     most = fits.gained[best]
     num_free = curve.num_free - 3
     variance = max(fits.hinges.total - most, fits.hinges.least, TINY) / num_free
@@ -270,9 +269,7 @@ def _conclude(pairs: Pairs, fit: WeightedFit) -> CutoffFit:
         first_datable=int(ends[0]) + 1,
         last_datable=int(ends[1]) - 1,
         num_free=num_free,
-        pairs=pairs,
         best=best,
-        fit=fit,
         fits=fits,
         variance=variance,
     )
@@ -315,8 +312,7 @@ def _site_change(
 ) -> tuple[float, float]:
     """Return the size of a ramp in a compressor's curve, beside a line, and its error."""
     line = (months - months.mean()) / 12
-    nothing = np.zeros((len(months), len(months)))
-    others = Difficulty(nothing[0], nothing, np.column_stack([line, regimes]))
+    others = Difficulty(np.zeros(len(months)), np.column_stack([line, regimes]))
     fit = Curve.of(losses, months, others).plain()
     size, error = fit.effect(ramp(fit.curve.months, start, end))
     return abs(size), error

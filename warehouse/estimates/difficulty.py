@@ -121,7 +121,6 @@ class Difficulty:
     """lambda (months,), determined up to the span of ``unknown`` (months, k)."""
 
     values: Floats
-    inverse: Floats  # M+ (months, months)
     unknown: Floats  # orthonormal basis of M's null space
     covariance: Floats | None = None  # of lambda (months, months); None if not known
     autocorrelation: float = 0  # of the models' noise
@@ -138,6 +137,7 @@ class DifficultyFit:
     remainders: Floats  # R y
     residuals: Floats  # R (y - theta lambda)
     whole: Difficulty  # of all rows
+    inverse: Floats  # M+ of all rows (months, months)
     num_free: Floats  # degrees of freedom of each row's residuals
     variance: float  # s^2
     num_models: int
@@ -162,7 +162,6 @@ class DifficultyFit:
         noise = self._noise - self._noises[[*numbers]].sum(axis=0)
         return Difficulty(
             values=inverse @ (theta * self.weights @ self.remainders),
-            inverse=inverse,
             unknown=unknown,
             covariance=inverse @ noise @ inverse,
             autocorrelation=self.memory[0] if self.has_memory else 0,
@@ -225,7 +224,7 @@ def fit_difficulty(
     unknown = null_space(annihilators.sum(axis=0), np.zeros((len(months), 0)))
     for turn in range(NUM_ROUNDS + 1):
         inverse = pseudoinverse(np.tensordot(theta**2 * weights, annihilators, 1), unknown)
-        whole = Difficulty(inverse @ (theta * weights @ remainders), inverse, unknown)
+        whole = Difficulty(inverse @ (theta * weights @ remainders), unknown)
         moved = annihilators @ whole.values
         residuals = remainders - theta[:, None] * moved
         squares = (residuals**2).sum(axis=1)
@@ -243,9 +242,19 @@ def fit_difficulty(
         theta = _sensitivities(moved, remainders, lowest, highest) * enters
         theta = theta / (theta[is_model].mean() if is_model.any() else 1)
     return DifficultyFit(
-        months, theta, weights, annihilators, remainders, residuals, whole, num_free, variance,
-        num_models, has_memory,
-    )  # fmt: skip
+        months=months,
+        theta=theta,
+        weights=weights,
+        annihilators=annihilators,
+        remainders=remainders,
+        residuals=residuals,
+        whole=whole,
+        inverse=inverse,
+        num_free=num_free,
+        variance=variance,
+        num_models=num_models,
+        has_memory=has_memory,
+    )
 
 
 def null_space(total: Floats, known: Floats) -> Floats:

@@ -106,17 +106,6 @@ class Hinges:
 
 
 @dataclass(frozen=True)
-class Fits:
-    """The fits of all pairs (a, b) at one V."""
-
-    hinges: Hinges
-    gained: Floats  # squares that the ramp saves
-    slope: Floats  # beta
-    norm: Floats  # ramp' P ramp
-    line_gained: float  # squares that a rising straight line saves
-
-
-@dataclass(frozen=True)
 class Pairs:
     """All pairs (a, b) to try, as indices of the calendar ``months``."""
 
@@ -164,11 +153,6 @@ class Pairs:
         """The last month with training text of each pair."""
         return np.where(self.is_growth, self.first, self.last - 1)
 
-    def best(self, fits: Fits, among: Flags) -> int:
-        """Return the first of the best pairs: in a hole, those that differ only by rounding."""
-        gained = np.where(among, fits.gained, -1)
-        return int((gained >= (1 - ZERO) * gained.max()).argmax())
-
     def fit(self, fit: WeightedFit) -> Fits:
         """Fit each pair at the V of ``fit``, which has no ramp."""
         losses = fit.curve.losses
@@ -187,12 +171,32 @@ class Pairs:
         line_norm = hinges.gram[0, 0]  # the first hinge is a line
         line = hinges.products[0] if line_norm > ZERO * norms.max() else 0
         return Fits(
+            pairs=self,
+            fit=fit,
             hinges=hinges,
             gained=np.where(slopes > 0, slopes**2 * norms, 0),
             slope=slopes,
             norm=norms,
             line_gained=float(max(line, 0) ** 2 / max(line_norm, TINY)),
         )
+
+
+@dataclass(frozen=True)
+class Fits:
+    """The fits of all pairs (a, b) at one V."""
+
+    pairs: Pairs
+    fit: WeightedFit  # without a ramp
+    hinges: Hinges
+    gained: Floats  # squares that the ramp saves
+    slope: Floats  # beta
+    norm: Floats  # ramp' P ramp
+    line_gained: float  # squares that a rising straight line saves
+
+    def best(self, among: Flags) -> int:
+        """Return the first of the best pairs: in a hole, those that differ only by rounding."""
+        gained = np.where(among, self.gained, -1)
+        return int((gained >= (1 - ZERO) * gained.max()).argmax())
 
 
 @dataclass(frozen=True)

@@ -234,7 +234,7 @@ class Errors:
     def _of_difficulty(self, weights: Floats) -> Floats:
         """Return the weight of each y (figures, models, months) in ``weights`` times lambda."""
         solution = self.solution
-        products = solution.annihilators @ (solution.whole.inverse @ weights.T)
+        products = solution.annihilators @ (solution.inverse @ weights.T)
         of_figures = products.transpose(2, 0, 1)  # from (models, months, figures)
         return np.asarray(solution.theta[:, None] * of_figures)
 

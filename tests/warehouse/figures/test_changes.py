@@ -170,7 +170,7 @@ def test_a_falling_curve_has_no_change_at_a_regime() -> None:
     for seed in range(3):
         rng = np.random.default_rng(seed)
         values = 0.02 * rng.normal(size=24)
-        difficulty = Difficulty(values, np.eye(24), unknown, 1e-6 * np.eye(24))
+        difficulty = Difficulty(values, unknown, 1e-6 * np.eye(24))
         falling = 1 + values - 0.01 * months + 0.003 * rng.normal(size=24)
         with np.errstate(over="raise", invalid="raise", divide="raise"):
             fit = fit_cutoff(falling, months, difficulty)
@@ -184,7 +184,7 @@ def test_a_compressor_of_equal_losses_says_nothing_of_the_months() -> None:
     months = np.arange(16)
     unknown = np.ones((16, 1)) / 4
     values = 1e-15 * np.random.default_rng(0).normal(size=16)
-    difficulty = Difficulty(values, np.eye(16), unknown, 1e-4 * np.eye(16))
+    difficulty = Difficulty(values, unknown, 1e-4 * np.eye(16))
     losses = np.where(months > 7, 1.4, 1.0)
     curve = DatedCurve.of(losses, months, difficulty)
     assert not curve.columns[:, -1].any()
@@ -193,7 +193,7 @@ def test_a_compressor_of_equal_losses_says_nothing_of_the_months() -> None:
 
 def test_a_curve_of_zeros_has_no_change() -> None:
     """Formerly, one such table stopped publication."""
-    difficulty = Difficulty(np.zeros(24), np.eye(24), np.ones((24, 1)) / 24**0.5)
+    difficulty = Difficulty(np.zeros(24), np.ones((24, 1)) / 24**0.5)
     fit = fit_cutoff(np.zeros(24), np.arange(24), difficulty)
     assert fit is not None
     assert not fit.is_found
