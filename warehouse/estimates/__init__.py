@@ -1,6 +1,14 @@
 """Estimates that Python, not SQL, computes at publication: the panels of models.
 
-``panel.py`` holds the estimator, which works on arrays; ``cutoffs.py`` and ``contamination.py``
-fit single curves relative to it, by ``regression.py``. ``estimate.py`` reads a snapshot's cells,
-fits the panels, and writes tables ``panel_*`` of the same snapshot.
+Each module has its formulas in its docstring, and needs only those above it:
+
+- ``difficulty``: lambda, the difficulty of the months, and each model's sensitivity to it.
+- ``panel``: each model's gap after its cutoff and its growth, with their errors.
+- ``regression``, ``pairs``, ``cutoffs``: the change in one curve, relative to lambda.
+- ``contamination``: single months that are too low.
+- ``untreated``: lambda of the months before onsets, and all changes of a panel in turn.
+- ``staggered``, ``sources``, ``bends``: changes that may be the source's.
+- ``panels``, ``changes``, ``panel_rows``: curves of a snapshot, the verdict on each, its rows.
+- ``questions``: scores of forecasts, adjusted for the difficulty of questions.
+- ``processes``, ``estimate``: all panels of a snapshot, written to its tables ``panel_*``.
 """

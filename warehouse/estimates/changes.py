@@ -216,7 +216,7 @@ def _reason(panel: Panel, dated: DatedCurve, doubt: str | None, regime: str | No
 
 def _coincidence(panel: Panel, dated: DatedCurve, plain: Difficulty | None) -> str | None:
     """Return a reason if a change shows against ``plain``, lambda as if no regime began."""
-    found = fit_cutoff(dated.losses, panel.months, plain) if plain else None
+    found = fit_cutoff(dated.losses, panel.months, plain)
     if found is None or found.p_value > SIGNIFICANT:
         return None
     start = int(panel.starts[np.abs(panel.starts - found.cutoff - 1).argmin()])
@@ -244,7 +244,7 @@ def _closed(
     num_others = np.count_nonzero(np.nan_to_num(np.delete(panel.calm.theta, number)))
     if found is None or found.is_closed or num_others < MOST_OTHERS:
         return None
-    whole = fit_cutoff(dated.losses, panel.months, difficulty) if difficulty else None
+    whole = fit_cutoff(dated.losses, panel.months, difficulty)
     if whole is None or not whole.is_found or not whole.is_closed or whole.is_parabola:
         return None
     lowest = -np.inf if np.isnan(found.cutoff_low) else found.cutoff_low

@@ -213,14 +213,16 @@ class CutoffFit:
         )
 
 
-def fit_cutoff(losses: Floats, months: Months, difficulty: Difficulty) -> CutoffFit | None:
+def fit_cutoff(losses: Floats, months: Months, difficulty: Difficulty | None) -> CutoffFit | None:
     """Fit the best ramp to one model's curve; return None if the months are too few.
 
     Args:
         losses: bits per byte of shape (months,); NaN for a missing month.
         months: ascending month numbers.
-        difficulty: lambda of the same months, fitted without the model.
+        difficulty: lambda of the same months, fitted without the model; None if nothing tells it.
     """
+    if difficulty is None:
+        return None
     curve = Curve.of(losses, months, difficulty)
     pairs = Pairs.of(curve)
     if curve.num_free - 3 < MIN_FREE or not len(pairs.start):

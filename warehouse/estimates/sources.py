@@ -109,11 +109,11 @@ def _date_rest(
     ``fit`` is without the source, and ``parts`` without each other one, too.
     """
     difficulty = fit.without(number)
-    if difficulty is None:
-        return None
     rest = replace(rest, cutoff=fit_cutoff(rest.losses, fit.months, difficulty))
     found = rest.found
-    if found is None or _rests_on(rest.losses, fit.months, difficulty, found, parts) is not None:
+    if found is None or difficulty is None:
+        return None
+    if _rests_on(rest.losses, fit.months, difficulty, found, parts) is not None:
         return None
     return widened(fit, number, rest).cutoff
 

@@ -80,11 +80,13 @@ from warehouse.estimates.untreated import (
     LEAST_OTHERS,
     MIN_KEPT,
     MOST_OTHERS,
+    UNTREATED,
     DatedCurve,
+    Ramp,
+    fit_untreated,
     kept_losses,
     spell_of,
     widened,
-    with_compressors,
 )
 
 FOUND_LIMIT = 3.0  # in units of s^2, for each ramp found
@@ -92,8 +94,6 @@ STATED_LIMIT = 6.0  # in units of L s^2, as the next two
 JOINT_LIMIT = 16.0  # for each ramp
 SUPPORT_LIMIT = 3.0  # of one ramp beyond the others
 MOST_TURNS = 6
-
-Ramp = tuple[int, int]  # a and b
 
 
 class Explained(NamedTuple):
@@ -120,7 +120,9 @@ class Apart:
         """Return the curves of two models or more apart."""
         months = readings.months
         curves = readings.losses
-        fit = _fit(replace(readings, compressors=None), [None] * len(curves))
+        everywhere = [UNTREATED] * len(curves)
+        fit = fit_untreated(replace(readings, compressors=None), everywhere)
+
         numbers = _with_curve(curves)
         columns = readings.regimes
         if len(numbers) > 2:  # of two curves, lambda^ is half of each
@@ -295,15 +297,16 @@ def fit_jointly(dated: list[DatedCurve], readings: Readings) -> Joint:
     numbers = _with_curve(readings.losses)
     pairs = [_kept(each.cutoff, old) for each, old in zip(dated, is_old, strict=True)]
     changes = list(dated)
-    fit = _fit(readings, pairs)
+    everywhere = [UNTREATED] * len(dated)
+    fit = fit_untreated(readings, everywhere, pairs)
     for _ in range(MOST_TURNS):
         former = list(pairs)
         for number in numbers:
-            changes[number] = _date(fit, number, dated[number])
+            changes[number] = _dated_again(fit, number, dated[number])
             pair = _kept(changes[number].cutoff, is_old[number])
             if pair != pairs[number]:
                 pairs[number] = pair
-                fit = _fit(readings, pairs)
+                fit = fit_untreated(readings, everywhere, pairs)
         if pairs == former:
             break
     has_thermometer = any(is_old[number] and pairs[number] is None for number in numbers)
@@ -313,29 +316,12 @@ def fit_jointly(dated: list[DatedCurve], readings: Readings) -> Joint:
     return Joint(pairs, wide, bool(is_anchored))
 
 
-def _date(fit: DifficultyFit, number: int, former: DatedCurve) -> DatedCurve:
+def _dated_again(fit: DifficultyFit, number: int, former: DatedCurve) -> DatedCurve:
     """Return a model's change against lambda without the model."""
     difficulty = fit.without(number)
-    if difficulty is None:
-        return former
     found = fit_cutoff(former.losses, fit.months, difficulty)
     changed = replace(former, others=fit.others(number), difficulty=difficulty, cutoff=found)
     return replace(changed, spell=spell_of(changed.found, former.spell))
-
-
-def _fit(readings: Readings, pairs: list[Ramp | None]) -> DifficultyFit:
-    """Fit lambda to all months of all curves, each with the columns of its ramp, if it has one."""
-    months = readings.months
-    numbers = _with_curve(readings.losses)
-    designs = []
-    for number, (row, pair) in enumerate(zip(readings.losses, pairs, strict=True)):
-        columns = readings.regimes
-        if pair is not None:
-            growth = np.maximum(months - pair[1], 0) / 12
-            columns = np.column_stack([columns, ramp(months, *pair), growth])
-        is_in = number in numbers
-        designs.append(design(months, ~np.isnan(row), np.inf, columns) if is_in else None)
-    return with_compressors(readings, list(readings.losses), designs, has_memory=True)
 
 
 def _with_curve(curves: Floats) -> list[int]:

@@ -35,6 +35,7 @@ A month in which no model is kept, and no compressor has a figure, is in ``Diffi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -51,6 +52,7 @@ from warehouse.estimates.difficulty import (
     design,
     fit_difficulty,
 )
+from warehouse.estimates.pairs import ramp
 
 MARGIN = 8  # months before a stated cutoff in which text may thin out
 MIN_KEPT = 4  # months of a row
@@ -58,6 +60,9 @@ LEAST_OTHERS = 3
 MOST_OTHERS = 8
 MOST_ROUNDS = 6
 LARGE_PANEL = 20  # models; one spell in so many may still move
+
+
+Ramp = tuple[int, int]  # a and b
 
 
 class Spell(NamedTuple):
@@ -96,32 +101,35 @@ def kept_losses(readings: Readings, dated: list[DatedCurve]) -> Readings:
     return replace(readings, losses=np.array([each.losses for each in dated]))
 
 
-def fit_untreated(readings: Readings, spells: list[Spell | None]) -> DifficultyFit:
-    """Fit lambda to the months that models keep; None of ``spells``: the model does not enter."""
+def fit_untreated(
+    readings: Readings, spells: Sequence[Spell | None], ramps: Sequence[Ramp | None] | None = None
+) -> DifficultyFit:
+    """Fit lambda to the months that models keep; None of ``spells``: the model does not enter.
+
+    If ``ramps`` are given, the noise lasts, and a model with one has it in x, with growth after it.
+    """
     months = readings.months
+    num_models = len(readings.losses)
     rows = []
     designs: list[Design | None] = []
-    for losses, spell in zip(readings.losses, spells, strict=True):
+    ramps_of_models = ramps or [None] * num_models
+    for losses, spell, pair in zip(readings.losses, spells, ramps_of_models, strict=True):
         start, end = spell or NO_MONTH
         kept = np.where((months <= start) | (months >= end), losses, np.nan)
-        own = design(months, ~np.isnan(kept), end - 1, readings.regimes)
+        columns = readings.regimes
+        if pair is not None:
+            growth = np.maximum(months - pair[1], 0) / 12
+            columns = np.column_stack([columns, ramp(months, *pair), growth])
+        own = design(months, ~np.isnan(kept), end - 1, columns)
         rows.append(kept)
         designs.append(own if own.observed.sum() >= MIN_KEPT else None)
-    return with_compressors(readings, rows, designs, has_memory=len(rows) <= MOST_OTHERS + 1)
-
-
-def with_compressors(
-    readings: Readings, rows: list[Floats], designs: list[Design | None], *, has_memory: bool
-) -> DifficultyFit:
-    """Fit lambda to rows of models, each with its X, and to the compressors."""
-    num_models = len(rows)
-    months = readings.months
     control = readings.compressors
     if control is not None:
         line = (months - months.mean()) / 12
         columns = np.column_stack([line, readings.regimes])
-        rows = [*rows, control]
-        designs = [*designs, design(months, ~np.isnan(control), np.inf, columns)]
+        rows.append(control)
+        designs.append(design(months, ~np.isnan(control), np.inf, columns))
+    has_memory = ramps is not None or num_models <= MOST_OTHERS + 1
     return fit_difficulty(np.array(rows), designs, num_models, months, has_memory=has_memory)
 
 
@@ -169,9 +177,9 @@ def _first_spells(readings: Readings) -> list[Spell | None]:
 
 def _date(fit: DifficultyFit, number: int, losses: Floats, spell: Spell | None) -> DatedCurve:
     difficulty = fit.without(number)
-    if difficulty is None:
-        return DatedCurve(fit.others(number), spell, None, losses, None)
-    kept = np.where(find_low_months(losses, difficulty), np.nan, losses)
+    kept = losses
+    if difficulty is not None:
+        kept = np.where(find_low_months(losses, difficulty), np.nan, losses)
     found = fit_cutoff(kept, fit.months, difficulty)
     return DatedCurve(fit.others(number), spell, difficulty, kept, found)
 
@@ -189,4 +197,4 @@ def widened(fit: DifficultyFit, number: int, dated: DatedCurve) -> DatedCurve:
     if dated.found is None or not LEAST_OTHERS <= len(dated.others) <= MOST_OTHERS:
         return dated
     rests = [fit.without(number, other) for other in dated.others]
-    return dated.widened([fit_cutoff(dated.losses, fit.months, rest) for rest in rests if rest])
+    return dated.widened([fit_cutoff(dated.losses, fit.months, rest) for rest in rests])
