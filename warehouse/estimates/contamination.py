@@ -134,8 +134,10 @@ def measure_shortfalls(
     is_after = np.zeros(len(seen), dtype=bool)
     if cutoff is not None:
         height = ramp(curve.months, cutoff.start, cutoff.end)
-        curve = curve.plus(height)
         is_after = height > 0.5
+        _, of_height = curve.plain().effect(height)
+        if np.isfinite(of_height):  # else N has it, from models of the same cutoff
+            curve = curve.plus(height)
     is_low = find_low_months(losses, difficulty)[seen]
     dummies = np.eye(len(seen))
     others = curve.plus(*dummies[is_low])

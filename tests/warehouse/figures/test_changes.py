@@ -202,6 +202,25 @@ def test_a_curve_of_zeros_has_no_change() -> None:
     assert not np.nan_to_num(found.value).any()
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_low_months_beside_a_change_of_all_others_have_the_error_of_noise(seed: int) -> None:
+    """Formerly, errors were 0.1 to 28,024,493: the design had the same column twice."""
+    months = np.arange(24)
+    after = (months > 11).astype(float)
+    rng = np.random.default_rng(seed)
+    values = 0.02 * rng.normal(size=24)
+    alone = Difficulty(values, np.ones((24, 1)) / 24**0.5, 1e-6 * np.eye(24))
+    losses = 1 + values + 0.1 * after + 0.003 * rng.normal(size=24)
+    change = fit_cutoff(losses, months, alone)
+    assert change is not None and (change.is_found, change.cutoff) == (True, 11)
+    of_others, _ = np.linalg.qr(np.column_stack([np.ones(24), after]))
+    shared = replace(alone, unknown=of_others)
+    found = measure_shortfalls(losses, months, shared, change, np.full(24, np.nan))
+    assert found is not None
+    assert np.nanmax(found.error) < 0.01
+    assert np.nanmax(np.abs(found.value)) < 0.03
+
+
 @pytest.mark.parametrize(
     ("num_seen", "spread"), [(0, 0), (1, 0), (2, 0), (4, 0), (8, 0), (4, 0.3), (8, 0.3)]
 )
