@@ -158,32 +158,30 @@ def fit_curves(
     months = np.array(
         sorted({month for curve in curves.values() for month in curve.figures}) or [0]
     )
-    names = sorted(curves)
-    figures = _figures(curves, names, months)
-    models = [name for name in names if not curves[name].is_compressor]
-    has_control = CONTROL in names and bool(curves[CONTROL].figures)
-    compressors = [number for number, name in enumerate(names) if curves[name].is_compressor]
-    rows = [names.index(model) for model in models]
+    models = sorted(name for name, curve in curves.items() if not curve.is_compressor)
+    compressors = sorted(curves.keys() - set(models))
+    losses, document_errors = _figures(curves, models, months)
+    controls, _ = _figures(curves, compressors, months)
+    has_control = CONTROL in compressors and bool(curves[CONTROL].figures)
     known = np.array([cutoffs[model] for model in models])
     regimes = _columns(labels, months)
-    losses = figures[0, rows]
     plain = fit_panel(losses, known, months)
     fit = fit_panel(losses, known, months, regimes) if regimes.size else plain
     return Panel(
         models=models,
         months=months,
         losses=losses,
-        document_errors=figures[1, rows],
+        document_errors=document_errors,
         cutoffs=known,
-        control=figures[0, names.index(CONTROL)] if has_control else None,
-        compressors=_mean_of_compressors(figures[0, compressors]),
+        control=controls[compressors.index(CONTROL)] if has_control else None,
+        compressors=_mean_of_compressors(controls),
         regimes=regimes,
         fit=fit,
         plain=plain,
         calm=fit_without_low_months(
             fit, losses, lambda kept: fit_panel(kept, known, months, regimes)
         ),
-        rests=_rests(parts or {}, curves, figures[0], months),
+        rests=_rests(parts or {}, models, compressors, np.vstack([losses, controls]), months),
     )
 
 
@@ -200,24 +198,26 @@ def _figures(curves: Curves, names: list[str], months: Months) -> Floats:
 
 
 def _rests(
-    parts: Mapping[str, Curves], means: Curves, losses: Floats, months: Months
+    parts: Mapping[str, Curves],
+    models: list[str],
+    compressors: list[str],
+    means: Floats,
+    months: Months,
 ) -> dict[str, Floats]:
-    """Return what is left of the means' ``losses`` (models, months) without each source.
+    """Return what is left of the ``means`` (models and compressors, months) without each source.
 
     Rows are the models, then the mean of the compressors, if there are any.
     """
     rests: dict[str, Floats] = {}
     if len(parts) < 2:
         return rests
-    names = sorted(means)
-    is_compressor = np.array([means[name].is_compressor for name in names])
     for source, curves in parts.items():
-        of_source = _figures(curves, names, months)[0]
-        rest = (len(parts) * losses - of_source) / (len(parts) - 1)
-        rests[source] = rest[~is_compressor]
-        compressors = _mean_of_compressors(rest[is_compressor])
-        if compressors is not None:
-            rests[source] = np.vstack([rests[source], compressors])
+        of_source, _ = _figures(curves, [*models, *compressors], months)
+        rest = (len(parts) * means - of_source) / (len(parts) - 1)
+        rests[source] = rest[: len(models)]
+        mean = _mean_of_compressors(rest[len(models) :])
+        if mean is not None:
+            rests[source] = np.vstack([rests[source], mean])
     return rests
 
 
