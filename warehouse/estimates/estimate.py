@@ -14,7 +14,7 @@ from warehouse.database.statements import Statements, rows_of
 from warehouse.estimates.panel_rows import PanelInput
 from warehouse.estimates.panels import PanelFigure, number_of, read_panels
 from warehouse.estimates.processes import fit_all
-from warehouse.estimates.questions import estimate_questions
+from warehouse.estimates.questions import question_rows
 
 
 @threadpool_limits.wrap(limits=1)  # type: ignore[untyped-decorator]
@@ -25,10 +25,9 @@ def estimate(connection: duckdb.DuckDBPyConnection) -> None:
     """
     for table in ESTIMATES:
         connection.execute(f"delete from {qualify(table)}")  # noqa: S608 - a constant name
-    estimate_questions(connection)
     rows: dict[str, list[dict[str, object]]] = defaultdict(list)
-    for of_panel in fit_all(_read_inputs(connection)):
-        for table, row in of_panel:
+    for found in (question_rows(connection), *fit_all(_read_inputs(connection))):
+        for table, row in found:
             rows[table].append(row)
     statements = Statements(connection)
     for table, values in rows.items():

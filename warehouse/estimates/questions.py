@@ -36,12 +36,12 @@ from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from warehouse.database.schema import qualify, read_sql
-from warehouse.database.statements import Row, Statements, rows_of
+from warehouse.database.schema import read_sql
+from warehouse.database.statements import Row, rows_of
 from warehouse.estimates.changes import finite
+from warehouse.estimates.panel_rows import TableRow
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -182,30 +182,24 @@ def _reason(num_days: int, error: float, value: float) -> str | None:
     return ALIKE if error <= 1e-9 * max(1.0, abs(value)) else None
 
 
-def estimate_questions(connection: duckdb.DuckDBPyConnection) -> None:
-    """Insert the rows of ``forecast_effects`` and ``question_effects``, which must be empty."""
+def question_rows(connection: duckdb.DuckDBPyConnection) -> Iterator[TableRow]:
+    """Yield rows of ``forecast_effects`` and ``question_effects``, each with its table's name."""
     rows = rows_of(connection.execute(read_sql("estimates/sql", "question_answers")))
     by_source: dict[str | None, list[Row]] = defaultdict(list)
     for row in rows:
         by_source[row["source"]].append(row)
         if not row["source"].endswith(":documents"):  # these ask the questions of others again
             by_source[None].append(row)
-    written: dict[str, list[Row]] = defaultdict(list)
     for source, of_source in by_source.items():
         for horizon in HORIZONS:
             for measure in ("accuracy", "brier_score"):
                 chosen = [row for row in of_source if _counts(row, measure, horizon)]
                 key = {"source": source, "measure": measure}
-                for table, found in _fit_rows(chosen, measure):
+                for table, row in _fit_rows(chosen, measure):
                     if table == "forecast_effects":
-                        written[table].append({**key, "min_days_before_close": horizon, **found})
+                        yield table, {**key, "min_days_before_close": horizon, **row}
                     elif source is not None and horizon == 0:
-                        written[table].append({**key, **found})
-    statements = Statements(connection)
-    for table, values in written.items():
-        arrow = pa.Table.from_pylist(values, schema=statements.columns(table))
-        with statements.given(effects_to_write=arrow):
-            connection.table("effects_to_write").insert_into(qualify(table))
+                        yield table, {**key, **row}
 
 
 def _counts(row: Row, measure: str, horizon: int) -> bool:
@@ -213,8 +207,8 @@ def _counts(row: Row, measure: str, horizon: int) -> bool:
     return row[measure] is not None and (horizon == 0 or (days is not None and days >= horizon))
 
 
-def _fit_rows(rows: Sequence[Row], measure: str) -> Iterator[tuple[str, Row]]:
-    """Yield pairs: a table's name, and a row without source, measure and horizon."""
+def _fit_rows(rows: Sequence[Row], measure: str) -> Iterator[TableRow]:
+    """Yield rows without source, measure and horizon, each with its table's name."""
     if not rows:
         return
     scores, models, questions = _numbered(rows, measure)
@@ -226,7 +220,7 @@ def _fit_rows(rows: Sequence[Row], measure: str) -> Iterator[tuple[str, Row]]:
         fit = fit_scores(part) if len(members) > 1 else None
         for number, member in enumerate(members):
             model, protocol = models[member]
-            row = {"model": model, "protocol": protocol}
+            row: Row = {"model": model, "protocol": protocol}
             yield "forecast_effects", row | _effect(part, number, fit)
         if fit is not None:
             for number, row in zip(part.questions, _difficulties(part, fit), strict=True):
