@@ -24,7 +24,7 @@ import numpy as np
 
 from warehouse.estimates.difficulty import Months, Readings
 from warehouse.estimates.pairs import MIN_FREE, ramp
-from warehouse.estimates.regression import Curve, WeightedFit
+from warehouse.estimates.regression import Regression, WeightedFit
 from warehouse.estimates.untreated import DatedCurve
 
 LIMIT = 9.0  # of F
@@ -66,7 +66,7 @@ def _fit_own(
     """Fit a model's curve with what its cutoff explains; None if the months are too few."""
     if dated.difficulty is None or dated.cutoff is None:
         return None
-    curve = Curve.of(dated.losses, months, dated.difficulty)
+    curve = Regression.of(dated.losses, months, dated.difficulty)
     own = dated.found
     is_unstated = bool(np.isnan(cutoff)) and any_stated
     if own is not None and not is_unstated and not own.excludes(cutoff):

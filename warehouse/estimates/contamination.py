@@ -41,7 +41,7 @@ from warehouse.estimates.cutoffs import CutoffFit
 from warehouse.estimates.difficulty import NUM_ROUNDS, TINY, Difficulty, Flags, Floats, Months
 from warehouse.estimates.pairs import MIN_FREE, ramp
 from warehouse.estimates.panel import PanelFit
-from warehouse.estimates.regression import LEAST_FREEDOM, ROUNDING, Curve, WeightedFit
+from warehouse.estimates.regression import LEAST_FREEDOM, ROUNDING, Regression, WeightedFit
 
 NUM_NEIGHBOURS = 4  # on each side
 MIN_NEIGHBOURS = 2  # on each side
@@ -130,7 +130,7 @@ def measure_shortfalls(
     documents; NaN if unknown.
     """
     seen = np.flatnonzero(~np.isnan(losses))
-    curve = Curve.of(losses, months, difficulty)
+    curve = Regression.of(losses, months, difficulty)
     is_after = np.zeros(len(seen), dtype=bool)
     if cutoff is not None:
         height = ramp(curve.months, cutoff.start, cutoff.end)

@@ -85,7 +85,7 @@ from warehouse.estimates.pairs import (
     interval,
     ramp,
 )
-from warehouse.estimates.regression import Curve
+from warehouse.estimates.regression import Regression
 
 LAST_MONTHS = 3
 LINE_LIMIT = 2.71  # in units of s^2
@@ -223,7 +223,7 @@ def fit_cutoff(losses: Floats, months: Months, difficulty: Difficulty | None) ->
     """
     if difficulty is None:
         return None
-    curve = Curve.of(losses, months, difficulty)
+    curve = Regression.of(losses, months, difficulty)
     pairs = Pairs.of(curve)
     if curve.num_free - 3 < MIN_FREE or not len(pairs.start):
         return None
@@ -315,6 +315,6 @@ def _site_change(
     """Return the size of a ramp in a compressor's curve, beside a line, and its error."""
     line = (months - months.mean()) / 12
     others = Difficulty(np.zeros(len(months)), np.column_stack([line, regimes]))
-    fit = Curve.of(losses, months, others).plain()
+    fit = Regression.of(losses, months, others).plain()
     size, error = fit.effect(ramp(fit.curve.months, start, end))
     return abs(size), error

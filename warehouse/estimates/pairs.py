@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 
 from warehouse.estimates.difficulty import TINY, ZERO, Flags, Floats, Months
-from warehouse.estimates.regression import ROUNDING, Curve, WeightedFit
+from warehouse.estimates.regression import ROUNDING, Regression, WeightedFit
 
 MAX_LENGTH = 24  # months of a ramp
 MIN_BEFORE = 3  # months up to a
@@ -116,7 +116,7 @@ class Pairs:
     hinges: Floats  # (months of the curve, months)
 
     @classmethod
-    def of(cls, curve: Curve) -> Pairs:
+    def of(cls, curve: Regression) -> Pairs:
         """Return the pairs to try for a curve; none if its months are too few."""
         told = curve.months[curve.is_told]
         months = np.arange(*(told[[0, -1]] + [0, 1])) if len(told) else np.arange(0)

@@ -30,8 +30,8 @@ _LEAST_OWN_SHARE = 0.2  # of cov(u) in the residuals' variance
 
 
 @dataclass(frozen=True)
-class Curve:
-    """One model's curve on its observed months, with Z and cov(lambda)."""
+class Regression:
+    """The regression of one model's curve on Z, on its observed months; V is not known yet."""
 
     losses: Floats
     months: Months
@@ -42,7 +42,7 @@ class Curve:
     is_told: Flags  # False for a month that N alone fits
 
     @classmethod
-    def of(cls, losses: Floats, months: Months, difficulty: Difficulty) -> Curve:
+    def of(cls, losses: Floats, months: Months, difficulty: Difficulty) -> Regression:
         """Return the curve of the months in ``losses``; arguments as of ``fit_cutoff``."""
         seen = ~np.isnan(losses)
         unknown = np.column_stack([np.ones(seen.sum()), difficulty.unknown[seen]])
@@ -70,7 +70,7 @@ class Curve:
         """Months between each two figures, (months, months)."""
         return np.asarray(np.abs(self.months[:, None] - self.months))
 
-    def plus(self, *columns: Floats) -> Curve:
+    def plus(self, *columns: Floats) -> Regression:
         """Return the curve with further columns of Z, independent of the others."""
         return replace(
             self,
@@ -101,7 +101,7 @@ class Curve:
 class WeightedFit:
     """The fit of a curve at one V. It is computed once, and all others at this V are from it."""
 
-    curve: Curve
+    curve: Regression
     covariance: Floats  # V
     inverse: Floats  # V^-1
     estimator: Floats  # G Z' V^-1

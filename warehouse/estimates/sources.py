@@ -28,7 +28,7 @@ import numpy as np
 from warehouse.estimates.cutoffs import CutoffFit, fit_cutoff
 from warehouse.estimates.difficulty import Difficulty, DifficultyFit, Floats, Months
 from warehouse.estimates.pairs import ramp
-from warehouse.estimates.regression import Curve
+from warehouse.estimates.regression import Regression
 from warehouse.estimates.untreated import MOST_OTHERS, DatedCurve, widened
 
 MIN_SOURCES = 3  # of a wider interval
@@ -122,12 +122,12 @@ def _rests_on(
     losses: Floats, months: Months, whole: Difficulty, found: CutoffFit, parts: list[Part]
 ) -> int | None:
     """Return the number of the source that a change rests on; None if there is none."""
-    curve = Curve.of(losses, months, whole)
+    curve = Regression.of(losses, months, whole)
     height = ramp(curve.months, found.start, found.end)
     fit = curve.settled(height)
     beta, _ = fit.effect(height)
     for number, (rest, difficulty) in enumerate(parts):
-        own = Curve.of(rest, months, difficulty).weighted(fit.covariance)
+        own = Regression.of(rest, months, difficulty).weighted(fit.covariance)
         slope, error = own.effect(height)
         if slope <= NUM_ERRORS * error and slope + NUM_ERRORS * error < beta:
             return number

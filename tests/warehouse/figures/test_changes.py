@@ -17,7 +17,7 @@ from warehouse.estimates.difficulty import Difficulty, Floats
 from warehouse.estimates.pairs import INTERVAL_LIMIT, Hinges, find_rises, ramp
 from warehouse.estimates.panel import fit_panel
 from warehouse.estimates.panels import EPOCH, Curve, fit_curves
-from warehouse.estimates.regression import Curve as DatedCurve
+from warehouse.estimates.regression import Regression
 
 
 def by_loops(y: Floats, months: Floats, difficulty: Difficulty) -> dict[str, float]:
@@ -186,7 +186,7 @@ def test_a_compressor_of_equal_losses_says_nothing_of_the_months() -> None:
     values = 1e-15 * np.random.default_rng(0).normal(size=16)
     difficulty = Difficulty(values, unknown, 1e-4 * np.eye(16))
     losses = np.where(months > 7, 1.4, 1.0)
-    curve = DatedCurve.of(losses, months, difficulty)
+    curve = Regression.of(losses, months, difficulty)
     assert not curve.columns[:, -1].any()
     assert curve.num_free == 15
 
