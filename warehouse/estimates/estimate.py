@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from warehouse.database.schema import ESTIMATES, qualify, read_sql
 from warehouse.database.statements import Statements, rows_of
 from warehouse.estimates.panel_rows import PanelInput
-from warehouse.estimates.panels import PanelFigure, month_number, read_panels
+from warehouse.estimates.panels import PanelFigure, number_of_month, read_panels
 from warehouse.estimates.processes import fit_all
 from warehouse.estimates.questions import question_rows
 
@@ -46,10 +46,10 @@ def _read_inputs(connection: duckdb.DuckDBPyConnection) -> list[PanelInput]:
     by_protocol: dict[str, list[PanelFigure]] = defaultdict(list)
     for cell in cells:
         by_protocol[cell["protocol"]].append(cell)
-    cutoffs = {cell["model"]: month_number(cell["cutoff"]) for cell in cells}
+    cutoffs = {cell["model"]: number_of_month(cell["cutoff"]) for cell in cells}
     labels: dict[str, dict[int, str]] = defaultdict(dict)
     for row in rows_of(connection.execute(read_sql("estimates/sql", "panel_regimes"))):
-        labels[row["source"]][int(month_number(row["month"]))] = row["regime"]
+        labels[row["source"]][int(number_of_month(row["month"]))] = row["regime"]
     thermometers = {cell["model"] for cell in cells if cell["role"] == "thermometer"}
     return [
         PanelInput(

@@ -51,7 +51,7 @@ Curves = dict[str, Curve]  # by model
 
 
 @functools.cache
-def month_number(month: dt.date | None) -> float:
+def number_of_month(month: dt.date | None) -> float:
     """Return the number of months from 1970-01 to ``month``; NaN for None."""
     return np.nan if month is None else float(Month.of(month).months_since(EPOCH))
 
@@ -68,7 +68,7 @@ def read_panels(
         curve = sources[cell["source"]][cell["model"]]
         curve.is_compressor = cell["is_compressor"]
         if cell["bits_per_byte"] is not None:
-            month = int(month_number(cell["month"]))
+            month = int(number_of_month(cell["month"]))
             error = cell["standard_error"]
             figures = cell["bits_per_byte"], np.nan if error is None else error
             curve.figures[month] = *figures, cell["num_documents"]
