@@ -217,7 +217,7 @@ def test_the_demo_has_the_differences_of_a_monitored_source(
         seal(demo.SOURCE, month, f"the tide of {month}")
     seal("news", MARCH)
     demo.land_for_demo(settings)
-    rows = peek("select source, month, other_month from text_comparisons order by month")
+    rows = peek("select source, month, other_month from internal.text_comparisons order by month")
     days = [each.first_day for each in (FEBRUARY, MARCH, APRIL)]
     assert [tuple(row.values()) for row in rows] == [
         (demo.SOURCE, days[1], days[0]), (demo.SOURCE, days[2], days[1]),
