@@ -41,7 +41,7 @@ SOLVERS = ("scripted:small", "scripted:large")  # models with known scores
 PUZZLES = ("find_maximum", "sort_numbers", "three_sum", "four_sum", "subset_sum")
 CONTROLS = ("control:gzip", "control:zstd", "control:xz")
 _MARK = "demo.json"  # file with version and seed of the demo, and True if the demo is complete
-_VERSION = 2  # increase if the demo has other texts or models; no demo goes on with another's
+_VERSION = 3  # increase if the demo has other texts or models; no demo goes on with another's
 # These settings override the user's environment, since the demo needs no configuration.
 _EMBEDDED = {
     "request_interval_s": 0.0,
@@ -115,7 +115,7 @@ def demo(settings: Settings, seed: int) -> RunSummary:
     scored = score(request, settings)
     land(scored, settings)
     for part in import_parts("demo"):
-        part.land_shipped(settings)
+        part.land_for_demo(settings)
     ask_models(summary, settings)
     finish(summary, scored, settings)
     return summary

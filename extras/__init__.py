@@ -11,7 +11,7 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
     clusters.py      ``work_on_cluster``: function that scores on a cluster of machines
     commands.py      ``COMMANDS``: functions of the command line, by panel and name; ``FORMER``,
                      ``FORMER_OPTIONS``: former spellings
-    demo.py          ``land_shipped``: function that lands what an extra ships, in the demo
+    demo.py          ``land_for_demo``: function that lands what an extra adds to the demo
     engines.py       ``start_confined``: function that runs a model with own code
     formats.py       ``config_of``, ``tensor_names_of``: functions that read formats of checkpoints
                      that transformers does not know

@@ -81,7 +81,9 @@ class Writer:
             if (kept := self._journal.find(name)) is not None
         }
         left = [request for request in requests if request.key not in found]
-        for made in model.generate(left, decoding) if left else ():
+        if not left:
+            return found
+        for made in model.generate(left, decoding):
             kept = Kept(names[made.key], made.text, made.finish, made.num_tokens)
             self._journal.keep(kept)  # ignores errors
             found[made.key] = made

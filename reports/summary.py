@@ -45,7 +45,8 @@ def gap_rows(settings: Settings, protocol: str) -> list[GapRow]:
     with_cutoff = _rows(settings, "from train_test_gap_overall where protocol = ?", protocol)
     splits = {row["split_date"] for row in with_cutoff}
     overall: dict[str, list[Row]] = {row["model"]: [row] for row in with_cutoff}
-    for split in sorted({min(splits), max(splits)}) if splits else ():
+    ordered = sorted(splits)
+    for split in sorted({*ordered[:1], *ordered[-1:]}):
         sql = "from train_test_gap_overall_at(?) where protocol = ?"
         for row in _rows(settings, sql, split, protocol):
             if row["model"] not in by_source:

@@ -43,6 +43,8 @@ be used to endorse or promote products derived from this software.
     "Apache-2.0": "Apache License\nVersion 2.0, January 2004\n",
 }
 MODULES = 6  # number of Python modules per new repository
+# Languages besides Python that docs name, and the path of their only file.
+LANGUAGES = {"cpp": "src/main.cpp", "javascript": "src/index.js", "markdown": "docs/guide.md"}
 ODDITIES = ("empty", "gone", "relicensed", "imported")
 TRENDING = 6
 _FREE = ("MIT", "BSD-2-Clause", "BSD-3-Clause")
@@ -150,6 +152,37 @@ def _new_repository(world: World, month: Month, number: int, count: int) -> Repo
         is_gone=oddity == "gone",
         history=functools.partial(_history, world, month, number, created_at, oddity),
     )
+
+
+def repositories_of_subsets(world: World, month: Month) -> list[Repository]:
+    """Return a repository created in a month for each language of ``LANGUAGES``."""
+    made = []
+    for number, (language, path) in enumerate(LANGUAGES.items()):
+        story = world.story(month, f"github_new:{language}", number)
+        begin = "" if language == "markdown" else "// "
+        lines = [story.title, *" ".join(story.paragraphs).split(". ")]
+        text = "".join(f"{begin}{line.strip()}\n" for line in lines)
+        files: Files = {
+            "LICENSE": ("100644", LICENCES["MIT"].encode()),
+            path: ("100644", text.encode()),
+        }
+        created_at = month.start + (number + 3) * _DAY
+        made.append(
+            Repository(
+                id=20_000_000 + 10 * (month.start.year * 12 + month.start.month) + number,
+                name=f"{language}-guild/{month}-{language}",
+                created_at=created_at,
+                licence="MIT",
+                description=f"Notes of {month}",
+                language=language,
+                history=functools.partial(_one_commit, created_at, files),
+            )
+        )
+    return made
+
+
+def _one_commit(at: dt.datetime, files: Files) -> list[Commit]:
+    return [Commit(at, files)]
 
 
 def _history(

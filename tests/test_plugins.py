@@ -80,4 +80,5 @@ def test_a_source_installed_by_pip_is_crawled_and_scored_by_a_backend_installed_
         done = run_process(python, option, code, asked, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("toy 2024-03: 4 documents\n")
+    assert re.findall(r"│ charge │ govuk  │ 2024-03-01 │ (\S+) ", PAGE) == ["2"]
     assert done.stdout.endswith("bits_per_byte\n2.0\nFalse\n"), "it needs no torch"

@@ -97,7 +97,9 @@ class PartWriter:
 
     def discard(self) -> None:
         """Delete the written parts, unless ``is_kept``."""
-        for path in [] if self.is_kept else self.paths:
+        if self.is_kept:
+            return
+        for path in self.paths:
             self._store.delete(path)
 
     @property

@@ -179,7 +179,9 @@ class SealedMonths:
                 found.similarities.update(former.meet(batch))
         if self.earlier:
             found.shares, found.num_sampled = seen.shares(len(texts))
-        for block in () if keeps_versions else blocks_of(texts, texts.kept()):
+        if keeps_versions:
+            return found
+        for block in blocks_of(texts, texts.kept()):
             for batch in self._batches(self.earlier):
                 for hit in block.hits(batch):
                     found.hits[hit.row] = min(hit, found.hits.get(hit.row, hit), key=_rank)

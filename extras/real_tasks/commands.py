@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -80,7 +81,10 @@ def answer_command(
         ),
     ] = None,
 ) -> None:
-    """Have models solve the sealed tasks, land the answers and publish the warehouse."""
+    """Have models solve the sealed tasks, land the answers and publish the warehouse.
+
+    --source wikinews means all tasks of its texts; wikinews:task-cloze means those of one kind.
+    """
     settings = settings_for_tasks(context)
     from instruments.forecasts import answer_and_land, answering_models
     from models.catalogue import find_model
@@ -95,14 +99,24 @@ def answer_command(
         for asked in protocol or [usual]:
             by_protocol.setdefault(asked, []).append(name)
     failures: list[str] = []
+    sources = _with_tasks(source or [])
     for asked, names in by_protocol.items():
         with progress_bars():
-            found = answer_and_land(settings, names, [asked], source, months)
+            found = answer_and_land(settings, names, [asked], sources, months)
         num_answers, num_landed, failed = found
         says = f"{counted(num_answers, 'task')} answered, {counted(num_landed, 'cell')} landed"
         out.print(f"{asked}: {says}", soft_wrap=True)
         failures += failed
     fail_with(failures)
+
+
+def _with_tasks(sources: Sequence[str]) -> list[str]:
+    """Return sources of tasks; a source of texts stands for all of its tasks."""
+    from core.corpus.questions import task_source
+    from extras.real_tasks.finding import FINDERS
+
+    tasks = [task_source(each, kind) for each in sources for kind in FINDERS]
+    return [*sources, *tasks]
 
 
 @tasks_app.command("show")

@@ -40,7 +40,9 @@ def _newest(site: Site, source: str) -> dict[str, str]:
     texts: dict[tuple[str, str], dict[str, str]] = {}  # by month, and digest of the version
     protocol = path_part(site.protocol)
     folder = f"{ROOT}/model=*/source={path_part(source)}/month=*"
-    for path in site.store.list(f"{folder}/{protocol}-*.parquet") if site.store else ():
+    if site.store is None:
+        return {}
+    for path in site.store.list(f"{folder}/{protocol}-*.parquet"):
         _, folder, _, month, name = path.split("/")
         stated, _, digest, _ = name.rsplit("-", 3)
         model = name_of_part(folder.removeprefix("model="))

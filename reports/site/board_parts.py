@@ -76,7 +76,9 @@ def parts_of(
             about = _ABOUT_WINDOW.format(months_of(rows["basis"][0]), interval)
             cells = _cells(rows, columns, _OF_WINDOW)
             parts[f"months/{name}"] = {"title": title, "about": about, "rows": cells}
-    for name in site.sources if len(site.sources) > 1 else ():
+    if len(site.sources) < 2:
+        return parts
+    for name in site.sources:
         rows = site.part("model_sources", "source", name, protocol=site.protocol)[1]
         cells = _cells(rows, columns, _OF_SOURCE)
         parts[f"source/{name}"] = {

@@ -210,6 +210,10 @@ class OaiSite(_Papers):
         return f"<resumptionToken expirationDate='{expires}'>{text}</resumptionToken>\n"
 
 
+# Categories that only the subsets of their archives have, ``arxiv:math`` and ``arxiv:q-fin``.
+OTHER_ARCHIVES = ("math.OC", "q-fin.ST")
+
+
 def _papers(world: World, month: Month) -> list[Paper]:
     count = len(world.stories(month, "arxiv"))
     step = (month.end - month.start) // (count + 3)
@@ -229,6 +233,16 @@ def _papers(world: World, month: Month) -> list[Paper]:
             # The paper submitted in the last second has an id of the next month.
             last_second = month.end - dt.timedelta(seconds=1)
             paper = replace(paper, id=f"{month.end:%y%m}.09000", published=last_second)
+        papers.append(paper)
+    for number, category in enumerate(OTHER_ARCHIVES, start=count + 3):
+        paper = Paper(
+            id=f"{month.start:%y%m}.{number + 1:05d}",
+            number=number,
+            story=world.story(month, "arxiv", number),
+            published=(month.start + (number - 3) * step).replace(microsecond=0),
+            kind="tar",
+            categories=(category,),
+        )
         papers.append(paper)
     return papers
 

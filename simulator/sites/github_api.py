@@ -28,6 +28,7 @@ from simulator.repositories import (
     Repository,
     hostile_tarball,
     new_repositories,
+    repositories_of_subsets,
     tarball,
     trending_repositories,
 )
@@ -61,7 +62,8 @@ class Site(WorldSite):
         self.codeload_url = ""  # base URL of tarballs; empty: base URL of the API
         self.repositories = {one.name: one for one in trending_repositories(world)}
         for month in world.months:
-            self.repositories |= {one.name: one for one in new_repositories(world, month)}
+            created = [*new_repositories(world, month), *repositories_of_subsets(world, month)]
+            self.repositories |= {one.name: one for one in created}
         self.renamed: dict[str, str] = {}  # former name -> name
         self._lock = threading.Lock()
         # By (resource, has token): end of the window as Unix time, and number of requests in it.

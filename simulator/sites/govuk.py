@@ -143,7 +143,8 @@ def _window(request: Request) -> tuple[dt.datetime, dt.datetime] | None:
     """Return the requested first and last time; a last day without a time ends at 23:59."""
     bounds = {"from": "0001-01-01", "to": "9999-12-31"}
     given = request.arg("filter_public_timestamp")
-    for part in given.split(",") if given else ():
+    parts = given.split(",") if given else []
+    for part in parts:
         name, _, value = part.partition(":")
         if name not in bounds:
             return None

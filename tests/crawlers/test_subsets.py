@@ -65,7 +65,10 @@ def _crawl(source: str, store: Store, web: Web) -> Seal:
     [
         ("github_new:cpp", "language", {"code:cpp"}),
         ("github_new:markdown", "language", {"code:markdown"}),
+        ("github_new:javascript", "language", {"code:javascript"}),
         ("arxiv:stat", "category", {"stat.ML"}),
+        ("arxiv:math", "category", {"math.OC"}),
+        ("arxiv:q-fin", "category", {"q-fin.ST"}),
         ("wikipedia_new:de", "language", {"de"}),
     ],
 )

@@ -10,8 +10,10 @@ from core.corpus.partition import Partition, Seal, tables_of
 from core.corpus.sealing import seal_partition
 from core.errors import StorageError, UsageError
 from core.month import Month, month_range
+from core.plugins import import_parts
 from core.settings import Settings
 from core.storage.store import Store
+from extras.text_comparisons import demo
 from extras.text_comparisons.comparing import compare_texts, plan_comparisons
 from extras.text_comparisons.difference import Against
 from warehouse.database.writer import connected
@@ -205,3 +207,18 @@ def test_names_are_no_sql(settings: Settings, seal: Any, compare: Any, ask: Any)
     assert compare(name) == 1
     [row] = ask("from text_difference")
     assert (row["source"], row["method"], row["difference_from_previous"]) == (name, "articles", 0)
+
+
+def test_the_demo_has_the_differences_of_a_monitored_source(
+    settings: Settings, seal: Callable[..., Seal], peek: Any
+) -> None:
+    assert demo in import_parts("demo")
+    for month in (FEBRUARY, MARCH, APRIL):
+        seal(demo.SOURCE, month, f"the tide of {month}")
+    seal("news", MARCH)
+    demo.land_for_demo(settings)
+    rows = peek("select source, month, other_month from internal.text_comparisons order by month")
+    days = [each.first_day for each in (FEBRUARY, MARCH, APRIL)]
+    assert [tuple(row.values()) for row in rows] == [
+        (demo.SOURCE, days[1], days[0]), (demo.SOURCE, days[2], days[1]),
+    ]  # fmt: skip
