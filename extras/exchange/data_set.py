@@ -182,7 +182,7 @@ def _card(found: DataSet) -> str:
         "license": "other",
         "license_name": "per-document",
         "license_link": "README.md",
-        "language": sorted({name[:2] for name in found.languages if ":" not in name}) or None,
+        "language": sorted({name.partition("-")[0] for name in found.languages if ":" not in name}),
         "size_categories": [next((name for most, name in _SIZES if number < most), _LARGEST)],
         "task_categories": ["text-generation"],
         "configs": configs,

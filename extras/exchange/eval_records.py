@@ -6,7 +6,9 @@ https://github.com/evaleval/every_eval_ever
 
 from __future__ import annotations
 
+import hashlib
 import json
+import uuid
 from pathlib import Path
 
 from core.settings import Settings
@@ -38,13 +40,24 @@ def export_eval_records(settings: Settings, output: Path) -> int:
     published = read_model_figures(settings)
     at = str(int(published.at.timestamp()))
     with exporting(output, _KIND) as folder:
+        places = {}
         for model in published.models:
-            text = json.dumps(
-                _record(model, at, settings.report_author), indent=2, ensure_ascii=False
-            )
-            (folder / f"{safe_name(model.name)}.json").write_text(f"{text}\n", encoding="utf-8")
-        write_manifest(folder, _KIND, {"tidemark": own_version(), "schema": SCHEMA_VERSION})
+            record = _record(model, at, settings.report_author)
+            text = json.dumps(record, indent=2, ensure_ascii=False)
+            name = f"{safe_name(model.name)}.json"
+            (folder / name).write_text(f"{text}\n", encoding="utf-8")
+            places[name] = _place(model, str(record["evaluation_id"]))
+        facts = {"tidemark": own_version(), "schema": SCHEMA_VERSION, "places": places}
+        write_manifest(folder, _KIND, facts)
     return len(published.models)
+
+
+def _place(model: ModelResults, evaluation_id: str) -> str:
+    """Return the path of a record in the owner's data store, which wants a UUID of version 4."""
+    digest = hashlib.sha256(evaluation_id.encode()).digest()
+    developer = model.repository.partition("/")[0] if model.repository else "unknown"
+    own = uuid.UUID(bytes=digest[:16], version=4)
+    return f"data/tidemark/{safe_name(developer)}/{safe_name(model.name)}/{own}.json"
 
 
 def _bounds(metric: Metric) -> dict[str, object]:
@@ -90,7 +103,7 @@ def _record(model: ModelResults, published_at: str, author: str | None) -> dict[
     }
     details = {
         "deployment_type": "unknown" if kind in ("api", "remote") else "self_deployed",
-        "model_availability": "open_weights" if model.is_on_hub else "unknown",
+        "model_availability": "open_weights" if model.repository else "unknown",
     }
     return {
         "schema_version": SCHEMA_VERSION,
@@ -105,7 +118,7 @@ def _record(model: ModelResults, published_at: str, author: str | None) -> dict[
         "eval_library": {"name": DISTRIBUTION, "version": own_version()},
         "model_info": {
             "name": model.name,
-            "id": model.name,
+            "id": model.repository or model.name,
             "additional_details": {**facts, **details},
         },
         "evaluation_results": [_result(figure) for figure in model.figures],

@@ -9,6 +9,7 @@ https://huggingface.co/docs/hub/eval-results
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -54,8 +55,7 @@ def export_hub_results(settings: Settings, output: Path, data_set: str) -> int:
         raise UsageError(f"{data_set!r} is no data set of the hub; expected OWNER/NAME")
     published = read_model_figures(settings)
     day = published.at.date().isoformat()
-    chosen = {model.name: _chosen(model) for model in published.models if model.is_on_hub}
-    chosen = {model: figures for model, figures in chosen.items() if figures}
+    chosen = [model for model in published.models if model.repository and _chosen(model)]
     if not chosen:
         raise UsageError(
             "no model of the hub has a figure on real text under the default protocol; "
@@ -63,12 +63,15 @@ def export_hub_results(settings: Settings, output: Path, data_set: str) -> int:
         )
     with exporting(output, _KIND) as folder:
         files = {}
-        for model, figures in chosen.items():
-            name = f"results-{safe_name(model)}.yaml"
-            entries = _entries(figures, data_set, day, settings.report_url)
+        num_models = Counter(model.repository for model in chosen)
+        for model in chosen:
+            own = safe_name(model.name)
+            name = f"results-{own}.yaml"
+            entries = _entries(_chosen(model), data_set, day, settings.report_url)
             (folder / name).write_text(entries, encoding="utf-8")
-            files[name] = f"{model}/.eval_results/tidemark.yaml"
-        every = (figure for figures in chosen.values() for figure in figures)
+            place = "tidemark" if num_models[model.repository] == 1 else f"tidemark-{own}"
+            files[name] = f"{model.repository}/.eval_results/{place}.yaml"
+        every = (figure for model in chosen for figure in _chosen(model))
         (folder / "eval.yaml").write_text(_benchmark(every), encoding="utf-8")
         files["eval.yaml"] = f"datasets/{data_set}/eval.yaml"
         write_manifest(folder, _KIND, {"tidemark": own_version(), "places": files})

@@ -7,8 +7,10 @@ its cutoff. Figures that others have published are left out.
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import duckdb
 
@@ -20,6 +22,7 @@ from warehouse.read.query import local_snapshot, opened, run_statement
 CONFIDENCE = 0.95
 DEFAULT_PROTOCOL = "default"
 _DETAILS = ("protocol", "basis", "split_date", "num_months", "num_questions", "reason")
+_REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 _MODELS = "select model, kind, family, revision, cutoff, cutoff_provenance, location from models"
 
 
@@ -73,9 +76,11 @@ class ModelResults:
     figures: tuple[ModelResult, ...]
 
     @property
-    def is_on_hub(self) -> bool:
-        """True if the weights are those of the hub's repository of the model's name."""
-        return self.facts.get("kind") == "causal_lm" and self.facts.get("location") == self.name
+    def repository(self) -> str | None:
+        """Id of the hub's repository with the weights; None if they are not of the hub."""
+        location = str(self.facts.get("location"))
+        is_id = _REPOSITORY.fullmatch(location) is not None and not Path(location).is_dir()
+        return location if is_id and self.facts.get("kind") == "causal_lm" else None
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """`tidemark export eee`: records that their owner's schema accepts, with the views' figures."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,21 @@ def test_twenty_models_have_valid_records(twenty: Settings, tmp_path: Path) -> N
     assert len(found) == 20
     for record in found.values():
         jsonschema.validate(record, SCHEMA, jsonschema.Draft7Validator)
+
+
+@pytest.mark.long
+def test_a_record_has_a_path_that_its_owner_s_validator_takes(
+    published: Settings, tmp_path: Path
+) -> None:
+    export_eval_records(published, tmp_path / "out")
+    places = json.loads((tmp_path / "out" / "manifest.json").read_text())["places"]
+    assert places.keys() == {path.name for path in (tmp_path / "out").glob("*.json")} - {
+        "manifest.json"
+    }
+    parts = re.compile(r"data/tidemark/(\w+)/(\w+)/[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f-]{21}\.json")
+    found = [parts.fullmatch(place) for place in places.values()]
+    assert {match[1] for match in found if match} == {"org", "unknown"}
+    assert len({match[2] for match in found if match}) == 3
 
 
 @pytest.mark.slow

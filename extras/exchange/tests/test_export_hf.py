@@ -121,6 +121,20 @@ def test_croissant_tells_of_simulated_text(tidemark: Tidemark, tmp_path: Path) -
     assert "url" not in facts  # no address is set
 
 
+def test_languages_of_three_letters_are_whole(tidemark: Tidemark, tmp_path: Path) -> None:
+    rows = [
+        {"text": f"A text in {language}.", "licence": OPEN[0], "language": language}
+        for language in ("ceb", "zh-Hant", "haw", "en", "en-GB", "code:python")
+    ]
+    file = tmp_path / "texts.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    named = ("--source", "own", "--month", "2024-02", "--min-chars", "1")
+    tidemark("import", "texts", file, *named).expect(0)
+    tidemark("export", "hf", "--output", tmp_path / "set").expect(0)
+    card = DatasetCard.load(tmp_path / "set" / "README.md")
+    assert card.data.language == ["ceb", "en", "haw", "zh"]
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(
     not shutil.which("mlcroissant"),

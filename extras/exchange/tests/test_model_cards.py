@@ -136,6 +136,38 @@ def test_figures_on_simulated_text_are_marked_or_left_out(
     ]
 
 
+def test_results_belong_to_the_repository_of_the_weights(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Models of the catalogue have short names; their locations are ids of the hub."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own" / "weights").mkdir(parents=True)
+    locations = {
+        "alone": "org/Alone", "first": "org/shared", "second": "org/shared",
+        "folder": "own/weights", "path": "/own/weights", "page": "https://a.org/x",
+        "<b>/x": "<b>/x",
+    }  # fmt: skip
+
+    def read(settings: Settings) -> AllResults:
+        found = _simulated(settings)
+        figures = found.models[0].figures
+        models = [
+            ModelResults(name, {"kind": "causal_lm", "location": location}, figures)
+            for name, location in locations.items()
+        ]
+        return AllResults(found.at, tuple(models))
+
+    monkeypatch.setattr("extras.exchange.hub_results.read_model_figures", read)
+    assert export_hub_results(settings, tmp_path / "out", DATA_SET) == 3
+    places = _manifest(tmp_path / "out")["places"]
+    assert places.pop("eval.yaml") == f"datasets/{DATA_SET}/eval.yaml"
+    assert places == {
+        "results-alone.yaml": "org/Alone/.eval_results/tidemark.yaml",
+        "results-first.yaml": "org/shared/.eval_results/tidemark-first.yaml",
+        "results-second.yaml": "org/shared/.eval_results/tidemark-second.yaml",
+    }
+
+
 def test_without_a_model_of_the_hub_nothing_is_written(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
