@@ -150,7 +150,7 @@ def _months(site: Site) -> Figure | None:
     about = (
         f"Bits per byte of {shown[0]['model']} less those of {shown[0]['other']}, on the documents "
         "that both were scored on. Band: would other documents of the month say the same (95 %)? "
-        f"Any two of the board's first {len(names)} models can be chosen above."
+        f"Any two of the board's first {len(names)} rows can be chosen above."
     )
     title = months_finding(shown)
     return replace(figure, title=title, about=about, chart=_month_lanes(figure.drawn))
