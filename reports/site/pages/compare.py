@@ -208,7 +208,11 @@ def _neighbours(site: Site) -> Figure:
         Column("num_months", "months", "d"),
         Column("reason", "no p: reason"),
     ]  # fmt: skip
-    about = "On the months of the board. Negative: the first of the two is better."
+    about = (
+        "On the months of the board. Negative: the first of the two is better. This test is of the "
+        "board's levels and corrects for its rows. That of two chosen models pairs documents and "
+        "corrects for all pairs. So one of them may tell what the other does not."
+    )
     return Figure("neighbours", neighbours_finding(rows.to_dicts()), about, sql, rows,
                   told(columns, rows), max_rows=MAX_NEIGHBOURS)  # fmt: skip
 
