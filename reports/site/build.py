@@ -321,7 +321,8 @@ def _row_files(site: Site, page: Page) -> Iterator[tuple[str, bytes]]:
     for figure in page.figures:
         if figure.columns and figure.rows.height > figure.max_rows:
             macros: Any = template.make_module({"root": _root(page), "site": site})
-            rows = str(macros.table_rows(figure, figure.rows.slice(figure.max_rows)))
+            marks = marks_of(figure.columns, figure.rows)
+            rows = str(macros.table_rows(figure, figure.rows.slice(figure.max_rows), marks))
             name = json.dumps(f"rows:{figure.name}")
             text = json.dumps(rows)
             yield f"figures/{figure.name}.rows.js", f"tidemark[{name}]({text});\n".encode()

@@ -52,6 +52,8 @@ class Column:
 def marks_of(columns: Sequence[Column], rows: pl.DataFrame) -> dict[str, str]:
     """Return the reasons that a table's cells give for what is missing, each with its mark."""
     given = [column for column in columns if column.why]
+    if not given:
+        return {}
     cells = (cell(row, column) for row in rows.iter_rows(named=True) for column in given)
     reasons = dict.fromkeys(found.why for found in cells if found.why)
     return {reason: _letters(number) for number, reason in enumerate(reasons)}

@@ -126,6 +126,19 @@ def sources_finding(rows: Sequence[Row]) -> str:
     return f"Worse after the cutoff on {listed(worse)}"
 
 
+def decay_finding(rows: Sequence[Row]) -> str:
+    """Return on which sources a model's loss is higher in the year after its release."""
+    tested = [row for row in rows if row["decay_mean_pct"] is not None]
+    worse = [
+        row["source"]
+        for row in tested
+        if is_sure(row["decay_q_value"]) and row["decay_mean_pct"] > 0
+    ]
+    if not worse:
+        return "On no source is the loss after the release higher by more than chance"
+    return f"The loss is higher after the release on {listed(worse)}"
+
+
 def source_finding(rows: Sequence[Row], source: str) -> str:
     """Return how many models predict a source's months after their cutoff worse."""
     tested = [row for row in rows if row["adjusted_gap"] is not None]

@@ -126,7 +126,7 @@ class Table {
       if (cell.title) cell.dataset.why = marks.get(cell.title);
       else delete cell.dataset.why;
     }
-    const list = [...marks].flatMap(([reason, mark], number) => [number ? "; " : "", element("b", {}, mark), ` ${reason}`]);
+    const list = [...marks].flatMap(([reason, mark], number) => [number ? "; " : "", element("b", {}, mark), `: ${reason}`]);
     this.table.closest("figure").querySelector(".reasons")?.replaceChildren(...list);
   }
 

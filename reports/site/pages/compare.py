@@ -150,7 +150,7 @@ def _months(site: Site) -> Figure | None:
     about = (
         f"Bits per byte of {shown[0]['model']} less those of {shown[0]['other']}, on the documents "
         "that both were scored on. Band: would other documents of the month say the same (95 %)? "
-        f"Any two of the board's first {len(names)} models can be chosen above."
+        f"Any two of the board's first {len(names)} rows can be chosen above."
     )
     title = months_finding(shown)
     return replace(figure, title=title, about=about, chart=_month_lanes(figure.drawn))
@@ -208,7 +208,11 @@ def _neighbours(site: Site) -> Figure:
         Column("num_months", "months", "d"),
         Column("reason", "no p: reason"),
     ]  # fmt: skip
-    about = "On the months of the board. Negative: the first of the two is better."
+    about = (
+        "On the months of the board. Negative: the first of the two is better. This test is of the "
+        "board's levels and corrects for its rows. That of two chosen models pairs documents and "
+        "corrects for all pairs. So one of them may tell what the other does not."
+    )
     return Figure("neighbours", neighbours_finding(rows.to_dicts()), about, sql, rows,
                   told(columns, rows), max_rows=MAX_NEIGHBOURS)  # fmt: skip
 

@@ -24,15 +24,15 @@ def _registry(site: Site) -> Figure:
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
         Column("sources", "sources", is_facet=True),
         Column("protocol", "protocol", is_optional=True),
-        Column("role", "role", is_optional=True, why="role_reason"),
+        Column("role", "role", is_optional=True),
         Column("stated_cutoff", "stated", "%Y-%m", why="stated_reason"),
         Column("cutoff_provenance", "by", why="stated_reason"),
         Column("told", "measured, or why not"),
-        Column("two_cutoffs", "text of two times, up to", is_optional=True, why="rises_reason"),
+        Column("two_cutoffs", "text of two times, up to", is_optional=True),
         Column("is_contradicted", "outside", why="outside_reason"),
         Column("detectable_change", "detectable step", ".4f", is_optional=True, why="reason"),
         Column("basis", "against", is_optional=True),
-        Column("reason", "note", is_optional=True, why="note_reason"),
+        Column("reason", "note", is_optional=True),
     ]
     about = (
         "Measured: the last month with training text by the losses, a 95 % interval. Outside: the "

@@ -140,8 +140,8 @@ def _cells(site: Site) -> Figure:
         Column("which", "which"),
     ]
     about = (
-        "A cell is a month of a source under a model. Stale: scored on an older version of the "
-        "text. Held back: the newest crawl failed a check."
+        "A cell is a month of a source under a model. Without a loss: scored, but no loss counts. "
+        "Stale: scored on an older version of the text. Held back: the newest crawl failed a check."
     )
     return Figure("data-cells", cells_finding(rows.to_dicts()), about, sql, rows, columns)
 

@@ -82,7 +82,7 @@ def _coverage_chart() -> JsonObject:
         }}},
         "padding": {"left": 60, "right": 24, "top": 5, "bottom": 5}, "spacing": 16,
         "resolve": {"scale": {"y": "independent"}},
-        "spec": {"width": 560, "height": {"step": 17}, "layer": layers},
+        "spec": {"width": 200, "height": {"step": 17}, "layer": layers},
     }  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from reports.site.findings import (
     classes_finding,
     contamination_finding,
     costs_finding,
+    decay_finding,
     rise_about,
     sources_finding,
 )
@@ -33,8 +34,8 @@ def make_pages(site: Site) -> Iterator[Page]:
     board = {row["model"]: row for row in rows}
     for name, known in site.models.items():
         makers = (
-            _curves, _rises, _sources, _classes, _worst, _contamination, _forecasts, _puzzles,
-            _costs, _published_rises, _published,
+            _curves, _rises, _sources, _decays, _classes, _worst, _contamination, _forecasts,
+            _puzzles, _costs, _published_rises, _published,
         )  # fmt: skip
         fields = {"name": name, "known": known, "board": board.get(name), "cite": _cite(site, name)}
         figures = site.make(*(of_name(make, name) for make in makers))
@@ -121,14 +122,10 @@ def _sources(site: Site, name: str) -> Figure:
                "bits per byte a year", why="ageing_reason"),
         Column("equivalent_share", "a year later like a fresh model of", ".0f",
                "equivalent_share_low", "equivalent_share_high", "% of its parameters",
-               "Ageing in parameters, by the other sizes of its family.", "share_reason",
-               factor=100),
+               "Ageing in parameters, by the other sizes of its family.", factor=100,
+               why="share_reason"),
         Column("cutoff_text", "measured cutoff", why="cutoff_reason"),
         Column("cutoff_onset", "thins out from", "%Y-%m", is_optional=True, why="cutoff_reason"),
-        Column("decay_mean_pct", "decay, mean", "+.1f", "decay_mean_pct_low",
-               "decay_mean_pct_high", "%", why="decay_reason",
-               about="Rise of the loss 3, 6, 9 and 12 months after the release; those there are."),
-        *(_decay_column(months) for months in (3, 6, 9, 12)),
         Column("tbi_per_year", "slope", "+.3f", "tbi_per_year_low", "tbi_per_year_high",
                "bits per byte a year", "Temporal bias: the plain slope over months.",
                why="slope_reason"),
@@ -140,9 +137,28 @@ def _sources(site: Site, name: str) -> Figure:
     return Figure(f"model-{slug(name)}-sources", title, "", sql, rows, told(columns, rows))
 
 
+def _decays(site: Site, name: str) -> Figure:
+    sql, rows = site.part("model_sources", "model", name, protocol=site.protocol)
+    some((sql, rows.drop_nulls("decay_mean_pct")))
+    columns = [
+        Column("source", "source", link=lambda row: site.source_page(row["source"])),
+        Column("decay_mean_pct", "mean", "+.1f", "decay_mean_pct_low", "decay_mean_pct_high", "%",
+               about="Of the rises that are there.", why="decay_reason"),
+        Column("decay_q_value", "q", P_VALUE, about="false discovery rate of the mean, over models "
+               "and sources", why="decay_reason"),
+        *(_decay_column(months) for months in (3, 6, 9, 12)),
+    ]  # fmt: skip
+    about = (
+        "Rise of the loss 3, 6, 9 and 12 months after the release, over the six months before it. "
+        "Months that get harder for all models count as decay."
+    )
+    title = decay_finding(rows.to_dicts())
+    return Figure(f"model-{slug(name)}-decay", title, about, sql, rows, told(columns, rows))
+
+
 def _decay_column(months: int) -> Column:
     name = f"decay_{months}_pct"
-    return Column(name, f"decay, {months} months", "+.1f", f"{name}_low", f"{name}_high", "%",
+    return Column(name, f"after {months} months", "+.1f", f"{name}_low", f"{name}_high", "%",
                   why="decay_reason")  # fmt: skip
 
 

@@ -43,6 +43,9 @@ def make_pages(site: Site) -> Iterator[Page]:
     collected = site.query("sources_board", protocol=site.protocol)[1]
     fields = {
         "num_months": site.num_months,
+        "has_scored": not (
+            board or site.readable("data_unmeasured", protocol=site.protocol).is_empty()
+        ),
         "num_documents": collected["num_documents"].sum(),
         "sources": collected["source"].to_list(),
         "parts": list(parts),
@@ -102,11 +105,11 @@ def _board(site: Site) -> Figure:
                about="Right answers expected from guessing at these questions.",
                why="forecast_reason"),
         Column("puzzle_score", "puzzles", "+.2f", unit="-1 to 1", why="puzzle_reason"),
-        Column("family", "family", is_optional=True, is_facet=True, why="fact_reason"),
-        Column("weights", "weights", is_optional=True, is_facet=True, why="fact_reason"),
-        Column("size_class", "size", is_optional=True, is_facet=True, why="fact_reason"),
-        Column("parameters", "parameters", ",d", is_optional=True, why="fact_reason"),
-        Column("released", "released", "%Y-%m-%d", is_optional=True, why="fact_reason"),
+        Column("family", "family", is_optional=True, is_facet=True),
+        Column("weights", "weights", is_optional=True, is_facet=True),
+        Column("size_class", "size", is_optional=True, is_facet=True),
+        Column("parameters", "parameters", ",d", is_optional=True),
+        Column("released", "released", "%Y-%m-%d", is_optional=True),
         Column("num_months", "months", "d", is_optional=True),
         Column("num_sources", "sources", "d", is_optional=True),
     ]  # fmt: skip

@@ -125,7 +125,7 @@ def _gaps(site: Site) -> Figure:
         Column("rate_before", before, ".3f", unit=percent),
         Column("rate_after", str(last), ".3f", unit=percent),
         Column("change", "change", "+.3f", unit="percentage points"),
-        Column("parameters", "parameters", ",d", is_optional=True, why="fact_reason"),
+        Column("parameters", "parameters", ",d", is_optional=True),
     ]  # fmt: skip
     title = published_gaps_finding(rows.to_dicts(), before, last)
     about = "Means over months. Published rates have no intervals, so no change is tested."

@@ -5,7 +5,6 @@
 -- share_reason: why there is no share saved, or no interval of it
 -- gap_reason: why there is no gap, or no interval of it
 -- ageing_reason: why there is no ageing, or no interval of it
--- fact_reason: why a fact of the catalogue is missing
 -- stated_reason: why there is no stated cutoff
 -- trend_reason: why there is no line over time
 -- cutoff_reason: why there is no measured cutoff
@@ -131,7 +130,6 @@ select
     if(h.model = 'control:zstd', 'zstd itself', rank_reason) as share_reason,
     if(h.is_compressor, 'a compressor has no cutoff', g.reason) as gap_reason,
     if(h.is_compressor, 'a compressor has no cutoff', a.reason) as ageing_reason,
-    if(h.is_compressor, 'a compressor', 'not in the catalogue') as fact_reason,
     if(h.is_compressor, 'a compressor has no cutoff', 'no cutoff is stated or inferred')
         as stated_reason,
     if(h.is_compressor, 'a compressor has no cutoff', c.reason) as cutoff_reason,

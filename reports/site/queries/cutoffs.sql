@@ -1,18 +1,12 @@
 -- Stated cutoffs against measured ones, of models with losses and of published rates.
 -- stated_reason: why there is no stated cutoff
 -- outside_reason: why the stated month is not held against the measured one
--- role_reason: why the model has no role
--- note_reason: why there is no note
--- rises_reason: why there is no text of two times
 select
     r.*,
     coalesce(r.source, 'all sources') as sources,
     coalesce(r.measured_cutoff, r.reason) as told,
     'no cutoff is stated or inferred' as stated_reason,
     if(r.stated_cutoff is null, stated_reason, 'no cutoff is measured') as outside_reason,
-    'no second rise is found' as rises_reason,
-    'a model like others' as role_reason,
-    'nothing to note' as note_reason,
     strftime(s.first_cutoff, '%Y-%m') || ', then ' || strftime(s.second_cutoff, '%Y-%m')
         as two_cutoffs
 from cutoff_registry as r

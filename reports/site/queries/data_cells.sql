@@ -1,7 +1,7 @@
 -- Runs of months in which cells of a source are alike, and the models to which that applies.
--- state: there; stale (scored on an older version of the text); held back (no cell, and the newest
+-- state: there; without a loss; stale (scored on an older version of the text); held back (no cell, and the newest
 -- crawl failed a check); missing (no cell, and other models have the month).
--- state: there, missing, stale (on an older version of the text) or held back
+-- state: there, missing, without a loss, stale (on an older version of the text) or held back
 -- first_month: first month of these cells [date]
 -- last_month: last month of these cells [date]
 -- num_months: months of these cells [months]
@@ -21,6 +21,15 @@ landed as (
         is_outdated as is_stale
     from scored_cells
     where protocol = $protocol
+),
+
+figures as (
+    select
+        model,
+        source,
+        month
+    from monthly_loss
+    where protocol = $protocol and bits_per_byte is not null
 ),
 
 measured as (
@@ -44,6 +53,8 @@ placed as (
         n.model,
         case
             when c.is_stale then 'stale'
+            when c.model is not null and f.model is null and source_period(m.source) = 'month'
+                then 'without a loss'
             when c.model is not null then 'there'
             when h.month is not null then 'held back'
             else 'missing'
@@ -56,7 +67,8 @@ placed as (
     from months as m
     cross join measured as n
     left join landed as c on m.source = c.source and m.month = c.month and n.model = c.model
-    left join held as h on m.source = h.source and m.month = h.month
+    left join figures as f on m.source = f.source and m.month = f.month and n.model = f.model
+left join held as h on m.source = h.source and m.month = h.month
 ),
 
 numbered as (

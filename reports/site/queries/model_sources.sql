@@ -1,5 +1,6 @@
 -- One row per model and source: level, gap, ageing, measured cutoff and decay.
 -- gap_q_value: false discovery rate of adjusted_gap [probability]
+-- decay_q_value: false discovery rate of decay_mean_pct [probability]
 -- ageing_q_value: false discovery rate of growth_per_year [probability]
 -- gap_reason: why there is no gap
 -- ageing_reason: why there is no ageing, or no interval of it
@@ -49,6 +50,7 @@ select
     d.decay_mean_pct,
     d.decay_mean_pct_low,
     d.decay_mean_pct_high,
+    d.q_value as decay_q_value,
     d.decay_3_pct,
     d.decay_3_pct_low,
     d.decay_3_pct_high,

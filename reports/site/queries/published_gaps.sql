@@ -52,8 +52,7 @@ select
     e.last_year,
     if(is_compressor(g.model), 'a compressor has no cutoff', 'no cutoff is stated or inferred')
         as stated_reason,
-    if(is_compressor(g.model), 'a compressor has no cutoff', c.reason) as cutoff_reason,
-    if(is_compressor(g.model), 'a compressor', 'not in the catalogue') as fact_reason
+    if(is_compressor(g.model), 'a compressor has no cutoff', c.reason) as cutoff_reason
 from gaps as g
 cross join ends as e
 left join models as m on g.model = m.model

@@ -81,7 +81,10 @@ def test_runs_of_cells_are_there_missing_stale_or_held_back() -> None:
                 if(month < '2024-03-01' and model = 'b', 1, 2) as partition_version,
                 1 as num_documents, 0 as num_unmeasured
             from internal.landed_partitions, (values ('a'), ('b')) as m (model)
-            where model = 'a' or month <> '2024-04-01'
+            where model = 'a' or month <> '2024-04-01';
+            create table monthly_loss as select *,
+                if(model = 'a' and month = '2024-05-01', null, 1.0) as bits_per_byte
+            from internal.landed_cells
         """)
         database.execute(read_view("scored_cells"))
         sql = (files("reports.site") / "queries" / "data_cells.sql").read_text()
@@ -89,10 +92,13 @@ def test_runs_of_cells_are_there_missing_stale_or_held_back() -> None:
         held = f"'{json.dumps(days)}'"
         found = database.sql(sql.replace("$protocol", "'default'").replace("$held", held)).pl()
     assert found.select("state", "num_months", "models", "num_cells").rows() == [
-        ("stale", 2, "b", 2), ("missing", 1, "b", 1), ("held back", 1, "a, b", 2),
-        ("there", 5, "a", 5), ("there", 1, "b", 1), ("there", 1, "b", 1),
+        ("stale", 2, "b", 2), ("missing", 1, "b", 1), ("without a loss", 1, "a", 1),
+        ("held back", 1, "a, b", 2),
+        ("there", 4, "a", 4), ("there", 1, "b", 1), ("there", 1, "b", 1),
     ]  # fmt: skip
-    assert cells_finding(found.to_dicts()) == "Of 12 cells, 2 held back, 1 missing, 2 stale"
+    assert cells_finding(found.to_dicts()) == (
+        "Of 12 cells, 2 held back, 1 missing, 2 stale, 1 without a loss"
+    )
     whole = found.filter(pl.col("state") == "there").to_dicts()
     assert cells_finding(whole) == "Every model is scored on every month of every source"
 

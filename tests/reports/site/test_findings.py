@@ -20,6 +20,15 @@ def test_titles_name_an_effect_that_is_there() -> None:
     assert findings.ageing_finding(rows, []).startswith("1 of 2 models with")
 
 
+def test_a_decay_is_named_only_where_it_is_more_than_chance() -> None:
+    row = {"source": "news", "decay_mean_pct": 4.0, "decay_q_value": 0.001}
+    untold = {"source": "code", "decay_mean_pct": None, "decay_q_value": None}
+    assert findings.decay_finding([row, untold]) == "The loss is higher after the release on news"
+    nothing = "On no source is the loss after the release higher by more than chance"
+    for change in ({"decay_q_value": 0.2}, {"decay_q_value": None}, {"decay_mean_pct": -4.0}):
+        assert findings.decay_finding([{**row, **change}]) == nothing
+
+
 def test_who_is_best_is_told_only_if_it_is_alone() -> None:
     best = {"model": "a", "rank": 1, "rank_low": 1, "rank_high": 1, "num_months": 2,
             "bits_per_byte_low": 0.9, "bits_per_byte_high": 1.1,

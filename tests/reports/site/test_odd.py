@@ -157,7 +157,7 @@ def test_two_models_are_compared_rather_than_two_compressors(beaten: dict[str, s
 def test_a_pair_without_a_p_value_says_why(beaten: dict[str, str]) -> None:
     compare = beaten["compare.html"]
     assert "No p-value: 3 blocks of three months; 4 are needed." in compare
-    assert 'title="no interval: 3 blocks of three months; 4 are needed">–</td>' in compare
+    assert compare.count("3 blocks of three months; 4 are needed") == 1  # not in each row again
 
 
 def test_months_of_a_comparison_are_told_in_words(beaten: dict[str, str]) -> None:

@@ -13,6 +13,7 @@ import pytest
 from core.settings import Settings
 from reports.site import build
 from reports.site.build import opened_site, page_modules
+from reports.site.figure import NOTHING, Figure, cell
 from reports.site.pages import overview
 from tests.losses import publish_rows
 from tests.reports.curves import Figures, crowd, level, losses, step
@@ -36,6 +37,7 @@ class Site:
     titles: dict[str, str]  # of figures, by name
     rows: dict[str, pl.DataFrame]
     texts: dict[str, list[str]]  # by page
+    unexplained: Sequence[str] = ()  # columns with a dash without a reason, by figure
 
 
 def read(settings: Settings, modules: Sequence[Any] = ()) -> Site:
@@ -51,14 +53,26 @@ def read(settings: Settings, modules: Sequence[Any] = ()) -> Site:
             texts[page.path] = [unescape(re.sub(r"<[^>]+>", "", text)).strip() for text in found]
         figures = [figure for page in pages for figure in page.figures]
         titles = {figure.name: figure.title for figure in figures}
-        return Site(titles, {figure.name: figure.rows for figure in figures}, texts)
+        rows = {figure.name: figure.rows for figure in figures}
+        return Site(titles, rows, texts, list(unexplained(figures)))
+
+
+def unexplained(figures: Sequence[Figure]) -> Iterator[str]:
+    """Yield the columns that are shown from the start and have a dash without a reason."""
+    for figure in figures:
+        for column in figure.columns:
+            cells = [cell(row, column) for row in figure.rows.to_dicts()]
+            if not column.is_optional and any(c.text == NOTHING and not c.why for c in cells):
+                yield f"{figure.name}: {column.name}"
 
 
 def complaints(site: Site, best: str | None) -> Iterator[str]:
     """Yield what is false, contradictory or empty; ``best`` is the planted best model, if any."""
     for path, texts in site.texts.items():
         yield from (f"{path}: empty: {text!r}" for text in texts if EMPTY.search(text))
+    yield from (f"no reason: {place}" for place in site.unexplained)
     everything = [text for texts in site.texts.values() for text in texts]
+    yield from _of_cells(everything)
     named = {found[1] for text in everything if (found := BEST.match(text))}
     if named - {best}:
         yield f"best: {named}, planted: {best}"
@@ -74,6 +88,12 @@ def complaints(site: Site, best: str | None) -> Iterator[str]:
         yield from _of_board(board, named)
     yield from _of_pairs(site, named)
     yield from _of_cutoffs(site, everything)
+
+
+def _of_cells(everything: Sequence[str]) -> Iterator[str]:
+    nothing = [text for text in everything if text.startswith("Nothing is measured under")]
+    if nothing and "Every model is scored on every month of every source" in everything:
+        yield f"all is scored, but: {nothing[0]}"
 
 
 def _of_cutoffs(site: Site, everything: Sequence[str]) -> Iterator[str]:
@@ -162,6 +182,9 @@ WORLDS: dict[str, tuple[Figures, dict[str, str], str | None]] = {
     "one month": ({**level("a", "news", 1.0, 1), **level("b", "news", 2.0, 1)}, OLD, "a"),
     "one model": (level("a", "news", 1.0), {"a": "2023-11"}, None),
     "one model without a cutoff": (level("a", "news", 1.0), {}, None),
+    "no loss is finite": (
+        {key: None for name in "ab" for key in level(name, "news", 1.0)}, OLD, None
+    ),
     "only compressors": (
         {**level("control:xz", "news", 3.0), **level("control:zstd", "news", 3.1)}, {}, None
     ),
