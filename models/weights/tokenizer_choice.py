@@ -67,8 +67,8 @@ def choose_tokenizer(
 ) -> ChosenTokenizer:
     """Return the tokenizer of the model's own file if the given one has other tokens.
 
-    Raise ModelLoadError if transformers makes other tokens of a model of SentencePiece, or if there
-    is no file and the tokens of a text do not restore themselves.
+    Raise ModelLoadError if transformers makes other tokens than SentencePiece. Also raise it if
+    there is no file, and the tokens of a text do not restore themselves.
     """
     path = folder / TOKENIZER_FILE
     if not path.is_file():
