@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-import difflib
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -39,6 +38,7 @@ from core.storage.store import Store
 from models.backends import find_backend, kind_of, kind_of_suffix, list_backends
 from models.choice import with_trust
 from models.kinds import Backend
+from models.similar_names import refuse_twin, suggest
 from models.yaml_list import parse_yaml_list, read_yaml, shown
 
 CONTROLS = tuple(
@@ -50,7 +50,6 @@ _SHIPPED = Path(__file__).with_name("entries")
 _SERVER = re.compile(r"https?://[^\s/@?#]+(/[^\s@?#]*)?")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _PIN = re.compile(r"[0-9a-f]{40}|[0-9a-f]{16}|[0-9a-f]{12}(\+([0-9a-f]{40}|[0-9a-f]{16})){2}")
-_NUM_SUGGESTIONS = 5
 _Sourced = Literal["released", "parameters", "active_parameters", "licence", "context", "others"]
 _Url = Annotated[str, Field(pattern=r"^https?://\S+$")]
 _Count = Annotated[int | None, Field(gt=0, lt=2**63)]
@@ -219,10 +218,12 @@ def find_model(name_or_folder: str, settings: Settings) -> ModelEntry:
 
     Raises:
         UnknownName: there is no such model; the message suggests similar names.
-        UsageError: this is a file of no kind of model.
+        UsageError: this is a file of no kind of model, or the name looks like a known one.
         MalformedInput: a catalogue or ``models.yaml`` has an invalid entry.
     """
-    return with_trust(_find(name_or_folder, settings), settings)
+    entry = _find(name_or_folder, settings)
+    refuse_twin(entry.name, (known.name for known in list_models(settings)))
+    return with_trust(entry, settings)
 
 
 def _find(name_or_folder: str, settings: Settings) -> ModelEntry:
@@ -245,14 +246,16 @@ def _find(name_or_folder: str, settings: Settings) -> ModelEntry:
     if _HUB_ID.fullmatch(name_or_folder):
         return ModelEntry(name=name_or_folder, location=name_or_folder)
     hint = f"`tidemark models list` shows all {len(entries)}; a folder must exist"
-    raise UnknownName("model", name_or_folder, _suggest(name_or_folder, entries), hint)
+    places = {entry.name: entry.location for entry in entries}
+    raise UnknownName("model", name_or_folder, suggest(name_or_folder, places), hint)
 
 
 def add_model(entry: ModelEntry, settings: Settings, replace: bool = False) -> None:
     """Write an entry into the user's catalogue.
 
     Raises:
-        UsageError: the name belongs to a compressor, or exists and ``replace`` is False.
+        UsageError: the name belongs to a compressor, looks like a known name, or exists and
+            ``replace`` is False.
         MalformedInput: the user's catalogue is invalid; its file stays unchanged.
     """
     if not entry.backend.is_listed or entry.name in CONTROLS:
@@ -267,6 +270,7 @@ def add_model(entry: ModelEntry, settings: Settings, replace: bool = False) -> N
             f"model {entry.name!r} is in the catalogue already; "
             "choose another name, or use --replace to put this entry in its place"
         )
+    refuse_twin(entry.name, taken)
     kept = [known for known in _read_user(settings) if known.name != entry.name]
     records = [record_of(known) for known in (*kept, entry)]
     text = yaml.safe_dump(records, sort_keys=False, allow_unicode=True, width=100)
@@ -390,11 +394,3 @@ def record_of(entry: ModelEntry) -> dict[str, object]:
         if value != field.default and value != {}:
             record[field.name] = str(value) if isinstance(value, Month) else value
     return record
-
-
-def _suggest(name: str, entries: list[ModelEntry]) -> list[str]:
-    names = {entry.name.lower(): entry.name for entry in entries}
-    names |= {entry.location.rsplit("/", 1)[-1].lower(): entry.name for entry in entries}
-    last = name.rstrip("/").rsplit("/", 1)[-1].lower()
-    close = difflib.get_close_matches(last, names, n=2 * _NUM_SUGGESTIONS, cutoff=0.5)
-    return list(dict.fromkeys(names[match] for match in close))[:_NUM_SUGGESTIONS]

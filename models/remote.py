@@ -37,7 +37,7 @@ from models.servers.vllm import VllmDialect
 from models.weights.checkpoint import find_tokenizer
 from models.weights.files import TOKENIZER_FILES, folder_digest
 from models.weights.hub import endpoint_of, explain_failures
-from models.weights.tokenizer_choice import TOKENIZER_FILE
+from models.weights.tokenizer_choice import TOKENIZER_FILE, own_file
 
 _BATCH_TOKENS = 2**15  # default tokens of a batch; enough windows for all parallel requests
 # The server's maximum length also counts a window's last target and one generated token.
@@ -107,7 +107,7 @@ def load_remote(entry: ModelEntry, settings: Settings) -> TokenScorer:
     versions["engine"] = f"{model.dialect.name}{by}"
     versions["probe"] = _probe(model, text_model, engine, settings)
     if model.replaced:
-        versions["tokenizer"] = f"{TOKENIZER_FILE} in place of {model.replaced}"
+        versions["tokenizer"] = f"{own_file(model.folder)} in place of {model.replaced}"
     facts = ScorerFacts(
         device=f"remote: {model.client.address}",
         dtype="",

@@ -108,7 +108,7 @@ _OTHERWISE: Mapping[str, dict[int, int]] = {
     ),
     "koi8-u": str.maketrans("\u255d\u256c", "\u045e\u040e"),
     # Bytes that begin no character, and which Python takes for characters of private use.
-    "cp932": str.maketrans(dict.fromkeys("\uf8f0\uf8f1\uf8f2\uf8f3", "\ufffd")),
+    "cp932": str.maketrans("\uf8f0\uf8f1\uf8f2\uf8f3", "\ufffd" * 4),
 }
 _MAX_BAD = 1000  # one character of so many may be unreadable
 

@@ -57,7 +57,7 @@ def _compare_tokenizers(entries: list[ModelEntry]) -> list[str]:
     """List the models whose tokenizer.json replaces a class; return the failures."""
     from models.weights.checkpoint import find_tokenizer
     from models.weights.hub import local_folder
-    from models.weights.tokenizer_choice import TOKENIZER_FILE
+    from models.weights.tokenizer_choice import own_file
 
     rows: list[tuple[str, str, str]] = []
     failures = []
@@ -73,7 +73,7 @@ def _compare_tokenizers(entries: list[ModelEntry]) -> list[str]:
             continue
         num_compared += 1
         if replaced:
-            rows.append((entry.name, replaced, TOKENIZER_FILE))
+            rows.append((entry.name, replaced, own_file(folder)))
     title = "tokenizers that transformers makes otherwise than their files"
     print_table(title, ["model", "transformers", "used"], rows)
     out.print(f"{num_compared} of {len(entries)} tokenizers are on this machine and were compared")

@@ -8,6 +8,9 @@ models (Unigram, WordLevel) find such tokens in their own vocabulary, too, where
 ``ControlTokens.plain`` is a copy of the tokenizer in which each control token has another spelling,
 its mark. The mark has random digits, so no text can spell it. In parts of a prompt that are ours,
 ``marked`` replaces the spellings by the marks.
+
+A configuration may name an ordinary word of the vocabulary, as in ``"pad_token": "tide"``. In texts
+it stays this word, with its own id.
 """
 
 from __future__ import annotations
@@ -28,6 +31,8 @@ from core.json import JsonObject
 # Code points that no character has. Texts seldom contain them, and no normaliser changes them.
 _OPEN = "\ufdd0"
 _CLOSE = "\ufdd1"
+# Letters and digits, behind a mark of a space or of a word's continuation.
+_WORD = re.compile(r"[\s\u2581\u0120]*(?:##)?[^\W_][^\W_'-]*")
 
 
 def control_ids(tokenizer: Tokenizer, named: Iterable[str] = ()) -> dict[str, int]:
@@ -45,6 +50,11 @@ def control_ids(tokenizer: Tokenizer, named: Iterable[str] = ()) -> dict[str, in
     return {name: number for name, number in found.items() if len(name) > 1}
 
 
+def is_word(name: str) -> bool:
+    """Return True if the spelling of a control token is that of an ordinary word."""
+    return _WORD.fullmatch(name) is not None
+
+
 def spelling_pattern(names: Iterable[str]) -> str:
     """Return a regular expression for any of the spellings, the longest first."""
     return "|".join(re.escape(name) for name in sorted(names, key=lambda name: (-len(name), name)))
@@ -60,9 +70,13 @@ class ControlTokens:
         self._is_control = np.zeros(largest + 1, dtype=bool)
         self._is_control[list(self.ids.values())] = True
         self._pattern = re.compile(spelling_pattern(self.ids)) if self.ids else None
+        words = tokenizer.get_vocab(with_added_tokens=False)
+        self._words = frozenset(name for name in self.ids if name in words and is_word(name))
         digits = secrets.token_hex(8)
         self._marks = {
-            name: f"{_OPEN}{digits}{number}{_CLOSE}" for number, name in enumerate(self.ids)
+            name: f"{_OPEN}{digits}{number}{_CLOSE}"
+            for number, name in enumerate(self.ids)
+            if name not in self._words
         }
 
     def count(self, ids: npt.NDArray[np.int64]) -> int:
@@ -78,18 +92,20 @@ class ControlTokens:
         """Replace the spellings of control tokens by the marks that ``plain`` reads."""
         if self._pattern is None:
             return text
-        return self._pattern.sub(lambda match: self._marks[match[0]], text)
+        return self._pattern.sub(lambda match: self._marks.get(match[0], match[0]), text)
 
     @cached_property
     def plain(self) -> Tokenizer:
         """A copy of the tokenizer that reads a spelled control token as text."""
         state = json.loads(self._tokenizer.to_str())
-        for added in state["added_tokens"]:
+        kept = [each for each in state["added_tokens"] if each["content"] not in self._words]
+        for added in kept:
             added["content"] = self._marks.get(added["content"], added["content"])
+        state["added_tokens"] = kept
         _rename(state["model"], self._marks)
         plain = Tokenizer.from_str(json.dumps(state))
-        for name, number in self.ids.items():
-            if plain.token_to_id(self._marks[name]) != number:
+        for name, mark in self._marks.items():
+            if plain.token_to_id(mark) != self.ids[name]:
                 raise NotMeasurable(
                     f"the tokenizer gives its control token {name!r} another id if it is spelled "
                     "otherwise, so a text with it cannot be read as text; get another tokenizer"

@@ -23,6 +23,7 @@ from core.errors import ModelError, NotMeasurable
 from core.settings import Settings
 from models.catalogue import ModelEntry
 from models.scoring.blocks import read_blocks
+from models.scoring.control import is_word
 from models.scoring.engines import (
     LoadedModel,
     is_fast,
@@ -51,7 +52,7 @@ from models.scoring.text_model import TextModel, control_texts_of, text_model_of
 from models.scoring.windows import Batches, check_prefix
 from models.weights.checkpoint import CheckpointFiles, open_checkpoint
 from models.weights.loading import load_weights
-from models.weights.tokenizer_choice import TOKENIZER_FILE
+from models.weights.tokenizer_choice import own_file
 
 _log = logging.getLogger(__name__)
 # default maximum tokens of one pass
@@ -98,6 +99,8 @@ class TokenIdentity:
             definition += f" apart at {self.switch}"  # once, longer rows changed shorter ones
         if has_control and not protocol.parses_control:
             definition += " as text"  # once, such texts were read as control tokens
+            if any(map(is_word, self.control_texts)):
+                definition += " with words"  # once, such words were read in pieces
         return hashlib.sha256(definition.encode()).hexdigest()[:8]
 
 
@@ -318,7 +321,7 @@ class CausalLM(TokenScorer):
         files = identity.files
         versions = library_versions(*LIBRARIES)
         if files.replaced:
-            versions["tokenizer"] = f"{TOKENIZER_FILE} in place of {files.replaced}"
+            versions["tokenizer"] = f"{own_file(files.folder)} in place of {files.replaced}"
         versions |= loaded.versions
         need = find_need_of_start(loaded.engine, identity.text_model, identity.context)
         if need is not None:

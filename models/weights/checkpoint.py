@@ -68,8 +68,8 @@ class CheckpointFiles:
         is_trusted: True to run the model in a confined process; pickles are then allowed.
         has_own_code: True if the model's class is code in its folder.
         adapter: folder of an adapter to merge into the weights, or None without an adapter.
-        replaced: class of transformers whose tokens are not those of tokenizer.json, which is used
-            in its place; empty if both give the same tokens.
+        replaced: class of transformers whose tokens are not those of the model's own file, which is
+            used in its place; empty if both give the same tokens.
     """
 
     location: str

@@ -5,8 +5,9 @@ and others): it takes vocabulary and merges from tokenizer.json, and normalizer 
 from its own code. A model whose file splits digits or contractions otherwise then reads tokens that
 it was not trained on. So the ids of both are compared on fixed texts, and the file decides.
 
-A folder without tokenizer.json has nothing to compare with. Then the tokens of a text, decoded and
-tokenized again, must be the same tokens.
+A folder without tokenizer.json may have a model of SentencePiece. Then the pieces that the library
+of that name makes decide. Without either, the tokens of a text, decoded and tokenized again, must
+be the same tokens.
 """
 
 from __future__ import annotations
@@ -15,12 +16,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from sentencepiece import SentencePieceProcessor
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
 from core.errors import ModelLoadError
 
 TOKENIZER_FILE = "tokenizer.json"
+# Names of models of SentencePiece, in the order in which they are looked for.
+_PIECES_FILES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "spm.model")
+_BLANKS = (" a", "a  b", "\n\nx")
 # Texts on which the rules of normalizers and pre-tokenizers differ.
 _TEXTS = (
     "The tide leaves a mark on the sand, and the next tide washes it away.",
@@ -47,10 +52,10 @@ _NUM_WORDS = 2048  # maximum number of words of the vocabulary that are compared
 
 
 class ChosenTokenizer(NamedTuple):
-    """A tokenizer, and the class whose token ids were not those of tokenizer.json.
+    """A tokenizer, and the class whose tokens were not those of the model's own file.
 
-    ``replaced`` is empty if the class of transformers gives the ids of the file, or if there is no
-    file.
+    ``replaced`` is empty if the class of transformers gives the tokens of the file, or if there is
+    no file.
     """
 
     tokenizer: PreTrainedTokenizerFast
@@ -60,12 +65,16 @@ class ChosenTokenizer(NamedTuple):
 def choose_tokenizer(
     tokenizer: PreTrainedTokenizerFast, folder: Path, location: str
 ) -> ChosenTokenizer:
-    """Return the tokenizer of tokenizer.json if the given one has other ids, else the given one.
+    """Return the tokenizer of the model's own file if the given one has other tokens.
 
-    Raise ModelLoadError if there is no file, and the tokens of a text do not restore themselves.
+    Raise ModelLoadError if transformers makes other tokens than SentencePiece. Also raise it if
+    there is no file, and the tokens of a text do not restore themselves.
     """
     path = folder / TOKENIZER_FILE
     if not path.is_file():
+        pieces = _read_pieces(folder)
+        if pieces is not None:
+            return _choose_by_pieces(tokenizer, pieces, folder, location)
         require_stable(tokenizer, location)
         return ChosenTokenizer(tokenizer)
     from_file = Tokenizer.from_file(str(path))
@@ -84,6 +93,63 @@ def choose_tokenizer(
             **_named_tokens(plain),
         )
     return ChosenTokenizer(plain, replaced)
+
+
+def own_file(folder: Path) -> str:
+    """Return the name of the file that decides on the tokens of a folder's model."""
+    if (folder / TOKENIZER_FILE).is_file():
+        return TOKENIZER_FILE
+    return next((name for name in _PIECES_FILES if (folder / name).is_file()), TOKENIZER_FILE)
+
+
+def _read_pieces(folder: Path) -> SentencePieceProcessor | None:
+    """Read a folder's model of SentencePiece; return None without one."""
+    path = folder / own_file(folder)
+    if not path.is_file():
+        return None
+    try:
+        return SentencePieceProcessor(model_file=str(path))
+    except (RuntimeError, OSError):
+        return None  # a file of tiktoken may have this name
+
+
+def _choose_by_pieces(
+    tokenizer: PreTrainedTokenizerFast,
+    pieces: SentencePieceProcessor,
+    folder: Path,
+    location: str,
+) -> ChosenTokenizer:
+    """Return the given tokenizer, or one without the rules of its class, if its pieces agree."""
+    if _other_pieces(tokenizer, pieces) is None:
+        return ChosenTokenizer(tokenizer)
+    plain = PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
+    text = _other_pieces(plain, pieces)
+    # Some classes also give the pieces other ids, which the model was trained with.
+    if text is not None or not _same_numbers(tokenizer, plain):
+        raise ModelLoadError(
+            f"{location}: has no {TOKENIZER_FILE}, and of {own_file(folder)} transformers makes a "
+            f"{type(tokenizer).__name__}, whose tokens are not those of SentencePiece; save the "
+            "tokenizer with the library that the model was trained with, so that the folder has "
+            "the file"
+        )
+    return ChosenTokenizer(plain, type(tokenizer).__name__)
+
+
+def _same_numbers(tokenizer: PreTrainedTokenizerFast, other: PreTrainedTokenizerFast) -> bool:
+    """Return True if two tokenizers give the tokens that both have the same ids."""
+    ids = other.get_vocab()
+    return all(ids.get(token, number) == number for token, number in tokenizer.get_vocab().items())
+
+
+def _other_pieces(tokenizer: PreTrainedTokenizerFast, pieces: SentencePieceProcessor) -> str | None:
+    """Return a text of which SentencePiece makes other pieces, or None without one."""
+    texts = [*_TEXTS, *_BLANKS]
+    backend = tokenizer.backend_tokenizer
+    for text, ids in zip(texts, _ids(backend, texts), strict=True):
+        expected = [pieces.id_to_piece(piece) for piece in pieces.encode(text)]
+        if [backend.id_to_token(each) for each in ids] != expected:
+            return text
+    return None
 
 
 def _remove_dropout(tokenizer: Tokenizer) -> bool:

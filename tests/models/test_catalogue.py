@@ -320,3 +320,24 @@ def test_a_file_alone_is_no_model(settings: Settings, tmp_path: Path, name: str)
 def test_neither_name_nor_folder_is_refused(settings: Settings, name: str) -> None:
     with pytest.raises(UnknownName, match="unknown model"):
         find_model(name, settings)
+
+
+@pytest.mark.parametrize(
+    "name", ["GPT2", "Gpt2", "\uff47\uff50\uff54\uff12", "openai-community/GPT2"]
+)
+def test_a_name_that_looks_like_a_known_one_is_refused(
+    name: str, settings: Settings, tmp_path: Path
+) -> None:
+    add_model(ModelEntry("openai-community/gpt2", location="x/y"), settings)
+    says = "in letter case, Unicode form or blanks alone"
+    with pytest.raises(UsageError, match=says):
+        add_model(ModelEntry(name=name, location="me/other"), settings)
+    with pytest.raises(UsageError, match=says):
+        add_model(ModelEntry(name=name, location="me/other"), settings, replace=True)
+    folder = tmp_path / name.rsplit("/", maxsplit=1)[-1]
+    folder.mkdir()
+    with pytest.raises(UsageError, match=says):
+        find_model(str(folder), settings)
+    if "/" in name:
+        with pytest.raises(UsageError, match=says):
+            find_model(name, settings)

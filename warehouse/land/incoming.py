@@ -118,6 +118,16 @@ class Incoming:
                 "land it again"
             )
 
+    def refuse_twin(self, where: str) -> None:
+        """Raise SchemaMismatch if a new model's name looks like that of a landed model."""
+        row = self._statements.first("find_twin")
+        if row:
+            raise SchemaMismatch(
+                f"{where}: the model {row['model']!r} is new, and differs from {row['twin']!r} in "
+                "letter case or blanks alone, so one model would become two. Nothing of it was "
+                "landed; write the name as before, or another one, then land the rows again"
+            )
+
     def count(self) -> tuple[int, int]:
         """Return the number of incoming rows and the number of incoming cells."""
         [(num_rows, _)] = self._statements.run("count_incoming")

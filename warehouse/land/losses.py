@@ -160,6 +160,7 @@ class Warehouse:
         return self._land_imported(where, replace)
 
     def _land_imported(self, where: str, replace: bool) -> Landed:
+        self._incoming.refuse_twin(where)
         num_rows = self._incoming.merge(where, replace)
         with transaction(self._connection, f"land {where}"):
             if replace:

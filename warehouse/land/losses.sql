@@ -196,6 +196,22 @@ where rule is not null
 order by cell, document_id
 limit 1;
 
+-- name: find_twin
+-- An incoming model and a landed one whose names differ in letter case or blanks alone.
+with landed as (select distinct model from internal.landed_cells)
+
+select
+    new.model,
+    landed.model as twin
+from incoming_cells as new
+anti join landed as same on new.model = same.model
+inner join landed
+    on
+        lower(regexp_replace(new.model, '\s+', ' ', 'g'))
+        = lower(regexp_replace(landed.model, '\s+', ' ', 'g'))
+order by all
+limit 1;
+
 ---------- Compare it with what has landed
 
 -- name: find_touched

@@ -14,12 +14,14 @@ from tokenizers import (
     pre_tokenizers,
     processors,
 )
+from transformers import PreTrainedTokenizerFast
 
 from core.settings import Settings
 from models.generation import Decoding, GenerationRequest
 from models.generation.local import GenerationIdentity, Prompted, prepare
 from models.options.scoring import TextPrompt, tokenize_options
 from models.scoring.accounting import Accountant
+from models.scoring.control import is_word
 from models.scoring.protocols import get_protocol, list_protocols
 from models.scoring.text_model import text_model_of
 from models.scoring.token_scorer import CausalLM
@@ -220,3 +222,43 @@ def test_a_plain_question_is_text(starting_folder: str) -> None:
     ready = prepare(identity, model, GenerationRequest("", text, 0), Decoding(1))
     assert isinstance(ready, Prompted)
     assert ready.tokens.tolist() == literal.encode(text).ids
+
+
+def _words_of(model: str) -> Tokenizer:
+    words = ["[UNK]", "the", "tide", "t", "##ide", "ti", "##de", "leaves", "\u2581the", "i", "d"]
+    vocabulary = {word: number for number, word in enumerate([*words, "\u2581", "h", "e"])}
+    if model == "WordLevel":
+        tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+        tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        return tokenizer
+    if model == "WordPiece":
+        tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        return tokenizer
+    scores = [(word, -1.0 - number / 10) for word, number in vocabulary.items()]
+    tokenizer = Tokenizer(models.Unigram(scores, unk_id=0))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    return tokenizer
+
+
+@pytest.mark.parametrize("model", ["WordLevel", "WordPiece", "Unigram"])
+@pytest.mark.parametrize("name", ["tide", "the", "\u2581the"])
+def test_a_word_that_is_named_for_padding_stays_a_word_of_texts(
+    model: str, name: str, tmp_path: Path
+) -> None:
+    """Formerly it became an unknown word, or pieces."""
+    path = str(tmp_path / "tokenizer.json")
+    _words_of(model).save(path)
+    PreTrainedTokenizerFast(tokenizer_file=path, pad_token=name).save_pretrained(tmp_path)
+    _words_of(model).save(path)
+    read = text_model_of(find_tokenizer(tmp_path, "m").tokenizer).tokenizer
+    text = "the tide leaves the tide"
+    expected = Tokenizer.from_file(path).encode(text, add_special_tokens=False).ids
+    assert read.tokenize([text], as_text=True)[0].ids.tolist() == expected
+
+
+def test_words_are_told_from_control_tokens() -> None:
+    for name in ("tide", "\u2581the", "\u0120the", "##ing", "\u8bcd", "1999"):
+        assert is_word(name)
+    for name in ("</s>", "<pad>", "[PAD]", "<|endoftext|>", "\n\n", "_", "unk>"):
+        assert not is_word(name)

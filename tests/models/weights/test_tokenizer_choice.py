@@ -1,9 +1,11 @@
 """Tokens are those of tokenizer.json, whatever class of transformers a folder names."""
 
+import io
 import json
 from pathlib import Path
 
 import pytest
+from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
@@ -255,3 +257,53 @@ def test_cells_without_a_character_are_scored_again(sign, is_other, tmp_path, se
     edit_json(folder / "tokenizer_config.json", pad_token=sign)
     identity = CausalLM.identify(str(folder), None, settings)
     assert identity.numerics.endswith(" signs") == is_other
+
+
+def _pieces(folder: Path, **options: object) -> SentencePieceProcessor:
+    """Train a model of SentencePiece into a folder without tokenizer.json."""
+    made = io.BytesIO()
+    SentencePieceTrainer.train(
+        sentence_iterator=iter(SENTENCES * 20),
+        model_writer=made,
+        vocab_size=350,
+        hard_vocab_limit=False,
+        byte_fallback=True,
+        minloglevel=2,
+        **options,
+    )
+    (folder / "tokenizer.model").write_bytes(made.getvalue())
+    return SentencePieceProcessor(model_proto=made.getvalue())
+
+
+@pytest.mark.parametrize("name", ["LlamaTokenizer", "GemmaTokenizer", "T5Tokenizer"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"model_type": "bpe", "normalization_rule_name": "identity", "split_digits": True,
+         "remove_extra_whitespaces": False},  # as Llama 2
+        {"model_type": "bpe"},
+        {"model_type": "unigram"},
+    ],
+)  # fmt: skip
+def test_pieces_of_sentencepiece_decide_without_tokenizer_json(name, options, tmp_path):
+    """transformers 5 has rules of its own for blanks, line breaks and digits of each class."""
+    pieces = _pieces(tmp_path, **options)
+    config = {"tokenizer_class": name, "unk_token": "<unk>"}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    texts = [TEXT, " a leading blank", "The tide  leaves 1999 marks.\n\n x", "x"]
+    try:
+        read = text_model_of(find_tokenizer(tmp_path, "here").tokenizer).tokenizer
+    except ModelLoadError as error:
+        assert name != "LlamaTokenizer"
+        assert f"{name}, whose tokens are not those of SentencePiece" in str(error)
+        return
+    found = [each.ids.tolist() for each in read.tokenize(texts)]
+    assert found == [pieces.encode(text) for text in texts]
+
+
+def test_a_class_with_other_numbers_for_pieces_is_refused(tmp_path):
+    """XLM-R moves all ids by one, so its tokenizer cannot be replaced by the file's ids."""
+    _pieces(tmp_path, model_type="bpe")
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "XLMRobertaTokenizer"}')
+    with pytest.raises(ModelLoadError, match="XLMRobertaTokenizer, whose tokens are not those of"):
+        find_tokenizer(tmp_path, "here")

@@ -458,3 +458,17 @@ def test_rows_at_the_limits_land(land: Any) -> None:
         {"document_id": "d3", "chunk_index": 0},
         {"document_id": "d3", "chunk_index": 1, "num_bytes": 0, "num_chars": 0, "num_tokens": 1},
     ) == Landed(3, 6)
+
+
+@pytest.mark.parametrize("name", ["Tiny  Model", "TINY MODEL", "Tiny model"])
+def test_a_name_that_looks_like_a_landed_model_is_refused(name: str, land: Any, ask: Any) -> None:
+    land({"document_id": "d0", "model": "tiny model"})
+    with pytest.raises(SchemaMismatch, match=r"differs from 'tiny model' in letter case or blanks"):
+        land({"document_id": "d1", "model": name})
+    assert ask("select count(*) as n from chunk_losses") == [{"n": 1}]
+    land({"document_id": "d1", "model": "tiny model"}, {"document_id": "d0", "model": "tiny-model"})
+
+
+def test_models_that_landed_under_two_such_names_keep_both(land: Any, settings: Settings) -> None:
+    land({"document_id": "d0", "model": "one"}, {"document_id": "d0", "model": "One"})
+    assert land({"document_id": "d1", "model": "One"}) == Landed(1, 1)
