@@ -1,7 +1,8 @@
 """Every crawler against its site under every class of fault; files declare the sources.
 
-`make test` deals a source one fault that stays, and one fault of each class that passes. The mark
-``matrix`` is on the full product: every source, every fault, every kind of request.
+`make test` deals the faults that stay to the sources of the kernel, and gives each of these sources
+one fault of each class that passes. Sources of extras have one fault that stays, in `make
+test-all`. The mark ``matrix`` is on the full product: every source, every fault, every request.
 """
 
 import contextlib
@@ -22,6 +23,7 @@ import pytest
 import simulator.faults
 from core.errors import AccessRefused, SourceChanged
 from core.plugins import list_extras
+from crawlers import registry
 from crawlers.git import binary as git
 from crawlers.web import pacing
 from crawlers.web.exchange import Exchange
@@ -60,6 +62,8 @@ from tests.tiers import few
 
 NAMES = list_scenes()
 QUESTIONS = [name for name in NAMES if name.startswith("questions.")]
+_OF_KERNEL = {module.rpartition(".")[2] for module in (*registry.OPEN, *registry.QUESTIONS)}
+KERNEL = [name for name in NAMES if name.removeprefix("questions.").partition(":")[0] in _OF_KERNEL]
 # Sites with an item in the month's first second and one in its last, or of its first and last day.
 FILLED = (
     "arxiv", "biorxiv", "commons_images", "edgar", "federal_register",
@@ -67,10 +71,10 @@ FILLED = (
     "govuk", "hackernews", "scp_tales", "stackexchange", "wikinews", "wikipedia_new",
 )  # fmt: skip
 # A representative of each way to sample, and to go on: lists, windows, archives, git, questions.
-SAMPLED = ("commons_images", "git_posts:swift", "govuk", "wikipedia_changes")
+SAMPLED = ("commons_images", "git_posts:swift", "govuk", "hackernews", "wikipedia_changes")
 KILLED = (
-    "arxiv", "common_crawl", "commons_images", "git_posts:swift", "github_projects",
-    "questions.kalshi", "questions.metaculus", "wikipedia_changes",
+    "arxiv", "common_crawl", "commons_images", "git_posts:swift", "github_projects", "hackernews",
+    "questions.kalshi", "questions.manifold", "questions.metaculus", "wikipedia_changes",
 )  # fmt: skip
 # Windows of time in which lists are read, a request each: larger and fewer ones.
 WINDOWS = {
@@ -91,14 +95,35 @@ def webs() -> Iterator[Webs]:
     _scenes.clear()
 
 
-def first(chosen: Sequence[str], names: Iterable[str]) -> list[Any]:
-    """Return names for a parameter; only the chosen ones are not ``slow``."""
-    return few(sorted(names, key=lambda name: name not in chosen), len(chosen))
+def given(names: Iterable[str], chosen: Sequence[str] = NAMES) -> list[Any]:
+    """Return names for a parameter; those that are not chosen are ``slow``.
+
+    Sources of extras have the mark ``extra``, and gated ones ``matrix``.
+    """
+    return [pytest.param(name, marks=list(_marks_of(name, chosen))) for name in names]
 
 
-@pytest.fixture(
-    params=[pytest.param(each, marks=[pytest.mark.matrix] * (each in GATED)) for each in NAMES]
-)
+def _marks_of(name: str, chosen: Sequence[str]) -> Iterator[pytest.MarkDecorator]:
+    if name not in chosen:
+        yield pytest.mark.slow
+    if name not in KERNEL:
+        yield pytest.mark.matrix if name in GATED else pytest.mark.extra
+
+
+def place_of(scene: Scene) -> int:
+    """Return the position of a source among those of the kernel, or of an extra among all."""
+    names = KERNEL if scene.name in KERNEL else NAMES
+    return names.index(scene.name)
+
+
+def staying_faults_of(name: str) -> list[str]:
+    """Return the faults that stay which a source has without ``matrix``: all, over the kernel."""
+    if name in KERNEL:
+        return STAYING[KERNEL.index(name) :: len(KERNEL)]
+    return [STAYING[NAMES.index(name) % len(STAYING)]]
+
+
+@pytest.fixture(params=given(NAMES))
 def scene(
     request: pytest.FixtureRequest, webs: Webs, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Scene]:
@@ -138,10 +163,10 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_short_list_has_each_fault() -> None:
     assert sorted(name for names in CLASSES.values() for name in names) == sorted(KNOBS)
-    met = Counter(name for n in range(len(NAMES)) for name in assign(TRANSIENT, n))
+    met = Counter(name for n in range(len(KERNEL)) for name in assign(TRANSIENT, n))
     assert met.keys() == {name for names in TRANSIENT.values() for name in names}
     assert min(met.values()) >= 2
-    assert len(NAMES) - len(GATED) >= len(STAYING)
+    assert sorted(fault for name in KERNEL for fault in staying_faults_of(name)) == sorted(STAYING)
 
 
 def test_a_source_gives_a_simulated_month(scene: Scene) -> None:
@@ -166,7 +191,7 @@ def test_a_source_gives_a_simulated_month(scene: Scene) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("scene", first(SAMPLED, list_kinds()), indirect=True)
+@pytest.mark.parametrize("scene", given(list_kinds(), SAMPLED), indirect=True)
 def test_a_sample_depends_on_the_seed_alone(scene: Scene, tmp_path: Path) -> None:
     first, again = (scene.crawl(tmp_path / name, limit=2, seed=1) for name in ("first", "again"))
     assert first.seal.digest == again.seal.digest
@@ -175,7 +200,7 @@ def test_a_sample_depends_on_the_seed_alone(scene: Scene, tmp_path: Path) -> Non
     assert any(other.items.keys() != first.items.keys() for other in others)
 
 
-@pytest.mark.parametrize("scene", list_kinds(), indirect=True)
+@pytest.mark.parametrize("scene", given(list_kinds()), indirect=True)
 def test_a_sample_of_bytes_ends_when_it_is_full(scene: DocumentScene, tmp_path: Path) -> None:
     outcome = scene.crawl(tmp_path, limit=None, max_bytes=1_000)
     items = outcome.items.values()
@@ -211,7 +236,7 @@ def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_transient_faults_and_the_time_zone_of_the_machine_change_nothing(
     scene: Scene, tmp_path: Path
 ) -> None:
-    names, kinds = assign(TRANSIENT, NAMES.index(scene.name)), scene.kinds
+    names, kinds = assign(TRANSIENT, place_of(scene)), scene.kinds
     num = max(len(names), len(kinds))
     targets = {*scene.targets} - {(key, "/robots.txt") for key, _ in scene.targets}
     if len(targets) == 2:  # one transfer of git, which is tried three times
@@ -252,10 +277,9 @@ def check_contained(scene: Scene, name: str, kinds: list[tuple[str, str]], folde
 
 @pytest.mark.long
 def test_a_permanent_fault_spoils_one_request_alone(scene: Scene, tmp_path: Path) -> None:
-    """`make test` gives each source one fault, and each fault to some source."""
-    source = NAMES.index(scene.name)
-    kinds = deal(scene.kinds, source % len(PERMANENT), len(PERMANENT))
-    check_contained(scene, STAYING[source % len(STAYING)], kinds, tmp_path)
+    kinds = deal(scene.kinds, place_of(scene) % len(PERMANENT), len(PERMANENT))
+    for number, name in enumerate(staying_faults_of(scene.name)):
+        check_contained(scene, name, kinds, tmp_path / str(number))
 
 
 @pytest.mark.matrix
@@ -291,7 +315,7 @@ def check_quirks(scene: Scene, quirks: Iterable[QuirkName], home: Path) -> None:
 @pytest.mark.parametrize("place", few(range(2), 1))
 def test_quirks_of_a_site_harm_nothing(scene: Scene, place: int, tmp_path: Path) -> None:
     """`make test` gives each second source the harmless ones, and the others the harmful ones."""
-    number = (NAMES.index(scene.name) + place) % 2
+    number = (place_of(scene) + place) % 2
     check_quirks(scene, (HARMLESS, HARMFUL)[number], tmp_path)
 
 
@@ -317,7 +341,7 @@ CHANGED = {  # source: site, request, another answer than is expected, what is s
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("scene", [name for name in CHANGED if name in NAMES], indirect=True)
+@pytest.mark.parametrize("scene", given(name for name in CHANGED if name in NAMES), indirect=True)
 def test_a_list_of_another_form_is_a_change_of_the_site(scene: Scene, tmp_path: Path) -> None:
     key, request, answer, says = CHANGED[scene.name]
     scene.web.faults.append(Fault("status", key, request, ALWAYS, 200, {}, answer))
@@ -406,7 +430,7 @@ def forks() -> Iterator[Forks]:
         yield forks
 
 
-@pytest.mark.parametrize("scene", first(KILLED, NAMES), indirect=True)
+@pytest.mark.parametrize("scene", given(NAMES, KILLED), indirect=True)
 def test_killed_and_resumed_is_undisturbed(scene: Scene, tmp_path: Path, forks: Forks) -> None:
     targets = [pair for pair in scene.targets if pair[1] != "/robots.txt"]
     key, target = targets[len(targets) // 2]
@@ -428,7 +452,7 @@ def test_killed_and_resumed_is_undisturbed(scene: Scene, tmp_path: Path, forks: 
         assert len(scene.web.requests) - begun < len(scene.targets)
 
 
-@pytest.mark.parametrize("scene", QUESTIONS, indirect=True)
+@pytest.mark.parametrize("scene", given(QUESTIONS), indirect=True)
 def test_an_item_on_two_pages_counts_once(
     scene: QuestionScene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -439,7 +463,7 @@ def test_an_item_on_two_pages_counts_once(
     assert outcome.manifest["repeated"] >= 1
 
 
-@pytest.mark.parametrize("scene", QUESTIONS, indirect=True)
+@pytest.mark.parametrize("scene", given(QUESTIONS), indirect=True)
 def test_pages_that_stay_empty_never_make_a_month_complete(
     scene: QuestionScene, tmp_path: Path
 ) -> None:
@@ -463,7 +487,7 @@ def test_pages_that_stay_empty_never_make_a_month_complete(
     assert scene.crawl(tmp_path).seal.digest == scene.digest
 
 
-@pytest.mark.parametrize("scene", QUESTIONS, indirect=True)
+@pytest.mark.parametrize("scene", given(QUESTIONS), indirect=True)
 def test_lists_that_were_cached_before_the_month_ended_are_requested_again(
     scene: QuestionScene, tmp_path: Path
 ) -> None:
