@@ -21,7 +21,6 @@ from warehouse.estimates.cutoffs import (
     site_step,
 )
 from warehouse.estimates.difficulty import Difficulty, DifficultyFit, Readings
-from warehouse.estimates.panel import NO_CONTROL
 from warehouse.estimates.panels import EPOCH, Panel
 from warehouse.estimates.rises import Rises
 from warehouse.estimates.sources import Rest, leave_out_sources
@@ -44,6 +43,7 @@ BEND = "the change may be the source's: {} changes in the same months"
 SHARED = "the change may be the source's: one that all models share fits as well"
 WITHOUT_SOURCE = "without {}, which alone shows another change"
 ONE_SOURCE = "only {} shows the change: see estimated_cutoff_by_source"
+NO_OTHERS = "no other model, and no compressor, tells its months"
 NONE_UNTREATED = "no model of these months is before its onset"
 MIN_MONTHS = 8
 
@@ -79,7 +79,7 @@ class Change:
         basis = "panel" if dated.others else "compressor"
         is_compared = calm is not None
         if dated.difficulty is None:
-            return cls(None, None, None, NO_CONTROL, is_compared=is_compared)
+            return cls(None, None, None, NO_OTHERS, is_compared=is_compared)
         num_months = int(np.isfinite(panel.losses[number]).sum())
         if num_months < MIN_MONTHS:
             lack = f"{counted(num_months, 'month')}; {MIN_MONTHS} are needed"

@@ -103,7 +103,7 @@ judged as (
             when n.num_errors = 0 then 'each month has a single cluster'
             when n.num_months < 12 then 'fewer than twelve months: of documents alone'
         end as no_power,
-        case when k.model is null then 'other months than most models' end as no_rank
+        case when k.model is null then 'other months than the most common ones' end as no_rank
     from cells as c
     left join counted as n
         on c.model = n.model and c.source = n.source and c.protocol = n.protocol
