@@ -94,6 +94,8 @@ class Change:
             reason = SITE
         elif change and doubt:
             reason = doubt
+        elif change and bend is not None and panel.cutoffs[number] < change.first_datable:
+            reason = BEND.format(panel.models[bend])
         elif change is None:
             reason = _coincidence(panel, number, all_dated) or reason
         if cutoff and (bend is not None or cutoff.is_parabola):
