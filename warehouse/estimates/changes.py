@@ -76,17 +76,17 @@ class Change:
         months. ``doubt`` is the reason why the change may be no cutoff at all.
         """
         dated = all_dated[number]
-        basis = "panel" if dated.others else "compressor"
+        basis = "panel" if dated.others else "compressor" if dated.difficulty else None
         is_compared = calm is not None
-        if dated.difficulty is None:
-            return cls(None, None, None, NO_OTHERS, is_compared=is_compared)
         num_months = int(np.isfinite(panel.losses[number]).sum())
         if num_months < MIN_MONTHS:
             lack = f"{counted(num_months, 'month')}; {MIN_MONTHS} are needed"
             return cls(basis, None, None, lack, is_compared=is_compared)
+        if dated.difficulty is None:
+            return cls(None, None, None, NO_OTHERS, is_compared=is_compared)
         cutoff = dated.cutoff
         change = cutoff if cutoff and cutoff.p_value <= SIGNIFICANT else None
-        reason = None if cutoff else NONE_UNTREATED
+        reason = None if cutoff else _untold(panel, number)
         if change and not change.is_found:
             reason = _steady(change)
             change = None
@@ -140,6 +140,15 @@ class Change:
                 if self.cutoff.is_found and self.cutoff.rises is not None:
                     row |= _rises(self.cutoff.rises)
         return row
+
+
+def _untold(panel: Panel, number: int) -> str:
+    """Return the reason why the other curves tell too little of a model's months."""
+    is_told = np.isfinite(np.delete(panel.losses, number, axis=0)).any(axis=0)
+    if panel.compressors is not None:
+        is_told |= np.isfinite(panel.compressors)
+    has_others = (is_told & np.isfinite(panel.losses[number])).any()
+    return NONE_UNTREATED if has_others else NO_OTHERS
 
 
 def _steady(change: CutoffFit) -> str:

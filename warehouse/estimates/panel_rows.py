@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from core.progress import counted
 from warehouse.estimates.changes import MIN_MONTHS, Change, find_changes, finite, first_day
 from warehouse.estimates.contamination import MIN_NEIGHBOURS, tail_degrees_of_freedom
-from warehouse.estimates.panel import FEW_BLOCKS, MIN_BLOCKS, NO_CUTOFF
-from warehouse.estimates.panel_errors import MONTHS_OF_A_BLOCK
+from warehouse.estimates.panel import FEW_BLOCKS, MIN_BLOCKS, MONTHS_OF_A_BLOCK, NO_CUTOFF
 from warehouse.estimates.panels import Curves, Panel, fit_curves
 
 NEEDED = "; {} are needed"

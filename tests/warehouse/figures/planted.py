@@ -55,6 +55,7 @@ class World:
 
 
 STAGGERED = {"early": Model(7, (7,)), "middle": Model(11, (11,)), "late": Model(15, (15,))}
+APART = {"early": Model(5, (5,), months=(0, 12)), "late": Model(17, (17,), months=(12, 24))}
 WORLDS = {
     "steps": World(STAGGERED),
     "steady": World({name: Model(each.cutoff, ()) for name, each in STAGGERED.items()}),
@@ -77,9 +78,8 @@ WORLDS = {
     "twice": World(STAGGERED | {"again": Model(9, (9, 18))}),
     "single-documents": World(STAGGERED, num_documents=1),
     "twins": World({name: Model(11, (11,)) for name in ("a", "b")}),
-    "apart-in-time": World(
-        {"early": Model(5, (5,), months=(0, 12)), "late": Model(17, (17,), months=(12, 24))}
-    ),
+    "apart-in-time": World(APART),
+    "apart-in-time-alone": World(APART, has_control=False),
     "one-is-old": World({"unknown": Model(None, (11,)), "old": Model(-5, ())}, has_control=False),
     "one-is-brief": World({"long": Model(), "brief": Model(7, (7,), months=(6, 9))}),
     "others": World(

@@ -194,7 +194,9 @@ TRUTHS: dict[str, Check] = {
         {each.cutoff for each in case.others()} <= {case.planted.cutoff}
     ),
     r"no other model, and no compressor, tells its months": lambda case: (
-        len(case.world.models) == 1 and not case.world.has_control
+        not case.world.has_control
+        and len(case.world.models) < 3
+        and all(each.months != case.planted.months for each in case.others())
     ),
     r"(\d+) other models? with a known cutoff and 4 blocks of three months; "
     r"(\d) (?:is|are) needed": has_few_others,

@@ -86,7 +86,8 @@ judged as (
         case
             when no_panel is not null then 'compressor'
             when m.released is null then 'release unknown'
-            when n.num_base < 6 then 'fewer than six months right before the release'
+            when n.num_base < minimum('months of the base')
+                then 'fewer than six months right before the release'
             when n.num_in_quarter < 3 then 'no quarter after the release has all months'
         end as no_decay,
         case when n.num_months = 1 then 'a single month' end as no_slope,

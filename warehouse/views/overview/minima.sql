@@ -54,6 +54,7 @@ from (
         minimum('months of a side of a month')
     ),
     ('suspected_contamination', 'other models of known cutoff', 1),
+    ('jump_origin', 'months with a figure', minimum('months of a jump')),
     ('age_in_parameters', 'sizes of a family', minimum('sizes of a family')),
     (
         'month_difficulty', 'models of known cutoff in the month', minimum('models of a difficulty')
