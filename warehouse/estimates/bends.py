@@ -15,7 +15,8 @@ with what its cutoff explains, and with ramp_i:
 
 The change may be the source's if F_ij is more than 9 (p = 0.05 among 16 models). Then |b_ij| must
 be at least a tenth of the change. The model has no earlier cutoff, because that would show
-as an earlier change. So the interval has no upper end then, and begins with the onset's.
+as an earlier change. So the interval has no upper end then, and begins with the onset's. But a
+stated cutoff before the first month that can be dated shows no change; then no cutoff is told.
 """
 
 from __future__ import annotations

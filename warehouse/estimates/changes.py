@@ -21,7 +21,6 @@ from warehouse.estimates.cutoffs import (
 )
 from warehouse.estimates.difficulty import Difficulty
 from warehouse.estimates.pairs import SIGNIFICANT, Rises
-from warehouse.estimates.panel import NO_CONTROL
 from warehouse.estimates.panels import EPOCH, Panel
 from warehouse.estimates.sources import Rest, leave_out_sources
 from warehouse.estimates.staggered import tell_apart
@@ -44,6 +43,7 @@ BEND = "the change may be the source's: {} changes in the same months"
 SHARED = "the change may be the source's: one that all models share fits as well"
 WITHOUT_SOURCE = "without {}, which alone shows another change"
 ONE_SOURCE = "only {} shows the change: see estimated_cutoff_by_source"
+NO_OTHERS = "no other model, and no compressor, tells its months"
 NONE_UNTREATED = "no model of these months is before its onset"
 MIN_MONTHS = 8
 
@@ -95,6 +95,15 @@ class Change:
         if self.cutoff.is_found and self.cutoff.rises is not None:
             row |= _rises(self.cutoff.rises)
         return row
+
+
+def _untold(panel: Panel, number: int) -> str:
+    """Return the reason why the other curves tell too little of a model's months."""
+    is_told = np.isfinite(np.delete(panel.losses, number, axis=0)).any(axis=0)
+    if panel.compressors is not None:
+        is_told |= np.isfinite(panel.compressors)
+    has_others = (is_told & np.isfinite(panel.losses[number])).any()
+    return NONE_UNTREATED if has_others else NO_OTHERS
 
 
 def _steady(change: CutoffFit) -> str:
@@ -166,8 +175,10 @@ def find_changes(panel: Panel) -> list[Change]:
         regime = None
         if plain is not None and each.found is None:
             regime = _coincidence(panel, each, plain.without(number))
-        doubt = _doubt(rest, is_shared[number])
-        change = _change(panel, number, each, calm, _reason(panel, each, doubt, regime), other)
+        is_older = each.found is not None and panel.cutoffs[number] < each.found.first_datable
+        doubt = _doubt(rest, is_shared[number], other if is_older else None)
+        reason = _reason(panel, number, each, doubt, regime)
+        change = _change(panel, number, each, calm, reason, other)
         if rest is not None and not is_shared[number]:
             change = change.without_source(rest)
         changes.append(change)
@@ -183,13 +194,15 @@ def _change(
     bend: str | None,
 ) -> Change:
     """Return the change of one model; ``calm`` is lambda of the panel without the model."""
-    if dated.difficulty is None:
-        return Change(None, None, None, NO_CONTROL, is_compared=calm is not None)
-    basis = "panel" if dated.others else "compressor"
+    basis = None
+    if dated.difficulty is not None:
+        basis = "panel" if dated.others else "compressor"
     num_months = int(np.isfinite(panel.losses[number]).sum())
     if num_months < MIN_MONTHS:
         lack = f"{counted(num_months, 'month')}; {MIN_MONTHS} are needed"
         return Change(basis, None, None, lack, is_compared=calm is not None)
+    if dated.difficulty is None:
+        return Change(None, None, None, NO_OTHERS, is_compared=calm is not None)
     cutoff = dated.cutoff
     if cutoff and (bend is not None or cutoff.is_parabola):
         cutoff = cutoff.opened()
@@ -200,7 +213,9 @@ def _change(
     return Change(basis, cutoff, low, reason, bend, is_compared=True)
 
 
-def _reason(panel: Panel, dated: DatedCurve, doubt: str | None, regime: str | None) -> str | None:
+def _reason(
+    panel: Panel, number: int, dated: DatedCurve, doubt: str | None, regime: str | None
+) -> str | None:
     """Return the reason why there is no cutoff: of a doubtful change, or of no change."""
     found = dated.found
     if found is not None:
@@ -210,7 +225,7 @@ def _reason(panel: Panel, dated: DatedCurve, doubt: str | None, regime: str | No
         is_site = may_be_the_site(found, control, panel.months, panel.regimes)
         return SITE if is_site else doubt
     if dated.cutoff is None:
-        return regime or NONE_UNTREATED
+        return regime or _untold(panel, number)
     return _steady(dated.cutoff) if dated.cutoff.p_value <= SIGNIFICANT else regime
 
 
@@ -223,11 +238,16 @@ def _coincidence(panel: Panel, dated: DatedCurve, plain: Difficulty | None) -> s
     return AT_REGIME.format(EPOCH + (found.cutoff + 1), EPOCH + start)
 
 
-def _doubt(rest: Rest | None, is_shared: bool) -> str | None:
-    """Return the reason why a change may be no cutoff at all."""
+def _doubt(rest: Rest | None, is_shared: bool, bend: str | None) -> str | None:
+    """Return the reason why a change may be no cutoff at all.
+
+    ``bend`` is a model that changes in the same months as one whose stated cutoff shows no change.
+    """
     if rest is not None:
         return ONE_SOURCE.format(rest.source)
-    return SHARED if is_shared else None
+    if is_shared:
+        return SHARED
+    return None if bend is None else BEND.format(bend)
 
 
 def _closed(

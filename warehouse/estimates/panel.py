@@ -61,7 +61,7 @@ MONTHS_OF_A_BLOCK = 3
 MIN_BLOCKS = 4
 
 NO_CUTOFF = "cutoff unknown"
-NO_CONTROL = "no other model with another cutoff"
+NO_CONTROL = "no other model with another known cutoff"
 UNTOLD = "no model with another cutoff tells its months"
 NONE_BEFORE = "no month before the cutoff"
 NONE_AFTER = "no month after the cutoff"

@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from warehouse.estimates.changes import find_changes, finite, first_day
-from warehouse.estimates.contamination import tail_degrees_of_freedom
-from warehouse.estimates.panel import FEW_BLOCKS, NO_CONTROL, NO_CUTOFF, UNTOLD
+from core.progress import counted
+from warehouse.estimates.changes import MIN_MONTHS, Change, find_changes, finite, first_day
+from warehouse.estimates.contamination import MIN_NEIGHBOURS, tail_degrees_of_freedom
+from warehouse.estimates.panel import FEW_BLOCKS, MIN_BLOCKS, MONTHS_OF_A_BLOCK, NO_CUTOFF
 from warehouse.estimates.panels import Curves, Panel, fit_curves
 
-TOO_FEW_MONTHS = "too few months"
-NO_NEIGHBOURS = "too few months before or after"
+NEEDED = "; {} are needed"
+UNTOLD_MONTHS = "other models tell too few of its months"
+UNTOLD_MONTH = "no other model tells this month"
 OUTSIDE = {FEW_BLOCKS, NO_CUTOFF}  # reasons of models that do not enter a panel
 
 TableRow = tuple[str, dict[str, object]]  # a table's name, and a row of it
@@ -60,7 +63,7 @@ def _effects(panel: Panel, curves: Curves) -> Iterator[dict[str, object]]:
         curve = curves[model]
         counts = [num for *_, num in curves[model].figures.values()]
         gap_reason, growth_reason = (
-            (curve.reason or reason) if reason == FEW_BLOCKS else reason
+            (curve.reason or _few_blocks(panel, number)) if reason == FEW_BLOCKS else reason
             for reason in (fit.gap.reasons[number], fit.growth.reasons[number])
         )
         is_in = fit.gap.reasons[number] not in OUTSIDE
@@ -104,8 +107,7 @@ def _difficulties(panel: Panel, thermometers: Set[str]) -> Iterator[dict[str, ob
     """
     fit = panel.plain
     is_seen = ~np.isnan(panel.losses)
-    enters = np.array([reason not in OUTSIDE for reason in fit.gap.reasons], dtype=bool)
-    counted = is_seen[enters].sum(axis=0)
+    num_models = is_seen[_enters(panel)].sum(axis=0)
     has_row = is_seen[~np.isnan(panel.cutoffs)].any(axis=0)
     has_role = np.array([model in thermometers for model in panel.models], dtype=bool)
     deviations = _deviations(panel.losses[has_role & (panel.cutoffs < panel.months[0])])
@@ -115,7 +117,7 @@ def _difficulties(panel: Panel, thermometers: Set[str]) -> Iterator[dict[str, ob
         readings = deviations[:, column][~np.isnan(deviations[:, column])]
         yield {
             "month": first_day(panel.months[column]),
-            "num_models": int(counted[column]),
+            "num_models": int(num_models[column]),
             "difficulty": finite(fit.difficulty[column]),
             "difficulty_error": finite(fit.difficulty_error[column]),
             "degrees_of_freedom": float(fit.difficulty_degrees_of_freedom),
@@ -141,10 +143,7 @@ def _changes(panel: Panel, curves: Curves) -> Iterator[TableRow]:
         row = {"model": model, "num_months": len(seen)} | change.row(panel)
         yield "cutoff_estimates", row | ({"reason": missing} if missing else {})
         found = change.shortfalls
-        absence = NO_NEIGHBOURS if found else TOO_FEW_MONTHS
-        if not change.is_compared:
-            absence = _alone(panel, number)
-        for month in seen:
+        for place, month in enumerate(seen):
             value = found.value[month] if found else np.nan
             yield (
                 "month_shortfalls",
@@ -157,16 +156,46 @@ def _changes(panel: Panel, curves: Curves) -> Iterator[TableRow]:
                     "degrees_of_freedom": float(np.fmin(found.num_free[month], tail))
                     if found
                     else None,
-                    "reason": absence if np.isnan(value) else None,
+                    "reason": _untested(panel, number, change, place) if np.isnan(value) else None,
                 },
             )
 
 
+def _enters(panel: Panel) -> NDArray[np.bool_]:
+    """Return True for each model that enters the panel: of known cutoff, with enough months."""
+    return np.array([reason not in OUTSIDE for reason in panel.fit.gap.reasons], dtype=bool)
+
+
+def _few_blocks(panel: Panel, number: int) -> str:
+    """Return the reason of a model with fewer than MIN_BLOCKS blocks of months."""
+    blocks = panel.months[~np.isnan(panel.losses[number])] // MONTHS_OF_A_BLOCK
+    return f"{counted(len(set(blocks)), 'block')} of three months{NEEDED.format(MIN_BLOCKS)}"
+
+
 def _alone(panel: Panel, number: int) -> str:
-    """Return the reason why no other model tells lambda: there is none, or none has the months."""
-    is_other = np.isfinite(panel.cutoffs) & np.isfinite(panel.losses).any(axis=1)
-    is_other[number] = False
-    return UNTOLD if is_other.any() else NO_CONTROL
+    """Return the reason why no other model of known cutoff tells lambda: there are too few.
+
+    A model that does not enter the panel needs two others. One alone is its own lambda.
+    """
+    enters = _enters(panel)
+    needed = "1 is needed" if enters[number] else "2 are needed"
+    others = counted(int(np.delete(enters, number).sum()), "other model")
+    return f"{others} with a known cutoff and {MIN_BLOCKS} blocks of three months; {needed}"
+
+
+def _untested(panel: Panel, number: int, change: Change, place: int) -> str:
+    """Return the reason why a model's month is not tested; ``place`` is that among its months."""
+    num_months = int((~np.isnan(panel.losses[number])).sum())
+    num_near = min(place, num_months - 1 - place)
+    if not change.is_compared:
+        return _alone(panel, number)
+    if num_months < MIN_MONTHS:
+        return counted(num_months, "month") + NEEDED.format(MIN_MONTHS)
+    if change.shortfalls is None:
+        return UNTOLD_MONTHS
+    if num_near < MIN_NEIGHBOURS:
+        return f"{counted(num_near, 'month')} on a side of it{NEEDED.format(MIN_NEIGHBOURS)}"
+    return UNTOLD_MONTH
 
 
 def _deviations(curves: np.ndarray[Any, np.dtype[np.float64]]) -> Any:

@@ -1,16 +1,13 @@
--- Why a decay after release, or one of its intervals, is NULL; NULL if none is.
+-- Why a decay after release, or its interval over time, is NULL; NULL if neither is.
 -- Parameters: base, bits per byte before the release; num_quarters, the complete quarters after it;
---   protocol; document_error, half of the interval for other documents.
-create or replace macro decay_reason(base, num_quarters, protocol, document_error) as
+--   protocol.
+create or replace macro decay_reason(base, num_quarters, protocol) as
     case
         when base is null then 'fewer than six months right before the release'
         when num_quarters = 0 then 'no quarter after the release has all months'
         when protocol = 'published' then 'no interval: published rates have no documents'
         else
-            coalesce(
-                lacking_number(
-                    num_quarters, 'complete quarter', ' after the release', 'quarters of a decay'
-                ),
-                lacking_documents(document_error)
+            lacking_number(
+                num_quarters, 'complete quarter', ' after the release', 'quarters of a decay'
             )
     end;

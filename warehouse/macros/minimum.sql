@@ -15,6 +15,8 @@ create or replace macro minimum(name) as
         when 'months before a cutoff' then 3
         when 'months after a cutoff' then 2
         when 'months of two changes' then 9
+        when 'months of a side of a month' then 2
+        when 'months of a jump' then 15
         when 'sizes of a family' then 3
         when 'models of a difficulty' then 2
         when 'models of a line' then 3

@@ -15,7 +15,7 @@ from tests.reports.site.pages import pages_alone
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
 
-REASON = "no other model with another cutoff"
+REASON = "no other model with another known cutoff"
 pytestmark = pytest.mark.long
 
 

@@ -51,9 +51,11 @@ class World:
     regime: int | None = None  # first month of a regime
     site_break: int | None = None  # first month of a higher loss of all, the compressor included
     has_control: bool = True
+    num_documents: int = 2  # of each month and source
 
 
 STAGGERED = {"early": Model(7, (7,)), "middle": Model(11, (11,)), "late": Model(15, (15,))}
+APART = {"early": Model(5, (5,), months=(0, 12)), "late": Model(17, (17,), months=(12, 24))}
 WORLDS = {
     "steps": World(STAGGERED),
     "steady": World({name: Model(each.cutoff, ()) for name, each in STAGGERED.items()}),
@@ -74,6 +76,11 @@ WORLDS = {
     "one-source": World(STAGGERED | {"odd": Model(13, (10,), gap_sources=("blog",))}),
     "drifts": World(STAGGERED | {"slow": Model(13, (), drift=0.02)}),
     "twice": World(STAGGERED | {"again": Model(9, (9, 18))}),
+    "single-documents": World(STAGGERED, num_documents=1),
+    "twins": World({name: Model(11, (11,)) for name in ("a", "b")}),
+    "apart-in-time": World(APART),
+    "apart-in-time-alone": World(APART, has_control=False),
+    "one-is-old": World({"unknown": Model(None, (11,)), "old": Model(-5, ())}, has_control=False),
     "one-is-brief": World({"long": Model(), "brief": Model(7, (7,), months=(6, 9))}),
     "others": World(
         STAGGERED
@@ -94,7 +101,7 @@ def losses_of(name: str, world: World) -> Iterator[dict[str, Any]]:
             common = rng.normal(0, SHOCK)
             if world.site_break is not None and month >= world.site_break:
                 common += 0.2
-            for document in range(2):
+            for document in range(world.num_documents):
                 hard = rng.normal(0, 0.01)
                 size = int(rng.integers(80, 120))
                 for model, each in everyone.items():

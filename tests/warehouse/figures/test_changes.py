@@ -283,3 +283,12 @@ def test_an_interval_holds_those_of_panels_without_a_model() -> None:
         fit.onset_high,
         fit.cutoff,
     )
+
+
+def test_a_model_without_a_month_in_all_sources_lacks_months() -> None:
+    curves = {"a": Curve(), "b": Curve()}
+    for month in range(24):
+        curves["a"].figures[month] = 1.0 + month % 2, np.nan, None
+    changes = find_changes(fit_curves(curves, {"a": 11.0, "b": 11.0}, [{}]))
+    assert changes[1].reason == "0 months; 8 are needed"
+    assert changes[0].reason == "no other model, and no compressor, tells its months"

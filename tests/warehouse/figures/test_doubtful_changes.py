@@ -273,3 +273,16 @@ def test_a_change_of_one_source_is_not_that_of_all(num_sources: int) -> None:
     assert first.cutoff.cutoff_low <= 12 <= first.cutoff.cutoff_high
     assert [each.source for each in others] == [None] * 3
     assert [each.reason for each in changes_of(everywhere, num_sources)] == [None] * 4
+
+
+def test_another_recipe_is_no_cutoff_of_a_model_that_is_older_than_the_months() -> None:
+    """A break that each model feels differently, from month 18 on, beside two thermometers."""
+    design = Staggered(thermometers=2)
+    told = []
+    for number in range(4):
+        models, stated, compressor, _ = design.draw(11, number)
+        models[:, 18:] += 0.1 * np.random.default_rng(number).normal(size=(len(models), 1))
+        changes = find_changes(panel_of(models, stated, compressor))
+        told += [change.reason for change in changes[-2:] if change.cutoff and change.bend]
+    assert len(told) >= 3
+    assert all("the change may be the source's" in (reason or "") for reason in told)

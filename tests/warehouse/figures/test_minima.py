@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from warehouse.estimates import contamination
 from warehouse.estimates.changes import MIN_MONTHS
 from warehouse.estimates.pairs import MIN_AFTER, MIN_BEFORE, MIN_FREE
 from warehouse.estimates.panel import MIN_BLOCKS
@@ -25,6 +26,7 @@ def test_the_estimates_ask_for_what_is_told(peek: Any) -> None:
         "months of a cutoff": MIN_MONTHS,
         "months before a cutoff": MIN_BEFORE,
         "months after a cutoff": MIN_AFTER,
+        "months of a side of a month": contamination.MIN_NEIGHBOURS,
         "months of two changes": 2 + 4 + MIN_FREE,  # level, theta, two steps of any month
     }
     for name, number in asked.items():

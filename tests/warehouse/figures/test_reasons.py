@@ -82,6 +82,16 @@ class Case:
     def blocks(self) -> int:
         return len({month // 3 for month in self.months})
 
+    def others(self) -> list[Model]:
+        """Return the other models of known cutoff with a figure of the row's source."""
+        return [
+            each
+            for each in self.world.models.values()
+            if each is not self.model
+            and each.cutoff is not None
+            and (self.source is None or self.source in each.sources)
+        ]
+
     def common_months(self) -> list[int]:
         """Months after the cutoffs of the row's two models."""
         other = Case.of(self.row, "other_model")
@@ -119,9 +129,39 @@ def lacks_quarters(case: Case, told: str) -> bool:
     return told == ", ".join(missing) and bool(missing)
 
 
-def is_near_an_end(case: Case) -> bool:
+def has_few_neighbours(case: Case, number: str) -> bool:
     month = position(str(case.row["month"])[:7])
-    return min(month - case.months[0], case.months[-1] - month) < 2
+    return int(number) == min(month - case.months[0], case.months[-1] - month) < 2
+
+
+def has_few_others(case: Case, number: str, needed: str) -> bool:
+    long = [
+        each
+        for each in case.others()
+        if len({month // 3 for month in range(*each.months) if month < case.world.num_months}) >= 4
+    ]
+    is_in = case.planted.cutoff is not None and case.blocks() >= 4
+    return int(number) == len(long) < int(needed) == (1 if is_in else 2)
+
+
+def is_told_by_few(case: Case) -> bool:
+    """Return True if at most one other model has the row's month."""
+    month = position(str(case.row["month"])[:7])
+    return sum(month in range(*each.months) for each in case.others()) <= 1
+
+
+def shares_few_months(case: Case) -> bool:
+    told = {month for each in case.others() for month in range(*each.months)}
+    return len(told & set(case.months)) < 8
+
+
+def is_in_the_minority(case: Case) -> bool:
+    """Return True if as many models, or more, have other months or sources than the row's."""
+    models = list(case.world.models.values())
+    own = [(each.months, each.sources) for each in models].count(
+        (case.planted.months, case.planted.sources)
+    )
+    return own < len(models)
 
 
 Check = Callable[..., bool]
@@ -150,10 +190,16 @@ TRUTHS: dict[str, Check] = {
         source not in case.planted.gap_sources and case.gap > 0
     ),
     r"the compressor may change at the same months": lambda case: case.world.site_break is not None,
-    r"no other model with another cutoff": lambda case: (
-        {each.cutoff for each in case.world.models.values()} == {case.planted.cutoff}
-        and ("cutoff_text" not in case.row or not case.world.has_control)
+    r"no other model with another known cutoff": lambda case: (
+        {each.cutoff for each in case.others()} <= {case.planted.cutoff}
     ),
+    r"no other model, and no compressor, tells its months": lambda case: (
+        not case.world.has_control
+        and len(case.world.models) < 3
+        and all(each.months != case.planted.months for each in case.others())
+    ),
+    r"(\d+) other models? with a known cutoff and 4 blocks of three months; "
+    r"(\d) (?:is|are) needed": has_few_others,
     r"no model with another cutoff tells its months": lambda case: (
         {each.cutoff for each in case.world.models.values()} > {case.planted.cutoff}
     ),
@@ -171,7 +217,7 @@ TRUTHS: dict[str, Check] = {
         0 in (case.before, case.after)
     ),
     r"one month after: no growth": lambda case: case.after == 1,
-    r"too few blocks of three months": lambda case: case.blocks() < 4,
+    r"(\d+) blocks? of three months; 4 are needed": lambda case, num: int(num) == case.blocks() < 4,
     r"a regime of the source begins right after the cutoff": lambda case: (
         case.world.regime == case.cutoff + 1
     ),
@@ -185,19 +231,22 @@ TRUTHS: dict[str, Check] = {
     r"no interval: (\d+) complete quarters? after the release; 2 are needed": lambda case, num: (
         int(num) == sum(case.quarters) < 2
     ),
-    r"no interval: (\d+) months; 12 are needed": lambda case, num: (
+    r"no interval: (\d+) months(?: that all sources have)?; 12 are needed": lambda case, num: (
         int(num) == len(case.months) < 12
     ),
     r"fewer than twelve months: of documents alone": lambda case: len(case.months) < 12,
     r"no common month after both cutoffs": lambda case: not case.common_months(),
-    r"too few months before or after": is_near_an_end,
-    r"too few months": lambda case: len(case.months) < 8,
+    r"(\d+) months? on a side of it; 2 are needed": has_few_neighbours,
+    r"no other model tells this month": is_told_by_few,
+    r"other models tell too few of its months": shares_few_months,
+    r"no interval: one document": lambda case: case.world.num_documents == 1,
+    r"each month has a single cluster": lambda case: case.world.num_documents == 1,
+    r"no interval over documents: (?:a source has none|a month has a single cluster, and fewer "
+    r"than 4 months of its source have more)": lambda case: case.world.num_documents == 1,
     r"may have been seen in training": lambda case: (
         position(str(case.row["month"])[:7]) <= case.cutoff
     ),
-    r"(no rank: )?other months than most models": lambda case, _: (
-        len(case.months) < case.world.num_months or case.planted.sources != SOURCES
-    ),
+    r"(?:no rank: )?other months (?:or sources )?than the most common ones": is_in_the_minority,
     r"the (?:first|second) may be (?:earlier|later).*": lambda case: len(case.planted.ends) == 2,
     # of the compressor's part of a gap
     r"control:zstd has no figure of these months": lambda case: not case.world.has_control,

@@ -135,7 +135,7 @@ select
     12 * (c.slope - e.half) as growth_per_year_low,
     12 * (c.slope + e.half) as growth_per_year_high,
     c.num_months as num_months_after,
-    slope_reason(c.num_months, c.protocol, 0) as reason
+    slope_reason(c.num_months, '', c.protocol, 0) as reason
 from curves as c
 left join errors as e
     on

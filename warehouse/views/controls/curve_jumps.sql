@@ -145,7 +145,7 @@ measured as (
             and a.curve = s.curve
             and a.model = s.model
             and a.month_number = s.month_number
-    where a.num_months >= 15
+    where a.num_months >= minimum('months of a jump')
 )
 
 select

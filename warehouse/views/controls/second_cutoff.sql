@@ -35,7 +35,9 @@ select
                     ),
                     ''
                 )
-        when second_p_value is null then 'too few months for two changes'
+        when second_p_value is null and num_months < minimum('months of two changes')
+            then too_few(num_months, 'month', '', 'months of two changes')
+        when second_p_value is null then 'other models tell too few of its months'
         else 'one change explains the curve as well'
     end as reason
 from internal.cutoff_tests

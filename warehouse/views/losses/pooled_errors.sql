@@ -40,7 +40,7 @@ pools as (
     from cells
     where not is_thin and standard_error is not null
     group by model, source, protocol
-    having count(*) >= 4
+    having count(*) >= minimum('months with an error')
 )
 
 select

@@ -46,8 +46,9 @@ select
         when least(c.num_before, c.num_after) > 0 and not is_compressor(c.model)
             then gap_reason(c.num_before, c.num_after, c.protocol, 'month', 0)
     end as gap_reason,
-    case when c.num_months > 1 then slope_reason(c.num_months, c.protocol, 0) end as slope_reason,
-    case when d.num_quarters > 0 then decay_reason(1, d.num_quarters, d.protocol, 0) end
+    case when c.num_months > 1 then slope_reason(c.num_months, '', c.protocol, 0) end
+        as slope_reason,
+    case when d.num_quarters > 0 then decay_reason(1, d.num_quarters, d.protocol) end
         as decay_reason
 from counted as c
 left join decays as d

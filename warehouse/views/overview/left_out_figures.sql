@@ -86,7 +86,8 @@ judged as (
         case
             when no_panel is not null then 'compressor'
             when m.released is null then 'release unknown'
-            when n.num_base < 6 then 'fewer than six months right before the release'
+            when n.num_base < minimum('months of the base')
+                then 'fewer than six months right before the release'
             when n.num_in_quarter < 3 then 'no quarter after the release has all months'
         end as no_decay,
         case when n.num_months = 1 then 'a single month' end as no_slope,
@@ -103,7 +104,7 @@ judged as (
             when n.num_errors = 0 then 'each month has a single cluster'
             when n.num_months < 12 then 'fewer than twelve months: of documents alone'
         end as no_power,
-        case when k.model is null then 'other months than most models' end as no_rank
+        case when k.model is null then 'other months than the most common ones' end as no_rank
     from cells as c
     left join counted as n
         on c.model = n.model and c.source = n.source and c.protocol = n.protocol

@@ -46,8 +46,15 @@ from (
     ('estimated_cutoff', 'months with a figure', minimum('months of a cutoff')),
     ('estimated_cutoff', 'months before the change', minimum('months before a cutoff')),
     ('estimated_cutoff', 'months after the change', minimum('months after a cutoff')),
-    ('estimated_cutoff', 'other models of known cutoff, or control:zstd', 1),
+    ('estimated_cutoff', 'other models, or compressors', 1),
     ('second_cutoff', 'months with a figure', minimum('months of two changes')),
+    ('suspected_contamination', 'months with a figure', minimum('months of a cutoff')),
+    (
+        'suspected_contamination', 'months with a figure before the month, and after it',
+        minimum('months of a side of a month')
+    ),
+    ('suspected_contamination', 'other models of known cutoff', 1),
+    ('jump_origin', 'months with a figure', minimum('months of a jump')),
     ('age_in_parameters', 'sizes of a family', minimum('sizes of a family')),
     (
         'month_difficulty', 'models of known cutoff in the month', minimum('models of a difficulty')

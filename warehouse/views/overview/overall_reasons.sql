@@ -75,7 +75,7 @@ select
         when t.model is null then 'no dated text with a figure'
         when t.num_months < 2 then 'a single month'
         when coalesce(s.num_months, 0) < 2 then 'fewer than two months that all sources have'
-        else slope_reason(s.num_months, r.protocol, 0)
+        else slope_reason(s.num_months, ' that all sources have', r.protocol, 0)
     end as slope_reason
 from models_read as r
 left join main.models as m on r.model = m.model

@@ -1,7 +1,7 @@
 -- The models of each source that have the most common set of months.
 -- Grain: one row per protocol, source, model. source NULL: the models with the most common set of
 --   cells of text in all sources. For other views to read.
--- If two sets of months are equally common, the larger set is taken.
+-- If two sets of months are equally common, the larger set is taken. Compressors are not counted.
 -- Source: docs/metrics.md (Ranks).
 create or replace view internal.commonest_months as
 with sets as (
@@ -29,7 +29,9 @@ with sets as (
 counted as (
     select
         *,
-        count(*) over (partition by protocol, source, months, sources) as num_models
+        count(*) filter (where not is_compressor(model)) over (
+            partition by protocol, source, months, sources
+        ) as num_models
     from sets
 )
 

@@ -3,7 +3,8 @@
 --   the same documents. model comes first in the alphabet.
 -- Parameter: models, a list of names, such as ['gpt2', 'control:zstd'].
 -- Units: difference is model less other_model, in bits per byte. *_documents: would other documents
---   of this month say the same? NULL if all documents of the month are in one cluster.
+--   of this month say the same? NULL if all documents of the month are in one cluster; reason
+--   says so.
 -- Source: docs/metrics.md (Pairs, New text).
 create or replace macro month_difference_at(models) as table
     with chosen as (
@@ -54,5 +55,6 @@ create or replace macro month_difference_at(models) as table
         difference,
         difference - half as difference_low_documents,
         difference + half as difference_high_documents,
-        num_documents
+        num_documents,
+        case when half is null then cell_reason(true, 1, num_documents, null) end as reason
     from pairs;

@@ -33,5 +33,5 @@ select
     decay_12_pct_low,
     decay_12_pct_high,
     base_bits_per_byte,
-    reason
+    nullif(reason, lacking_documents(null)) as reason
 from internal.decay_after_release_details;

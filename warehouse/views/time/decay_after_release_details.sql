@@ -88,7 +88,7 @@ select
     decay_12_pct + error_12 as decay_12_pct_high_documents,
     base_bits_per_byte,
     coalesce(
-        decay_reason(base_bits_per_byte, num_quarters, protocol, error_mean),
+        decay_reason(base_bits_per_byte, num_quarters, protocol),
         'incomplete or ahead: '
         || nullif(
             array_to_string(
@@ -105,6 +105,7 @@ select
             ),
             ''
         )
-        || ' after the release'
+        || ' after the release',
+        lacking_documents(error_mean)
     ) as reason
 from ranked;

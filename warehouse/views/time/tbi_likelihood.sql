@@ -67,5 +67,5 @@ select
     12 * (slope + error) as tbi_per_year_high,
     -slope as bias_slope,
     intercept,
-    slope_reason(num_months, protocol, document_error) as reason
+    slope_reason(num_months, '', protocol, document_error) as reason
 from ranked;

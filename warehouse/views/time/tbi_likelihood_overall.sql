@@ -79,5 +79,8 @@ select
     12 * (slope - error) as tbi_per_year_low,
     12 * (slope + error) as tbi_per_year_high,
     -slope as bias_slope,
-    slope_reason(num_months, protocol, document_error) as reason
+    case
+        when num_months < 2 then 'fewer than two months that all sources have'
+        else slope_reason(num_months, ' that all sources have', protocol, document_error)
+    end as reason
 from ranked;

@@ -68,8 +68,10 @@ create or replace macro papers.generalization_robustness_at(split_on) as table
                 )
         end as rank_in_band,
         case
-            when reason is not null then reason
-            when not is_compared then 'no rank: other months than most models'
+            when reason <> lacking_documents(null) then reason
+            when not is_compared and source is null
+                then 'no rank: other months or sources than the most common ones'
+            when not is_compared then 'no rank: other months than the most common ones'
             when not is_ranked then 'no rank: a compressor'
             when size_band is null then 'no rank in a band: number of parameters unknown'
         end as reason

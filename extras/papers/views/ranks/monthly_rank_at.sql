@@ -9,6 +9,7 @@
 -- Units: bits per byte, the unweighted mean over sources. Ranks and intervals are as in
 --   monthly_rank, which ranks within one source. rank_in_class is among ranked models of a
 --   size_class. rank_change is NULL if the month before has other sources.
+-- reason: why there is no interval, or no rank in a class.
 -- Source: Uncheatable Eval, rankings over time; docs/metrics.md (Ranks, Intervals).
 create or replace macro papers.monthly_rank_at(left_out) as table
     with figures as (
@@ -80,7 +81,11 @@ create or replace macro papers.monthly_rank_at(left_out) as table
                 then f.num_in_class - coalesce(s.num_worse_in_class, 0)
         end as rank_in_class_high,
         case when f.size_class is not null then f.num_in_class end as num_in_class,
-        c.rank - c.rank_before as rank_change
+        c.rank - c.rank_before as rank_change,
+        case
+            when not f.has_interval then lacking_documents(null)
+            when f.size_class is null then 'no rank in a class: number of parameters unknown'
+        end as reason
     from counted as f
     left join sure as s on f.protocol = s.protocol and f.model = s.model and f.month = s.month
     left join internal.consecutive_ranks_at(left_out) as c
