@@ -1,6 +1,7 @@
 -- Runs of months in which cells of a source are alike, and the models to which that applies.
--- state: there; without a loss; stale (scored on an older version of the text); held back (no cell, and the newest
--- crawl failed a check); missing (no cell, and other models have the month).
+-- state: there; without a loss (scored, but no loss counts); stale (scored on an older version of
+-- the text); held back (no cell, and the newest crawl failed a check); missing (no cell, and other
+-- models have the month).
 -- state: there, missing, without a loss, stale (on an older version of the text) or held back
 -- first_month: first month of these cells [date]
 -- last_month: last month of these cells [date]
@@ -68,7 +69,7 @@ placed as (
     cross join measured as n
     left join landed as c on m.source = c.source and m.month = c.month and n.model = c.model
     left join figures as f on m.source = f.source and m.month = f.month and n.model = f.model
-left join held as h on m.source = h.source and m.month = h.month
+    left join held as h on m.source = h.source and m.month = h.month
 ),
 
 numbered as (
