@@ -54,6 +54,7 @@ REGISTERED = (
     "imported_results",
     "lake",
     "media",
+    "metrics",
     "more_sources",
     "object_store",
     "own_code",
