@@ -132,7 +132,7 @@ figures: $(VENV)/.installed-dev ## Write sizes and coupling into docs/architectu
 
 .PHONY: handbook
 handbook: $(VENV)/.installed ## Write docs/warehouse.md again, after a change of tables or views
-	@$(BIN)/python -m warehouse.read.handbook
+	@$(BIN)/python -m tools.handbook
 
 $(LOCK_VENV)/bin/uv:
 	@$(PYTHON) -m venv $(LOCK_VENV)

@@ -1,4 +1,4 @@
-"""Commands `tidemark deploy`, `serve`, `metrics`, `simulate` and `take-over`."""
+"""Commands `tidemark deploy`, `serve`, `simulate` and `take-over`."""
 
 from __future__ import annotations
 
@@ -115,31 +115,8 @@ def serve_command(
     run_server(settings, host, port, names or ())
 
 
-def metrics_command(
-    context: typer.Context,
-    port: Annotated[int, Option(min=0, max=65535, help="0: any free port.")] = 9464,
-    host: Annotated[
-        str, Option(help="Address to listen on; 0.0.0.0: all.", metavar="ADDRESS")
-    ] = "127.0.0.1",
-) -> None:
-    """Serve metrics of the data root for Prometheus, until Ctrl-C.
-
-    The metrics (partitions, cells, claims, runs, age of the snapshot) are computed from files of
-    the data root. docs/operate.md lists all metrics, with alerts.
-    """
-    from prometheus_client import CollectorRegistry, start_http_server
-
-    from reports.metrics import DataRoot
-
-    registry = CollectorRegistry()
-    registry.register(DataRoot(settings_of(context)))
-    with _until_ctrl_c(f"{host}:{port}", "--host or --port"):
-        server, _ = start_http_server(port, addr=host, registry=registry)
-        out.print(f"http://{host}:{server.server_port}/metrics", soft_wrap=True)
-
-
 @contextmanager
-def _until_ctrl_c(where: str, options: str) -> Iterator[None]:
+def until_ctrl_c(where: str, options: str) -> Iterator[None]:
     """Wait for Ctrl-C or SIGTERM after the ``with`` block. Convert OSError to UsageError."""
     with until_signal():
         try:
@@ -179,7 +156,7 @@ def simulate_command(
     until = Month(last) if last else Month.last_complete()
     months = list(month_range(Month(first) if first else until - (YEAR - 1), until))
     title = f"A simulated web of {months[0]} to {months[-1]}, seed {seed}"
-    with ExitStack() as sites, _until_ctrl_c(f"port {port} and the next ones", "--port"):
+    with ExitStack() as sites, until_ctrl_c(f"port {port} and the next ones", "--port"):
         first_port = port and port + 1
         web = sites.enter_context(serve(World(seed, months[0], months[-1]), first_port=first_port))
         url = sites.enter_context(running(control.Site(web, title), web, port=port))

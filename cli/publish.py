@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -9,6 +10,12 @@ from typer import Option
 
 from cli.terminal.console import fail_with, out, progress_bars
 from cli.terminal.options import settings_for_tasks
+from core.errors import UsageError
+from core.plugins import import_parts
+from core.settings import Settings
+
+# A function copies the published snapshot to a place; it returns False if the copy is there.
+Copy = Callable[[Settings, str], bool]
 
 
 def publish_command(
@@ -36,19 +43,34 @@ def publish_command(
     was killed is made by the same command again.
     """
     from warehouse.read.publish import publish
-    from warehouse.read.targets import copy_snapshot, find_target
 
     settings = settings_for_tasks(context)
-    targets = to or []
-    for target in targets:
-        find_target(target)  # fails early if a kind is misspelt
+    targets = [(target, *find_target(target)) for target in to or []]
     out.print(publish(settings, shrink), soft_wrap=True)
-    for target in targets:
+    for target, copy, place in targets:
         with progress_bars():
-            is_new = copy_snapshot(settings, target)
+            is_new = copy(settings, place)
         kind = target.partition(":")[0]
         state = "copied" if is_new else "has this snapshot already"
         out.print(f"{kind}: {state}", soft_wrap=True)
+
+
+def find_target(target: str) -> tuple[Copy, str]:
+    """Return the function and the place of a target, which is written ``KIND:PLACE``.
+
+    Extras have the kinds: ``KINDS`` of ``publications.py`` maps a kind to a function.
+
+    Raises:
+        UsageError: the target has no place, or no extra knows its kind.
+    """
+    kind, _, place = target.partition(":")
+    kinds: dict[str, Copy] = {}
+    for part in import_parts("publications"):
+        kinds |= part.KINDS
+    if kind not in kinds or not place:
+        known = ", ".join(f"{name}:…" for name in sorted(kinds))
+        raise UsageError(f"cannot publish to {kind}:…; expected one of: {known or 'none'}")
+    return kinds[kind], place
 
 
 def rebuild_command(

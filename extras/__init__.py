@@ -8,6 +8,8 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
     adapters.py      ``open_adapter``, ``merge_adapter``: functions that open an adapter with its
                      base model, and merge it into the weights
     backends.py      ``BACKENDS``: descriptions of kinds of models
+    display.py       functions that ``tasks.prefect.telling`` calls with what a run has done
+    spans.py         ``export_spans``: function that exports the spans of flow runs
     clusters.py      ``work_on_cluster``: function that scores on a cluster of machines
     commands.py      ``COMMANDS``: functions of the command line, by panel and name; ``FORMER``,
                      ``FORMER_OPTIONS``: former spellings
@@ -54,11 +56,13 @@ REGISTERED = (
     "imported_results",
     "lake",
     "media",
+    "metrics",
     "more_sources",
     "object_store",
     "own_code",
     "papers",
     "permission_sources",
+    "prefect_display",
     "question_files",
     "question_sites",
     "ray",

@@ -1,5 +1,6 @@
 """Prefect flows: monthly, backfill, forecast, scylla, work, report; and the demo."""
 
-from tasks.prefect.tracing import export_spans
+from core.plugins import import_parts
 
-export_spans()  # before Prefect begins the span of a flow run
+for part in import_parts("spans"):
+    part.export_spans()  # before Prefect begins the span of a flow run

@@ -15,8 +15,8 @@ from instruments.runner import Failure
 from instruments.summary import RunSummary
 from instruments.written import Unlanded, find_unlanded, land_facts
 from tasks.landing import land_answers, land_cells, publish_warehouse
-from tasks.prefect.artifacts import show_cells
 from tasks.prefect.fan_out import run_task
+from tasks.prefect.telling import tell
 from tasks.reporting import write_report
 
 
@@ -42,7 +42,7 @@ def finish(
         summary.holes.append(f"land: {error}")
     _do(summary, publish_warehouse, "publish", settings=settings)
     for entry, cells in written.cells:
-        show_cells(entry.name, cells, settings)
+        tell("shown", entry.name, cells, settings)
     summary.report = _do(summary, write_report, "report", settings=settings) or ""
 
 

@@ -26,9 +26,9 @@ from instruments.running.stopping import stop_with_flow
 from instruments.summary import RunSummary
 from tasks.crawling import crawl_month
 from tasks.prefect.cancelling import ends_if_cancelled
-from tasks.prefect.events import tell_given_up
 from tasks.prefect.fan_out import run_task
 from tasks.prefect.server import ended
+from tasks.prefect.telling import tell
 
 
 def run_months(
@@ -107,5 +107,5 @@ def crawl_as_task(source: str, month: Period, settings: Settings) -> Seal | Fail
         crawl_month, what, source=source, month=month, settings=settings
     )
     if isinstance(result, Failure):
-        tell_given_up(Partition(source, month), result.why)
+        tell("given_up", Partition(source, month), result.why)
     return result

@@ -10,9 +10,9 @@ from core.settings import Settings
 from instruments.landing import land_losses
 from instruments.written import land_texts_of
 from models.catalogue import ModelEntry
-from tasks.prefect import events
 from tasks.prefect.observe import observe, show_landed
 from tasks.prefect.retries import OF_WRITES
+from tasks.prefect.telling import tell
 from warehouse.read.publish import is_current, publish
 
 
@@ -36,4 +36,4 @@ def land_answers(model: str, found: FoundCells, settings: Settings) -> int:
 def publish_warehouse(settings: Settings) -> None:
     """Publish a checked snapshot of the warehouse, unless nothing has landed since the last."""
     if not is_current(settings):
-        events.published(publish(settings))
+        tell("published", publish(settings))

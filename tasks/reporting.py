@@ -7,9 +7,8 @@ from prefect.cache_policies import NO_CACHE
 
 from core.settings import Settings
 from reports.site.build import find_current_site, write_site
-from tasks.prefect import events
-from tasks.prefect.artifacts import show_link
 from tasks.prefect.observe import observe
+from tasks.prefect.telling import tell
 
 
 @task(task_run_name="write the site", cache_policy=NO_CACHE, persist_result=False)
@@ -20,6 +19,5 @@ def write_report(settings: Settings) -> str:
     if current is not None:
         return current
     address = write_site(settings)
-    events.reported(address)
-    show_link(address, settings)
+    tell("reported", address, settings)
     return address

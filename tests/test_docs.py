@@ -16,8 +16,8 @@ from crawlers.registry import list_sources
 from models.catalogue import CONTROLS
 from models.scoring.protocols import list_protocols
 from tests.losses import loss_row, publish_rows
+from tools.handbook import write_handbooks
 from warehouse.database.schema import describe_view, list_views, public_name
-from warehouse.read.handbook import write_handbooks
 from warehouse.read.query import local_snapshot, opened, query, read_whole
 
 ROOT = Path(__file__).resolve().parents[1]

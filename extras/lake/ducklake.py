@@ -16,7 +16,7 @@ from pathlib import Path
 
 from core.errors import UsageError, WarehouseError
 from extras.lake.client import INSTALL, key_statement, load_statements, quoted, run_script
-from warehouse.read.targets import Snapshot, list_copied, opened_to_copy
+from extras.lake.copying import Snapshot, list_copied, opened_to_copy
 
 PUBLICATION = "tidemark_publication"  # the table that names the copied snapshot
 _POSTGRES = "postgres:"

@@ -19,8 +19,8 @@ from pydantic import AwareDatetime, BaseModel, ValidationError
 from core import progress
 from core.errors import StorageError, UsageError
 from core.storage.store import Store
+from extras.lake.copying import Snapshot, list_copied, opened_to_copy
 from warehouse.database.statements import explain_database_errors
-from warehouse.read.targets import Snapshot, list_copied, opened_to_copy
 
 FILE = "publication.json"
 _COPY = re.compile("[0-9a-f]{16}")  # the folder of a copy

@@ -22,7 +22,7 @@ from core.errors import TidemarkError
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.web.credentials import hide_known
-from tasks.prefect import events
+from tasks.prefect.telling import tell
 
 # Packages whose logs are sent to the server. By default, Prefect sends only its own logs, and
 # warnings of PREFECT_LOGGING_EXTRA_LOGGERS.
@@ -100,7 +100,7 @@ def _show_cell(cell: Cell, record: CellRecord) -> None:
         "scored %s: %.2f s, %d tokens, %.0f tokens/s",
         cell, record.seconds, record.num_tokens_read, rate,
     )  # fmt: skip
-    events.scored(cell, {"num_tokens": record.num_tokens_read, "seconds": record.seconds})
+    tell("scored", cell, {"num_tokens": record.num_tokens_read, "seconds": record.seconds})
 
 
 def show_seal(seal: Seal, began: dt.datetime) -> None:
@@ -113,10 +113,10 @@ def show_seal(seal: Seal, began: dt.datetime) -> None:
         "sealed %s: %s, version %d, %d documents, %d bytes",
         seal.partition, status, seal.version, seal.num_documents, seal.num_bytes,
     )  # fmt: skip
-    events.sealed(seal)
+    tell("sealed", seal)
 
 
 def show_landed(model: str, landed: Sequence[Cell], num_cells: int) -> None:
     """Log how many cells of a model have newly landed, and send events of their landing."""
     _log.info("landed %s: %d new of %d cells", model, len(landed), num_cells)
-    events.landed(model, landed)
+    tell("landed", model, landed)

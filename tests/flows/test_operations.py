@@ -24,6 +24,7 @@ from prefect.states import Cancelling, Crashed
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 from core.month import Month
+from core.plugins import list_extras
 from core.settings import Settings
 from core.storage.store import Store
 from simulator.server import Fault, Web, serve
@@ -242,13 +243,14 @@ def test_a_month_goes_through_all_stages_though_a_source_fails_and_a_worker_is_k
     state = ended(client, again).state
     assert state and state.is_completed()
     assert children_of(client, again) == [], "nothing was left to do"
-    events = told(client)
-    for event, resource in (
-        ("tidemark.partition.sealed", "tidemark.partition.wikipedia_new.2024-02"),
-        ("tidemark.partition.given-up", "tidemark.partition.arxiv.2024-02"),
-        ("tidemark.model.landed", "tidemark.model.control:zstd"),
-    ):
-        assert events[event, resource] == 1, (event, resource)
+    if "prefect_display" in list_extras():
+        events = told(client)
+        for event, resource in (
+            ("tidemark.partition.sealed", "tidemark.partition.wikipedia_new.2024-02"),
+            ("tidemark.partition.given-up", "tidemark.partition.arxiv.2024-02"),
+            ("tidemark.model.landed", "tidemark.model.control:zstd"),
+        ):
+            assert events[event, resource] == 1, (event, resource)
 
 
 def told(client: SyncPrefectClient) -> Counter[tuple[str, str]]:

@@ -1,1 +1,1 @@
-"""Reading of the warehouse: snapshots, queries, integrity checks, handbook."""
+"""Reading of the warehouse: snapshots, queries, integrity checks."""

@@ -13,10 +13,11 @@ from core.errors import UsageError, WarehouseError
 from core.settings import Settings
 from extras.lake import client
 from extras.lake.client import key_statement, load_statements, quoted, run_script, without_passwords
+from extras.lake.copying import Snapshot
 from extras.lake.ducklake import PUBLICATION, Lake, _copy_statements, parse_lake
+from extras.lake.tests.copies import copy_snapshot
 from extras.lake.tests.servers import PASSWORD, connection_string, postgresql
 from tests.tiers import needs_extra
-from warehouse.read.targets import Snapshot, copy_snapshot
 
 Publish = Callable[..., None]
 needs_extensions = pytest.mark.skipif(

@@ -11,7 +11,7 @@ from core.settings import Settings
 from core.storage.store import Store
 from extras.lake import parquet
 from extras.lake.parquet import Publication, read_publication
-from warehouse.read.targets import copy_snapshot
+from extras.lake.tests.copies import copy_snapshot
 
 Publish = Callable[..., None]
 NAMES = ["main.mean_loss", "main.models", "papers.table_1"]

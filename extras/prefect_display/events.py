@@ -25,7 +25,6 @@ from prefect.events import RelatedResource, emit_event
 
 from core.cells.losses import Cell
 from core.corpus.partition import Partition, Seal
-from core.environment import prefect_server
 from crawlers.crawling.manifest import lack_of
 
 LOSSES_TABLE = "tidemark://warehouse/chunk_losses"
@@ -91,12 +90,12 @@ def published(address: str) -> None:
     _materialized(SNAPSHOT, [LOSSES_TABLE], {"address": address})
 
 
-def reported(address: str) -> None:
+def site_written(address: str) -> None:
     """Send the event that the site was written from the snapshot."""
     _materialized(REPORT, [SNAPSHOT], {"address": address})
 
 
-def tell_given_up(partition: Partition, why: str) -> None:
+def given_up(partition: Partition, why: str) -> None:
     """Send the event that the crawl of a partition failed, with the reason ``why``."""
     _tell_of(partition, "given-up", why=why)
 
@@ -120,8 +119,4 @@ def _related(resource: str, role: str) -> RelatedResource:
 def _send(
     name: str, resource: str, facts: Mapping[str, object], related: Sequence[RelatedResource] = ()
 ) -> None:
-    """Send an event if a server is configured; else Prefect would start one of its own."""
-    if prefect_server():
-        emit_event(
-            name, {"prefect.resource.id": resource}, related=list(related), payload=dict(facts)
-        )
+    emit_event(name, {"prefect.resource.id": resource}, related=list(related), payload=dict(facts))

@@ -10,11 +10,11 @@ import pytest
 
 from core.corpus.partition import Seal
 from core.settings import Settings
-from tasks.prefect.events import encode
+from extras.prefect_display.events import encode
+from extras.prefect_display.tests.collector import Received, collecting
 from tests.forks import run_process
 from tests.loopback import wait_for
 from tests.servers import ROOT, PrefectServer
-from tests.tasks.prefect.collector import Received, collecting
 from warehouse.database.writer import connected
 
 # Its first test starts a server and a process with flows: minutes, on a machine that is busy.

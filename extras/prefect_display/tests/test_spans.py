@@ -6,9 +6,9 @@ import textwrap
 import pytest
 
 from core.environment import telemetry_endpoint
+from extras.prefect_display.tests.collector import collecting
 from tests.forks import run_process
 from tests.servers import ROOT
-from tests.tasks.prefect.collector import collecting
 
 SPAN = """
     import flows

@@ -17,7 +17,6 @@ from urllib.parse import quote
 from prefect.artifacts import create_link_artifact, create_table_artifact
 
 from core.cells.losses import Cell
-from core.environment import prefect_server
 from core.errors import TidemarkError
 from core.progress import counted
 from core.settings import Settings
@@ -41,7 +40,7 @@ def show_cells(model: str, cells: Sequence[Cell], settings: Settings) -> None:
     A table has at most ``MAX_ROWS`` rows and ``MAX_BYTES`` as JSON, since proxies refuse large
     requests.
     """
-    if not prefect_server() or not cells:
+    if not cells:
         return
     shown = sorted(cells)[:MAX_ROWS]
     figures = _read_figures(model, settings)
@@ -75,8 +74,6 @@ def _fitting(rows: list[dict[str, str | float | None]]) -> list[dict[str, str | 
 
 def show_link(address: str, settings: Settings) -> None:
     """Show a link to the site: the setting ``report_url``, or else the address."""
-    if not prefect_server():
-        return
     link = settings.report_url or (address if "://" in address else Path(address).as_uri())
     # Percent-encode characters that could end the brackets of the link or begin markup.
     safe = quote(link, safe="!#$%&'*+,/:;=?@^{|}", errors="replace")

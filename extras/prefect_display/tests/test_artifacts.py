@@ -7,12 +7,12 @@ from core.cells.losses import Cell
 from core.corpus.partition import Partition
 from core.month import Month
 from core.settings import Settings
-from tasks.prefect import artifacts
+from extras.prefect_display import artifacts
 
 
+@pytest.mark.smoke
 def test_a_table_that_does_not_fit_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Any] = []
-    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
     monkeypatch.setattr(artifacts, "create_table_artifact", lambda *a, **k: sent.append((a[0], k)))
     monkeypatch.setattr(artifacts, "_read_figures", lambda *_: {})
     settings = Settings(home="nowhere")

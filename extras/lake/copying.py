@@ -1,8 +1,4 @@
-"""Copies of the published snapshot for readers on other machines and other engines.
-
-A target is written ``KIND:PLACE``, such as ``parquet:/srv/tidemark``. Extras supply the kinds: the
-module ``publications`` of an extra has a mapping ``KINDS`` from the kind to a function.
-"""
+"""A snapshot that nothing replaces, for copies, and the list of tables that a copy has."""
 
 from __future__ import annotations
 
@@ -10,14 +6,12 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 
-from core.errors import UsageError
-from core.plugins import import_parts
 from core.settings import Settings
 from core.storage.store import explain_disk_errors, sha256_of_file
 from warehouse.database.schema import SNAPSHOT
@@ -37,49 +31,8 @@ class Snapshot:
     scratch: Path  # a folder for temporary files
 
 
-# A function copies a snapshot to a place. It returns False if the place has this copy already.
-Copy = Callable[[Snapshot, str], bool]
-
-
-def find_kinds() -> dict[str, Copy]:
-    """Return the functions of all extras that copy a snapshot, by kind."""
-    kinds: dict[str, Copy] = {}
-    for part in import_parts("publications"):
-        kinds |= part.KINDS
-    return kinds
-
-
-def copy_snapshot(settings: Settings, target: str) -> bool:
-    """Copy the published snapshot to a target; return False if it was there already.
-
-    A reader of the target sees the former copy or the new copy, also if this process is killed.
-
-    Raises:
-        UsageError: no extra knows the kind; nothing is published; the place holds something that
-            is no copy of this data root.
-        WarehouseError: the copy failed; the former copy stays.
-    """
-    copy, place = find_target(target)
-    with _frozen_snapshot(settings) as snapshot:
-        return copy(snapshot, place)
-
-
-def find_target(target: str) -> tuple[Copy, str]:
-    """Return the function and the place of a target.
-
-    Raises:
-        UsageError: the target has no place, or no extra knows its kind.
-    """
-    kind, _, place = target.partition(":")
-    kinds = find_kinds()
-    if kind not in kinds or not place:
-        known = ", ".join(f"{name}:…" for name in sorted(kinds))
-        raise UsageError(f"cannot publish to {kind}:…; expected one of: {known or 'none'}")
-    return kinds[kind], place
-
-
 @contextlib.contextmanager
-def _frozen_snapshot(settings: Settings) -> Iterator[Snapshot]:
+def frozen_snapshot(settings: Settings) -> Iterator[Snapshot]:
     """Yield the snapshot under a second name, so that a later publication does not replace it."""
     with local_snapshot(settings) as published, explain_disk_errors(str(settings.scratch)):
         settings.scratch.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from prefect.assets import Asset
 from core.cells.losses import Cell
 from core.corpus.partition import Partition
 from core.month import Month
-from tasks.prefect.events import encode, key_of_losses, key_of_partition
+from extras.prefect_display.events import encode, key_of_losses, key_of_partition
 
 HOSTILE = [
     "",

@@ -1,6 +1,6 @@
 """Generator of docs/warehouse.md, which describes every table, view, macro and column.
 
-    python -m warehouse.read.handbook
+    python -m tools.handbook
 
 It also writes ``views.md`` of each extra that has views. The handbook and the comments in the
 database are generated from the same files. A test compares them.
@@ -42,7 +42,7 @@ _FORMER = """These views were in schema `main`. Schema `old` has an alias of eac
 release. `tidemark sql` finds an alias by its bare name, too."""
 
 
-_ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[1]
 _KERNEL = _ROOT / "docs" / "warehouse.md"
 
 

@@ -11,7 +11,7 @@ from core.corpus.partition import Partition
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store, path_part
-from reports.metrics import DataRoot, _num_missing
+from extras.metrics.collecting import DataRoot, _num_missing
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
 
