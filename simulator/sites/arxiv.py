@@ -13,15 +13,13 @@ import fnmatch
 import functools
 import gzip
 import html
-import io
-import json
 import re
-import tarfile
 import textwrap
 from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from core.month import Month
+from simulator.latex_files import latex_files, one_file, packed
 from simulator.server import Request, Response, WorldSite, as_html, as_utc, take_quirk
 from simulator.world import Story, World
 
@@ -29,7 +27,6 @@ LONE_FILE_NUMBER = 3  # number, within the month, of the paper whose source is o
 MAX_RESULTS = 2_000
 OAI_PAGE_SIZE = 20
 AUTHORS = ("Ada Example", "Boris Sample", "Chen Muster", "Dora Ejemplo")
-MATHS = r"We write $a<b$ and $c>d$ for the two orders."
 
 _LICENCES = (
     "http://arxiv.org/licenses/nonexclusive-distrib/1.0/",
@@ -143,13 +140,13 @@ class Site(_Papers):
             return as_html("No source", 404)
         if paper.kind == "pdf":
             return Response(200, {"Content-Type": "application/pdf"}, b"%PDF-1.5\n%%EOF\n")
-        files = _latex_files(paper, is_revised=number > 1)
+        files = latex_files(paper.story, paper.number, is_revised=number > 1)
         headers = {"Content-Type": "application/gzip"}
         if paper.kind == "gzip":
-            return Response(200, headers, gzip.compress(_one_file(files), mtime=0))
+            return Response(200, headers, gzip.compress(one_file(files), mtime=0))
         if take_quirk(self, "hostile_archive"):
             files = {"../../../tmp/evil.tex": b"out of the archive", **files}
-        return Response(200, headers, gzip.compress(_tar(files), mtime=0))
+        return Response(200, headers, gzip.compress(packed(files), mtime=0))
 
 
 class OaiSite(_Papers):
@@ -326,88 +323,6 @@ def _record(paper: Paper, is_bare: bool, is_odd: bool) -> str:
         f"<categories>{' '.join(paper.categories)}</categories>{'' if is_bare else optional}"
         f"{'<undocumented/>' if is_odd else ''}</arXivRaw></metadata></record>\n"
     )
-
-
-_MAIN = r"""\documentclass[11pt]{article}
-\usepackage[utf8]{inputenc}
-% \input{never} is in a comment
-\newcommand{\eg}{e.g.\xspace}
-\def\be{\begin{equation}}
-\def\ee{\end{equation}}
-\title{TITLE\thanks{Supported by \textbf{nobody}.}}
-\author{{\bf Ada {\'E}xample}\textsuperscript{1} \and Boris Sample\\
-  \texttt{ada@example.org}, {\tt \{boris,chen\}@example.org}}
-\begin{document}
-\maketitle
-\begin{abstract}
-ABSTRACT
-\end{abstract}
-\input{sections/introduction}
-\include{sections/findings}
-\section*{Acknowledgements}
-We thank Dora Ejemplo.
-\bibliographystyle{plain}
-\bibliography{references}
-\appendix
-\input{appendix.tex}
-\end{document}
-"""
-_FIGURE = r"""\begin{figure*}[t]
-  \centering \includegraphics[width=\textwidth]{figures/plot.pdf}
-  \caption{A figure that no reader of the text needs.}\label{fig:plot}
-\end{figure*}
-"""
-_APPENDIX = "\\section{More}\nWhat stands here is not the paper's prose.\n"
-
-
-def _latex_files(paper: Paper, is_revised: bool) -> dict[str, bytes]:
-    first, *others = (_markup(text) for text in paper.story.paragraphs)
-    if is_revised:
-        first = f"This version was revised. {first}"
-    maths = f"\n{MATHS}\n" if paper.number % 3 == 0 else ""
-    abstract = textwrap.fill(_escape(paper.story.paragraphs[0][:200]), 76)
-    files = {
-        "main.tex": _MAIN.replace("TITLE", paper.story.title).replace("ABSTRACT", abstract),
-        "sections/introduction.tex": f"\\section{{Introduction}}\\label{{s:1}}\n{first}{maths}",
-        "sections/findings.tex": "\\section{Findings}\n" + "\n".join(others) + _FIGURE,
-        "appendix.tex": _APPENDIX,
-        "main.bbl": "\\begin{thebibliography}{1}\\bibitem{one} One.\\end{thebibliography}\n",
-    }
-    if paper.number % 2:
-        source = {"usage": "toplevel", "filename": "main.tex"}
-        files["00README.json"] = json.dumps({"spec_version": 1, "sources": [source]})
-    return {name: text.encode() for name, text in files.items()} | {"figures/plot.pdf": b"%PDF-1.5"}
-
-
-def _escape(text: str) -> str:
-    return re.sub(r"([%&#_$])", r"\\\1", text)
-
-
-def _markup(paragraph: str) -> str:
-    lines = textwrap.wrap(_escape(paragraph), 76, break_on_hyphens=False)
-    lines.insert(1, "% a remark of the authors, 50% true")
-    return "\n".join(lines).replace(". ", "~\\citep[see][p.~3]{one,two}. ", 1) + "\n"
-
-
-def _one_file(files: dict[str, bytes]) -> bytes:
-    text = files["main.tex"].decode()
-    for macro, name in (
-        (r"\input{sections/introduction}", "sections/introduction.tex"),
-        (r"\include{sections/findings}", "sections/findings.tex"),
-        (r"\input{appendix.tex}", "appendix.tex"),
-    ):
-        text = text.replace(macro, files[name].decode())
-    return text.encode()
-
-
-def _tar(files: dict[str, bytes]) -> bytes:
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
-        for name, data in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(data)
-            archive.addfile(member, io.BytesIO(data))
-    return buffer.getvalue()
 
 
 SITE_KINDS = (Site, OaiSite)

@@ -22,6 +22,7 @@ from crawlers.text.latex.reader import LatexReader
 from crawlers.text.latex.source import SUFFIXES, decode_files
 from crawlers.web.fetcher import Fetcher
 from simulator.server import Fault, Web
+from simulator.latex_files import MATHS
 from simulator.sites import arxiv as simulated
 from simulator.world import World
 from tests.crawlers.conftest import Crawl, by_id, documents_of, reasons_of, refused
@@ -73,7 +74,7 @@ def test_the_text_is_the_story_and_nothing_else(whole: Whole) -> None:
     for document in found:
         paper = papers[document.native_id]
         first, *others = paper.story.paragraphs
-        maths = [simulated.MATHS] if paper.number % 3 == 0 else []
+        maths = [MATHS] if paper.number % 3 == 0 else []
         expected = ["Introduction", first, *maths, "Findings", *others]
         assert document.text == "\n\n".join(expected)
         assert document.title == paper.story.title
