@@ -77,6 +77,13 @@ class Hinges:
         start, end = ramps
         return np.asarray((self.products[start] - self.products[end]) / np.maximum(end - start, 1))
 
+    def norms(self, ramps: Places) -> Floats:
+        """Return x' P x of ramps x."""
+        start, end = ramps
+        own = self.gram.diagonal()
+        both = own[start] + own[end] - 2 * self.gram[ramps]
+        return np.asarray(both / np.maximum(end - start, 1) ** 2)
+
     def of_two(self, ramps: Places, others: Places) -> Floats:
         """Return x' P z of ramps x and other ramps z."""
         start, end = ramps
@@ -90,8 +97,8 @@ class Hinges:
 
         It is 0 if one spans the other, or, with ``only_rises``, if a coefficient is not above 0.
         """
-        own = self.of_two(ramps, ramps)
-        other = self.of_two(others, others)
+        own = self.norms(ramps)
+        other = self.norms(others)
         both = self.of_two(ramps, others)
         product = self.of(ramps)
         other_product = self.of(others)
@@ -165,7 +172,7 @@ class Pairs:
             least=float(ROUNDING * losses @ losses),
         )
         ramps = self.start, self.end
-        norms = hinges.of_two(ramps, ramps)
+        norms = hinges.norms(ramps)
         is_new = norms > ZERO * norms.max()
         slopes = np.where(is_new, hinges.of(ramps) / np.where(is_new, norms, 1), 0)
         line_norm = hinges.gram[0, 0]  # the first hinge is a line

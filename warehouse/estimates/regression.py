@@ -80,14 +80,17 @@ class Regression:
 
     def weighted(self, covariance: Floats) -> WeightedFit:
         """Return the fit with V = ``covariance``."""
-        inverse = np.asarray(np.linalg.inv(covariance))
+        return self._weighted(covariance, np.asarray(np.linalg.inv(covariance)))
+
+    def _weighted(self, covariance: Floats, inverse: Floats) -> WeightedFit:
         scaled = inverse @ self.columns
         estimator = _inverse(self.columns.T @ scaled) @ scaled.T
         return WeightedFit(self, covariance, inverse, estimator, inverse - scaled @ estimator)
 
     def plain(self) -> WeightedFit:
         """Return the fit with V = I."""
-        return self.weighted(np.eye(len(self.months)))
+        identity = np.eye(len(self.months))
+        return self._weighted(identity, identity)
 
     def settled(self, column: Floats | None = None) -> WeightedFit:
         """Return the fit with V from residuals, in three rounds; ``column`` is one more of Z."""
