@@ -21,8 +21,8 @@ from crawlers.text.archives import read_package
 from crawlers.text.latex.reader import LatexReader
 from crawlers.text.latex.source import SUFFIXES, decode_files
 from crawlers.web.fetcher import Fetcher
-from simulator.server import Fault, Web
 from simulator.latex_files import MATHS
+from simulator.server import Fault, Web
 from simulator.sites import arxiv as simulated
 from simulator.world import World
 from tests.crawlers.conftest import Crawl, by_id, documents_of, reasons_of, refused
