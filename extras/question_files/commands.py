@@ -9,7 +9,6 @@ from typer import Argument, Context, Option
 
 from cli.forecast import print_seals
 from cli.terminal.options import settings_for_tasks
-from core.storage.store import Store
 
 
 def import_command(
@@ -25,9 +24,10 @@ def import_command(
     Each question is stored under the month of its resolution. If a file is malformed, the command
     fails and writes nothing.
     """
-    settings = settings_for_tasks(context)
+    from core.storage.store import Store
     from extras.question_files.importing import import_questions
 
+    settings = settings_for_tasks(context)
     store = Store(settings.home, settings.scratch)
     print_seals(import_questions(path, source, store, replace))
 

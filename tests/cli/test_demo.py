@@ -12,8 +12,8 @@ from core.storage.store import Store
     ("mark", "what"),
     [
         ({"seed": 0, "is_complete": True}, "the demo of another version"),  # as before versions
-        ({"version": 1, "seed": 0, "is_complete": False}, "the demo of another version"),
-        ({"version": 2, "seed": 1, "is_complete": True}, "the demo of seed 1"),
+        ({"version": 2, "seed": 0, "is_complete": False}, "the demo of another version"),
+        ({"version": 3, "seed": 1, "is_complete": True}, "the demo of seed 1"),
     ],
 )
 def test_a_demo_goes_on_with_its_own_kind_only(

@@ -26,6 +26,27 @@ with levels as (
     left join training_ends as t on l.model = t.model
     where l.protocol = $protocol and l.bits_per_byte is not null
     group by l.model, l.source
+),
+
+horizons as (
+    select
+        model,
+        source,
+        any_value(decay_pct) filter (where horizon = 3) as decay_3_pct,
+        any_value(decay_pct_low) filter (where horizon = 3) as decay_3_pct_low,
+        any_value(decay_pct_high) filter (where horizon = 3) as decay_3_pct_high,
+        any_value(decay_pct) filter (where horizon = 6) as decay_6_pct,
+        any_value(decay_pct_low) filter (where horizon = 6) as decay_6_pct_low,
+        any_value(decay_pct_high) filter (where horizon = 6) as decay_6_pct_high,
+        any_value(decay_pct) filter (where horizon = 9) as decay_9_pct,
+        any_value(decay_pct_low) filter (where horizon = 9) as decay_9_pct_low,
+        any_value(decay_pct_high) filter (where horizon = 9) as decay_9_pct_high,
+        any_value(decay_pct) filter (where horizon = 12) as decay_12_pct,
+        any_value(decay_pct_low) filter (where horizon = 12) as decay_12_pct_low,
+        any_value(decay_pct_high) filter (where horizon = 12) as decay_12_pct_high
+    from decay_by_horizon
+    where protocol = $protocol
+    group by model, source
 )
 
 select
@@ -51,18 +72,18 @@ select
     d.decay_mean_pct_low,
     d.decay_mean_pct_high,
     d.q_value as decay_q_value,
-    d.decay_3_pct,
-    d.decay_3_pct_low,
-    d.decay_3_pct_high,
-    d.decay_6_pct,
-    d.decay_6_pct_low,
-    d.decay_6_pct_high,
-    d.decay_9_pct,
-    d.decay_9_pct_low,
-    d.decay_9_pct_high,
-    d.decay_12_pct,
-    d.decay_12_pct_low,
-    d.decay_12_pct_high,
+    h.decay_3_pct,
+    h.decay_3_pct_low,
+    h.decay_3_pct_high,
+    h.decay_6_pct,
+    h.decay_6_pct_low,
+    h.decay_6_pct_high,
+    h.decay_9_pct,
+    h.decay_9_pct_low,
+    h.decay_9_pct_high,
+    h.decay_12_pct,
+    h.decay_12_pct_low,
+    h.decay_12_pct_high,
     t.tbi_per_year,
     t.tbi_per_year_low,
     t.tbi_per_year_high,
@@ -91,6 +112,7 @@ left join estimated_cutoff_by_source as c
     on l.model = c.model and l.source = c.source and c.protocol = $protocol
 left join decay_after_release as d
     on l.model = d.model and l.source = d.source and d.protocol = $protocol
+left join horizons as h on l.model = h.model and l.source = h.source
 left join tbi_likelihood as t
     on l.model = t.model and l.source = t.source and t.protocol = $protocol
 left join age_in_parameters as p

@@ -228,7 +228,7 @@ def _forecasts(database: duckdb.DuckDBPyConnection, chance: float, num: int, rig
     }).with_columns(  # fmt: skip
         protocol=pl.lit("p"), num_questions=num, num_all_questions=num, num_unparsed=0,
         accuracy_of_all_questions="accuracy", expected_accuracy=chance,
-        expected_accuracy_of_all_questions=chance,
+        expected_accuracy_of_all_questions=chance, reason=pl.lit(None, pl.String),
         **{name: 0.0 for name in ("accuracy_low", "accuracy_high", "accuracy_of_all_questions_low",
                                   "accuracy_of_all_questions_high")},
     )  # fmt: skip

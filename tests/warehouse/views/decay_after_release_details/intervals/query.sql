@@ -3,13 +3,13 @@ select
     d.model,
     round(p.decay_mean_pct, 6) as mean,
     round(p.decay_mean_pct_low, 3) as mean_low,
-    round(p.decay_3_pct_high, 3) as high_3,
-    round(p.decay_6_pct_low, 3) as low_6,
+    round(d.decay_3_pct_high, 3) as high_3,
+    round(d.decay_6_pct_low, 3) as low_6,
     round(p.p_value, 3) as p,
     p.q_value = p.p_value as is_alone,
     round(d.decay_mean_pct_low_documents, 3) as mean_low_documents,
     round(d.decay_3_pct_high_documents, 3) as high_3_documents,
-    p.decay_9_pct_low
+    d.decay_9_pct_low
 from internal.decay_after_release_details as d
 inner join decay_after_release as p
     on d.model = p.model and d.source = p.source and d.protocol = p.protocol;
