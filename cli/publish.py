@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Option
@@ -12,10 +12,12 @@ from cli.terminal.console import fail_with, out, progress_bars
 from cli.terminal.options import settings_for_tasks
 from core.errors import UsageError
 from core.plugins import import_parts
-from core.settings import Settings
 
-# A function copies the published snapshot to a place; it returns False if the copy is there.
-Copy = Callable[[Settings, str], bool]
+if TYPE_CHECKING:
+    from core.settings import Settings
+
+    # A function copies the published snapshot to a place; it returns False if the copy is there.
+    Copy = Callable[[Settings, str], bool]
 
 
 def publish_command(

@@ -157,15 +157,7 @@ def _new_repository(world: World, month: Month, number: int, count: int) -> Repo
 def repositories_of_subsets(world: World, month: Month) -> list[Repository]:
     """Return a repository created in a month for each language of ``LANGUAGES``."""
     made = []
-    for number, (language, path) in enumerate(LANGUAGES.items()):
-        story = world.story(month, f"github_new:{language}", number)
-        begin = "" if language == "markdown" else "// "
-        lines = [story.title, *" ".join(story.paragraphs).split(". ")]
-        text = "".join(f"{begin}{line.strip()}\n" for line in lines)
-        files: Files = {
-            "LICENSE": ("100644", LICENCES["MIT"].encode()),
-            path: ("100644", text.encode()),
-        }
+    for number, language in enumerate(LANGUAGES):
         created_at = month.start + (number + 3) * _DAY
         made.append(
             Repository(
@@ -175,14 +167,24 @@ def repositories_of_subsets(world: World, month: Month) -> list[Repository]:
                 licence="MIT",
                 description=f"Notes of {month}",
                 language=language,
-                history=functools.partial(_one_commit, created_at, files),
+                history=functools.partial(_one_commit, world, month, number, language, created_at),
             )
         )
     return made
 
 
-def _one_commit(at: dt.datetime, files: Files) -> list[Commit]:
-    return [Commit(at, files)]
+def _one_commit(
+    world: World, month: Month, number: int, language: str, created_at: dt.datetime
+) -> list[Commit]:
+    story = world.story(month, f"github_new:{language}", number)
+    begin = "" if language == "markdown" else "// "
+    lines = [story.title, *" ".join(story.paragraphs).split(". ")]
+    text = "".join(f"{begin}{line.strip()}\n" for line in lines)
+    files: Files = {
+        "LICENSE": ("100644", LICENCES["MIT"].encode()),
+        LANGUAGES[language]: ("100644", text.encode()),
+    }
+    return [Commit(created_at, files)]
 
 
 def _history(
