@@ -4,8 +4,9 @@
 --   (mean of the three months that end h months after release / base - 1); NULL if a month is
 --   missing. decay_mean_pct is the mean of the figures that are not NULL. *_low and *_high bound a
 --   95 % interval over time: would other months like these say the same? NULL with less than two
---   horizons; decay_by_horizon has the intervals of each. Where something is NULL, reason says why. p_value: of no mean decay, by that
---   interval; q_value: Benjamini-Hochberg's over the models and sources of a protocol.
+--   horizons. View decay_by_horizon has the intervals of all of them. Where something is NULL,
+--   reason says why. p_value: of no mean decay, by that interval; q_value: Benjamini-Hochberg's
+--   over the models and sources of a protocol.
 -- Months that get harder for all models count as decay.
 -- Source: Zhu et al. (FreshBench), Tables 9, 11, 12; docs/metrics.md (Time, Intervals).
 -- Further columns, such as intervals for other documents: internal.decay_after_release_details.
