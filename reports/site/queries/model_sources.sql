@@ -2,6 +2,12 @@
 -- gap_q_value: false discovery rate of adjusted_gap [probability]
 -- decay_q_value: false discovery rate of decay_mean_pct [probability]
 -- ageing_q_value: false discovery rate of growth_per_year [probability]
+-- decay_3_pct_low: lower end of the 95 % interval of decay_3_pct [percent]
+-- decay_3_pct_high: upper end of the 95 % interval of decay_3_pct [percent]
+-- decay_6_pct_low: lower end of the 95 % interval of decay_6_pct [percent]
+-- decay_6_pct_high: upper end of the 95 % interval of decay_6_pct [percent]
+-- decay_9_pct_low: lower end of the 95 % interval of decay_9_pct [percent]
+-- decay_9_pct_high: upper end of the 95 % interval of decay_9_pct [percent]
 -- gap_reason: why there is no gap
 -- ageing_reason: why there is no ageing, or no interval of it
 -- cutoff_reason: why there is no measured cutoff
