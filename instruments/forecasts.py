@@ -116,7 +116,7 @@ def plan_answers(
     if not seals:
         raise UsageError(
             "no questions are sealed of what was asked for; crawl them with `tidemark forecast "
-            "crawl`, or import them with `tidemark forecast import`"
+            "crawl`, or import them with `tidemark forecast import` of the extra question_files"
         )
     revision, ids = _identify(entry, asked, seals, settings)
     cells = tuple(

@@ -221,17 +221,18 @@ def find_model(name_or_folder: str, settings: Settings) -> ModelEntry:
         UsageError: this is a file of no kind of model, or the name looks like a known one.
         MalformedInput: a catalogue or ``models.yaml`` has an invalid entry.
     """
-    entry = _find(name_or_folder, settings)
-    refuse_twin(entry.name, (known.name for known in list_models(settings)))
-    return with_trust(entry, settings)
-
-
-def _find(name_or_folder: str, settings: Settings) -> ModelEntry:
     entries = list_models(settings)
     by_key = {entry.location: entry for entry in reversed(entries)}
     by_key |= {entry.name: entry for entry in entries}
-    if name_or_folder in by_key:
-        return by_key[name_or_folder]
+    entry = by_key.get(name_or_folder)
+    if entry is None:
+        entry = _find_unlisted(name_or_folder, entries)
+        refuse_twin(entry.name, (known.name for known in entries))
+    return with_trust(entry, settings)
+
+
+def _find_unlisted(name_or_folder: str, entries: list[ModelEntry]) -> ModelEntry:
+    """Return the entry of a folder, file or hub id; ``entries`` are those of the catalogues."""
     is_below_home = name_or_folder.startswith("~/")
     folder = Path(name_or_folder).expanduser() if is_below_home else Path(name_or_folder)
     if name_or_folder and folder.is_dir():

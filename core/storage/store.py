@@ -68,7 +68,9 @@ class Store:
 
     def __new__(cls, root: str = "", *_arguments: Any, **_options: Any) -> Store:
         """Make a store of the class for ``root``; unpickling gives none, and knows the class."""
-        return super().__new__(_find_subclass(root) if cls is Store and "://" in root else cls)
+        if cls is Store and "://" in root:
+            return super().__new__(_find_subclass(root))
+        return super().__new__(cls)
 
     def __init__(self, root: str, scratch: Path | None = None, **options: Any) -> None:
         import fsspec

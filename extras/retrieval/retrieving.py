@@ -132,7 +132,8 @@ def retrieve(
     if not asked or source.endswith(SUFFIX):
         raise UsageError(
             f"no questions of {source!r} are sealed in these months that could be asked with "
-            "documents; see `tidemark forecast crawl` and `tidemark forecast import`"
+            "documents; see `tidemark forecast crawl`, and `tidemark forecast import` of the extra "
+            "question_files"
         )
     questions = {
         seal.month: [q for q in read_questions(store, seal) if q.status == "resolved"]

@@ -128,12 +128,14 @@ def sources_finding(rows: Sequence[Row]) -> str:
 
 def decay_finding(rows: Sequence[Row]) -> str:
     """Return on which sources a model's loss is higher in the year after its release."""
-    tested = [row for row in rows if row["decay_mean_pct"] is not None]
+    tested = [row for row in rows if row["decay_q_value"] is not None]
     worse = [
         row["source"]
         for row in tested
         if is_sure(row["decay_q_value"]) and row["decay_mean_pct"] > 0
     ]
+    if not tested:
+        return "No rise after the release can be told yet"
     if not worse:
         return "On no source is the loss after the release higher by more than chance"
     return f"The loss is higher after the release on {listed(worse)}"

@@ -38,7 +38,7 @@ with answered as (
             as expected_accuracy,
         sum(num_questions) / count(distinct protocol) filter (where num_questions > 0)
             as num_questions,
-        any_value(reason) as reason
+        min(reason) as reason
     from forecast_accuracy
     -- Sources with documents beside each question ask the same questions again.
     where not ends_with(source, ':documents')
@@ -57,7 +57,7 @@ puzzles as (
     select
         model,
         max(score) as puzzle_score,
-        any_value(reason) as reason
+        min(reason) as reason
     from scylla_scores
     where level is null and ood_split = 'ood' and rules = 'strict'
     group by model

@@ -25,8 +25,10 @@ def test_a_decay_is_named_only_where_it_is_more_than_chance() -> None:
     untold = {"source": "code", "decay_mean_pct": None, "decay_q_value": None}
     assert findings.decay_finding([row, untold]) == "The loss is higher after the release on news"
     nothing = "On no source is the loss after the release higher by more than chance"
-    for change in ({"decay_q_value": 0.2}, {"decay_q_value": None}, {"decay_mean_pct": -4.0}):
-        assert findings.decay_finding([{**row, **change}]) == nothing
+    for change in ({"decay_q_value": 0.2}, {"decay_mean_pct": -4.0}):
+        assert findings.decay_finding([{**row, **change}, untold]) == nothing
+    untested = {**row, "decay_q_value": None}  # a figure without an interval
+    assert findings.decay_finding([untested]) == "No rise after the release can be told yet"
 
 
 def test_who_is_best_is_told_only_if_it_is_alone() -> None:
