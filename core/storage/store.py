@@ -12,6 +12,7 @@ import os
 import posixpath
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -22,6 +23,8 @@ from core.errors import DiskFull, StorageError
 from core.plugins import import_parts
 from core.storage.temporary import prefix_of, prefix_of_mine, sweep
 
+ALONE_WAIT_S = 600.0
+_ALONE_LOOK_S = 0.01
 _READ_SIZE = 2**20
 _T = TypeVar("_T")
 # The error classes of disks; an extra that opens other roots adds those of its stores.
@@ -191,16 +194,27 @@ class Store:
             Path(source).replace(target)
 
     @contextlib.contextmanager
-    def alone(self, folder: str) -> Iterator[None]:
+    def alone(self, folder: str, wait_s: float = ALONE_WAIT_S) -> Iterator[None]:
         """Lock a folder against other processes that call this method; wait until it is free.
 
-        The end of the process releases the lock.
+        The end of the process releases the lock. A process that a signal has stopped keeps it.
+
+        Raises:
+            StorageError: others hold the lock for ``wait_s`` seconds.
         """
         with explain_disk_errors(self.url(folder)):
             Path(self._key(folder)).mkdir(parents=True, exist_ok=True)
             handle = os.open(self._key(folder), os.O_RDONLY)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            deadline = time.monotonic() + wait_s
+            while not _lock(handle):
+                if time.monotonic() > deadline:
+                    raise StorageError(
+                        f"{self.url(folder)}: another process has locked the folder for "
+                        f"{wait_s:.0f} s; `lsof {self._key(folder)}` names it. If it is stopped, "
+                        "continue it (`kill -CONT`) or end it, and run this again"
+                    )
+                time.sleep(_ALONE_LOOK_S)
             yield
         finally:
             os.close(handle)
@@ -245,6 +259,15 @@ class Store:
         folder, name = posixpath.split(path)
         for leftover in self.list(f"{folder}/{prefix_of(name)}*".lstrip("/")):
             self.delete(leftover)
+
+
+def _lock(folder: int) -> bool:
+    """Return True if an open folder could be locked at once."""
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _find_subclass(root: str) -> type[Store]:

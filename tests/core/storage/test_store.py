@@ -244,3 +244,15 @@ def test_a_file_of_a_killed_codec_is_swept(of_killed_writer: Path, tmp_path: Pat
     with writing_file(tmp_path / "out.bin") as path:
         path.write_bytes(b"new")
     assert {path.name for path in tmp_path.iterdir()} == {"out.bin", ".tmp-other.bin-1"}
+
+
+def test_a_lock_that_another_holds_is_waited_for_and_then_told(tmp_path: Path) -> None:
+    store = Store(str(tmp_path))
+    with store.alone("folder"):
+        held = pytest.raises(StorageError, match="another process has locked the folder")
+        with held, store.alone("folder", wait_s=0.0):
+            pass
+        with store.alone("other", wait_s=0.0):
+            pass
+    with store.alone("folder", wait_s=0.0):
+        pass
