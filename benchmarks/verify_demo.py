@@ -141,7 +141,8 @@ def gap_interval(settings: Settings, model: str, cutoff: Month) -> tuple[float, 
     """Return the 95 % interval of a model's gap over all sources, split after ``cutoff``."""
     sql = (
         "select bits_per_byte_gap_low, bits_per_byte_gap_high "
-        "from train_test_gap_overall_at(?) where model = ? and protocol = 'default'"
+        "from train_test_gap_at(?) "
+        "where model = ? and protocol = 'default' and scope = 'all'"
     )
     [(low, high)] = rows_of(settings, sql, [(cutoff + 1).first_day, model])
     return low, high

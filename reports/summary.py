@@ -40,14 +40,17 @@ def gap_rows(settings: Settings, protocol: str) -> list[GapRow]:
     other models. If no model has a cutoff, the model has one row without a gap.
     """
     by_source: dict[str, list[Row]] = {}
-    for row in _rows(settings, "from train_test_gap where protocol = ? order by source", protocol):
-        by_source.setdefault(row["model"], []).append(row)
-    with_cutoff = _rows(settings, "from train_test_gap_overall where protocol = ?", protocol)
+    sql = "from train_test_gap_at(cast(null as date)) where protocol = ? order by source"
+    gaps = _rows(settings, sql, protocol)
+    for row in gaps:
+        if row["scope"] == "source":
+            by_source.setdefault(row["model"], []).append(row)
+    with_cutoff = [row for row in gaps if row["scope"] == "all"]
     splits = {row["split_date"] for row in with_cutoff}
     overall: dict[str, list[Row]] = {row["model"]: [row] for row in with_cutoff}
     ordered = sorted(splits)
     for split in sorted({*ordered[:1], *ordered[-1:]}):
-        sql = "from train_test_gap_overall_at(?) where protocol = ?"
+        sql = "from train_test_gap_at(?) where scope = 'all' and protocol = ?"
         for row in _rows(settings, sql, split, protocol):
             if row["model"] not in by_source:
                 overall.setdefault(row["model"], []).append({**row, "split_basis": None})

@@ -36,7 +36,8 @@ from warehouse.database.statements import Row
 from warehouse.estimates.pairs import MIN_BEFORE
 from warehouse.read.query import query
 
-COLUMNS = {  # a figure of each view, with an interval over time
+# A figure of each view, with an interval over time; those of means over sources end in _overall.
+COLUMNS = {
     "train_test_gap": "bits_per_byte_gap",
     "train_test_gap_overall": "bits_per_byte_gap",
     "control_adjusted_gap": "adjusted_gap",
@@ -47,6 +48,7 @@ COLUMNS = {  # a figure of each view, with an interval over time
     "tbi_likelihood_overall": "tbi_per_month",
     "decay_after_release": "decay_mean_pct",
 }
+_SCOPED = ("train_test_gap",)
 _FIRST_MODEL = "where model like 'model-%-0'"
 _OF_CONTROL = f"control_adjusted_gap where model = '{CONTROL}' and adjusted_gap is not null"
 
@@ -59,7 +61,7 @@ def measure(names: Sequence[str], num_worlds: int, seed: int = 0) -> list[Tally]
     with tempfile.TemporaryDirectory(prefix="tidemark-worlds-") as home:
         settings = Settings(home=home)
         land(names, num_worlds, seed, settings)
-        rows = {view: _read(settings, f"{view} {_FIRST_MODEL}", len(names)) for view in COLUMNS}
+        rows = {name: _read(settings, _rows_of_first(name), len(names)) for name in COLUMNS}
         cutoffs = _read(settings, f"estimated_cutoff {_FIRST_MODEL}", len(names))
         low = _read(settings, "suspected_contamination where is_suspected", len(names))
         told = _read(settings, _OF_CONTROL, len(names))
@@ -77,6 +79,16 @@ def measure(names: Sequence[str], num_worlds: int, seed: int = 0) -> list[Tally]
         for figure, kind, hits in shares:
             tallies.append(Tally(name, figure, kind, hits, design.known.get(figure)))
     return tallies
+
+
+def _rows_of_first(figure: str) -> str:
+    """Return the rows of a figure's view of the first model, by source or of the mean over them."""
+    view = figure.removesuffix("_overall")
+    if view not in _SCOPED:
+        return f"{figure} {_FIRST_MODEL}"
+    if figure == view:
+        return f"{view} {_FIRST_MODEL} and scope = 'source'"
+    return f"{view} select * exclude (source) {_FIRST_MODEL} and scope = 'all'"
 
 
 def _read(settings: Settings, source: str, num_designs: int) -> list[Rows]:

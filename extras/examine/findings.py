@@ -15,7 +15,9 @@ Row = Mapping[str, Any]
 # One row each, or none. A view that has no row of the model has a reason in `unmeasured`.
 _ONE_ROW = {
     "cutoff": "from estimated_cutoff where model = $model and protocol = $protocol",
-    "gap": "from train_test_gap_overall where model = $model and protocol = $protocol",
+    "gap": """
+        from train_test_gap where model = $model and protocol = $protocol and scope = 'all'
+    """,
     "adjusted_gap": """
         from control_adjusted_gap_overall where model = $model and protocol = $protocol
     """,

@@ -17,10 +17,9 @@ from warehouse.database.schema import (
     MATERIALISED,
     SCHEMA_VERSION,
     SCHEMAS,
-    alias_of,
     digest_definitions,
+    list_aliases,
     list_macros,
-    list_old_names,
     list_tables,
     list_views,
     read_sql,
@@ -100,8 +99,8 @@ def _create_macros_and_views(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(read_view(view))
         if view in materialised:
             keep_rows(connection, view, "limit 0")
-    for view in list_old_names():
-        connection.execute(alias_of(view))
+    for alias in list_aliases():
+        connection.execute(alias)
 
 
 def _derive_cells(connection: duckdb.DuckDBPyConnection, version: int) -> None:

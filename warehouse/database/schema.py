@@ -193,20 +193,35 @@ def public_name(view: str) -> str:
     return qualify(view).removeprefix("main.")
 
 
-@functools.cache
-def list_old_names() -> tuple[str, ...]:
-    """Return the views of which schema ``old`` has an alias: they were in ``main`` once."""
-    lists = [folder / "old.yml" for folder in _view_folders()]
-    return tuple(name for file in lists if file.exists() for name in _read_yaml(file))
+def read_old_names(folder: Path) -> dict[str, str]:
+    """Return the former names of views of ``main``, each with the query that gives its rows.
+
+    They are those of ``old.yml`` in a folder of views. A view that only moved to another schema is
+    a name there. The key of a table macro ends with its parameters: ``gap_at(split_on)``.
+    """
+    file = folder / "old.yml"
+    if not file.exists():
+        return {}
+    queries: dict[str, str] = {}
+    for entry in _read_yaml(file):
+        if isinstance(entry, dict):
+            queries |= entry
+        else:
+            parameters = read_view_code(list_views()[entry]).parameters
+            queries[f"{entry}{parameters}"] = f"from {qualify(entry)}{parameters}"
+    return queries
 
 
-def alias_of(view: str) -> str:
-    """Return the statement that creates the alias of a view in schema ``old``."""
-    file = list_views()[view]
-    if not is_macro(file):
-        return f"create view old.{view} as from {qualify(view)}"
-    parameters = read_view_code(file).parameters
-    return f"create macro old.{view}{parameters} as table from {qualify(view)}{parameters}"
+def list_aliases() -> tuple[str, ...]:
+    """Return the statements that create the views and table macros of schema ``old``."""
+    statements = []
+    for folder in _view_folders():
+        for name, query in read_old_names(folder).items():
+            if "(" in name:
+                statements.append(f"create macro old.{name} as table {query}")
+            else:
+                statements.append(f"create view old.{name} as {query}")
+    return tuple(statements)
 
 
 def find_schema(connection: duckdb.DuckDBPyConnection, table: str) -> str | None:

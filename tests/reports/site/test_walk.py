@@ -89,8 +89,8 @@ STEPS = (
         "And of its own losses alone, over all sources?",
         """
         select model, bits_per_byte_gap, bits_per_byte_gap_low, bits_per_byte_after
-        from train_test_gap_overall
-        where protocol = 'default' and bits_per_byte_gap is not null
+        from train_test_gap
+        where scope = 'all' and protocol = 'default' and bits_per_byte_gap is not null
         """,
         "plane",
     ),

@@ -19,3 +19,20 @@ def test_former_names_find_their_views(empty: Settings) -> None:
         assert plain.sql("from old.source_mix").columns == view.column_names
         with pytest.raises(duckdb.CatalogException, match=r"internal\.source_mix"):
             plain.sql("from source_mix")
+
+
+# Columns that a view had before it became part of another one.
+FORMER = {
+    "train_test_gap_overall": {"model", "protocol", "num_sources", "split_basis", "q_value"},
+    "train_test_gap_overall_at(date '2024-02-01')": {"model", "num_sources", "expected_next_low"},
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("relation", FORMER)
+def test_a_view_that_became_rows_of_another_has_its_former_columns(
+    empty: Settings, relation: str
+) -> None:
+    columns = set(query(empty, f"from {relation}").column_names)
+    assert FORMER[relation] <= columns
+    assert not columns & {"source", "scope"}
