@@ -84,8 +84,7 @@ def _rank(facts: Row, with_cutoff: Mapping[str, object]) -> tuple[bool, bool, st
 def _tbi(settings: Settings, protocol: str) -> dict[tuple[str, str | None], float | None]:
     """Return TBI (slope in bits per byte per year) by model and source (None: mean over all)."""
     rows = _rows(settings, "from tbi_likelihood where protocol = ?", protocol)
-    rows += _rows(settings, "from tbi_likelihood_overall where protocol = ?", protocol)
-    return {(row["model"], row.get("source")): row["tbi_per_year"] for row in rows}
+    return {(row["model"], row["source"]): row["tbi_per_year"] for row in rows}
 
 
 def _one_sided(sources: list[Row]) -> Row:

@@ -147,7 +147,6 @@ FIGURES: tuple[Figure, ...] = (
         )
     ),
     Figure("tbi_likelihood", "tbi_per_month", of_slope, kind=OVER_TIME),
-    Figure("tbi_likelihood_overall", "tbi_per_month", of_slope, kind=OVER_TIME),
     *(
         Figure(_DECAY, f"decay_{horizon}_pct", of_decay(horizon), ends="_documents")
         for horizon in (3, 6, 9, 12)

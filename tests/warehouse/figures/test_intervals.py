@@ -111,7 +111,7 @@ def test_gap(ask: Ask, source: str | None) -> None:
 
 @pytest.mark.parametrize("source", [*SOURCES, None])
 def test_slope(ask: Ask, source: str | None) -> None:
-    row = only(ask, "tbi_likelihood" if source else "tbi_likelihood_overall", source)
+    row = only(ask, "tbi_likelihood", source)
     curves = Curves(ask, (source,) if source else SOURCES)
     months = np.arange(NUM_MONTHS)
     y = curves.figures.reshape(-1, NUM_MONTHS).mean(axis=0)

@@ -37,7 +37,7 @@ FIGURES = {
     ("train_test_gap", "source"): "bits_per_byte_gap",
     ("train_test_gap", "all"): "bits_per_byte_gap",
     ("tbi_likelihood", "source"): "tbi_per_month",
-    ("tbi_likelihood_overall", "all"): "tbi_per_month",
+    ("tbi_likelihood", "all"): "tbi_per_month",
     ("decay_after_release", "source"): "decay_mean_pct",
 }
 
@@ -116,5 +116,5 @@ def test_means_over_sources_without_common_months_have_a_reason(
     }
     assert reasons == {
         "train_test_gap": "no month on a side of the cutoff that all sources have",
-        "tbi_likelihood_overall": "fewer than two months that all sources have",
+        "tbi_likelihood": "fewer than two months that all sources have",
     }

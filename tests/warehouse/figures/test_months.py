@@ -104,7 +104,7 @@ def test_numpy_has_the_same_errors(ask: Ask) -> None:
     tables = {
         name: {row["model"]: row for row in ask(f"from {name}")}
         for name in ("internal.gap_month_errors_at(cast(null as date))",
-                     "internal.slope_month_errors", "tbi_likelihood",
+                     "internal.slope_month_errors", "tbi_likelihood where scope = 'source'",
                      "train_test_gap where scope = 'source'",
                      "detectable_gap_at(4) where num_months_each_side = 12")
     }  # fmt: skip
@@ -151,7 +151,7 @@ def assert_detectable(row: dict[str, Any], shock: float, memory: float) -> None:
     [
         ("train_test_gap where scope = 'source'", "bits_per_byte_gap"),
         ("train_test_gap where scope = 'all'", "bits_per_byte_gap"),
-        ("tbi_likelihood", "tbi_per_month"),
+        ("tbi_likelihood where scope = 'source'", "tbi_per_month"),
         ("decay_after_release", "decay_mean_pct"),
     ],
 )

@@ -48,6 +48,7 @@ figures as (
         0 as milestone,
         tbi_per_month as value
     from main.tbi_likelihood
+    where scope = 'source'
     union all
     select
         model,

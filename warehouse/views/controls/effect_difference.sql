@@ -24,15 +24,6 @@ with curves as materialized (
     union all
     select
         model,
-        null as source,
-        protocol,
-        'slope' as effect,
-        tbi_per_month as value,
-        tbi_per_month_high - tbi_per_month as half
-    from tbi_likelihood_overall
-    union all
-    select
-        model,
         source,
         protocol,
         'decay' as effect,

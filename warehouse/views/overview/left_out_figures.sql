@@ -180,7 +180,7 @@ reasons as (
         model,
         null as source,
         protocol,
-        unnest(['train_test_gap', 'tbi_likelihood_overall']) as left_out_of,
+        unnest(['train_test_gap', 'tbi_likelihood']) as left_out_of,
         unnest([gap_reason, slope_reason]) as reason
     from internal.overall_reasons
     union all
