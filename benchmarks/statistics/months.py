@@ -48,9 +48,12 @@ COLUMNS = {
     "tbi_likelihood_overall": "tbi_per_month",
     "decay_after_release": "decay_mean_pct",
 }
-_SCOPED = ("train_test_gap", "tbi_likelihood")
+_SCOPED = ("train_test_gap", "control_adjusted_gap", "tbi_likelihood")
 _FIRST_MODEL = "where model like 'model-%-0'"
-_OF_CONTROL = f"control_adjusted_gap where model = '{CONTROL}' and adjusted_gap is not null"
+_OF_CONTROL = (
+    f"control_adjusted_gap where model = '{CONTROL}' "
+    "and scope = 'source' and adjusted_gap is not null"
+)
 
 Rows = list[Row]
 Shares = Iterator[tuple[str, Kind, list[bool]]]  # figure, kind, hits

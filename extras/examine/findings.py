@@ -19,7 +19,8 @@ _ONE_ROW = {
         from train_test_gap where model = $model and protocol = $protocol and scope = 'all'
     """,
     "adjusted_gap": """
-        from control_adjusted_gap_overall where model = $model and protocol = $protocol
+        from control_adjusted_gap
+        where model = $model and protocol = $protocol and scope = 'all'
     """,
     "ageing": "from ageing where model = $model and protocol = $protocol and source is null",
     "cost": "from run_costs where model = $model and protocol = $protocol",

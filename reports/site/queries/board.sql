@@ -149,7 +149,7 @@ select
     h.resolution
 from board as h
 left join models as m on h.model = m.model
--- The panel's part of control_adjusted_gap_overall, without what compressors say.
+-- The panel's part of control_adjusted_gap, without what compressors say.
 left join panel_tests as g
     on h.model = g.model and g.source is null and g.effect = 'gap' and g.protocol = $protocol
 left join ageing as a on h.model = a.model and a.source is null and a.protocol = $protocol

@@ -80,7 +80,7 @@ STEPS = (
         select model, source, adjusted_gap, adjusted_gap_low, adjusted_gap_high,
             q_value as gap_q_value
         from control_adjusted_gap
-        where protocol = 'default' and basis = 'panel'
+        where protocol = 'default' and scope = 'source' and basis = 'panel'
         """,
         "source-*-models",
         2,

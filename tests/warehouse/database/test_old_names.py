@@ -25,6 +25,7 @@ def test_former_names_find_their_views(empty: Settings) -> None:
 FORMER = {
     "train_test_gap_overall": {"model", "protocol", "num_sources", "split_basis", "q_value"},
     "train_test_gap_overall_at(date '2024-02-01')": {"model", "num_sources", "expected_next_low"},
+    "control_adjusted_gap_overall": {"model", "adjusted_gap", "compressor_reason", "num_documents"},
     "tbi_likelihood_overall": {"model", "num_sources", "num_months", "bias_slope"},
 }
 
