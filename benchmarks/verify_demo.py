@@ -86,7 +86,8 @@ def findings(settings: Settings) -> list[tuple[bool, str]]:
 def cutoff_finding(settings: Settings, name: str, cutoff: Month) -> tuple[bool, str]:
     """Check that a model has an estimated cutoff, whose interval has the planted month."""
     columns = "cutoff_text, estimated_cutoff_low, estimated_cutoff_high, reason"
-    sql = f"select {columns} from estimated_cutoff where model = ? and protocol = 'default'"
+    where = "where model = ? and scope = 'all' and protocol = 'default'"
+    sql = f"select {columns} from estimated_cutoff {where}"
     [(text, low, high, reason)] = rows_of(settings, sql, [name])
     planted = cutoff.first_day
     # An end that is NULL is open.

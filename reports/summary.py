@@ -56,7 +56,7 @@ def gap_rows(settings: Settings, protocol: str) -> list[GapRow]:
                 overall.setdefault(row["model"], []).append({**row, "split_basis": None})
     tbi = _tbi(settings, protocol)
     sql = "select *, starts_with(model, 'control:') as is_control from estimated_cutoff"
-    estimates = _rows(settings, f"{sql} where protocol = ?", protocol)
+    estimates = _rows(settings, f"{sql} where scope = 'all' and protocol = ?", protocol)
     rows = []
     for facts in sorted(estimates, key=lambda row: _rank(row, by_source)):
         model = facts["model"]
@@ -97,7 +97,7 @@ def _one_sided(sources: list[Row]) -> Row:
 def describe_estimate(facts: Row) -> str | None:
     """Return a row of view ``estimated_cutoff`` as text; None if the model has no test."""
     if facts["is_at_edge"] is None:
-        return None if facts["p_value"] is None else "none"
+        return None if facts["q_value"] is None else "none"
     return facts["cutoff_text"] or str(facts["reason"])
 
 

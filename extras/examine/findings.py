@@ -14,7 +14,9 @@ Row = Mapping[str, Any]
 
 # One row each, or none. A view that has no row of the model has a reason in `unmeasured`.
 _ONE_ROW = {
-    "cutoff": "from estimated_cutoff where model = $model and protocol = $protocol",
+    "cutoff": """
+        from estimated_cutoff where model = $model and protocol = $protocol and scope = 'all'
+    """,
     "gap": """
         from train_test_gap where model = $model and protocol = $protocol and scope = 'all'
     """,
@@ -27,7 +29,8 @@ _ONE_ROW = {
 }
 _MANY_ROWS = {
     "cutoff_by_source": """
-        from estimated_cutoff_by_source where model = $model and protocol = $protocol
+        from estimated_cutoff
+        where model = $model and protocol = $protocol and scope = 'source'
         order by source
     """,
     "level": """

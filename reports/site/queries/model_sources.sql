@@ -114,7 +114,7 @@ left join panel_tests as g
         l.model = g.model and l.source = g.source
         and g.effect = 'gap' and g.protocol = $protocol
 left join ageing as a on l.model = a.model and l.source = a.source and a.protocol = $protocol
-left join estimated_cutoff_by_source as c
+left join estimated_cutoff as c
     on l.model = c.model and l.source = c.source and c.protocol = $protocol
 left join decay_after_release as d
     on l.model = d.model and l.source = d.source and d.protocol = $protocol

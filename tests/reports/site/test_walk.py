@@ -108,7 +108,7 @@ STEPS = (
         """
         select model, cutoff_text, estimated_cutoff, catalogue_cutoff as stated_cutoff
         from estimated_cutoff
-        where protocol = 'default' and cutoff_text is not null
+        where protocol = 'default' and scope = 'all' and cutoff_text is not null
         """,
         "board",
     ),

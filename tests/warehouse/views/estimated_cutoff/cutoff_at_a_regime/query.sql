@@ -3,4 +3,5 @@ select
     source,
     estimated_cutoff,
     reason
-from estimated_cutoff_by_source;
+from estimated_cutoff
+where scope = 'source';

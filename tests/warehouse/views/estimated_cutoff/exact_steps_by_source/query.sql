@@ -4,4 +4,5 @@ select
     estimated_cutoff,
     catalogue_cutoff,
     basis
-from estimated_cutoff_by_source;
+from estimated_cutoff
+where scope = 'source';
