@@ -131,7 +131,7 @@ def of_adjusted_gap(world: World, row: Row) -> float | None:
     return float(y[NUM_BEFORE:].mean() - y[:NUM_BEFORE].mean())
 
 
-_DECAY = "internal.decay_after_release_details"
+_DECAY = "internal.decay_figures"
 _SPLIT = f"date '{FIRST + NUM_BEFORE}-01'"
 
 FIGURES: tuple[Figure, ...] = (

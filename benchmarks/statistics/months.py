@@ -89,6 +89,8 @@ def measure(names: Sequence[str], num_worlds: int, seed: int = 0) -> list[Tally]
 def _rows_of_first(figure: str) -> str:
     """Return the rows of a figure's view of the first model, by source or of the mean over them."""
     view = figure.removesuffix("_overall")
+    if figure == "decay_after_release":
+        return f"internal.decay_figures {_FIRST_MODEL}"
     if view not in _SCOPED:
         return f"{figure} {_FIRST_MODEL}"
     if figure == view:

@@ -125,7 +125,7 @@ def test_slope(ask: Ask, source: str | None) -> None:
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_decay(ask: Ask, source: str) -> None:
-    row = only(ask, "internal.decay_after_release_details", source)
+    row = only(ask, "internal.decay_figures", source)
     curves = Curves(ask, (source,))
     base = np.zeros(NUM_MONTHS)
     base[NUM_BEFORE - 6 : NUM_BEFORE] = 1 / 6

@@ -28,7 +28,7 @@ TOLD = {
     ("train_test_gap", "nine"): "no interval: 2 blocks of three months; 4 are needed",
     ("tbi_likelihood", "eleven"): "no interval: 11 months; 12 are needed",
     (
-        "decay_after_release",
+        "decay_by_horizon",
         "nine",
     ): "no interval: 1 complete quarter after the release; 2 are needed",
 }
@@ -38,7 +38,7 @@ FIGURES = {
     ("train_test_gap", "all"): "bits_per_byte_gap",
     ("tbi_likelihood", "source"): "tbi_per_month",
     ("tbi_likelihood", "all"): "tbi_per_month",
-    ("decay_after_release", "source"): "decay_mean_pct",
+    ("decay_by_horizon", "source"): "decay_mean_pct",
 }
 
 

@@ -152,7 +152,7 @@ def assert_detectable(row: dict[str, Any], shock: float, memory: float) -> None:
         ("train_test_gap where scope = 'source'", "bits_per_byte_gap"),
         ("train_test_gap where scope = 'all'", "bits_per_byte_gap"),
         ("tbi_likelihood where scope = 'source'", "tbi_per_month"),
-        ("decay_after_release", "decay_mean_pct"),
+        ("decay_by_horizon where horizon = 3", "decay_mean_pct"),
     ],
 )
 def test_where_nothing_changes_little_is_found(ask: Ask, view: str, column: str) -> None:

@@ -57,7 +57,7 @@ figures as (
         'decay_mean_pct' as figure,
         0 as milestone,
         decay_mean_pct as value
-    from internal.decay_after_release_details
+    from internal.decay_figures
     union all
     select
         model,

@@ -1,6 +1,6 @@
--- Every column of decay_after_release. Units and NULLs: see that view.
+-- Decays after release with all their intervals. Units and NULLs: see decay_by_horizon.
 -- Grain: one row per model, source, protocol; only models with a release date in the catalogue.
-create or replace view internal.decay_after_release_details as
+create or replace view internal.decay_figures as
 with means as (
     select
         model,

@@ -10,6 +10,6 @@ select
     round(d.decay_mean_pct_low_documents, 3) as mean_low_documents,
     round(d.decay_3_pct_high_documents, 3) as high_3_documents,
     d.decay_9_pct_low
-from internal.decay_after_release_details as d
-inner join decay_after_release as p
-    on d.model = p.model and d.source = p.source and d.protocol = p.protocol;
+from internal.decay_figures as d
+inner join decay_by_horizon as p
+    on d.model = p.model and d.source = p.source and d.protocol = p.protocol and p.horizon = 3;
