@@ -55,7 +55,7 @@ select
     g.bits_per_byte_gap, g.bits_per_byte_gap_low, g.bits_per_byte_gap_high, r.gap_reason
 from train_test_gap_at(?) as g
 left join internal.interval_reasons as r using (model, source, protocol)
-where g.protocol = ?
+where g.protocol = ? and g.scope = 'source'
 order by g.source, g.model
 """
 _SUMS = """

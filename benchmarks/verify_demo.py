@@ -86,7 +86,8 @@ def findings(settings: Settings) -> list[tuple[bool, str]]:
 def cutoff_finding(settings: Settings, name: str, cutoff: Month) -> tuple[bool, str]:
     """Check that a model has an estimated cutoff, whose interval has the planted month."""
     columns = "cutoff_text, estimated_cutoff_low, estimated_cutoff_high, reason"
-    sql = f"select {columns} from estimated_cutoff where model = ? and protocol = 'default'"
+    where = "where model = ? and scope = 'all' and protocol = 'default'"
+    sql = f"select {columns} from estimated_cutoff {where}"
     [(text, low, high, reason)] = rows_of(settings, sql, [name])
     planted = cutoff.first_day
     # An end that is NULL is open.
@@ -100,7 +101,10 @@ def cutoff_finding(settings: Settings, name: str, cutoff: Month) -> tuple[bool, 
 def panel_findings(settings: Settings, planted: list[str]) -> list[tuple[bool, str]]:
     """Check the panel's gaps over all sources: above 0 if planted, and none of a compressor."""
     found = []
-    sql = "from control_adjusted_gap_overall where protocol = 'default' order by model"
+    sql = (
+        "from control_adjusted_gap "
+        "where protocol = 'default' and scope = 'all' order by model"
+    )
     rows = {row["model"]: row for row in query(settings, sql).to_pylist()}
     for name in planted:
         row = rows[name]
@@ -141,7 +145,8 @@ def gap_interval(settings: Settings, model: str, cutoff: Month) -> tuple[float, 
     """Return the 95 % interval of a model's gap over all sources, split after ``cutoff``."""
     sql = (
         "select bits_per_byte_gap_low, bits_per_byte_gap_high "
-        "from train_test_gap_overall_at(?) where model = ? and protocol = 'default'"
+        "from train_test_gap_at(?) "
+        "where model = ? and protocol = 'default' and scope = 'all'"
     )
     [(low, high)] = rows_of(settings, sql, [(cutoff + 1).first_day, model])
     return low, high

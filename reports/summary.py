@@ -40,20 +40,23 @@ def gap_rows(settings: Settings, protocol: str) -> list[GapRow]:
     other models. If no model has a cutoff, the model has one row without a gap.
     """
     by_source: dict[str, list[Row]] = {}
-    for row in _rows(settings, "from train_test_gap where protocol = ? order by source", protocol):
-        by_source.setdefault(row["model"], []).append(row)
-    with_cutoff = _rows(settings, "from train_test_gap_overall where protocol = ?", protocol)
+    sql = "from train_test_gap_at(cast(null as date)) where protocol = ? order by source"
+    gaps = _rows(settings, sql, protocol)
+    for row in gaps:
+        if row["scope"] == "source":
+            by_source.setdefault(row["model"], []).append(row)
+    with_cutoff = [row for row in gaps if row["scope"] == "all"]
     splits = {row["split_date"] for row in with_cutoff}
     overall: dict[str, list[Row]] = {row["model"]: [row] for row in with_cutoff}
     ordered = sorted(splits)
     for split in sorted({*ordered[:1], *ordered[-1:]}):
-        sql = "from train_test_gap_overall_at(?) where protocol = ?"
+        sql = "from train_test_gap_at(?) where scope = 'all' and protocol = ?"
         for row in _rows(settings, sql, split, protocol):
             if row["model"] not in by_source:
                 overall.setdefault(row["model"], []).append({**row, "split_basis": None})
     tbi = _tbi(settings, protocol)
     sql = "select *, starts_with(model, 'control:') as is_control from estimated_cutoff"
-    estimates = _rows(settings, f"{sql} where protocol = ?", protocol)
+    estimates = _rows(settings, f"{sql} where scope = 'all' and protocol = ?", protocol)
     rows = []
     for facts in sorted(estimates, key=lambda row: _rank(row, by_source)):
         model = facts["model"]
@@ -81,8 +84,7 @@ def _rank(facts: Row, with_cutoff: Mapping[str, object]) -> tuple[bool, bool, st
 def _tbi(settings: Settings, protocol: str) -> dict[tuple[str, str | None], float | None]:
     """Return TBI (slope in bits per byte per year) by model and source (None: mean over all)."""
     rows = _rows(settings, "from tbi_likelihood where protocol = ?", protocol)
-    rows += _rows(settings, "from tbi_likelihood_overall where protocol = ?", protocol)
-    return {(row["model"], row.get("source")): row["tbi_per_year"] for row in rows}
+    return {(row["model"], row["source"]): row["tbi_per_year"] for row in rows}
 
 
 def _one_sided(sources: list[Row]) -> Row:
@@ -95,7 +97,7 @@ def _one_sided(sources: list[Row]) -> Row:
 def describe_estimate(facts: Row) -> str | None:
     """Return a row of view ``estimated_cutoff`` as text; None if the model has no test."""
     if facts["is_at_edge"] is None:
-        return None if facts["p_value"] is None else "none"
+        return None if facts["q_value"] is None else "none"
     return facts["cutoff_text"] or str(facts["reason"])
 
 

@@ -128,8 +128,8 @@ def test_answers_are_those_that_are_planted(
     planted: Settings, question: str, expected: list[tuple[str, object]]
 ) -> None:
     [asked] = [each for each in QUESTIONS if each.question == question]
-    answers = {"headline": "bits_per_byte", "train_test_gap_overall": "bits_per_byte_gap",
-               "monthly_loss": "bits_per_byte", "train_test_gap_overall_at": "bits_per_byte_gap",
+    answers = {"headline": "bits_per_byte", "train_test_gap": "bits_per_byte_gap",
+               "monthly_loss": "bits_per_byte", "train_test_gap_at": "bits_per_byte_gap",
                "estimated_cutoff": "cutoff_text", "suspect_cells": "source"}  # fmt: skip
     rows = asking(planted, asked.query).to_pylist()
     found = [(row["model"], row[answers[asked.view]]) for row in rows]

@@ -19,12 +19,12 @@ from warehouse.database.schema import (
     describe_columns,
     describe_view,
     list_macros,
-    list_old_names,
     list_tables,
     list_views,
     public_name,
     qualify,
     read_header,
+    read_old_names,
 )
 
 _HEAD = """# Tables and views of the warehouse
@@ -77,7 +77,7 @@ def _describe_views(room: Path) -> Iterator[str]:
     views = {name: (file, describe_view(file)) for name, file in files.items()}
     public = {name: each for name, each in views.items() if not each[1].is_internal}
     internal = {name: each for name, each in views.items() if each[1].is_internal}
-    former = [name for name in sorted(list_old_names()) if name in views]
+    former = read_old_names(room / "views")
     yield from _list_public(public)
     if internal:
         yield "## Views for other views\n"
@@ -86,8 +86,8 @@ def _describe_views(room: Path) -> Iterator[str]:
         yield ""
     if former:
         yield f"## Former names\n\n{_FORMER}\n"
-        for name in former:
-            yield f"- `old.{name}`: `{public_name(name)}`"
+        for name, query in sorted(former.items()):
+            yield f"- `old.{name}`: `{query}`"
         yield ""
 
 

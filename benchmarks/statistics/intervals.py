@@ -131,15 +131,14 @@ def of_adjusted_gap(world: World, row: Row) -> float | None:
     return float(y[NUM_BEFORE:].mean() - y[:NUM_BEFORE].mean())
 
 
-_DECAY = "internal.decay_after_release_details"
+_DECAY = "internal.decay_figures"
 _SPLIT = f"date '{FIRST + NUM_BEFORE}-01'"
 
 FIGURES: tuple[Figure, ...] = (
     Figure("monthly_loss", "bits_per_byte", of_month),
     *(
-        Figure(view, column, truth, ends="_documents")
-        # These table macros return more intervals than the views without ``_at``.
-        for view in (f"train_test_gap_at({_SPLIT})", f"train_test_gap_overall_at({_SPLIT})")
+        # This table macro returns more intervals than the view without ``_at``.
+        Figure(f"train_test_gap_at({_SPLIT})", column, truth, ends="_documents")
         for column, truth in (
             ("bits_per_byte_before", of_split(1, 0)),
             ("bits_per_byte_after", of_split(0, 1)),
@@ -148,7 +147,6 @@ FIGURES: tuple[Figure, ...] = (
         )
     ),
     Figure("tbi_likelihood", "tbi_per_month", of_slope, kind=OVER_TIME),
-    Figure("tbi_likelihood_overall", "tbi_per_month", of_slope, kind=OVER_TIME),
     *(
         Figure(_DECAY, f"decay_{horizon}_pct", of_decay(horizon), ends="_documents")
         for horizon in (3, 6, 9, 12)

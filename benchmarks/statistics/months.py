@@ -36,7 +36,8 @@ from warehouse.database.statements import Row
 from warehouse.estimates.pairs import MIN_BEFORE
 from warehouse.read.query import query
 
-COLUMNS = {  # a figure of each view, with an interval over time
+# A figure of each view, with an interval over time; those of means over sources end in _overall.
+COLUMNS = {
     "train_test_gap": "bits_per_byte_gap",
     "train_test_gap_overall": "bits_per_byte_gap",
     "control_adjusted_gap": "adjusted_gap",
@@ -47,8 +48,12 @@ COLUMNS = {  # a figure of each view, with an interval over time
     "tbi_likelihood_overall": "tbi_per_month",
     "decay_after_release": "decay_mean_pct",
 }
+_SCOPED = ("train_test_gap", "control_adjusted_gap", "tbi_likelihood")
 _FIRST_MODEL = "where model like 'model-%-0'"
-_OF_CONTROL = f"control_adjusted_gap where model = '{CONTROL}' and adjusted_gap is not null"
+_OF_CONTROL = (
+    f"control_adjusted_gap where model = '{CONTROL}' "
+    "and scope = 'source' and adjusted_gap is not null"
+)
 
 Rows = list[Row]
 Shares = Iterator[tuple[str, Kind, list[bool]]]  # figure, kind, hits
@@ -59,8 +64,10 @@ def measure(names: Sequence[str], num_worlds: int, seed: int = 0) -> list[Tally]
     with tempfile.TemporaryDirectory(prefix="tidemark-worlds-") as home:
         settings = Settings(home=home)
         land(names, num_worlds, seed, settings)
-        rows = {view: _read(settings, f"{view} {_FIRST_MODEL}", len(names)) for view in COLUMNS}
-        cutoffs = _read(settings, f"estimated_cutoff {_FIRST_MODEL}", len(names))
+        rows = {name: _read(settings, _rows_of_first(name), len(names)) for name in COLUMNS}
+        cutoffs = _read(
+            settings, f"estimated_cutoff {_FIRST_MODEL} and scope = 'all'", len(names)
+        )
         low = _read(settings, "suspected_contamination where is_suspected", len(names))
         told = _read(settings, _OF_CONTROL, len(names))
     tallies = []
@@ -77,6 +84,18 @@ def measure(names: Sequence[str], num_worlds: int, seed: int = 0) -> list[Tally]
         for figure, kind, hits in shares:
             tallies.append(Tally(name, figure, kind, hits, design.known.get(figure)))
     return tallies
+
+
+def _rows_of_first(figure: str) -> str:
+    """Return the rows of a figure's view of the first model, by source or of the mean over them."""
+    view = figure.removesuffix("_overall")
+    if figure == "decay_after_release":
+        return f"internal.decay_figures {_FIRST_MODEL}"
+    if view not in _SCOPED:
+        return f"{figure} {_FIRST_MODEL}"
+    if figure == view:
+        return f"{view} {_FIRST_MODEL} and scope = 'source'"
+    return f"{view} select * exclude (source) {_FIRST_MODEL} and scope = 'all'"
 
 
 def _read(settings: Settings, source: str, num_designs: int) -> list[Rows]:

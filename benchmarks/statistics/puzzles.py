@@ -129,7 +129,7 @@ select
     ) as accuracy,
     (
         select avg((m.signed_gap between v.signed_gap_low and v.signed_gap_high)::int)
-        from scylla_valley as v join means as m using (level) where v.rules = 'strict'
+        from internal.scylla_valley as v join means as m using (level) where v.rules = 'strict'
     ) as signed_gap,
     (
         select avg((m.score between s.score_low and s.score_high)::int)

@@ -14,17 +14,23 @@ Row = Mapping[str, Any]
 
 # One row each, or none. A view that has no row of the model has a reason in `unmeasured`.
 _ONE_ROW = {
-    "cutoff": "from estimated_cutoff where model = $model and protocol = $protocol",
-    "gap": "from train_test_gap_overall where model = $model and protocol = $protocol",
+    "cutoff": """
+        from estimated_cutoff where model = $model and protocol = $protocol and scope = 'all'
+    """,
+    "gap": """
+        from train_test_gap where model = $model and protocol = $protocol and scope = 'all'
+    """,
     "adjusted_gap": """
-        from control_adjusted_gap_overall where model = $model and protocol = $protocol
+        from control_adjusted_gap
+        where model = $model and protocol = $protocol and scope = 'all'
     """,
     "ageing": "from ageing where model = $model and protocol = $protocol and source is null",
     "cost": "from run_costs where model = $model and protocol = $protocol",
 }
 _MANY_ROWS = {
     "cutoff_by_source": """
-        from estimated_cutoff_by_source where model = $model and protocol = $protocol
+        from estimated_cutoff
+        where model = $model and protocol = $protocol and scope = 'source'
         order by source
     """,
     "level": """

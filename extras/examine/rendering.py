@@ -123,7 +123,7 @@ def _cutoff(findings: Findings) -> str:
 def _gap(findings: Findings, stated: Month | None) -> str:
     row = findings.gap
     if row is None or row["bits_per_byte_gap"] is None:
-        return _not_told(row, findings, "train_test_gap_overall", stated)
+        return _not_told(row, findings, "train_test_gap", stated)
     gap = _number(row["bits_per_byte_gap"])
     text = f"{gap} bits per byte, {_interval(row, 'bits_per_byte_gap')}"
     adjusted = findings.adjusted_gap

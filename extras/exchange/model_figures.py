@@ -121,7 +121,7 @@ def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> list[Row]:
 
 def _query(metric: Metric) -> str:
     """Return a query for the rows of a metric of own runs; NULL figures are left out."""
-    own = "" if metric.view == "headline" else "and protocol <> 'published'"
+    own = "" if metric.view == "headline" else "and protocol <> 'published' and source is not null"
     return f"from {metric.view} where {metric.column} is not null {own} order by all"
 
 

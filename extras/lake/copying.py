@@ -18,7 +18,7 @@ from warehouse.database.schema import SNAPSHOT
 from warehouse.database.statements import OFFLINE, explain_database_errors
 from warehouse.read.query import local_snapshot
 
-_COPIED_VIEWS = ("main", "papers")
+_NOT_COPIED = ("internal", "materialised", "old")
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ def list_copied(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
 
     A copy has the rows of views, not their SQL. It lacks table macros, which need arguments.
     """
-    schemas = ", ".join(f"'{schema}'" for schema in _COPIED_VIEWS)
+    schemas = ", ".join(f"'{schema}'" for schema in _NOT_COPIED)
     found = connection.execute(
         "select table_schema, table_name from information_schema.tables "  # noqa: S608 - constants
-        f"where table_catalog = 'snapshot' and table_schema in ({schemas}) order by all"
+        f"where table_catalog = 'snapshot' and table_schema not in ({schemas}) order by all"
     )
     return [(str(schema), str(name)) for schema, name in found.fetchall()]

@@ -128,7 +128,7 @@ def show_tasks_command(context: Context) -> None:
     found = query(
         settings,
         "select model, source, task, protocol, cutoff, num_before, num_after, accuracy_before, "
-        "accuracy_after, gap, gap_low_documents, gap_high_documents, reason from task_gap "
+        "accuracy_after, gap, gap_low_documents, gap_high_documents, reason from tasks.task_gap "
         "order by source, task, protocol, model",
     ).to_pylist()
     if not found:

@@ -55,7 +55,7 @@ def test_what_is_planted_comes_out_of_all_stages(
     assert f"{landed * int(ITEMS):,} items a split solved, {landed} puzzles landed" in ran.out
     valley = rows(
         tidemark,
-        "select level, id_accuracy, ood_accuracy, gap from scylla_valley "
+        "select level, id_accuracy, ood_accuracy, gap from internal.scylla_valley "
         "where model = 'scripted:valley' and ood_split = 'ood' and rules = 'strict' "
         "order by level",
     )

@@ -112,7 +112,9 @@ def test_foreign_losses_of_a_catalogued_model_are_split_at_its_cutoff(tmp_path: 
         warehouse.land_losses(pa.Table.from_pylist(rows), "rows")
         describe_models(warehouse, settings)
     publish(settings)
-    found = query(settings, "select model, split_date from train_test_gap").to_pylist()
+    found = query(
+        settings, "select model, split_date from train_test_gap_at(null) where scope = 'source'"
+    ).to_pylist()
     assert found == [{"model": "theirs", "split_date": dt.date(2024, 2, 1)}]
 
 

@@ -28,7 +28,7 @@ HALVES = [HalfMonth(text) for text in ("2024-01a", "2024-01b", "2024-02a", "2024
 MODELS = ["control:gzip", "control:zstd"]
 OF_MONTHS = (
     "monthly_loss", "headline", "monthly_rank_at([])", "model_difference", "coverage",
-    "train_test_gap_at(date '2024-02-01')", "train_test_gap_overall_at(date '2024-02-01')",
+    "train_test_gap_at(date '2024-02-01')",
     "tbi_likelihood", "control_adjusted_gap_at(date '2024-02-01')",
 )  # fmt: skip
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from core.plugins import list_folders
 from warehouse.database.schema import (
     describe_view,
-    list_old_names,
     list_views,
     public_name,
-    qualify,
+    read_old_names,
     read_view_code,
 )
 
@@ -54,4 +54,8 @@ def test_views_of_the_kernel_read_no_view_of_an_extra() -> None:
 
 
 def test_no_former_name_is_in_main() -> None:
-    assert [name for name in list_old_names() if qualify(name).startswith("main.")] == []
+    main = {name for name, described in DESCRIBED.items() if described.schema == "main"}
+    folders = [ROOT / "warehouse" / "views", *list_folders("views")]
+    former = [name.partition("(")[0] for folder in folders for name in read_old_names(folder)]
+    assert main.intersection(former) == set()
+    assert len(set(former)) == len(former)

@@ -16,11 +16,10 @@ from warehouse.database.reference import refresh_reference
 from warehouse.database.schema import (
     MATERIALISED,
     SCHEMA_VERSION,
-    SCHEMAS,
-    alias_of,
     digest_definitions,
+    list_aliases,
     list_macros,
-    list_old_names,
+    list_schemas,
     list_tables,
     list_views,
     read_sql,
@@ -69,7 +68,7 @@ def digest_catalogue(connection: duckdb.DuckDBPyConnection) -> str:
 def _create_tables(connection: duckdb.DuckDBPyConnection, version: int) -> None:
     for step in range(version + 1, 4):
         connection.execute(read_sql("migrations", str(step)))
-    for schema in SCHEMAS[1:]:
+    for schema in list_schemas()[1:]:
         connection.execute(f"create schema if not exists {schema}")
     connection.execute(read_sql("migrations", "5_reasons"))
     for table in list_tables():
@@ -100,8 +99,8 @@ def _create_macros_and_views(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(read_view(view))
         if view in materialised:
             keep_rows(connection, view, "limit 0")
-    for view in list_old_names():
-        connection.execute(alias_of(view))
+    for alias in list_aliases():
+        connection.execute(alias)
 
 
 def _derive_cells(connection: duckdb.DuckDBPyConnection, version: int) -> None:

@@ -2,9 +2,9 @@
 
 ``tables/<schema>/<table>.sql``, ``macros/<macro>.sql`` and ``views/<mart>/<view>.sql`` create one
 object each; files of ``views/`` may create a table macro. An extra may have a folder ``views/``,
-too. Schema ``main`` is for analysts; schema ``papers`` holds views that reproduce a table of a
-paper; schema ``internal`` holds bookkeeping tables and intermediate views; schema ``old`` holds
-aliases of views under their former names.
+too. Schema ``main`` is for analysts, and so is a schema of an extra, such as ``papers`` with views
+that reproduce a table of a paper. Schema ``internal`` holds bookkeeping tables and intermediate
+views; schema ``old`` holds aliases of views under their former names.
 ``land/*.sql`` and ``checks/`` hold statements that Python runs with bound parameters.
 Files of ``migrations/`` change tables of former versions.
 """
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import duckdb
 
 SCHEMA_VERSION = 5
-SCHEMAS = ("main", "papers", "internal", "old")
 # Tables with rows in snapshots only.
 ESTIMATES = (
     "cutoff_estimates",
@@ -43,7 +42,7 @@ WRITER = "writer.duckdb"  # path of the database that landing writes, under the 
 _ROOM = Path(__file__).parents[1]
 _HEADING = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 _SECTION = re.compile(r"^-{10} ", re.MULTILINE)
-_RELATION = re.compile(r"\b(?:from|join)\s+(?:(?:internal|main|papers)\.)?(\w+)")
+_RELATION = re.compile(r"\b(?:from|join)\s+(?:\w+\.)?(\w+)")
 _CREATED = re.compile(r"create or replace (?:view|macro) (?:(\w+)\.)?\w+(\([^)]*\))?")
 
 
@@ -51,7 +50,7 @@ _CREATED = re.compile(r"create or replace (?:view|macro) (?:(\w+)\.)?\w+(\([^)]*
 class ViewCode:
     """The facts that the ``.sql`` file of a view states."""
 
-    schema: str  # main, papers or internal
+    schema: str  # main, internal or that of an extra
     parameters: str  # of a table macro, such as ``(split_on)``; empty for a view
     reads: frozenset[str]  # tables, views and table macros in the view's SQL
 
@@ -63,7 +62,7 @@ class ViewDescription:
     description: str  # one sentence
     grain: tuple[str, ...]  # columns that identify a row
     columns: dict[str, dict[str, Any]]  # description, unit and tests by name
-    schema: str  # main, papers or internal
+    schema: str  # main, internal or that of an extra
     readers: tuple[str, ...]  # files of the repository that query the view
     parameters: str  # of a table macro, such as ``(split_on)``; empty for a view
 
@@ -180,6 +179,13 @@ def list_tables() -> dict[str, str]:
     return {file.stem: file.parent.name for file in files}
 
 
+@functools.cache
+def list_schemas() -> tuple[str, ...]:
+    """Return the schemas of a database: ``main`` first, with those of extras."""
+    of_views = {read_view_code(file).schema for file in _view_files()}
+    return ("main", *sorted((of_views | {"internal", "old"}) - {"main"}))
+
+
 def qualify(name: str) -> str:
     """Return the schema-qualified name of a relation, e.g. ``internal.sound_cells``."""
     tables = list_tables()
@@ -193,20 +199,35 @@ def public_name(view: str) -> str:
     return qualify(view).removeprefix("main.")
 
 
-@functools.cache
-def list_old_names() -> tuple[str, ...]:
-    """Return the views of which schema ``old`` has an alias: they were in ``main`` once."""
-    lists = [folder / "old.yml" for folder in _view_folders()]
-    return tuple(name for file in lists if file.exists() for name in _read_yaml(file))
+def read_old_names(folder: Path) -> dict[str, str]:
+    """Return the former names of views of ``main``, each with the query that gives its rows.
+
+    They are those of ``old.yml`` in a folder of views. A view that only moved to another schema is
+    a name there. The key of a table macro ends with its parameters: ``gap_at(split_on)``.
+    """
+    file = folder / "old.yml"
+    if not file.exists():
+        return {}
+    queries: dict[str, str] = {}
+    for entry in _read_yaml(file):
+        if isinstance(entry, dict):
+            queries |= entry
+        else:
+            parameters = read_view_code(list_views()[entry]).parameters
+            queries[f"{entry}{parameters}"] = f"from {qualify(entry)}{parameters}"
+    return queries
 
 
-def alias_of(view: str) -> str:
-    """Return the statement that creates the alias of a view in schema ``old``."""
-    file = list_views()[view]
-    if not is_macro(file):
-        return f"create view old.{view} as from {qualify(view)}"
-    parameters = read_view_code(file).parameters
-    return f"create macro old.{view}{parameters} as table from {qualify(view)}{parameters}"
+def list_aliases() -> tuple[str, ...]:
+    """Return the statements that create the views and table macros of schema ``old``."""
+    statements = []
+    for folder in _view_folders():
+        for name, query in read_old_names(folder).items():
+            if "(" in name:
+                statements.append(f"create macro old.{name} as table {query}")
+            else:
+                statements.append(f"create view old.{name} as {query}")
+    return tuple(statements)
 
 
 def find_schema(connection: duckdb.DuckDBPyConnection, table: str) -> str | None:

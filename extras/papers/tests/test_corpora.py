@@ -123,9 +123,12 @@ def test_published_compressors_have_no_cutoff(settings: Settings) -> None:
         Statements(connection).add_names("models", "published_rates")
         Statements(connection).add_names("sources", "published_rates")
     publish(settings)
-    found = "select model, estimated_cutoff, reason from {} order by model"
-    for view in ("estimated_cutoff", "estimated_cutoff_by_source"):
-        rows = query(settings, found.format(view)).to_pylist()
+    found = (
+        "select model, estimated_cutoff, reason from estimated_cutoff "
+        "where scope = ? order by model"
+    )
+    for scope in ("all", "source"):
+        rows = query(settings, found, [scope]).to_pylist()
         assert [row["model"] for row in rows] == ["Llama-2-7B", "PNG", "zlib"]
         for row in rows[1:]:
             assert row["estimated_cutoff"] is None

@@ -9,5 +9,5 @@ select
     wilson_high(accuracy_before * num_before, num_before) as accuracy_before_high,
     wilson_low(accuracy_after * num_after, num_after) as accuracy_after_low,
     wilson_high(accuracy_after * num_after, num_after) as accuracy_after_high
-from task_gap
+from tasks.task_gap
 order by source, task, protocol, gap, model

@@ -9,5 +9,5 @@ select
             then model || ', ' || protocol
         else model
     end as series
-from task_accuracy_monthly
+from tasks.task_accuracy_monthly
 order by lane, series, month

@@ -149,11 +149,12 @@ select
     h.resolution
 from board as h
 left join models as m on h.model = m.model
--- The panel's part of control_adjusted_gap_overall, without what compressors say.
+-- The panel's part of control_adjusted_gap, without what compressors say.
 left join panel_tests as g
     on h.model = g.model and g.source is null and g.effect = 'gap' and g.protocol = $protocol
 left join ageing as a on h.model = a.model and a.source is null and a.protocol = $protocol
-left join estimated_cutoff as c on h.model = c.model and c.protocol = $protocol
+left join estimated_cutoff as c
+    on h.model = c.model and c.scope = 'all' and c.protocol = $protocol
 left join forecasts as f on h.model = f.model
 left join puzzles as p on h.model = p.model
 order by h.rank is null and h.model not like 'control:%', h.bits_per_byte nulls last, h.model

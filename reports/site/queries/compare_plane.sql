@@ -9,6 +9,6 @@ select
     reason,
     num_months_before,
     num_months_after
-from train_test_gap_overall
-where protocol = $protocol and bits_per_byte_gap is not null
+from train_test_gap
+where scope = 'all' and protocol = $protocol and bits_per_byte_gap is not null
 order by bits_per_byte_after, model

@@ -9,7 +9,7 @@ select
     comment,
     sql
 from duckdb_views()
-where schema_name in ('main', 'papers') and not internal and not temporary
+where schema_name not in ('internal', 'materialised', 'old') and not internal and not temporary
 union all
 select
     table_name as name,

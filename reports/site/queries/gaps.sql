@@ -1,5 +1,5 @@
 -- The gap of each model at its own cutoff, over all sources, as the panel tells it; the largest
--- first. It is control_adjusted_gap_overall where its basis is the panel.
+-- first. It is control_adjusted_gap where its basis is the panel.
 -- adjusted_gap: losses after the cutoff less before it, less what models share [bits per byte]
 -- adjusted_gap_low: lower end of the 95 % interval over months [bits per byte]
 -- adjusted_gap_high: upper end of the 95 % interval over months [bits per byte]

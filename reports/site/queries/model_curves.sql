@@ -50,6 +50,6 @@ select
     coalesce(l.month > l.cutoff, false) as is_after,
     row_number() over (partition by l.model, l.source order by l.month) = 1 as is_first
 from levelled as l
-left join estimated_cutoff_by_source as c
+left join estimated_cutoff as c
     on l.model = c.model and l.source = c.source and c.protocol = $protocol
 order by l.model, l.source, l.month

@@ -8,19 +8,12 @@ select
     s.score,
     s.score_low,
     s.score_high,
-    t.p_value,
+    s.p_value,
     s.id_accuracy,
     s.ood_accuracy,
     s.signed_gap,
     s.num_puzzles,
     s.num_expected
 from scylla_scores as s
-left join scylla_score_tests as t
-    on
-        s.model = t.model
-        and s.protocol = t.protocol
-        and s.ood_split = t.ood_split
-        and s.rules = t.rules
-        and s.level is not distinct from t.level
 where s.ood_split = 'ood' and s.rules = 'strict'
 order by s.model, s.protocol, level

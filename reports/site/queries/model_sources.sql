@@ -38,6 +38,11 @@ horizons as (
     select
         model,
         source,
+        any_value(decay_mean_pct) as decay_mean_pct,
+        any_value(decay_mean_pct_low) as decay_mean_pct_low,
+        any_value(decay_mean_pct_high) as decay_mean_pct_high,
+        any_value(q_value) as q_value,
+        any_value(reason) as reason,
         any_value(decay_pct) filter (where horizon = 3) as decay_3_pct,
         any_value(decay_pct_low) filter (where horizon = 3) as decay_3_pct_low,
         any_value(decay_pct_high) filter (where horizon = 3) as decay_3_pct_high,
@@ -74,10 +79,10 @@ select
     c.estimated_cutoff_low,
     c.estimated_cutoff_high,
     c.cutoff_onset,
-    d.decay_mean_pct,
-    d.decay_mean_pct_low,
-    d.decay_mean_pct_high,
-    d.q_value as decay_q_value,
+    h.decay_mean_pct,
+    h.decay_mean_pct_low,
+    h.decay_mean_pct_high,
+    h.q_value as decay_q_value,
     h.decay_3_pct,
     h.decay_3_pct_low,
     h.decay_3_pct_high,
@@ -99,7 +104,7 @@ select
     if(is_compressor(l.model), 'a compressor has no cutoff', g.reason) as gap_reason,
     if(is_compressor(l.model), 'a compressor has no cutoff', a.reason) as ageing_reason,
     if(is_compressor(l.model), 'a compressor has no cutoff', c.reason) as cutoff_reason,
-    if(is_compressor(l.model), 'a compressor has no release', d.reason) as decay_reason,
+    if(is_compressor(l.model), 'a compressor has no release', h.reason) as decay_reason,
     case
         when is_compressor(l.model) then 'a compressor has no cutoff'
         when l.last_month is null then 'cutoff unknown'
@@ -114,10 +119,8 @@ left join panel_tests as g
         l.model = g.model and l.source = g.source
         and g.effect = 'gap' and g.protocol = $protocol
 left join ageing as a on l.model = a.model and l.source = a.source and a.protocol = $protocol
-left join estimated_cutoff_by_source as c
+left join estimated_cutoff as c
     on l.model = c.model and l.source = c.source and c.protocol = $protocol
-left join decay_after_release as d
-    on l.model = d.model and l.source = d.source and d.protocol = $protocol
 left join horizons as h on l.model = h.model and l.source = h.source
 left join tbi_likelihood as t
     on l.model = t.model and l.source = t.source and t.protocol = $protocol

@@ -54,6 +54,7 @@ select
     coalesce(l.month > any_value(l.cutoff), false) as is_after,
     row_number() over (partition by l.model order by l.month) = 1 as is_first
 from levelled as l
-left join estimated_cutoff as c on l.model = c.model and c.protocol = $protocol
+left join estimated_cutoff as c
+    on l.model = c.model and c.scope = 'all' and c.protocol = $protocol
 group by l.model, l.month
 order by stated_end nulls last, l.model, l.month

@@ -56,5 +56,6 @@ select
 from gaps as g
 cross join ends as e
 left join models as m on g.model = m.model
-left join estimated_cutoff as c on g.model = c.model and c.protocol = 'published'
+left join estimated_cutoff as c
+    on g.model = c.model and c.scope = 'all' and c.protocol = 'published'
 order by g.model like 'control:%' asc, g.change desc, g.model asc

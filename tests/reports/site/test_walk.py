@@ -80,7 +80,7 @@ STEPS = (
         select model, source, adjusted_gap, adjusted_gap_low, adjusted_gap_high,
             q_value as gap_q_value
         from control_adjusted_gap
-        where protocol = 'default' and basis = 'panel'
+        where protocol = 'default' and scope = 'source' and basis = 'panel'
         """,
         "source-*-models",
         2,
@@ -89,8 +89,8 @@ STEPS = (
         "And of its own losses alone, over all sources?",
         """
         select model, bits_per_byte_gap, bits_per_byte_gap_low, bits_per_byte_after
-        from train_test_gap_overall
-        where protocol = 'default' and bits_per_byte_gap is not null
+        from train_test_gap
+        where scope = 'all' and protocol = 'default' and bits_per_byte_gap is not null
         """,
         "plane",
     ),
@@ -108,7 +108,7 @@ STEPS = (
         """
         select model, cutoff_text, estimated_cutoff, catalogue_cutoff as stated_cutoff
         from estimated_cutoff
-        where protocol = 'default' and cutoff_text is not null
+        where protocol = 'default' and scope = 'all' and cutoff_text is not null
         """,
         "board",
     ),

@@ -93,7 +93,7 @@ def test_a_migrated_warehouse_publishes_every_view(migrated: Settings) -> None:
     assert version["version"] == SCHEMA_VERSION
     [model] = query(migrated, "from models where model = 'org/model'").to_pylist()
     assert (model["cutoff"] is None, model["role"]) == (False, None)
-    [gap] = query(migrated, "from train_test_gap").to_pylist()
+    [gap] = query(migrated, "from train_test_gap where scope = 'source'").to_pylist()
     assert gap["model"] == "org/model"
     broken = query(migrated, "from monthly_loss where bits_per_byte is null").to_pylist()
     assert [str(row["month"]) for row in broken] == ["2024-03-01"]
@@ -105,7 +105,7 @@ def test_a_migration_that_fails_changes_nothing(
     """Without views: to make them takes ten seconds, and all is one transaction."""
     for module in (objects, comments):
         monkeypatch.setattr(module, "list_views", dict)
-    monkeypatch.setattr(objects, "list_old_names", tuple)
+    monkeypatch.setattr(objects, "list_aliases", tuple)
     before = {
         name: read(former, name, "order by all").to_pylist()
         for name in ("chunk_losses", "landed_cells", "schema_version")

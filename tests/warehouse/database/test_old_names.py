@@ -19,3 +19,23 @@ def test_former_names_find_their_views(empty: Settings) -> None:
         assert plain.sql("from old.source_mix").columns == view.column_names
         with pytest.raises(duckdb.CatalogException, match=r"internal\.source_mix"):
             plain.sql("from source_mix")
+
+
+# Columns that a view had before it became part of another one.
+FORMER = {
+    "train_test_gap_overall": {"model", "protocol", "num_sources", "split_basis", "q_value"},
+    "train_test_gap_overall_at(date '2024-02-01')": {"model", "num_sources", "expected_next_low"},
+    "control_adjusted_gap_overall": {"model", "adjusted_gap", "compressor_reason", "num_documents"},
+    "decay_after_release": {"model", "decay_mean_pct", "decay_3_pct", "decay_12_pct_high"},
+    "estimated_cutoff_by_source": {"model", "source", "detectable_change", "p_value"},
+    "scylla_score_tests": {"model", "level", "score", "p_value"},
+    "tbi_likelihood_overall": {"model", "num_sources", "num_months", "bias_slope"},
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("relation", FORMER)
+def test_a_view_that_became_rows_of_another_has_its_former_columns(
+    empty: Settings, relation: str
+) -> None:
+    assert FORMER[relation] <= set(query(empty, f"from {relation}").column_names)

@@ -50,7 +50,7 @@ def test_printed_tables_follow_the_version(
     """Without views: to make them again takes ten seconds."""
     for module in (objects, comments):
         monkeypatch.setattr(module, "list_views", dict)
-    monkeypatch.setattr(objects, "list_old_names", tuple)
+    monkeypatch.setattr(objects, "list_aliases", tuple)
     before = figures("true")
     with locked(settings), connected(settings) as connection:
         for statement in (

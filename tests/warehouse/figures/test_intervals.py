@@ -74,7 +74,7 @@ def of_months(before: float, after: float) -> Floats:
 
 def only(ask: Ask, view: str, source: str | None = None) -> dict[str, Any]:
     sql = f"from {view} where model like 'world-%-gap'"
-    sql += " and source like '%' || ?" if source else ""
+    sql += " and source like '%' || ?" if source else " and scope = 'all'"
     table = ask(sql, source) if source else ask(sql)
     [row] = table.to_pylist()
     return dict(row)
@@ -90,10 +90,10 @@ def half(row: dict[str, Any], column: str) -> float:
 
 @pytest.mark.parametrize("source", [*SOURCES, None])
 def test_gap(ask: Ask, source: str | None) -> None:
-    view = "train_test_gap" if source else "train_test_gap_overall"
-    row = only(ask, view, source)
-    at_split = only(ask, f"{view}_at(date '{row['split_date']}')", source)  # has all intervals
-    for name in row.keys() - {"split_basis", "q_value"}:  # q: over all models that a date splits
+    row = only(ask, "train_test_gap", source)
+    # The macro has all intervals.
+    at_split = only(ask, f"train_test_gap_at(date '{row['split_date']}')", source)
+    for name in row.keys() - {"q_value"}:  # over all models that a date splits
         assert at_split[name] == pytest.approx(row[name]) or at_split[name] == row[name]
     curves = Curves(ask, (source,) if source else SOURCES)
     for column, before, after in (
@@ -111,7 +111,7 @@ def test_gap(ask: Ask, source: str | None) -> None:
 
 @pytest.mark.parametrize("source", [*SOURCES, None])
 def test_slope(ask: Ask, source: str | None) -> None:
-    row = only(ask, "tbi_likelihood" if source else "tbi_likelihood_overall", source)
+    row = only(ask, "tbi_likelihood", source)
     curves = Curves(ask, (source,) if source else SOURCES)
     months = np.arange(NUM_MONTHS)
     y = curves.figures.reshape(-1, NUM_MONTHS).mean(axis=0)
@@ -125,7 +125,7 @@ def test_slope(ask: Ask, source: str | None) -> None:
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_decay(ask: Ask, source: str) -> None:
-    row = only(ask, "internal.decay_after_release_details", source)
+    row = only(ask, "internal.decay_figures", source)
     curves = Curves(ask, (source,))
     base = np.zeros(NUM_MONTHS)
     base[NUM_BEFORE - 6 : NUM_BEFORE] = 1 / 6

@@ -503,7 +503,10 @@ def test_a_differing_document_costs_itself(settings: Settings) -> None:
     land(settings, rows)
     found = query(settings, "from control_adjusted_gap where source = 'news' order by model")
     assert found["adjusted_gap"].to_pylist() == pytest.approx([0, 0, 0], abs=1e-9)
-    assert found["num_documents"].to_pylist() == [72, 71, 72]
+    numbers = query(
+        settings, "from internal.panel_effects where source = 'news' order by model"
+    )
+    assert numbers["num_documents"].to_pylist() == [72, 71, 72]
     assert found["compressor_adjusted_gap"].to_pylist() == pytest.approx([0, 0, 0], abs=1e-9)
     gaps = query(settings, "from internal.control_adjusted_gap_at(cast(null as date))").to_pylist()
     assert {row["num_months_left_out"] for row in gaps if row["source"] == "news"} == {0}
@@ -511,7 +514,9 @@ def test_a_differing_document_costs_itself(settings: Settings) -> None:
         settings, "from control_adjusted_gap where source = 'far' and model = 'm4'"
     ).to_pylist()
     assert row["reason"] == "other documents than most models"
-    mean = query(settings, "from control_adjusted_gap_overall where model = 'm4'").to_pylist()
+    mean = query(
+        settings, "from control_adjusted_gap where scope = 'all' and model = 'm4'"
+    ).to_pylist()
     assert mean[0]["reason"] == "other sources than most models"
     tables = [query(settings, f"from internal.{name}") for name in TABLES]
     publish(settings)

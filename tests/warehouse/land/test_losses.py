@@ -318,7 +318,8 @@ def test_names_are_data(land: Any, ask: Any, settings: Settings) -> None:
             warehouse.upsert_sources([{"name": name}])
             warehouse.upsert_protocols([{"name": name}])
     rows = ask(
-        "select model, source, protocol from train_test_gap where list_contains(?, model)",
+        "select model, source, protocol from train_test_gap "
+        "where scope = 'source' and list_contains(?, model)",
         list(names),
     )
     assert sorted(row["model"] for row in rows) == sorted(names)

@@ -48,6 +48,7 @@ figures as (
         0 as milestone,
         tbi_per_month as value
     from main.tbi_likelihood
+    where scope = 'source'
     union all
     select
         model,
@@ -56,7 +57,7 @@ figures as (
         'decay_mean_pct' as figure,
         0 as milestone,
         decay_mean_pct as value
-    from internal.decay_after_release_details
+    from internal.decay_figures
     union all
     select
         model,

@@ -2,7 +2,7 @@
 -- Grain: one row per model, other_model, source, protocol, effect; model is before other_model in
 --   the alphabet. source NULL: of the mean over sources of text.
 -- effect: gap and growth (a month) as in control_adjusted_gap and ageing, slope (a month) as in
---   tbi_likelihood: in bits per byte. decay: decay_mean_pct of decay_after_release, in per cent.
+--   tbi_likelihood: in bits per byte. decay: decay_mean_pct of decay_by_horizon, in per cent.
 -- difference = value - other_value. *_low and *_high bound a 95 % interval over months. The panel
 --   knows what two models share. Slopes and decays count as independent: their intervals are too
 --   wide if the same months are hard for both models.
@@ -24,21 +24,12 @@ with curves as materialized (
     union all
     select
         model,
-        null as source,
-        protocol,
-        'slope' as effect,
-        tbi_per_month as value,
-        tbi_per_month_high - tbi_per_month as half
-    from tbi_likelihood_overall
-    union all
-    select
-        model,
         source,
         protocol,
         'decay' as effect,
         decay_mean_pct as value,
         decay_mean_pct_high - decay_mean_pct as half
-    from decay_after_release
+    from internal.decay_figures
 ),
 
 tests as materialized (

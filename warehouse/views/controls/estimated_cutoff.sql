@@ -1,14 +1,18 @@
 -- The last month with training text, and the month from which it thins out, by the model's losses.
--- Grain: one row per model, protocol: of the mean over sources of text.
+-- Grain: one row per model, source, protocol; source NULL, where scope is all: of the mean over
+--   sources of text. A model's sources may end in different months.
 -- basis: panel (other models tell the difficulty of the months) or compressor (only these do).
 --   cutoff_text is what may be printed. estimated_cutoff is NULL unless both ends of its interval
 --   are inside the window; reason says why. Intervals are of 95 %; an end that is NULL is open, and
---   is_at_edge is True. detectable_change and q_value: see internal.cutoff_tests.
--- Units: months as first days; jump and detectable_change in bits per byte.
--- Source: docs/metrics.md (Cutoffs); warehouse/estimates/cutoffs.py.
+--   is_at_edge is True. q_value: see internal.cutoff_tests.
+-- Units: months as first days; jump in bits per byte. cutoff_registry has the detectable change.
+-- Source: docs/metrics.md (Cutoffs); warehouse/estimates/cutoffs.py; sources: Cheng et al. 2024,
+--   "Dated Data", arXiv 2403.12958.
 create or replace view estimated_cutoff as
 select
     model,
+    source,
+    case when source is null then 'all' else 'source' end as scope,
     protocol,
     cutoff_text,
     case when is_told then cutoff end as estimated_cutoff,
@@ -19,11 +23,8 @@ select
     case when is_told then onset_high end as cutoff_onset_high,
     case when is_found then not is_told end as is_at_edge,
     case when is_found then jump end as jump_bits_per_byte,
-    detectable_change,
-    p_value,
     q_value,
     catalogue_cutoff,
     basis,
     reason
-from internal.cutoff_tests
-where source is null;
+from internal.cutoff_tests;

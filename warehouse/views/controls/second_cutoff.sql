@@ -1,6 +1,6 @@
 -- A second change in a model's curve: training text of two times, as of continued training.
--- Grain: one row per model, source, protocol with a change in estimated_cutoff or in
---   estimated_cutoff_by_source; source is NULL where scope is all, the mean over sources.
+-- Grain: one row per model, source, protocol with a change in estimated_cutoff; source is
+--   NULL where scope is all, the mean over sources.
 -- first_cutoff and second_cutoff are the last months before two rises. They are NULL unless told:
 --   q_value is at most 0.05, Benjamini-Hochberg's of p_value over the models and sources of a
 --   protocol that have a change; the means over sources are a family of their own. reason says why

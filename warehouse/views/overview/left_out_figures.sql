@@ -137,7 +137,7 @@ reasons as (
         protocol,
         unnest([
             'monthly_rank', 'train_test_gap', 'generalization_robustness', 'control_adjusted_gap',
-            'decay_after_release', 'tbi_likelihood', 'detectable_gap', 'age_in_parameters',
+            'decay_by_horizon', 'tbi_likelihood', 'detectable_gap', 'age_in_parameters',
             'byte_class_gap', 'effect_difference', 'effect_difference', 'effect_difference'
         ]) as left_out_of,
         unnest([
@@ -168,7 +168,7 @@ reasons as (
         ('train_test_gap', 'no interval: a source of '),
         ('generalization_robustness', 'a source of '),
         ('control_adjusted_gap', 'a source of '),
-        ('decay_after_release', 'a source of '),
+        ('decay_by_horizon', 'a source of '),
         ('tbi_likelihood', 'a source of '),
         ('detectable_gap', 'a source of '),
         ('age_in_parameters', 'a source of '),
@@ -180,7 +180,7 @@ reasons as (
         model,
         null as source,
         protocol,
-        unnest(['train_test_gap_overall', 'tbi_likelihood_overall']) as left_out_of,
+        unnest(['train_test_gap', 'tbi_likelihood']) as left_out_of,
         unnest([gap_reason, slope_reason]) as reason
     from internal.overall_reasons
     union all

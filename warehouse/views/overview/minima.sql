@@ -20,12 +20,12 @@ from (
     ('tbi_likelihood', 'months with a figure', 2),
     ('tbi_likelihood: interval', 'months with a figure', minimum('months of a slope')),
     (
-        'decay_after_release', 'months with a figure, right before the release',
+        'decay_by_horizon', 'months with a figure, right before the release',
         minimum('months of the base')
     ),
-    ('decay_after_release', 'quarters after the release with all months', 1),
+    ('decay_by_horizon', 'quarters after the release with all months', 1),
     (
-        'decay_after_release: interval', 'quarters after the release with all months',
+        'decay_by_horizon: interval', 'quarters after the release with all months',
         minimum('quarters of a decay')
     ),
     (

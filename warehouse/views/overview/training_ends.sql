@@ -13,7 +13,7 @@ with measured as (
         estimated_cutoff_low,
         estimated_cutoff_high
     from estimated_cutoff
-    where protocol = 'default' and estimated_cutoff is not null
+    where protocol = 'default' and scope = 'all' and estimated_cutoff is not null
 ),
 
 judged as (

@@ -14,7 +14,7 @@ with compared as (
         *,
         -- Rounded, because means of equal shares may differ in the last digit.
         max(round(gap, 12)) over (partition by model, protocol, ood_split, rules) as largest_gap
-    from scylla_valley
+    from internal.scylla_valley
 ),
 
 largest as (

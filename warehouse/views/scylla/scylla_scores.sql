@@ -2,10 +2,10 @@
 -- Grain: one row per model, protocol, ood_split, rules, level (1 to 5; NULL: all anchors).
 -- Units: scores are -1 to 1: means over the puzzles of the level, with gaps clipped per puzzle.
 --   Probes are in no mean. score_low and _high bound a 95 % interval corrected for the bias of
---   clipping. bootstrap_low and _high are plain percentiles of the bootstrap over items; they are
---   too low if true gaps are near 0. NULL: no puzzle of the level has answers.
+--   clipping. p_value is two-sided, of a score of 0, by the normal distribution of that interval.
+--   NULL: no puzzle of the level has answers.
 -- Source: Qi et al. 2024; docs/metrics.md (Puzzles).
--- Further columns: internal.scylla_scores_details.
+-- Further columns, such as the clipped gap: internal.scylla_scores_details.
 create or replace view scylla_scores as
 select
     model,
@@ -17,7 +17,7 @@ select
     score,
     score_low,
     score_high,
-    gap,
+    p_value,
     signed_gap,
     id_accuracy,
     ood_accuracy,

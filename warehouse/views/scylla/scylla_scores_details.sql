@@ -1,4 +1,6 @@
 -- Every column of scylla_scores. Units and NULLs: see that view.
+-- bootstrap_low and _high are plain percentiles of the bootstrap over items; they are too low if
+--   true gaps are near 0.
 -- Grain: one row per model, protocol, ood_split, rules, level (1 to 5; NULL: all anchors).
 create or replace view internal.scylla_scores_details as
 with spread as (
@@ -38,6 +40,7 @@ select
         when f.score_error is not null
             then least(f.score + f.score_bias + 1.959963984540054e0 * f.score_error, 1)
     end as score_high,
+    2 * normal_tail(abs(f.score + f.score_bias) / nullif(f.score_error, 0)) as p_value,
     spread.bootstrap_low,
     spread.bootstrap_high,
     f.reason

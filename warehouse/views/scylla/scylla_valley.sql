@@ -5,7 +5,7 @@
 --   probability of such a signed gap if the true gap is 0. joint_p_value allows for all levels with
 --   answers (Bonferroni).
 -- Source: Qi et al. 2024, figure 5; docs/metrics.md (Puzzles).
-create or replace view scylla_valley as
+create or replace view internal.scylla_valley as
 with tested as (
     select
         *,

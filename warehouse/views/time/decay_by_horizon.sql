@@ -1,14 +1,20 @@
--- Rise (in %) of a model's bits per byte after its release, by the number of months after it.
--- Grain: one row per model, source, protocol, horizon (3, 6, 9 and 12 months after the release).
--- Units: decay_pct and its interval are those of view decay_after_release, which has their mean.
+-- Rise (in %) of a model's bits per byte 3, 6, 9 and 12 months after its release, and their mean.
+-- Grain: one row per model, source, protocol, horizon (3, 6, 9 and 12 months after the release);
+--   only models with a release date in the catalogue.
+-- Units: base_bits_per_byte is the mean of the six months before release. decay_pct is 100 * (mean
+--   of the three months that end at the horizon / base - 1); NULL if a month is missing.
+--   decay_mean_pct is the mean of the figures that are not NULL, the same in all four rows. *_low
+--   and *_high bound a 95 % interval over time: would other months like these say the same? NULL
+--   with less than two horizons. Where something is NULL, reason says why.
+-- p_value: of no mean decay, by its interval; q_value: Benjamini-Hochberg's over the models and
+--   sources of a protocol.
+-- Months that get harder for all models count as decay.
 -- Source: Zhu et al. (FreshBench), Tables 9, 11, 12; docs/metrics.md (Time, Intervals).
+-- Intervals for other documents: internal.decay_figures.
 create or replace view decay_by_horizon as
 with listed as (
     select
-        model,
-        source,
-        protocol,
-        released,
+        *,
         unnest([3, 6, 9, 12]) as horizon,
         unnest([decay_3_pct, decay_6_pct, decay_9_pct, decay_12_pct]) as decay_pct,
         unnest(
@@ -18,7 +24,7 @@ with listed as (
             [decay_3_pct_high, decay_6_pct_high, decay_9_pct_high, decay_12_pct_high]
         ) as decay_pct_high,
         nullif(reason, lacking_documents(null)) as lack
-    from internal.decay_after_release_details
+    from internal.decay_figures
 )
 
 select
@@ -30,5 +36,11 @@ select
     decay_pct,
     decay_pct_low,
     decay_pct_high,
-    case when decay_pct_low is null then lack end as reason
+    decay_mean_pct,
+    decay_mean_pct_low,
+    decay_mean_pct_high,
+    p_value,
+    q_value,
+    base_bits_per_byte,
+    case when decay_pct_low is null or decay_mean_pct_low is null then lack end as reason
 from listed;

@@ -1,5 +1,5 @@
 -- Monthly figures of a model, with their periods before and after its release. For
---   decay_after_release.
+--   decay_figures.
 -- Grain: one row per model, source, protocol, month; only models with a release date in the
 --   catalogue.
 -- Units: as monthly_loss; spread as in split_cells_at. horizon: 0 for the six months before the

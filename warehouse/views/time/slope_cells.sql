@@ -1,4 +1,4 @@
--- Monthly figures with their coefficients in a slope over months. For tbi_likelihood and its mean.
+-- Monthly figures with their coefficients in a slope over months. For tbi_likelihood.
 -- Grain: one row per model, scope, protocol, source, month. scope is the source, or NULL for the
 --   mean over sources: sources of text with two months or more, and only their common months.
 -- Units: x is the number of months since the scope's mean month. coefficient is the weight of the

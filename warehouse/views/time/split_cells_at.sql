@@ -1,4 +1,4 @@
--- Monthly figures of each model, with their side of a split. For train_test_gap_at and its mean.
+-- Monthly figures of each model, with their side of a split. For train_test_gap_at.
 -- Grain: one row per model, source, protocol, month; models without a split date are left out.
 -- Parameter: split_on, the first day after the split; NULL splits each model after its own cutoff
 --   month.

@@ -1,51 +1,89 @@
 -- Temporal bias index of likelihood: the slope of bits per byte over months.
--- Grain: one row per model, source, protocol.
--- Units: bits per byte per month (or year); positive means that newer text costs more. bias_slope =
---   -tbi_per_month: positive means "better on newer". The intercept is the line at year * 12 +
---   month = 0. *_low and *_high bound a 95 % interval over time: would other months like these say
---   the same? NULL with fewer than 12 months. *_documents: would other documents of these months?
+-- Grain: one row per model, source, protocol; source NULL, where scope is all, is the mean over
+--   sources. It is of models that have a source of text with two months or more.
+-- Units: bits per byte per month (or year); positive means that newer text costs more.
+--   *_low and *_high bound a 95 % interval over time: would other months like these say the same?
+--   NULL with fewer than 12 months. *_documents: would other documents of these months?
 --   Where something is NULL, reason says why; a month of a single cluster: as in train_test_gap.
 -- p_value: of no slope, by the interval over time. q_value: Benjamini-Hochberg's over the models
---   and sources of a protocol.
+--   and sources of a protocol; the means over sources are a family of their own.
+-- The mean of slopes is unweighted, over sources of text with two months or more, and over the
+--   months that all of them have. num_sources and num_months count both; NULL below two common
+--   months. Images and audio are left out.
 -- Months that get harder or easier for all models are part of the slope: see ageing.
--- Source: Zhu et al. (FreshBench), section 3.2; docs/metrics.md (Time, Intervals).
+-- Source: Zhu et al. (FreshBench), section 3.2; mean over sources as in Uncheatable Eval;
+--   docs/metrics.md (Likelihood, Time, Intervals).
 create or replace view tbi_likelihood as
 with fits as (
     select
         model,
+        scope as source,
+        protocol,
+        count(distinct month) as num_months,
+        sum(coefficient * bits_per_byte) as slope
+    from internal.slope_cells
+    group by model, scope, protocol
+),
+
+lasting as (
+    select
+        model,
+        protocol,
+        source
+    from internal.monthly_loss_details
+    where bits_per_byte is not null and is_text
+    group by model, protocol, source
+    having count(*) > 1
+),
+
+listed as (
+    select
+        model,
         source,
         protocol,
-        count(*) as num_months,
-        sum(coefficient * bits_per_byte) as slope,
-        avg(bits_per_byte) as mean,
-        avg(month_number) as mean_month
-    from internal.slope_cells
-    where scope is not null
-    group by model, source, protocol
+        1 as num_sources
+    from fits
+    where source is not null
+    union all
+    select
+        model,
+        null as source,
+        protocol,
+        count(*) as num_sources
+    from lasting
+    group by model, protocol
 ),
 
 tested as (
     select
-        f.model,
-        f.source,
-        f.protocol,
-        f.num_months,
+        l.model,
+        l.source,
+        l.protocol,
+        l.num_sources,
+        coalesce(f.num_months, 0) as num_months,
         f.slope,
         e.error,
         e.document_error,
-        e.p_value,
-        f.mean - f.slope * f.mean_month as intercept
-    from fits as f
+        e.p_value
+    from listed as l
+    left join fits as f
+        on
+            l.model = f.model
+            and l.source is not distinct from f.source
+            and l.protocol = f.protocol
     left join internal.slope_errors as e
-        on f.model = e.model and f.source = e.scope and f.protocol = e.protocol
+        on
+            l.model = e.model
+            and l.source is not distinct from e.scope
+            and l.protocol = e.protocol
 ),
 
 ranked as (
     select
         *,
-        count(p_value) over (partition by protocol) as num_tests,
+        count(p_value) over (partition by protocol, source is null) as num_tests,
         row_number() over (
-            partition by protocol order by p_value nulls last, model, source
+            partition by protocol, source is null order by p_value nulls last, model, source
         ) as position
     from tested
 )
@@ -53,19 +91,23 @@ ranked as (
 select
     model,
     source,
+    case when source is null then 'all' else 'source' end as scope,
     protocol,
+    num_sources,
     num_months,
     slope as tbi_per_month,
     slope - error as tbi_per_month_low,
     slope + error as tbi_per_month_high,
     p_value,
-    false_discovery_rate(p_value, num_tests, position, protocol) as q_value,
+    false_discovery_rate(p_value, num_tests, position, row(protocol, source is null)) as q_value,
     slope - document_error as tbi_per_month_low_documents,
     slope + document_error as tbi_per_month_high_documents,
     12 * slope as tbi_per_year,
     12 * (slope - error) as tbi_per_year_low,
     12 * (slope + error) as tbi_per_year_high,
-    -slope as bias_slope,
-    intercept,
-    slope_reason(num_months, '', protocol, document_error) as reason
+    case
+        when source is not null then slope_reason(num_months, '', protocol, document_error)
+        when num_months < 2 then 'fewer than two months that all sources have'
+        else slope_reason(num_months, ' that all sources have', protocol, document_error)
+    end as reason
 from ranked;

@@ -1,5 +1,6 @@
 -- Bits per byte before and after a split, and the gap between them.
--- Grain: one row per model, source, protocol.
+-- Grain: one row per model, source, protocol; source NULL, where scope is all, is the mean over
+--   sources. It is of models that have a source of text with months on both sides.
 -- Parameter: split_on, the first day after the split; NULL splits each model after its own cutoff
 --   month, and leaves out models without a cutoff.
 -- Units: bits per byte. *_before, *_after and *_all are unweighted means of the monthly figures;
@@ -11,20 +12,41 @@
 -- A month of a single cluster has no error of its own, and gets that of the source's other months;
 --   without four of these, the latter is NULL, and the former is of months alone.
 -- p_value: of no gap, by the interval over time. q_value: Benjamini-Hochberg's over the models and
---   sources of a protocol.
+--   sources of a protocol; the means over sources are a family of their own.
+-- Means over sources are unweighted means of the sources' means. Only sources of text with months
+--   on both sides count, and only the months that all of them have. num_sources, num_months_before
+--   and num_months_after count both. Images and audio are left out.
 -- Months that get harder or easier for all models are part of this gap, and no interval of a single
 --   curve can know: see control_adjusted_gap.
--- Source: Li et al. 2024, Table 3 and Rate24 (expected_next); docs/metrics.md (Time, Intervals).
+-- Source: Li et al. 2024, Table 3 and Rate24 (expected_next); mean over sources as in Uncheatable
+--   Eval; docs/metrics.md (Likelihood, Time, Intervals).
 create or replace macro train_test_gap_at(split_on) as table
-    with periods as (
+    with cells as (
+        select
+            *,
+            source as text_source
+        from internal.split_cells_at(split_on)
+        union all by name
+        -- All sources have the same months, so the mean over these is the mean of sources' means.
+        select
+            * replace (null as source),
+            source as text_source
+        from internal.split_cells_at(split_on)
+        where is_common
+    ),
+
+    periods as (
         select
             model,
             source,
             protocol,
             any_value(split_date) as split_date,
             any_value(split_basis) as split_basis,
-            count(bits_per_byte) filter (where not is_after) as num_months_before,
-            count(bits_per_byte) filter (where is_after) as num_months_after,
+            count(distinct text_source) as num_sources,
+            count(distinct month) filter (where not is_after and bits_per_byte is not null)
+                as num_months_before,
+            count(distinct month) filter (where is_after and bits_per_byte is not null)
+                as num_months_after,
             avg(bits_per_byte) as bits_per_byte_all,
             avg(bits_per_byte) filter (where not is_after) as bits_per_byte_before,
             avg(bits_per_byte) filter (where is_after) as bits_per_byte_after,
@@ -35,7 +57,7 @@ create or replace macro train_test_gap_at(split_on) as table
             sum(nll_nats) filter (where is_after)
             / (ln(2) * nullif(sum(num_bytes) filter (where is_after), 0))
                 as bits_per_byte_after_weighted
-        from internal.split_cells_at(split_on)
+        from cells
         group by model, source, protocol
     ),
 
@@ -58,9 +80,15 @@ create or replace macro train_test_gap_at(split_on) as table
             m.degrees_of_freedom as month_degrees
         from periods as p
         left join internal.gap_errors_at(split_on) as e
-            on p.model = e.model and p.source = e.scope and p.protocol = e.protocol
+            on
+                p.model = e.model
+                and p.source is not distinct from e.scope
+                and p.protocol = e.protocol
         left join internal.gap_month_errors_at(split_on) as m
-            on p.model = m.model and p.source = m.scope and p.protocol = m.protocol
+            on
+                p.model = m.model
+                and p.source is not distinct from m.scope
+                and p.protocol = m.protocol
     ),
 
     tested as (
@@ -75,9 +103,9 @@ create or replace macro train_test_gap_at(split_on) as table
     ranked as (
         select
             *,
-            count(p_value) over (partition by protocol) as num_tests,
+            count(p_value) over (partition by protocol, source is null) as num_tests,
             row_number() over (
-                partition by protocol order by p_value nulls last, model, source
+                partition by protocol, source is null order by p_value nulls last, model, source
             ) as position
         from tested
     )
@@ -85,12 +113,14 @@ create or replace macro train_test_gap_at(split_on) as table
     select
         model,
         source,
+        case when source is null then 'all' else 'source' end as scope,
         protocol,
         bits_per_byte_gap,
         bits_per_byte_gap - gap_half as bits_per_byte_gap_low,
         bits_per_byte_gap + gap_half as bits_per_byte_gap_high,
         p_value,
-        false_discovery_rate(p_value, num_tests, position, protocol) as q_value,
+        false_discovery_rate(p_value, num_tests, position, row(protocol, source is null))
+            as q_value,
         bits_per_byte_gap - gap_error as bits_per_byte_gap_low_documents,
         bits_per_byte_gap + gap_error as bits_per_byte_gap_high_documents,
         bits_per_byte_before,
@@ -108,6 +138,7 @@ create or replace macro train_test_gap_at(split_on) as table
         expected_next + next_half as expected_next_high,
         expected_next - next_error as expected_next_low_documents,
         expected_next + next_error as expected_next_high_documents,
+        num_sources,
         num_months_before,
         num_months_after,
         gap_reason(

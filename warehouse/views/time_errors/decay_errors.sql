@@ -1,4 +1,5 @@
--- Half widths of the 95 % intervals of a model's decay after release. For decay_after_release.
+-- Half widths of the 95 % intervals of a model's decay after release. For
+--   decay_figures.
 -- Grain: one row per model, source, protocol.
 -- Units: percent. error_* are by other documents of these months. half_* are by other months: the
 --   wider of error_* and decay_month_errors. The other columns are the standard errors of the mean,

@@ -1,5 +1,5 @@
 -- Half widths of the 95 % intervals around a split, for other documents of these months. For
---   train_test_gap_at, train_test_gap_overall_at.
+--   train_test_gap_at.
 -- Grain: one row per model, scope, protocol; scope is a source, or NULL for the mean over sources.
 -- Parameter: split_on, as in split_cells_at.
 -- Units: as split_errors_at. Those of own cutoffs are read from own_split_errors.

@@ -3,7 +3,7 @@
 -- Parameter: split_on, the first day after the split, for all models (Li et al.: 2023-01-01). NULL
 --   splits each model after its own cutoff, and leaves out models without a cutoff.
 -- Units: bits per byte. bits_per_byte_after measures generalization, bits_per_byte_gap robustness;
---   lower is better. Intervals are as in train_test_gap_at and train_test_gap_overall_at.
+--   lower is better. Intervals are as in train_test_gap_at.
 -- Ranks are by expected_next; 1 is the lowest. rank_in_band is among models of at most 7B (below 8
 --   billion parameters), or among larger models. Only models with the same cells are ranked
 --   (is_compared, from commonest_months), and no compressors; other ranks are NULL. With own
@@ -11,13 +11,7 @@
 -- Source: Li et al. 2024, Figure 2b, and Table 3 (ranks at most 7B and above); docs/metrics.md
 --   (Ranks).
 create or replace macro papers.generalization_robustness_at(split_on) as table
-    with gaps as (
-        select * from main.train_test_gap_at(split_on)
-        union all by name
-        select * from main.train_test_gap_overall_at(split_on)
-    ),
-
-    planes as (
+    with planes as (
         select
             g.*,
             m.parameters,
@@ -27,7 +21,7 @@ create or replace macro papers.generalization_robustness_at(split_on) as table
             end as size_band,
             g.expected_next is not null and c.model is not null as is_compared,
             is_compared and not is_compressor(g.model) as is_ranked
-        from gaps as g
+        from main.train_test_gap_at(split_on) as g
         left join main.models as m on g.model = m.model
         left join internal.commonest_months as c
             on
@@ -39,7 +33,7 @@ create or replace macro papers.generalization_robustness_at(split_on) as table
     select
         model,
         source,
-        case when source is null then 'all' else 'source' end as scope,
+        scope,
         protocol,
         parameters,
         size_band,

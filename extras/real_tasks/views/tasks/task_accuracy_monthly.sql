@@ -6,7 +6,7 @@
 --   is_after_cutoff: the month is after the model's cutoff, or from its release on if the cutoff is
 --   unknown; NULL if neither is known (reason). source: of the texts; task: cloze, code or lead.
 -- Source: docs/metrics.md (Tasks from texts).
-create or replace view task_accuracy_monthly as
+create or replace view tasks.task_accuracy_monthly as
 with counted as (
     select
         model,

@@ -6,7 +6,7 @@
 --   say that other months would. reason: why the gap is NULL.
 -- Source: Newcombe 1998, "Interval estimation for the difference between independent proportions",
 --   Statistics in Medicine 17, method 10; docs/metrics.md (Tasks from texts).
-create or replace view task_gap as
+create or replace view tasks.task_gap as
 with counted as (
     select
         t.model,
@@ -19,7 +19,7 @@ with counted as (
         coalesce(sum(t.num_tasks) filter (where t.is_after_cutoff), 0) as num_after,
         sum(t.num_correct) filter (where not t.is_after_cutoff) as right_before,
         sum(t.num_correct) filter (where t.is_after_cutoff) as right_after
-    from task_accuracy_monthly as t
+    from tasks.task_accuracy_monthly as t
     left join models as m on t.model = m.model
     group by t.model, t.source, t.task, t.protocol
 ),

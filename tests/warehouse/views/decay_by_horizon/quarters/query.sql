@@ -1,4 +1,4 @@
--- The texts of decay_after_release_details/intervals. b has one horizon, and so no interval.
+-- The texts of decay_figures/intervals. b has one horizon, and so no interval.
 select
     model,
     horizon,

@@ -9,4 +9,5 @@ select
     is_at_edge,
     basis,
     reason
-from estimated_cutoff;
+from estimated_cutoff
+where scope = 'all';

@@ -5,4 +5,5 @@ select
     estimated_cutoff_low,
     estimated_cutoff_high,
     reason
-from estimated_cutoff;
+from estimated_cutoff
+where scope = 'all';

@@ -1,1 +1,2 @@
 from train_test_gap_at(null)
+where scope = 'source'

@@ -9,4 +9,4 @@ select
     round(bits_per_byte_gap_low_documents, 5) as low_documents,
     round(expected_next_high_documents, 5) as next_high_documents
 from train_test_gap_at(date '2024-07-01')
-where model <> 'c';
+where model <> 'c' and scope = 'source';

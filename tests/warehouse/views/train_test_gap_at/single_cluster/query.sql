@@ -10,4 +10,5 @@ select
     round(bits_per_byte_after_high_documents, 6) as after_high,
     round(bits_per_byte_gap_low_documents, 6) as gap_low,
     round(bits_per_byte_gap_high_documents, 6) as gap_high
-from train_test_gap_at(date '2024-03-01');
+from train_test_gap_at(date '2024-03-01')
+where scope = 'source';

@@ -1,0 +1,2 @@
+from control_adjusted_gap
+where scope = 'source'

@@ -1,7 +1,0 @@
-select
-    model,
-    source,
-    estimated_cutoff,
-    catalogue_cutoff,
-    basis
-from estimated_cutoff_by_source;

@@ -1,0 +1,2 @@
+from train_test_gap
+where scope = 'all'

@@ -1,2 +1,0 @@
-select *
-from train_test_gap_overall_at(date '2024-03-01');
