@@ -89,6 +89,7 @@ class PanelFit:
     difficulty: Floats
     difficulty_error: Floats
     difficulty_degrees_of_freedom: float
+    enters: Flags  # (models,): of known cutoff, with enough months
     gap: Effects
     growth: Effects
     degrees_of_freedom: Floats
@@ -128,6 +129,7 @@ def fit_panel(
         difficulty=np.where(is_told, solution.whole.values - mean, np.nan),
         difficulty_error=errors.of_difficulty(is_told),
         difficulty_degrees_of_freedom=max(1, min(len(set(blocks)) - 1, errors.num_free)),
+        enters=enters,
         gap=_effects("gap", losses, cutoffs, designs, errors),
         growth=_effects("growth", losses, cutoffs, designs, errors),
         degrees_of_freedom=np.maximum(1, np.minimum(num_blocks - 1, errors.num_free)),
@@ -154,7 +156,8 @@ def _effects(
     weights = np.full(losses.shape, np.nan)  # w
     stated = set(cutoffs[np.isfinite(cutoffs) & np.isfinite(losses).any(axis=1)])
     for model, own_design in enumerate(designs):
-        reason = _reason(own_design, column, bool(np.isnan(cutoffs[model])))
+        seen = errors.solution.months[np.isfinite(losses[model])]
+        reason = _reason(own_design, column, cutoffs[model], seen)
         if reason is None and own_design is not None:
             w = own_design.weights(column, difficulty)
             if np.abs(w @ solution.whole.unknown).max(initial=0) > ZERO * abs(w).max():
@@ -169,17 +172,22 @@ def _effects(
     return Effects(values, *errors.of_effects(weights), tuple(reasons))
 
 
-def _reason(design: Design | None, column: str, is_unknown: bool) -> str | None:
-    """Return the reason why X lacks a column; None if X has the column."""
-    if is_unknown:
+def _reason(design: Design | None, column: str, cutoff: float, seen: Months) -> str | None:
+    """Return the reason why X lacks a column; None if X has the column.
+
+    ``seen`` are the model's months. A side of the cutoff without any counts before their number:
+    more months after the cutoff give no month before it.
+    """
+    if np.isnan(cutoff):
         return NO_CUTOFF
+    num_after = int((seen > cutoff).sum())
+    if len(seen) and num_after == 0:
+        return NONE_AFTER
+    if column == "gap" and 0 < num_after == len(seen):
+        return NONE_BEFORE
     if design is None:
         return FEW_BLOCKS
-    if design.num_after == 0:
-        return NONE_AFTER
-    if column == "gap" and design.num_after == len(design.columns):
-        return NONE_BEFORE
-    if column == "growth" and design.num_after == 1:
+    if column == "growth" and num_after == 1:
         return ONE_AFTER
     return None if column in design.names else AT_REGIME
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from core.progress import counted
 from warehouse.estimates.changes import MIN_MONTHS, Change, find_changes, finite, first_day
@@ -18,7 +17,6 @@ from warehouse.estimates.panels import Curves, Panel, fit_curves
 NEEDED = "; {} are needed"
 UNTOLD_MONTHS = "other models tell too few of its months"
 UNTOLD_MONTH = "no other model tells this month"
-OUTSIDE = {FEW_BLOCKS, NO_CUTOFF}  # reasons of models that do not enter a panel
 
 TableRow = tuple[str, dict[str, object]]  # a table's name, and a row of it
 
@@ -62,12 +60,15 @@ def _effects(panel: Panel, curves: Curves) -> Iterator[dict[str, object]]:
     for number, (model, cutoff) in enumerate(zip(panel.models, panel.cutoffs, strict=True)):
         curve = curves[model]
         counts = [num for *_, num in curves[model].figures.values()]
+        few = curve.reason or _few_blocks(panel, number)
         gap_reason, growth_reason = (
-            (curve.reason or _few_blocks(panel, number)) if reason == FEW_BLOCKS else reason
+            few if reason == FEW_BLOCKS else reason
             for reason in (fit.gap.reasons[number], fit.growth.reasons[number])
         )
-        is_in = fit.gap.reasons[number] not in OUTSIDE
-        alone = _alone(panel, number) if is_in else gap_reason
+        if fit.enters[number]:
+            alone = _alone(panel, number)
+        else:
+            alone = NO_CUTOFF if np.isnan(cutoff) else few
         yield {
             "model": model,
             "num_months_before": sum(month <= cutoff for month in curve.figures),
@@ -107,7 +108,7 @@ def _difficulties(panel: Panel, thermometers: Set[str]) -> Iterator[dict[str, ob
     """
     fit = panel.plain
     is_seen = ~np.isnan(panel.losses)
-    num_models = is_seen[_enters(panel)].sum(axis=0)
+    num_models = is_seen[fit.enters].sum(axis=0)
     has_row = is_seen[~np.isnan(panel.cutoffs)].any(axis=0)
     has_role = np.array([model in thermometers for model in panel.models], dtype=bool)
     deviations = _deviations(panel.losses[has_role & (panel.cutoffs < panel.months[0])])
@@ -161,11 +162,6 @@ def _changes(panel: Panel, curves: Curves) -> Iterator[TableRow]:
             )
 
 
-def _enters(panel: Panel) -> NDArray[np.bool_]:
-    """Return True for each model that enters the panel: of known cutoff, with enough months."""
-    return np.array([reason not in OUTSIDE for reason in panel.fit.gap.reasons], dtype=bool)
-
-
 def _few_blocks(panel: Panel, number: int) -> str:
     """Return the reason of a model with fewer than MIN_BLOCKS blocks of months."""
     blocks = panel.months[~np.isnan(panel.losses[number])] // MONTHS_OF_A_BLOCK
@@ -177,7 +173,7 @@ def _alone(panel: Panel, number: int) -> str:
 
     A model that does not enter the panel needs two others. One alone is its own lambda.
     """
-    enters = _enters(panel)
+    enters = panel.fit.enters
     needed = "1 is needed" if enters[number] else "2 are needed"
     others = counted(int(np.delete(enters, number).sum()), "other model")
     return f"{others} with a known cutoff and {MIN_BLOCKS} blocks of three months; {needed}"

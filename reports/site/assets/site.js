@@ -1,9 +1,9 @@
 // Tables that sort and filter, charts that open. The address keeps the view of each table.
 "use strict";
 const root = document.body.dataset.root;
-const isPhone = matchMedia("(max-width: 40rem)").matches; // rows of wide tables are cards there
-const MANY_ROWS = isPhone ? 12 : 40;
-const FIRST_ROWS = isPhone ? 8 : 25;
+const hasCards = matchMedia("(max-width: 48rem)").matches; // in place of rows of wide tables
+const MANY_ROWS = hasCards ? 12 : 40;
+const FIRST_ROWS = hasCards ? 8 : 25;
 
 // The fragment has one part per table: #name?sort=column,-1&find=text;other?…
 function readState() {
@@ -345,7 +345,7 @@ class Comparison {
     const ofDocuments = data.low[overall] === null ? "" : " The interval is what other documents of these months may give.";
     const untested = isOverTime ? "" : ` No p-value: ${reason}.${ofDocuments}`;
     const table = element("table", {}, element("thead", {}, element("tr", {}, ...head.map((text) => element("th", { scope: "col" }, text)))), element("tbody", {}, ...rows));
-    this.place.replaceChildren(element("h2", {}, verdict), element("p", { className: "soft" }, `Over ${data.basis[overall]}. Negative: ${one} is better.${untested}`), element("div", { className: "scroll cards-on-phones", tabIndex: 0 }, table));
+    this.place.replaceChildren(element("h2", {}, verdict), element("p", { className: "soft" }, `Over ${data.basis[overall]}. Negative: ${one} is better.${untested}`), element("div", { className: "scroll as-cards", tabIndex: 0 }, table));
   }
 
   // The chart of months is drawn again for the two, if the page has their rows.

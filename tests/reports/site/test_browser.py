@@ -249,6 +249,20 @@ def test_nothing_is_cut_or_covered_or_wider_than_the_window(visit: Open) -> None
             window.close()
 
 
+SCROLLED = """[...document.querySelectorAll(".scroll")]
+  .filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.ariaLabel)"""
+
+
+def test_no_table_is_wider_than_a_phone_or_a_tablet(visit: Open) -> None:
+    for has_script in (True, False):
+        for kind in KINDS:
+            window = visit(kind, java_script_enabled=has_script)
+            for width in (360, 641, 768):
+                window.set_viewport_size({"width": width, "height": 844})
+                assert window.evaluate(SCROLLED) == [], (kind, has_script, width)
+            window.close()
+
+
 def test_the_first_view_is_small_without_a_script(browser: Browser, root: Path) -> None:
     context = browser.new_context(java_script_enabled=False)
     window = context.new_page()

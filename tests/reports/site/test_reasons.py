@@ -12,6 +12,7 @@ from reports.site.figure import Column, marks_of
 from tests.reports.site.pages import read_pages
 
 WHY = """e => [getComputedStyle(e, "::after").content, e.title]"""
+HEAD = re.compile(r'<th [^>]*title="([^"]+)"[^>]*>([^<]+)')
 LISTED = re.compile(r"<b>(\w+)</b>: [^<]")
 
 
@@ -40,6 +41,17 @@ def test_each_mark_has_its_reason_below_the_table(root: Path) -> None:
         assert marks <= set(LISTED.findall(path.read_text(encoding="utf-8"))), path
         marked |= marks
     assert marked
+
+
+@pytest.mark.long
+def test_what_a_column_is_can_be_read_without_a_pointer(root: Path) -> None:
+    explained = 0
+    for path in sorted(root.rglob("*.html")):
+        text = path.read_text(encoding="utf-8")
+        for about, head in HEAD.findall(text):
+            assert f"<b>{head.strip()}</b>: {about.removesuffix('.')}" in text, path
+            explained += 1
+    assert explained
 
 
 @pytest.mark.long

@@ -423,12 +423,20 @@ def test_a_figure_that_cannot_be_told_has_a_reason(
         assert np.isnan(found.values[0]) == np.isnan(found.errors[0]) == (reason is not None)
 
 
-def test_too_few_blocks() -> None:
+@pytest.mark.parametrize(
+    ("cutoff", "gap_reason", "growth_reason"),
+    [(5, panel.FEW_BLOCKS, panel.FEW_BLOCKS),
+     (-9, panel.NONE_BEFORE, panel.FEW_BLOCKS),  # more months would not give any before it
+     (8, panel.NONE_AFTER, panel.NONE_AFTER)],
+)  # fmt: skip
+def test_too_few_blocks(cutoff: float, gap_reason: str, growth_reason: str) -> None:
     y, _ = staggered([5, 9, 12])
     y[0, 9:] = np.nan
-    fit = fit_panel(y, START + np.array([5.0, 9.0, 12.0]), months())
-    assert fit.gap.reasons == (panel.FEW_BLOCKS, None, None)
+    fit = fit_panel(y, START + np.array([cutoff, 9.0, 12.0]), months())
+    assert fit.gap.reasons == (gap_reason, None, None)
+    assert fit.growth.reasons == (growth_reason, None, None)
     assert np.isnan(fit.theta[0])
+    assert fit.enters.tolist() == [False, True, True]
 
 
 def test_a_thermometer_tells_what_models_that_change_at_once_cannot() -> None:
