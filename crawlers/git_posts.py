@@ -35,6 +35,7 @@ LATE = dt.timedelta(days=7)  # a landed document that comes later counts on the 
 _FENCES = {"---": "---", "+++": "+++", "```toml": "```", "```yaml": "```"}  # of headers
 _MAX_HEADER_LINES = 200
 _MAX_FIELD = 300  # characters
+_BLOCK = re.compile(r"[>|][-+\d]{0,2}")  # in YAML, the value is in the lines below
 _HEADING = re.compile(r"^#{1,3}[ \t]++(.{1,300})$", re.MULTILINE)
 
 
@@ -110,7 +111,7 @@ def _find_candidates(
 ) -> Iterator[_Candidate]:
     """Yield the files that are in the repository at the month's end, or come until ``until``."""
     came: dict[str, Commit] = {}
-    current: dict[str, Version] = {}
+    current: dict[str, dict[str, Version]] = {}  # by id, then by path; the newest last
     for version in versions:
         found = re.fullmatch(entry.match, version.path)
         if found is None or version.commit.committed_at >= until:
@@ -120,13 +121,19 @@ def _find_candidates(
         if version.oid:
             came.setdefault(native_id, version.commit)
         if is_first or version.commit.committed_at < month.end:
-            current[native_id] = version
+            of_paths = current.setdefault(native_id, {})
+            of_paths.pop(version.path, None)
+            if version.oid:
+                of_paths[version.path] = version
     for native_id in sorted(came):
-        candidate = _Candidate(native_id, current[native_id], came[native_id])
+        if not current[native_id]:
+            continue  # all its files are removed
+        version = list(current[native_id].values())[-1]
+        candidate = _Candidate(native_id, version, came[native_id])
         day = _stated_day(entry, candidate, "")
         is_recent = candidate.came.committed_at >= month.start - EARLIEST
         is_possible = day is None or _day_of(entry, candidate, day) in month
-        if candidate.version.oid and is_recent and is_possible:
+        if is_recent and is_possible:
             yield candidate
 
 
@@ -249,15 +256,18 @@ def split_header(text: str, kind: str) -> tuple[str, str]:
 
 
 def _field(header: str, name: str) -> str:
-    """Return a field of a header in YAML, TOML or of mail; empty if there is none."""
-    pattern = rf"^[ \t]*{re.escape(name)}[ \t]*[:=](.{{1,{_MAX_FIELD}}})$"
+    """Return a field of a header in YAML, TOML or of mail; empty if there is none.
+
+    An indented field belongs to another one, and is none of the text.
+    """
+    pattern = rf"^{re.escape(name)}[ \t]*[:=](.{{1,{_MAX_FIELD}}})$"
     found = re.search(pattern, header, re.MULTILINE | re.IGNORECASE)
     return found[1].strip().strip("\"'") if found else ""
 
 
 def _title(header: str, text: str) -> str:
     stated = _field(header, "title")
-    if stated:
+    if stated and not _BLOCK.fullmatch(stated):
         return stated
     heading = _HEADING.search(text)
     return heading[1].strip() if heading else ""

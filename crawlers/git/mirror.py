@@ -208,17 +208,18 @@ class Mirror:
     def versions(self, pathspecs: tuple[str, ...]) -> list[Version]:
         """Return each change of the files on the main line, the oldest first.
 
-        Names of moved files are a removal and an addition, in this order. Needs no contents.
+        Names of moved files are a removal and an addition, in this order. A submodule in the place
+        of a file removes it. Needs no contents.
         """
         found: list[Version] = []
         added: list[Version] = []  # by the present commit; its removals come first
-        for commit, change, is_submodule in self._log("--branches", "--reverse", "--", *pathspecs):
+        for commit, change, _ in self._log("--branches", "--reverse", "--", *pathspecs):
             if added and added[0].commit != commit:
                 found += added
                 added = []
-            if change.new_oid == _NO_OID:
+            if change.new_oid == _NO_OID or change.mode == _SUBMODULE.decode():
                 found.append(Version(change.path, None, change.mode, commit))
-            elif not is_submodule:
+            else:
                 added.append(Version(change.path, change.new_oid, change.mode, commit))
         return found + added
 

@@ -264,6 +264,46 @@ def test_links_and_large_and_binary_files_are_counted(
     assert count_drops(items) == {"unsafe_path": 1, "too_large": 1, "binary": 1}
 
 
+def test_a_submodule_in_the_place_of_a_file_removes_it(
+    web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = f"M 160000 {'1' * 40} posts/{{}}.md\n"
+    before = [post("posts/file.md", "2025-02-03"), module.format("module").encode()]
+    after = [b"D posts/module.md\n", post("posts/module.md", "2025-02-03", "A file now.")]
+    after += [b"D posts/file.md\n", module.format("file").encode()]
+    items = read(web, tmp_path, monkeypatch, [(at(2, 3), before), (at(2, 5), after)])
+    assert names(items) == {"module"}
+
+
+def test_a_text_that_is_copied_before_its_old_file_goes_is_kept(
+    web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits = [
+        (at(2, 2), [post("drafts/one.md", "x"), post("drafts/two.md", "x")]),
+        (at(2, 3), [post("posts/one.md", "x", "Copied."), post("posts/two.md", "x")]),
+        (at(2, 4), [b"D drafts/one.md\n", b"D drafts/two.md\n"]),
+        (at(2, 5), [b"D posts/two.md\n"]),
+        (at(3, 1), [b"D posts/one.md\n"]),
+    ]
+    items = read(web, tmp_path, monkeypatch, commits, date=["commit"], match=r"\w+/(?P<id>\w+)\.md")
+    [document] = documents_of(items)
+    assert document.text == "Copied."
+    assert names(items) == {"one"}
+
+
+def test_fields_of_other_fields_and_blocks_are_not_read(
+    web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nested = (
+        "---\nhistory:\n  date: 2019-01-01\n  title: Old\ntitle: T\ndate: 2025-02-03\n---\nText."
+    )
+    block = "---\ntitle: >-\n  Long\n  title\ndate: 2025-02-03\n---\n# Heading\n\nText."
+    files = [write_file("posts/nested.md", nested), write_file("posts/block.md", block)]
+    found = by_id(read(web, tmp_path, monkeypatch, [(at(2, 3), files)]))
+    titles = {native_id.partition(":")[2]: each.title for native_id, each in found.items()}
+    assert titles == {"nested": "T", "block": "Heading"}
+
+
 def test_a_mail_map_of_the_repository_is_not_needed(
     web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
