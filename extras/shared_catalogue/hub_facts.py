@@ -7,13 +7,20 @@ the release, and the number of weights in safetensors files.
 from __future__ import annotations
 
 import datetime as dt
+from functools import partial
 from typing import Any, NamedTuple
 
 from huggingface_hub import HfApi, ModelInfo
 
 from core.settings import Settings
 from models.catalogue import ModelEntry
-from models.weights.hub import TIMEOUT_S, check_revision, endpoint_of, explain_failures
+from models.weights.hub import (
+    TIMEOUT_S,
+    ask_in_time,
+    check_revision,
+    endpoint_of,
+    explain_failures,
+)
 
 _FIRST_DAY = dt.date(2022, 3, 2)  # the hub's day for all repositories that are older than this
 _DAYS = 45  # tolerated days between the first day of a repository and the release
@@ -36,13 +43,14 @@ def compare_with_hub(entry: ModelEntry, settings: Settings) -> list[Difference]:
     """
     revision = check_revision(entry.location, entry.revision)
     with explain_failures(entry.location, revision):
-        record = HfApi(endpoint=endpoint_of(settings)).model_info(
+        ask = partial(
+            HfApi(endpoint=endpoint_of(settings)).model_info,
             entry.location,
             revision=revision,
             expand=["createdAt", "safetensors", "cardData", "config"],
             timeout=TIMEOUT_S,
         )
-        found = _facts(record)
+        found = _facts(ask_in_time(ask))
     return [
         Difference(entry.name, fact, ours, theirs)
         for fact, theirs in found.items()

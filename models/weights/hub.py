@@ -7,12 +7,14 @@ The address of the hub is the library's default, unless the setting ``sites`` ha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import httpx2
 from huggingface_hub import (
@@ -37,10 +39,12 @@ from core.settings import Settings
 from models.catalogue import ModelEntry
 from models.weights.files import ADAPTER_CONFIG, choose_files, first_line, is_whole, read_base
 
-TIMEOUT_S = 10.0  # timeout of one request; a slower hub counts as unreachable
+TIMEOUT_S = 10.0  # timeout between two pieces of a response; a slower hub counts as unreachable
+WHOLE_TIMEOUT_S = 60.0  # timeout of a query with the search for the hub's address and all retries
 DEFAULT_REVISION = "main"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _NUM_AT_ONCE = 8
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True)
@@ -111,27 +115,58 @@ def ask_hub(
     Raise ModelLoadError, with advice, if model or revision is absent or gated, or the hub cannot be
     reached. A model without weights that can be loaded raises ModelLoadError, too.
     """
-    endpoint = endpoint_of(settings)
     with explain_failures(location, revision):
-        record = HfApi(endpoint=endpoint).model_info(
-            location, revision=revision or DEFAULT_REVISION, files_metadata=True, timeout=TIMEOUT_S
-        )
-        commit = record.sha or ""
-        if not _COMMIT.fullmatch(commit):
-            raise ModelLoadError(f"{location}: the hub names no commit of it, but {commit!r}")
-        files = {
-            file.rfilename: HubFile(
-                file.rfilename, file.size, file.lfs.sha256 if file.lfs else None, file.blob_id
-            )
-            for file in record.siblings or []
-        }
-        # The record of a gated model is public; only a request for a file reveals access.
-        first = next((name for name in ("config.json", ADAPTER_CONFIG) if name in files), None)
-        if first is not None:
-            url = hf_hub_url(location, first, revision=commit, endpoint=endpoint)
-            get_hf_file_metadata(url, timeout=TIMEOUT_S, endpoint=endpoint)
+        commit, files = ask_in_time(partial(_ask_for_files, location, revision, settings))
     chosen = choose_files(files, location, is_trusted)
     return Listing(location, commit, tuple(files[name] for name in chosen))
+
+
+def _ask_for_files(
+    location: str, revision: str | None, settings: Settings
+) -> tuple[str, dict[str, HubFile]]:
+    """Return a model's commit and files; raise the hub library's errors."""
+    endpoint = endpoint_of(settings)
+    record = HfApi(endpoint=endpoint).model_info(
+        location, revision=revision or DEFAULT_REVISION, files_metadata=True, timeout=TIMEOUT_S
+    )
+    commit = record.sha or ""
+    if not _COMMIT.fullmatch(commit):
+        raise ModelLoadError(f"{location}: the hub names no commit of it, but {commit!r}")
+    files = {
+        file.rfilename: HubFile(
+            file.rfilename, file.size, file.lfs.sha256 if file.lfs else None, file.blob_id
+        )
+        for file in record.siblings or []
+    }
+    # The record of a gated model is public; only a request for a file reveals access.
+    first = next((name for name in ("config.json", ADAPTER_CONFIG) if name in files), None)
+    if first is not None:
+        url = hf_hub_url(location, first, revision=commit, endpoint=endpoint)
+        get_hf_file_metadata(url, timeout=TIMEOUT_S, endpoint=endpoint)
+    return commit, files
+
+
+def ask_in_time(ask: Callable[[], _Answer]) -> _Answer:
+    """Return what ``ask`` returns, within ``WHOLE_TIMEOUT_S``; raise TimeoutError after it.
+
+    The library limits each wait alone, and a search for an address not at all. A query that is
+    given up goes on in a thread that does not keep the process.
+    """
+    answer: Future[_Answer] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(ask())
+        except Exception as error:  # noqa: BLE001 - raised by ``answer.result``
+            answer.set_exception(error)
+
+    threading.Thread(target=run, name="hub", daemon=True).start()
+    try:
+        return answer.result(WHOLE_TIMEOUT_S)
+    except TimeoutError as error:
+        if answer.done():
+            raise  # the query's own
+        raise TimeoutError(f"no whole answer in {WHOLE_TIMEOUT_S:.3g} s") from error
 
 
 def check_access(entries: Iterable[ModelEntry], settings: Settings) -> dict[str, str]:

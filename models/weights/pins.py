@@ -8,8 +8,8 @@ from pathlib import Path
 
 from core.errors import UsageError
 from core.settings import Settings
-from models.backends import kind_of
-from models.catalogue import list_models
+from models.backends import kind_of, kind_of_suffix
+from models.catalogue import list_models, suggest
 from models.weights.files import EVERYTHING, folder_digest
 from models.weights.hub import ask_hub, find_cached, is_hub_id
 
@@ -21,18 +21,40 @@ def first_facts(
 ) -> dict[str, object]:
     """Return the first facts of an entry: its location and kind.
 
-    A trusted model without a location has all facts of its entry in the catalogue. Raise UsageError
-    for any other model without a location.
+    A trusted model without a location has all facts of its entry in the catalogue. A path is made
+    absolute, so that runs from other folders find it.
+
+    Raises:
+        UsageError: a model has no location and is not trusted or not in the catalogue; or there is
+            no file or folder at a path.
     """
     if location is not None:
-        return {"name": name, "location": location, "kind": "api" if is_api else kind_of(location)}
-    found = next((dict(vars(each)) for each in list_models(settings) if each.name == name), None)
-    if found is None or not is_trusted:
+        kind = "api" if is_api else kind_of(location)
+        return {"name": name, "location": _absolute(location), "kind": kind}
+    entries = {each.name: each for each in list_models(settings)}
+    if name not in entries or not is_trusted:
+        places = {each.name: each.location for each in entries.values()}
+        close = [] if name in entries else suggest(name, places)
+        known = f"; known names like it: {', '.join(close)}" if close else ""
         raise UsageError(
             f"give the location of {name}; without it, `tidemark models add NAME --trust code` "
-            "allows the own code of a model of the catalogue"
+            f"allows the own code of a model of the catalogue{known}"
         )
-    return found
+    return dict(vars(entries[name]))
+
+
+def _absolute(location: str) -> str:
+    if location.startswith(("http://", "https://")):
+        return location
+    path = Path(location).expanduser()
+    if path.exists():
+        return str(path.resolve())
+    if not is_hub_id(location) or kind_of_suffix(path.suffix):
+        raise UsageError(
+            f"there is no file or folder {location} here; give a path that exists, the id of a "
+            "model of the hub such as org/name, or the address of a server"
+        )
+    return location
 
 
 def pin(known: Mapping[str, object], facts: dict[str, object], settings: Settings) -> str:

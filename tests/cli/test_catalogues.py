@@ -9,7 +9,10 @@ import pytest
 
 from core.settings import Settings
 from models.catalogue import find_model, list_shipped
+from models.weights import hub as hub_module
 from models.weights.files import EVERYTHING, folder_digest
+from simulator.faults import FaultKind
+from simulator.server import Fault
 from simulator.sites.hub import TOKEN
 
 NAME = "someone/tiny"
@@ -64,6 +67,36 @@ def test_own_code_is_trusted_by_one_command(
 def test_a_model_without_a_location_is_one_of_the_catalogue(at_hub: Callable[..., Any]) -> None:
     at_hub("models", "add", "nobody", "--trust", "code").expect(2, "give the location of nobody")
     at_hub("models", "add", "qwen-7b").expect(2, "give the location of qwen-7b")
+    at_hub("models", "add", "qwen-7", "--trust", "code").expect(2, "known names like it: qwen-7b")
+
+
+@pytest.mark.parametrize("location", ["./missing", "~/missing", "a/b/missing", "missing.pth"])
+def test_a_model_at_a_path_that_does_not_exist_is_refused(
+    tidemark: Callable[..., Any], home: Path, location: str
+) -> None:
+    told = f"there is no file or folder {location} here"
+    tidemark("models", "add", "mine", location).expect(2, told, out="")
+    assert not (home / "catalogue.yaml").exists()
+
+
+def test_a_model_in_a_folder_is_found_from_other_folders(
+    tidemark: Callable[..., Any], home: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tiny_model.parent)
+    tidemark("models", "add", "mine", f"./{tiny_model.name}").expect(0)
+    assert find_model("mine", Settings(home=str(home))).location == str(tiny_model)
+
+
+@pytest.mark.parametrize("kind", ["stall", "drip"])
+def test_a_hub_that_does_not_end_its_answer_is_given_up(
+    at_hub: Callable[..., Any], hub: Any, kind: FaultKind, tiny_model: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    hub.site.add(NAME, tiny_model)
+    hub.web.faults.append(Fault(kind, "hub", "/api/models", 9))
+    monkeypatch.setattr(hub_module, "WHOLE_TIMEOUT_S", 0.2)
+    told = "the hub did not give it (TimeoutError: no whole answer in 0.2 s)"
+    at_hub("models", "add", "mine", NAME, "--trust", "code").expect(1, told, out="")
 
 
 def test_old_revisions_go_and_the_one_in_use_stays(
