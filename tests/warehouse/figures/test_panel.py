@@ -511,9 +511,7 @@ def test_a_differing_document_costs_itself(settings: Settings) -> None:
     land(settings, rows)
     found = query(settings, "from control_adjusted_gap where source = 'news' order by model")
     assert found["adjusted_gap"].to_pylist() == pytest.approx([0, 0, 0], abs=1e-9)
-    numbers = query(
-        settings, "from internal.panel_effects where source = 'news' order by model"
-    )
+    numbers = query(settings, "from internal.panel_effects where source = 'news' order by model")
     assert numbers["num_documents"].to_pylist() == [72, 71, 72]
     assert found["compressor_adjusted_gap"].to_pylist() == pytest.approx([0, 0, 0], abs=1e-9)
     gaps = query(settings, "from internal.control_adjusted_gap_at(cast(null as date))").to_pylist()

@@ -216,7 +216,8 @@ def test_the_p_value_is_that_of_a_permutation(tables: duckdb.DuckDBPyConnection)
         ).fetchnumpy()
         level, difference = rows.values()
         found = tables.execute(
-            "select level, p_value from internal.scylla_valley where model = ? and rules = 'strict'",
+            "select level, p_value from internal.scylla_valley "
+            "where model = ? and rules = 'strict'",
             [str(model)],
         ).fetchall()
         for number, p_value in found:
