@@ -101,10 +101,7 @@ def cutoff_finding(settings: Settings, name: str, cutoff: Month) -> tuple[bool, 
 def panel_findings(settings: Settings, planted: list[str]) -> list[tuple[bool, str]]:
     """Check the panel's gaps over all sources: above 0 if planted, and none of a compressor."""
     found = []
-    sql = (
-        "from control_adjusted_gap "
-        "where protocol = 'default' and scope = 'all' order by model"
-    )
+    sql = "from control_adjusted_gap where protocol = 'default' and scope = 'all' order by model"
     rows = {row["model"]: row for row in query(settings, sql).to_pylist()}
     for name in planted:
         row = rows[name]

@@ -65,9 +65,7 @@ def measure(names: Sequence[str], num_worlds: int, seed: int = 0) -> list[Tally]
         settings = Settings(home=home)
         land(names, num_worlds, seed, settings)
         rows = {name: _read(settings, _rows_of_first(name), len(names)) for name in COLUMNS}
-        cutoffs = _read(
-            settings, f"estimated_cutoff {_FIRST_MODEL} and scope = 'all'", len(names)
-        )
+        cutoffs = _read(settings, f"estimated_cutoff {_FIRST_MODEL} and scope = 'all'", len(names))
         low = _read(settings, "suspected_contamination where is_suspected", len(names))
         told = _read(settings, _OF_CONTROL, len(names))
     tallies = []

@@ -26,6 +26,7 @@ FORMER = {
     "train_test_gap_overall": {"model", "protocol", "num_sources", "split_basis", "q_value"},
     "train_test_gap_overall_at(date '2024-02-01')": {"model", "num_sources", "expected_next_low"},
     "control_adjusted_gap_overall": {"model", "adjusted_gap", "compressor_reason", "num_documents"},
+    "cutoff_registry": {"model", "source", "scope", "role", "stated_cutoff", "is_contradicted"},
     "decay_after_release": {"model", "decay_mean_pct", "decay_3_pct", "decay_12_pct_high"},
     "estimated_cutoff_by_source": {"model", "source", "detectable_change", "p_value"},
     "scylla_score_tests": {"model", "level", "score", "p_value"},
