@@ -123,7 +123,7 @@ def canary_command(context: typer.Context) -> None:
     """Score a frozen model on frozen texts, and record the drift.
 
     Run this after upgrades; a monthly run includes it. If the drift is above 1e-6, the exit code is
-    1. View suspect_cells then lists cells scored on this device since the last good canary run.
+    1. View scored_cells then marks cells scored on this device since the last good canary run.
     """
     settings = settings_for_tasks(context)
     from instruments.canary import check_canary

@@ -130,7 +130,7 @@ def test_answers_are_those_that_are_planted(
     [asked] = [each for each in QUESTIONS if each.question == question]
     answers = {"headline": "bits_per_byte", "train_test_gap": "bits_per_byte_gap",
                "monthly_loss": "bits_per_byte", "train_test_gap_at": "bits_per_byte_gap",
-               "estimated_cutoff": "cutoff_text", "suspect_cells": "source"}  # fmt: skip
+               "estimated_cutoff": "cutoff_text", "scored_cells": "source"}  # fmt: skip
     rows = asking(planted, asked.query).to_pylist()
     found = [(row["model"], row[answers[asked.view]]) for row in rows]
     assert [model for model, _ in found] == [model for model, _ in expected]

@@ -15,7 +15,7 @@ from core.errors import MalformedInput
 from core.storage.records import read_record
 from core.storage.store import Store
 
-DRIFT_LIMIT = 1e-6  # limit of the relative drift; the view suspect_cells has the same limit
+DRIFT_LIMIT = 1e-6  # limit of the relative drift; internal.suspect_cells has the same limit
 
 
 class CanaryRecord(BaseModel):

@@ -15,7 +15,11 @@ Row = Mapping[str, Any]
 # One row each, or none. A view that has no row of the model has a reason in `unmeasured`.
 _ONE_ROW = {
     "cutoff": """
-        from estimated_cutoff where model = $model and protocol = $protocol and scope = 'all'
+        select e.*, case when t.is_found then t.jump end as jump_bits_per_byte
+        from estimated_cutoff as e
+        inner join internal.cutoff_tests as t
+            on e.model = t.model and e.protocol = t.protocol and t.source is null
+        where e.model = $model and e.protocol = $protocol and e.scope = 'all'
     """,
     "gap": """
         from train_test_gap where model = $model and protocol = $protocol and scope = 'all'

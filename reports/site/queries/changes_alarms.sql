@@ -5,7 +5,8 @@ select
 from suspected_contamination
 where protocol = $protocol and is_suspected
 union all
-select count(*) || ' cells of ' || model || ' were scored around a drift of the canary'
-from suspect_cells
+select sum(num_suspect_cells) || ' cells of ' || model || ' were scored around a drift of the canary'
+from coverage
 group by model
+having sum(num_suspect_cells) > 0
 order by alarm

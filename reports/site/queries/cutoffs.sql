@@ -1,6 +1,27 @@
 -- Stated cutoffs against measured ones, of models with losses and of published rates.
 -- stated_reason: why there is no stated cutoff
 -- outside_reason: why the stated month is not held against the measured one
+with registry as (
+    select
+        e.model,
+        e.source,
+        e.scope,
+        e.protocol,
+        m.role,
+        e.catalogue_cutoff as stated_cutoff,
+        e.cutoff_provenance,
+        e.cutoff_text as measured_cutoff,
+        e.estimated_cutoff_low as measured_cutoff_low,
+        e.estimated_cutoff_high as measured_cutoff_high,
+        e.is_contradicted,
+        e.detectable_change,
+        e.basis,
+        e.reason
+    from estimated_cutoff as e
+    left join models as m on e.model = m.model
+    where not is_compressor(e.model)
+)
+
 select
     r.*,
     coalesce(r.source, 'all sources') as sources,
@@ -9,7 +30,7 @@ select
     if(r.stated_cutoff is null, stated_reason, 'no cutoff is measured') as outside_reason,
     strftime(s.first_cutoff, '%Y-%m') || ', then ' || strftime(s.second_cutoff, '%Y-%m')
         as two_cutoffs
-from cutoff_registry as r
+from registry as r
 left join second_cutoff as s
     on
         r.model = s.model

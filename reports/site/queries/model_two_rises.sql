@@ -14,7 +14,7 @@ select
     s.q_value,
     r.basis
 from second_cutoff as s
-inner join cutoff_registry as r
+inner join estimated_cutoff as r
     on
         s.model = r.model
         and s.protocol = r.protocol

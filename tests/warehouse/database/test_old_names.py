@@ -5,6 +5,7 @@ import pytest
 
 from core.settings import Settings
 from warehouse.database.schema import SNAPSHOT
+from warehouse.database.writer import connected
 from warehouse.read.query import query
 
 
@@ -26,6 +27,7 @@ FORMER = {
     "train_test_gap_overall": {"model", "protocol", "num_sources", "split_basis", "q_value"},
     "train_test_gap_overall_at(date '2024-02-01')": {"model", "num_sources", "expected_next_low"},
     "control_adjusted_gap_overall": {"model", "adjusted_gap", "compressor_reason", "num_documents"},
+    "cutoff_registry": {"model", "source", "scope", "role", "stated_cutoff", "is_contradicted"},
     "decay_after_release": {"model", "decay_mean_pct", "decay_3_pct", "decay_12_pct_high"},
     "estimated_cutoff_by_source": {"model", "source", "detectable_change", "p_value"},
     "scylla_score_tests": {"model", "level", "score", "p_value"},
@@ -39,3 +41,21 @@ def test_a_view_that_became_rows_of_another_has_its_former_columns(
     empty: Settings, relation: str
 ) -> None:
     assert FORMER[relation] <= set(query(empty, f"from {relation}").column_names)
+
+
+@pytest.mark.long
+def test_a_view_of_main_becomes_an_alias_when_a_database_is_opened(settings: Settings) -> None:
+    """A database of before has these objects in ``main``; its digest of definitions differs."""
+    with connected(settings) as connection:
+        connection.execute("create view train_test_gap_overall as select 1 as former")
+        connection.execute("create macro train_test_gap_overall_at(day) as table select day")
+        connection.execute("update internal.schema_version set definitions = 'of before'")
+    with connected(settings) as connection:
+        objects = connection.execute(
+            "select schema_name from duckdb_views() where view_name = 'train_test_gap_overall' "
+            "union all select schema_name from duckdb_functions() "
+            "where function_name = 'train_test_gap_overall_at'"
+        ).fetchall()
+        columns = connection.sql("from old.train_test_gap_overall").columns
+    assert objects == [("old",), ("old",)]
+    assert FORMER["train_test_gap_overall"] <= set(columns)

@@ -2,7 +2,7 @@
 -- Grain: one row per run (a moment, a device, a dtype).
 -- Units: nats, summed over the partition; drift is relative, (nll_nats - expected_nats) /
 --   expected_nats; run_at is UTC.
--- Source: `tidemark check numerics`. View suspect_cells lists the affected cells.
+-- Source: `tidemark check numerics`. View scored_cells marks the affected cells.
 create table if not exists canary_runs (
     run_at timestamp not null,
     device varchar not null,

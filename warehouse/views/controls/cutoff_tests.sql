@@ -1,5 +1,5 @@
 -- The best change in each model's curve, with its test. For
---   estimated_cutoff, cutoff_registry.
+--   estimated_cutoff and second_cutoff.
 -- Grain: one row per model, protocol, source; source NULL: of the mean over sources of text.
 -- A compressor has rows that say so, also among published rates (is_compressor).
 -- q_value: Benjamini-Hochberg's over the models and sources of a protocol; the means over sources

@@ -42,7 +42,7 @@ with cells as (
             and c.source = costs.source
             and c.month is not distinct from costs.month
             and c.protocol = costs.protocol
-    left join suspect_cells as suspect
+    left join internal.suspect_cells as suspect
         on
             c.model = suspect.model
             and c.source = suspect.source

@@ -40,7 +40,7 @@ left join internal.shared_figures as shared
 left join main.training_ends as ends on loss.model = ends.model
 anti join lossy_models as lossy
     on landed.model = lossy.model and landed.revision = lossy.revision
-anti join main.suspect_cells as suspect
+anti join internal.suspect_cells as suspect
     on
         loss.model = suspect.model
         and loss.source = suspect.source

@@ -6,7 +6,7 @@
 --   move its files out of the data root and score it again.
 -- Units: drift is relative; drifted_at is UTC.
 -- Source: reads cell_costs and canary_runs.
-create or replace view suspect_cells as
+create or replace view internal.suspect_cells as
 with bad_runs as (
     select *
     from canary_runs

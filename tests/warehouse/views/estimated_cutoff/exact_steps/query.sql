@@ -4,7 +4,6 @@ select
     estimated_cutoff_low,
     estimated_cutoff_high,
     cutoff_onset,
-    round(jump_bits_per_byte, 6) as jump,
     round(q_value, 6) as q,
     is_at_edge,
     basis,

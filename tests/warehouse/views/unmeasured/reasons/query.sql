@@ -1,2 +1,4 @@
 from unmeasured
-where model = 'a' and coalesce(left_out_of, 'tbi_likelihood') = 'tbi_likelihood'
+where
+    model = 'a' and scope = 'source'
+    and coalesce(left_out_of, 'tbi_likelihood') = 'tbi_likelihood'

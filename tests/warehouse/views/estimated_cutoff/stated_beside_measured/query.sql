@@ -1,3 +1,4 @@
 -- No end of the cutoff of twice is told, so nothing contradicts its stated one.
-select * from cutoff_registry
+select *
+from estimated_cutoff
 where source is null

@@ -1,0 +1,3 @@
+select *
+from estimated_cutoff
+where not is_compressor(model)
