@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -58,15 +59,14 @@ def crawl_command(
     """
     from core.environment import prefect_server
     from crawlers.crawling.manifest import lack_of
-    from instruments.planning import find_refused, last_period, plan_crawl
+    from instruments.planning import last_period, plan_crawl
 
     if replace and reparse:
         raise UsageError("--replace requests pages again, --reparse does not; give one of them")
     settings = settings_of(context)
-    refused = find_refused(source, settings)
     months = window(month, first, last) or [last_period(source)]
-    partitions, lacks = plan_crawl(source, months, refused)
-    for lack in [*refused.values(), *lacks]:
+    plan = plan_crawl(source, months, settings)
+    for lack in chain(plan.refused, *plan.lacks.values()):
         err.print(f"left out: {lack}", soft_wrap=True)
     crawl_one: Callable[..., Seal]
     if prefect_server():
@@ -85,7 +85,7 @@ def crawl_command(
         line = f"{seal.partition}: {counted(seal.num_documents, 'document')}{lack}"
         out.print(line, soft_wrap=True)
 
-    jobs = {f"{name} {each}": partial(crawl_month, name, each) for name, each in partitions}
+    jobs = {f"{name} {each}": partial(crawl_month, name, each) for name, each in plan.partitions}
     fail_with(do_each("crawl", jobs))
 
 

@@ -49,7 +49,7 @@ def ask_models(
     if not models:
         run_log().warning("nothing to do: no model of TIDEMARK_MODELS can write")
     given = {**parameters, "verb": verb, "run": run}
-    rounds = Rounds(list_pending, given, settings, share=False)
+    rounds = Rounds(list_pending, given, settings)
     with ends_if_cancelled(), stop_with_flow():
         rounds.drain(is_over=lambda: True)
     summary.holes += rounds.problems

@@ -53,22 +53,17 @@ ListPending = Callable[[Collection[str]], Mapping[Pool, Pending]]
 class Rounds:
     """The flow runs ``work/<pool>`` of one run.
 
-    ``list_pending`` is called with the models whose flow runs have completed so far. If models
-    ``share`` the flow runs, each flow run works on all of them; else each has models of its own.
+    ``list_pending`` is called with the models whose flow runs have completed so far. Each flow run
+    works on all models of its pool.
     """
 
     def __init__(
-        self,
-        list_pending: ListPending,
-        parameters: Mapping[str, Any],
-        settings: Settings,
-        share: bool = True,
+        self, list_pending: ListPending, parameters: Mapping[str, Any], settings: Settings
     ) -> None:
         self.problems: list[str] = []
         self._list_pending = list_pending
         self._parameters = parameters
         self._interval_s = settings.watch_interval_s
-        self._share = share
         self._active: dict[UUID, FlowRun] = {}
         self._completed: set[str] = set()  # models
         self._last: dict[Pool, tuple[frozenset[str], int]] = {}  # last pending work, and attempts
@@ -142,7 +137,7 @@ class Rounds:
 
     def _start(self, client: SyncPrefectClient, pool: Pool, pending: Pending) -> None:
         num_active = len(self._active_of(pool))
-        if not pending.all or (num_active and (pool == "api" or not self._share)):
+        if not pending.all or (num_active and pool == "api"):
             return
         num_free = 0 if pool == "api" else count_free_workers(client, pool)
         if num_active:  # workers that have become free help
@@ -166,15 +161,12 @@ class Rounds:
     def _divide(self, pool: Pool, pending: Pending, num_free: int) -> list[list[str]]:
         """Return the models of each flow run of the next round; none after ``ATTEMPTS`` rounds."""
         attempt = self._count_attempt(pool, pending.all)
-        models = [model for model, keys in pending.keys.items() if keys]
         if attempt > ATTEMPTS:
             return []
-        if attempt == ATTEMPTS:
-            return [[model] for model in models]  # one of them may kill its process
-        if self._share:  # models that lack nothing now may lack something soon
-            return [list(pending.keys)] * max(1, min(num_free, len(pending.all)))
-        number = max(1, min(num_free, len(models)))
-        return [models[start::number] for start in range(number)]
+        if attempt == ATTEMPTS:  # one of the models may kill its process
+            return [[model] for model, keys in pending.keys.items() if keys]
+        # Models that lack nothing now may lack something soon.
+        return [list(pending.keys)] * max(1, min(num_free, len(pending.all)))
 
     def _start_one(self, client: SyncPrefectClient, pool: Pool, models: list[str]) -> None:
         try:

@@ -7,7 +7,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
-from prefect import Task, flow
+from prefect import flow
 from prefect.runtime import flow_run
 
 from core.errors import OrchestrationError
@@ -30,18 +30,12 @@ from instruments.runner import Plan
 from instruments.running.run_options import NO_WORK_OPTIONS, PeriodName, WorkOptions
 from instruments.running.stopping import rest, stop_with_flow
 from instruments.runs import check_numerics
-from tasks.cells import answer_month, score_cells, solve_puzzle
+from tasks.cells import as_tasks
 from tasks.prefect.cancelling import ends_if_cancelled
-from tasks.prefect.fan_out import as_tasks
 from tasks.prefect.given import worker_settings
 from tasks.prefect.server import ended, run_log
 
 Verb = Literal["score", "answer", "solve"]
-_TASKS: dict[Verb, Task[..., Any]] = {
-    "score": score_cells,
-    "answer": answer_month,
-    "solve": solve_puzzle,
-}
 _held = ExitStack()  # until the process ends, as the memory of a GPU is free only then
 
 
@@ -130,7 +124,7 @@ def compute(
         OrchestrationError: a cluster is configured, but the extra that connects to it is missing.
     """
     if verb != "score" or not settings.ray_address:
-        return driver.work(request, settings, as_tasks(_TASKS[verb]))
+        return driver.work(request, settings, as_tasks)
     for part in import_parts("clusters"):
         summary: Summary = part.work_on_cluster(request, sources, months, settings)
         return summary

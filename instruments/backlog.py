@@ -79,7 +79,7 @@ def list_left(
         for seal in select_sealed(store, chosen, months, settings.corpus_as_of)
     }
     protocol = get_protocol(settings.protocol).name
-    files = _list_files(store, seals, protocol)
+    files = list_files(store, protocol, seals)
     claimed = _list_claimed(store, protocol)
     found = {}
     for model in dict.fromkeys(models):
@@ -101,7 +101,7 @@ def list_left(
 
 
 def _add_cells(
-    left: Left, seals: Mapping[Text, Seal], files: _Files, run: str, store: Store
+    left: Left, seals: Mapping[Text, Seal], files: ModelFiles, run: str, store: Store
 ) -> None:
     """Add the failed and the pending cells of a model to ``left``.
 
@@ -124,18 +124,19 @@ def _is_final(failure: CellFailure, run: str) -> bool:
 
 
 @dataclass
-class _Files:
+class ModelFiles:
     """The files of one model under one protocol."""
 
-    done: set[Text] = field(default_factory=set)
+    done: dict[Text, str] = field(default_factory=dict)  # paths of losses
     failed: dict[Text, str] = field(default_factory=dict)  # stems of records of failures
     is_broken: bool = False  # True if the model has a record of a failure
 
 
-def _list_files(store: Store, keys: Iterable[Text], protocol: str) -> dict[str, _Files]:
-    months = {folder.rpartition("/")[2] for folder, _ in keys}
+def list_files(store: Store, protocol: str, texts: Iterable[Text] = ()) -> dict[str, ModelFiles]:
+    """Return the files of each model; of ``texts`` of one month, list only this month's folders."""
+    months = {folder.rpartition("/")[2] for folder, _ in texts}
     month = months.pop() if len(months) == 1 else "month=*"
-    found: dict[str, _Files] = defaultdict(_Files)
+    found: dict[str, ModelFiles] = defaultdict(ModelFiles)
     for path in store.list(f"{Cell.ROOT}/model=*/source=*/{month}/*"):
         name = read_name(path)
         if name is None or name.protocol != protocol:
@@ -143,7 +144,7 @@ def _list_files(store: Store, keys: Iterable[Text], protocol: str) -> dict[str, 
         if path.endswith(SUFFIX):
             found[name.model].failed[name.text] = path.removesuffix(SUFFIX)
         elif path.endswith(".parquet"):
-            found[name.model].done.add(name.text)
+            found[name.model].done[name.text] = path
     for path in store.list(f"{Cell.ROOT}/model=*/model{SUFFIX}"):
         found[name_of_part(path.split("/")[1].removeprefix("model="))].is_broken = True
     return found

@@ -13,7 +13,7 @@ import datetime as dt
 import logging
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -50,6 +50,11 @@ class Backlog:
     seconds: float  # estimated for one process; of any unit if no cell of any model was timed
 
 
+def each_once(models: Sequence[str]) -> dict[str, Backlog]:
+    """Return the same amount of work for each model, so that each is taken once, in this order."""
+    return {model: Backlog(frozenset({model}), 1.0) for model in models}
+
+
 @dataclass(frozen=True)
 class WorkRequest:
     """The models whose pending cells are to be computed, and how.
@@ -57,8 +62,7 @@ class WorkRequest:
     Attributes:
         plan: returns the plan of a model; raises TidemarkError if the model has none.
         root: the first folder of the cells' paths.
-        backlog: returns the work left of each model; models without any are left out. None: take
-            every model once, in the given order.
+        backlog: returns the work left of each model; models without any are left out.
         run: id of the run; cells that have failed in this run are not tried again.
         retry_failed: True to try again also cells that failed for a lasting reason.
         prepare: called before a model is loaded, for example to wait for GPUs.
@@ -69,7 +73,7 @@ class WorkRequest:
     models: tuple[str, ...]
     plan: Callable[[str], Plan[Any]]
     root: str
-    backlog: Callable[[Sequence[str]], dict[str, Backlog]] | None = None
+    backlog: Callable[[Sequence[str]], dict[str, Backlog]] = each_once
     run: str = field(default_factory=lambda: uuid.uuid4().hex)
     retry_failed: bool = False
     prepare: Callable[[Plan[Any]], None] = lambda plan: None
@@ -99,9 +103,7 @@ def work(request: WorkRequest, settings: Settings, execute: Execute = in_process
     """
     drain = _Drain(request, settings, execute)
     while (model := drain.choose()) is not None:
-        # Without a backlog, nobody counts the processes on a model.
-        shown = nullcontext() if request.backlog is None else drain.present_on(model)
-        with shown:
+        with drain.present_on(model):
             drain.take(model)
     drain.wait_for_others()
     return drain.summary
@@ -134,13 +136,14 @@ def land(summary: Summary, settings: Settings) -> None:
 def rank(backlogs: Mapping[str, Backlog], processes: Mapping[str, int]) -> list[str]:
     """Return the models, the one first that a further process should take.
 
-    It is the model with the most work left for each process, if one more joins those on it.
+    It is the model with the most work left for each process, if one more joins those on it. Models
+    with the same amount stay in their order.
     """
     shares = {
         model: backlog.seconds / (1 + processes.get(model, 0))
         for model, backlog in backlogs.items()
     }
-    return sorted(shares, key=lambda model: (-shares[model], model))
+    return sorted(shares, key=lambda model: -shares[model])
 
 
 class _Drain:
@@ -162,10 +165,6 @@ class _Drain:
     def choose(self) -> str | None:
         """Return the model to take now: the one with the most work left per process on it."""
         models = [each for each in self._request.models if each not in self._given_up]
-        if self._request.backlog is None:
-            models = [each for each in models if each not in self._seen]
-            self._expect(models)
-            return models[0] if models else None
         backlogs = self._request.backlog(models)
         present_on = count_present(self.store)
         processes = {model: present_on[f"{self._request.root}/{model}"] for model in models}
@@ -190,7 +189,6 @@ class _Drain:
 
     def take(self, model: str) -> None:
         """Compute the cells of a model that nobody has begun; a failure of the model ends it."""
-        self._seen.setdefault(model, frozenset())
         name = model
         known = read_failure(self.store, stem_of_model(self._request.root, model))
         if known is not None and known.run == self._request.run:  # another process has tried it

@@ -31,7 +31,6 @@ from instruments.landing import land_losses
 from instruments.models import expect_model, held, scorer_of
 from instruments.planning import require_sealed, select_sealed
 from instruments.runner import Done, Failure, Plan
-from instruments.running.retries import retrying
 from instruments.running.stopping import go_on
 from models.backends import identify
 from models.catalogue import ModelEntry, find_model
@@ -48,6 +47,7 @@ class ScoringPlan(Plan[Cell]):
     """The cells to score with one model."""
 
     verb = "score"
+    is_retried = True
 
     @property
     def groups(self) -> list[tuple[Cell, ...]]:
@@ -68,8 +68,8 @@ class ScoringPlan(Plan[Cell]):
         return store.exists(cell.path)
 
     def attempt(self, cells: tuple[Cell, ...], settings: Settings) -> Done:
-        """Score cells of one partition; retry after transient errors. See ``score_group``."""
-        return retrying(str(cells[0]), partial(score_group, cells, self.entry, settings))
+        """Score cells of one partition; see ``write_losses``."""
+        return Done(claimed=write_losses(cells, self.entry, settings))
 
     def prepare(self, settings: Settings) -> list[Failure]:
         """Load the model; check the canary if it has not run on this device."""
@@ -306,11 +306,6 @@ def _record(scorer: Scorer, tally: Tally, cost: Cost, together: Sequence[Tally])
         milestones=tally.milestones(),
         byte_classes=tally.byte_classes(),
     )
-
-
-def score_group(cells: tuple[Cell, ...], entry: ModelEntry, settings: Settings) -> Done:
-    """Score cells of one partition; see ``write_losses``."""
-    return Done(claimed=write_losses(cells, entry, settings))
 
 
 def score_and_land(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from core.corpus.partition import Seal, list_sealed
@@ -37,39 +37,32 @@ class Request:
 
     def partitions(self) -> list[tuple[str, Period]]:
         """Return source and month of each partition to crawl."""
-        return plan_crawl(list(self.sources), list(self.months))[0]
+        partitions = []
+        for source in self.sources:
+            info = load_crawler(source).INFO
+            partitions += [(source, month) for month in self.months if not info.lacks(month)]
+        return partitions
 
 
-def find_refused(sources: list[str] | None, settings: Settings) -> dict[str, str]:
-    """Return the sources of a run that lack a permission, and the reason for each.
+@dataclass(frozen=True)
+class CrawlPlan:
+    """The partitions to crawl, sorted by source, and why others are left out."""
 
-    Raises:
-        UnknownName: there is no such source.
-        AccessRefused: an explicitly requested source lacks its permission.
-        StorageError: a permission cannot be read.
-    """
-    store = Store(settings.home)
-    refused = {}
-    for source in sources or list_sources():
-        try:
-            require_permission(store, source, load_crawler(source).INFO.permission)
-        except AccessRefused as error:
-            if sources:
-                raise
-            refused[source] = str(error)
-    return refused
+    partitions: list[tuple[str, Period]]
+    refused: list[str]  # sources that lack a permission, with the reason
+    lacks: dict[Period, list[str]]  # partitions that their source does not have, with the reason
 
 
 def plan_crawl(
-    sources: list[str] | None, months: Sequence[Period], refused: Collection[str] = ()
-) -> tuple[list[tuple[str, Period]], list[str]]:
-    """Return the partitions to crawl, sorted by source, and reasons for left-out partitions.
-
-    ``refused`` sources are left out. ``months`` must be sorted.
+    sources: list[str] | None, months: Sequence[Period], settings: Settings
+) -> CrawlPlan:
+    """Plan the crawl of sources (None: all) and months, which must be sorted.
 
     Raises:
         UnknownName: there is no such source.
         FutureMonth: the last month has not ended.
+        AccessRefused: an explicitly requested source lacks its permission.
+        StorageError: a permission cannot be read.
         UsageError: an explicitly requested source covers none of the months, or has no months of
             this kind. Half-months and weeks are only of sources that are named.
     """
@@ -77,19 +70,26 @@ def plan_crawl(
     if not sources and not isinstance(months[-1], Month):
         name = f"govuk:{months[-1].kind}"
         raise UsageError(f"{months[-1]}: name the sources of {months[-1].kind}s, such as {name}")
-    partitions = []
-    lacks = []
+    plan = CrawlPlan([], [], {month: [] for month in months})
     for source in sources or list_sources():
-        if source in refused:
-            continue
         info = load_crawler(source).INFO
+        try:
+            require_permission(Store(settings.home), source, info.permission)
+        except AccessRefused as error:
+            if sources:
+                raise
+            plan.refused.append(str(error))
+            continue
         require_kind(source, months[0])
         reasons = {month: info.lacks(month) for month in months}
         if sources and all(reasons.values()):
             raise UsageError(f"{source} {months[0]}: {reasons[months[0]]}")
-        partitions += [(source, month) for month, reason in reasons.items() if not reason]
-        lacks += [f"{source} {month}: {reason}" for month, reason in reasons.items() if reason]
-    return partitions, lacks
+        for month, reason in reasons.items():
+            if reason:
+                plan.lacks[month].append(f"{source} {month}: {reason}")
+            else:
+                plan.partitions.append((source, month))
+    return plan
 
 
 def plan_question_crawl(
@@ -162,14 +162,13 @@ def check_request(
         UsageError: an explicitly requested source covers none of the months.
         AccessRefused: an explicitly requested source lacks a permission.
     """
-    refused = find_refused(sources, settings)
-    partitions, lacks = plan_crawl(sources, months, refused)
-    newest = [lack for lack in lacks if f" {months[-1]}: " in lack]
-    chosen_sources = tuple(dict.fromkeys(source for source, _ in partitions))
+    plan = plan_crawl(sources, months, settings)
     asked = tuple(models or chosen_models(settings))
     for model in asked:
         find_model(model, settings)
-    return Request(tuple(months), chosen_sources, asked, (*refused.values(), *newest))
+    crawled = tuple(dict.fromkeys(source for source, _ in plan.partitions))
+    left_out = (*plan.refused, *plan.lacks[months[-1]])
+    return Request(tuple(months), crawled, asked, left_out)
 
 
 def scores_only_compressors(settings: Settings) -> bool:

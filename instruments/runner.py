@@ -11,12 +11,14 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from core.cells import BaseCell
 from core.errors import NotMeasurable, TidemarkError
 from core.settings import Settings
 from core.storage.store import Store
+from instruments.running.retries import retrying
 from models.catalogue import ModelEntry
 
 _log = logging.getLogger(__name__)
@@ -54,6 +56,8 @@ class Plan(ABC, Generic[_Cell]):
     verb: ClassVar[str]  # first word of the work's name in progress reports
     # Error classes after which all other cells of the model would fail, too.
     fatal: ClassVar[tuple[type[Exception], ...]] = ()
+    # True if an executor tries a group again after transient errors (``running/retries.py``).
+    is_retried: ClassVar[bool] = False
 
     entry: ModelEntry
     cells: tuple[_Cell, ...]  # all requested cells, pending or complete
@@ -126,8 +130,12 @@ def in_process(
 ) -> Iterator[Ended]:
     """Run groups one after the other in this process; the default ``Execute`` function."""
     for cells in groups:
+        attempt = partial(plan.attempt, cells, settings)
         try:
-            result: Done | Failure = plan.attempt(cells, settings)
+            if plan.is_retried:
+                result: Done | Failure = retrying(str(cells[0]), attempt)
+            else:
+                result = attempt()
         except Exception as error:  # noqa: BLE001, continue with other groups after any error
             result = failure_of(str(cells[0]), error, isinstance(error, plan.fatal))
         yield cells, result

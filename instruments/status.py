@@ -23,7 +23,7 @@ from core.storage.claims import list_claimed
 from core.storage.store import Store, name_of_part
 from crawlers.contract import SourceInfo
 from crawlers.registry import is_source, list_sources, load_crawler
-from instruments.backlog import Text, name_of, read_name, sealed_text
+from instruments.backlog import Text, list_files, name_of, read_name, sealed_text
 from instruments.planning import Request
 from models.choice import chosen_models
 from warehouse.database.faults import QUICK_ROWS, read_all
@@ -213,15 +213,15 @@ def _models(
     request: Request | None,
 ) -> list[ModelState]:
     protocol = settings.protocol
-    scored = _list_cells(store, protocol)
+    files = list_files(store, protocol)
     failed = _failed(store)
     asked = request.models if request else chosen_models(settings)
-    others = () if request else sorted({*scored, *failed})
+    others = () if request else sorted({*files, *failed})
     names = dict.fromkeys([*(name_of(each, settings) for each in asked), *others])
     claimed = _claimed(store)
     states = []
     for name in names:
-        paths = scored.get(name, {})
+        paths = files[name].done
         done = sorted(corpus.texts & paths.keys())
         num_published = len(published.get((name, protocol), set()) & corpus.texts)
         state = ModelState(
@@ -240,16 +240,6 @@ def _models(
             state.pending_s = state.num_pending * state.cell_s
         states.append(state)
     return states
-
-
-def _list_cells(store: Store, protocol: str) -> dict[str, dict[Text, str]]:
-    """Return the paths of loss files by model and text."""
-    found: dict[str, dict[Text, str]] = defaultdict(dict)
-    for path in store.list("losses/model=*/source=*/month=*/*.parquet"):
-        name = read_name(path)
-        if name is not None and name.protocol == protocol:
-            found[name.model][name.text] = path
-    return found
 
 
 def _claimed(store: Store) -> dict[str, list[str]]:

@@ -1,43 +1,45 @@
-"""Tasks that compute cells: losses, answers to questions, and answers to puzzles."""
+"""The task that computes a group of cells, and the executor that runs groups as such tasks."""
 
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
 
 from prefect import task
-from prefect.cache_policies import NO_CACHE
 
-from core.cells.losses import Cell
-from core.cells.puzzles import PuzzleCell
 from core.settings import Settings
-from instruments.forecasts import AskedCell, answer_cell
-from instruments.losses import score_group
-from instruments.puzzles import solve_cell
-from instruments.runner import Done
-from models.catalogue import ModelEntry
+from instruments.losses import ScoringPlan
+from instruments.runner import Done, Ended, Plan
+from tasks.prefect.fan_out import run_tasks
 from tasks.prefect.observe import observe, show_scored
 from tasks.prefect.retries import OF_WRITES
 
 
-@task(task_run_name="score {cells[0]}", **OF_WRITES)
-def score_cells(cells: tuple[Cell, ...], entry: ModelEntry, settings: Settings) -> Done:
-    """Score cells of one partition with one model; see ``score_group``."""
+@task(task_run_name="{plan.verb} {cells[0]}", **OF_WRITES)
+def compute_cells(cells: tuple[Any, ...], plan: Plan[Any], settings: Settings) -> Done:
+    """Compute cells that are computed together; see ``Plan.attempt``."""
     observe()
     began = dt.datetime.now(dt.UTC)
-    done = score_group(cells, entry, settings)
-    show_scored(cells, began, settings)
+    done = plan.attempt(cells, settings)
+    if isinstance(plan, ScoringPlan):
+        show_scored(cells, began, settings)
     return done
 
 
-@task(task_run_name="answer {cells[0]}", cache_policy=NO_CACHE, persist_result=False)
-def answer_month(cells: tuple[AskedCell, ...], entry: ModelEntry, settings: Settings) -> Done:
-    """Have a model answer the questions of one source and month; see ``answer_cell``."""
-    observe()
-    return answer_cell(entry, cells[0], settings)
+def as_tasks(
+    plan: Plan[Any], groups: Iterable[tuple[Any, ...]], settings: Settings
+) -> Iterator[Ended]:
+    """Run each group of cells of a plan as a task run; see ``Execute``."""
+    work = compute_cells if plan.is_retried else compute_cells.with_options(retries=0)
+    bare = replace(plan, cells=(), pending=())  # Prefect looks through all parameters
+    taken: list[tuple[Any, ...]] = []
 
+    def calls() -> Iterator[tuple[str, dict[str, Any]]]:
+        for cells in groups:
+            taken.append(cells)
+            yield str(cells[0]), {"cells": cells, "plan": bare, "settings": settings}
 
-@task(task_run_name="solve {cells[0]}", cache_policy=NO_CACHE, persist_result=False)
-def solve_puzzle(cells: tuple[PuzzleCell, ...], entry: ModelEntry, settings: Settings) -> Done:
-    """Have a model solve the items of one puzzle; see ``solve_cell``."""
-    observe()
-    return solve_cell(entry, cells[0], settings)
+    for number, result in run_tasks(work, calls(), plan.in_flight(settings), plan.fatal):
+        yield taken[number], result

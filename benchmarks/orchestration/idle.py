@@ -28,11 +28,10 @@ from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.imports.texts import ImportOptions, import_texts
-from crawlers.registry import list_sources, load_crawler
 from deployments.deploy import deploy
 from instruments.driver import work
 from instruments.losses import scoring_request
-from instruments.planning import find_refused
+from instruments.planning import plan_crawl
 from models.catalogue import ModelEntry, add_model
 from tests.loopback import free_port
 from tests.servers import PostgreSQL, PrefectServer
@@ -61,10 +60,8 @@ def run(rounds: int, texts: int) -> Sequence[Verdict]:
 def _seal(home: Path, texts: int) -> list[str]:
     """Seal a month of ``texts`` texts of the first sources that have it; return the sources."""
     settings = Settings(home=str(home))
-    refused = find_refused(None, settings)
-    names = [each for each in list_sources() if each not in refused]
-    sources = [each for each in names if not load_crawler(each).INFO.lacks(MONTH)]
-    sources = sources[:MAX_SOURCES]
+    partitions = plan_crawl(None, [MONTH], settings).partitions
+    sources = [source for source, _ in partitions[:MAX_SOURCES]]
     file = home.parent / "texts.json"
     for source in sources:
         file.write_text(json.dumps([f"Text {n} of {source}. " * 20 for n in range(texts)]))

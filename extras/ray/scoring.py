@@ -18,8 +18,8 @@ from instruments.driver import Summary, WorkRequest
 from instruments.losses import ScoringPlan
 from instruments.runner import Ended, Failure, Plan
 from models.catalogue import find_model
-from tasks.cells import score_cells
-from tasks.prefect.fan_out import as_tasks, run_task
+from tasks.cells import as_tasks
+from tasks.prefect.fan_out import run_task
 from tasks.prefect.server import settle_task_runs
 
 
@@ -87,7 +87,7 @@ class _Nodes:
         if not plan.entry.backend.answers_together:  # on a server, all nodes share a fixed limit
             own = own.model_copy(update={"in_flight": own.in_flight or 2 * share.slots})
         with remote_options(**share.options):
-            yield from as_tasks(score_cells)(plan, groups, own)
+            yield from as_tasks(plan, groups, own)
 
 
 class PlanOfNodes(ScoringPlan):

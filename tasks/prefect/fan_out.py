@@ -15,8 +15,7 @@ from prefect.exceptions import CancelledRun
 from prefect.futures import PrefectFuture
 
 from core.environment import prefect_server
-from core.settings import Settings
-from instruments.runner import Ended, Execute, Failure, Plan, failure_of
+from instruments.runner import Failure, failure_of
 from tasks.prefect.observe import observe
 from tasks.prefect.server import note_end
 
@@ -118,22 +117,3 @@ def _result(
     if isinstance(result, BaseException):
         return failure_of(what, result, isinstance(result, fatal))
     return result
-
-
-def as_tasks(work: Task[..., Any]) -> Execute:
-    """Return a function that runs each group of cells of a plan as a run of task ``work``."""
-
-    def execute(
-        plan: Plan[Any], groups: Iterable[tuple[Any, ...]], settings: Settings
-    ) -> Iterator[Ended]:
-        taken: list[tuple[Any, ...]] = []
-
-        def calls() -> Iterator[tuple[str, dict[str, Any]]]:
-            for cells in groups:
-                taken.append(cells)
-                yield str(cells[0]), {"cells": cells, "entry": plan.entry, "settings": settings}
-
-        for number, result in run_tasks(work, calls(), plan.in_flight(settings), plan.fatal):
-            yield taken[number], result
-
-    return execute

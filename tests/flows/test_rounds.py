@@ -44,10 +44,8 @@ def quick(settings: Settings) -> Settings:
 
 
 @flow(name="watching")
-def watch(
-    left: ListPending, settings: Settings, share: bool = True, retries: int = 5
-) -> tuple[UUID, list[str]]:
-    rounds = Rounds(left, {"run": "watching"}, settings, share)
+def watch(left: ListPending, settings: Settings, retries: int = 5) -> tuple[UUID, list[str]]:
+    rounds = Rounds(left, {"run": "watching"}, settings)
     with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: retries}):
         rounds.drain(lambda: True)
     return UUID(flow_run.id), rounds.problems
@@ -142,9 +140,9 @@ def test_flow_runs_beyond_one_page_of_the_server_are_watched(
         return {"gpu": Pending({name: frozenset({name}) - set(completed) for name in "ab"})}
 
     with ending(client, lambda run: Completed()):
-        parent, problems = watch(list_pending, quick, share=False)
+        parent, problems = watch(list_pending, quick)
     assert problems == []
-    assert models_of(client, parent) == [("gpu", ["a"]), ("gpu", ["b"])]
+    assert models_of(client, parent) == [("gpu", ["a", "b"])] * 2
 
 
 def test_a_refused_flow_run_is_a_problem_and_no_outage(

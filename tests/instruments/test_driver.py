@@ -273,6 +273,20 @@ def test_the_model_with_the_most_work_left_a_process_is_taken(settings: Settings
     assert summary.num_cells == 3
 
 
+def test_models_are_taken_in_order_but_first_those_on_which_nobody_works(
+    settings: Settings,
+) -> None:
+    """So processes that ask the same models divide them."""
+    plans = {name: toy(f"{name}-1", model=name) for name in ("c", "b", "a")}
+    order: list[str] = []
+    request = WorkRequest(
+        tuple(plans), plans.__getitem__, "toys", prepare=lambda plan: order.append(plan.entry.name)
+    )
+    with present(Store(settings.home), "toys/c"):
+        assert work(request, settings).num_cells == 3
+    assert order == ["b", "a", "c"]
+
+
 def test_what_somebody_ended_is_no_failure(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -133,10 +133,10 @@ def test_a_run_of_half_months_is_planned_and_shown(simulated: Settings) -> None:
     ],
 )
 def test_a_run_of_other_periods_than_the_source_has_is_refused(
-    sources: list[str] | None, periods: list[Period], message: str
+    settings: Settings, sources: list[str] | None, periods: list[Period], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
-        plan_crawl(sources, periods)
+        plan_crawl(sources, periods, settings)
 
 
 @pytest.mark.parametrize(

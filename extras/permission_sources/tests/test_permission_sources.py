@@ -90,9 +90,9 @@ def test_a_socket_that_is_used_is_noticed(
 def test_default_runs_and_deployments_leave_them_out(settings: Settings, store: Store) -> None:
     permit(store, "bbc")
     assert len(list_gated_sources()) == 6
-    partitions, _ = plan_crawl(None, [MONTH])
-    assert not {source for source, _ in partitions} & {*list_gated_sources()}
-    assert plan_crawl(["bbc"], [MONTH])[0] == [("bbc", MONTH)]
+    partitions = plan_crawl(None, [MONTH], settings).partitions
+    assert {source for source, _ in partitions} & {*list_gated_sources()} == {"bbc"}
+    assert plan_crawl(["bbc"], [MONTH], settings).partitions == [("bbc", MONTH)]
 
 
 @pytest.mark.smoke

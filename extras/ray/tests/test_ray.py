@@ -58,7 +58,7 @@ class RayCluster:
         self._feed.write("\n")
         self._feed.flush()
         events = json.loads(self._says.readline())
-        cells = [each for each in events if each["cat"] == "task::score_cells"]
+        cells = [each for each in events if each["cat"] == "task::compute_cells"]
         assert cells, {(each["cat"], each["name"]) for each in events}
         return sorted(cells, key=lambda cell: float(cell["ts"]))
 

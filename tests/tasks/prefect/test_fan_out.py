@@ -15,7 +15,8 @@ from core.settings import Settings
 from instruments.puzzles import PuzzlePlan
 from instruments.runner import Done, Failure
 from models.catalogue import ModelEntry
-from tasks.prefect.fan_out import Pace, as_tasks, run_tasks
+from tasks.cells import as_tasks
+from tasks.prefect.fan_out import Pace, run_tasks
 from tasks.prefect.server import PARTIAL, ended
 from tests.loopback import PATIENCE_S, wait_for
 
@@ -122,31 +123,32 @@ def test_a_server_is_sent_no_more_than_it_can_record(monkeypatch: pytest.MonkeyP
     assert time.monotonic() - began >= 8 / 20
 
 
+tried: list[str] = []
+
+
 @dataclass(frozen=True)
 class Solving(PuzzlePlan):
     def in_flight(self, settings: Settings) -> int:
         return 1
 
-
-tried: list[str] = []
-
-
-@task(cache_policy=NO_CACHE, persist_result=False)
-def spend(cells: tuple[str, ...], entry: ModelEntry, settings: Settings) -> Done:
-    tried.extend(cells)
-    if cells == ("b",):
-        raise ModelError("the budget is spent")
-    return Done()
+    def attempt(self, cells: tuple[Any, ...], settings: Settings) -> Done:
+        tried.extend(cells)
+        if cells == ("b",):
+            raise ModelError("the budget is spent") from ConnectionError()
+        return Done()
 
 
 @flow
 def run_until_fatal(settings: Settings) -> list[Any]:
     plan = Solving(ModelEntry(name="m", kind="control", location="m"), (), ())
-    return list(as_tasks(spend)(plan, [("a",), ("b",), ("c",)], settings))
+    return list(as_tasks(plan, [("a",), ("b",), ("c",)], settings))
 
 
 def test_after_a_fatal_failure_no_further_cell_is_begun(settings: Settings) -> None:
-    """As in one process: a model whose server or budget is gone fails once."""
+    """As in one process: a model whose server or budget is gone fails once.
+
+    Its client has tried again already, so the task does not.
+    """
     assert run_until_fatal(settings) == [
         (("a",), Done()),
         (("b",), Failure("b", "the budget is spent", is_fatal=True)),
