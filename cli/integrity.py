@@ -25,7 +25,7 @@ _QUICK = "sound, as far as quick checks tell; --deep reads everything"
 def check_command(
     context: typer.Context,
     deep: Annotated[
-        bool, Option("--deep", help="Also read every chunk, and all files of corpus/ and losses/.")
+        bool, Option("--deep", help="Also read every chunk, and all sealed and computed files.")
     ] = False,
 ) -> None:
     """Check the published snapshot, or what a command below names.

@@ -58,6 +58,10 @@ def _too_large(limit: int, *columns: str) -> list[Rule]:
     return _each(f"be below {limit}", lambda column: pc.greater_equal(column, limit), *columns)
 
 
+def _has_controls(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.match_substring_regex(column, r"[\x00-\x1F\x7F]")
+
+
 def _no_calendar_year(month: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.or_(pc.less(pc.year(month), 1), pc.greater(pc.year(month), 9999))
 
@@ -137,7 +141,8 @@ _RULES: dict[pa.Schema, list[Rule]] = {
     ],
     LOSSES: [
         *_empty("model", "source", "document_id", "protocol"),
-        *_too_long("model", "revision", "source", "document_id", "protocol"),
+        *_too_long("model", "revision", "source", "document_id", "protocol", "reason"),
+        *_each("have no control characters", _has_controls, "reason"),
         *_each("lie in the years 1 to 9999", _no_calendar_year, "month"),
         _FIRST_OF_MONTH,
         *_negative("chunk_index", "num_tokens", "num_chars", "num_bytes"),
@@ -149,7 +154,7 @@ _RULES: dict[pa.Schema, list[Rule]] = {
             "nll_nats is missing, so reason must say why",
             lambda t: pc.and_(
                 pc.is_null(t["nll_nats"], nan_is_null=True),
-                pc.equal(pc.fill_null(t["reason"], ""), ""),
+                pc.equal(pc.utf8_trim_whitespace(pc.fill_null(t["reason"], "")), ""),
             ),
         ),
     ],

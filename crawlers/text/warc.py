@@ -24,8 +24,13 @@ _MAX_BODY = 64 * 2**20
 _MAX_LINE = 2**16
 _MAX_HEADERS = 200
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
+_BEGINNING = b"WARC/"
+_HEAD_END = re.compile(rb"\r?\n\r?\n")
 _GZIP = b"\x1f\x8b\x08"
+_ZSTD = b"\x28\xb5\x2f\xfd"
 _MOST_TIMES_PACKED = 2
+_MOST_CODINGS = 4
+_WITHOUT_HEADER = -15  # of zlib: some servers send deflate bare, and browsers read it
 _PARAGRAPHS = "//body//p[not(ancestor::footer or ancestor::nav or ancestor::aside)]"
 
 
@@ -80,7 +85,7 @@ def read_records(stream: IO[bytes]) -> Iterator[Record | Torn]:
     while line := source.line():
         if not line.strip():
             continue
-        if line.startswith(b"WARC/"):
+        if line.startswith(_BEGINNING):
             found = _record(source, source.offset - len(line))
             is_torn = isinstance(found, Torn)
             yield found
@@ -103,9 +108,12 @@ def _record(source: _Input, start: int) -> Record | Torn:
     if len(length) > 12 or int(length) > _MAX_BODY:
         return Torn(start, f"a record of {length[:40]} bytes", "too_large")
     body = source.take(int(length))
-    end = source.line() + source.line()
-    if len(body) < int(length) or end.strip():
-        source.give_back(body + end)  # the next record may begin within it
+    end = source.line()
+    if not end.strip():
+        end = source.line()
+    source.give_back(end)  # some writers leave out one of the two blank lines, or both
+    if len(body) < int(length) or (end.strip() and not end.startswith(_BEGINNING)):
+        source.give_back(body)  # the next record may begin within it
         return Torn(start, f"the record is not of {length} bytes, as it says")
     return Record(start, headers, body)
 
@@ -142,21 +150,43 @@ def read_capture(record: Record) -> Page:
 
 def _response(body: bytes) -> tuple[dict[str, str], bytes]:
     """Return the headers and the unpacked payload of an HTTP response with a page."""
-    head, _, payload = body.partition(b"\r\n\r\n")
-    status, *lines = head.decode("latin-1").split("\r\n")
+    status, headers, payload = _parts(body)
+    code = status.split(" ")[1:2]
+    if code in (["100"], ["103"]):  # a notice before the response
+        status, headers, payload = _parts(payload)
+        code = status.split(" ")[1:2]
+    kind = headers.get("content-type", "")
+    if code != ["200"] or "html" not in kind.lower():
+        raise ItemUnavailable("unknown_format", f"status {' '.join(code)}, {kind[:80]!r}")
+    codings = _names(headers.get("content-encoding", ""))
+    transfer = _names(headers.get("transfer-encoding", ""))
+    if transfer[-1:] == ["chunked"]:
+        payload = _joined(payload)
+        codings += transfer[:-1]
+    elif not codings:
+        _require_length(payload, headers.get("content-length", ""))
+    for coding in reversed(codings or [""]):
+        payload = _unpacked(payload, coding)
+    if payload.startswith(_ZSTD):
+        raise ItemUnavailable("unknown_format", "packed by zstd, which is not read")
+    return headers, payload
+
+
+def _parts(body: bytes) -> tuple[str, dict[str, str], bytes]:
+    """Return the first line, the headers by lower-case name, and what follows them."""
+    head, *payload = _HEAD_END.split(body, maxsplit=1)
+    status, *lines = head.decode("latin-1").replace("\r\n", "\n").split("\n")
     headers = {
         name.strip().lower(): value.strip()
         for name, _, value in (line.partition(":") for line in lines)
     }
-    code = status.split(" ")[1:2]
-    kind = headers.get("content-type", "")
-    if code != ["200"] or "html" not in kind.lower():
-        raise ItemUnavailable("unknown_format", f"status {' '.join(code)}, {kind[:80]!r}")
-    if headers.get("transfer-encoding", "").lower() == "chunked":
-        payload = _joined(payload)
-    elif "content-encoding" not in headers:
-        _require_length(payload, headers.get("content-length", ""))
-    return headers, _unpacked(payload, headers.get("content-encoding", "").lower())
+    return status, headers, b"".join(payload)
+
+
+def _names(header: str) -> list[str]:
+    """Return the names of codings in the order in which they were applied."""
+    named = [name.strip().lower() for name in header.split(",")[:_MOST_CODINGS]]
+    return [name for name in named if name not in ("", "identity")]
 
 
 def _require_length(payload: bytes, stated: str) -> None:
@@ -198,7 +228,7 @@ def _unpacked(payload: bytes, encoding: str) -> bytes:
         if payload.startswith(_GZIP):  # also where no header says so, and where it was packed twice
             return _ungzipped(payload)
         if encoding == "deflate":
-            return zlib.decompressobj().decompress(payload, _MAX_BODY)
+            return _inflated(payload)
         if encoding == "br":
             engine = brotli.Decompressor()
             unpacked: bytes = engine.process(payload, output_buffer_limit=_MAX_BODY)
@@ -208,6 +238,17 @@ def _unpacked(payload: bytes, encoding: str) -> bytes:
             raise ItemUnavailable("damaged", f"gzip that is cut or damaged: {error}") from error
         return payload
     return payload
+
+
+def _inflated(payload: bytes) -> bytes:
+    try:
+        return zlib.decompressobj().decompress(payload, _MAX_BODY)
+    except zlib.error:
+        engine = zlib.decompressobj(_WITHOUT_HEADER)
+        found = engine.decompress(payload, _MAX_BODY)
+        if not engine.eof:  # text that was unpacked before is bare deflate for a few bytes
+            raise
+        return found
 
 
 def _ungzipped(payload: bytes) -> bytes:

@@ -36,6 +36,13 @@ _PARSED = {
 }
 
 
+# What finds a fault of a text, by column: names have no sign that is not seen, texts no controls.
+_FAULTS = {
+    **{name: f"name_fault({name})" for name in ("model", "source", "benchmark", "ability")},
+    **{name: f"text_fault(given_{name})" for name in ("question_id", "tags", "reference")},
+}
+
+
 @dataclass(frozen=True)
 class Target:
     """A kind of file whose rows land, and the table that they land in."""
@@ -85,6 +92,26 @@ class StagedRows:
         """Refuse the file (see ``refuse_first``) if statement ``judge_<rows>`` finds a problem."""
         self.statements.run(f"judge_{rows}", facts)
         self.refuse_first("find_problem")
+
+    def require_seen(self) -> None:
+        """Refuse the file if a name or text has signs that nobody sees; see ``refuse_first``."""
+        self.statements.run("define_bad_names")
+        for name in (*self._target.key, *self._target.values):
+            fault = _FAULTS.get(name)
+            if fault:
+                self._refuse(
+                    self._first_of(
+                        f"""select
+                            row_number,
+                            '{name}' as column_name,
+                            given_{name} as given,
+                            {fault} as expected
+                        from staged_{self._target.table}
+                        where {fault} is not null
+                        order by row_number
+                        limit 1"""  # noqa: S608 - names of ours
+                    )
+                )
 
     def require_distinct(self) -> None:
         """Refuse the file if two of its rows have the same key; see ``refuse_first``."""
@@ -222,6 +249,7 @@ def staged(
         with rows.statements.given(rows_to_land=table.rows):
             rows.stage(defaults or {})
         rows.require_sound(target.table, facts)
+        rows.require_seen()
         rows.require_distinct()
         yield rows
 

@@ -9,6 +9,8 @@ request. Pages that state a change after the month's end are dropped (``edited_l
 from __future__ import annotations
 
 import datetime as dt
+import html
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element, ParseError
@@ -20,11 +22,19 @@ from core.errors import AccessRefused, ItemFailed, ItemUnavailable, SourceChange
 from core.month import Month
 from crawlers.contract import CrawlContext, Document, Drop, Item, SourceInfo, missing_item
 from crawlers.text import archives, charsets, pages
+from crawlers.text.cleaning import drop_controls
 from crawlers.web.fetcher import Fetched, get_list, read_time
 
 MAX_LISTS = 500  # sitemaps of one index
 _GZIP = b"\x1f\x8b\x08"
 _MOST_LAYERS = 2  # a packed file is packed again by some servers
+_SECTION = re.compile(r"(<!\[CDATA\[|\]\]>)")
+_REFERENCE = re.compile(r"&(#x?[0-9A-Fa-f]{1,8};|[A-Za-z][A-Za-z0-9]{1,31};)?")
+_OF_XML = ("amp;", "lt;", "gt;", "quot;", "apos;")
+_MOST_PREFIXES = 30
+_PREFIX = re.compile(r"</?([A-Za-z_][\w.-]{0,39}):")
+_DECLARED = re.compile(r"\bxmlns:([A-Za-z_][\w.-]{0,39})\s?=")
+_ROOT = re.compile(r"<(?:rss|feed|urlset|sitemapindex|rdf:RDF)(?=[\s>])")
 _ENTRIES = ("item", "entry", "url", "sitemap")
 _DATES = ("pubDate", "published", "publication_date", "lastmod", "date", "updated")
 
@@ -132,7 +142,7 @@ def read_feed(fetched: Fetched) -> list[ListedPage]:
     belongs to the innermost entry around it.
     """
     try:
-        root = defusedxml.ElementTree.fromstring(_text_of(fetched))
+        root = _root_of(_text_of(fetched))
     except (ParseError, DefusedXmlException, ValueError, LookupError, ItemUnavailable) as error:
         raise SourceChanged(f"{fetched.url} is no feed and no sitemap: {error}") from error
     if _name(root) not in ("rss", "feed", "urlset", "sitemapindex", "RDF"):
@@ -147,6 +157,46 @@ def _text_of(fetched: Fetched) -> str:
             body = archives.gunzip(body)
     # Some sites write blank lines before the XML declaration, which parsers refuse.
     return charsets.decode(body, fetched.headers.get("content-type", "")).lstrip("\ufeff \t\r\n")
+
+
+def _root_of(text: str) -> Element:
+    try:
+        root: Element = defusedxml.ElementTree.fromstring(text)
+    except ParseError:
+        root = defusedxml.ElementTree.fromstring(_mended(text))
+    return root
+
+
+def _mended(text: str) -> str:
+    """Return a text that is no XML without the faults that readers of feeds put up with.
+
+    These are names of characters that only HTML has, bare ampersands, control characters, and
+    prefixes that are not declared. What is cut stays a fault.
+    """
+    parts = _SECTION.split(drop_controls(text))
+    is_section = False
+    for place, part in enumerate(parts):
+        if part == "<![CDATA[":
+            is_section = True
+        elif part == "]]>":
+            is_section = False
+        elif not is_section:
+            parts[place] = _REFERENCE.sub(_readable, part)
+    text = "".join(parts)
+    missing = sorted(set(_PREFIX.findall(text)) - set(_DECLARED.findall(text)))[:_MOST_PREFIXES]
+    names = "".join(f' xmlns:{prefix}="urn:{prefix}"' for prefix in missing)
+    return _ROOT.sub(lambda root: root[0] + names, text, count=1)
+
+
+def _readable(found: re.Match[str]) -> str:
+    """Return a reference as XML has it; an ampersand that begins none is a character."""
+    name = found[1]
+    if not name:
+        return "&amp;"
+    if name in _OF_XML:
+        return found[0]
+    meant = html.unescape(found[0])
+    return f"&amp;{name}" if meant == found[0] else html.escape(drop_controls(meant))
 
 
 @dataclass
@@ -169,11 +219,19 @@ def _entries_below(root: Element) -> list[_Fields]:
             entry = _Fields(name)
             found.append(entry)
         elif entry:
-            entry.texts.setdefault(name, (element.text or "").strip())
+            entry.texts.setdefault(name, _bare(element.text or ""))
             if is_child and name == "link":
                 entry.link = entry.link or element.get("href", "")
         left.extend((part, entry, is_entry) for part in reversed(element))
     return found
+
+
+def _bare(text: str) -> str:
+    """Return a text without blanks around it, and without the marks of an escaped section."""
+    text = text.strip()
+    if text.startswith("<![CDATA[") and text.endswith("]]>"):
+        return text[9:-3].strip()
+    return text
 
 
 def _entry_of(fields: _Fields) -> ListedPage:

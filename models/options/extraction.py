@@ -31,10 +31,12 @@ from core.responses import answering_part, before_next_question
 from models.options.protocols import LETTERS
 
 _MOST_CHARS = 2_000  # maximum number of characters read at each end of a response
-VERSION = 11  # increase if a change here finds other choices in the same responses
+VERSION = 12  # increase if a change here finds other choices in the same responses
 
 _TAG = re.compile(r"</?[a-zA-Z]\w*>")
-_BOXED = re.compile(r"\\boxed\{\s*(?:\\(?:text|math)[a-z]*\s*\{)*([^{}]*)\}+")
+_LETTER = re.compile(r"<([A-Z])>(?![^<\n]{0,200}</\1>)")  # "<C>" is no tag if nothing closes it
+_FONT = re.compile(r"\\(?:text|math)[a-z]{0,9}\s*\{([^{}\n]{0,200})\}")
+_BOXED = re.compile(r"\\f?box(?:ed)?\{\s*(?:\\(?:text|math)[a-z]*\s*\{)*([^{}]*)\}+")
 # Options may begin with signs ("> 5", "#2"), so remove only Markdown marks with a space behind.
 _MARKUP = re.compile(
     r"^(?:\s*>+(?:\s+(?!\d)|\Z))+|^\s*#+\s+|^\s*[-–•]\s+(?=\D)|[*_`$\u200b\ufeff]+", re.MULTILINE
@@ -43,6 +45,7 @@ _QUOTES = str.maketrans("“”„‘’", '"""\'\'')
 
 _OTHER_NOUNS = (  # "answer" in other languages
     "réponse|antwort|respuesta|resposta|risposta|antwoord|svar(?:et)?|odpowiedź|cevap|ответ|đáp án"
+    "|选项|選項"
     "|答案|答え|正解|回答|정답|답|câu trả lời|jawaban(?:nya)?|відповідь|odpověď|odpoveď|răspunsul"
     "|válasz|vastaus|απάντηση|cevabım|отговор(?:ът)?|одговор|odgovor|jawapan(?:nya)?|sagot|jibu"
     "|atsakymas|atbilde|vastus|жауап|cavab|erantzun(?:a|ak)?|svarið|përgjigj[ae]|freagra|ateb"
@@ -172,7 +175,7 @@ _CONCLUDES = (
     r"|(?:(?:most|very|almost)\s)?(?:probably|likely|definitely|clearly|certainly))[,:!.]?\s"
     rf"|\b(?:since|as|because|given\sthat)\s(?:(?!{_NOT})[^.\n]){{0,60}}?\b{_OUT},\s"
     rf"|(?<!not\s)(?<!n't\s)\b{_OUT}(?:[.;]\s|[,;]?\s(?:so|hence|thus|therefore),?\s)"
-    r"|\bnot\s\(?[A-Z]\)?,?\sbut\s)"
+    r"|\bnot\s\(?[A-Z]\)?,?\sbut\s(?:(?:rather|instead|it(?:'s|\sis))\s)?)"
 )
 _EAST_ASIAN = (  # "the answer is" and "I choose", and what may follow the letter
     r"(?:(?:答案|答え|正解|回答|정답|답)(?:应该|應該)?\s?(?:是|为|為|は|은|는|:)"
@@ -230,7 +233,9 @@ def _folded(text: str) -> str:
 
 def _plain(response: str) -> str:
     text = _shortened(before_next_question(answering_part(response)))
-    text = _shortened(unicodedata.normalize("NFKC", _TAG.sub("\n", text)).translate(_QUOTES))
+    text = _TAG.sub("\n", _LETTER.sub(r"(\1)", text))
+    text = _shortened(unicodedata.normalize("NFKC", text).translate(_QUOTES))
+    text = _FONT.sub(r"\1", text)
     text = _BOXED.sub(r"\nThe answer is: \1\n", text)
     lines = (" ".join(line.split()) for line in _MARKUP.sub("", text).splitlines())
     return "\n".join(filter(None, lines))
@@ -307,9 +312,11 @@ def _is_single(text: str, end: int, count: int) -> bool:
     letters = LETTERS[:count]
     lower = letters.lower().replace("a", "").replace("i", "")
     link = rf"[,;/&(]|[-–—.]\s|{_OR}|\b(?:and|o|of|e|y|et|und|en|и|maybe|perhaps)\b"
+    # The words A and I stand before another word; letters of a list stand before "and".
+    listed = rf"(?:and|or|und|et|y)\s[(\"]?[{letters}]\b"
     others = (
         rf"[)\"'\]]*(?:[\s,;(]*{_OR}|\?|\s(?:only\s)?(?:if|unless)\b"
-        rf"|\s*(?:(?:{link})\s*)+[(\"]?(?:[{letters}]\b(?!'|\s\w)|[{lower or '+'}]\b))"
+        rf"|\s*(?:(?:{link})\s*)+[(\"]?(?:[{letters}]\b(?!'|\s(?!{listed})\w)|[{lower or '+'}]\b))"
     )
     return re.compile(others).match(text, end) is None
 

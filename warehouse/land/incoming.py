@@ -119,12 +119,13 @@ class Incoming:
             )
 
     def refuse_twin(self, where: str) -> None:
-        """Raise SchemaMismatch if a new model's name looks like that of a landed model."""
+        """Raise SchemaMismatch if a new model, source or protocol looks like another one."""
         row = self._statements.first("find_twin")
         if row:
+            kind = row["kind"]
             raise SchemaMismatch(
-                f"{where}: the model {row['model']!r} is new, and differs from {row['twin']!r} in "
-                "letter case or blanks alone, so one model would become two. Nothing of it was "
+                f"{where}: the {kind} {row['name']!r} is new, and differs from {row['twin']!r} in "
+                f"letter case or blanks alone, so one {kind} would become two. Nothing of it was "
                 "landed; write the name as before, or another one, then land the rows again"
             )
 
@@ -202,7 +203,7 @@ def _require_short_names(path: Path) -> None:
 
 
 def _require_short(path: Path, name: str, num_bytes: int) -> None:
-    if num_bytes > MAX_NAME_BYTES and name != "reason":
+    if num_bytes > MAX_NAME_BYTES:
         raise SchemaMismatch(
             f"{path}: {name} has a value of {num_bytes:,} bytes; expected a name of at most "
             f"{MAX_NAME_BYTES:,}. Nothing of it was landed; shorten the name, then land it again"

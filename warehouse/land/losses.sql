@@ -53,7 +53,8 @@ where
     or coalesce(num_chars not between 0 and 1099511627775, true)
     or coalesce(num_bytes not between 0 and 1099511627775, true)
     or (not isnan(nll_nats) and not (nll_nats >= 0 and nll_nats < 70368744177664))
-    or ((nll_nats is null or isnan(nll_nats)) and coalesce(reason, '') = '');
+    or ((nll_nats is null or isnan(nll_nats)) and coalesce(trim(reason), '') = '')
+    or strlen(reason) > 4096 or regexp_matches(reason, '[\x00-\x1F\x7F]');
 
 -- name: number_cells
 -- The incoming cells with numbers: grouping by a number is cheaper than by four names and a date.
@@ -126,7 +127,13 @@ limit 1;
 
 -- name: define_bad_names
 -- Names are compared by what people see, so signs that are not seen are refused. Joiners within a
--- name are spelling. A decomposed name looks like the one with composed characters.
+-- name are spelling. A decomposed name looks like the one with composed characters. Names of models
+-- and the like are stricter than ids of documents, which may be titles: selectors are no part of
+-- them, and a joiner does not stand beside a Latin letter. Texts may have lines.
+create or replace temp macro text_fault(text) as
+case
+    when regexp_matches(text, '[\x00-\x08\x0B\x0C\x0E-\x1F\x7F]') then 'no control characters'
+end;
 create or replace temp macro sign_fault(name) as
 case
     when regexp_matches(name, '[\x00-\x1F\x7F-\x{9F}\x{2028}\x{2029}]|^[\s\pZ]|[\s\pZ]$')
@@ -134,14 +141,37 @@ case
     when
         regexp_matches(
             name,
-            '[\x{AD}\x{61C}\x{200B}\x{200E}\x{200F}\x{202A}-\x{202E}\x{2060}-\x{206F}\x{FEFF}]'
-            || '|[\x{FFF9}-\x{FFFB}\x{E0000}-\x{E007F}]|^[\x{200C}\x{200D}]|[\x{200C}\x{200D}]$'
+            '[\x{AD}\x{61C}\x{17B4}\x{17B5}\x{200B}\x{200E}\x{200F}\x{202A}-\x{202E}]'
+            || '|[\x{2060}-\x{206F}\x{3164}\x{FEFF}\x{FFA0}\x{FFF0}-\x{FFFB}\x{1BCA0}-\x{1BCA3}]'
+            || '|[\x{1D173}-\x{1D17A}\x{E0000}-\x{E00FF}\x{E01F0}-\x{E0FFF}]'
+            || '|^[\x{200C}\x{200D}]|[\x{200C}\x{200D}]$'
         )
         then 'no signs that are not seen'
+    when
+        -- The last two of each plane, and 32 more.
+        regexp_matches(name, '[\x{FDD0}-\x{FDEF}\x{FFFE}\x{FFFF}]')
+        or list_has_any(
+            list_transform(
+                regexp_extract_all(name, '[\x{10000}-\x{10FFFF}]'), lambda c: unicode(c) % 65536
+            ),
+            [65534, 65535]
+        )
+        then 'no code points that are no characters'
 end;
 create or replace temp macro name_fault(name) as
 coalesce(
-    sign_fault(name), case when nfc_normalize(name) <> name then 'composed characters (NFC)' end
+    sign_fault(name),
+    case
+        when
+            regexp_matches(
+                name,
+                '[\x{34F}\x{115F}\x{1160}\x{180B}-\x{180F}\x{2800}\x{FE00}-\x{FE0F}]'
+                || '|[\x{E0100}-\x{E01EF}]|\p{Latin}[\x{200C}\x{200D}]|[\x{200C}\x{200D}]\p{Latin}'
+            )
+            then 'no signs that are not seen'
+        when regexp_matches(name, '^\pM') then 'no mark before the first letter'
+        when nfc_normalize(name) <> name then 'composed characters (NFC)'
+    end
 );
 
 -- name: find_impossible
@@ -179,7 +209,11 @@ judged as (
             when cells.month < date '1700-01-01' then 'a month must not be before 1700'
             when d.num_bytes = 0 and d.nll_nats > 0 then 'a text without bytes has no loss'
             when d.num_tokens = 0 and d.nll_nats > 0 then 'a text without tokens has no loss'
+            when d.num_tokens = 0 and d.num_bytes > 0 then 'a text with bytes has a token'
             when d.num_chars > d.num_bytes then 'a character has at least one byte'
+            -- A chunk may end within a character. Images and recordings have no characters.
+            when d.num_chars > 0 and d.num_bytes > 4 * (d.num_chars + d.num_chunks)
+                then 'a character has at most 4 bytes'
             when d.num_tokens > 4 * d.num_bytes + 16 then 'a text has at most 4 tokens a byte'
             when cells.fault is not null then 'names have ' || cells.fault
             when sign_fault(d.document_id) is not null
@@ -197,18 +231,60 @@ order by cell, document_id
 limit 1;
 
 -- name: find_twin
--- An incoming model and a landed one whose names differ in letter case or blanks alone.
-with landed as (select distinct model from internal.landed_cells)
+-- A name that has not landed, and one beside it or landed that differs in letter case or blanks
+-- alone. Columns: kind (model, source, protocol), name, twin.
+with incoming as (
+    select distinct
+        'model' as kind,
+        model as name
+    from incoming_cells
+    union all
+    select distinct
+        'source' as kind,
+        source as name
+    from incoming_cells
+    union all
+    select distinct
+        'protocol' as kind,
+        protocol as name
+    from incoming_cells
+),
+
+landed as (
+    select distinct
+        'model' as kind,
+        model as name
+    from internal.landed_cells
+    union all
+    select distinct
+        'source' as kind,
+        source as name
+    from internal.landed_cells
+    union all
+    select distinct
+        'protocol' as kind,
+        protocol as name
+    from internal.landed_cells
+),
+
+every as (
+    select * from landed
+    union
+    select * from incoming
+)
 
 select
-    new.model,
-    landed.model as twin
-from incoming_cells as new
-anti join landed as same on new.model = same.model
-inner join landed
+    new.kind,
+    new.name,
+    every.name as twin
+from incoming as new
+anti join landed as same on new.kind = same.kind and new.name = same.name
+inner join every
     on
-        lower(regexp_replace(new.model, '\s+', ' ', 'g'))
-        = lower(regexp_replace(landed.model, '\s+', ' ', 'g'))
+        new.kind = every.kind
+        and new.name <> every.name
+        and lower(regexp_replace(new.name, '\s+', ' ', 'g'))
+        = lower(regexp_replace(every.name, '\s+', ' ', 'g'))
 order by all
 limit 1;
 

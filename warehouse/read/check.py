@@ -47,6 +47,7 @@ from warehouse.database.schema import (
 from warehouse.database.statements import OFFLINE, Statements, explain_database_errors, show
 from warehouse.land.cells import find_foreign_row
 from warehouse.land.landed import partition_at, partition_key
+from warehouse.read.check_files import check_files
 from warehouse.read.findings import PUBLISH_AGAIN, Finding, describe, finding_of, run_checks
 from warehouse.read.query import connect_to_read
 from warehouse.read.scored import run_file, scored_cells
@@ -200,7 +201,7 @@ def check_home(
 
 
 def check_root(connection: duckdb.DuckDBPyConnection, store: Store) -> Iterator[Finding]:
-    """Compare landed rows with partitions, losses and scoring records of the data root.
+    """Compare landed rows with partitions, losses and records; read the other instruments' files.
 
     Raises:
         StorageError: the data root cannot be listed.
@@ -209,6 +210,7 @@ def check_root(connection: duckdb.DuckDBPyConnection, store: Store) -> Iterator[
     checks = (_check_partitions, _check_forgotten, _check_documents, _check_texts, _check_records)
     for check in (*checks, _check_losses, _check_strays):
         yield from check(root)
+    yield from check_files(store)
 
 
 def check_corpus(store: Store) -> Iterator[Finding]:

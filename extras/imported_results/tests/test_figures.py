@@ -104,6 +104,8 @@ BAD_ROWS = {
     "year": ("b,wiki,2024,0.3\n", "row 2: month is '2024'"),
     "no month": ("b,wiki,,0.3\n", "row 2: month is missing"),
     "no model": (" ,wiki,2024-02,0.3\n", "row 2: model is missing; expected the name of a model"),
+    "control sign": ("b\x1b[1m,wiki,2024-02,0.3\n", "row 2: model is .*no control characters"),
+    "unseen sign": ("b,wi\u200bki,2024-02,0.3\n", "row 2: source is .*signs that are not seen"),
     "no source": ("b,,2024-02,0.3\n", "row 2: source is missing"),
     "twice": (GOOD, "row 2: model, source, month is 'a, wiki, 2024-01-01'.*row 1 is of the same"),
     "twice by day": ("a,wiki,2024-01-09,0.25\n", "row 2: .*'a, wiki, 2024-01-01'"),

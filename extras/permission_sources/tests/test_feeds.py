@@ -2,6 +2,7 @@
 
 import datetime as dt
 import gzip
+import html
 
 import pytest
 
@@ -58,6 +59,33 @@ def test_feeds_as_some_sites_write_them(before: str, date: str) -> None:
     assert entries(body.encode()) == [ListedPage("a", JUNE, False)]
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        "<title>a&nbsp;b &eacute;</title>",
+        "<title>salt & pepper &; &nosuchname; &#1114112; &#55296; &#8;</title>",
+        "<content:encoded>text</content:encoded>",
+        "<title>\x08\x0b\ufffe</title>",
+        "<title>&</title><description><![CDATA[a & b &nbsp; <br>]]>&nbsp;</description>",
+    ],
+)
+def test_faults_that_readers_of_feeds_put_up_with(more: str) -> None:
+    item = f"<item><link>a?b=1&c=2</link><pubDate>1 Jun 2024 00:30 +0200</pubDate>{more}</item>"
+    assert entries(f"<rss>{item}</rss>".encode()) == [ListedPage("a?b=1&c=2", JUNE, False)]
+    section = "<item><link><![CDATA[a?b=1&amp=2]]></link><a>&</a></item>"
+    assert entries(f"<rss>{section}</rss>".encode()) == [ListedPage("a?b=1&amp=2", None, False)]
+    for cut in ("<rss><item>&nbsp;", "<rss><item/></rss><rss/>&", "<html>&nbsp;</html>"):
+        with pytest.raises(SourceChanged):
+            entries(cut.encode())
+
+
+def test_sections_that_were_escaped() -> None:
+    link = "<![CDATA[ a ]]>"
+    date = "<![CDATA[1 Jun 2024 00:30 +0200]]>"
+    item = f"<link>{html.escape(link)}</link><pubDate>{html.escape(date)}</pubDate>"
+    assert entries(f"<rss><item>{item}</item></rss>".encode()) == [ListedPage("a", JUNE, False)]
+
+
 @pytest.mark.parametrize("codec", ["gb2312", "euc-kr", "shift_jis", "utf-16", "windows-1251"])
 def test_feeds_are_in_any_encoding(codec: str) -> None:
     body = f"<?xml version='1.0' encoding='{codec}'?><rss><item><link>a\u042f</link></item></rss>"
@@ -82,6 +110,8 @@ UNITS = [
     ("<sitemap>", "</sitemap>"), ("<item><link href='a'/><pubDate>x</pubDate>", "</item>"),
     ("<item><a/>", "</item>"), ("<a:item xmlns:a='b'>", "</a:item>"),
     ("<item><entry>", "</entry></item>"), ("<item/>", ""), ("<item><title>x</title></item>", ""),
+    ("<item>&nbsp;", "</item>"), ("<b:item>", "</b:item>"), ("<item><![CDATA[", "&]]></item>"),
+    ("<item>&a", "</item>"), ("<item/>&;<a:b/>", ""), ("<![CDATA[", ""), ("&#1114112;", ""),
     ("<item><link/>", "<link/></item>"), ("<urlset><url><loc>a</loc>", "</url></urlset>"),
     ("<sitemapindex><sitemap><loc>a</loc>", "</sitemap></sitemapindex>"),
 ]  # fmt: skip

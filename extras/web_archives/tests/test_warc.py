@@ -4,11 +4,13 @@ import dataclasses
 import gzip
 import json
 import re
+import zlib
 from pathlib import Path
 from typing import Any
 
 import brotli
 import pytest
+import zstandard
 
 from crawlers.imports.dating import Dating
 from crawlers.imports.documents import ImportOptions
@@ -230,6 +232,14 @@ def chunked(body: bytes, last: bytes = b"0\r\n\r\n") -> bytes:
             "",
         ),
         (b"\r\n" + PACKED, ""),
+        (b"Content-Encoding: gzip, br\r\n\r\n" + brotli.compress(PACKED), ""),
+        (b"Content-Encoding: br, gzip\r\n\r\n" + gzip.compress(brotli.compress(HTML)), ""),
+        (b"Content-Encoding: identity\r\n\r\n" + HTML, ""),
+        (b"Content-Encoding: gzip, br\r\n\r\n" + HTML, ""),  # undone before
+        (b"Content-Encoding: deflate\r\n\r\n" + zlib.compress(HTML), ""),
+        (b"Content-Encoding: deflate\r\n\r\n" + zlib.compress(HTML)[2:-4], ""),  # bare
+        (b"Content-Encoding: deflate\r\n\r\n" + HTML, ""),
+        (chunked(PACKED).replace(b": chunked", b": gzip, chunked"), ""),
         (
             b"Content-Encoding: gzip\r\n\r\n" + PACKED[:-30],
             "gzip that is cut",
@@ -241,6 +251,30 @@ def test_a_body_is_whole_or_a_counted_drop(rest: bytes, why: str, tmp_path: Path
     texts, drops = read(path)
     assert texts == ([] if why else ["The harbour"])
     assert [why in drop and "damaged" in drop for drop in drops] == ([True] if why else [])
+
+
+def test_records_with_fewer_blank_lines_are_whole(tmp_path: Path) -> None:
+    records = [record("conversion", url(each), STORIES[each].encode()) for each in STORIES]
+    for end in (b"", b"\r\n", b"\n", b"\n\n", b"\r\n" * 4):
+        data = b"".join(each.removesuffix(b"\r\n\r\n") + end for each in records)
+        texts, drops = read(write(tmp_path / "a.wet", data))
+        assert texts == ["The harbour", "A museum", "Der Hafen"]
+        assert not drops
+
+
+def test_heads_as_some_servers_write_them(tmp_path: Path) -> None:
+    bodies = [
+        (ANSWER + b"\r\n" + HTML).replace(b"\r\n", b"\n"),
+        b"HTTP/1.1 100 Continue\r\n\r\n" + ANSWER + b"\r\n" + HTML,
+        b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + ANSWER + b"\r\n" + HTML,
+    ]
+    for body in bodies:
+        texts, drops = read(write(tmp_path / "a.warc", record("response", url("a"), body)))
+        assert (texts, drops) == (["The harbour"], [])
+    zstd = ANSWER + b"Content-Encoding: zstd\r\n\r\n" + zstandard.compress(HTML)
+    texts, [drop] = read(write(tmp_path / "b.warc", record("response", url("b"), zstd)))
+    assert texts == []
+    assert drop.startswith("unknown_format: ") and "packed by zstd" in drop
 
 
 def test_pages_are_in_the_encodings_that_browsers_know(tmp_path: Path) -> None:

@@ -17,6 +17,13 @@ def chosen(response: str, options: tuple[str, ...] = OPTIONS) -> str | None:
     ("options", "letter", "responses"),
     [
         (OPTIONS, "B", [
+            # as others have reported of their own readers
+            "I considered (A), but it is incorrect. Final answer: B.", "Answer: <B>",
+            "So $\\boxed{\\langle H\\rangle}$ holds.\n\n**Answer: B**", "$$\\fbox{B}$$",
+            "Answer: A\nI need to correct this.\nAnswer: B", "Answer: \\text{B}",
+            "The answer is \\textbf{B}", "Answer: \\(B\\)", "选项 (B) $3.3\\mathrm{MeV}$。",
+            "Antwort:\n\nAntwort: B", "Therefore the answer is not A but rather B.",
+            "Not A but it's B.", "<B>B</B>",
             "B", " b\n", "B.", "(B)", "[b]", "**B**", "`B`", '"B"', "\uff22", "Option B",
             "Answer: B", "**Answer:** B", "Answer: B) No", "Answer: (B) No", "answer: b", "B. No",
             "B) No", "(B) No", "**B)** No, it will not.", "B: No", "B - No",
@@ -109,6 +116,7 @@ def chosen(response: str, options: tuple[str, ...] = OPTIONS) -> str | None:
             "Ez dut uste B dela.", "Erantzuna ez da B.", "Erantzuna B edo A da.",
             "Erantzuna B bada", "Պատասխանը B չէ։", "Պատասխանը A կամ B է։", "መልሱ B አይደለም",
             "Cevap B değildir.", "ഉത്തരം B അല്ല", "Nicht richtig ist B.",
+            "Answer: A and B.",
             "B est la bonne réponse ?", "B is the most likely?", "The trio A, B",
             "პასუხი არ არის B", "Nëse përgjigja është B, atëherë", "Ha a válasz B, akkor",
             "Om svaret är B, så", "Kama jibu ni B, basi",
@@ -120,7 +128,9 @@ def chosen(response: str, options: tuple[str, ...] = OPTIONS) -> str | None:
         ]),
         (OPTIONS, "D", ["I think B. Final answer: D"]),
         (OPTIONS, "B", ["Some would choose option A; I choose B."]),
-        (OPTIONS, None, ["The answer is A. No: the answer is B or C."]),
+        (OPTIONS, None, [
+            "Answer: A, B and C", "Answer: A, B, and (C).",
+            "The answer is A. No: the answer is B or C."]),
         # Reasoning is not the answer.
         (OPTIONS, "C", [
             "<think>The answer is A. Or B?</think>C",

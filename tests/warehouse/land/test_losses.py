@@ -436,6 +436,30 @@ IMPOSSIBLE = [
     ({"document_id": "d\U000e0041"}, "signs that are not seen"),
     ({"revision": "r\u200d"}, "signs that are not seen"),
     ({"model": "cafe\u0301"}, r"composed characters \(NFC\): model=.cafe"),
+    # The rest of Unicode's Default_Ignorable_Code_Point, and what looks like a blank.
+    ({"model": "a\u034fb"}, "signs that are not seen"),
+    ({"model": "a\ufe0e"}, "signs that are not seen"),
+    ({"source": "a\U000e0100"}, "signs that are not seen"),
+    ({"model": "a\u115fb"}, "signs that are not seen"),
+    ({"model": "a\u200db"}, "signs that are not seen"),
+    ({"protocol": "a\u180bb"}, "signs that are not seen"),
+    ({"revision": "a\u2800"}, "signs that are not seen"),
+    ({"document_id": "a\u3164b"}, "signs that are not seen"),
+    ({"document_id": "a\uffa0b"}, "signs that are not seen"),
+    ({"document_id": "a\u17b4b"}, "signs that are not seen"),
+    ({"document_id": "a\U0001d173b"}, "signs that are not seen"),
+    ({"document_id": "a\U0001bca0b"}, "signs that are not seen"),
+    ({"document_id": "a\U000e0fffb"}, "signs that are not seen"),
+    ({"document_id": "a\uffffb"}, "code points that are no characters"),
+    ({"document_id": "a\U0003fffe"}, "code points that are no characters"),
+    ({"model": "\u0301a"}, "no mark before the first letter"),
+    ({"num_tokens": 0, "nll_nats": 0.0}, "a text with bytes has a token"),
+    ({"num_bytes": 1000, "num_chars": 10}, "a character has at most 4 bytes"),
+    ({"nll_nats": None, "reason": " "}, "reason must say why"),
+    ({"nll_nats": None, "reason": "\x1b[31mred"}, "reason must have no control characters"),
+    ({"nll_nats": None, "reason": "x" * 5000}, "reason (must have|has a value of) .*4,?096"),
+    ({"source": "News"}, "the source 'News' is new, and differs from 'news'"),
+    ({"protocol": "DEFAULT"}, "the protocol 'DEFAULT' is new, and differs from 'default'"),
 ]
 
 
@@ -455,10 +479,15 @@ def test_rows_at_the_limits_land(land: Any) -> None:
         {"document_id": "d1", "num_bytes": 26, "num_tokens": 120},
         {"document_id": "d5", "month": dt.date(1700, 1, 1)},
         {"document_id": "d2", "num_bytes": 0, "num_tokens": 1, "nll_nats": 0.0, "num_chars": 0},
+        # Selectors and joiners are spelling in the titles that ids may be.
+        {"document_id": "\u2764\ufe0f \u0d28\u0d4d\u200d \u182d\u180b"},
+        {"document_id": "four", "num_bytes": 40, "num_chars": 10, "num_tokens": 10},
+        # Images and recordings have no characters.
+        {"document_id": "image", "num_bytes": 40, "num_chars": 0, "num_tokens": 40},
         # A chunk that ends within a character has no byte of its own.
         {"document_id": "d3", "chunk_index": 0},
         {"document_id": "d3", "chunk_index": 1, "num_bytes": 0, "num_chars": 0, "num_tokens": 1},
-    ) == Landed(3, 6)
+    ) == Landed(3, 9)
 
 
 @pytest.mark.parametrize("name", ["Tiny  Model", "TINY MODEL", "Tiny model"])
@@ -471,5 +500,11 @@ def test_a_name_that_looks_like_a_landed_model_is_refused(name: str, land: Any, 
 
 
 def test_models_that_landed_under_two_such_names_keep_both(land: Any, settings: Settings) -> None:
-    land({"document_id": "d0", "model": "one"}, {"document_id": "d0", "model": "One"})
+    """A former version landed both."""
+    with pytest.raises(SchemaMismatch, match="the model 'One' is new, and differs from 'one'"):
+        land({"document_id": "d0", "model": "one"}, {"document_id": "d0", "model": "One"})
+    land({"document_id": "d0", "model": "one"}, {"document_id": "d0", "model": "two"})
+    with connected(settings) as connection:
+        for table in ("chunk_losses", "internal.landed_cells"):
+            connection.execute(f"update {table} set model = 'One' where model = 'two'")
     assert land({"document_id": "d1", "model": "One"}) == Landed(1, 1)
