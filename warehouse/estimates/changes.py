@@ -135,28 +135,42 @@ def _note(found: CutoffFit, bend: str | None) -> str | None:
 
 
 def _is_refuted(panel: Panel, dated: list[DatedCurve]) -> bool:
-    """Return True if a model's interval leaves out its stated cutoff, which is in the months.
-
-    A wrong month lets lambda be fitted to months in which text thins out, so all intervals may be
-    wrong. In a panel of more than four models, the others outweigh such months: this is False.
-    """
-    if len(dated) > LEAST_OTHERS + 1:
-        return False
+    """Return True if a model's interval leaves out its stated cutoff, which is in the months."""
     return any(
         each.found is not None and stated >= panel.months[0] and each.found.excludes(stated)
         for each, stated in zip(dated, panel.cutoffs, strict=True)
     )
 
 
+def _date(panel: Panel) -> tuple[list[DatedCurve], list[bool]]:
+    """Return the changes of a panel, and True for each that may be shared (``tell_apart``).
+
+    A wrong stated month lets lambda be fitted to months in which text thins out. In a panel of more
+    than four models, the others outweigh such months. A smaller one is dated without stated months,
+    too. If either dating leaves out a stated month, a model has the change that either shows. The
+    interval holds both.
+    """
+    dated, is_shared = tell_apart(date_cutoffs(panel), panel)
+    is_old = panel.cutoffs < panel.months[0]
+    if len(dated) > LEAST_OTHERS + 1 or np.all(is_old | np.isnan(panel.cutoffs)):
+        return dated, is_shared
+    unstated = replace(panel, cutoffs=np.where(is_old, panel.cutoffs, np.nan))
+    others, may_be_shared = tell_apart(date_cutoffs(unstated), unstated)
+    if not (_is_refuted(panel, dated) or _is_refuted(panel, others)):
+        return dated, is_shared
+    changes = []
+    for number, (each, other) in enumerate(zip(dated, others, strict=True)):
+        if other.found is not None and (each.found is None or is_shared[number]):
+            is_shared[number] = may_be_shared[number]
+            changes.append(other.widened([each.cutoff]))
+        else:
+            changes.append(each.widened([other.cutoff]))
+    return changes, is_shared
+
+
 def find_changes(panel: Panel) -> list[Change]:
     """Return the change of each model of the panel."""
-    dated, is_shared = tell_apart(date_cutoffs(panel), panel)
-    if _is_refuted(panel, dated):
-        is_old = panel.cutoffs < panel.months[0]
-        unstated = replace(panel, cutoffs=np.where(is_old, panel.cutoffs, np.nan))
-        others, _ = tell_apart(date_cutoffs(unstated), unstated)
-        pairs = zip(dated, others, strict=True)
-        dated = [each.widened([other.cutoff]) for each, other in pairs]
+    dated, is_shared = _date(panel)
     rests: list[Rest | None] = [None] * len(dated)
     kept = kept_losses(panel, dated)
     spells = [each.spell for each in dated]
@@ -203,7 +217,7 @@ def _change(
         return Change(basis, None, None, lack, is_compared=calm is not None)
     if dated.difficulty is None:
         return Change(None, None, None, NO_OTHERS, is_compared=calm is not None)
-    cutoff = dated.cutoff
+    cutoff = dated.cutoff and dated.cutoff.begun_slowly()
     if cutoff and (bend is not None or cutoff.is_parabola):
         cutoff = cutoff.opened()
     if calm is None:

@@ -19,7 +19,8 @@ Estimation: generalised least squares with Z = [N, lambda] and
 ramp = (H_a - H_b) / (b - a) with hinges H_k = max(m - k, 0). So H' P H and H' P y give all fits.
 A pair (a, b) has at least three months up to a, and two after it. s, r and theta come from the
 residuals of the best ramp, in three rounds. r is raised by (1 + 4 r) / months, and limited to
-0 ... 0.9. s^2 is at least a fifth of the residuals' variance.
+0 ... 0.9. s^2 is at least a fifth of the residuals' variance. If the noise of all models lasts more
+than that, cov(u) is s^2 C instead (``untreated``).
 
 Choice: the best step, if its squares are at most 3.84 s^2 more than those of the best ramp. In a
 hole, several pairs fit equally well; the first is taken.
@@ -30,6 +31,8 @@ Growth: a loss that only grows after the cutoff, without a jump, follows the hin
 
 This is also the ramp to b = T. It is read as growth on two conditions. Its squares are at most 3.84
 s^2 more than those of the best ramp, and fewer than those of the best step. Then the cutoff is a.
+Growth may be slow at first, and then no month shows where it begins. So the interval that is told
+(``changes``) also holds each a with which the square of H_a fits as well as the pairs in it.
 
 Two rises: ``pairs`` tests two steps against one change. If they are found, they are told. Cutoff
 and intervals stay those of the single ramp. A straight line may be as good as two steps of one
@@ -196,6 +199,27 @@ class CutoffFit:
         """Return the change as one that may be the source's: the cutoff is not before its onset."""
         low = float(np.minimum(self.cutoff_low, self.onset_low))  # NaN if either is
         return replace(self, cutoff_low=low, cutoff_high=np.nan, onset_high=np.nan)
+
+    def begun_slowly(self) -> CutoffFit:
+        """Return growth with intervals that hold the months from which its square may grow."""
+        curve = self.fits.fit.curve
+        starts = self.fits.pairs.first[self.fits.pairs.is_growth]
+        columns = np.maximum(curve.months[:, None] - starts, 0.0) ** 2
+        weighted = self.fits.fit.annihilator @ columns
+        norms = (columns * weighted).sum(axis=0)
+        is_new = norms > ZERO * (columns * (self.fits.fit.inverse @ columns)).sum(axis=0)
+        products = curve.losses @ weighted
+        gained = np.where(is_new, products**2 / np.where(is_new, norms, 1), 0)
+        is_in = (products > 0) & (self.most - gained <= INTERVAL_LIMIT * self.variance)
+        if not self.is_growth or not is_in.any():
+            return self
+        first = float(starts[is_in].min())
+        first = first if first >= self.first_datable else np.nan
+        return replace(
+            self,
+            cutoff_low=float(np.minimum(self.cutoff_low, first)),  # NaN if either is
+            onset_low=float(np.minimum(self.onset_low, first)),
+        )
 
     def excludes(self, month: float) -> bool:
         """Return True if the interval of the cutoff leaves out a month; False for NaN."""

@@ -105,6 +105,24 @@ def test_growth_without_a_jump_has_the_cutoff_in_its_interval() -> None:
     assert not any(fit_first(Design(gap=0.1), number).is_growth for number in range(10))
 
 
+def test_growth_that_is_slow_at_first_has_its_begin_in_the_interval() -> None:
+    """Formerly, the interval began with the months in which the growth is plain."""
+    months = np.arange(48)
+    covered = np.zeros(2, dtype=int)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        values = 0.02 * rng.normal(size=48)
+        difficulty = Difficulty(values, np.ones((48, 1)) / 48**0.5, 1e-6 * np.eye(48))
+        losses = 1 + values + 0.0002 * np.maximum(months - 20, 0.0) ** 2
+        fit = fit_cutoff(losses + 0.003 * rng.normal(size=48), months, difficulty)
+        assert fit is not None and fit.is_found and fit.is_growth
+        covered += [not each.cutoff_low > 20 for each in (fit, fit.begun_slowly())]
+    assert covered[0] < 10
+    assert covered[1] >= 18
+    step = fit_first(Design(gap=0.1), 0)
+    assert step.begun_slowly() is step
+
+
 def test_two_rises_are_told() -> None:
     fits = [fit_first(Design(11, 12, second=23, gap=0.1), number) for number in range(10)]
     rises = [fit.rises for fit in fits if fit.rises and fit.rises.is_found and fit.is_found]

@@ -193,12 +193,32 @@ FAR = replace(SMALL, length=8, apart=3)  # wrong months reach into the ramps of 
     few([(replace(FAR, wrong=6), 20), *((design, 40) for design in WRONG.values())], 1),
 )
 def test_a_wrong_stated_month_excludes_no_truth(design: Staggered, num_worlds: int) -> None:
-    """Formerly, 149 of 172 intervals had the truth where months of FAR are half a year late."""
+    """Formerly, 149 of 172 intervals had the truth where months of FAR are half a year late.
+
+    Of WRONG, 34 to 46 % of the changes were found, since the panel was dated without stated months
+    only if a change found with them left one out.
+    """
     shares = measure(design, num_worlds, 6001)
-    assert shares.found >= 0.5 * shares.models
+    is_old = design.wrong == -12
+    assert shares.found >= (0.4 if is_old else 0.8) * shares.models
     assert shares.covered >= 0.9 * shares.found
     null = measure(replace(design, gap=0), num_worlds // 2, 6001)
     assert null.found <= 0.06 * null.models
+
+
+def test_models_stated_before_the_months_show_no_cutoff_of_their_own() -> None:
+    """Here two of three models are stated before the first month that can be dated.
+
+    A break of the source that models feel differently would look the same. So about a third of the
+    changes can be told, and the others have this reason.
+    """
+    told = []
+    for number in range(5):
+        models, stated, compressor, _ = WRONG["12 months too early"].draw(6001, number)
+        for change in find_changes(panel_of(models, stated, compressor)):
+            told.append(change.reason)
+    assert all(reason is None or "the change may be the source's" in reason for reason in told)
+    assert 5 <= told.count(None) < 15
 
 
 def test_the_projection_is_that_of_columns() -> None:
