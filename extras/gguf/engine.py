@@ -34,7 +34,7 @@ from models.catalogue import ModelEntry
 from models.scoring.token_scorer import CausalLM, CausalLMIdentity, identity_of
 from models.weights.checkpoint import CheckpointFiles, open_model
 from models.weights.configuration import refuse_non_causal
-from models.weights.files import MODEL_FAILURES, Weights, first_line
+from models.weights.files import MODEL_FAILURES, Weights, first_line, refuse_endless
 from models.weights.loading import (
     embedding_rows,
     place,
@@ -73,6 +73,7 @@ def open_gguf(entry: ModelEntry, settings: Settings) -> CheckpointFiles:
     location = entry.location
     header = read_gguf_header(path)
     _require_readable(header, location)
+    refuse_endless(path, path.parent)
     revision = _digest(path)
     if entry.revision not in (None, revision):
         raise ModelLoadError(

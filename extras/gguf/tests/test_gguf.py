@@ -116,6 +116,14 @@ def test_the_identity_is_the_digest_of_the_file(tmp_path: Path, settings: Settin
     assert identify(entry_of(path), settings).revision != digest
 
 
+def test_a_sparse_file_is_not_read_to_its_end(tmp_path: Path, settings: Settings) -> None:
+    path = write_model(tmp_path)
+    with path.open("r+b") as file:
+        file.truncate(2**40)
+    with pytest.raises(ModelLoadError, match=r"llama\.gguf has 1,099,511,627,776 bytes"):
+        identify(entry_of(path), settings)
+
+
 def test_files_beside_it_are_not_read(tmp_path: Path, settings: Settings) -> None:
     path = write_model(tmp_path)
     (tmp_path / "tokenizer.json").write_text("{}")
