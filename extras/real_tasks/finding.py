@@ -7,11 +7,14 @@ after the same sign, first sentences.
 
 from __future__ import annotations
 
+import html
 import re
-import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from urllib.parse import unquote
+
+from extras.real_tasks.spelling import plain_letters, spellings
 
 MAX_CHARS = 20_000  # of a text that are read
 _LEAST_BEFORE = 120  # characters before a fact
@@ -24,6 +27,7 @@ _SHARED = 0.5  # of the words or groups of words that two texts share, at most
 
 _NUMBER = re.compile(r"(?<= )\d[\d.,]*\d(?![\w%])")
 _NUMBERS = re.compile(r"\d(?:[\d.,'’\u00a0\u202f]*\d)?")
+_THOUSANDS = re.compile(r"(\d[\d.,]*) ?(?:k|thousand|tausend|tsd|mille|тыс\w*)\b", re.IGNORECASE)
 _NO_CENTS = re.compile(r"[.,]00?$")
 _NAME = re.compile(r"(?<=[^\W\d_] )[A-ZÀ-ÞΑ-ΩА-Я][^\W\d_]{2,}(?: [A-ZÀ-ÞΑ-ΩА-Я][^\W\d_]{2,}){0,2}")
 _SIGNS = r"return|import|=>|->|[-+*/|:]?="
@@ -35,20 +39,15 @@ _SENTENCE = re.compile(r"[^\n]+?[.!?。！？](?=\s|$)")
 # Chinese, Japanese and Korean have no spaces between words, so each character is a word.
 _IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 _WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\W_{_IDEOGRAPHS}]+")
-# Letters that are no letter with an accent, and the vowel that stands for one with two dots.
-_LETTERS = str.maketrans("øłđæœ", "oldao")
-_TWO_DOTS = re.compile("(?<=[aou])e")
-# A date in numbers tells a month or a day of the week.
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_CAPITALS = re.compile(r"\b(?:[A-ZÀ-ÞΑ-ΩА-Я]\.?){2,}")
+# A date in another form tells a month or a day of the week, and a date in numbers.
+_DATE = re.compile(r"\d{1,2}[.]\d{1,2}[.](?:\d{4}|\d{2})")
 _CALENDAR = {
     "january", "february", "march", "april", "may", "june", "july", "august", "september",
     "october", "november", "december", "monday", "tuesday", "wednesday", "thursday", "friday",
     "saturday", "sunday",
 }  # fmt: skip
-_UNITS = (
-    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
-    "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
-)  # fmt: skip
-_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 
 
 @dataclass(frozen=True)
@@ -121,7 +120,9 @@ class Shown:
     """A text, in the forms in which answers are searched in it."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
+        # As it stands, and as a browser shows it and its addresses.
+        shown = unquote(html.unescape(text))
+        self.text = text if shown == text else f"{text}\n{shown}"
 
     @cached_property
     def words(self) -> str:
@@ -129,9 +130,20 @@ class Shown:
         return words_between(self.text)
 
     @cached_property
+    def code_words(self) -> str:
+        """Its words, where a capital within a word begins another one."""
+        return words_between(_CAMEL.sub(" ", self.text))
+
+    @cached_property
     def letters(self) -> str:
         """Its words in plain letters."""
         return plain_letters(self.words)
+
+    @cached_property
+    def abbreviations(self) -> frozenset[str]:
+        """Its words of capitals alone, without dots, in plain letters."""
+        found = _CAPITALS.findall(self.text)
+        return frozenset(plain_letters(each.replace(".", "")) for each in found)
 
     @cached_property
     def numbers(self) -> frozenset[str]:
@@ -147,20 +159,28 @@ class Shown:
         """Return True if the text has an answer, or most of a long one.
 
         Args:
-            kind: kind of its place. A name is told by a part of it, such as a surname, and by other
-                forms of that part; a number by other ways to write it.
+            kind: kind of its place. A name is told by a part of it, such as a surname, by other
+                forms of that part, and by its first letters; a number by other ways to write it.
             answer: the words that follow at the place.
         """
         words = list_words(answer)
         if not words or f" {' '.join(words)} " in self.words:
             return True
         if kind.startswith("name"):
-            return any(_stem(each) in self.letters for each in words if len(each) >= _PART)
+            return self._tells_name(words)
         if kind.startswith("number"):
             return self._tells_number(answer)
+        if kind.startswith("code") and words_between(_CAMEL.sub(" ", answer)) in self.code_words:
+            return True
         groups = [f" {' '.join(words[start : start + 3])} " for start in range(len(words) - 2)]
         num_told = sum(each in self.words for each in groups)
         return len(groups) > 2 and num_told > _SHARED * len(groups)
+
+    def _tells_name(self, words: list[str]) -> bool:
+        first_letters = plain_letters("".join(each[0] for each in words))
+        if len(words) > 1 and first_letters in self.abbreviations:
+            return True
+        return any(_stem(each) in self.letters for each in words if len(each) >= _PART)
 
     def _tells_number(self, answer: str) -> bool:
         digits = digits_of(answer)
@@ -168,34 +188,24 @@ class Shown:
             return True
         if digits.endswith("000"):  # 1.5 million
             return digits.rstrip("0") in {each.rstrip("0") for each in self.numbers}
-        return len(digits) == 2 and f" {_in_words(int(digits))} " in self.words
+        thousands = {digits_of(each).rstrip("0") for each in _THOUSANDS.findall(self.text)}
+        if len(digits) > 3 and digits.rstrip("0") in thousands:
+            return True
+        words = self.words.replace(" and ", " ")
+        return len(digits) <= 4 and any(f" {each} " in words for each in spellings(int(digits)))
 
 
 def tells_answer(place: TextGap) -> bool:
     """Return True if what stands before a place has the answer, or most of a long answer."""
-    is_calendar = place.kind == "name of 1" and place.answer.casefold() in _CALENDAR
+    is_month_or_day = place.kind == "name of 1" and place.answer.casefold() in _CALENDAR
+    is_calendar = is_month_or_day or _DATE.fullmatch(place.answer) is not None
     return is_calendar or Shown(place.before).tells(place.kind, place.answer)
-
-
-def plain_letters(text: str) -> str:
-    """Return a text in lower case without accents; ``Müller`` and ``Mueller`` give the same."""
-    parts = unicodedata.normalize("NFKD", text.casefold())
-    letters = "".join(each for each in parts if not unicodedata.combining(each))
-    return _TWO_DOTS.sub("", letters.translate(_LETTERS))
 
 
 def _stem(word: str) -> str:
     """Return the letters that other forms of a word begin with, such as ``germa`` of Germany."""
     letters = plain_letters(word)
     return letters[: max(_PART, len(letters) - _ENDING)]
-
-
-def _in_words(number: int) -> str:
-    """Return a number below 100 in English words."""
-    if number < len(_UNITS):
-        return _UNITS[number]
-    tens = _TENS[number // 10 - 2]
-    return f"{tens} {_UNITS[number % 10]}" if number % 10 else tens
 
 
 def _digit_groups(text: str) -> list[str]:

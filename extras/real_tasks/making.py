@@ -37,7 +37,7 @@ from extras.real_tasks.finding import (
 )
 
 NUM_OPTIONS = 4
-_VERSION = 3  # increase if a change makes other tasks from the same texts
+_VERSION = 4  # increase if a change makes other tasks from the same texts
 _SPARE = 4  # documents that are read for each task that is wanted
 _PLACES = 30  # places of a document that are looked at
 _MOST_SEEN = 0.5  # share of a document's text that earlier months had, at most

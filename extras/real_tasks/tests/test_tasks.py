@@ -21,6 +21,7 @@ from extras.real_tasks.finding import (
     words_between,
 )
 from extras.real_tasks.making import make_tasks
+from extras.real_tasks.spelling import spellings
 from instruments.maintenance.takedown import forget
 from tests.commands import *  # noqa: F403
 
@@ -260,13 +261,34 @@ def test_places() -> None:
         ("Sixty people fell.", "Later the 60 people rose.", "60"),
         ("It was on 12.03.2024.", "It was on day 12 again.", "12"),
         ("It was on 2024-03-12.", "It was on 12.03.2024 again.", "12.03.2024"),
+        ("It was on the twelfth of March 2024.", "It was on 12.03.2024 again.", "12.03.2024"),
+        ("It was on the twelfth of March.", "It was on day 12 again.", "12"),
+        ("The twenty-first ship came.", "It was on day 21 again.", "21"),
+        ("Pope Pius XII came.", "It was the ship 12 again.", "12"),
+        ("In nineteen ninety-eight it fell.", "It rose after 1998 again.", "1998"),
+        ("In twenty oh four it fell.", "It rose after 2004 again.", "2004"),
+        ("It had two thousand and four tons.", "It lost 2004 tons.", "2004"),
+        ("It had twelve hundred and fifty tons.", "It lost 1,250 tons.", "1,250"),
+        ("It had 1.25 thousand tons.", "It lost 1,250 tons.", "1,250"),
+        ("| tons | 1 250 |", "It lost 1,250 tons.", "1,250"),
+        ("See https://a.example/loads/1250.html now.", "It lost 1,250 tons.", "1,250"),
+        ("В Москве шёл снег.", "Then came Moskva again.", "Moskva"),
+        ("В Москве шёл снег.", "Then came Moscow again.", "Moscow"),
+        ("It was in Moscow.", "Потом была Москва.", "Москва"),
+        ("Στην Αθήνα χιόνιζε.", "Then came Athina again.", "Athina"),
+        ("The EU paid.", "Later came the European Union again.", "European Union"),
+        ("The E.U. paid.", "Later came the European Union again.", "European Union"),
+        ("See https://a.example/Z%C3%BCrich now.", "Later came Zürich again.", "Zürich"),
+        ("It is Z&uuml;rich here.", "Later came Zürich again.", "Zürich"),
+        ("| port | Vlissingen |", "Later came Vlissingen again.", "Vlissingen"),
     ],
 )
 def test_an_answer_in_another_form_is_told(begin: str, end: str, answer: str) -> None:
     places = list(find_facts("d", f"{begin} {filler(0)} {end}"))
     [place] = [each for each in places if each.answer == answer]
     assert tells_answer(place)
-    assert not tells_answer(dataclasses.replace(place, before=filler(0))) or answer == "March"
+    is_calendar = answer in ("March", "12.03.2024")  # those are never asked
+    assert tells_answer(dataclasses.replace(place, before=filler(0))) == is_calendar
 
 
 @pytest.mark.parametrize(
@@ -276,12 +298,22 @@ def test_an_answer_in_another_form_is_told(begin: str, end: str, answer: str) ->
         ("It is Hanover here.", "Later came Hamburg again.", "Hamburg"),
         ("It had 12500 tons.", "It lost 1,250 tons.", "1,250"),
         ("Two people fell.", "Later the 20 people rose.", "20"),
+        ("The UN paid.", "Later came the European Union again.", "European Union"),
+        ("Twenty-one hundred fell.", "It rose after 1998 again.", "1998"),
     ],
 )
 def test_another_name_or_number_tells_nothing(begin: str, end: str, answer: str) -> None:
     places = list(find_facts("d", f"{begin} {filler(0)} {end}"))
     [place] = [each for each in places if each.answer == answer]
     assert not tells_answer(place)
+
+
+@pytest.mark.parametrize("comment", ["# see read_table of path", "# readTable(path) is slow"])
+def test_an_end_of_code_that_a_comment_has_is_told(comment: str) -> None:
+    text = f"{code(0)}{comment}\ntable = read_table(path)\n"
+    [place] = [each for each in find_code("d", text) if each.kind == "code after ="]
+    is_told = comment.startswith("# readTable")
+    assert tells_answer(place) == is_told
 
 
 @pytest.mark.parametrize(
@@ -293,6 +325,24 @@ def test_another_name_or_number_tells_nothing(begin: str, end: str, answer: str)
 )  # fmt: skip
 def test_two_forms_of_one_answer_are_not_two_options(kind: str, first: str, second: str) -> None:
     assert not is_other(kind, first, second) and not is_other(kind, second, first)
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        (0, {"zero", "zeroth"}),
+        (12, {"twelve", "twelfth", "xii"}),
+        (40, {"forty", "fortieth", "xl"}),
+        (300, {"three hundred", "three hundredth", "ccc"}),
+        (1998, {
+            "one thousand nine hundred ninety eight", "one thousand nine hundred ninety eighth",
+            "nineteen hundred ninety eight", "nineteen hundred ninety eighth",
+            "nineteen ninety eight", "nineteen ninety eighth", "mcmxcviii",
+        }),
+    ],
+)  # fmt: skip
+def test_spellings(number: int, expected: set[str]) -> None:
+    assert set(spellings(number)) == expected
 
 
 def test_a_number_of_very_many_digits_is_read() -> None:
