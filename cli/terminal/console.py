@@ -169,8 +169,14 @@ def progress_bars() -> Iterator[None]:
 
 @contextmanager
 def until_signal() -> Iterator[None]:
-    """End the ``with`` block at Ctrl-C or SIGTERM, also in a job in the background of a shell."""
-    for end in (signal.SIGINT, signal.SIGTERM):
+    """End the ``with`` block at Ctrl-C or SIGTERM, also in a job in the background of a shell.
+
+    The end of its terminal (SIGHUP) ends it, too, but not under ``nohup``.
+    """
+    ends = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        ends.append(signal.SIGHUP)
+    for end in ends:
         signal.signal(end, signal.default_int_handler)
     try:
         yield

@@ -42,8 +42,9 @@ class Cited:
 
 def cited(settings: Settings, month: Month, digest: str, *, is_simulated: bool) -> Cited:
     """Return what is cited; the address is that of the report, else the operator's page."""
-    is_page = settings.contact.startswith(("https://", "http://"))
-    address = settings.report_url or (settings.contact if is_page else None)
+    contact = settings.operator_contact or ""
+    page = contact if contact.startswith("https://") else None
+    address = settings.report_url or page
     return Cited(month, digest, is_simulated, settings.report_author, address)
 
 
@@ -79,7 +80,7 @@ def zenodo_json(release: Cited) -> str:
         "upload_type": "dataset",
         "title": release.title,
         "description": description,
-        "creators": [{"name": release.creator}],
+        "creators": [{"name": _person(release.creator)}],
         "version": str(release.month),
         "access_right": "open",
         "license": _LICENCE.lower(),
@@ -89,3 +90,11 @@ def zenodo_json(release: Cited) -> str:
         related = {"identifier": release.address, "relation": "isDocumentedBy"}
         facts["related_identifiers"] = [related]
     return json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
+
+
+def _person(name: str) -> str:
+    """Return a name in which Zenodo finds a family name, which it requires of each creator.
+
+    Of a single word it makes a first name, and refuses the record. It drops what is in brackets.
+    """
+    return name if len(name.split()) > 1 else f"{name}, (one name)"

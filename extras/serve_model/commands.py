@@ -44,36 +44,61 @@ def serve_model_command(
     if run is None and len(models) > 1:
         raise UsageError("several models are served one after another: say for what, with --run")
     entries = [find_model(name, settings) for name in models]
-    given = shlex.split(options)
+    given = _words(options, "--options")
+    command = None if run is None else _command(run)
     for entry in entries:
         plan_command(entry, given)
     failed = list[str]()
+    left = [entry.name for entry in entries]  # those whose command did not end
     with until_signal():
         for entry in entries:
             try:
                 with serving(entry, settings, given) as log:
                     out.print(f"{entry.name}: {entry.location} (log: {log})", soft_wrap=True)
-                    if run is None:
+                    if command is None:
                         out.print("Ctrl-C ends it.")
                         threading.Event().wait()
-                    elif _run_for(entry.name, run, settings.home) != 0:
+                    elif _run_for(entry.name, command, settings.home) != 0:
                         failed.append(entry.name)
             except ModelLoadError as error:
                 err.print(visible(str(error)), soft_wrap=True)
                 failed.append(entry.name)
+            left.remove(entry.name)
     if failed:
         err.print(visible(f"failed: {', '.join(failed)}"), soft_wrap=True)
+    if command is not None and left:
+        err.print(visible(f"not done: {', '.join(left)}"), soft_wrap=True)
+        raise typer.Exit(1)
+    if failed:
         raise typer.Exit(1)
 
 
-def _run_for(name: str, run: str, home: str) -> int:
+def _words(text: str, option: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"{option} {text!r}: {error}") from error
+
+
+def _command(run: str) -> list[str]:
+    """Return the words of a command; programs beside this Python come first.
+
+    Raise UsageError if there is no such program.
+    """
+    words = _words(run, "--run")
+    name = words[0] if words else ""
+    program = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
+    if program is None:
+        raise UsageError(f"--run {run!r}: there is no program {name!r} on the PATH")
+    return [program, *words[1:]]
+
+
+def _run_for(name: str, command: list[str], home: str) -> int:
     """Run a command for a model, with this data root; return its exit code."""
     from core.environment import environment_with
 
-    words = [word.replace("{}", name) for word in shlex.split(run)]
-    beside = shutil.which(words[0], path=str(Path(sys.executable).parent))
-    command = [beside or words[0], *words[1:]]
-    return subprocess.run(command, env=environment_with({"TIDEMARK_HOME": home})).returncode
+    words = [word.replace("{}", name) for word in command]
+    return subprocess.run(words, env=environment_with({"TIDEMARK_HOME": home})).returncode
 
 
 COMMANDS = {"Operate": {"serve-model": serve_model_command}}

@@ -23,6 +23,7 @@ from core.environment import environment_with
 from core.errors import ModelLoadError, UsageError
 from core.settings import Settings
 from models.catalogue import ModelEntry
+from models.servers.http import open_session
 
 _LOOPBACK = ("127.0.0.1", "localhost")
 _STOP_S = 60.0  # from SIGTERM to SIGKILL
@@ -114,7 +115,8 @@ def _health(entry: ModelEntry) -> int | None:
     """Return the status of the server's path for health, or None if nothing answers."""
     base = entry.location.rstrip("/").removesuffix("/v1")
     try:
-        return requests.get(f"{base}/health", timeout=_ASK_S).status_code
+        with open_session(base, None, num_at_once=1) as session:
+            return session.get(f"{base}/health", timeout=_ASK_S).status_code
     except requests.RequestException:
         return None
 

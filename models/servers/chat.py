@@ -121,7 +121,7 @@ class ApiClient:
         _require_key(key, key_setting)
         self._key = key
         self._key_setting = key_setting
-        self._session = open_session(key, num_at_once)
+        self._session = open_session(base, key, num_at_once)
 
     def ask(self, body: JsonObject, request_id: str) -> JsonObject:
         """Send a request once.

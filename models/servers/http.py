@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from typing import Any
+from urllib.parse import urlsplit
 
 import requests
 from pydantic import SecretStr
@@ -52,7 +53,7 @@ class RemoteClient:
     def __init__(self, address: str, api_key: SecretStr | None, num_at_once: int) -> None:
         self.address = address.rstrip("/").removesuffix("/v1")
         _require_sendable(api_key)
-        self._session = open_session(api_key, num_at_once)
+        self._session = open_session(self.address, api_key, num_at_once)
         self._turns = threading.BoundedSemaphore(num_at_once)
 
     def ask(self, path: str, body: JsonObject | None = None, max_bytes: int = 2**20) -> Any:
@@ -149,9 +150,15 @@ def _require_sendable(api_key: SecretStr | None) -> None:
         raise UsageError("TIDEMARK_REMOTE_API_KEY has characters that an HTTP header cannot have")
 
 
-def open_session(key: SecretStr | None, num_at_once: int) -> requests.Session:
-    """Return a session that sends the API key, with a pool of ``num_at_once`` connections."""
+def open_session(address: str, key: SecretStr | None, num_at_once: int) -> requests.Session:
+    """Return a session for a server, which sends the API key, with a pool of ``num_at_once``.
+
+    This machine's own addresses are asked without the proxy of the environment, which cannot
+    reach them.
+    """
     session = requests.Session()
+    host = urlsplit(address).hostname or ""
+    session.trust_env = host not in ("localhost", "::1") and not host.startswith("127.")
     session.auth = _Bearer(key)
     for scheme in ("http://", "https://"):
         session.mount(scheme, HTTPAdapter(pool_maxsize=num_at_once))

@@ -24,6 +24,7 @@ from models.scoring.token_scorer import CausalLM
 from models.servers.budget import Budget
 from models.servers.vllm import VllmDialect
 from simulator.server import serve_sites
+from tests.loopback import free_port
 from tests.models.conftest import BatchOf, CopyOf, question
 from tests.models.servers.engines import MAX_MODEL_LEN, Answer, Spoil
 from tests.models.servers.engines import VllmServer as Server
@@ -136,6 +137,15 @@ def test_the_served_name_is_asked_for(server: Server) -> None:
 @pytest.mark.parametrize("suffix", ["/", "/v1", "/v1/"])
 def test_addresses_as_people_write_them(server: Server, suffix: str) -> None:
     assert identity_of(server, location=server.address + suffix) == identity_of(server)
+
+
+def test_no_proxy_is_asked_for_this_machine(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{free_port()}")  # nobody listens
+    assert identity_of(server).revision
 
 
 def test_a_key_is_sent_and_never_shown(server: Server, caplog: pytest.LogCaptureFixture) -> None:

@@ -50,6 +50,7 @@ Flags = NDArray[np.bool_]
 HORIZONS = (0, 30, 90, 180, 365)  # least days from the end of a model's knowledge to the closing
 MIN_DAYS = 5  # of resolution, with an answer of the model, for an interval
 MIN_ANSWERS = 3  # to a question, for the interval of its difficulty
+_TINY = 1e-18  # of a sum of squares: errors of rounding
 ALONE = "no other model answered these questions"
 FEW_DAYS = f"no interval: fewer than {MIN_DAYS} days of resolution"
 ONE_LINK = "no interval: one day connects it to the other models"
@@ -223,7 +224,7 @@ def _fit_rows(rows: Sequence[Row], measure: str) -> Iterator[TableRow]:
             row: Row = {"model": model, "protocol": protocol}
             yield "forecast_effects", row | _effect(part, number, fit)
         if fit is not None:
-            for number, row in zip(part.questions, _difficulties(part, fit), strict=True):
+            for number, row in zip(part.questions, difficulties(part, fit), strict=True):
                 source, question_id = questions[number]
                 row |= {"source": source, "question_id": question_id}
                 yield "question_effects", row
@@ -277,18 +278,23 @@ def _effect(scores: Scores, number: int, fit: Fit | None) -> Row:
     return row
 
 
-def _difficulties(scores: Scores, fit: Fit) -> Iterator[Row]:
+def difficulties(scores: Scores, fit: Fit) -> Iterator[Row]:
     """Yield the row of each question in ``question_effects``, without names.
 
     The difficulty is the score of a model of mean effect. Its error is of other models like these.
+    All questions have one variance of u: three right answers alone would seem to be certain.
     """
-    for of_question in scores.values - fit.effects:
-        rest = of_question[~np.isnan(of_question)]
-        count = len(rest)
-        error = np.std(rest, ddof=1) / np.sqrt(count) if count >= MIN_ANSWERS else 0
+    left = scores.values - fit.effects
+    counts = (~np.isnan(left)).sum(axis=1)
+    means = np.nanmean(left, axis=1)
+    num_free = int(counts.sum()) - len(counts) - len(fit.effects) + 1
+    squares = float(np.nansum((left - means[:, None]) ** 2))
+    spread = np.sqrt(squares / num_free) if num_free > 0 and squares > _TINY else 0
+    for difficulty, count in zip(means, counts, strict=True):
+        error = spread / np.sqrt(count) if count >= MIN_ANSWERS else 0
         yield {
-            "difficulty": float(rest.mean()),
+            "difficulty": float(difficulty),
             "difficulty_error": float(error) if error > 0 else None,
-            "degrees_of_freedom": float(count - 1),
-            "num_answers": count,
+            "degrees_of_freedom": float(num_free),
+            "num_answers": int(count),
         }

@@ -20,6 +20,7 @@ PAGE = "https://figures.example.org"
         ({"report_url": PAGE, "contact": "https://me.example.org"}, PAGE),
         ({"contact": "https://me.example.org"}, "https://me.example.org"),
         ({"contact": "me@example.org"}, None),
+        ({}, None),  # the page of the project is no page of the release
     ],
 )
 def test_the_address_is_that_of_the_report(given: dict[str, str], address: str | None) -> None:
@@ -45,3 +46,14 @@ def test_author_and_simulation_are_stated() -> None:
     assert deposit.keys() >= {
         "upload_type", "title", "description", "creators", "access_right", "license",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("author", "name"),
+    [(None, "tidemark, (one name)"), ("Mila", "Mila, (one name)"), ("Ann Example", "Ann Example")],
+)
+def test_zenodo_finds_a_family_name(author: str | None, name: str) -> None:
+    settings = Settings(home="unused", report_author=author)
+    release = cited(settings, Month("2024-03"), "ab" * 32, is_simulated=False)
+    assert json.loads(zenodo_json(release))["creators"] == [{"name": name}]
+    assert yaml.safe_load(citation_cff(release, DAY))["authors"] == [{"name": author or "tidemark"}]

@@ -1,6 +1,8 @@
 """A server of vLLM is started and stopped; a script stands for vLLM."""
 
+import re
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +17,7 @@ from core.errors import ModelLoadError, UsageError
 from core.settings import Settings
 from extras.serve_model.serving import plan_command, serving
 from models.catalogue import ModelEntry, add_model
-from tests.loopback import free_port
+from tests.loopback import free_port, wait_for
 
 SCRIPT = """#!{python}
 import sys
@@ -43,7 +45,9 @@ pytestmark = pytest.mark.process
 @pytest.fixture(autouse=True)
 def handlers() -> Iterator[None]:
     """The command sets handlers of signals."""
-    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    before = {
+        each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
     yield
     for each, handler in before.items():
         signal.signal(each, handler)
@@ -145,3 +149,56 @@ def test_models_are_served_one_after_another(own: Settings, tmp_path: Path) -> N
     assert ["--served-model-name two" in line for line in lines] == [False, True]
     done = CliRunner().invoke(app, ["--home", own.home, "serve-model", "one", "two"])
     assert isinstance(done.exception, UsageError)
+
+
+@pytest.mark.usefixtures("vllm")
+def test_a_proxy_of_the_environment_is_not_asked(
+    own: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxy = entry_at(free_port(), name="proxy")
+    with serving(proxy, own):
+        for name in ("no_proxy", "NO_PROXY"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("http_proxy", proxy.location)
+        with serving(entry_at(free_port()), own) as log:
+            assert log.read_text().startswith("serving")
+
+
+@pytest.mark.usefixtures("vllm")
+def test_what_cannot_be_run_is_told_before_a_server_starts(own: Settings) -> None:
+    add_model(entry_at(free_port(), name="one"), own)
+    command = ["--home", own.home, "serve-model", "one"]
+    for given, message in (
+        (["--run", "no-such-program {}"], "there is no program 'no-such-program'"),
+        (["--run", ""], "there is no program ''"),
+        (["--run", "echo 'a"], "No closing quotation"),
+        (["--options", "'a"], "--options .*No closing quotation"),
+    ):
+        done = CliRunner().invoke(app, [*command, *given])
+        assert isinstance(done.exception, UsageError), given
+        assert re.search(message, str(done.exception))
+    assert not (own.scratch / "serve-model").exists()
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.usefixtures("vllm")
+def test_a_run_that_is_ended_stops_the_server_and_is_no_success(
+    own: Settings, tmp_path: Path, end: signal.Signals
+) -> None:
+    port = free_port()
+    for name in ("one", "two"):
+        add_model(entry_at(port, name=name), own)
+    begun = tmp_path / "begun"
+    wait = f"import pathlib, time; pathlib.Path({str(begun)!r}).touch(); time.sleep(600)"
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from cli.main import main; main()", "--home", own.home,
+         "serve-model", "one", "two", "--run", f'{sys.executable} -c "{wait}"'],
+        stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    wait_for(begun.exists)
+    process.send_signal(end)
+    _, told = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "not done: one, two" in told
+    with pytest.raises(requests.ConnectionError):
+        requests.get(f"http://127.0.0.1:{port}/options", timeout=60)

@@ -14,6 +14,7 @@ from warehouse.estimates.questions import (
     Floats,
     Scores,
     connected_models,
+    difficulties,
     fit_scores,
 )
 
@@ -143,3 +144,33 @@ def test_the_interval_over_days_holds_the_truth() -> None:
         half = stats.t.ppf(0.975, fit.num_days - 1) * fit.errors
         held.append(np.abs(fit.values - truth) <= half)
     assert 0.92 <= np.mean(held) <= 0.98
+
+
+@pytest.mark.parametrize("num_models", [3, 6, 12])
+def test_the_interval_of_a_difficulty_holds_it(num_models: int) -> None:
+    """Answers are right or wrong; many questions are answered rightly by all models."""
+    held = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        hard = 0.6 + rng.normal(0, 0.2, 100)
+        skill = rng.uniform(-0.15, 0.15, num_models)
+        chance = np.clip(hard[:, None] + skill, 0.02, 0.98)
+        right = (rng.random(chance.shape) < chance).astype(float)
+        right[rng.random(chance.shape) < 0.1] = np.nan
+        asked = ~np.isnan(right).all(axis=1)
+        days = np.arange(asked.sum()) % 20
+        scores = Scores(right[asked], np.arange(len(days)), days, np.full(len(days), 0.5))
+        rows = list(difficulties(scores, fit_scores(scores)))
+        for row, truth in zip(rows, chance[asked].mean(axis=1), strict=True):
+            if row["difficulty_error"] is not None:
+                half = stats.t.ppf(0.975, row["degrees_of_freedom"]) * row["difficulty_error"]
+                held.append(abs(row["difficulty"] - truth) <= half)
+    assert len(held) > 1_000
+    assert 0.93 <= np.mean(held) <= 0.97
+
+
+def test_a_difficulty_without_spread_has_no_interval() -> None:
+    exact = answers([(m, d, d, m + d) for d in range(6) for m in range(3)])
+    rows = list(difficulties(exact, fit_scores(exact)))
+    assert [row["difficulty_error"] for row in rows] == [None] * 6
+    assert [row["difficulty"] for row in rows] == pytest.approx([1, 2, 3, 4, 5, 6])

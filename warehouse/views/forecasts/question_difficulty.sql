@@ -2,7 +2,8 @@
 -- Grain: one row per source, question_id; questions from after the cutoff of two or more models.
 -- Units: expected_* is what a model of mean effect would have: a share, and a Brier score, 0 to 2.
 --   Both may be outside of these limits. *_low and *_high: 95 % interval for other models
---   (Student's t). reason: why an interval or the Brier score is NULL.
+--   (Student's t, one variance for all questions). reason: why an interval or the Brier score is
+--   NULL.
 --   A model counts once for each protocol under which it answered.
 -- Source: ForecastBench; docs/metrics.md (Forecasts); warehouse/estimates/questions.py.
 create or replace view question_difficulty as
