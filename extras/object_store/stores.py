@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from core.errors import StorageError
-from core.storage.store import Store
+from core.storage.store import ALONE_WAIT_S, Store
 from core.storage.temporary import TEMPORARY, prefix_of
 from extras.object_store.client import FAILURES, ObjectStore, was_replaced
 
@@ -97,7 +97,7 @@ class RemoteStore(Store):
         self.delete(path)
 
     @contextlib.contextmanager
-    def alone(self, folder: str) -> Iterator[None]:
+    def alone(self, folder: str, wait_s: float = ALONE_WAIT_S) -> Iterator[None]:
         """Do nothing: an object store has no locks."""
         yield
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from core.errors import UsageError
 from core.settings import Settings
 from models.backends import kind_of, kind_of_suffix
-from models.catalogue import list_models, suggest
+from models.catalogue import list_models
+from models.similar_names import suggest
 from models.weights.files import EVERYTHING, folder_digest
 from models.weights.hub import ask_hub, find_cached, is_hub_id
 
