@@ -92,7 +92,8 @@ def half(row: dict[str, Any], column: str) -> float:
 def test_gap(ask: Ask, source: str | None) -> None:
     row = only(ask, "train_test_gap", source)
     # The macro has all intervals.
-    at_split = only(ask, f"train_test_gap_at(date '{row['split_date']}')", source)
+    split_date = only(ask, "train_test_gap_at(null)", source)["split_date"]
+    at_split = only(ask, f"train_test_gap_at(date '{split_date}')", source)
     for name in row.keys() - {"q_value"}:  # over all models that a date splits
         assert at_split[name] == pytest.approx(row[name]) or at_split[name] == row[name]
     curves = Curves(ask, (source,) if source else SOURCES)
