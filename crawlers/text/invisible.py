@@ -14,18 +14,23 @@ import unicodedata
 # Line ends that become a newline: CR, vertical tab, form feed, NEL, line and paragraph separators.
 NEWLINE = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
 # Removed in every place: control characters other than tab and newline, lone surrogates,
-# non-characters, soft hyphens, direction marks, word joiners, byte order marks, annotations.
+# non-characters, soft hyphens, direction marks, word joiners, byte order marks, annotations, and
+# code points that Unicode keeps for signs that are not seen.
 _PLANES = range(0, 0x110000, 0x10000)
 _LAST_TWO = "".join(chr(plane + 0xFFFE) + chr(plane + 0xFFFF) for plane in _PLANES)
 NEVER = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef"
-    "\u00ad\u061c\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\u00ad\u061c\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff0-\ufffb"
+    "\U000e0080-\U000e00ff\U000e01f0-\U000e0fff"
     f"{_LAST_TWO}]"
 )
 # Kept in some places: the Mongolian vowel separator, zero-width space, joiners, tags, selectors.
 _SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _OTHERS = "\u180e\u200b-\u200d\U000e0000-\U000e007f"
-MAY_STAY = re.compile(f"[{_OTHERS}{_SELECTORS}]")
+_FILLERS = re.compile("[\u3164\uffa0]")  # of old Korean encodings
+_STROKES = "\U0001bca0-\U0001bca3"  # of shorthand
+_BEAMS = "\U0001d173-\U0001d17a"  # of music
+MAY_STAY = re.compile(f"[{_OTHERS}{_SELECTORS}{_STROKES}{_BEAMS}\u3164\uffa0]")
 
 # Blocks of scripts whose spelling has joiners (ends included).
 _JOINING_BLOCKS = (
@@ -43,6 +48,8 @@ _JOINING_BLOCKS = (
     (0x10A00, 0x10AFF),  # Kharoshthi, Manichaean, Psalter Pahlavi
     (0x10D00, 0x10FFF),  # Hanifi Rohingya, Sogdian, Chorasmian
     (0x11000, 0x11FFF),  # Brahmi and other scripts of India
+    (0x16100, 0x1613F),  # Gurung Khema
+    (0x16D40, 0x16D7F),  # Kirat Rai
     (0x1E900, 0x1E95F),  # Adlam
     (0x1EE00, 0x1EEFF),  # Arabic of mathematics
 )
@@ -63,6 +70,9 @@ _TAGS = re.compile(
     "(\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f)"
     "|[\U000e0000-\U000e007f]"
 )
+_STRAY_STROKE = re.compile(f"(?<![\U0001bc00-\U0001bc9f])[{_STROKES}]")
+_SIGNS_OF_MUSIC = "\U0001d100-\U0001d172\U0001d17b-\U0001d1ff"
+_STRAY_BEAM = re.compile(f"(?<![{_SIGNS_OF_MUSIC}])[{_BEAMS}](?![{_SIGNS_OF_MUSIC}])")
 _VOWEL_SEPARATOR = re.compile("(?<![\u1820-\u18aa])\u180e|\u180e(?![\u1820-\u18aa])")
 # The first selector after a sign that may have variants stays; a second one can only hide data.
 _STRAY_SELECTOR = re.compile(
@@ -77,6 +87,10 @@ def drop_unseen(text: str) -> str:
 
     Those of ``NEVER`` have been removed before.
     """
+    # What is no base of a selector goes first.
+    text = _FILLERS.sub("", text)
+    text = _STRAY_STROKE.sub("", text)
+    text = _STRAY_BEAM.sub("", text)
     text = _STRAY_SELECTOR.sub("", text)
     text = _TAGS.sub(r"\1", text)
     text = _VOWEL_SEPARATOR.sub("", text)
@@ -109,6 +123,7 @@ def _zero_width_spaces() -> re.Pattern[str]:
 
 
 def _letters(blocks: tuple[tuple[int, int], ...]) -> str:
-    """Return the letters and marks of blocks."""
+    """Return the letters and marks of blocks, also those that this Python does not know yet."""
     points = (chr(point) for first, last in blocks for point in range(first, last + 1))
-    return "".join(char for char in points if unicodedata.category(char)[0] in "LM")
+    kept = ("L", "M", "Cn")
+    return "".join(char for char in points if unicodedata.category(char).startswith(kept))

@@ -88,10 +88,12 @@ def is_sendable(value: str) -> bool:
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")  # the only IPv6 addresses of the internet
-# Blocks of IANA's special-purpose registries that ``is_global`` does not know, in whole or in part.
+# Blocks of IANA's special-purpose registries that ``is_global`` does not know, in whole or
+# in part, and an address that a cloud has inside its machines.
 _SPECIAL = [
     ipaddress.ip_network(block)
     for block in (
+        "168.63.129.16/32",  # the agent of a virtual machine's host, at Azure
         "192.0.0.0/24",  # protocol assignments
         "192.88.99.0/24",  # former relays of 6to4
         "2001::/23",  # protocol assignments, Teredo among them

@@ -49,6 +49,12 @@ KEPT = {
     "text style": "\u263a\ufe0e",
     "an ideograph's variant": "\u845b\U000e0100\u98fe",
     "a mathematical variant": "\u2229\ufe00",
+    "Tulu": "\U00011392\U000113d0\u200d\U00011392",
+    "Gurung Khema": "\U00016101\u200d\U00016102",
+    "Kirat Rai": "\U00016d43\u200c\U00016d44",
+    "old Korean": "\u115f\u1161 \u1100\u1160",
+    "shorthand: an overlap": "\U0001bc02\U0001bca0\U0001bc03",
+    "music: a beam": "\U0001d173\U0001d158\U0001d174",
     "a grapheme joiner": "a\u034f\u0308",
 }
 
@@ -73,6 +79,11 @@ REMOVED = [
     ("bytes in variation selectors", "\u263a\ufe0f\ufe01\U000e0154", "\u263a\ufe0f"),
     ("a supplementary selector in Latin", "a\U000e0132b", "ab"),
     ("a selector without a base", "a \ufe0fb", "a b"),
+    ("fillers of Korean", "\uac00\u3164\ub098\uffa0", "\uac00\ub098"),
+    ("bytes in code points for unseen signs", "a\U000e0080\U000e01f0\U000e0fff\ufff0b", "ab"),
+    ("a stroke of shorthand in Latin", "a\U0001bca0b", "ab"),
+    ("bits in strokes", "\U0001bc02\U0001bca0\U0001bca1\U0001bca0", "\U0001bc02\U0001bca0"),
+    ("a beam without a note", "a\U0001d173b", "ab"),
     ("a non-character of another plane", "a\U0001fffeb", "ab"),
 ]
 
@@ -96,12 +107,14 @@ def test_letters_may_be_character_references() -> None:
 
 
 UNSEEN = st.sampled_from(
-    [*"\u00ad\u180e\u200b\u200c\u200d\u200e\ufe0f\ufe00\U000e0100\U000e0067\U000e007f"]
+    [
+        *"\u3164\U0001bca0\U0001d173\u00ad\u180e\u200b\u200c\u200d\u200e\ufe0f\ufe00\U000e0100\U000e0067\U000e007f"
+    ]
 )
 SEEN = st.sampled_from(
     [
         *"ae \n\u0301\u0323\u0338\u0645\u064e\u0915\u094d\u1781\u1820\u2190\u2329\u2adc\u263a",
-        *"\u845b\uf900\U0001f469\U0001f3f4\U0001f3fd\u20e3\ufb1d\u212b",
+        *"\u845b\uf900\U0001f469\U0001f3f4\U0001f3fd\u20e3\ufb1d\u212b\U0001bc02\U0001d158",
     ]
 )
 
@@ -119,4 +132,4 @@ def test_what_is_searched_for_only_in_unprintable_text_is_unprintable() -> None:
     removed = [*NEVER.findall(every), *NEWLINE.findall(every)]
     assert len(removed) > 2000
     assert not any(char.isprintable() for char in removed)
-    assert len(MAY_STAY.findall(every)) == 1 + 3 + 128 + 256
+    assert len(MAY_STAY.findall(every)) == 1 + 3 + 128 + 256 + 4 + 8 + 2
