@@ -241,6 +241,7 @@ class Staggered:
     is_shared: bool = True  # False: compressors have no part in the months' difficulty
     thermometers: int = 0  # further models, whose cutoff is before the months
     memory: float = 0  # autocorrelation of the models' noise
+    lasting: float = 1  # share of the noise's variance that has it; the rest is white
     wrong: int = 0  # months by which stated cutoffs are later than the true ones
     num_wrong: int | None = None  # the first models alone; None: all
 
@@ -270,6 +271,9 @@ class Staggered:
         noise = rng.normal(size=shape)
         noise[:, 1:] *= np.sqrt(1 - self.memory**2)
         noise = signal.lfilter([1], [1, -self.memory], noise)
+        if self.lasting < 1:
+            white = np.random.default_rng((*chance, 1)).normal(size=shape)
+            noise = np.sqrt(self.lasting) * noise + np.sqrt(1 - self.lasting) * white
         y = 1 + theta[:, None] * common + STAGGERED_NOISE * noise
         starts = self.cutoffs - self.length
         for row, start, cutoff in zip(y, starts, self.cutoffs, strict=True):

@@ -107,6 +107,10 @@ def kinds() -> Iterator[tuple[str, Staggered]]:
     for source in ("", "drift", "break"):
         null = replace(SMALL, gap=0, source=source, memory=0.5)
         yield f"no change, {source}{source and ', '}noise AR(0.5), 3 models", null
+    for num_models, num_months in ((8, 36), (8, 84), (20, 84)):
+        partly = Staggered(num_models, num_months, gap=0, memory=0.8, lasting=1 / 3)
+        panel = f"{num_models} models, {num_months} months"
+        yield f"no change, a third of the noise AR(0.8), {panel}", partly
     for name, design in WRONG.items():
         yield f"ramps of 4 months, 0.08 bits per byte, stated months {name}", design
         far = replace(design, length=8, apart=3)

@@ -17,11 +17,16 @@ w = s^2 / (s_c^2 (1 + r) / (1 - r)), 0.005 to 1, if there are two models. s_c^2 
 0 ... 0.9, are the variance and the autocorrelation of their residuals; s^2 is the variance of the
 models' residuals R_i (y_i - theta_i lambda).
 
-Error of lambda: cov = s^2 M+. The models' noise may last from month to month. Then, with C_mn =
-r^|m - n| and k of ``panel``:
+Error of lambda: cov = s^2 M+. A share q of the models' noise may last from month to month, as AR(1)
+does; the rest is white. Then, with k of ``panel``:
 
+    C_mn = 1 if m = n, else q r^|m - n|
     cov = M+ K M+
     K = s^2 (sum of models theta_i^2 R_i C R_i / k + compressors' w theta^2 R)
+
+q and r are of all models. Two ratios determine them: of the residuals' products one month apart to
+their squares, and of those two to six months apart. R C R has to have both. So a small share that
+lasts for long is not taken for noise that all lasts shortly.
 
 The data determine lambda only up to the null space of M.
 """
@@ -47,7 +52,32 @@ TINY = float(np.finfo(float).tiny)
 ZERO = 1e-7  # of products and lengths, relative
 _CONTROL_SENSITIVITY = 0.1, 3.0
 _RANK_TOLERANCE = 1e-9  # of eigenvalues, relative
+_FARTHEST = 6  # months, of residuals whose products count
+_CANDIDATES = np.linspace(0, MOST_AUTOCORRELATION, 46)  # of r
+_SHARES = np.linspace(0, 1, 51)
 _LEAST_SIZE = (LEAST_SENSITIVITY / MOST_SENSITIVITY) ** 2  # of M's largest eigenvalue, if not 0
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Noise of which a part lasts from month to month, as AR(1) does; the rest is white."""
+
+    share: float  # q, of the variance
+    r: float  # autocorrelation of that part
+
+    def correlations(self, apart: Months) -> Floats:
+        """Return C of months that are ``apart`` by these numbers of months, of the same shape."""
+        powers = self.share * self.r ** np.arange(apart.max() + 1)
+        powers[0] = 1
+        return np.asarray(powers[apart])
+
+    @property
+    def long_run(self) -> float:
+        """The variance of a mean over many months, in units of that of white noise."""
+        return 1 + 2 * self.share * self.r / (1 - self.r)
+
+
+WHITE = Memory(0, 0)
 
 
 @dataclass(frozen=True)
@@ -123,7 +153,7 @@ class Difficulty:
     values: Floats
     unknown: Floats  # orthonormal basis of M's null space
     covariance: Floats | None = None  # of lambda (months, months); None if not known
-    autocorrelation: float = 0  # of the models' noise
+    memory: Memory = WHITE  # of the models' noise
 
 
 @dataclass(frozen=True)
@@ -141,7 +171,8 @@ class DifficultyFit:
     num_free: Floats  # degrees of freedom of each row's residuals
     variance: float  # s^2
     num_models: int
-    has_memory: bool  # the models' noise lasts from month to month
+    has_memory: bool  # each curve's noise lasts at least as that of all models
+    error_lasts: bool  # so does that of lambda
 
     def others(self, number: int) -> list[int]:
         """Return the numbers of the models that lambda without a model is fitted with."""
@@ -164,7 +195,7 @@ class DifficultyFit:
             values=inverse @ (theta * self.weights @ self.remainders),
             unknown=unknown,
             covariance=inverse @ noise @ inverse,
-            autocorrelation=self.memory[0] if self.has_memory else 0,
+            memory=self.memory[0] if self.has_memory else WHITE,
         )
 
     @cached_property
@@ -173,20 +204,23 @@ class DifficultyFit:
         return np.tensordot(self.theta**2 * self.weights, self.annihilators, 1)
 
     @cached_property
-    def memory(self) -> tuple[float, float]:
-        """R of the models' noise, and the share of its variance that residuals keep."""
+    def memory(self) -> tuple[Memory, float]:
+        """The memory of the models' noise, and the share of its variance that residuals keep."""
         of_models = self.annihilators[: self.num_models]
-        lagged = lag(of_models, self.months)
+        lagged = [
+            np.tensordot(of_models @ is_apart, of_models, ((0, 2), (0, 1)))
+            for is_apart in lags(self.months)
+        ]
         left = self.residuals[: self.num_models]
-        return find_autocorrelation(of_models.sum(axis=0), lagged, left, self.months)
+        return find_memory(of_models.sum(axis=0), lagged, left, self.months)
 
     @cached_property
     def _noises(self) -> Floats:
         """Each row's part of K = M cov(lambda) M."""
         noises = self.annihilators
-        if self.has_memory:
-            r, kept = self.memory
-            correlations = r ** np.abs(self.months[:, None] - self.months)
+        if self.error_lasts:
+            memory, kept = self.memory
+            correlations = memory.correlations(np.abs(self.months[:, None] - self.months))
             noises = noises.copy()
             of_models = noises[: self.num_models]
             noises[: self.num_models] = of_models @ correlations @ of_models / max(kept, TINY)
@@ -205,6 +239,7 @@ def fit_difficulty(
     months: Months,
     *,
     has_memory: bool = False,
+    error_lasts: bool = False,
 ) -> DifficultyFit:
     """Fit lambda to rows of models, then of compressors, each with its X; None: it does not enter.
 
@@ -254,6 +289,7 @@ def fit_difficulty(
         variance=variance,
         num_models=num_models,
         has_memory=has_memory,
+        error_lasts=error_lasts,
     )
 
 
@@ -290,27 +326,35 @@ def _long_run(left: Floats, months: Months, num_kept: float) -> float:
     return (1 + r) / (1 - r)
 
 
-def lag(annihilators: Floats, months: Months) -> Floats:
-    """Return sum_i R_i N R_i (months, months), with N_mn = 1 for neighbouring months."""
-    is_next = np.abs(months[:, None] - months) == 1
-    return np.asarray(np.tensordot(annihilators @ is_next, annihilators, ((0, 2), (0, 1))))
+def lags(months: Months) -> Floats:
+    """Return N (2, months, months): 1 for months one apart, and for months two to six apart."""
+    apart = np.abs(months[:, None] - months)
+    return np.array([apart == 1, (apart > 1) & (apart <= _FARTHEST)], dtype=float)
 
 
-def find_autocorrelation(
-    total: Floats, lagged: Floats, residuals: Floats, months: Months
-) -> tuple[float, float]:
-    """Return r of the noise, and the share of the noise's variance that the residuals keep.
+def find_memory(
+    total: Floats, lagged: list[Floats], residuals: Floats, months: Months
+) -> tuple[Memory, float]:
+    """Return the memory of the noise, and the share of the noise's variance that residuals keep.
 
-    r, from 0 to 0.9, gives the observed ratio of the residuals' products: of neighbouring months to
-    the same month. Residuals (models, months) are R y. The expected products are those of R C R:
-    ``total`` is sum_i R_i, and ``lagged`` is sum_i R_i N R_i (``lag``).
+    Residuals (models, months) are R y. The expected products are those of R C R: ``total`` is
+    sum_i R_i, and ``lagged`` is sum_i R_i N R_i for each N of ``lags``. Of the shares and r that
+    are tried, those are taken that are nearest to both observed ratios. A ratio counts by how much
+    it scatters in white noise.
     """
     apart = np.abs(months[:, None] - months)
     products = residuals.T @ residuals
-    observed = (products * (apart == 1)).sum() / max(np.trace(products), TINY)
-    candidates = np.linspace(0, MOST_AUTOCORRELATION, 91)
-    powers = candidates[:, None] ** np.arange(apart.max() + 1)
-    ratios = [powers @ np.bincount(apart.ravel(), each.ravel()) for each in (lagged, total)]
-    expected = ratios[0] / np.maximum(ratios[1], TINY)
-    best = np.abs(expected - observed).argmin()
-    return float(candidates[best]), float(ratios[1][best] / max(np.trace(total), TINY))
+    is_apart = lags(months)[: len(lagged)]
+    shares = _SHARES if len(lagged) > 1 else _SHARES[-1:]
+    observed = (is_apart * products).sum(axis=(1, 2)) / max(np.trace(products), TINY)
+    powers = _CANDIDATES[:, None] ** np.arange(apart.max() + 1)
+    binned = np.array([np.bincount(apart.ravel(), each.ravel()) for each in (total, *lagged)])
+    of_white = binned[:, 0]
+    lasting = powers @ binned.T  # (candidates of r, squares and both lags)
+    expected = of_white + shares[:, None, None] * (lasting - of_white)
+    kept = expected[..., 0]
+    off = (expected[..., 1:] / np.maximum(kept, TINY)[..., None] - observed) ** 2
+    off = off @ (1 / np.maximum(is_apart.sum(axis=(1, 2)), 1))
+    share, r = np.unravel_index(off.argmin(), off.shape)
+    memory = Memory(float(shares[share]), float(_CANDIDATES[r]))
+    return memory, float(kept[share, r] / max(np.trace(total), TINY))

@@ -21,7 +21,7 @@ sum_j W_ij' y_j:
     W_ij = 1{i=j} w_i - theta_i theta_j R_j M+ w_i
 
 Error. The residuals are u_j = R_j (y_j - theta_j lambda). s_j^2 is the variance of the residuals of
-model j, s^2 of all models. A model's noise is autocorrelated: C_mn = r^|m - n|, with one r for all
+model j, s^2 of all models. A model's noise is autocorrelated: C of ``difficulty``, one for all
 models. The squared standard error is the maximum of
 
     s^2 sum_j |W_ij|^2     sum_j (s_j^2 / k) W_ij' C W_ij     G/(G-1) sum_g (sum_j W_ijg' u_jg)^2
@@ -212,8 +212,8 @@ class Errors:
         self.variance = solution.variance if self.num_free > 0.5 else np.nan
         squares = (solution.residuals**2).sum(axis=1)
         variances = np.where(free >= 1, squares / np.maximum(free, 1), self.variance)
-        r, kept = solution.memory
-        self._correlations = r ** np.abs(months[:, None] - months)
+        memory, kept = solution.memory
+        self._correlations = memory.correlations(np.abs(months[:, None] - months))
         self._variances = variances / kept
 
     def of_effects(self, weights: Floats) -> tuple[Floats, Floats]:

@@ -21,6 +21,7 @@ from warehouse.estimates.difficulty import (
     Difficulty,
     Flags,
     Floats,
+    Memory,
     Months,
 )
 
@@ -38,7 +39,7 @@ class Regression:
     columns: Floats  # Z: N, then lambda without its part in N
     num_free: int  # months minus the rank of Z
     difficulty_covariance: Floats
-    autocorrelation: float  # of the panel's noise
+    memory: Memory  # of the panel's noise
     is_told: Flags  # False for a month that N alone fits
 
     @classmethod
@@ -61,7 +62,7 @@ class Regression:
             columns=np.column_stack([basis, left * is_new]),
             num_free=int(seen.sum()) - basis.shape[1] - int(is_new),
             difficulty_covariance=covariance,
-            autocorrelation=difficulty.autocorrelation,
+            memory=difficulty.memory,
             is_told=1 - (basis**2).sum(axis=1) > LEAST_FREEDOM,
         )
 
@@ -154,9 +155,9 @@ class WeightedFit:
         next_to = np.flatnonzero(np.diff(curve.months) == 1)
         lagged = (left[next_to] @ left[next_to + 1]) / max(len(next_to), 1)
         r = lagged * len(left) / max(float(left @ left), TINY)
-        r = np.clip(r + (1 + 4 * r) / len(left), curve.autocorrelation, MOST_AUTOCORRELATION)
-        powers = r ** np.arange(curve.apart.max() + 1)
-        return np.asarray(powers[curve.apart] + shared / own)
+        r = float(np.clip(r + (1 + 4 * r) / len(left), 0, MOST_AUTOCORRELATION))
+        memory = max(curve.memory, Memory(1, r), key=lambda each: each.long_run)
+        return np.asarray(memory.correlations(curve.apart) + shared / own)
 
 
 def _inverse(gram: Floats) -> Floats:

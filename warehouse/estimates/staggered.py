@@ -14,9 +14,11 @@ differ from model to model. lambda is free in every month, and so are the sensit
     q_j = R_j (column_j - theta_j M+ sum_i theta_i R_i column_i)
 
 beta is the regression of e on all q. s^2 is the variance of what is left of e, and L = (1 + r) / (1
-- r). r is the autocorrelation of noise that leaves what is left of e: e has less of it than the
-noise, since x, lambda and the columns are taken off (``difficulty``). The changes are those of
-models, not of the source, if one of these holds:
+- r). r is the autocorrelation of AR(1) noise that leaves what is left of e: e has less of it than
+the noise, since x, lambda and the columns are taken off (``difficulty``). In small panels, too
+little is left to tell a share that lasts: found changes would be lost, and no false ones.
+
+The changes are those of models, not of the source, if one of these holds:
 
 - The ramps found (``untreated``), a beta each, save more than 3 s^2 for each ramp. About p = 0.05
   of three changes.
@@ -35,7 +37,7 @@ their months. So lambda is fitted to all months of all models, and to the compre
     y_j = x_j' gamma_j + beta_j ramp_j + epsilon_j max(m - b_j, 0) + theta_j lambda + u_j
 
 with the ramps of the other models at the months found so far. The noise u lasts from month to
-month: cov(lambda) has r^|m - n|, with r of all models, and no curve has a smaller r. Else noise
+month: cov(lambda) has C of ``difficulty``, and no curve's noise has less of it. Else noise
 that lasts looks like ramps. Each model in turn is dated by
 ``cutoffs`` against lambda without it; its best ramp is the new one. First ramps are those of
 ``untreated``, found or not. This is repeated until no ramp moves, at most six times. A model whose
@@ -70,7 +72,8 @@ from warehouse.estimates.difficulty import (
     Readings,
     annihilator,
     design,
-    find_autocorrelation,
+    find_memory,
+    lags,
     null_space,
     pseudoinverse,
 )
@@ -179,11 +182,11 @@ class Apart:
         base = base[:, sizes > ZERO * sizes.max(initial=0)]
         left = left - base @ (base.T @ left)
         whole = (self._projection(numbers) - base @ base.T).reshape(shape * 2)
-        is_next = np.abs(self.months[:, None] - self.months) == 1
+        is_next, _ = lags(self.months)
         lagged = np.einsum("imjn,nk,jkil->ml", whole, is_next, whole, optimize=True)
         total = np.einsum("imil->ml", whole)
-        r, _ = find_autocorrelation(total, lagged, left.reshape(shape), self.months)
-        return (1 + r) / (1 - r)
+        memory, _ = find_memory(total, [lagged], left.reshape(shape), self.months)
+        return memory.long_run
 
     def _projection(self, numbers: Months) -> Floats:
         """Return the matrix of ``project`` for the months of some models, one after the other."""

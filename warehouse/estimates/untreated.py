@@ -14,9 +14,11 @@ Jaravel and Spiess 2024, "Revisiting Event-Study Designs"):
 - Compressors are one row, the mean of their curves. x has a straight line, too: a drift that only
   language models feel is no change.
 
-theta, lambda and its error as in ``difficulty``. The models' noise may last from month to month. If
-few other models tell lambda, its error lasts, too, and looks like a ramp. So the noise lasts in
-panels of at most 9 models, and in the joint fit (``staggered``). No curve has a smaller r.
+theta, lambda and its error as in ``difficulty``. The models' noise, or a part of it, may last from
+month to month. In V of a curve (``cutoffs``), it is AR(1) with the curve's own r, or it has C of
+all models. The one with the larger variance of a mean over many months is taken. If few other
+models tell lambda, its error lasts, too, and looks like a ramp. So it does in panels of at most 9
+models, and in the joint fit (``staggered``).
 
 Spells in turn. First, a model with a stated cutoff c keeps the months up to c - 8 and after c (of
 fewer than 24 months: up to c less a third of them). A model without one enters later, if others or
@@ -129,8 +131,14 @@ def fit_untreated(
         columns = np.column_stack([line, readings.regimes])
         rows.append(control)
         designs.append(design(months, ~np.isnan(control), np.inf, columns))
-    has_memory = ramps is not None or num_models <= MOST_OTHERS + 1
-    return fit_difficulty(np.array(rows), designs, num_models, months, has_memory=has_memory)
+    return fit_difficulty(
+        np.array(rows),
+        designs,
+        num_models,
+        months,
+        has_memory=True,
+        error_lasts=ramps is not None or num_models <= MOST_OTHERS + 1,
+    )
 
 
 def date_cutoffs(readings: Readings) -> list[DatedCurve]:

@@ -14,7 +14,7 @@ from warehouse.estimates.changes import ONE_SOURCE, Change, find_changes
 from warehouse.estimates.pairs import ramp
 from warehouse.estimates.panels import Curve, Curves, Panel, fit_curves
 from warehouse.estimates.staggered import FOUND_LIMIT, Apart, fit_jointly, tell_apart
-from warehouse.estimates.untreated import date_cutoffs
+from warehouse.estimates.untreated import UNTREATED, date_cutoffs, fit_untreated
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 MONTHS = np.arange(24)
@@ -170,11 +170,31 @@ def test_few_models_that_thin_out_have_one() -> None:
     assert shares.covered >= 0.9 * shares.found
 
 
+PARTLY = Staggered(num_months=84, gap=0, memory=0.8, lasting=1 / 3)
+
+
 @pytest.mark.parametrize(("seed", "num_worlds"), few([(2, 60), (3, 60), (9101, 200)], 1))
 def test_noise_that_lasts_is_seldom_a_cutoff(seed: int, num_worlds: int) -> None:
     """Formerly 14 and 11 of 180, since what is left of such noise beside ramps lasts less."""
     shares = measure(replace(SMALL, gap=0, memory=0.5), num_worlds, seed)
     assert shares.found <= 0.06 * shares.models
+
+
+@pytest.mark.parametrize(("num_models", "num_worlds"), few([(8, 10), (8, 40), (20, 20)], 1))
+def test_noise_of_which_a_part_lasts_is_seldom_a_cutoff(num_models: int, num_worlds: int) -> None:
+    """Formerly 43 of 320, and 88 of 800 with 20 models: one AR(1) was fitted to all of it."""
+    shares = measure(replace(PARTLY, num_models=num_models), num_worlds, 601)
+    assert shares.found <= 0.06 * shares.models
+
+
+def test_the_share_of_noise_that_lasts_is_found() -> None:
+    models, stated, compressor, _ = replace(PARTLY, num_models=20).draw(0, 0)
+    readings = replace(panel_of(models, stated, compressor), compressors=None)
+    memory, kept = fit_untreated(readings, [UNTREATED] * 20).memory
+    assert 0.2 < memory.share < 0.5
+    assert 0.6 < memory.r < 0.9
+    assert 0.9 < kept < 1
+    assert memory.long_run == pytest.approx(1 + 2 * 0.33 * 0.8 / 0.2, rel=0.4)
 
 
 @pytest.mark.slow

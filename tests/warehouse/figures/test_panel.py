@@ -150,11 +150,12 @@ class Joint:
         if self.num_free < 0.5:
             return None
         variance = left @ left / sum(free.values())
-        of_models, kept, r = 0.0, 0.0, self.autocorrelation(left, owners, at)
+        of_models, kept = 0.0, 0.0
+        share, r = self.memory(left, owners, at)
         for i in self.models:
             mine, own = left[owners == i], self.months[at[owners == i]]
             s2 = mine @ mine / free[i] if free[i] >= 1 else variance
-            correlations = r ** np.abs(own[:, None] - own)
+            correlations = share * r ** np.abs(own[:, None] - own) + (1 - share) * np.eye(len(own))
             of_models += s2 * (weights[owners == i] @ correlations @ weights[owners == i])
             kept += np.trace(self.projection(i) @ correlations)
         of_models *= sum(np.trace(self.projection(i)) for i in self.models) / kept
@@ -167,19 +168,35 @@ class Joint:
         columns = self.columns[model][1]
         return np.asarray(np.eye(len(columns)) - columns @ scipy.linalg.pinv(columns))
 
-    def autocorrelation(self, left: Array, owners: Array, at: Array) -> float:
-        """Return the r of 0, 0.01 ... 0.9 whose expected products fit the residuals."""
-        observed, expected = np.zeros(2), np.zeros((91, 2))
+    def memory(self, left: Array, owners: Array, at: Array) -> tuple[float, float]:
+        """Return the lasting share and the r whose expected products fit the residuals best."""
+        counts = np.zeros(2)
+        for others in np.abs(self.months[:, None] - self.months):
+            counts += (others == 1).sum(), ((others >= 2) & (others <= 6)).sum()
+        observed = np.zeros(3)
+        expected: dict[tuple[float, float], Array] = {}
         for i in self.models:
             own = self.months[at[owners == i]]
             apart, rest = np.abs(own[:, None] - own), self.projection(i)
-            products = np.outer(left[owners == i], left[owners == i])
-            observed += products[apart == 1].sum(), np.trace(products)
-            for row, r in zip(expected, range(91), strict=True):
-                products = rest @ (r / 100) ** apart @ rest
-                row += products[apart == 1].sum(), np.trace(products)
-        off = np.abs(expected[:, 0] / expected[:, 1] - observed[0] / observed[1])
-        return int(off.argmin()) / 100
+            observed += by_distance(np.outer(left[owners == i], left[owners == i]), apart)
+            of_white = by_distance(rest @ rest, apart)
+            for r in np.arange(46) / 50:
+                of_lasting = by_distance(rest @ r**apart @ rest, apart)
+                for share in np.arange(51) / 50:
+                    mixed = (1 - share) * of_white + share * of_lasting
+                    expected[share, r] = expected.get((share, r), np.zeros(3)) + mixed
+
+        def off(memory: tuple[float, float]) -> float:
+            ratios = expected[memory][1:] / expected[memory][0] - observed[1:] / observed[0]
+            return float((ratios**2 / counts).sum())
+
+        return min(expected, key=off)
+
+
+def by_distance(products: Array, apart: Array) -> Array:
+    """Return the sums of products of the same month, of months one apart, and two to six apart."""
+    places = (apart == 0, apart == 1, (apart > 1) & (apart < 7))
+    return np.array([products[each].sum() for each in places])
 
 
 def draw(number: int, models: list[int]) -> Array:
