@@ -25,13 +25,8 @@ from prefect.client.schemas.actions import (
     WorkPoolCreate,
     WorkPoolUpdate,
 )
-from prefect.client.schemas.filters import (
-    FlowRunFilter,
-    FlowRunFilterDeploymentId,
-    FlowRunFilterState,
-    FlowRunFilterStateType,
-)
-from prefect.client.schemas.objects import BlockDocument, DeploymentSchedule, StateType
+from prefect.client.schemas.filters import FlowRunFilter
+from prefect.client.schemas.objects import BlockDocument, DeploymentSchedule
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.client.schemas.sorting import FlowRunSort
@@ -217,7 +212,7 @@ class _Deployer:
     def _update(self, wanted: Deployment, found: DeploymentResponse) -> None:
         what = f"deployment {wanted.full_name}"
         fields = wanted.fields()
-        changed = {name: value for name, value in fields.items() if value != _read(found, name)}
+        changed = {name: value for name, value in fields.items() if value != getattr(found, name)}
         if found.global_concurrency_limit is not None:  # prefect.yaml tells why limits are unset
             changed["concurrency_limit"] = None
         schedules = _reschedule(wanted.schedules, found.schedules)
@@ -300,11 +295,12 @@ class _Deployer:
             path = {"id": deployment}
             three = {"min_runs": 3}
             self._client.request("POST", "/deployments/{id}/schedule", path_params=path, json=three)
+        scheduled = {
+            "deployment_id": {"any_": [deployment]},
+            "state": {"type": {"any_": ["SCHEDULED"]}},
+        }
         runs = self._client.read_flow_runs(
-            flow_run_filter=FlowRunFilter(
-                deployment_id=FlowRunFilterDeploymentId(any_=[deployment]),
-                state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.SCHEDULED])),
-            ),
+            flow_run_filter=FlowRunFilter.model_validate(scheduled),
             sort=FlowRunSort.EXPECTED_START_TIME_ASC,
             limit=PAGE,
         )
@@ -318,15 +314,6 @@ def _all(read: Callable[..., list[Any]]) -> Iterator[Any]:
     while page := read(limit=PAGE, offset=offset):
         yield from page
         offset += len(page)
-
-
-def _read(found: DeploymentResponse, name: str) -> Any:
-    """Return a field of the server's deployment in the same form as ``Deployment.fields``."""
-    if name == "tags":
-        return sorted(found.tags)
-    if name == "pull_steps":
-        return found.pull_steps or []
-    return getattr(found, name)
 
 
 def _reschedule(

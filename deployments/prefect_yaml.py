@@ -68,7 +68,7 @@ class Deployment(_Part):
             "description": self.description,
             "version": code_version(),
             "entrypoint": self.entrypoint,
-            "tags": sorted(self.tags),
+            "tags": list(self.tags),
             "parameters": self.parameters,
             "parameter_openapi_schema": schema,
             "work_pool_name": self.work_pool.name,

@@ -46,11 +46,9 @@ class FoundCells:
 
 def find_cells(store: Store) -> FoundCells:
     """Return the cells of a data root; of several cells of one key, the one computed last."""
-    found = FoundCells()
+    found = find_texts(store)
     paths = store.list("losses/model=*/source=*/month=*/*.parquet")
     found.losses = find_losses(store, paths, found.problems)
-    found.answers = _find_answers(store, found.problems)
-    found.puzzles = _find_puzzles(store, found.problems)
     return found
 
 
