@@ -9,7 +9,7 @@ from core.periods import parse_period
 from flows.begin import begin_run
 from flows.run import run_months
 from instruments.planning import check_request
-from instruments.running.run_options import NO_OPTIONS, PeriodName, RunOptions
+from instruments.running.run_options import PeriodName, RunOptions
 from instruments.summary import RunSummary
 from tasks.prefect.given import worker_settings
 
@@ -20,7 +20,7 @@ def backfill(
     last: PeriodName,
     sources: list[str] | None = None,
     models: list[str] | None = None,
-    options: RunOptions = NO_OPTIONS,
+    options: RunOptions = RunOptions(),
 ) -> RunSummary:
     """Do the monthly run for all months from ``first`` to ``last`` (inclusive).
 

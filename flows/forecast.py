@@ -13,7 +13,6 @@ from instruments.forecasts import answering_models
 from instruments.planning import plan_question_crawl
 from instruments.runner import Failure
 from instruments.running.run_options import (
-    NO_ANSWER_OPTIONS,
     AnswerOptions,
     AnswerProtocolName,
     MonthName,
@@ -36,7 +35,7 @@ def forecast(
     sources: list[str] | None = None,
     models: list[str] | None = None,
     protocol: AnswerProtocolName | None = None,
-    options: AnswerOptions = NO_ANSWER_OPTIONS,
+    options: AnswerOptions = AnswerOptions(),
 ) -> RunSummary:
     """Have models answer the questions resolved in some months, and publish the answers.
 

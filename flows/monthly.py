@@ -9,7 +9,7 @@ from core.periods import parse_period
 from flows.begin import begin_run, period_due
 from flows.run import run_months
 from instruments.planning import check_request
-from instruments.running.run_options import NO_OPTIONS, PeriodName, RunOptions
+from instruments.running.run_options import PeriodName, RunOptions
 from instruments.summary import RunSummary
 from tasks.prefect.given import worker_settings
 
@@ -24,7 +24,7 @@ def monthly(
     month: PeriodName | None = None,
     sources: list[str] | None = None,
     models: list[str] | None = None,
-    options: RunOptions = NO_OPTIONS,
+    options: RunOptions = RunOptions(),
 ) -> RunSummary:
     """Crawl, score, land, publish and report one month; skip finished work.
 

@@ -7,7 +7,7 @@ from prefect import flow
 from flows.asking import ask_models
 from flows.begin import begin_run
 from instruments.forecasts import answering_models
-from instruments.running.run_options import NO_PUZZLE_OPTIONS, PuzzleOptions
+from instruments.running.run_options import PuzzleOptions
 from instruments.summary import RunSummary
 from tasks.prefect.given import worker_settings
 
@@ -16,7 +16,7 @@ from tasks.prefect.given import worker_settings
 def scylla(
     models: list[str] | None = None,
     puzzles: list[str] | None = None,
-    options: PuzzleOptions = NO_PUZZLE_OPTIONS,
+    options: PuzzleOptions = PuzzleOptions(),
 ) -> RunSummary:
     """Have models solve the puzzles that they have not solved, and publish the answers.
 

@@ -27,7 +27,7 @@ from instruments.models import held
 from instruments.pools import Pool, list_models_of
 from instruments.puzzles import puzzle_request
 from instruments.runner import Plan
-from instruments.running.run_options import NO_WORK_OPTIONS, PeriodName, WorkOptions
+from instruments.running.run_options import PeriodName, WorkOptions
 from instruments.running.stopping import rest, stop_with_flow
 from instruments.runs import check_numerics
 from tasks.cells import as_tasks
@@ -57,7 +57,7 @@ def work(  # noqa: PLR0913 - fields of the form of the deployment
     puzzles: list[str] | None = None,
     protocol: str | None = None,
     run: str | None = None,
-    options: WorkOptions = NO_WORK_OPTIONS,
+    options: WorkOptions = WorkOptions(),
 ) -> str:
     """Compute the cells of models that lack results; claims divide them among such flow runs.
 

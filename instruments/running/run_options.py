@@ -51,9 +51,6 @@ class RunOptions(_Options):
     )
 
 
-NO_OPTIONS = RunOptions()
-
-
 class AnswerOptions(_Options):
     """Options of forecasting questions: limits of paid models."""
 
@@ -65,9 +62,6 @@ class AnswerOptions(_Options):
     )
 
 
-NO_ANSWER_OPTIONS = AnswerOptions()
-
-
 class PuzzleOptions(AnswerOptions):
     """Options of puzzles: limits of paid models, and the prompt."""
 
@@ -76,14 +70,8 @@ class PuzzleOptions(AnswerOptions):
     )
 
 
-NO_PUZZLE_OPTIONS = PuzzleOptions()
-
-
 class WorkOptions(RunOptions, PuzzleOptions):
     """Options of computing cells of any kind."""
 
     # Any protocol, such as a variant with another context, which the setting of a run may name.
     protocol: str | None = Field(default=None, description="Protocol of scoring.")
-
-
-NO_WORK_OPTIONS = WorkOptions()
