@@ -47,7 +47,7 @@ def rows_of(name: str, num_months: int, first_single: int) -> list[dict[str, Any
     return [
         {
             "model": name, "month": (FIRST + month).first_day, "document_id": f"{month}-{number}",
-            "num_bytes": 100, "nll_nats": float(rng.uniform(50, 60)),
+            "num_bytes": 100, "num_chars": 100, "nll_nats": float(rng.uniform(50, 60)),
         }
         for month in range(num_months)
         for number in range(3 if month < first_single else 1)
@@ -100,7 +100,8 @@ def test_means_over_sources_without_common_months_have_a_reason(
     rows = [
         {
             "model": "apart", "source": source, "month": (FIRST + month).first_day,
-            "document_id": f"{month}-{number}", "num_bytes": 100, "nll_nats": 50.0 + number + month,
+            "document_id": f"{month}-{number}", "num_bytes": 100, "num_chars": 100,
+            "nll_nats": 50.0 + number + month,
         }
         for source, months in sources.items()
         for month in months
