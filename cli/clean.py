@@ -12,6 +12,7 @@ from typer import Argument, Option
 
 from cli.terminal.console import visible
 from core.errors import ItemUnavailable, MalformedInput, UsageError
+from core.storage.regular import require_regular
 
 _SUFFIXES = {
     **dict.fromkeys((".tex", ".ltx", ".latex"), "latex"),
@@ -75,6 +76,7 @@ def _read_files(path: str, name: str) -> Mapping[str, bytes]:
         if path == "-":
             content = sys.stdin.buffer.read()
         elif not Path(path).is_dir():
+            require_regular(Path(path))
             content = Path(path).read_bytes()
         elif name == "latex":
             folder = Path(path)

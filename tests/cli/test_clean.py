@@ -1,4 +1,5 @@
 import io
+import os
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -80,6 +81,15 @@ def test_what_cannot_be_cleaned_is_refused(
     Path("latin").write_bytes(b"na\xefve")
     Path("redirect").write_text("#REDIRECT [[Tern]]")
     tidemark("clean", *arguments).expect(code, says, out="")
+
+
+def test_a_pipe_or_device_in_the_place_of_a_file_is_refused(
+    tidemark: Tidemark, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "pipe.html")
+    (tmp_path / "device.html").symlink_to("/dev/zero")
+    for name in ("pipe.html", "device.html"):
+        tidemark("clean", str(tmp_path / name)).expect(1, "no regular file", out="")
 
 
 def test_a_text_may_come_from_a_pipe(tidemark: Tidemark, monkeypatch: pytest.MonkeyPatch) -> None:
