@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from core.corpus.partition import Seal, read_documents
-from core.errors import ModelError
+from core.errors import ModelError, ModelLoadError
 from core.settings import Settings
 from core.storage.store import Store
 from instruments.models import held, scorer_of
@@ -18,6 +19,7 @@ from models.backends import identify
 from models.catalogue import ModelEntry, list_models
 from models.scoring.protocols import get_protocol
 from models.scoring.scorer import Scorer, Tally
+from models.weights.files import WEIGHT_FILES, folder_digest
 from models.weights.hub import local_folder
 
 COMPRESSORS = ("control:zstd", "control:xz")
@@ -32,6 +34,7 @@ def find_companions(
     """Return language models of the catalogue whose files are here: controls for this one.
 
     Thermometers come first, then models of known cutoff, then others, the nearest in size first.
+    Copies of this model are left out: they feel the same of each month.
     """
     found = [
         other
@@ -51,7 +54,18 @@ def find_companions(
             other.name,
         )
 
-    return sorted(found, key=place)[:number]
+    originals = (other for other in sorted(found, key=place) if not _is_copy(other, entry))
+    return list(itertools.islice(originals, number))
+
+
+def _is_copy(one: ModelEntry, other: ModelEntry) -> bool:
+    """Return True if two models have folders with equal configuration and weights."""
+    folders = [local_folder(one), local_folder(other)]
+    try:
+        digests = [folder_digest(each, WEIGHT_FILES) for each in folders if each is not None]
+    except ModelLoadError:
+        return False  # scoring will tell what is wrong
+    return len(digests) == len(folders) and digests[0] == digests[1]
 
 
 def _distance(one: int | None, other: int | None) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -135,10 +136,15 @@ def score_sample(examination: Examination, source: Settings) -> None:
         failures = _score(examination)
     finally:
         shutil.rmtree(Path(examination.settings.home) / "corpus", ignore_errors=True)
-    names = (examination.entry.name, _name_of(examination.entry))
-    own = [failure for failure in failures if failure.startswith(names)]
+    own = failures_of(failures, (examination.entry.name, _name_of(examination.entry)))
     if own:
         raise ModelError(own[0])
+
+
+def failures_of(failures: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Return the failures of a model's cells, of the model, and of the landing of its losses."""
+    begins = tuple(f"{name}{mark}" for name in names for mark in (":", " on "))
+    return [failure for failure in failures if failure.removeprefix("land ").startswith(begins)]
 
 
 def _score(examination: Examination) -> list[str]:
