@@ -247,6 +247,8 @@ def months_finding(rows: Sequence[Row]) -> str:
     """Return in how many months of sources one of two models is lower; a count, not a test."""
     lower = sum(row["difference"] < 0 for row in rows)
     names = [rows[0]["model"], rows[0]["other"]]
+    if not any(row["difference"] for row in rows):
+        return f"{names[0]} and {names[1]} have equal losses in all months of sources"
     if 2 * lower < len(rows):
         names.reverse()
         lower = sum(row["difference"] > 0 for row in rows)

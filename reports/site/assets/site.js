@@ -366,7 +366,8 @@ class Comparison {
     });
     const lower = [-1, 1].map((way) => globalThis.tidemark.pair.filter((row) => way * row.difference > 0).length);
     const [first, last] = 2 * lower[0] < rows.length ? [other, one] : [one, other];
-    figure.querySelector("h2 a").textContent = `${first} has a lower loss than ${last} in ${lower[first === one ? 0 : 1]} of ${rows.length} months of sources`;
+    const found = `${first} has a lower loss than ${last} in ${lower[first === one ? 0 : 1]} of ${rows.length} months of sources`;
+    figure.querySelector("h2 a").textContent = lower[0] + lower[1] ? found : `${one} and ${other} have equal losses in all months of sources`;
     const about = figure.querySelector("figcaption p");
     about.textContent = `Bits per byte of ${one} less those of ${other}, on the documents${about.textContent.split(", on the documents").at(-1)}`;
     delete chart.dataset.open;

@@ -112,7 +112,8 @@ def _sources(site: Site, name: str) -> Figure:
     columns = [
         Column("source", "source", link=lambda row: site.source_page(row["source"])),
         Column("bits_per_byte", "level", ".3f", unit="bits per byte",
-               about="Mean over months after the cutoff; over all if the cutoff is unknown."),
+               about="Mean over months after the cutoff; over all if the cutoff is unknown.",
+               why="level_reason"),
         Column("bits_per_byte_seen", "up to the cutoff", ".3f", unit="bits per byte",
                why="seen_reason"),
         Column("adjusted_gap", "gap", "+.3f", "adjusted_gap_low", "adjusted_gap_high",

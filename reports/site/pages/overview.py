@@ -30,6 +30,7 @@ ORDER = 0
 NAVIGATION = ("index.html", "Overview")
 PATHS = (NAVIGATION[0],)
 MAX_ROWS = 60  # of the board in the page, so that 100 models have at most 150 kB
+LEAST_FLOOR = 1e-6  # bits per byte; a smaller one is of models with equal losses
 MAX_LANES = 12  # models in the picture; the board has all
 MIN_MONTHS = 3  # curves of fewer months are not drawn, and rows are shown in grey
 
@@ -119,12 +120,13 @@ def _board(site: Site) -> Figure:
     these = "this month" if site.num_months == 1 else "these months"
     other = "months like these" if is_over_time else f"documents of {these}"
     about = f"Intervals are of 95 %: would other {other} say the same? "
-    if floor is not None:
+    if floor is not None and floor >= LEAST_FLOOR:
         about += f"Half of the pairs could be told apart from {floor:.2g} bits per byte on."
     if rows["num_months"].min() < MIN_MONTHS:  # type: ignore[operator]
         about += f" Grey: fewer than {MIN_MONTHS} months to compare."
     if basis is not None:
-        about = f"Level and rank are over {months_of(basis)}. {about}"
+        told_of = "Level and rank" if rows["rank"].is_not_null().any() else "Levels"
+        about = f"{told_of} are over {months_of(basis)}. {about}"
     title = board_finding(rows.to_dicts())
     return Figure("board", title, about, sql, rows, shown, row_class=_row_class, max_rows=MAX_ROWS)
 

@@ -66,7 +66,8 @@ def _all(site: Site) -> Figure:
         Column("num_models", "models", "d"),
         Column("licence", "licence", why="fact_reason"),
     ]
-    title = f"{rows.height} sources, {rows['num_documents'].sum():,} documents"
+    num_documents = int(rows["num_documents"].sum())
+    title = f"{counted(rows.height, 'source')}, {counted(num_documents, 'document')}"
     return Figure("sources", title, "", sql, rows, columns)
 
 
@@ -152,6 +153,9 @@ def _levels(site: Site, name: str) -> Figure | None:
     )  # fmt: skip
 
 
+_OF_NEW = " (of those that are new to all models)"
+
+
 def lowest_new_finding(rows: pl.DataFrame) -> str:
     """Return who is best in months that are new to all models of known cutoff.
 
@@ -167,7 +171,10 @@ def lowest_new_finding(rows: pl.DataFrame) -> str:
         found = lowest_finding(dated.filter(pl.col("month").is_in(of_all)).to_dicts(), "month")
         first = min(of_all)
         is_whole = first == rows["month"].min()
-        return found if is_whole else f"{found} that are new to all models"
+        if is_whole:
+            return found
+        is_count = found.endswith("months")
+        return f"{found} that are new to all models" if is_count else f"{found}{_OF_NEW}"
     of_two = by_month.filter(pl.col("is_new") > 1)["month"].to_list()
     if not of_two:
         return "No month is after the cutoffs of two models"
@@ -212,7 +219,8 @@ def _models(site: Site, name: str) -> Figure:
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
         Column("bits_per_byte", "level", ".3f", unit=_BITS,
-               about="Mean over months after the cutoff; over all if the cutoff is unknown."),
+               about="Mean over months after the cutoff; over all if the cutoff is unknown.",
+               why="level_reason"),
         Column("bits_per_byte_seen", "up to the cutoff", ".3f", unit=_BITS, why="seen_reason"),
         Column("adjusted_gap", "gap", "+.3f", "adjusted_gap_low", "adjusted_gap_high", _BITS,
                why="gap_reason"),

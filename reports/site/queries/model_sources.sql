@@ -8,6 +8,7 @@
 -- decay_6_pct_high: upper end of the 95 % interval of decay_6_pct [percent]
 -- decay_9_pct_low: lower end of the 95 % interval of decay_9_pct [percent]
 -- decay_9_pct_high: upper end of the 95 % interval of decay_9_pct [percent]
+-- level_reason: why there is no level
 -- gap_reason: why there is no gap
 -- ageing_reason: why there is no ageing, or no interval of it
 -- cutoff_reason: why there is no measured cutoff
@@ -101,6 +102,7 @@ select
     p.equivalent_share,
     p.equivalent_share_low,
     p.equivalent_share_high,
+    'no month after ' || strftime(l.last_month, '%Y-%m') as level_reason,
     if(is_compressor(l.model), 'a compressor has no cutoff', g.reason) as gap_reason,
     if(is_compressor(l.model), 'a compressor has no cutoff', a.reason) as ageing_reason,
     if(is_compressor(l.model), 'a compressor has no cutoff', c.reason) as cutoff_reason,

@@ -137,6 +137,19 @@ def test_tables_fit_on_paper(visit: Open) -> None:
             assert place.evaluate("e => e.getBoundingClientRect().right") <= 690, kind
 
 
+def test_paper_is_white_and_has_the_addresses_of_links_and_figures(visit: Open) -> None:
+    window = visit("index", color_scheme="dark")
+    window.emulate_media(media="print", color_scheme="dark")
+    paper = "getComputedStyle(document.body).backgroundColor"
+    assert window.evaluate(paper) == "rgb(255, 255, 255)"
+    after = "e => getComputedStyle(e, '::after').content"
+    how = window.locator("dd a").first
+    assert "methods.html#" in how.evaluate(after)
+    assert "figures/" in window.locator("#board").evaluate(after)
+    model = window.locator("[data-table=board] tbody a").first  # a table has no room for them
+    assert "models/" not in model.evaluate(after)
+
+
 def test_two_models_are_compared(visit: Open) -> None:
     window = visit("compare#pair?one=early&other=control:zstd")
     title = "early is better than control:zstd on these documents"

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from reports.site import cutoff_findings, findings
-from reports.site.front import contradicted_finding, slowest_finding
+from reports.site.front import HOW_TO_READ, contradicted_finding, slowest_finding
 from reports.site.history import Publication, differences
 from reports.site.pages.source import lowest_new_finding
 
@@ -171,6 +171,28 @@ def test_a_month_that_one_model_was_trained_on_is_not_won_by_another() -> None:
     newest = [{**row, "model": "newest", "is_new": False} for row in rows if row["model"] == "old"]
     told = "young has the lowest loss in 3 of 3 months, among models to which they are new"
     assert lowest_new_finding(pl.DataFrame([*rows, *newest])) == told
+
+
+def test_models_that_are_equal_in_new_months_are_told_in_a_sentence() -> None:
+    rows = [
+        {"model": model, "month": month, "bits_per_byte": 1.0, "is_new": month > 3}
+        for month in range(1, 7)
+        for model in ("a", "b")
+    ]
+    told = "No model alone has the lowest loss of a month (of those that are new to all models)"
+    assert lowest_new_finding(pl.DataFrame(rows)) == told
+
+
+def test_models_of_equal_losses_are_not_said_to_be_lower_in_no_month() -> None:
+    rows = [{"model": "a", "other": "b", "difference": 0.0}] * 3
+    told = "a and b have equal losses in all months of sources"
+    assert findings.months_finding(rows) == told
+    told = "b has a lower loss than a in 1 of 4 months of sources"
+    assert findings.months_finding([*rows, {**rows[0], "difference": 0.1}]) == told
+
+
+def test_a_gap_is_not_said_to_be_the_mean_of_its_line() -> None:
+    assert "The gap of the title is not the mean of its line" in HOW_TO_READ
 
 
 def test_only_models_whose_intervals_reach_the_lowest_growth_are_alike() -> None:

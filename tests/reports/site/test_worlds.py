@@ -14,7 +14,7 @@ from core.settings import Settings
 from reports.site import build
 from reports.site.build import opened_site, page_modules
 from reports.site.figure import NOTHING, Figure, cell
-from reports.site.pages import overview
+from reports.site.pages import compare, overview, source
 from tests.losses import publish_rows
 from tests.reports.curves import Figures, crowd, level, losses, step
 from tests.tiers import few
@@ -179,6 +179,10 @@ WORLDS: dict[str, tuple[Figures, dict[str, str], str | None]] = {
         {**level("a", "news", 1.0), **level("b", "news", 2.0)}, {"a": "2025-01", "b": "2025-02"},
         None,
     ),
+    "no month is new, beside a compressor": (
+        {**level("a", "news", 1.0), **level("b", "news", 2.0), **level("control:xz", "news", 3.0)},
+        {"a": "2025-01", "b": "2025-02"}, None,
+    ),
     "one month": ({**level("a", "news", 1.0, 1), **level("b", "news", 2.0, 1)}, OLD, "a"),
     "one model": (level("a", "news", 1.0), {"a": "2023-11"}, None),
     "one model without a cutoff": (level("a", "news", 1.0), {}, None),
@@ -211,6 +215,26 @@ def test_figures_of_another_protocol_are_named_beside_the_missing_board(
     assert "board" not in site.rows
     [said] = [text for text in site.texts["index.html"] if "first-5000-chars" in text]
     assert said.endswith("These figures are of protocol first-5000-chars: a.")
+
+
+def test_what_is_not_compared_is_not_called_compared(publish_figures: Any) -> None:
+    figures, cutoffs, _ = WORLDS["no month is new, beside a compressor"]
+    site = read(publish_figures(figures, cutoffs), [overview, compare, source])
+    board = " ".join(site.texts["index.html"])
+    assert "Levels are over all months." in board
+    assert "Level and rank are over" not in board
+    compared = site.texts["compare.html"]
+    assert "a and b cannot be compared: no common month after both cutoffs" in compared
+    assert not [text for text in compared if text.startswith("Comparisons need two models")]
+    assert site.titles["sources"] == "1 source, 32 documents"
+    assert not site.unexplained
+
+
+def test_models_of_equal_losses_have_no_floor_of_zero(publish_figures: Any) -> None:
+    figures = {**level("a", "news", 1.0), **level("b", "news", 1.0)}
+    site = read(publish_figures(figures, OLD), [overview])
+    assert site.titles["board"].startswith("2 models share the first rank")
+    assert not [text for text in site.texts["index.html"] if "could be told apart from" in text]
 
 
 @pytest.mark.slow
