@@ -54,9 +54,9 @@ class UnknownName(UsageError):
         # Exception needs all original arguments, so that workers can pickle the error.
         super().__init__(kind, name, known, hint)
         close = difflib.get_close_matches(name, known, n=1)
-        meant = f"did you mean {close[0]}?" if close and close != known[:1] else ""
-        choices = f"known: {', '.join(known)}" if known else ""
-        self._message = "; ".join(filter(None, [f"unknown {kind} {name!r}", meant, choices, hint]))
+        meant = f"did you mean {close[0]}? " if close and close != known[:1] else ""
+        choices = f"{meant}known: {', '.join(known)}" if known else ""
+        self._message = "; ".join(filter(None, [f"unknown {kind} {name!r}", choices, hint]))
 
     def __str__(self) -> str:
         return self._message
