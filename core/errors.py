@@ -36,6 +36,8 @@ An error message states the fault, its place, the expected state, and the remedy
 tree above for each new class.
 """
 
+import difflib
+
 
 class TidemarkError(Exception):
     """Base of all errors that tidemark raises on purpose."""
@@ -51,7 +53,9 @@ class UnknownName(UsageError):
     def __init__(self, kind: str, name: str, known: list[str], hint: str = "") -> None:
         # Exception needs all original arguments, so that workers can pickle the error.
         super().__init__(kind, name, known, hint)
-        choices = f"known: {', '.join(known)}" if known else ""
+        close = difflib.get_close_matches(name, known, n=1)
+        meant = f"did you mean {close[0]}? " if close and close != known[:1] else ""
+        choices = f"{meant}known: {', '.join(known)}" if known else ""
         self._message = "; ".join(filter(None, [f"unknown {kind} {name!r}", choices, hint]))
 
     def __str__(self) -> str:

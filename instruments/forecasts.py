@@ -111,7 +111,8 @@ def plan_answers(
     ]
     if not seals and asked.is_task:
         raise UsageError(
-            "no tasks are sealed of what was asked for; make them with `tidemark tasks make`"
+            "no tasks are sealed of what was asked for; make them with `tidemark tasks make` of "
+            "the extra real_tasks"
         )
     if not seals:
         raise UsageError(

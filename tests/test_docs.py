@@ -176,6 +176,33 @@ def test_sql_of_all_pages_runs_or_says_what_it_needs(queried: Settings) -> None:
     assert [each for each in refused if not explained.search(each[1])] == []
 
 
+# Pages whose outputs other tests compare; the case of add-a-view.md is input.
+COMPARED = {
+    "README.md", "add-a-backend.md", "add-a-view.md", "analysts.md", "coverage-of-the-papers.md",
+    "cutoffs.md", "walkthrough.md",
+}  # fmt: skip
+
+
+def figures_of_outputs(page: str) -> list[str]:
+    """Return the numbers in the printed outputs of a page: not months, codes and names."""
+    blocks = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    return [
+        each for block in blocks for each in re.findall(r"(?<![\w.-])\d[\d.,]*(?![\w-])", block)
+    ]
+
+
+def test_no_page_prints_a_figure_that_nothing_compares() -> None:
+    pages = [*DOCS.glob("*.md"), *(ROOT / "extras").glob("*/README.md")]
+    found = {
+        str(page.relative_to(ROOT)): figures
+        for page in pages
+        if page.name not in COMPARED - {"README.md"}
+        and (figures := figures_of_outputs(page.read_text(encoding="utf-8")))
+    }
+    assert found == {"docs/follow-a-failing-month.md": ["1", "0"]}, "its exit codes alone"
+    assert figures_of_outputs("```text\n2024-03 http_5xx 24 kept of 1,996\n```") == ["24", "1,996"]
+
+
 def test_no_placeholder_is_left_in_the_readme() -> None:
     assert re.findall(r"\b[A-Z]+_[A-Z]+\b", (ROOT / "README.md").read_text("utf-8")) == []
 

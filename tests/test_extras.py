@@ -1,5 +1,6 @@
 """Each extra can be deleted: the rest does not need it."""
 
+import ast
 import os
 import re
 import shutil
@@ -50,6 +51,67 @@ def commands_of(name: str) -> list[str]:
         part.COMMANDS for part in import_parts("commands") if part.__name__.split(".")[1] == name
     ]
     return [command for table in tables for panel in table.values() for command in panel]
+
+
+def messages_of(path: Path) -> list[str]:
+    """Return the strings of a module that are no docstrings; of another file, its paragraphs."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".py":
+        return [" ".join(each.split()) for each in re.split(r"\n\s*\n|\n(?=- )|</p>", text)]
+    tree = ast.parse(text)
+    is_no_message = set[int]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr):
+            is_no_message.add(id(node.value))
+        elif isinstance(node, ast.JoinedStr):
+            is_no_message |= {id(part) for part in node.values}
+    found = []
+    for node in ast.walk(tree):
+        if id(node) in is_no_message:
+            continue
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.append(node.value)
+        elif isinstance(node, ast.JoinedStr):
+            parts = [each.value for each in node.values if isinstance(each, ast.Constant)]
+            found.append("".join(map(str, parts)))
+    return found
+
+
+def unnamed_extras(message: str, owners: dict[str, str], own: str) -> list[str]:
+    """Return the commands of other extras that a message advises without the extra's name."""
+    commands = "|".join(sorted(owners, key=len, reverse=True))
+    found = re.findall(rf"tidemark ({commands})\b", message)
+    rest = re.sub(rf"tidemark (?:{commands})\b", "", message)
+    return [each for each in found if owners[each] != own and owners[each] not in rest]
+
+
+def test_a_message_that_names_a_command_of_an_extra_names_the_extra() -> None:
+    """The command is missing where the extra is deleted, and the message stays."""
+    owners = {command: name for name in list_extras() for command in commands_of(name)}
+    paths = [
+        path
+        for room in (*ROOMS, "extras")
+        for suffix in ("py", "yml", "j2")
+        for path in (ROOT / room).rglob(f"*.{suffix}")
+        if "tests" not in path.parts
+    ]
+    assert len(paths) > 500
+    found = []
+    for path in paths:
+        place = path.relative_to(ROOT)
+        own = place.parts[1] if place.parts[0] == "extras" else ""
+        for message in messages_of(path):
+            unnamed = unnamed_extras(message, owners, own)
+            found += [f"{place}: {command}" for command in unnamed]
+    assert found == []
+
+
+def test_an_extra_that_is_not_named_is_found() -> None:
+    owners = {"land rates": "imported_results", "xray": "xray"}
+    assert unnamed_extras("run `tidemark land rates`", owners, "") == ["land rates"]
+    assert unnamed_extras("run `tidemark xray`", owners, "") == ["xray"]
+    assert unnamed_extras("run `tidemark xray` (extra `xray`)", owners, "") == []
+    assert unnamed_extras("run `tidemark xray`", owners, "xray") == []
 
 
 @pytest.mark.parametrize("name", few(list_extras(), 1))

@@ -88,5 +88,5 @@ def read_tokens(store: Store, path: str, ids: Collection[str] | None = None) -> 
     except (pa.ArrowException, OSError, ValueError) as error:
         raise StorageError(
             f"{store.url(path)} has no token losses ({error}); move it out of the data root, "
-            "and `tidemark xray` computes them again"
+            "and `tidemark xray` (extra `xray`) computes them again"
         ) from error

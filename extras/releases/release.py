@@ -73,8 +73,8 @@ The text itself is not in the release: it is its authors'.
 sha256sum -c SHA256SUMS
 ```
 
-`tidemark check cell CELL --release {month}`, in a data root that has the text, scores one cell
-again and compares; `cells.jsonl` names them all.
+`tidemark check cell CELL --release {month}` (extra `reproduction`), in a data root that has the
+text, scores one cell again and compares; `cells.jsonl` names them all.
 
 ## Cite
 

@@ -101,7 +101,7 @@ def _uncheatable_start(start: Prefix, replaces: bool, chunk: int = 4000) -> Scor
         name=_named(f"uncheatable-{way}-{start}", (4000,), chunk),
         description=f"Uncheatable Eval's since late 2025: disjoint chunks of {chunk} tokens, each "
         f"with {_STARTS[start]} {place}. Its board takes for each model the start that is best on "
-        f"a development set: tidemark protocols choose.{odd}",
+        f"a development set: tidemark protocols choose (extra uncheatable).{odd}",
         layout="disjoint",
         context=context,
         prefix=start,

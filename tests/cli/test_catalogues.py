@@ -211,4 +211,9 @@ def test_an_edited_fact_reaches_the_views_at_once(
 def test_a_wrong_name_of_a_puzzle_lists_the_puzzles(tidemark: Any) -> None:
     for command in ("run", "show"):
         ran = tidemark("scylla", command, "-m", "scripted:small", "--puzzle", "two_summ")
-        ran.expect(2, "unknown puzzle 'two_summ'; known: add_days, ", ", two_sum", out="")
+        ran.expect(
+            2,
+            "unknown puzzle 'two_summ'; did you mean two_sum? known: add_days, ",
+            ", two_sum",
+            out="",
+        )

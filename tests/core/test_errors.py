@@ -43,4 +43,6 @@ def test_errors_travel_between_processes(error: errors.TidemarkError) -> None:
 def test_an_unknown_name_lists_the_known_ones() -> None:
     assert str(errors.UnknownName("source", "x", ["a", "b"])) == "unknown source 'x'; known: a, b"
     assert str(errors.UnknownName("model", "x", [])) == "unknown model 'x'"
+    told = str(errors.UnknownName("source", "arxv", ["ao3", "arxiv"]))
+    assert told == "unknown source 'arxv'; did you mean arxiv? known: ao3, arxiv"
     assert str(errors.UnknownName("model", "x", [], "look")) == "unknown model 'x'; look"

@@ -53,7 +53,8 @@ def _warn_of_unfitting(statements: Statements, source: str) -> None:
         _log.warning(
             "%d landed answers of %s to %d questions of %s (one is %s) contradict the crawled "
             "questions, so no view counts them; correct the answers and run `tidemark "
-            "land answers --replace`, or land them under another --source",
+            "land answers --replace` (extra `imported_results`), or land them under another "
+            "--source",
             found["num_answers"],
             ", ".join(found["models"]),
             found["num_questions"],

@@ -28,7 +28,7 @@ _REMEDIES = {
 }
 # The folder of views, and the command that makes its first rows.
 _COMMANDS = {
-    "benchmarks": "`tidemark land benchmarks FILE` loads scores on benchmarks",
+    "benchmarks": "`tidemark land benchmarks FILE` (extra `imported_results`) loads scores",
     "forecast_bias": "`tidemark forecast answer` asks models forecasting questions",
     "forecasts": "`tidemark forecast answer` asks models forecasting questions",
     "scylla": "`tidemark scylla run` has models solve puzzles",

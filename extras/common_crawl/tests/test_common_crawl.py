@@ -2,6 +2,7 @@
 
 import datetime as dt
 import gzip
+import json
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -193,6 +194,66 @@ def test_an_answer_that_is_wrong_is_a_failure_of_one_item(
     web.faults.append(Fault("status", "common_crawl", request_, 5, 200, {}, b"x"))
     failures = [each for each in crawl() if isinstance(each, Failure)]
     assert [each.reason for each in failures] == [reason]
+
+
+def record_of(page: CapturedPage, **changes: tuple[bytes, bytes]) -> bytes:
+    """Return a page's packed record after replacements in what it packs."""
+    data = gzip.decompress(page.record)
+    for old, new in changes.values():
+        assert old in data
+        data = data.replace(old, new, 1)
+    return gzip.compress(data, mtime=0)
+
+
+@pytest.fixture
+def captured() -> tuple[CapturedPage, Capture]:
+    page = next(each for each in listed() if not each.oddity)
+    crawl = Crawl("CC-MAIN-2024-10", page.captured, page.captured)
+    return page, Capture(crawl, page.url, page.captured, "x.warc.gz", 0, 1, "eng")
+
+
+def test_a_whole_record_is_read(captured: tuple[CapturedPage, Capture]) -> None:
+    page, capture = captured
+    assert common_crawl._record_of(page.record, capture).headers["warc-target-uri"] == page.url
+
+
+@pytest.mark.parametrize(
+    "stated", [b"Content-Length: 1", b"Content-Length: 9", b"Content-Length: x"]
+)
+def test_a_record_of_another_length_than_it_states_is_dropped(
+    captured: tuple[CapturedPage, Capture], stated: bytes
+) -> None:
+    page, capture = captured
+    packed = record_of(page, length=(b"Content-Length: ", stated))
+    with pytest.raises(ItemUnavailable) as caught:
+        common_crawl._record_of(packed, capture)
+    assert caught.value.reason == "damaged"
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_a_record_that_ends_early_is_dropped(
+    captured: tuple[CapturedPage, Capture], share: float
+) -> None:
+    """The packed bytes are whole, so only the record's own length tells."""
+    page, capture = captured
+    data = gzip.decompress(page.record)
+    cut = gzip.compress(data[: int(share * len(data))], mtime=0)
+    with pytest.raises(ItemUnavailable) as caught:
+        common_crawl._record_of(cut, capture)
+    assert caught.value.reason == "damaged"
+
+
+def test_an_index_of_another_month_gives_no_page(
+    crawl: RunCrawl, web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list of crawls has wrong times, so the blocks are of captures of another month."""
+    rows = [{"id": "CC-MAIN-2024-06", "from": "2024-03-08T00:00:00", "to": "2024-03-20T00:00:00"}]
+    assert any(name == rows[0]["id"] for name in ARCHIVE.own)
+    body = json.dumps(rows).encode()
+    web.faults.append(Fault("status", "common_crawl", "collinfo", 99, 200, {}, body))
+    items = crawl(month=MONTH + 1)
+    web.faults.clear()
+    assert not documents_of(items)
 
 
 def test_a_wrong_range_is_refused(crawl: RunCrawl, web: Web) -> None:
