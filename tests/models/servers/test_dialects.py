@@ -283,6 +283,16 @@ def test_answers_of_a_real_vllm_are_read(llama_folder: str, name: str) -> None:
         dialect.read(answer, [0, *RECORDED_PROMPT], "here")
 
 
+def test_an_answer_of_a_real_sglang_is_read(llama_folder: str) -> None:
+    """SGLang 0.5.23 on a CPU, with another tiny model with random weights."""
+    answer = json.loads(Path(__file__).with_name("sglang_0_5_23.json").read_text())
+    dialect = DIALECTS["sglang"](AutoTokenizer.from_pretrained(llama_folder))
+    nats = [11.030919, 6.956686, 7.697305, 8.255798, 7.849358]
+    assert dialect.read(answer, RECORDED_PROMPT, "here") == pytest.approx(nats)
+    with pytest.raises(NotMeasurable, match="here"):
+        dialect.read(answer, [0, *RECORDED_PROMPT], "here")
+
+
 def test_an_entry_states_its_dialect(settings: Settings, tmp_path: Path) -> None:
     own = settings.model_copy(update={"home": str(tmp_path)})
     command = ["--home", own.home, "models", "add", "hosted", "https://api.host.example/v1"]
