@@ -14,7 +14,7 @@ from models.servers.vllm import VllmDialect
 
 DIALECTS: Mapping[str, Callable[[PreTrainedTokenizerFast], Dialect]] = {
     VllmDialect.name: lambda tokenizer: VllmDialect(),
-    SglangDialect.name: lambda tokenizer: SglangDialect(),
+    SglangDialect.name: SglangDialect,
     EchoDialect.name: EchoDialect,
 }
 # Servers that have no likelihoods of a prompt, by the name that they give themselves.

@@ -2,7 +2,8 @@
 
 ``meta_info.input_token_logprobs`` of the answer has a triple of log-probability, id and text for
 each token of the prompt, from ``logprob_start_len`` on. The first log-probability is null. The text
-is null, because it is not asked for.
+is null, because it is not asked for. The last id of the vocabulary is shown as 0 (version 0.5.23,
+``logprob_result_processor.py``); its log-probability is its own.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import contextlib
 from collections.abc import Sequence
 
 import numpy as np
+from transformers import PreTrainedTokenizerFast
 
 from core.errors import ModelLoadError, NotMeasurable
 from models.scoring.scorer import Losses
@@ -22,10 +24,13 @@ _INFO_KEYS = ("model_path", "weight_version")
 
 
 class SglangDialect:
-    """A ``Dialect``: ``/generate`` with ``return_logprob``."""
+    """A ``Dialect``: ``/generate`` with ``return_logprob``. The tokenizer is the served model's."""
 
     name = "sglang"
     advice = "SGLang: --disable-radix-cache, --dtype float32, --enable-deterministic-inference"
+
+    def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
+        self._last = len(tokenizer) - 1
 
     def describe(self, client: RemoteClient, served: Served) -> list[object]:
         """Implement ``Dialect.describe``: the list of models does not state the weights' path."""
@@ -66,14 +71,16 @@ class SglangDialect:
             )
         require_length(about.get("prompt_tokens"), prompt, where)
         positions = range(1, len(prompt))
-        return np.array([_loss(entries[i], prompt[i], f"{where}, token {i}") for i in positions])
+        return np.array(
+            [self._loss(entries[i], prompt[i], f"{where}, token {i}") for i in positions]
+        )
 
-
-def _loss(entry: object, token: int, where: str) -> float:
-    """Return -ln p of the prompt's own token at one position."""
-    if not isinstance(entry, list) or len(entry) < 2 or entry[1] != token:
+    def _loss(self, entry: object, token: int, where: str) -> float:
+        """Return -ln p of the prompt's own token at one position."""
+        shown = (token, 0) if token == self._last else (token,)
+        if isinstance(entry, list) and len(entry) >= 2 and entry[1] in shown:
+            return loss_of(entry[0], token, where)
         raise NotMeasurable(
             f"{where}: input_token_logprobs has {str(entry)[:100]} where the prompt has token "
             f"{token}; expected its log-probability and its id"
         )
-    return loss_of(entry[0], token, where)

@@ -20,6 +20,7 @@ from models.remote import open_remote
 from models.scoring.protocols import get_protocol
 from models.scoring.token_scorer import CausalLM
 from models.servers.dialects import DIALECTS
+from models.servers.sglang import SglangDialect
 from simulator.server import serve_sites
 from tests.models.conftest import BatchOf
 from tests.models.servers.engines import (
@@ -159,6 +160,18 @@ def test_what_sglang_does_not_say_is_found_out(run: Any, edit: Any, message: str
     assert server.num_completions == 1
 
 
+def test_sglang_shows_the_last_id_of_the_vocabulary_as_0(llama_folder: str) -> None:
+    """As ``_process_input_token_logprobs`` of version 0.5.23; its values are those of the token."""
+    tokenizer: Any = AutoTokenizer.from_pretrained(llama_folder)
+    last = len(tokenizer) - 1
+    dialect = SglangDialect(tokenizer)
+    rows = [[None, 5, None], [-1.5, 0, None], [-0.5, 7, None]]
+    answer = {"meta_info": {"input_token_logprobs": rows, "prompt_tokens": 3}}
+    assert dialect.read(answer, [5, last, 7], "big").tolist() == [1.5, 0.5]
+    with pytest.raises(NotMeasurable, match=r"token 1: .* where the prompt has"):
+        dialect.read(answer, [5, last - 1, 7], "big")
+
+
 def lists(answer: Answer) -> Any:
     return answer["choices"][0]["logprobs"]
 
@@ -266,6 +279,16 @@ def test_answers_of_a_real_vllm_are_read(llama_folder: str, name: str) -> None:
     tokenizer: Any = AutoTokenizer.from_pretrained(llama_folder)
     dialect = DIALECTS[name.split()[0]](tokenizer)
     assert dialect.read(answer, RECORDED_PROMPT, "here") == pytest.approx(RECORDED_NATS)
+    with pytest.raises(NotMeasurable, match="here"):
+        dialect.read(answer, [0, *RECORDED_PROMPT], "here")
+
+
+def test_an_answer_of_a_real_sglang_is_read(llama_folder: str) -> None:
+    """SGLang 0.5.23 on a CPU, with another tiny model with random weights."""
+    answer = json.loads(Path(__file__).with_name("sglang_0_5_23.json").read_text())
+    dialect = DIALECTS["sglang"](AutoTokenizer.from_pretrained(llama_folder))
+    nats = [11.030919, 6.956686, 7.697305, 8.255798, 7.849358]
+    assert dialect.read(answer, RECORDED_PROMPT, "here") == pytest.approx(nats)
     with pytest.raises(NotMeasurable, match="here"):
         dialect.read(answer, [0, *RECORDED_PROMPT], "here")
 
