@@ -155,8 +155,9 @@ class WeightedFit:
         next_to = np.flatnonzero(np.diff(curve.months) == 1)
         lagged = (left[next_to] @ left[next_to + 1]) / max(len(next_to), 1)
         r = lagged * len(left) / max(float(left @ left), TINY)
-        r = float(np.clip(r + (1 + 4 * r) / len(left), 0, MOST_AUTOCORRELATION))
-        memory = max(curve.memory, Memory(1, r), key=lambda each: each.long_run)
+        raised = np.clip(r + (1 + 4 * r) / len(left), 0, MOST_AUTOCORRELATION)
+        own_memory = Memory(1, float(raised))
+        memory = max(curve.memory, own_memory, key=lambda each: each.long_run)
         return np.asarray(memory.correlations(curve.apart) + shared / own)
 
 
