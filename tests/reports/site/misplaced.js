@@ -2,7 +2,7 @@
 () => {
   const wrong = [], seen = [];
   const shown = (e) => e.checkVisibility({ visibilityProperty: true });
-  const isPhone = matchMedia("(max-width: 40rem)").matches;  // there, tables are cards and do not scroll
+  const isPhone = matchMedia("(max-width: 48rem)").matches;  // there, tables are cards and do not scroll
   const scrolls = (e) => e.closest(isPhone ? ".chart, .scroll:not(.as-cards), pre" : ".chart, .scroll, pre");
   for (const e of document.querySelectorAll("body *")) {
     if (!shown(e) || e.closest(".skip") || e.matches("style, noscript, option")) continue;
