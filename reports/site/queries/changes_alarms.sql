@@ -5,7 +5,9 @@ select
 from suspected_contamination
 where protocol = $protocol and is_suspected
 union all
-select sum(num_suspect_cells) || ' cells of ' || model || ' were scored around a drift of the canary'
+select
+    sum(num_suspect_cells) || ' cells of ' || model || ' were scored around a drift of the canary'
+        as alarm
 from coverage
 group by model
 having sum(num_suspect_cells) > 0

@@ -1,8 +1,8 @@
 -- The months of each source that each model has scored.
 -- Grain: one row per model, source, protocol, month. Undated text is left out.
 -- Units: counts. is_outdated: scored on an older version of the text than the landed one; scoring
---   again updates it. drift and drifted_at: the canary drifted around the scoring, so that the losses
---   may be wrong (internal.suspect_cells); NULL for other cells.
+--   again updates it. drift and drifted_at: the canary drifted around the scoring, so that the
+--   losses may be wrong (internal.suspect_cells); NULL for other cells.
 -- Source: reads landed_cells, landed_partitions, suspect_cells.
 create or replace view scored_cells as
 select
