@@ -102,7 +102,7 @@ def test_without_any_cutoff_each_model_has_one_line(worlds: Settings) -> None:
      (True, "at or after 2024-02", "at or after 2024-02"), (True, None, "month not told")],
 )  # fmt: skip
 def test_an_estimate_as_text(is_at_edge: bool | None, given: str | None, text: str) -> None:
-    facts = {"p_value": 0.5, "is_at_edge": is_at_edge, "reason": "month not told"}
+    facts = {"q_value": 0.5, "is_at_edge": is_at_edge, "reason": "month not told"}
     assert describe_estimate({**facts, "cutoff_text": given}) == text
 
 
