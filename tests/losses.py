@@ -15,7 +15,7 @@ def loss_row(
     row = {"model": model, "source": source, "month": month, "document_id": document}
     row |= {"revision": "r1", "chunk_index": 0, "protocol": "default", "nll_nats": 10.0}
     num_bytes = columns.get("num_bytes", 20)
-    return row | {"num_tokens": 5, "num_chars": num_bytes, "num_bytes": 20} | columns
+    return row | {"num_tokens": 5, "num_chars": min(20, num_bytes), "num_bytes": 20} | columns
 
 
 def publish_rows(

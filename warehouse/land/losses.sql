@@ -211,9 +211,6 @@ judged as (
             when d.num_tokens = 0 and d.nll_nats > 0 then 'a text without tokens has no loss'
             when d.num_tokens = 0 and d.num_bytes > 0 then 'a text with bytes has a token'
             when d.num_chars > d.num_bytes then 'a character has at least one byte'
-            -- A chunk may end within a character. Images and recordings have no characters.
-            when d.num_chars > 0 and d.num_bytes > 4 * (d.num_chars + d.num_chunks)
-                then 'a character has at most 4 bytes'
             when d.num_tokens > 4 * d.num_bytes + 16 then 'a text has at most 4 tokens a byte'
             when cells.fault is not null then 'names have ' || cells.fault
             when sign_fault(d.document_id) is not null

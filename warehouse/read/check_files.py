@@ -29,8 +29,8 @@ _PUZZLES = (
     "of the data root, then run `tidemark scylla run` again."
 )
 _TOKENS = (
-    "Bring the file back from a backup; or move it out of the data root: `tidemark xray` computes "
-    "again what it shows."
+    "Bring the file back from a backup; or move it out of the data root: `tidemark xray` (extra "
+    "`xray`) computes again what it shows."
 )
 _CANARY = f"{_FROM_BACKUP}run `tidemark check numerics`."
 

@@ -1,4 +1,7 @@
 -- Stated cutoffs against measured ones, of models with losses and of published rates.
+-- measured_cutoff: last month with training text, by the losses; "at or after" if its end is open
+-- measured_cutoff_low: earliest month of the 95 % interval
+-- measured_cutoff_high: latest month of the 95 % interval
 -- stated_reason: why there is no stated cutoff
 -- outside_reason: why the stated month is not held against the measured one
 with registry as (

@@ -8,6 +8,12 @@
 -- decay_6_pct_high: upper end of the 95 % interval of decay_6_pct [percent]
 -- decay_9_pct_low: lower end of the 95 % interval of decay_9_pct [percent]
 -- decay_9_pct_high: upper end of the 95 % interval of decay_9_pct [percent]
+-- decay_3_pct: rise of the loss 3 months after the release [percent]
+-- decay_6_pct: rise of the loss 6 months after the release [percent]
+-- decay_9_pct: rise of the loss 9 months after the release [percent]
+-- decay_12_pct: rise of the loss 12 months after the release [percent]
+-- decay_12_pct_low: lower end of the 95 % interval of decay_12_pct [percent]
+-- decay_12_pct_high: upper end of the 95 % interval of decay_12_pct [percent]
 -- level_reason: why there is no level
 -- gap_reason: why there is no gap
 -- ageing_reason: why there is no ageing, or no interval of it

@@ -84,7 +84,10 @@ def test_runs_of_cells_are_there_missing_stale_or_held_back() -> None:
             where model = 'a' or month <> '2024-04-01';
             create table monthly_loss as select *,
                 if(model = 'a' and month = '2024-05-01', null, 1.0) as bits_per_byte
-            from internal.landed_cells
+            from internal.landed_cells;
+            create table internal.suspect_cells as select model, source, protocol, month,
+                now() as drifted_at, 0.1 as drift
+            from internal.landed_cells where false
         """)
         database.execute(read_view("scored_cells"))
         sql = (files("reports.site") / "queries" / "data_cells.sql").read_text()

@@ -51,7 +51,7 @@ def connection(
         ("from monthly_loss where source = 'x'", ["monthly_loss has 12 rows, and none meets"]),
         (
             "from train_test_gap_at(date '2024-03-01') where source = 'x'",
-            ["train_test_gap_at(date '2024-03-01') has 2 rows, and none meets the conditions"],
+            ["train_test_gap_at(date '2024-03-01') has 4 rows, and none meets the conditions"],
         ),
         ("from models, train_test_gap_at(cutoff) where false", []),
         ("from scylla_scores", ["scylla_scores has no rows; `tidemark scylla run` has models"]),
