@@ -10,6 +10,7 @@ from pathlib import Path
 
 from core.errors import MalformedInput, UnknownName, UsageError
 from core.plugins import import_parts
+from core.storage.regular import require_regular
 from crawlers.contract import Drop
 from crawlers.imports import json_files, tables
 from crawlers.imports.documents import ImportOptions
@@ -89,6 +90,7 @@ def find_files(paths: Sequence[Path], options: ImportOptions) -> list[DataFile]:
     rules = options.max_document_bytes, options.denied_hosts, options.elements, options.is_strict
     try:
         for path in paths:
+            require_regular(path)
             if not (path.is_dir() or path.is_file()):
                 raise UsageError(f"there is no file or folder {path}")
             for name in regular_files(path) if path.is_dir() else [path.name]:
@@ -180,6 +182,7 @@ def find_format(path: Path, format_: str) -> str:
     known = ["auto", *list_formats()]
     if format_ not in known:
         raise UnknownName("format", format_, known)
+    require_regular(path)
     if not (path.is_dir() or path.is_file()):
         raise UsageError(f"there is no file or folder {path}")
     if path.is_dir() != (format_ == "folder") and format_ != "auto":

@@ -5,7 +5,8 @@ think" do not count. The first of these rules that finds an option decides:
 
 1. the whole response is a letter, or an option's text ("(B)", "**b**", "Option B.", "No");
 2. the last statement of an answer: "the answer is B", "I think C", "\boxed{D}", "B is the most
-   likely", "So B", or a last line or sentence with only a letter; also in other languages;
+   likely", "So B", or a last line or sentence with only a letter; also in other languages. A
+   correction counts ("B... no, scratch that, C");
 3. the letter at the beginning, as in a list: "B. No", "B) because …", unless several lines begin
    with letters (a repeated list of options);
 4. an option's text that is stated as the answer ("the answer is No"), at the beginning
@@ -28,10 +29,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from core.responses import answering_part, before_next_question
+from models.options.corrections import CORRECTS, CORRECTS_IN_EAST_ASIAN
 from models.options.protocols import LETTERS
 
 _MOST_CHARS = 2_000  # maximum number of characters read at each end of a response
-VERSION = 12  # increase if a change here finds other choices in the same responses
+VERSION = 13  # increase if a change here finds other choices in the same responses
 
 _TAG = re.compile(r"</?[a-zA-Z]\w*>")
 _LETTER = re.compile(r"<([A-Z])>(?![^<\n]{0,200}</\1>)")  # "<C>" is no tag if nothing closes it
@@ -282,8 +284,10 @@ def _patterns(count: int) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[
     concluded = (
         rf"{_CONCLUDES}(?:it's\s)?[(\"']?(?:{_NAMED}\s)?\(?(?-i:(?P<l5>[{letters}]))[)\"']?[.!]?(?=\n|\Z)"
         rf"|(?<=[.!]\s)(?<!\b[{letters}][.!]\s)\(?(?-i:(?P<l6>[{letters}]))\)?[.!]?\Z"
-        rf"|{_EAST_ASIAN[0]}(?P<l7>[{letters}]){_EAST_ASIAN[1]}"
+        rf"|(?:{_EAST_ASIAN[0]}|{CORRECTS_IN_EAST_ASIAN})(?P<l7>[{letters}]){_EAST_ASIAN[1]}"
         rf"|{_OTHER_SCRIPTS[0]}(?P<l8>[{letters}]){_OTHER_SCRIPTS[1]}"
+        rf"|{CORRECTS}(?:{_NAMED}\s)?[(\"']?(?-i:(?P<l9>[{letters}]))[)\"']?"
+        rf"(?=[.;:!]?(?:\n|\Z)|[.;:!]\s|\s[—–-]\s|,?\s(?:{_WHY}|not\b))"
     )
     alone = rf"[\W_]*(?:the\s)?(?:{_NAMED}[\s:]+)?[\W_]*(?P<letter>[{letters}])[^\w?+]*"
     return (

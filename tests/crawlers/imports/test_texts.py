@@ -297,6 +297,16 @@ def test_parquet_columns(store: Store, tmp_path: Path) -> None:
         assert seal.manifest["dropped"] == {"empty": 1}
 
 
+@pytest.mark.parametrize("format_", ["auto", "jsonl", "folder", "html"])
+@pytest.mark.parametrize("name", ["pipe", "/dev/zero"])
+def test_a_pipe_or_device_is_named_as_one(
+    name: str, format_: str, store: Store, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(MalformedInput, match="is a pipe, a device or a socket"):
+        import_texts(tmp_path / name, JUNE, store, ImportOptions(format=format_))
+
+
 def test_a_folder_is_read_with_care(store: Store, tmp_path: Path) -> None:
     folder = _folder(tmp_path / "in", [_long(i) for i in range(4)])
     _write(tmp_path / "outside" / "secret.txt", _long("secret"))

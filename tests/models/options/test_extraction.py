@@ -210,6 +210,49 @@ def test_what_is_no_choice_is_not_made_one(response: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "response",
+    [
+        "I'd pick B... no, scratch that, C.", "The answer is B. Wait, no — C.",
+        "The answer is B. Actually, C.", "I'd say A, sorry, C.", "B. No wait, C.",
+        "I choose A… hmm, no, make that C.", "Answer: B\nCorrection: C",
+        "The answer is B, or rather C.", "My answer is A. On second thought, C.",
+        "I'd go with B; I mean C.", "The answer is B. No, it's C, because it rained.",
+        "I mean C.", "I almost wrote A. Sorry, C.",
+        "Je dirais B... non, plutôt C.", "La réponse est B. Pardon, C.",
+        "La réponse est B, non, je me corrige : C.",
+        "Ich wähle B... nein, doch C.", "Die Antwort ist B. Korrektur: C.",
+        "Ich nehme B – ach nein, lieber C.",
+        "Elijo B... no, mejor C.", "La respuesta es B. Perdón, C.",
+        "La respuesta es A; corrijo: C.", "Scelgo B... no, anzi, C.", "La risposta è B. Scusa, C.",
+        "Escolho B... não, melhor C.", "A resposta é B, aliás, C.",
+        "Ответ: B. Нет, точнее C.", "Я выбираю B... нет, C.",
+        "答案是B。不对，选C。", "答案是B，不，是C。",
+        "答えはB、いや、Cです。", "정답은 B, 아니, C입니다.",
+    ],
+)  # fmt: skip
+def test_the_last_of_corrected_answers_counts(response: str) -> None:
+    assert chosen(response, ("w", "x", "y", "z")) == "C"
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "The answer is B. Actually, A, C and D are all impossible.",
+        "The answer is B. No, A recession is not likely.", "The answer is B. Wait, I think so.",
+        "The answer is B. No, C is wrong.", "The answer is B. Sorry, A and C are out.",
+        "No, A, C and D are not possible. The answer is B.", "B. No, C is unlikely",
+        "The answer is B. Oh, C would be fine in winter.", "The answer is B. Rather, C?",
+        "The answer is B. Actually, C (30%) is close.",
+        "The answer is B. Actually, C, though close, is wrong.",
+        "The answer is B. But wait, C also fits.", "The answer is B (earlier I said no, C).",
+        "The answer is B. There is no C.",
+    ],
+)  # fmt: skip
+def test_words_of_a_correction_without_another_answer_correct_nothing(response: str) -> None:
+    assert chosen(response, ("w", "x", "y", "z")) == "B"
+
+
+@pytest.mark.parametrize(
     ("response", "options", "letter"),
     [
         ("5", ("<5", ">5"), None),
@@ -253,6 +296,7 @@ def test_a_long_response_is_read_in_no_time() -> None:
     assert chosen("I think the the the " * 20_000 + "\nB") == "B"
     assert chosen("answer " * 100_000 + "is B") == "B"
     assert chosen(" \nQuestion:" * 100_000) is None
+    assert chosen("no, wait, actually, " * 40_000) is None
     assert chosen("B" + "\ufdfa" * 100_000) is None  # each is 18 letters in the form NFKC
 
 
