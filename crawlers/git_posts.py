@@ -15,24 +15,32 @@ of commits freely. robots.txt is not checked, since GitHub offers repositories t
 from __future__ import annotations
 
 import datetime as dt
+import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from urllib.parse import quote
 
 from core.errors import ItemUnavailable, UsageError
 from core.month import Month, Period
 from crawlers.contract import CrawlContext, Document, Item, SourceInfo, missing_item
 from crawlers.git.binary import Git
 from crawlers.git.entries import Entry, find_day, make_day, read_entries
-from crawlers.git.mirror import REGULAR_MODES, BlobReader, Commit, Version, open_mirror
+from crawlers.git.mirror import (
+    REGULAR_MODES,
+    BlobReader,
+    Commit,
+    Version,
+    open_mirror,
+    quote_path,
+)
 from crawlers.text.code import decode_text, read_readme
 
 SITES = {"github": "https://github.com"}
 EARLIEST = dt.timedelta(days=92)  # a scheduled post is in the repository before its day
 LATE = dt.timedelta(days=7)  # a landed document that comes later counts on the day it came
 
-_FENCES = {"---": "---", "+++": "+++", "```toml": "```", "```yaml": "```"}  # of headers
+# First and last lines of headers.
+_FENCES = {"---": ("---", "..."), "+++": ("+++",), "```toml": ("```",), "```yaml": ("```",)}
 _MAX_HEADER_LINES = 200
 _MAX_FIELD = 300  # characters
 _BLOCK = re.compile(r"[>|][-+\d]{0,2}")  # in YAML, the value is in the lines below
@@ -213,7 +221,7 @@ class _Visit:
         day = _stated_day(entry, candidate, header)
         if day is None:
             raise ItemUnavailable("no_date", f"no day by {', '.join(entry.date)}")
-        page = f"{entry.repository}/blob/{version.commit.oid}/{quote(version.path)}"
+        page = f"{entry.repository}/blob/{version.commit.oid}/{quote_path(version.path)}"
         return Document(
             native_id=candidate.native_id,
             version_id=version.oid,
@@ -240,29 +248,57 @@ class _Visit:
 def split_header(text: str, kind: str) -> tuple[str, str]:
     """Return the header of a file and the text below it; the header may be empty.
 
-    A header is between two lines of ``---`` or ``+++`` or in a fence of TOML or YAML. Of the kind
-    ``mail`` it is ``Name: value`` up to the first blank line. One of over 200 lines is text.
+    A header is between two lines of ``---`` or ``+++``, in a fence of TOML or YAML, or an object of
+    JSON. One of YAML may end with ``...``. Of the kind ``mail`` it is ``Name: value`` up to the
+    first blank line. One of over 200 lines is text.
     """
-    lines = text.replace("\r\n", "\n").lstrip("\n").split("\n")
     if kind == "none":
         return "", text
-    begin, end = (0, "") if kind == "mail" else (1, _FENCES.get(lines[0].strip()))
-    if end is None:
-        return "", text
+    unified = text.replace("\r\n", "\n").lstrip("\n")
+    if kind == "front" and unified.startswith("{"):
+        return _split_json(unified)
+    lines = unified.split("\n")
+    begin, ends = (0, ("",)) if kind == "mail" else (1, _FENCES.get(lines[0].strip(), ()))
     for number, line in enumerate(lines[begin:_MAX_HEADER_LINES], begin):
-        if line.strip() == end:
+        if line.strip() in ends:
             return "\n".join(lines[begin:number]), "\n".join(lines[number + 1 :])
     return "", text
 
 
-def _field(header: str, name: str) -> str:
-    """Return a field of a header in YAML, TOML or of mail; empty if there is none.
+def _split_json(text: str) -> tuple[str, str]:
+    """Return the object of JSON that a text begins with, and the lines below it."""
+    try:
+        _, end = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return "", text
+    header = text[:end]
+    rest, _, below = text[end:].partition("\n")
+    if rest.strip() or header.count("\n") >= _MAX_HEADER_LINES:
+        return "", text
+    return header, below
 
-    An indented field belongs to another one, and is none of the text.
+
+def _field(header: str, name: str) -> str:
+    """Return a field of a header in YAML, TOML, JSON or of mail; empty if there is none.
+
+    An indented field belongs to another one, and is none of the text. A name may be quoted.
     """
-    pattern = rf"^{re.escape(name)}[ \t]*[:=](.{{1,{_MAX_FIELD}}})$"
+    if header.startswith("{"):
+        return _field_of_json(header, name)
+    pattern = rf"^([\"']?){re.escape(name)}\1[ \t]*[:=](.{{1,{_MAX_FIELD}}})$"
     found = re.search(pattern, header, re.MULTILINE | re.IGNORECASE)
-    return found[1].strip().strip("\"'") if found else ""
+    return found[2].strip().strip("\"'") if found else ""
+
+
+def _field_of_json(header: str, name: str) -> str:
+    try:
+        fields = json.loads(header)
+    except (ValueError, RecursionError):  # a header of mail, or a mapping of YAML in one line
+        return ""
+    for key, value in fields.items():
+        if key.lower() == name.lower() and isinstance(value, str) and len(value) <= _MAX_FIELD:
+            return value.strip()
+    return ""
 
 
 def _title(header: str, text: str) -> str:

@@ -20,7 +20,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from urllib.parse import quote
 
 from core.errors import DiskFull, ItemFailed, ItemUnavailable, SourceUnavailable, StorageError
 from core.month import Period
@@ -37,7 +36,7 @@ from crawlers.contract import (
     missing_item,
 )
 from crawlers.git.binary import Git
-from crawlers.git.mirror import REGULAR_MODES, BlobReader, Change, Work, open_mirror
+from crawlers.git.mirror import REGULAR_MODES, BlobReader, Change, Work, open_mirror, quote_path
 from crawlers.text.code import (
     LANGUAGES,
     LICENCE_FILE,
@@ -183,7 +182,7 @@ class _Visit:
                 raise ItemUnavailable("outside_month", f"changed by {ratio.value:.0%} only")
         commit = work.touches[change.path]
         committed_at = (commit if commit.committed_at in self.month else work.head).committed_at
-        page = f"{self.project}/blob/{work.head.oid}/{quote(change.path)}"
+        page = f"{self.project}/blob/{work.head.oid}/{quote_path(change.path)}"
         return Document(
             native_id=f"{self.project}:{change.path}",
             version_id=change.new_oid,

@@ -17,6 +17,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from core.errors import MalformedInput
 from core.month import Month
+from crawlers.web.times import read_day
 
 FOLDER = Path(__file__).with_name("posts")
 
@@ -85,10 +86,14 @@ def _read(file: Path) -> Entry:
 
 
 def find_day(text: str) -> dt.date | None:
-    """Return the first day in a text, such as ``2024-03-31``; None if there is none.
+    """Return the day that a text states, or the first day in it that is like ``2024-03-31``.
 
-    A time and its zone are not read: the day is the one that the author wrote.
+    A time and its zone are not read: the day is the one that the author wrote. Return None if there
+    is no day.
     """
+    stated = read_day(text)
+    if stated is not None:
+        return stated
     found = _DAY.search(text)
     return make_day(*found.groups()) if found else None
 

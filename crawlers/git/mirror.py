@@ -19,6 +19,7 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, NamedTuple, cast
+from urllib.parse import quote
 
 from core.errors import ItemUnavailable, SourceUnavailable, UsageError
 from crawlers.git.binary import EMPTY_TREE, WHOLE, Git, damaged
@@ -340,6 +341,14 @@ class BlobReader:
         while left > 0:
             left -= len(self._output.read(min(left, MAX_BLOB_BYTES)))
         return None
+
+
+def quote_path(path: str) -> str:
+    r"""Return a path of a mirror as it is in a URL.
+
+    A mirror writes a byte that is not UTF-8 as ``\xff``; in a URL it is ``%ff``.
+    """
+    return re.sub("%5Cx([89a-f][0-9a-f])", r"%\1", quote(path))
 
 
 def _parse_commit(line: str) -> Commit:

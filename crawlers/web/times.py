@@ -131,6 +131,25 @@ def read_time(value: object, zone: dt.tzinfo | None = None) -> dt.datetime | Non
     return _in_utc(moment, moment.tzinfo or zone)
 
 
+def read_day(text: str) -> dt.date | None:
+    """Return the day of a stated day or time as it is written; None for anything else.
+
+    The zone does not matter, so a time in an unknown one has a day, too.
+    """
+    text = " ".join(text.split())
+    if len(text) > _MAX_CHARS:
+        return None
+    for form in _FORMS:
+        found = form.fullmatch(text)
+        if found:
+            try:
+                midnight = plausible(_midnight_of(found.groupdict()))
+            except (ValueError, OverflowError):
+                return None
+            return midnight.date() if midnight else None
+    return None
+
+
 def month_number(name: str) -> int | None:
     """Return the number of a month by its English name, or by 3 or more letters of it."""
     name = name.lower()

@@ -12,8 +12,8 @@ from core.month import Month
 from core.settings import Settings
 from crawlers.contract import CrawlContext, Item
 from crawlers.git import entries
-from crawlers.git.entries import Entry, find_day, read_entries
-from crawlers.git_posts import EARLIEST, fetch_month, split_header
+from crawlers.git.entries import Entry, read_entries
+from crawlers.git_posts import EARLIEST, fetch_month
 from crawlers.registry import list_sources, load_crawler
 from simulator import posts
 from simulator.fast_import import commit, write_file
@@ -304,6 +304,37 @@ def test_fields_of_other_fields_and_blocks_are_not_read(
     assert titles == {"nested": "T", "block": "Heading"}
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        '---\n"date": "2025-02-03"\n---\n',
+        "---\n'date' : 2025-02-03\n---\n",
+        "---\ndate: 2025-02-03\n...\n",
+        "---\ndate: 3 February 2025\n---\n",
+        '+++\ndate = "February 3, 2025"\n+++\n',
+        '{\n "title": "T",\n "menu": {"date": "2019-01-01"},\n "Date": "2025-02-03"\n}\n',
+        '{"date": "3 February 2025"}\n',
+    ],
+)
+def test_a_day_in_every_form_of_header(
+    header: str, web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits = [(at(2, 3), [write_file("posts/one.md", f"{header}A text.\n")])]
+    [document] = documents_of(read(web, tmp_path, monkeypatch, commits))
+    assert document.event_time == dt.datetime(2025, 2, 3, tzinfo=dt.UTC)
+    assert document.text == "A text."
+
+
+def test_a_name_that_is_not_utf8_has_its_bytes_in_the_address(
+    web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = b"---\ndate: 2025-02-03\n---\nA text.\n"
+    change = b'M 100644 inline "posts/\\377 \\303\\251.md"\ndata %d\n%s' % (len(content), content)
+    [document] = documents_of(read(web, tmp_path, monkeypatch, [(at(2, 3), [change])]))
+    assert document.url.endswith("/posts/%ff%20%C3%A9.md")
+    assert document.native_id == r"someone/posts:\xff é"
+
+
 def test_a_mail_map_of_the_repository_is_not_needed(
     web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -322,29 +353,6 @@ def test_before_the_first_commit_there_is_no_month(web: Web, mirrors: Path) -> N
     )
     with pytest.raises(UsageError, match="name a repository"):
         list(fetch_month(MONTH, context))
-
-
-@pytest.mark.parametrize(
-    ("text", "kind", "expected"),
-    [
-        ("---\na: 1\n---\nText", "front", ("a: 1", "Text")),
-        ("\n---\r\na: 1\r\n---\r\nText", "front", ("a: 1", "Text")),
-        ("```toml\na = 1\n```\nText", "front", ("a = 1", "Text")),
-        ("Text\n---\nMore", "front", ("", "Text\n---\nMore")),
-        ("---\n" + "a\n" * 300 + "---\nText", "front", ("", "---\n" + "a\n" * 300 + "---\nText")),
-        ("PEP: 1\nTitle: T\n\nText", "mail", ("PEP: 1\nTitle: T", "Text")),
-        ("---\na: 1\n---\nText", "none", ("", "---\na: 1\n---\nText")),
-        ("", "front", ("", "")),
-    ],
-)
-def test_headers(text: str, kind: str, expected: tuple[str, str]) -> None:
-    assert split_header(text, kind) == expected
-
-
-def test_days() -> None:
-    assert find_day("2025-02-03T23:00:00Z") == dt.date(2025, 2, 3)
-    assert find_day("2026/05/18/slug") == dt.date(2026, 5, 18)
-    assert find_day("12025-02-03") is find_day("2025-02-31") is find_day("soon") is None
 
 
 @pytest.mark.parametrize("name", NAMES)
