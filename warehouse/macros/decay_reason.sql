@@ -1,9 +1,10 @@
 -- Why a decay after release, or its interval over time, is NULL; NULL if neither is.
--- Parameters: base, bits per byte before the release; num_quarters, the complete quarters after it;
---   protocol.
-create or replace macro decay_reason(base, num_quarters, protocol) as
+-- Parameters: num_base, the months with a figure of the six right before the release;
+--   num_quarters, the complete quarters after it; protocol.
+create or replace macro decay_reason(num_base, num_quarters, protocol) as
     case
-        when base is null then 'fewer than six months right before the release'
+        when num_base < minimum('months of the base')
+            then too_few(num_base, 'month', ' right before the release', 'months of the base')
         when num_quarters = 0 then 'no quarter after the release has all months'
         when protocol = 'published' then 'no interval: published rates have no documents'
         else

@@ -5,6 +5,7 @@ create or replace macro minimum(name) as
     case name
         when 'months of a side' then 3
         when 'blocks of a gap' then 4
+        when 'months of a line' then 2
         when 'months of a slope' then 12
         when 'months of the base' then 6
         when 'quarters of a decay' then 2

@@ -118,5 +118,5 @@ def test_means_over_sources_without_common_months_have_a_reason(
     }
     assert reasons == {
         "train_test_gap": "no month on a side of the cutoff that all sources have",
-        "tbi_likelihood": "fewer than two months that all sources have",
+        "tbi_likelihood": "0 months that all sources have; 2 are needed",
     }

@@ -70,8 +70,8 @@ class Case:
         return self.planted.gap * sum(seen) / len(seen)
 
     @property
-    def has_base(self) -> bool:
-        return set(range(self.cutoff - 5, self.cutoff + 1)) <= set(self.months)
+    def num_base(self) -> int:
+        return len(set(range(self.cutoff - 5, self.cutoff + 1)) & set(self.months))
 
     @property
     def quarters(self) -> list[bool]:
@@ -221,7 +221,9 @@ TRUTHS: dict[str, Check] = {
     r"a regime of the source begins right after the cutoff": lambda case: (
         case.world.regime == case.cutoff + 1
     ),
-    r"fewer than six months right before the release": lambda case: not case.has_base,
+    r"(\d) months? right before the release; 6 are needed": lambda case, num: (
+        int(num) == case.num_base < 6
+    ),
     r"no quarter after the release has all months": lambda case: not any(case.quarters),
     r"incomplete or ahead: (.*) after the release": lacks_quarters,
     r"no interval: (\d+) months? on a side of the cutoff; 3 are needed": lambda case, num: (
@@ -234,7 +236,9 @@ TRUTHS: dict[str, Check] = {
     r"no interval: (\d+) months(?: that all sources have)?; 12 are needed": lambda case, num: (
         int(num) == len(case.months) < 12
     ),
-    r"fewer than twelve months: of documents alone": lambda case: len(case.months) < 12,
+    r"of documents alone: (\d+) months?; 12 are needed": lambda case, num: (
+        int(num) == len(case.months) < 12
+    ),
     r"no common month after both cutoffs": lambda case: not case.common_months(),
     r"(\d+) months? on a side of it; 2 are needed": has_few_neighbours,
     r"no other model tells this month": is_told_by_few,

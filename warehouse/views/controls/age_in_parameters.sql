@@ -117,8 +117,12 @@ judged as (
             when m.family is null then 'family unknown'
             when m.parameters is null then 'parameters unknown'
             when a.reason is not null then a.reason
-            when coalesce(s.num_sizes, 0) < 3
-                then 'fewer than three sizes of the family on the same months'
+            when coalesce(s.num_sizes, 0) < minimum('sizes of a family')
+                then
+                    too_few(
+                        coalesce(s.num_sizes, 0), 'size', ' of the family on the same months',
+                        'sizes of a family'
+                    )
             when s.slope + s.half >= 0
                 then 'not told from chance that larger models of the family are better'
         end as reason

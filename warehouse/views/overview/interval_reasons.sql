@@ -48,8 +48,10 @@ select
     end as gap_reason,
     case when c.num_months > 1 then slope_reason(c.num_months, '', c.protocol, 0) end
         as slope_reason,
-    case when d.num_quarters > 0 then decay_reason(1, d.num_quarters, d.protocol) end
-        as decay_reason
+    case
+        when d.num_quarters > 0
+            then decay_reason(minimum('months of the base'), d.num_quarters, d.protocol)
+    end as decay_reason
 from counted as c
 left join decays as d
     on c.model = d.model and c.source = d.source and c.protocol = d.protocol;

@@ -87,7 +87,10 @@ judged as (
             when no_panel is not null then 'compressor'
             when m.released is null then 'release unknown'
             when n.num_base < minimum('months of the base')
-                then 'fewer than six months right before the release'
+                then
+                    too_few(
+                        n.num_base, 'month', ' right before the release', 'months of the base'
+                    )
             when n.num_in_quarter < 3 then 'no quarter after the release has all months'
         end as no_decay,
         case when n.num_months = 1 then 'a single month' end as no_slope,
@@ -102,7 +105,10 @@ judged as (
         case
             when c.protocol = 'published' then 'published rates: no documents'
             when n.num_errors = 0 then 'each month has a single cluster'
-            when n.num_months < 12 then 'fewer than twelve months: of documents alone'
+            when n.num_months < minimum('months of a slope')
+                then
+                    'of documents alone: '
+                    || too_few(n.num_months, 'month', '', 'months of a slope')
         end as no_power,
         case when k.model is null then 'other months than the most common ones' end as no_rank
     from cells as c

@@ -17,7 +17,7 @@ from (
         'train_test_gap: interval', 'blocks of three months, of both sides',
         minimum('blocks of a gap')
     ),
-    ('tbi_likelihood', 'months with a figure', 2),
+    ('tbi_likelihood', 'months with a figure', minimum('months of a line')),
     ('tbi_likelihood: interval', 'months with a figure', minimum('months of a slope')),
     (
         'decay_by_horizon', 'months with a figure, right before the release',

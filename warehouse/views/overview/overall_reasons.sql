@@ -74,7 +74,11 @@ select
     case
         when t.model is null then 'no dated text with a figure'
         when t.num_months < 2 then 'a single month'
-        when coalesce(s.num_months, 0) < 2 then 'fewer than two months that all sources have'
+        when coalesce(s.num_months, 0) < minimum('months of a line')
+            then
+                too_few(
+                    coalesce(s.num_months, 0), 'month', ' that all sources have', 'months of a line'
+                )
         else slope_reason(s.num_months, ' that all sources have', r.protocol, 0)
     end as slope_reason
 from models_read as r

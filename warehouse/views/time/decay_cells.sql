@@ -4,7 +4,8 @@
 --   catalogue.
 -- Units: as monthly_loss; spread as in split_cells_at. horizon: 0 for the six months before the
 --   month of release. 3, 6, 9 or 12: three months each, from the month of release on. NULL for
---   other months, and if a month of the period is missing.
+--   other months, and if a month of the period is missing. is_base: one of the six months, whether
+--   or not the others are there.
 -- Source: Zhu et al. (FreshBench), Tables 9, 11, 12; docs/metrics.md (Time).
 create or replace view internal.decay_cells as
 with points as (
@@ -53,5 +54,6 @@ select
             count(*) over (partition by model, source, protocol, period)
             = case when period = 0 then 6 else 3 end
             then period
-    end as horizon
+    end as horizon,
+    coalesce(period = 0, false) as is_base
 from periods;

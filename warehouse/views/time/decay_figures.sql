@@ -7,6 +7,7 @@ with means as (
         source,
         protocol,
         any_value(released) as released,
+        count(*) filter (where is_base) as num_base,
         avg(bits_per_byte) filter (where horizon = 0) as base,
         avg(bits_per_byte) filter (where horizon = 3) as mean_3,
         avg(bits_per_byte) filter (where horizon = 6) as mean_6,
@@ -22,6 +23,7 @@ decays as (
         source,
         protocol,
         released,
+        num_base,
         base as base_bits_per_byte,
         100 * (mean_3 / nullif(base, 0) - 1) as decay_3_pct,
         100 * (mean_6 / nullif(base, 0) - 1) as decay_6_pct,
@@ -88,7 +90,7 @@ select
     decay_12_pct + error_12 as decay_12_pct_high_documents,
     base_bits_per_byte,
     coalesce(
-        decay_reason(base_bits_per_byte, num_quarters, protocol),
+        decay_reason(num_base, num_quarters, protocol),
         'incomplete or ahead: '
         || nullif(
             array_to_string(

@@ -107,7 +107,8 @@ select
     12 * (slope + error) as tbi_per_year_high,
     case
         when source is not null then slope_reason(num_months, '', protocol, document_error)
-        when num_months < 2 then 'fewer than two months that all sources have'
+        when num_months < minimum('months of a line')
+            then too_few(num_months, 'month', ' that all sources have', 'months of a line')
         else slope_reason(num_months, ' that all sources have', protocol, document_error)
     end as reason
 from ranked;

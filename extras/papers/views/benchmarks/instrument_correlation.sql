@@ -162,7 +162,11 @@ correlated as (
         case
             when protocol is null then 'no model has answers of this instrument'
             when count(model) = 0 then 'no month after the cutoff of every compared model'
-            when count(value) < 4 then 'fewer than four models with both figures'
+            when count(value) < minimum('models of a correlation')
+                then
+                    too_few(
+                        count(value), 'model', ' with both figures', 'models of a correlation'
+                    )
             when
                 min(bits_per_byte) filter (where value is not null)
                 = max(bits_per_byte) filter (where value is not null)

@@ -45,7 +45,8 @@ correlations as (
         rules,
         count(*) as num_rated,
         case
-            when count(*) < 3 then 'fewer than 3 rated puzzles'
+            when count(*) < minimum('models of a line')
+                then too_few(count(*), 'rated puzzle', '', 'models of a line')
             when count(distinct rating) = 1 then 'all ratings are equal'
             when count(distinct accuracy) = 1 then 'all accuracies are equal'
         end as reason,

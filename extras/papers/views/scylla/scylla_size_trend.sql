@@ -44,7 +44,8 @@ trends as (
         is_control,
         count(*) as num_models,
         case
-            when count(*) < 3 then 'fewer than 3 models'
+            when count(*) < minimum('models of a line')
+                then too_few(count(*), 'model', '', 'models of a line')
             when count(distinct size) = 1 then 'all models are of one size'
             when count(distinct critical_level) = 1 then 'all critical levels are the same'
         end as trend_reason,
@@ -67,8 +68,10 @@ select
     coalesce(trends.num_models, 0) as num_models,
     case when trends.trend_reason is null then trends.slope end as slope,
     case when trends.trend_reason is null then trends.rank_correlation end as rank_correlation,
-    case when trends.num_models is null then 'fewer than 3 models' else trends.trend_reason end
-        as trend_reason
+    case
+        when trends.num_models is null then too_few(0, 'model', '', 'models of a line')
+        else trends.trend_reason
+    end as trend_reason
 from sized
 left join trends
     on
