@@ -97,7 +97,7 @@ def _list_public(views: Mapping[str, tuple[Path, ViewDescription]]) -> Iterator[
         yield f"## Views: {mart}\n"
         for name, (_, described) in members:
             yield f"### `{public_name(name)}`\n"
-            yield f"{described.description} One row per {', '.join(described.grain)}.\n"
+            yield f"{described.summary}\n"
             if described.readers:
                 yield f"Read by {', '.join(f'`{file}`' for file in described.readers)}.\n"
             yield from _list_columns(described.columns)

@@ -8,6 +8,7 @@ from pathlib import Path
 import duckdb
 
 from models.catalogue import list_shipped
+from warehouse.database.comments import comments_of_view
 from warehouse.database.reference import describe_all
 from warehouse.database.schema import describe_view, is_macro, list_views, public_name, read_sql
 
@@ -44,6 +45,18 @@ def test_rows_of_a_mean_are_told_from_rows_of_one_source_or_level() -> None:
             assert "not_null" in described.columns["scope"].get("tests", ()), name
         elif open_keys:
             assert TOLD_BY[name] in described.grain, name
+
+
+def test_the_comment_of_a_view_with_means_says_to_select_one_scope() -> None:
+    entries = {name: text for name, _, column, text, *_ in describe_all() if column is None}
+    for view in list_views():
+        comment = next(comments_of_view(view))
+        described = PUBLIC.get(public_name(view))
+        has_means = described is not None and "scope" in described.columns
+        assert ("Select one scope before you average" in comment) == has_means, view
+        if described is not None:
+            entry = entries[public_name(view)]
+            assert ("Select one scope before you average" in entry) == has_means, view
 
 
 def test_no_view_mixes_protocols() -> None:

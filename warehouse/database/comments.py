@@ -36,8 +36,8 @@ def comments_of_view(view: str) -> Iterator[str]:
     """Yield the statements that set the comments of a view or table macro and of its columns."""
     file = list_views()[view]
     described = describe_view(file)
-    text = f"{described.description} One row per {', '.join(described.grain)}."
-    yield comment_on("macro table" if is_macro(file) else "view", qualify(view), text=text)
+    kind = "macro table" if is_macro(file) else "view"
+    yield comment_on(kind, qualify(view), text=described.summary)
     if not is_macro(file):
         yield from comments_of_columns(qualify(view), described.columns)
 

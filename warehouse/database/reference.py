@@ -85,9 +85,8 @@ def describe_all() -> Iterator[tuple[str, str, str | None, str, str | None, str 
         described = describe_view(file)
         if not described.is_internal:
             name = public_name(view)
-            text = f"{described.description} One row per {', '.join(described.grain)}."
             kind = "macro" if is_macro(file) else "view"
-            yield name, kind, None, text, None, described.parameters or None
+            yield name, kind, None, described.summary, None, described.parameters or None
             yield from _describe_columns(name, described.columns)
     for macro in sorted(list_macros()):
         found = _PARAMETERS.search(read_sql("macros", macro))

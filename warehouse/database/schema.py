@@ -71,6 +71,14 @@ class ViewDescription:
         """True for a view of schema ``internal``, which analysts do not read."""
         return self.schema == "internal"
 
+    @property
+    def summary(self) -> str:
+        """Description, grain, and a warning if some rows are means over others."""
+        text = f"{self.description} One row per {', '.join(self.grain)}."
+        if self.is_internal or "scope" not in self.columns:
+            return text
+        return f"{text} Select one scope before you average or count rows."
+
 
 @functools.cache
 def read_view_code(file: Path) -> ViewCode:
