@@ -15,7 +15,9 @@ with told as (
         replace (
             case when num_models >= minimum('models of a difficulty') then difficulty end
                 as difficulty
-        )
+        ),
+        count(*) filter (where num_models > 0) over (partition by source, protocol)
+            as num_panel_months
     from internal.panel_difficulty
 )
 
@@ -43,7 +45,8 @@ select
                     'models of a difficulty'
                 )
         when d.difficulty is null then 'the models cannot tell it from their gaps'
-        when d.difficulty_error is null then 'no interval: too few months'
+        when d.difficulty_error is null
+            then 'no interval: ' || d.num_panel_months || ' months leave no degrees of freedom'
     end as reason
 from told as d
 left join source_months as s on d.source = s.source and d.month = s.month;
