@@ -68,7 +68,7 @@ NONE_AFTER = "no month after the cutoff"
 ONE_AFTER = "one month after: no growth"
 AT_REGIME = "a regime of the source begins right after the cutoff"
 FEW_BLOCKS = "too few blocks of three months"
-FEW_MONTHS = "too few months for an interval"
+NO_FREEDOM = "{} months leave no degrees of freedom for an interval"
 
 
 @dataclass(frozen=True)
@@ -154,6 +154,8 @@ def _effects(
     values = np.full(len(losses), np.nan)
     reasons = list[str | None]()
     weights = np.full(losses.shape, np.nan)  # w
+    enters = [own_design is not None for own_design in designs]
+    num_months = int(np.isfinite(losses[enters]).any(axis=0).sum())
     stated = set(cutoffs[np.isfinite(cutoffs) & np.isfinite(losses).any(axis=1)])
     for model, own_design in enumerate(designs):
         seen = errors.solution.months[np.isfinite(losses[model])]
@@ -163,7 +165,7 @@ def _effects(
             if np.abs(w @ solution.whole.unknown).max(initial=0) > ZERO * abs(w).max():
                 reason = UNTOLD if stated - {cutoffs[model]} else NO_CONTROL
             elif np.isnan(errors.variance):
-                reason = FEW_MONTHS
+                reason = NO_FREEDOM.format(num_months)
             else:
                 own = np.nan_to_num(losses[model]) - solution.theta[model] * difficulty
                 values[model] = w @ own

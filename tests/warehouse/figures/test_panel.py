@@ -456,6 +456,13 @@ def test_too_few_blocks(cutoff: float, gap_reason: str, growth_reason: str) -> N
     assert fit.enters.tolist() == [False, True, True]
 
 
+def test_a_gap_without_degrees_of_freedom_counts_the_months() -> None:
+    losses = np.array([[1.00, 1.04, 0.98, 1.16], [1.01, 1.03, 1.20, 1.31]])
+    fit = fit_panel(losses, np.array([590.0, 604.0]), np.array([600, 603, 606, 609]))
+    assert np.isnan(fit.gap.values[1])
+    assert fit.gap.reasons[1] == "4 months leave no degrees of freedom for an interval"
+
+
 def test_a_thermometer_tells_what_models_that_change_at_once_cannot() -> None:
     _, alone = staggered([11, 11, 11])
     _, fit = staggered([11, 11, 11, -30])
