@@ -31,7 +31,7 @@ _STRONG = (
     r"|вернее|точнее|поправка|исправляю(?:сь)?|лучше|скорее)"
 )
 _STATED = (
-    r"(?:(?:it's|it\sis|it\sshould\sbe|i'll\s(?:go\swith|say|pick|choose)|go\swith|c'est|es\sist"
+    r"(?:(?:it's|it\sis|it\sshould\sbe|i'll\s(?:go with|say|pick|choose)|go with|c'est|es ist"
     r"|es|è|é|это)\s)?"
 )
 CORRECTS = (

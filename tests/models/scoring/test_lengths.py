@@ -11,6 +11,7 @@ from transformers import (
     Phi3Config,
     PreTrainedConfig,
     PreTrainedTokenizerFast,
+    Qwen2Config,
 )
 
 from core.errors import NotMeasurable
@@ -97,6 +98,31 @@ def test_dynamic_frequencies_are_those_of_the_row_alone():
     for _ in range(2):  # the second call comes after a long row
         found = forward.losses([row[:-1] for row in rows], [row[1:] for row in rows])
         assert [losses.sum() for losses in found] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("config", "key", "factor"),
+    [(LlamaConfig, "rope_parameters", 2.0), (Qwen2Config, "rope_scaling", 8.0)],
+)
+def test_dynamic_frequencies_below_the_context_are_those_of_the_document_alone(
+    config, key, factor, tmp_path, settings, batch_of
+):
+    kind = "rope_type" if key == "rope_parameters" else "type"
+    rope = {kind: "dynamic", "factor": factor, "original_max_position_embeddings": _SHORT}
+    stated = config(
+        vocab_size=400, hidden_size=32, intermediate_size=48, num_hidden_layers=2,
+        num_attention_heads=2, num_key_value_heads=2, max_position_embeddings=128,
+        bos_token_id=0, eos_token_id=1, pad_token_id=0, **{key: rope},
+    )  # fmt: skip
+    folder = save_model(
+        tmp_path / "dynamic", stated, byte_level_bpe(), bos_token="<s>", eos_token="</s>"
+    )
+    expected = []
+    for text in _TEXTS:
+        plain = Plain(folder)  # a new model, which has read no other row
+        expected.append(sum(plain.nats([0, *plain.ids(text, special=False)])))
+    model = CausalLM.load(folder, None, settings)
+    assert nats(model, batch_of(*_TEXTS), "own-context") == pytest.approx(expected, rel=1e-5)
 
 
 def test_moments_are_those_of_the_row_alone():
