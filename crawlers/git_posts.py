@@ -90,7 +90,8 @@ def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
     if entry is None:
         raise UsageError("git_posts: name a repository, such as git_posts:rust_blog")
     until = month.end + dt.timedelta(days=entry.lag_days)
-    mirror = open_mirror(_git(context), entry.repository, until)
+    is_again = context.fetcher.revalidates
+    mirror = open_mirror(_git(context), entry.repository, until, is_again)
     _, head = mirror.span(month.start, month.end)
     if head is None:
         raise ItemUnavailable("not_yet_created", f"no commit before {month.end:%Y-%m-%d}")

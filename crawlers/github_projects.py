@@ -128,7 +128,7 @@ def _visit_all(
 def _visit(
     project: str, git: Git, month: Period, context: CrawlContext, stack: contextlib.ExitStack
 ) -> _Visit | None:
-    mirror = open_mirror(git, project, month.end)
+    mirror = open_mirror(git, project, month.end, context.fetcher.revalidates)
     work = mirror.work(month.start, month.end, FILES, LICENCE_FILE)
     if work is None:
         return None

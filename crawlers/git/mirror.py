@@ -72,8 +72,10 @@ class Work(NamedTuple):
     retrieved_at: dt.datetime  # when the contents were fetched
 
 
-def open_mirror(git: Git, name: str, until: dt.datetime) -> Mirror:
+def open_mirror(git: Git, name: str, until: dt.datetime, is_again: bool = False) -> Mirror:
     """Return the mirror of a repository; fetch it if the last fetch was before ``until``.
+
+    With ``is_again`` it is fetched in any case, since its history may have been rewritten.
 
     Raise UsageError if ``name`` is not of the form ``owner/repository``. Raise ItemUnavailable if
     the repository is missing, not public or too large. Raise SourceUnavailable if the site failed
@@ -82,6 +84,8 @@ def open_mirror(git: Git, name: str, until: dt.datetime) -> Mirror:
     if _NAME.fullmatch(name) is None or name.endswith(".git"):
         raise UsageError(f"{name!r} is not a repository; expected owner/name")
     mirror = Mirror(git, git.root / f"{name}.git")
+    if is_again:
+        until = dt.datetime.now(dt.UTC)
     if not mirror.is_fresh(until):
         with git.alone():
             if not mirror.is_fresh(until):  # another process may have fetched the mirror meanwhile

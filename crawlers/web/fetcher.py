@@ -81,7 +81,7 @@ class Fetcher:
     ) -> None:
         self._sites = {key: settings.sites.get(key, url).rstrip("/") for key, url in sites.items()}
         self._cache = RawCache(settings.scratch / "http-cache") if use_cache else None
-        self._revalidates = revalidates
+        self.revalidates = revalidates
         self._tokens = Tokens(settings.tokens)
         conduct = Conduct(
             request_interval_s, redirect_hosts, robots_exempt_paths, shares_pace, turnstile
@@ -260,7 +260,7 @@ class Fetcher:
         request += f"\nRange: {ask.span.headers['Range']}" if ask.span else ""
         fetched = self._cache.load(request) if self._cache else None
         is_old = fetched and ask.not_before and fetched.retrieved_at < ask.not_before
-        if fetched and not is_old and not self._revalidates:
+        if fetched and not is_old and not self.revalidates:
             self._exchange.count(cached=1)
             self._exchange.note_headers(fetched.headers)
         else:
