@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import requests
@@ -131,6 +132,7 @@ def test_each_worker_sees_its_gpus_and_is_started_again(
             raise KeyboardInterrupt
         rest(0.05)
 
-    monkeypatch.setattr(time, "sleep", look)
+    # Not ``time.sleep`` itself: another thread would get the interrupt.
+    monkeypatch.setattr(worker, "time", SimpleNamespace(sleep=look, monotonic=time.monotonic))
     worker.supervise(worker.plan_workers(list_gpus(), "here"), 8090)
     assert set(seen.read_text().split()) == {"GPU-0", "GPU-1", "GPU-0,GPU-1"}
