@@ -31,6 +31,7 @@ _NO_OID = "0" * 40
 _COMMIT = "%H %ct %at"
 _SUBMODULE = b"160000"  # mode
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+AGAIN_AFTER = dt.timedelta(minutes=10)
 _REFUSAL_LASTS = dt.timedelta(days=1)  # time after which a refused repository is requested again
 
 
@@ -75,7 +76,8 @@ class Work(NamedTuple):
 def open_mirror(git: Git, name: str, until: dt.datetime, is_again: bool = False) -> Mirror:
     """Return the mirror of a repository; fetch it if the last fetch was before ``until``.
 
-    With ``is_again`` it is fetched in any case, since its history may have been rewritten.
+    With ``is_again`` it is also fetched if the last fetch was more than ``AGAIN_AFTER`` ago, since
+    its history may have been rewritten. So a range of months fetches it once.
 
     Raise UsageError if ``name`` is not of the form ``owner/repository``. Raise ItemUnavailable if
     the repository is missing, not public or too large. Raise SourceUnavailable if the site failed
@@ -85,7 +87,7 @@ def open_mirror(git: Git, name: str, until: dt.datetime, is_again: bool = False)
         raise UsageError(f"{name!r} is not a repository; expected owner/name")
     mirror = Mirror(git, git.root / f"{name}.git")
     if is_again:
-        until = dt.datetime.now(dt.UTC)
+        until = max(until, dt.datetime.now(dt.UTC) - AGAIN_AFTER)
     if not mirror.is_fresh(until):
         with git.alone():
             if not mirror.is_fresh(until):  # another process may have fetched the mirror meanwhile

@@ -1,5 +1,6 @@
 """Months of a repository that are crawled again after its history was rewritten."""
 
+import datetime as dt
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.crawling.crawl import crawl_partition
+from crawlers.git import mirror
 from crawlers.git.entries import Entry
 from simulator import posts
 from simulator.server import Web
@@ -44,8 +46,13 @@ def push(site: Upstream, number: int) -> None:
 
 
 def test_a_sealed_month_stays_until_it_is_replaced(
-    site: Upstream, web: Web, store: Store, crawl_settings: Settings
+    site: Upstream,
+    web: Web,
+    store: Store,
+    crawl_settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(mirror, "AGAIN_AFTER", dt.timedelta())
     push(site, 0)
     first = crawl_partition(SOURCE, MONTH, store, crawl_settings)
     push(site, 1)
@@ -58,3 +65,19 @@ def test_a_sealed_month_stays_until_it_is_replaced(
     third = crawl_partition(SOURCE, MONTH, store, crawl_settings, replace=True)
     assert third.digest == second.digest
     assert read_seal(store, Partition(SOURCE, MONTH)) == third
+
+
+def test_a_repository_that_was_just_fetched_is_not_fetched_again(
+    site: Upstream,
+    web: Web,
+    store: Store,
+    crawl_settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A range of months that is replaced fetches the repository once."""
+    monkeypatch.setattr(mirror, "AGAIN_AFTER", dt.timedelta(days=1))
+    push(site, 0)
+    crawl_partition(SOURCE, MONTH, store, crawl_settings)
+    num_requests = len(web.requests)
+    crawl_partition(SOURCE, MONTH, store, crawl_settings, replace=True)
+    assert not [path for _, _, path in web.requests[num_requests:] if path.startswith(f"/{NAME}")]
