@@ -27,8 +27,8 @@ MAX_MONTHS = 18  # before a cutoff; the files have all
 HOW_TO_READ = (
     "Each line is one model, and 0 is the month of its own cutoff: a line that goes up there says "
     "that text from after the cutoff is harder for the model, beyond what makes a month hard for "
-    "all models. The gap of the title is not the mean of its line: it also lets the data tell how "
-    "strongly the model feels hard months."
+    "all models. The gap of the title is not the mean of its line: its fit also estimates how far "
+    "the model's loss follows that of hard months."
 )
 REFUTED_BY = (
     "Lines that rise before 0 as they do after it, or compressors, which were never trained, that "
