@@ -59,7 +59,7 @@ def load_benchmarks_command(context: Context, path: Table, replace: Replace = Fa
 
     Columns: model (as in monthly_loss), benchmark, score. Optional columns: reference, as_of
     (YYYY-MM or a date), ability (such as coding). The file is loaded completely or not at all.
-    Views benchmark_correlation and benchmark_fit use the scores.
+    Views `papers.benchmark_correlation` and `papers.benchmark_fit` use the scores.
     """
     settings = settings_of(context)
     from extras.imported_results.figures import load_benchmarks

@@ -9,8 +9,8 @@ import polars as pl
 from core.json import JsonObject
 from reports.site.charts import INK, PALETTE, by_month, time_axis
 from reports.site.context import Site, some
-from reports.site.figure import Column, Figure, Page, Row
-from reports.site.findings import span
+from reports.site.figure import P_VALUE, Column, Figure, Page, Row
+from reports.site.findings import MAX_Q, span
 from reports.site.labels import LANE_HEADER, end_labels, extent_of
 
 ORDER = 6
@@ -25,7 +25,7 @@ ZHU = "Zhu et al. 2024 (FreshBench)"
 
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page of those charts that have figures."""
-    figures = site.make(_losses, _accuracy, _lengths, _genres, _groups, _ranks)
+    figures = site.make(_losses, _accuracy, _benchmarks, _lengths, _genres, _groups, _ranks)
     yield Page(PATHS[0], NAVIGATION[1], "papers.html.j2", figures)
 
 
@@ -97,8 +97,38 @@ def _curves(
     }  # fmt: skip
 
 
+def _benchmarks(site: Site) -> Figure | None:
+    if not site.query("papers_scores")[1].item():
+        return None
+    sql, rows = some(site.query("papers_benchmarks", protocol=site.protocol))
+    columns = [
+        Column("against", "benchmark"),
+        Column("pearson", "Pearson", "+.2f", "pearson_low", "pearson_high"),
+        Column("p_value", "p", P_VALUE),
+        Column("spearman", "Spearman", "+.2f"),
+        Column("num_models", "models", "d"),
+    ]
+    about = (
+        f"As Table 2 of {ZHU}: the board's level against loaded benchmark scores. The interval of "
+        "a correlation reaches further towards 0."
+    )
+    title = benchmarks_finding(rows.to_dicts())
+    return Figure("papers-benchmarks", title, about, sql, rows, columns)
+
+
+def benchmarks_finding(rows: Sequence[Row]) -> str:
+    """Return how many benchmarks correlate with the level by more than chance."""
+    p_values = [row["p_value"] for row in rows if row["p_value"] is not None]
+    if not p_values:
+        return "Models are too few to tell whether benchmarks say the same"
+    found = sum(p_value * len(p_values) <= MAX_Q for p_value in p_values)  # as Bonferroni
+    if not found:
+        return "No benchmark correlates with the level by more than chance"
+    return f"{found} of {len(p_values)} benchmarks correlate with the level"
+
+
 def _lengths(site: Site) -> Figure | None:
-    if not site.query("compare_scores")[1].item():
+    if not site.query("papers_scores")[1].item():
         return None
     sql, rows = some(site.query("papers_lengths", protocol=site.protocol))
     about = f"As Figures 5 and 6 of {ZHU}: Pearson's correlation over models."
@@ -107,7 +137,7 @@ def _lengths(site: Site) -> Figure | None:
 
 
 def _genres(site: Site) -> Figure | None:
-    if not site.query("compare_scores")[1].item():
+    if not site.query("papers_scores")[1].item():
         return None
     sql, rows = some(site.query("papers_genres", protocol=site.protocol))
     about = f"As Figures 5 and 6 of {ZHU}: Pearson's correlation over models, by category."

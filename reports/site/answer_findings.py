@@ -1,4 +1,4 @@
-"""Titles of figures about forecasting questions, puzzles, benchmarks and printed figures.
+"""Titles of figures about forecasting questions, puzzles and printed figures.
 
 The rules are those of ``findings``: an effect is named only where chance does not explain it.
 """
@@ -160,17 +160,6 @@ def probes_finding(rows: Sequence[Row]) -> str:
     if not levels:
         return "No probe is solved like a level yet"
     return f"{len(levels)} of {len(rows)} probes are solved like level {span(levels, '.1f')}"
-
-
-def benchmarks_finding(rows: Sequence[Row]) -> str:
-    """Return how many benchmarks correlate with the level by more than chance."""
-    tested = [row for row in rows if row["p_value"] is not None]
-    if not tested:
-        return "Models are too few to tell whether benchmarks say the same"
-    found = len(_sure(rows, "p_value"))
-    if not found:
-        return "No benchmark correlates with the level by more than chance"
-    return f"{found} of {len(tested)} benchmarks correlate with the level"
 
 
 def printed_levels_finding(rows: Sequence[Row]) -> str:

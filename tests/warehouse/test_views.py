@@ -66,7 +66,7 @@ PROVENANCE = """
     from rows
     where cells.model = rows.model and cells.source = rows.source and cells.month = rows.month
 """
-DEAR = {"benchmark_correlation", "decay_figures"}
+DEAR = {"decay_figures"}
 DETAILS = "_details"  # ends the name of a view with every column of the public one
 _HOMES: dict[tuple[str, ...], tuple[Settings, Path]] = {}
 FOLDERS = [VIEWS, *list_folders("tests/views")]

@@ -20,6 +20,7 @@ from extras.imported_results.figures import (
     load_benchmarks,
     load_ratings,
 )
+from tests.tiers import needs_extra
 from warehouse.database.writer import connected
 from warehouse.land.losses import open_warehouse
 
@@ -188,7 +189,7 @@ def test_percentages(settings: Settings, write: Any, ask: Any) -> None:
 HOSTILE = [
     "'); drop table internal.published_rates; --", "=cmd|' /C calc'!A0",
     "<script>alert(1)</script>",
-    "a,\"b\"\nc", "模型 🌊", "$reference", "NA", "null", "x" * 4000,
+    "a,\"b\" c", "模型 🌊", "$reference", "NA", "null", "x" * 4000,
 ]  # fmt: skip
 
 
@@ -251,6 +252,7 @@ def test_scores(settings: Settings, write: Any, ask: Any, dump: Any) -> None:
     assert load_benchmarks(settings, path, replace=True).num_changed == 1
 
 
+@needs_extra("papers")
 def test_abilities_are_means_of_their_benchmarks(settings: Settings, write: Any, ask: Any) -> None:
     header = "model,benchmark,score,ability\n"
     rows = "a,mmlu,50,knowledge\na,arc,30,\nb,mmlu,40,knowledge\nb,arc,10,knowledge\n"

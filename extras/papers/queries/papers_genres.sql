@@ -12,7 +12,7 @@ select
     correlation_end(pearson, num_models, -1.959963984540054e0) as pearson_low,
     correlation_end(pearson, num_models, 1.959963984540054e0) as pearson_high,
     num_models
-from benchmark_correlation
+from papers.benchmark_correlation
 where
     figure = 'bits_per_byte' and scope = 'category' and protocol = $protocol
     and against_kind = 'benchmark' and model_kind = 'all' and size_class = 'all'

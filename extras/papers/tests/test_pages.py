@@ -16,8 +16,9 @@ from warehouse.read.publish import publish
 
 MODELS = ("a", "b", "c", "d", "e")
 SCORES = (50.0, 40.0, 30.0, 20.0, 10.0)
-KINDS = ("losses", "accuracy", "lengths", "genres", "groups", "ranks")
-NAMES = [f"papers-{kind}" for kind in KINDS]
+CHARTS = ("losses", "accuracy", "lengths", "genres", "groups", "ranks")
+NAMES = [f"papers-{kind}" for kind in CHARTS]
+TABLE = "papers-benchmarks"
 
 
 def _questions(connection: duckdb.DuckDBPyConnection) -> None:
@@ -123,8 +124,9 @@ def test_charts_for_papers_have_letters_of_one_size(published: Settings, tmp_pat
 
 def test_the_site_lists_the_page_and_its_charts(site: Path) -> None:
     listed = {each["name"]: each for each in json.loads((site / "figures.json").read_text())}
-    assert [name for name in listed if name.startswith("papers-")] == NAMES
-    for name in NAMES:
+    drawn = {name for name in listed if name.startswith("papers-")}
+    assert drawn == {*NAMES, TABLE}
+    for name in drawn:
         assert listed[name]["page"] == f"papers.html#{name}"
     assert "As in the papers" in (site / "index.html").read_text()
 
@@ -144,6 +146,14 @@ def test_heat_maps_have_the_correlations_with_scores(site: Path) -> None:
     assert by_length[100]["num_models"] == 5
     by_genre = {row["category"]: row["pearson"] for row in rows_of(site, "papers-genres")}
     assert by_genre == {"science": pytest.approx(-1), "encyclopedia": pytest.approx(1)}
+
+
+def test_the_board_goes_with_the_scores_where_both_have_one_order(site: Path) -> None:
+    [row] = rows_of(site, TABLE)
+    assert row["against"] == "MMLU"
+    # Two sources of opposite orders: their mean ranks the models as Wikipedia does.
+    assert row["pearson"] == pytest.approx(1)
+    assert row["num_models"] == 5
 
 
 def test_groups_of_questions_follow_the_planted_order(site: Path) -> None:

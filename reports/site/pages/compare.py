@@ -10,7 +10,6 @@ import polars as pl
 import polars.selectors as cs
 
 from core.json import JsonObject
-from reports.site.answer_findings import benchmarks_finding
 from reports.site.charts import INK, PALETTE, SOFT, time_axis
 from reports.site.context import Site, is_control, months_of, some
 from reports.site.figure import NOTHING, P_VALUE, Column, Figure, Page, Row, shown, told
@@ -45,9 +44,7 @@ _ABOUT_PLANE = (
 
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page of comparisons; its script reads all pairs from ``figures/pairs.data.js``."""
-    figures = site.make(
-        _months, _plane, _ranks, _profile, _neighbours, _tokenizers, _contexts, _benchmarks
-    )
+    figures = site.make(_months, _plane, _ranks, _profile, _neighbours, _tokenizers, _contexts)
     pairs = with_months(site.readable("compare_pairs", protocol=site.protocol))
     paired = {name for key in pairs.columns if key in ("model", "other") for name in pairs[key]}
     models = [name for name in site.models if name in paired]
@@ -310,18 +307,3 @@ def _tokenizers(site: Site) -> Figure:
     sizes = rows["bytes_per_token"].drop_nulls().to_list()
     title = f"A token is {span(sizes, '.2f')} bytes" if sizes else "No token is measured yet"
     return Figure("tokenizers", title, about, sql, rows, columns)
-
-
-def _benchmarks(site: Site) -> Figure | None:
-    if not site.query("compare_scores")[1].item():
-        return None
-    sql, rows = some(site.query("compare_benchmarks", protocol=site.protocol))
-    columns = [
-        Column("against", "benchmark"),
-        Column("pearson", "Pearson", "+.2f", "pearson_low", "pearson_high"),
-        Column("p_value", "p", P_VALUE),
-        Column("spearman", "Spearman", "+.2f"),
-        Column("num_models", "models", "d"),
-    ]
-    about = "Correlation with loaded benchmark scores. Its interval reaches further towards 0."
-    return Figure("benchmarks", benchmarks_finding(rows.to_dicts()), about, sql, rows, columns)

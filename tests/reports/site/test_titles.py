@@ -306,32 +306,6 @@ def test_a_place_is_seldom_called_preferred_where_none_is(
     assert claims(0.3, 29, "cannot be told") == NUM_WORLDS
 
 
-def test_a_benchmark_seldom_correlates_where_none_does(
-    database: duckdb.DuckDBPyConnection,
-) -> None:
-    def claims(shared: float) -> int:
-        dice = np.random.default_rng(0)
-        rows = []
-        for world in range(NUM_WORLDS):
-            level = dice.standard_normal(8)
-            for name in "abc":
-                score = dice.standard_normal(8) - shared * level
-                pearson = float(np.corrcoef(level, score)[0, 1])
-                rows.append({"against": f"{world}/{name}", "pearson": pearson})
-        planted = pl.DataFrame(rows).with_columns(
-            protocol=pl.lit("default"), scope=pl.lit("all"), figure=pl.lit("headline"),
-            against_kind=pl.lit("benchmark"), model_kind=pl.lit("all"), size_class=pl.lit("all"),
-            spearman=0.0, num_models=8,
-        )  # fmt: skip
-        _plant(database, "benchmark_correlation", planted)
-        find = answers.benchmarks_finding
-        titles = _titles(database, "compare_benchmarks", find, "against")
-        return sum("benchmarks correlate" in title for title in titles)
-
-    assert claims(0.0) <= MOST_WRONG
-    assert claims(5.0) > 0.95 * NUM_WORLDS
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("effect", [pytest.param(0.0, marks=pytest.mark.slow), 0.5])
 def test_titles_of_a_published_world(publish_figures: Any, effect: float) -> None:

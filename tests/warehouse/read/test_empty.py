@@ -9,6 +9,7 @@ import pytest
 from core.month import Month, month_range
 from core.settings import Settings
 from tests.losses import loss_row, publish_rows
+from tests.tiers import needs_extra
 from warehouse.read.empty import explain_empty
 from warehouse.read.query import connect_to_read
 
@@ -55,7 +56,11 @@ def connection(
         ),
         ("from models, train_test_gap_at(cutoff) where false", []),
         ("from scylla_scores", ["scylla_scores has no rows; `tidemark scylla run` has models"]),
-        ("from loaded_scores", ["loaded_scores has no rows; `tidemark land benchmarks FILE`"]),
+        pytest.param(
+            "from papers.loaded_scores",
+            ["papers.loaded_scores has no rows; `tidemark land benchmarks FILE`"],
+            marks=needs_extra("papers"),
+        ),
         ("select 1 where false", []),
     ],
 )

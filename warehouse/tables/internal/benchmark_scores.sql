@@ -1,4 +1,4 @@
--- Scores of models on external benchmarks, for view benchmark_correlation.
+-- Scores of models on external benchmarks, for views of extra `papers`.
 -- Grain: one row per model, benchmark.
 -- Units: each benchmark's own unit; the scale of a benchmark does not change a correlation.
 -- Source: `tidemark land benchmarks`.

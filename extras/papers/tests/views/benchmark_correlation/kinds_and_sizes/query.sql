@@ -1,2 +1,2 @@
-from benchmark_correlation
+from papers.benchmark_correlation
 where scope = 'category' and against <> 'log_parameters'

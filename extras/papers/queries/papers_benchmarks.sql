@@ -17,7 +17,7 @@ select
     end as p_value,
     spearman,
     num_models
-from benchmark_correlation
+from papers.benchmark_correlation
 where
     scope = 'all' and figure = 'headline'
     and against_kind = 'benchmark' and model_kind = 'all' and size_class = 'all'

@@ -5,7 +5,7 @@
 --   spearman is Pearson's correlation of ranks, with mean ranks for ties. A negative correlation of
 --   bits_per_byte means that better compression goes with higher scores.
 -- Source: Zhu et al. 2024, arXiv 2405.08460, Tables 2, 4, 5 and 6; docs/metrics.md (Time).
-create or replace view benchmark_correlation as
+create or replace view papers.benchmark_correlation as
 -- Group by numbers: ranking by ten names takes twice as long.
 with figures as materialized (
     select
