@@ -41,8 +41,8 @@ _STEP_SD = 0.04  # SD of the difference of neighbours on fresh text, whose sign 
 _MONTH_SD, _OWN_MONTH_SD = 0.04, 0.01  # of a month, and of a month for one model
 _DOCUMENT_SD, _PAIR_SD = 0.2, 0.08  # as in worlds.py
 _BOARD = "select model, bits_per_byte, rank, rank_low, rank_high, resolution from {} where rank > 0"
-_NEW = "headline_shown_at(cast(null as date), cast(null as date), 'new')"
-_ALL = "headline_shown_at(cast(null as date), cast(null as date), 'all')"
+_NEW = "headline_at(cast(null as date), cast(null as date))"
+_ALL = "headline_at(cast(null as date), cast(null as date), months := 'all')"
 
 
 @dataclass

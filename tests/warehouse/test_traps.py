@@ -27,7 +27,7 @@ TOLD_BY = {
 # difficulty is fitted from all protocols at once.
 WITHOUT_PROTOCOL = {
     "compared_cells", "headline", "headline_all_months", "headline_at", "headline_neighbours",
-    "headline_shown", "headline_shown_at", "minima", "papers.loaded_scores",
+    "minima", "papers.loaded_scores",
     "question_difficulty", "simulated_sources", "source_months", "text_difference",
     "tokenizer_comparison", "training_ends", "uncompared_models",
 }  # fmt: skip

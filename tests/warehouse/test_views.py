@@ -57,7 +57,7 @@ ARGUMENTS |= {
     "forecast_bins_at": "'null'", "forecast_peak_at": "3",
     "forecast_tbi_at": "'null'",
     "headline_at": "null, null", "headline_figures_at": "null, null, 'new'",
-    "headline_shown_at": "null, null, 'new'", "compared_cells_at": "null, null, 'new'",
+    "headline_intervals_at": "null, null, 'new'", "compared_cells_at": "null, null, 'new'",
     "month_difference_at": "[]", "monthly_loss_by_kind_at": "'papers'", "smoothed_curves_at": "3",
 }  # fmt: skip
 PROVENANCE = """

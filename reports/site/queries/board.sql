@@ -71,7 +71,7 @@ board as (
             when is_compressor then 'compressor'
             when rank is null then basis
         end as note
-    from headline_shown
+    from headline
     union all by name
     select
         u.model,

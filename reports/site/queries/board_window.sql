@@ -29,5 +29,5 @@ select
         next_p_value_adjusted,
         next_reason
     )
-from headline_shown_at($first, $last, 'new') as h
+from headline_at($first, $last) as h
 order by h.rank nulls last, h.bits_per_byte, h.model

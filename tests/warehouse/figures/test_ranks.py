@@ -19,6 +19,7 @@ Vector = np.ndarray[Any, np.dtype[np.float64]]
 
 NAMES = ["a", "it's; drop table models; --", "control:zstd", 'org/"quoted"']
 SOURCES = ["news", "wiki's"]
+INTERVALS = "from internal.headline_intervals_at(null, null, 'new')"
 MONTHS = [dt.date(2024, month, 1) for month in (1, 2, 3, 5, 8, 9, 11, 12)]
 QUARTERS = np.array([(month.month - 1) // 3 for month in MONTHS])
 
@@ -183,7 +184,7 @@ def test_rank_intervals_are_those_of_numpy(oracle: Oracle, home: Settings) -> No
 
 
 def test_headline_intervals_are_those_of_numpy(oracle: Oracle, home: Settings) -> None:
-    rows = query(home, "from headline").to_pylist()
+    rows = query(home, INTERVALS).to_pylist()
     assert len(rows) == len(NAMES)
     for row in rows:
         cells = [(row["model"], source, month) for source in SOURCES for month in MONTHS]
@@ -201,7 +202,7 @@ def test_headline_intervals_are_those_of_numpy(oracle: Oracle, home: Settings) -
 
 
 def test_shares_saved_of_zstd_have_intervals(oracle: Oracle, home: Settings) -> None:
-    rows = query(home, "from headline_at(null, null)").to_pylist()
+    rows = query(home, INTERVALS).to_pylist()
     zstd = next(row for row in rows if row["model"] == "control:zstd")
     assert zstd["saved_share"] is None
     for row in rows:

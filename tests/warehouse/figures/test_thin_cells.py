@@ -33,7 +33,7 @@ OF_A_MONTH = (
     "worst_documents",
 )  # fmt: skip
 # The order and the intervals over documents of all sources; a diary changes the first.
-OF_ALL_SOURCES = ("headline_shown", "headline_neighbours")
+OF_ALL_SOURCES = ("headline", "headline_neighbours")
 Rows = list[dict[str, Any]]
 
 

@@ -1,7 +1,7 @@
--- The figures of headline_shown over all months: text that models were trained on counts, too.
+-- The figures of headline over all months: text that models were trained on counts, too.
 -- Grain: one row per compared model. The cells are chosen anew, so that models may differ.
 -- Not a comparison of models on new text: basis says so in each row.
--- Units and intervals: as in headline_shown.
+-- Units and intervals: as in headline.
 -- Source: docs/metrics.md (Headline, New text).
 create or replace view headline_all_months as
 select
@@ -21,4 +21,4 @@ select
     saved_share_low,
     saved_share_high,
     reason
-from headline_shown_at(cast(null as date), cast(null as date), 'all');
+from headline_at(cast(null as date), cast(null as date), months := 'all');

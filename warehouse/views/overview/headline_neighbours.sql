@@ -14,5 +14,5 @@ select
     num_months,
     basis,
     next_reason as reason
-from internal.headline_shown_details
+from internal.headline_details
 where next_model is not null;

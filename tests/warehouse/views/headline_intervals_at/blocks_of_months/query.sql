@@ -3,4 +3,4 @@ select
         round(bits_per_byte_low, 6) as bits_per_byte_low,
         round(bits_per_byte_high, 6) as bits_per_byte_high
     )
-from headline;
+from internal.headline_intervals_at(null, null, 'new')

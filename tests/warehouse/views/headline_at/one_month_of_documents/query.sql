@@ -1,0 +1,1 @@
+from headline_at(null, null)

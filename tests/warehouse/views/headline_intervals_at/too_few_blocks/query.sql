@@ -1,0 +1,1 @@
+from internal.headline_intervals_at(null, null, 'new')

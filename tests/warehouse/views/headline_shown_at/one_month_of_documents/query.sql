@@ -1,1 +1,0 @@
-from headline_shown_at(null, null, 'new')
