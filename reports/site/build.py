@@ -103,7 +103,8 @@ def write_site(settings: Settings, only: str | None = None) -> str:
 @contextlib.contextmanager
 def opened_site(settings: Settings) -> Iterator[Site]:
     """Yield the published figures of a data root under its protocol."""
-    config = {"memory_limit": MEMORY, "disabled_optimizers": DISABLED}
+    # One thread computes sums: those of several differ in the last digit from build to build.
+    config = {"memory_limit": MEMORY, "disabled_optimizers": DISABLED, "threads": 1}
     with local_snapshot(settings) as path, opened(path, **config) as connection:
         store = Store(settings.home)
         facts = Facts(
@@ -196,7 +197,8 @@ def _site_files(site: Site) -> Iterator[tuple[str, bytes]]:
         made = [page for of_module in reversed(parts) for page in of_module]
         pictures = [figure.name for page in made for figure in page.figures if figure.chart]
         site.lead_card = pictures[0] if pictures else ""
-        yield from _page_files(site, made, drawer)
+        drawn_first = [page for of_module in parts for page in of_module]
+        yield from _page_files(site, drawn_first, drawer)
     listed = [_listed(page, figure) for page in made for figure in page.figures]
     yield "figures.json", (json.dumps(listed, indent=1) + "\n").encode()
     questions = site.readable("data_questions").to_dicts()
@@ -231,14 +233,15 @@ def _filled(template: str, **values: object) -> bytes:
 def _page_files(
     site: Site, made: Sequence[Page], drawer: charts.Drawer
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield assets, and the pictures and the HTML of pages."""
+    """Yield assets, and the pictures and the HTML of pages, whose charts may still be drawn."""
     yield from _assets()
     yield citation.BIBTEX, f"{citation.site_bibtex(site)}\n".encode()
     yield citation.CFF, citation.cff(site).encode()
-    drawings = drawer.drawings()
-    for name, drawn in drawings.items():
-        yield from drawing_files(name, drawn)
     for page in made:
+        names = [figure.name for figure in page.figures if figure.chart is not None]
+        drawings = {name: drawer.drawing(name) for name in names}
+        for name, drawn in drawings.items():
+            yield from drawing_files(name, drawn)
         yield from page.files.items()
         yield from _row_files(site, page)
         yield page.path, _render(site, page, drawings).encode()

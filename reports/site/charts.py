@@ -32,7 +32,7 @@ from reports.site.pictures.paths import svg_path
 
 VEGA_LITE = "6.4"
 PNG_SCALE = 1.5
-MAX_ALONE = 20  # charts that are drawn faster than processes start
+MAX_ALONE = 12  # charts that are drawn about as fast as processes start
 MAX_PROCESSES = 4  # one core is left for the caller, which queries meanwhile
 # Colour-blind people can tell these apart, and each from grey; the order is that of use. The first
 # three are Okabe and Ito's, whose others are too pale for labels.
@@ -313,14 +313,15 @@ class Drawer:
                 process = self._processes[len(self._drawings) % len(self._processes)]
                 self._drawings[waiting] = process.draw(waiting, self._specs.pop(waiting))
 
-    def drawings(self) -> dict[str, Drawing]:
-        """Return all drawings by name.
+    def drawing(self, name: str) -> Drawing:
+        """Return a chart that was added, as soon as it is drawn. Those added first come first.
 
         Raises:
             TidemarkError: a process ended.
         """
-        here = {name: draw(name, spec) for name, spec in self._specs.items()}
-        return {name: drawing.result() for name, drawing in self._drawings.items()} | here
+        if name in self._specs:
+            return draw(name, self._specs[name])
+        return self._drawings[name].result()
 
 
 class _Process:

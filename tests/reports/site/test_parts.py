@@ -5,12 +5,13 @@ import struct
 from pathlib import Path
 
 import duckdb
+import polars as pl
 import pytest
 
 from core.errors import TidemarkError, UsageError
 from core.settings import Settings
 from reports.site.build import opened_site, write_site
-from reports.site.charts import MAX_ALONE, Drawer
+from reports.site.charts import MAX_ALONE, Drawer, with_data
 from reports.site.figure import Column, cell
 from reports.site.papers import write_figures
 from reports.site.small_database import write_small_database
@@ -60,7 +61,24 @@ def test_a_process_that_draws_and_is_ended_is_named(monkeypatch: pytest.MonkeyPa
         for number in range(MAX_ALONE + 1):
             drawer.add(str(number), {})
         with pytest.raises(TidemarkError, match=r"draws charts ended \(1\)"):
-            drawer.drawings()
+            drawer.drawing("0")
+
+
+def test_one_thread_computes_the_sums_of_a_site(usual: Settings) -> None:
+    with opened_site(usual) as site:
+        [threads] = site.connection.execute("select current_setting('threads')").fetchone() or ()
+    assert threads == 1  # sums of several threads differ in the last digit
+
+
+@pytest.mark.parametrize("num_charts", [1, MAX_ALONE + 1])
+def test_a_chart_is_returned_under_its_name(num_charts: int) -> None:
+    with Drawer() as drawer:
+        for number in range(num_charts):
+            rows = pl.DataFrame({"x": [number, number + 1]})
+            spec = {"mark": "point", "title": f"chart {number}", "encoding": {"x": {"field": "x"}}}
+            drawer.add(str(number), with_data(spec, rows))
+        drawn = [drawer.drawing(str(number)).svg for number in range(num_charts)]
+    assert [f"chart {number}" in svg for number, svg in enumerate(drawn)] == [True] * num_charts
 
 
 def test_each_decay_of_a_model_has_its_interval_and_reason(usual: Settings) -> None:
