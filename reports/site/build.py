@@ -104,8 +104,8 @@ def write_site(settings: Settings, only: str | None = None) -> str:
 def opened_site(settings: Settings) -> Iterator[Site]:
     """Yield the published figures of a data root under its protocol."""
     # One thread computes sums: those of several differ in the last digit from build to build.
-    config = {"memory_limit": MEMORY, "disabled_optimizers": DISABLED, "threads": 1}
-    with local_snapshot(settings) as path, opened(path, **config) as connection:
+    config = {"memory_limit": MEMORY, "disabled_optimizers": DISABLED}
+    with local_snapshot(settings) as path, opened(path, threads=1, **config) as connection:
         store = Store(settings.home)
         facts = Facts(
             code_version(), sha256_of_file(path), newest_release(store), _now(),

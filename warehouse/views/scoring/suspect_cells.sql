@@ -9,13 +9,13 @@
 create or replace view internal.suspect_cells as
 with bad_runs as (
     select *
-    from canary_runs
+    from main.canary_runs
     where abs(drift) > 1e-6
 ),
 
 good_runs as (
     select *
-    from canary_runs
+    from main.canary_runs
     where abs(drift) <= 1e-6
 ),
 
@@ -31,7 +31,7 @@ suspicions as (
         c.dtype,
         bad.run_at,
         bad.drift
-    from cell_costs as c
+    from main.cell_costs as c
     inner join bad_runs as bad on c.device = bad.device and c.dtype = bad.dtype
     where not exists (
         select 1

@@ -20,7 +20,7 @@ with counted as (
         sum(t.num_correct) filter (where not t.is_after_cutoff) as right_before,
         sum(t.num_correct) filter (where t.is_after_cutoff) as right_after
     from tasks.task_accuracy_monthly as t
-    left join models as m on t.model = m.model
+    left join main.models as m on t.model = m.model
     group by t.model, t.source, t.task, t.protocol
 ),
 
