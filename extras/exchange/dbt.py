@@ -89,6 +89,4 @@ def _table(name: str, view: ViewDescription, types: dict[str, str]) -> dict[str,
         }
         for column, facts in view.columns.items()
     ]
-    grain = ", ".join(view.grain)
-    about = f"{view.description} One row per {grain}." if grain else view.description
-    return {"name": name, "description": about, "columns": columns}
+    return {"name": name, "description": view.summary, "columns": columns}

@@ -38,6 +38,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from core.progress import counted
 from warehouse.database.schema import read_sql
 from warehouse.database.statements import Row, rows_of
 from warehouse.estimates.changes import finite
@@ -52,7 +53,6 @@ MIN_DAYS = 5  # of resolution, with an answer of the model, for an interval
 MIN_ANSWERS = 3  # to a question, for the interval of its difficulty
 _TINY = 1e-18  # of a sum of squares: errors of rounding
 ALONE = "no other model answered these questions"
-FEW_DAYS = f"no interval: fewer than {MIN_DAYS} days of resolution"
 ONE_LINK = "no interval: one day connects it to the other models"
 ALIKE = "no interval: all days are alike"
 
@@ -177,7 +177,8 @@ def _without(day: int, scores: Scores, total: Sums) -> Floats:
 
 def _reason(num_days: int, error: float, value: float) -> str | None:
     if num_days < MIN_DAYS:
-        return FEW_DAYS
+        days = counted(num_days, "day")
+        return f"no interval: {days} of resolution; {MIN_DAYS} are needed"
     if np.isnan(error):
         return ONE_LINK
     return ALIKE if error <= 1e-9 * max(1.0, abs(value)) else None

@@ -25,4 +25,7 @@ create or replace macro minimum(name) as
         when 'answers of a mean' then 2
         when 'answers to a question' then 3
         when 'bins of a line' then 3
+        when 'items of a split' then 2
+        when 'right answers of a test' then 5
+        when 'answers of a place' then 30
     end;

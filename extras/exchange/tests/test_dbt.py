@@ -38,7 +38,8 @@ def test_every_public_view_is_a_table_of_a_source(twenty: Settings, tmp_path: Pa
     folder = tmp_path / "out"
     assert export_dbt(twenty, folder) == len(exported_views())
     sources = _sources(folder)
-    assert [source["name"] for source in sources] == ["tidemark", "tidemark_papers"]
+    names = ["tidemark", "tidemark_papers", "tidemark_tasks"]
+    assert [source["name"] for source in sources] == names
     assert {source["database"] for source in sources} == {"warehouse"}
     named = {
         f"{source['schema']}.{table['name']}": table
@@ -51,6 +52,9 @@ def test_every_public_view_is_a_table_of_a_source(twenty: Settings, tmp_path: Pa
             described = [(column["name"], column["data_type"]) for column in named[name]["columns"]]
             found = database.execute(f"describe {name}").fetchall()
             assert described == [(column, kind) for column, kind, *_ in found]
+    means = {name for name, view in exported_views().items() if "scope" in view.columns}
+    warned = {name for name, table in named.items() if "Select one scope" in table["description"]}
+    assert warned == {qualify(name) for name in means} and means
     level = named["main.headline"]["columns"][1]
     assert level["description"].endswith("[bits per byte]")
     export_dbt(twenty, folder, "other")

@@ -341,9 +341,9 @@ class Comparison {
     const isBetter = data.difference[overall] < 0 === (data.model[overall] === one);
     const isSeen = data.basis[overall].startsWith("months that may have been seen");
     const verdict = isSure ? `${isBetter ? one : other} is better than ${isBetter ? other : one}${isOverTime ? "" : " on these documents"}${isSeen ? ", maybe seen in training" : ""}` : `${one} and ${other} cannot be told apart`;
-    const reason = (data.reason[overall] ?? "too few months").replace(/^no interval: /, "");
+    const reason = (data.reason[overall] ?? "").replace(/^no interval: /, "");
     const ofDocuments = data.low[overall] === null ? "" : " The interval is what other documents of these months may give.";
-    const untested = isOverTime ? "" : ` No p-value: ${reason}.${ofDocuments}`;
+    const untested = isOverTime ? "" : ` No p-value${reason && `: ${reason}`}.${ofDocuments}`;
     const table = element("table", {}, element("thead", {}, element("tr", {}, ...head.map((text) => element("th", { scope: "col" }, text)))), element("tbody", {}, ...rows));
     this.place.replaceChildren(element("h2", {}, verdict), element("p", { className: "soft" }, `Over ${data.basis[overall]}. Negative: ${one} is better.${untested}`), element("div", { className: "scroll as-cards", tabIndex: 0 }, table));
   }

@@ -102,10 +102,11 @@ def _untested(row: Row) -> str:
     """Return why a pair has no p-value, and what its interval is over then; empty if it has one."""
     if row["p"] is not None:
         return ""
-    reason = (row["reason"] or "too few months").removeprefix("no interval: ")
+    reason = (row["reason"] or "").removeprefix("no interval: ")
+    untested = f" No p-value: {reason}." if reason else " No p-value."
     if row["low"] is None:
-        return f" No p-value: {reason}."
-    return f" No p-value: {reason}. The interval is what other documents of these months may give."
+        return untested
+    return f"{untested} The interval is what other documents of these months may give."
 
 
 def _pair_cells(row: Row, sign: int) -> list[str]:

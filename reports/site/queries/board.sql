@@ -63,6 +63,15 @@ puzzles as (
     group by model
 ),
 
+texts as (
+    select
+        model,
+        count(distinct month) as num_months
+    from monthly_loss
+    where protocol = $protocol and is_text and bits_per_byte is not null
+    group by model
+),
+
 board as (
     select
         *,
@@ -127,28 +136,40 @@ select
     h.basis,
     h.note,
     coalesce(h.reason, h.note) as rank_reason,
-    if(h.model = 'control:zstd', 'zstd itself', rank_reason) as share_reason,
+    case
+        when h.saved_share_low is not null then null
+        when h.model = 'control:zstd' then 'zstd itself'
+        else rank_reason
+    end as share_reason,
     if(h.is_compressor, 'a compressor has no cutoff', g.reason) as gap_reason,
     if(h.is_compressor, 'a compressor has no cutoff', a.reason) as ageing_reason,
-    if(h.is_compressor, 'a compressor has no cutoff', 'no cutoff is stated or inferred')
-        as stated_reason,
+    case
+        when h.is_compressor then 'a compressor has no cutoff'
+        when m.cutoff is null then 'no cutoff is stated or inferred'
+    end as stated_reason,
     if(h.is_compressor, 'a compressor has no cutoff', c.reason) as cutoff_reason,
-    if(h.is_compressor, 'a compressor has no cutoff', 'fewer than two months of text')
-        as trend_reason,
-    if(
-        h.is_compressor, 'a compressor answers no questions',
-        coalesce(f.reason, 'no question was put to it')
-    ) as forecast_reason,
-    if(
-        h.is_compressor, 'a compressor answers no questions',
-        coalesce(p.reason, 'no puzzle was put to it')
-    ) as puzzle_reason,
+    case
+        when h.is_compressor then 'a compressor has no cutoff'
+        when coalesce(t.num_months, 0) < minimum('months of a line')
+            then too_few(coalesce(t.num_months, 0), 'month', ' of text', 'months of a line')
+    end as trend_reason,
+    case
+        when h.is_compressor then 'a compressor answers no questions'
+        when f.model is null then 'no question was put to it'
+        else f.reason
+    end as forecast_reason,
+    case
+        when h.is_compressor then 'a compressor answers no questions'
+        when p.model is null then 'no puzzle was put to it'
+        else p.reason
+    end as puzzle_reason,
     h.num_sources,
     h.num_months,
     h.interval_basis,
     h.resolution
 from board as h
 left join models as m on h.model = m.model
+left join texts as t on h.model = t.model
 -- The panel's part of control_adjusted_gap, without what compressors say.
 left join panel_tests as g
     on h.model = g.model and g.source is null and g.effect = 'gap' and g.protocol = $protocol

@@ -17,7 +17,11 @@ select
         when rank is null then basis
     end as note,
     h.reason as rank_reason,
-    if(h.model = 'control:zstd', 'zstd itself', h.reason) as share_reason,
+    case
+        when h.saved_share_low is not null then null
+        when h.model = 'control:zstd' then 'zstd itself'
+        else h.reason
+    end as share_reason,
     'told over all months alone' as gap_reason,
     'told over all months alone' as ageing_reason,
     h.* exclude (

@@ -29,8 +29,10 @@ select
     r.*,
     coalesce(r.source, 'all sources') as sources,
     coalesce(r.measured_cutoff, r.reason) as told,
-    'no cutoff is stated or inferred' as stated_reason,
-    if(r.stated_cutoff is null, stated_reason, 'no cutoff is measured') as outside_reason,
+    case when r.stated_cutoff is null then 'no cutoff is stated or inferred' end as stated_reason,
+    case
+        when r.is_contradicted is null then coalesce(stated_reason, 'no cutoff is measured')
+    end as outside_reason,
     strftime(s.first_cutoff, '%Y-%m') || ', then ' || strftime(s.second_cutoff, '%Y-%m')
         as two_cutoffs
 from registry as r

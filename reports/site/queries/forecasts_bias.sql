@@ -23,7 +23,10 @@ select
     t.tbi_x1000_low,
     t.tbi_x1000_high,
     t.bias_class as paper_class,
-    coalesce(t.reason, 'no test: no answers, or none from before the release') as bias_reason
+    case
+        when t.reason is not null then t.reason
+        when p_adjusted is null then 'no test: no answers, or none from before the release'
+    end as bias_reason
 from forecast_tbi as t
 left join tested as b on t.model = b.model and t.source = b.source and t.protocol = b.protocol
 order by t.source, t.model, t.protocol

@@ -34,10 +34,18 @@ select
     -- Bonferroni's correction over the places; with fewer answers, skewed probabilities make a
     -- small p-value of Student's t too often. least() would make 1 of NULL.
     case
-        when max(num_answers) >= 30
-            then least(1, count(*) * min(p_value) filter (where num_answers >= 30))
+        when max(num_answers) >= minimum('answers of a place')
+            then
+                least(
+                    1,
+                    count(*)
+                    * min(p_value) filter (where num_answers >= minimum('answers of a place'))
+                )
     end as p_value,
-    case when max(num_answers) < 30 then 'fewer than 30 answers' end as p_reason,
+    case
+        when max(num_answers) < minimum('answers of a place')
+            then too_few(max(num_answers), 'answer', '', 'answers of a place')
+    end as p_reason,
     max(num_answers) as num_answers,
     case when bool_and(is_balanced) then 'yes' else 'no' end as rotated
 from places

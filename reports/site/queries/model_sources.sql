@@ -108,7 +108,8 @@ select
     p.equivalent_share,
     p.equivalent_share_low,
     p.equivalent_share_high,
-    'no month after ' || strftime(l.last_month, '%Y-%m') as level_reason,
+    case when l.bits_per_byte is null then 'no month after ' || strftime(l.last_month, '%Y-%m') end
+        as level_reason,
     if(is_compressor(l.model), 'a compressor has no cutoff', g.reason) as gap_reason,
     if(is_compressor(l.model), 'a compressor has no cutoff', a.reason) as ageing_reason,
     if(is_compressor(l.model), 'a compressor has no cutoff', c.reason) as cutoff_reason,
@@ -116,7 +117,7 @@ select
     case
         when is_compressor(l.model) then 'a compressor has no cutoff'
         when l.last_month is null then 'cutoff unknown'
-        else 'no month up to the cutoff'
+        when l.bits_per_byte_seen is null then 'no month up to the cutoff'
     end as seen_reason,
     p.reason as share_reason,
     t.reason as slope_reason

@@ -50,8 +50,10 @@ select
     g.num_sources,
     e.first_year,
     e.last_year,
-    if(is_compressor(g.model), 'a compressor has no cutoff', 'no cutoff is stated or inferred')
-        as stated_reason,
+    case
+        when is_compressor(g.model) then 'a compressor has no cutoff'
+        when m.cutoff is null then 'no cutoff is stated or inferred'
+    end as stated_reason,
     if(is_compressor(g.model), 'a compressor has no cutoff', c.reason) as cutoff_reason
 from gaps as g
 cross join ends as e

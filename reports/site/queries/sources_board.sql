@@ -26,7 +26,10 @@ select
     cast(sum(m.num_bytes) as bigint) as num_bytes,
     max(m.num_models) as num_models,
     any_value(s.licence) as licence,
-    'not described in the catalogue' as fact_reason
+    case
+        when count(s.title) = 0 or count(s.category) = 0 or count(s.licence) = 0
+            then 'not described in the catalogue'
+    end as fact_reason
 from months as m
 left join sources as s on m.source = s.source
 group by m.source

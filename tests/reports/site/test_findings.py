@@ -8,6 +8,7 @@ import pytest
 from reports.site import cutoff_findings, findings
 from reports.site.front import HOW_TO_READ, contradicted_finding, slowest_finding
 from reports.site.history import Publication, differences
+from reports.site.pages.compare import verdict_of
 from reports.site.pages.source import lowest_new_finding
 
 QUERIES = Path(findings.__file__).parent / "queries"
@@ -189,6 +190,14 @@ def test_models_of_equal_losses_are_not_said_to_be_lower_in_no_month() -> None:
     assert findings.months_finding(rows) == told
     told = "b has a lower loss than a in 1 of 4 months of sources"
     assert findings.months_finding([*rows, {**rows[0], "difference": 0.1}]) == told
+
+
+def test_a_pair_without_a_reason_is_not_said_to_have_few_months() -> None:
+    known = {"model": "a", "other": "b", "source": None, "basis": "all months"}
+    figures = {"difference": 0.1, "low": None, "high": None, "p": None, "n": 9, "reason": None}
+    verdict = verdict_of(pl.DataFrame([{**known, **figures}]), "a", "b")
+    assert verdict is not None
+    assert verdict["about"] == "Over all months. Negative: a is better. No p-value."
 
 
 def test_a_gap_is_not_said_to_be_the_mean_of_its_line() -> None:

@@ -1,14 +1,16 @@
 """Why a figure is missing is readable without a pointer: in the page, on phones and on paper."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 import pytest
 from playwright.sync_api import Browser, Page
 
-from reports.site.build import css_text
-from reports.site.figure import Column, marks_of
+from core.settings import Settings
+from reports.site.build import css_text, opened_site, page_modules
+from reports.site.figure import Column, Figure, marks_of
 from tests.reports.site.pages import read_pages
 
 WHY = """e => [getComputedStyle(e, "::after").content, e.title]"""
@@ -25,6 +27,31 @@ def test_reasons_have_marks_in_the_order_of_the_cells() -> None:
     marks = marks_of(columns, rows)
     assert list(marks) == reasons
     assert [marks[reasons[number]] for number in (0, 1, 25, 26, 27)] == ["a", "b", "z", "aa", "ab"]
+
+
+@pytest.mark.long
+def test_a_complete_value_has_no_reason(usual: Settings) -> None:
+    """A table's rows are downloaded with all columns: a reason beside a value is false there."""
+    false = set()
+    with opened_site(usual) as site:
+        for module in page_modules():
+            for page in module.make_pages(site):
+                for figure in page.figures:
+                    false |= {f"{figure.name}: {why}" for why in _needless_reasons(figure)}
+    assert not false
+
+
+def _needless_reasons(figure: Figure) -> Iterator[str]:
+    """Yield columns of reasons with a text where all that they explain is there."""
+    explained: dict[str, set[str]] = {}
+    for column in figure.columns:
+        if column.why in figure.rows.columns and column.draw is None:
+            ends = [end for end in (column.low, column.high) if end]
+            explained.setdefault(column.why, set()).update([column.name, *ends])
+    for why, names in explained.items():
+        is_whole = pl.all_horizontal(pl.col(name).is_not_null() for name in sorted(names))
+        if figure.rows.filter(is_whole & pl.col(why).is_not_null()).height:
+            yield why
 
 
 def test_names_of_columns_are_shown_on_phones_as_they_are() -> None:

@@ -8,7 +8,6 @@ from scipy import stats
 
 from warehouse.estimates.questions import (
     ALIKE,
-    FEW_DAYS,
     MIN_DAYS,
     ONE_LINK,
     Floats,
@@ -124,7 +123,8 @@ def test_what_hangs_on_one_day_has_no_interval() -> None:
 def test_few_days_and_equal_days_have_no_interval() -> None:
     days = range(MIN_DAYS)
     few = fit_scores(answers([(m, d, d % 4, m + d) for d in days for m in (0, 1)]))
-    assert few.reasons == (FEW_DAYS, FEW_DAYS) and np.isnan(few.errors).all()
+    told = "no interval: 4 days of resolution; 5 are needed"
+    assert few.reasons == (told, told) and np.isnan(few.errors).all()
     alike = fit_scores(answers([(m, d, d, m) for d in days for m in (0, 1)]))
     assert alike.reasons == (ALIKE, ALIKE) and alike.values == pytest.approx([0, 1])
 

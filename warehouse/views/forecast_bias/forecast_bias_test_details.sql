@@ -11,7 +11,8 @@ with tested as (
         coalesce(2 * normal_tail(abs(z_proportions)), 1) as p_proportions,
         coalesce(2 * normal_tail(abs(z_ranks)), 1) as p_ranks,
         case
-            when leeway >= 5 and z_proportions * z_ranks > 0 then greatest(p_proportions, p_ranks)
+            when leeway >= minimum('right answers of a test') and z_proportions * z_ranks > 0
+                then greatest(p_proportions, p_ranks)
             else 1
         end as p_value,
         1.959963984540054e0
@@ -92,7 +93,13 @@ select
     case
         when s.model is not null then 'no text of the model has an answer'
         when z_proportions is null or z_ranks is null then 'no test: nothing varies'
-        when leeway < 5 then 'no test: too few answers are right or wrong'
+        when leeway < minimum('right answers of a test')
+            then
+                'no test: '
+                || too_few(
+                    floor(10 * leeway) / 10, 'right answer',
+                    ' from the expected number to the end of its range', 'right answers of a test'
+                )
         when z_proportions * z_ranks <= 0 then 'no test: its two statistics have other directions'
     end as reason
 from adjusted as a

@@ -60,9 +60,16 @@ from (
         'month_difficulty', 'models of known cutoff in the month', minimum('models of a difficulty')
     ),
     ('forecast_position_bias: interval', 'answers', minimum('answers of a mean')),
+    ('forecast_position_bias: p-value on the site', 'answers', minimum('answers of a place')),
     ('forecast_calibration: interval', 'answers', minimum('answers of a mean')),
+    (
+        'forecast_bias_test',
+        'right recent answers, from their expected number to the end of its range',
+        minimum('right answers of a test')
+    ),
     ('forecast_tbi: interval', 'bins of 30 days', minimum('bins of a line')),
     (
         'question_difficulty: interval', 'answers to the question', minimum('answers to a question')
-    )
+    ),
+    ('scylla_divergence', 'items with likelihoods in each split', minimum('items of a split'))
 ) as rows_of_minima (figure, counted, minimum);

@@ -138,8 +138,13 @@ select
     len(pairs.ood_numbers) as num_ood,
     pairs.level,
     case
-        when len(pairs.id_numbers) < 2 or len(pairs.ood_numbers) < 2
-            then 'a split has fewer than 2 items with likelihoods'
+        when
+            least(len(pairs.id_numbers), len(pairs.ood_numbers)) < minimum('items of a split')
+            then
+                too_few(
+                    least(len(pairs.id_numbers), len(pairs.ood_numbers)), 'item',
+                    ' with likelihoods in a split', 'items of a split'
+                )
         when divergences.js_bits is null then 'all values of a split are equal'
     end as reason
 from pairs
