@@ -7,14 +7,14 @@
 # (DIR is absolute or counts from the root of the checkout.)
 #
 # The wheels are for Python 3.12 (PYTHON_VERSION) and together take about 33 MB: lm-eval and
-# those of its needs that scoring imports, cut-cross-entropy, and those of ours that the machine may
-# lack. OPTIONS are those of `python -m benchmarks.scoring.gpu`; PYTHON is the interpreter to use.
+# those of its needs that scoring imports, and those of ours that the machine may lack.
+# OPTIONS are those of `python -m benchmarks.scoring.gpu`; PYTHON is the interpreter to use.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 python=${PYTHON:-python3}
 
 packages=(
-    lm-eval dill cut-cross-entropy
+    lm-eval dill
     pydantic pydantic-core pydantic-settings annotated-types typing-inspection python-dotenv
     typing-extensions platformdirs zstandard botocore jmespath psutil nvidia-ml-py
 )

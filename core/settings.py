@@ -97,7 +97,7 @@ class Settings(BaseSettings):
     dtype: str = "auto"
     """auto: bfloat16 on a GPU, float32 on a CPU."""
     kernels: Literal["plain", "fast"] = "plain"
-    """`fast`: fused and captured kernels on a GPU; their losses are other cells."""
+    """`fast`: CUDA graphs on a GPU; their losses are other cells."""
     tensor_parallel: int = Field(default=1, gt=0)
     """Number of GPUs that share each layer of a model while it is scored, if its architecture has
     a plan for this."""

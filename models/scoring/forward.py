@@ -41,7 +41,6 @@ class Forward:
     Attributes:
         linear: weight and bias of the head, or None if it is more than one matrix product.
         switch: length after which the model reads rows otherwise, or None without one.
-        fused: function in the place of ``linear_cross_entropy``, or None.
         replayed: function in the place of ``run_body``, or None.
 
     Raises:
@@ -51,7 +50,6 @@ class Forward:
 
     def __init__(self, model: PreTrainedModel) -> None:
         self.model = model
-        self.fused: Callable[..., torch.Tensor] | None = None
         self.replayed: Callable[[torch.Tensor], torch.Tensor] | None = None
         self.vocabulary = embedding_rows(model)
         self._head: nn.Module | None = _head_alone(model)
@@ -193,8 +191,6 @@ class Forward:
         """
         if self.linear is not None:
             weight, bias = self.linear
-            if self.fused is not None and alphabet is None and targets.dim() == 1:
-                return self.fused(chosen, weight, bias, targets)
             if alphabet is not None:
                 targets = places_in(alphabet, len(weight))[targets]
                 weight = weight[alphabet]
