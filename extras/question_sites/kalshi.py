@@ -8,11 +8,12 @@ cannot be filtered by time; their months are refused. The category and the rhyth
 the record of its series, whose name is the first part of the event's.
 
 Several markets of an event are one question with several answers. Each of them is kept as a yes/no
-question of its own, and its answer is put before the title. Combinations of markets are not
-requested. Markets with fewer than MIN_VOLUME contracts are left out, so are sport and series of an
-hour or less. A market that pays a share (``scalar``) is void. No crowd forecast is kept, because
-the list has only final prices. No licence is stated, so texts are for local use only. Nobody has
-read the terms for this project yet, so the source is crawled with a recorded permission only.
+question of its own, and its answer is put before the title: a title may name other answers, too.
+Combinations of markets are not requested. Markets with fewer than MIN_VOLUME contracts are left
+out, so are sport and series of an hour or less. A market that pays a share (``scalar``) is void. No
+crowd forecast is kept, because the list has only final prices. No licence is stated, so texts are
+for local use only. Nobody has read the terms for this project yet, so the source is crawled with a
+recorded permission only.
 
 In 2026, tens of thousands of markets are settled on a day, most of them of sport and prices. So
 a month is sampled by time: it is divided into NUM_DRAWN equal parts, and one window of WINDOW is
@@ -56,7 +57,7 @@ INFO = QuestionSourceInfo(
     licence="LicenseRef-unknown",
     language="en",
     category="forecasting",
-    sites={SITE: "https://api.elections.kalshi.com"},
+    sites={SITE: "https://external-api.kalshi.com"},
     request_interval_s=0.5,  # 20 requests a second are allowed with an account
     first_month=Month("2021-07"),
     permission=(
@@ -246,10 +247,13 @@ def _read(row: Fields, all_series: _Series) -> Found:
 
 
 def _full_title(title: str, side: str) -> str:
-    """Return a title that names the market's answer, ``side``: one of several of an event."""
-    if side.lower() == "yes" or side.lower() in title.lower():
-        return title
-    return f"{side}: {title}"
+    """Return a title that names the market's answer, ``side``: one of several of an event.
+
+    Titles of weather have words in bold type, as ``**high temp**``.
+    """
+    title = title.replace("**", "")
+    is_told = not side.strip() or side.lower() in ("yes", title.lower())
+    return title if is_told else f"{side}: {title}"
 
 
 def _question(name: str, title: str, row: Fields, series: Fields) -> Question | Drop:
