@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import uuid
 from pathlib import Path
 
@@ -25,6 +26,10 @@ from reports.exports.files import exporting, write_manifest
 
 _KIND = "eee"
 SCHEMA_VERSION = "0.3.0"
+_LOCAL = "local"  # the developer of a model whose name has none; the owner refuses "unknown"
+# Folders of the owner's data store, which writes ``_`` for a colon.
+_PART = re.compile(r"[A-Za-z0-9](?:[\w.:+-]{0,98}[\w+-])?", re.ASCII)
+_RESERVED = re.compile(r"(?i)(?:con|prn|aux|nul|com[1-9]|lpt[1-9])(?:\..*)?|data|unknown")
 
 
 def export_eval_records(settings: Settings, output: Path) -> int:
@@ -53,11 +58,33 @@ def export_eval_records(settings: Settings, output: Path) -> int:
 
 
 def _place(model: ModelResults, evaluation_id: str) -> str:
-    """Return the path of a record in the owner's data store, which wants a UUID of version 4."""
+    """Return the path of a record in the owner's data store, which wants a UUID of version 4.
+
+    The folders follow from developer and id alone, as ``datastore_path_components`` of the owner's
+    package derives them.
+    """
     digest = hashlib.sha256(evaluation_id.encode()).digest()
-    developer = model.repository.partition("/")[0] if model.repository else "unknown"
     own = uuid.UUID(bytes=digest[:16], version=4)
-    return f"data/tidemark/{safe_name(developer)}/{safe_name(model.name)}/{own}.json"
+    own_id = _id_of(model)
+    name = own_id.removeprefix(f"{_developer_of(own_id)}/").replace("/", "_").replace(":", "_")
+    return f"data/tidemark/{_developer_of(own_id).replace(':', '_')}/{name}/{own}.json"
+
+
+def _id_of(model: ModelResults) -> str:
+    """Return a model's id: repository or name, or a name like it that the data store takes."""
+    own_id = model.repository or model.name
+    if all(_is_folder(part) for part in own_id.split("/")):
+        return own_id
+    return f"{_LOCAL}/model_{safe_name(model.name).strip('_')}"
+
+
+def _is_folder(part: str) -> bool:
+    return _PART.fullmatch(part) is not None and _RESERVED.fullmatch(part) is None
+
+
+def _developer_of(own_id: str) -> str:
+    developer, slash, _ = own_id.partition("/")
+    return developer if slash else _LOCAL
 
 
 def _bounds(metric: Metric) -> dict[str, object]:
@@ -96,6 +123,7 @@ def _result(figure: ModelResult) -> dict[str, object]:
 
 def _record(model: ModelResults, published_at: str, author: str | None) -> dict[str, object]:
     kind = model.facts.get("kind")
+    own_id = _id_of(model)
     facts = {
         key: str(model.facts[key])
         for key in ("kind", "family", "revision", "cutoff", "cutoff_provenance")
@@ -118,7 +146,8 @@ def _record(model: ModelResults, published_at: str, author: str | None) -> dict[
         "eval_library": {"name": DISTRIBUTION, "version": own_version()},
         "model_info": {
             "name": model.name,
-            "id": model.repository or model.name,
+            "id": own_id,
+            "developer": _developer_of(own_id),
             "additional_details": {**facts, **details},
         },
         "evaluation_results": [_result(figure) for figure in model.figures],

@@ -11,7 +11,8 @@ import pytest
 from core.errors import UsageError
 from core.month import Month, month_range
 from core.settings import Settings
-from extras.exchange.eval_records import export_eval_records
+from extras.exchange.eval_records import _id_of, _place, export_eval_records
+from extras.exchange.model_figures import ModelResults
 from reports.exports.figures import export_figures, exported_views
 from tests.losses import loss_row, publish_rows
 from warehouse.land.losses import open_warehouse
@@ -97,10 +98,51 @@ def test_a_record_has_a_path_that_its_owner_s_validator_takes(
     assert places.keys() == {path.name for path in (tmp_path / "out").glob("*.json")} - {
         "manifest.json"
     }
-    parts = re.compile(r"data/tidemark/(\w+)/(\w+)/[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f-]{21}\.json")
-    found = [parts.fullmatch(place) for place in places.values()]
-    assert {match[1] for match in found if match} == {"org", "unknown"}
-    assert len({match[2] for match in found if match}) == 3
+    assert {folders(place) for place in places.values()} == {
+        ("org", "one"), ("local", "Org_Two"), ("local", "control_zstd"),
+    }  # fmt: skip
+    found = records(tmp_path / "out")
+    assert {each["model_info"]["developer"] for each in found.values()} == {"org", "local"}
+
+
+def folders(place: str) -> tuple[str, str]:
+    """Return developer and model of a path in the data store, whose last part is a UUID."""
+    match = re.fullmatch(
+        r"data/tidemark/([^/]+)/([^/]+)/[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f-]{21}\.json", place
+    )
+    assert match, place
+    return match[1], match[2]
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize(
+    ("name", "own_id", "expected"),
+    [
+        ("org/Model-7.b", "org/Model-7.b", ("org", "Model-7.b")),
+        ("a/b/c:d", "a/b/c:d", ("a", "b_c_d")),
+        ("control:zstd", "control:zstd", ("local", "control_zstd")),
+    ],
+)
+def test_a_plain_name_is_the_id(name: str, own_id: str, expected: tuple[str, str]) -> None:
+    model = ModelResults(name, {"model": name}, ())
+    assert _id_of(model) == own_id
+    assert folders(_place(model, "x")) == expected
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize(
+    "name",
+    [
+        "con", "..", "a/..", "a//b", "org/NUL.b", "data/x", "unknown", "ünï/Модель <b>", "x" * 200,
+        "'; drop table models; --", "=cmd()|'/c calc'!A1", "ends.", " blank ", "/work/model",
+    ],
+)  # fmt: skip
+def test_a_name_that_is_no_folder_gets_an_id_that_is_one(name: str) -> None:
+    model = ModelResults(name, {"model": name}, ())
+    developer, folder = folders(_place(model, "x"))
+    assert _id_of(model) == f"{developer}/{folder}"
+    assert developer == "local"
+    assert re.fullmatch(r"model_[a-z0-9_]{1,80}", folder)
 
 
 @pytest.mark.slow
