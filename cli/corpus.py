@@ -15,7 +15,7 @@ from typer import Argument, Option
 
 from cli.terminal.console import err, out, print_table, progress_bars
 from cli.terminal.options import settings_of
-from core.errors import UsageError
+from core.errors import UsageError, did_you_mean
 from core.periods import parse_period
 from core.progress import counted
 from core.storage.store import Store
@@ -164,7 +164,7 @@ def choose_seal(
     store: Store, partition: Partition, version: int | None, held: bool, as_of: dt.datetime | None
 ) -> Seal:
     """Return the seal of the requested version of a partition."""
-    from core.corpus.partition import list_versions, read_seal
+    from core.corpus.partition import list_sealed_sources, list_versions, read_seal
     from core.corpus.sealing import read_held
 
     if held:
@@ -179,8 +179,10 @@ def choose_seal(
     known = [str(each.version) for each in list_versions(store, partition)]
     is_held = read_held(store, partition) is not None
     if not known and not is_held:
+        meant = did_you_mean(partition.source, list_sealed_sources(store))
         raise UsageError(
-            f"nothing is sealed of {partition} under {store.root}; see `tidemark sources list`"
+            f"nothing is sealed of {partition} under {store.root}; {meant}"
+            "see `tidemark sources list`"
         )
     held_too = "; something is held back (--held)" if is_held and not held else ""
     raise UsageError(

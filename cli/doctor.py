@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import platform
 import secrets
 import shutil
@@ -18,7 +17,7 @@ import typer
 
 from cli.terminal.console import print_table
 from cli.terminal.options import settings_of
-from core.errors import AccessRefused, TidemarkError
+from core.errors import AccessRefused, TidemarkError, did_you_mean
 from core.storage.store import Store
 
 if TYPE_CHECKING:
@@ -120,8 +119,7 @@ def _variables(settings: Settings) -> Finding:
     unknown = [name for name in given if name.partition("__")[0] not in known]
     if not unknown:
         return Finding("variables", True, f"each {_PREFIX}… is a setting")
-    close = difflib.get_close_matches(unknown[0], known, n=1)
-    mend = "".join(f"did you mean {name}? " for name in close) + "docs/settings.md lists all"
+    mend = f"{did_you_mean(unknown[0], known)}docs/settings.md lists all"
     return Finding("variables", False, f"no settings: {', '.join(unknown)}", mend)
 
 

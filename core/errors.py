@@ -37,6 +37,16 @@ tree above for each new class.
 """
 
 import difflib
+from collections.abc import Collection
+
+
+def did_you_mean(name: str, known: Collection[str]) -> str:
+    """Return a question with the known name that is most like ``name``, and a blank after it.
+
+    It is empty if ``name`` is known, or like none.
+    """
+    close = [] if name in known else difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {close[0]}? " if close else ""
 
 
 class TidemarkError(Exception):
@@ -53,9 +63,7 @@ class UnknownName(UsageError):
     def __init__(self, kind: str, name: str, known: list[str], hint: str = "") -> None:
         # Exception needs all original arguments, so that workers can pickle the error.
         super().__init__(kind, name, known, hint)
-        close = difflib.get_close_matches(name, known, n=1)
-        meant = f"did you mean {close[0]}? " if close and close != known[:1] else ""
-        choices = f"{meant}known: {', '.join(known)}" if known else ""
+        choices = f"{did_you_mean(name, known)}known: {', '.join(known)}" if known else ""
         self._message = "; ".join(filter(None, [f"unknown {kind} {name!r}", choices, hint]))
 
     def __str__(self) -> str:

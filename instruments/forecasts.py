@@ -11,7 +11,7 @@ from typing import Any
 from core.cells.answers import Answer, AnswerCell, NoAnswer, find_answers, write_answers
 from core.corpus.questions import QuestionSeal, list_questions, read_questions
 from core.corpus.spelled import find_spelled
-from core.errors import TidemarkError, UsageError
+from core.errors import TidemarkError, UsageError, did_you_mean
 from core.month import Month
 from core.settings import Settings
 from core.storage.claims import Claims
@@ -109,16 +109,8 @@ def plan_answers(
         and (months is None or seal.month in months)
         and seal.is_task == asked.is_task
     ]
-    if not seals and asked.is_task:
-        raise UsageError(
-            "no tasks are sealed of what was asked for; make them with `tidemark tasks make` of "
-            "the extra real_tasks"
-        )
     if not seals:
-        raise UsageError(
-            "no questions are sealed of what was asked for; crawl them with `tidemark forecast "
-            "crawl`, or import them with `tidemark forecast import` of the extra question_files"
-        )
+        raise UsageError(_nothing_sealed(store, sources or (), asked.is_task))
     revision, ids = _identify(entry, asked, seals, settings)
     cells = tuple(
         AskedCell(
@@ -134,6 +126,21 @@ def plan_answers(
     # Cells with some answers come last, so that questions that always fail delay no other cell.
     pending.sort(key=lambda each: found[each.cell] is not None)
     return AnsweringPlan(entry, cells, tuple(pending))
+
+
+def _nothing_sealed(store: Store, sources: Sequence[str], is_task: bool) -> str:
+    """Return a message for the case that nothing is sealed of what was asked for."""
+    known = {seal.source for seal in list_questions(store)}
+    meant = "".join(did_you_mean(source, known) for source in sources)
+    if is_task:
+        return (
+            f"no tasks are sealed of what was asked for; {meant}make them with `tidemark tasks "
+            "make` of the extra real_tasks"
+        )
+    return (
+        f"no questions are sealed of what was asked for; {meant}crawl them with `tidemark forecast "
+        "crawl`, or import them with `tidemark forecast import` of the extra question_files"
+    )
 
 
 def _identify(

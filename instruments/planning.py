@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from core.corpus.partition import Seal, list_sealed
 from core.corpus.permissions import require_permission
-from core.errors import AccessRefused, UsageError
+from core.errors import AccessRefused, UsageError, did_you_mean
 from core.month import Month, Period, require_complete
 from core.periods import kind_of, require_kind
 from core.settings import Settings
@@ -230,5 +230,6 @@ def require_sealed(
         if source not in known:
             raise UsageError(
                 f"nothing is sealed of {source}{when} under {store.root} "
-                f"(sealed{when}: {', '.join(known) or 'nothing'}); crawl or import it first"
+                f"(sealed{when}: {', '.join(known) or 'nothing'}); {did_you_mean(source, known)}"
+                "crawl or import it first"
             )

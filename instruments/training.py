@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core import progress
-from core.corpus.partition import list_sealed
-from core.errors import UsageError
+from core.corpus.partition import list_sealed, list_sealed_sources
+from core.errors import UsageError, did_you_mean
 from core.settings import Settings
 from core.storage.store import Store
 from models.catalogue import ModelEntry, models_folder
@@ -38,9 +38,11 @@ def train(recipe: Recipe, sources: list[str] | None, settings: Settings) -> Mode
     missing = sorted(set(sources or []) - {seal.partition.source for seal in seals})
     if missing or not seals:
         what = ", ".join(missing) or "any source"
+        known = list_sealed_sources(store)
+        meant = "".join(did_you_mean(source, known) for source in missing)
         raise UsageError(
             f"nothing is sealed of {what} up to {recipe.cutoff} under {store.root} that is text; "
-            "crawl or import texts first"
+            f"{meant}crawl or import texts first"
         )
     return train_reference(
         seals,

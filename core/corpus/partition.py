@@ -217,6 +217,11 @@ def list_sealed(
     return [seal for seal in seals if seal is not None]
 
 
+def list_sealed_sources(store: Store) -> list[str]:
+    """Return the names of the sources of which something is sealed, sorted."""
+    return sorted({partition.source for partition in list_manifests(store)})
+
+
 def list_manifests(store: Store, source: str | None = None) -> dict[Partition, dict[int, str]]:
     """Return manifest paths by partition and version; ``source`` None means all sources."""
     folder = f"corpus/source={path_part(source)}" if source else "corpus/source=*"

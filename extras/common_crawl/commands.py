@@ -9,7 +9,9 @@ from typer import Argument, Context, Option
 
 from cli.terminal.console import print_rows
 from cli.terminal.options import settings_of
-from core.errors import UsageError
+from core.corpus.partition import list_sealed_sources
+from core.errors import UsageError, did_you_mean
+from core.storage.store import Store
 
 
 def thirds_command(
@@ -26,10 +28,12 @@ def thirds_command(
     """
     from warehouse.read.query import query
 
-    found = query(settings_of(context), thirds_statement(), [source, model, protocol]).to_pylist()
+    settings = settings_of(context)
+    found = query(settings, thirds_statement(), [source, model, protocol]).to_pylist()
     if not found:
+        meant = did_you_mean(source, list_sealed_sources(Store(settings.home)))
         raise UsageError(
-            f"{model} has no losses of months of {source} under the protocol {protocol}; "
+            f"{model} has no losses of months of {source} under the protocol {protocol}; {meant}"
             f"`tidemark score --model {model} --source {source} --protocol {protocol}` makes them"
         )
     print_rows(f"{source}: thirds of perplexity under {model}", found)

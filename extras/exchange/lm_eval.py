@@ -17,9 +17,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from core.corpus.partition import Partition, Seal, list_sealed, read_documents, read_seal
+from core.corpus.partition import (
+    Partition,
+    Seal,
+    list_sealed,
+    list_sealed_sources,
+    read_documents,
+    read_seal,
+)
 from core.corpus.simulated import is_simulated
-from core.errors import UsageError
+from core.errors import UsageError, did_you_mean
 from core.month import Period
 from core.settings import Settings
 from core.storage.store import Store
@@ -171,7 +178,8 @@ def _sealed_text(store: Store, partition: Partition, as_of: dt.datetime | None) 
         known = [str(other.partition.month or "undated")
                  for other in list_sealed(store, partition.source, as_of)]  # fmt: skip
         sealed = f"sealed are: {', '.join(known)}" if known else "no month of that source is"
-        raise UsageError(f"{partition} is not sealed; {sealed}. See `tidemark sources list`")
+        meant = did_you_mean(partition.source, list_sealed_sources(store))
+        raise UsageError(f"{partition} is not sealed; {sealed}. {meant}See `tidemark sources list`")
     if not seal.is_text:
         raise UsageError(f"{partition} holds no text but {seal.content}; lm_eval reads text")
     if seal.is_local:

@@ -18,9 +18,9 @@ from typing import cast
 
 from core.cells.tokens import is_open
 from core.corpus.derived import DerivedQuestions, seal_derived
-from core.corpus.partition import Seal, list_sealed, read_documents, read_texts
+from core.corpus.partition import Seal, list_sealed, list_sealed_sources, read_documents, read_texts
 from core.corpus.questions import Question, QuestionSeal, task_source
-from core.errors import UsageError
+from core.errors import UsageError, did_you_mean
 from core.month import Month
 from core.schemas.tables import SealedRow
 from core.storage.store import Store
@@ -91,8 +91,11 @@ def make_tasks(
         and (not months or seal.partition.month in months)
     ]
     if not seals:
+        known = list_sealed_sources(store)
+        meant = "".join(did_you_mean(source, known) for source in sources or ())
         raise UsageError(
-            "no texts of months are sealed of these sources and months; see `tidemark crawl`"
+            f"no texts of months are sealed of these sources and months; {meant}see `tidemark "
+            "crawl`"
         )
     planned = [plan for seal in seals for plan in _plans(store, seal, number, seed)]
     return seal_derived(store, [plan for plan in planned if plan.questions], replace)

@@ -16,9 +16,9 @@ from functools import cached_property
 
 from core.cells.tokens import is_open
 from core.corpus.derived import DerivedQuestions, seal_derived
-from core.corpus.partition import Seal, list_sealed, read_documents
+from core.corpus.partition import Seal, list_sealed, list_sealed_sources, read_documents
 from core.corpus.questions import Question, QuestionSeal, list_questions, read_questions
-from core.errors import UsageError
+from core.errors import UsageError, did_you_mean
 from core.month import Month
 from core.schemas.tables import SealedRow
 from core.storage.store import Store
@@ -130,10 +130,11 @@ def retrieve(
     """
     asked = [s for s in list_questions(store, source) if not months or s.month in months]
     if not asked or source.endswith(SUFFIX):
+        meant = did_you_mean(source, {seal.source for seal in list_questions(store)})
         raise UsageError(
             f"no questions of {source!r} are sealed in these months that could be asked with "
-            "documents; see `tidemark forecast crawl`, and `tidemark forecast import` of the extra "
-            "question_files"
+            f"documents; {meant}see `tidemark forecast crawl`, and `tidemark forecast import` of "
+            "the extra question_files"
         )
     questions = {
         seal.month: [q for q in read_questions(store, seal) if q.status == "resolved"]
@@ -165,7 +166,9 @@ def find_passages(
         s for s in list_sealed(store) if s.is_text and (not texts or s.partition.source in texts)
     ]
     if not seals:
-        raise UsageError("no texts are sealed of these sources; see `tidemark crawl`")
+        known = list_sealed_sources(store)
+        meant = "".join(did_you_mean(source, known) for source in texts)
+        raise UsageError(f"no texts are sealed of these sources; {meant}see `tidemark crawl`")
     latest = max((q.opened_at for q in questions), default=None)
     queries = Queries([(words_of(q.title), q.opened_at) for q in questions])
     left_out: Counter[str] = Counter()

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from core import progress
-from core.corpus.partition import Seal, list_sealed
-from core.errors import UsageError
+from core.corpus.partition import Seal, list_sealed, list_sealed_sources
+from core.errors import UsageError, did_you_mean
 from core.month import Period
 from core.settings import Settings
 from core.storage.store import Store
@@ -78,7 +78,10 @@ def _sources(store: Store, as_of: dt.datetime | None) -> list[str]:
 def _dated_texts(store: Store, source: str, as_of: dt.datetime | None) -> dict[Period, Seal]:
     seals = list_sealed(store, source, as_of)
     if not seals:
-        raise UsageError(f"nothing of {source} is sealed; crawl or import months of it first")
+        meant = did_you_mean(source, list_sealed_sources(store))
+        raise UsageError(
+            f"nothing of {source} is sealed; {meant}crawl or import months of it first"
+        )
     kinds = sorted({seal.content for seal in seals if not seal.is_text})
     if kinds:
         raise UsageError(f"{source} holds {' and '.join(kinds)}; only months of text are compared")

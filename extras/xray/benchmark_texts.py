@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from core.cells.tokens import ROOT, read_tokens
-from core.errors import UsageError
+from core.corpus.partition import list_sealed_sources
+from core.errors import UsageError, did_you_mean
 from core.storage.store import Store, path_part
 from extras.xray.min_k import min_k
 from warehouse.database.objects import create_objects
@@ -47,9 +48,10 @@ def compare_sources(
     rows = [row for source in named for row in _scores(store, source, models)]
     for source in named:
         if not any(row["source"] == source for row in rows):
+            meant = did_you_mean(source, list_sealed_sources(store))
             raise UsageError(
-                f"no losses of tokens are kept of {source}; its texts need an open licence, and "
-                "TIDEMARK_KEPT_DOCUMENTS is the number of texts when they are scored"
+                f"no losses of tokens are kept of {source}; {meant}its texts need an open licence, "
+                "and TIDEMARK_KEPT_DOCUMENTS is the number of texts when they are scored"
             )
     with duckdb.connect() as connection:
         create_objects(connection)

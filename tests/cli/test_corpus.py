@@ -105,3 +105,13 @@ def test_a_landed_document_leads_to_its_text(tidemark: Tidemark, tmp_path: Path)
         assert "Sand [1]" in ran.err and "notes undated, version 1" in ran.err
     refused = tidemark("corpus", "text", "nowhere").expect(2)
     assert "no sealed text" in refused.err
+
+
+def test_a_source_with_a_wrong_letter_is_asked_about(tidemark: Tidemark, tmp_path: Path) -> None:
+    import_notes(tidemark, tmp_path, "2024-01", "sand and tide")
+    for command in (
+        "corpus show nots 2024-01",
+        "score -m control:zstd -s nots",
+        "models train mine --cutoff 2024-01 -s nots",
+    ):
+        tidemark(*command.split()).expect(2, "did you mean notes? ", out="")

@@ -39,7 +39,7 @@ TIDEMARK = Path(sys.executable).parent / "tidemark"
         ("crawl --from 2024-01", "--from needs --to"),
         ("crawl --month 2024-01 --from 2024-01", "--month is one month"),
         ("score -m nope", "unknown model 'nope'; `tidemark models list` shows"),
-        ("score -m control:nope", "unknown model 'control:nope'; known: control:"),
+        ("score -m control:nope", "unknown model 'control:nope'; did you mean control:"),
         ("score -m control:zstd -m nope", "unknown model 'nope'"),
         ("score -m ./no/folder", "unknown model './no/folder'"),
         ("score -m control:zstd --protocol nope", "unknown protocol 'nope'; known: default, "),

@@ -45,4 +45,13 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
     assert str(errors.UnknownName("model", "x", [])) == "unknown model 'x'"
     told = str(errors.UnknownName("source", "arxv", ["ao3", "arxiv"]))
     assert told == "unknown source 'arxv'; did you mean arxiv? known: ao3, arxiv"
+    told = str(errors.UnknownName("source", "arxv", ["arxiv", "bbc"]))
+    assert told == "unknown source 'arxv'; did you mean arxiv? known: arxiv, bbc"
     assert str(errors.UnknownName("model", "x", [], "look")) == "unknown model 'x'; look"
+
+
+def test_a_name_that_is_known_or_like_none_is_not_asked_about() -> None:
+    assert errors.did_you_mean("arxv", {"arxiv", "bbc"}) == "did you mean arxiv? "
+    assert errors.did_you_mean("arxiv", {"arxiv", "arxiv:cs"}) == ""
+    assert errors.did_you_mean("zzz", {"arxiv"}) == ""
+    assert errors.did_you_mean("arxv", []) == ""

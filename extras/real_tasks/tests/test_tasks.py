@@ -366,6 +366,8 @@ def test_nothing_to_make(store: Store) -> None:
         make_tasks(store, [], [], 10)
     seal(store, report(0))
     assert make_tasks(store, [], [], 10) == []
+    with pytest.raises(UsageError, match="and months; did you mean news[?] see"):
+        make_tasks(store, ["nwes"], [], 10)
 
 
 def test_commands(tidemark: Any, store: Store) -> None:

@@ -254,8 +254,10 @@ def test_a_takedown_of_a_former_passage_deletes_former_files(
 
 
 def test_texts_that_are_not_there(planted: Store) -> None:
-    with pytest.raises(UsageError, match="no texts are sealed"):
-        retrieve(planted, "toy", [], ["none"], 3)
+    with pytest.raises(UsageError, match="no texts are sealed of these sources; did you mean news"):
+        retrieve(planted, "toy", [], ["nwes"], 3)
+    with pytest.raises(UsageError, match="documents; did you mean toy[?] see"):
+        retrieve(planted, "toyy", [], [], 3)
 
 
 def test_a_text_is_known_when_its_version_is() -> None:

@@ -111,7 +111,8 @@ def test_what_has_no_months_of_text_is_refused(store: Store, seal: Any) -> None:
     for source, says in (
         ("photos", "photos holds image; only months of text"),
         ("books", "books is undated"),
-        ("nothing", "nothing of nothing is sealed"),
+        ("nothing", "nothing of nothing is sealed; crawl"),
+        ("bokks", "nothing of bokks is sealed; did you mean books[?] crawl"),
     ):
         with pytest.raises(UsageError, match=says):
             plan_comparisons(store, [source], None)
