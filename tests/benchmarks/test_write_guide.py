@@ -50,6 +50,12 @@ def test_lines_differ_in_a_word_a_number_or_their_count() -> None:
         assert len(list(line_differences(table, other))) == 1
 
 
+def test_lines_of_compressors_are_equal_to_the_last_digit() -> None:
+    assert len(list(line_differences("control:xz  1.000", "control:xz  1.001"))) == 1
+    pair = "control:xz  reference-2024-01"
+    assert not list(line_differences(f"{pair}  1.000", f"{pair}  1.001"))
+
+
 PAGE = """
 | item | command | rows | state |
 |---|---|---|---|
