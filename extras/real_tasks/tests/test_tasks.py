@@ -134,6 +134,27 @@ def test_copies_give_each_other_no_option(store: Store) -> None:
         assert not (is_copy and set(TOWNS[:2]) <= set(each.options))
 
 
+def test_the_same_story_on_two_sites_tells_no_answer(store: Store) -> None:
+    """The other site tells each answer at the beginning; it is neither shown nor an option."""
+    seal(store, *(report(place) for place in range(4)))
+    told = [
+        document(
+            f"press {place}",
+            f"Seen near {TOWNS[place]}: ship {'abcdefgh'[place]} is grey. {filler(place)} It was "
+            f"painted by {TOWNS[(place + 1) % 4]} for the owner.",
+        )
+        for place in range(4)
+    ]
+    seal(store, *told, source="press")
+    make_tasks(store, [], [], 10)
+    asked = tasks_of(store, "cloze")
+    assert {right(each) for each in asked} == set(TOWNS[:4])
+    for each in [*asked, *tasks_of(store, "cloze", "press")]:
+        assert right(each) not in str(each.background)
+        is_of_press = each.source.startswith("press:")
+        assert ("Seen near" in str(each.background)) == is_of_press
+
+
 def test_of_a_cluster_one_document_is_asked(store: Store) -> None:
     versions = [report(place, cluster_id="page") for place in (0, 1)]
     seal(store, *versions, *(report(place) for place in range(2, 5)))

@@ -124,6 +124,21 @@ def test_no_leak_is_found_alone(store: Store, leak: dict[str, Any]) -> None:
     assert retrieve(store, "toy", [], [], 3)[0] == []
 
 
+def test_the_same_story_on_two_sites_tells_no_outcome(planted: Store) -> None:
+    """The other site repeats the survey after the opening, and adds how it ended."""
+    story = "A survey found the dike of Oosterhout to be sound."
+    seal_texts(
+        planted, "press", "2024-02",
+        document("before", story, 19),
+        document("after", f"{story} Yet the dike broke.", -2),
+        document("edited later", f"{story} Yet the dike broke.", 19, text_as_of=OPENED + DAY),
+    )  # fmt: skip
+    (found,), _ = retrieve(planted, "toy", [], [], 5)
+    (shown,) = read_questions(planted, found.seal)
+    assert "to be sound" in str(shown.background)
+    assert "broke" not in str(shown.background)
+
+
 def test_of_the_versions_of_a_page_one_is_shown(planted: Store) -> None:
     (found,), _ = retrieve(planted, "toy", [MARCH], ["news"], 3)
     (shown,) = read_questions(planted, found.seal)
