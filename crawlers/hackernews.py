@@ -194,16 +194,17 @@ def _fetch_story(story: Story, month: Period, fetcher: Fetcher) -> Document | Dr
 
 
 def _read_comments(children: Sequence[Fields], month: Period) -> list[Comment]:
-    found: dict[int, Comment] = {}
+    """Return the comments from before the end of the month, by time; each number counts once."""
+    comments: dict[int, Comment] = {}
     for child in children:
         number = child.integer("id")
         created_at = child.epoch("created_at_i")
-        if _is_gone(child) or number is None or created_at is None:
+        if _is_gone(child) or number is None or created_at is None or created_at >= month.end:
             continue
-        text = _text(child, "text") if created_at < month.end else None
+        text = _text(child, "text")
         if text:
-            found[number] = (created_at, number, text)
-    return sorted(found.values())
+            comments[number] = (created_at, number, text)
+    return sorted(comments.values())
 
 
 def _document(

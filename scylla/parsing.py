@@ -154,10 +154,12 @@ def _in_words(statement: str) -> Answer | None:
     spelt = _SPELT_NUMBER.match(statement)
     if spelt is None:
         return None
-    tens = (spelt["tens"] or "").lower()
-    units = (spelt["units"] or "").lower()
-    value = 10 * (_TENS.index(tens) + 2) if tens else 0
-    return (value + (_UNITS.index(units) if units else 0),)
+    number = 0
+    if spelt["tens"]:
+        number += 20 + 10 * _TENS.index(spelt["tens"].lower())
+    if spelt["units"]:
+        number += _UNITS.index(spelt["units"].lower())
+    return (number,)
 
 
 def _in_bullets(lines: str) -> Answer | None:

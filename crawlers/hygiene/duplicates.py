@@ -233,14 +233,16 @@ class _FormerVersions:
         self._rows = {texts.native_ids[row]: row for row in signed}
 
     def meet(self, batch: SketchBatch) -> dict[int, float]:
+        """Return the similarity to the former version, by row of the month's text."""
         if batch.month != self._before:
             return {}
         found = {}
-        for place, theirs in enumerate(batch.signed.tolist()):
-            row = self._rows.get(batch.native_ids[theirs])
+        for place, former_row in enumerate(batch.signed.tolist()):
+            row = self._rows.get(batch.native_ids[former_row])
             if row is not None:
-                both = batch.signatures[[place]], self._signatures[[row]]
-                found[row] = float(similarity(*both)[0])
+                former = batch.signatures[[place]]
+                own = self._signatures[[row]]
+                found[row] = float(similarity(former, own)[0])
         return found
 
 

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import islice, takewhile
 
 import numpy as np
 import pyarrow as pa
@@ -87,25 +87,28 @@ class DocumentRun(Run):
     """Scores each document separately; each window becomes a chunk."""
 
     def _rows(self, block: Block) -> list[Row]:
-        tokens = block.tokens[Tokenization.of(self.protocol)]
-        plans: list[list[Window]] = []
+        tokens_of_all = block.tokens[Tokenization.of(self.protocol)]
+        plans = [self._plan(tokens) for tokens in tokens_of_all]
         jobs = []
-        for document, each in zip(block.documents, tokens, strict=True):
-            plan = []
-            if each is not None:
-                num_tokens = len(each.ids)
-                plan = plan_windows(num_tokens, self.protocol, self.context, len(self.prefix))
+        for document, tokens, plan in zip(block.documents, tokens_of_all, plans, strict=True):
+            if tokens is not None:
                 is_wanted = self.tally.wants(document)
-                jobs += [Job(each.ids, window, self.prefix, is_wanted=is_wanted) for window in plan]
-            plans.append(plan)
+                jobs += [Job(tokens.ids, each, self.prefix, is_wanted=is_wanted) for each in plan]
+        # One for each job: in the order of the documents, and of the windows of each.
         scored = iter(self._measure(jobs, isinstance(block.documents[0].content, bytes)))
         rows = []
         for number, (document, plan) in enumerate(zip(block.documents, plans, strict=True)):
-            own = [next(scored) for _ in plan]
+            own = list(islice(scored, len(plan)))
             if self.tally.wants(document):
                 chunks = self._chunks(block, number, plan, own)
                 rows += [Row(document, index, chunk) for index, chunk in enumerate(chunks)]
         return rows
+
+    def _plan(self, tokens: TokenizedText | None) -> list[Window]:
+        """Return the windows of a document; media without byte tokens have none."""
+        if tokens is None:
+            return []
+        return plan_windows(len(tokens.ids), self.protocol, self.context, len(self.prefix))
 
     def _chunks(
         self, block: Block, number: int, plan: Sequence[Window], scored: Sequence[Scored]
@@ -199,16 +202,21 @@ class StreamRun(Run):
 
     def _rows(self, block: Block) -> list[Row]:
         rows = self._append(block)
-        windows = []
-        while self._next.needed <= self._num_tokens:
-            windows.append(self._next.window)
-            self._next = next(self._coming)
-        for window, own in self._score(windows):
+        for window, own in self._score(self._take_windows()):
+            # The rows of the last window stay behind, since finish() may change them.
             rows += self._held
             self._held = own
             self._last = window
         self._forget()
         return rows
+
+    def _take_windows(self) -> list[Window]:
+        """Return the next windows, as far as the tokens that they need have been appended."""
+        windows = []
+        while self._next.needed <= self._num_tokens:
+            windows.append(self._next.window)
+            self._next = next(self._coming)
+        return windows
 
     def _append(self, block: Block) -> list[Row]:
         """Append documents to the stream; return the rows of documents that are not scored."""

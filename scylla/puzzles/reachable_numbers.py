@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from scylla.list_puzzle import SteppedPuzzle, replace, replace_anywhere
 from scylla.puzzle import Answer, Instance, Rows
 
+_SHARE_ANYWHERE = 0.2  # of the repairs that replace any number
+
 
 class ReachableNumbers(SteppedPuzzle):
     """Reachability in a directed graph, solved by breadth-first search."""
@@ -42,11 +44,17 @@ class ReachableNumbers(SteppedPuzzle):
         return tuple(sorted(_reach(instance.rows, k)))
 
     def repair(self, rows: Rows, elements: Sequence[int], rng: random.Random) -> Rows:
-        """Let a link begin where another ends, or replace any number."""
-        if rng.random() < 0.2:
+        """Let a link begin where a link ends, so that more is reached, or replace any number.
+
+        The first link keeps its beginning, where the search starts.
+        """
+        if rng.random() < _SHARE_ANYWHERE:
             return replace_anywhere(rows, elements, rng)
-        num_links = min(map(len, rows))
-        return replace(rows, 0, rng.randrange(1, num_links), rows[1][rng.randrange(num_links)])
+        starts, ends = rows
+        num_links = min(len(starts), len(ends))
+        changed = rng.randrange(1, num_links)
+        followed = rng.randrange(num_links)
+        return replace(rows, 0, changed, ends[followed])
 
 
 def _reach(rows: Rows, num_steps: int) -> set[int]:

@@ -305,11 +305,17 @@ class _Counters:
                 self._reset(child, depth + 1)
 
     def _number(self, counter: str, depth: int = 0) -> str:
+        """Return the number of a counter as LaTeX prints it: ``2.1``, ``A.3`` or ``4b``."""
         count = self._counts[counter]
-        is_letter = counter in _LETTERS or (self._is_appendix and counter == self._top)
-        own = chr(ord("a") + (count - 1) % 26) if is_letter else str(count)
-        own = own.upper() if counter == self._top else own
+        letter = chr(ord("a") + (count - 1) % 26)
+        if counter in _LETTERS:
+            own = letter
+        elif counter == self._top and self._is_appendix:
+            own = letter.upper()
+        else:
+            own = str(count)
         parent = self._parents.get(counter)
         if parent is None or depth > len(_PARENTS):
             return own
-        return self._number(parent, depth + 1) + ("" if counter in _LETTERS else ".") + own
+        dot = "" if counter in _LETTERS else "."
+        return f"{self._number(parent, depth + 1)}{dot}{own}"
