@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from importlib.metadata import version
 from typing import Any
@@ -17,14 +19,33 @@ from requests.utils import get_auth_from_url
 from core.environment import prefect_access, prefect_server, without_password
 from core.errors import OrchestrationError, UsageError
 from core.json import JsonObject
+from core.within import answer_within
 
-TIMEOUT_S = 4.0  # limit for connecting, and for each response
+TIMEOUT_S = 4.0  # limit for connecting, and for each wait for a part of a response
 ACCESS_S = 30.0  # the same for a command that cannot do without; a busy server may be slow
+WHOLE_S = 60.0  # limit for all responses together, which may come byte by byte
+_MAX_BYTES = 2**24  # maximum size of a response
 _RECENT = dt.timedelta(days=7)  # maximum age of listed failures
 _MAX_LISTED = 10
 _UNDER_WAY = ("RUNNING", "PENDING", "CANCELLING", "PAUSED")
 _BROKEN = ("FAILED", "CRASHED")
 _REFUSALS = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
+
+
+@dataclass(frozen=True)
+class _Response:
+    status: int
+    kind: str  # MIME type
+    body: bytes | None  # None if it is too large
+
+    def read_json(self) -> Any:
+        """Return the body as JSON; raise ValueError if it is none, or too large."""
+        if self.body is None:
+            raise ValueError(f"more than {_MAX_BYTES:,} bytes")
+        try:
+            return json.loads(self.body)
+        except RecursionError as error:
+            raise ValueError("too deeply nested") from error
 
 
 def require_access(is_needed: bool = False) -> str | None:
@@ -38,40 +59,43 @@ def require_access(is_needed: bool = False) -> str | None:
     if address is None:
         return None
     server = f"the Prefect server at {without_password(address)} (PREFECT_API_URL)"
-    try:  # this request needs the password, unlike Prefect's health check
-        response = _session(address).get(f"{address.rstrip('/')}/admin/version", timeout=ACCESS_S)
-    except requests.RequestException as error:
+    url = f"{address.rstrip('/')}/admin/version"
+    # This request needs the password, unlike Prefect's health check.
+    ask = partial(_request, _session(address), "GET", url, None, ACCESS_S)
+    try:
+        response = answer_within(WHOLE_S, ask)
+    except (requests.RequestException, TimeoutError) as error:
         if is_needed:
             raise OrchestrationError(
                 f"{server} does not answer ({type(error).__name__}): see that it runs, or unset "
                 "PREFECT_API_URL to run without a server"
             ) from None
         return None
-    if response.status_code in _REFUSALS:
+    if response.status in _REFUSALS:
         raise UsageError(
-            f"{server} does not let us in ({response.status_code}): set PREFECT_API_AUTH_STRING to "
+            f"{server} does not let us in ({response.status}): set PREFECT_API_AUTH_STRING to "
             "what it was started with as PREFECT_SERVER_API_AUTH_STRING (user:password), here and "
             "for every worker"
         )
-    if not response.ok:
+    if response.status >= HTTPStatus.BAD_REQUEST:
         raise UsageError(
-            f"{server} answers {response.status_code}: see that it is well, and that the address "
+            f"{server} answers {response.status}: see that it is well, and that the address "
             "ends in /api"
         )
     _require_same_major(server, response)
     return without_password(address)
 
 
-def _require_same_major(server: str, response: requests.Response) -> None:
+def _require_same_major(server: str, response: _Response) -> None:
     """Check that a response to ``/admin/version`` is the version of a Prefect that fits ours."""
     own = version("prefect")
     try:
-        found = response.json()
-    except requests.JSONDecodeError:
+        found = response.read_json()
+    except ValueError:
         found = None
     if not isinstance(found, str):
         raise UsageError(
-            f"{server} answers with {response.headers.get('content-type', 'nothing known')}, not "
+            f"{server} answers with {response.kind}, not "
             "with Prefect's version: another program answers there, or the address lacks /api"
         )
     if found.partition(".")[0] != own.partition(".")[0]:
@@ -79,6 +103,20 @@ def _require_same_major(server: str, response: requests.Response) -> None:
             f"{server} is one of Prefect {found}, and this is Prefect {own}: install the same "
             "version at both places (docs/operate.md, upgrade)"
         )
+
+
+def _request(
+    session: requests.Session, verb: str, url: str, body: JsonObject | None, wait_s: float
+) -> _Response:
+    with session.request(verb, url, json=body, stream=True, timeout=wait_s) as response:
+        found = bytearray()
+        for piece in response.iter_content(2**16):
+            found += piece
+            if len(found) > _MAX_BYTES:
+                break
+        kind = response.headers.get("content-type", "nothing known")
+        is_whole = len(found) <= _MAX_BYTES
+        return _Response(response.status_code, kind, bytes(found) if is_whole else None)
 
 
 def _session(address: str) -> requests.Session:
@@ -111,26 +149,22 @@ def ask_server() -> ServerStatus | None:
     if address is None:
         return None
     try:
-        return _Questions(address.rstrip("/")).ask()
-    except (requests.RequestException, ValueError, LookupError, TypeError, AttributeError) as error:
-        return ServerStatus(
-            without_password(address), problem=f"does not answer as it should: {_why(error)}"
-        )
+        return answer_within(WHOLE_S, _Questions(address.rstrip("/")).ask)
+    except OrchestrationError as error:
+        problem = str(error)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        problem = _why(error)
+    return ServerStatus(
+        without_password(address), problem=f"does not answer as it should: {problem}"
+    )
 
 
 def _why(error: Exception) -> str:
     if isinstance(error, requests.Timeout):
         return f"nothing for {TIMEOUT_S:g} s"
-    if isinstance(error, requests.JSONDecodeError):
-        return "it sends no JSON; another program answers there, or the address lacks /api"
     if isinstance(error, requests.ConnectionError):
         return "it cannot be reached"
-    if isinstance(error, requests.HTTPError):
-        status = error.response.status_code
-        if status in _REFUSALS:
-            return "it wants a user and password (PREFECT_API_AUTH_STRING)"
-        return f"it answers {status}; see that it is well, and that the address ends in /api"
-    if isinstance(error, requests.RequestException):
+    if isinstance(error, requests.RequestException | TimeoutError):
         return str(error)
     return f"its responses are not those of Prefect {version('prefect')} ({type(error).__name__})"
 
@@ -178,9 +212,20 @@ class _Questions:
 
     def _filter(self, what: str, body: JsonObject) -> list[JsonObject]:
         url = f"{self._address}/{what}/filter"
-        response = self._session.post(url, json={"limit": 200, **body}, timeout=TIMEOUT_S)
-        response.raise_for_status()
-        found: list[JsonObject] = response.json()
+        response = _request(self._session, "POST", url, {"limit": 200, **body}, TIMEOUT_S)
+        if response.status in _REFUSALS:
+            raise OrchestrationError("it wants a user and password (PREFECT_API_AUTH_STRING)")
+        if response.status >= HTTPStatus.BAD_REQUEST:
+            raise OrchestrationError(
+                f"it answers {response.status}; see that it is well, and that the address ends "
+                "in /api"
+            )
+        try:
+            found: list[JsonObject] = response.read_json()
+        except ValueError as error:
+            raise OrchestrationError(
+                "it sends no JSON; another program answers there, or the address lacks /api"
+            ) from error
         return found
 
 

@@ -11,7 +11,7 @@ import datetime as dt
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from uuid import UUID
 
 import httpx
@@ -40,6 +40,7 @@ from core.environment import without_password
 from core.errors import OrchestrationError
 from core.gpus import read_fleet
 from core.storage.store import Store
+from core.within import answer_within
 from deployments.automations import PREFIX, read_automations
 from deployments.prefect_yaml import Deployment, is_ours, read_deployments
 
@@ -49,8 +50,12 @@ MONTHLY = "monthly/monthly"
 RESTARTED = ("monthly", "backfill", "forecast", "scylla")  # flows whose crashed runs are replaced
 _FORMER_LIMIT = "tidemark-writer"
 PAGE = 200  # maximum number of objects that a server returns per request
+WHOLE_S = (
+    300.0  # limit for all requests of a deployment with their retries, which a server may ask for
+)
 NO_ID = UUID(int=0)  # placeholder for ids in a dry run
 
+_Outcome = TypeVar("_Outcome")
 Verb = Literal["made", "changed", "removed", "as it was"]
 
 
@@ -97,7 +102,8 @@ def deploy(
         UsageError, UnknownName: a period source is not of half-months or weeks.
     """
     wanted = read_deployments(period_sources=period_sources)
-    with _explained(address), get_client(sync_client=True) as client:
+
+    def apply(client: SyncPrefectClient) -> Deployed:
         work = _Deployer(client, dry_run)
         for name in dict.fromkeys(each.work_pool.name for each in wanted):
             work.make_pool(name, gpu_slots if name == "gpu" else None)
@@ -107,6 +113,8 @@ def deploy(
         restarted = [ids[each.full_name] for each in wanted if each.flow in RESTARTED]
         work.make_automations(read_automations(restarted, ids[MONTHLY], block))
         return Deployed(work.changes, work.next_runs(ids[MONTHLY]), block is not None)
+
+    return _with_client(address, apply)
 
 
 def widen_pools(address: str, store: Store) -> list[Change]:
@@ -118,7 +126,8 @@ def widen_pools(address: str, store: Store) -> list[Change]:
         OrchestrationError: the server does not answer, or refuses a request.
     """
     num_gpus = read_fleet(store).num_gpus
-    with _explained(address), get_client(sync_client=True) as client:
+
+    def widen(client: SyncPrefectClient) -> list[Change]:
         work = _Deployer(client, dry_run=False)
         try:
             limit = client.read_work_pool("gpu").concurrency_limit
@@ -128,6 +137,8 @@ def widen_pools(address: str, store: Store) -> list[Change]:
             work.make_pool("gpu", num_gpus)
         work.make_pool("gpu-all", None)
         return [change for change in work.changes if change.verb != "as it was"]
+
+    return _with_client(address, widen)
 
 
 class _Deployer:
@@ -338,6 +349,17 @@ def _reschedule(
     ]
 
 
+def _with_client(address: str, work: Callable[[SyncPrefectClient], _Outcome]) -> _Outcome:
+    """Return what ``work`` returns with a client of the server, within ``WHOLE_S``."""
+
+    def ask() -> _Outcome:
+        with get_client(sync_client=True) as client:
+            return work(client)
+
+    with _explained(address):
+        return answer_within(WHOLE_S, ask)
+
+
 @contextlib.contextmanager
 def _explained(address: str) -> Iterator[None]:
     server = f"the Prefect server at {without_password(address)} (PREFECT_API_URL)"
@@ -349,15 +371,16 @@ def _explained(address: str) -> Iterator[None]:
             f"{server} answers {error.response.status_code} to {asked}: {error.response.text[:300]}"
             "; is it one of Prefect 3.9? Then deploy again: what was made is left"
         ) from error
-    except (httpx.TransportError, httpx.InvalidURL) as error:
+    except (httpx.TransportError, httpx.InvalidURL, TimeoutError) as error:
         raise OrchestrationError(
             f"{server} does not answer ({type(error).__name__}: {error}): see that it runs, then "
             "deploy again: what was made is left"
         ) from error
-    except (PrefectException, RuntimeError, ValueError) as error:
+    except (PrefectException, httpx.HTTPError, RuntimeError, ValueError) as error:
         # Prefect's client raises these where an answer is not of its version, or no JSON.
+        found = " ".join(repr(error).split())[:300]
         raise OrchestrationError(
-            f"{server} answers otherwise than Prefect {prefect_version} does ({error!r:.300}): "
+            f"{server} answers otherwise than Prefect {prefect_version} does ({found}): "
             "is it one of this version, and does the address end in /api? Then deploy again: what "
             "was made is left"
         ) from error

@@ -10,8 +10,10 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from prefect.artifacts import create_link_artifact, create_table_artifact
@@ -20,10 +22,13 @@ from core.cells.losses import Cell
 from core.errors import TidemarkError
 from core.progress import counted
 from core.settings import Settings
+from core.within import answer_within
 from warehouse.read.query import query
 
 MAX_ROWS = 300  # maximum number of rows in a table of cells
 MAX_BYTES = 250_000  # of the rows as JSON; proxies such as nginx refuse requests above 1 MB
+SEND_S = 60.0  # limit for one artifact, with the retries of Prefect's client
+_MAX_REASON = 300  # characters of an error; a page of HTML may be in it
 _FIGURES = (
     "select source, month, num_documents, bits_per_byte from monthly_loss "
     "where model = ? and protocol = ?"
@@ -58,8 +63,9 @@ def show_cells(model: str, cells: Sequence[Cell], settings: Settings) -> None:
             f" {len(cells) - len(rows):,} more did not fit, and are not shown. "
             "All are in the warehouse: `tidemark sql 'from monthly_loss'`."
         )
-    with _logging_failures(f"the table of cells of {model}"):
-        create_table_artifact(rows, key=_key_of("cells", model), description=text)
+    key = _key_of("cells", model)
+    table = partial(create_table_artifact, rows, key=key, description=text)
+    _send(f"the table of cells of {model}", table)
 
 
 def _fitting(rows: list[dict[str, str | float | None]]) -> list[dict[str, str | float | None]]:
@@ -77,8 +83,10 @@ def show_link(address: str, settings: Settings) -> None:
     link = settings.report_url or (address if "://" in address else Path(address).as_uri())
     # Percent-encode characters that could end the brackets of the link or begin markup.
     safe = quote(link, safe="!#$%&'*+,/:;=?@^{|}", errors="replace")
-    with _logging_failures("the link to the report"):
-        create_link_artifact(safe, "the site", key="tidemark-report", description="The report.")
+    link_to_site = partial(
+        create_link_artifact, safe, "the site", key="tidemark-report", description="The report."
+    )
+    _send("the link to the report", link_to_site)
 
 
 def _read_figures(
@@ -94,12 +102,13 @@ def _read_figures(
     return figures
 
 
-@contextlib.contextmanager
-def _logging_failures(what: str) -> Iterator[None]:
+def _send(what: str, artifact: Callable[[], Any]) -> None:
+    """Send an artifact within ``SEND_S``; a failure is logged."""
     try:
-        yield
+        answer_within(SEND_S, artifact)
     except Exception as error:  # noqa: BLE001 - Prefect's and httpx's are no family
-        _log.warning("%s is not shown on the Prefect server: %s", what, error)
+        reason = f"{type(error).__name__}: {error}"[:_MAX_REASON]
+        _log.warning("%s is not shown on the Prefect server (%s)", what, reason)
 
 
 def _key_of(kind: str, name: str) -> str:

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 from huggingface_hub import HfApi, ModelInfo
 
 from core.settings import Settings
+from core.within import answer_within
 from models.catalogue import ModelEntry
 from models.weights.hub import (
     TIMEOUT_S,
-    ask_in_time,
+    WHOLE_TIMEOUT_S,
     check_revision,
     endpoint_of,
     explain_failures,
@@ -50,7 +51,7 @@ def compare_with_hub(entry: ModelEntry, settings: Settings) -> list[Difference]:
             expand=["createdAt", "safetensors", "cardData", "config"],
             timeout=TIMEOUT_S,
         )
-        found = _facts(ask_in_time(ask))
+        found = _facts(answer_within(WHOLE_TIMEOUT_S, ask))
     return [
         Difference(entry.name, fact, ours, theirs)
         for fact, theirs in found.items()

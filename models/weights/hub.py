@@ -7,14 +7,12 @@ The address of the hub is the library's default, unless the setting ``sites`` ha
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 import httpx2
 from huggingface_hub import (
@@ -36,6 +34,7 @@ from huggingface_hub.errors import (
 
 from core.errors import ModelLoadError
 from core.settings import Settings
+from core.within import answer_within
 from models.catalogue import ModelEntry
 from models.weights.files import ADAPTER_CONFIG, choose_files, first_line, is_whole, read_base
 
@@ -44,7 +43,6 @@ WHOLE_TIMEOUT_S = 60.0  # timeout of a query with the search for the hub's addre
 DEFAULT_REVISION = "main"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _NUM_AT_ONCE = 8
-_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True)
@@ -116,7 +114,9 @@ def ask_hub(
     reached. A model without weights that can be loaded raises ModelLoadError, too.
     """
     with explain_failures(location, revision):
-        commit, files = ask_in_time(partial(_ask_for_files, location, revision, settings))
+        commit, files = answer_within(
+            WHOLE_TIMEOUT_S, partial(_ask_for_files, location, revision, settings)
+        )
     chosen = choose_files(files, location, is_trusted)
     return Listing(location, commit, tuple(files[name] for name in chosen))
 
@@ -144,29 +144,6 @@ def _ask_for_files(
         url = hf_hub_url(location, first, revision=commit, endpoint=endpoint)
         get_hf_file_metadata(url, timeout=TIMEOUT_S, endpoint=endpoint)
     return commit, files
-
-
-def ask_in_time(ask: Callable[[], _Answer]) -> _Answer:
-    """Return what ``ask`` returns, within ``WHOLE_TIMEOUT_S``; raise TimeoutError after it.
-
-    The library limits each wait alone, and a search for an address not at all. A query that is
-    given up goes on in a thread that does not keep the process.
-    """
-    answer: Future[_Answer] = Future()
-
-    def run() -> None:
-        try:
-            answer.set_result(ask())
-        except Exception as error:  # noqa: BLE001 - raised by ``answer.result``
-            answer.set_exception(error)
-
-    threading.Thread(target=run, name="hub", daemon=True).start()
-    try:
-        return answer.result(WHOLE_TIMEOUT_S)
-    except TimeoutError as error:
-        if answer.done():
-            raise  # the query's own
-        raise TimeoutError(f"no whole answer in {WHOLE_TIMEOUT_S:.3g} s") from error
 
 
 def check_access(entries: Iterable[ModelEntry], settings: Settings) -> dict[str, str]:

@@ -151,6 +151,7 @@ def test_a_server_that_hangs_or_wants_a_password_does_not_hold_the_rest_up(
             pass
 
     monkeypatch.setattr("cli.server.TIMEOUT_S", 300)  # on a busy machine
+    monkeypatch.setattr("cli.server.WHOLE_S", 300)
     server = HTTPServer(("127.0.0.1", 0), Guarded)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
@@ -196,6 +197,7 @@ with get_client(sync_client=True) as client:
     subprocess.run([sys.executable, "-c", script], env=environment, check=True)
     monkeypatch.setenv("PREFECT_API_URL", prefect_background.url)
     monkeypatch.setattr("cli.server.TIMEOUT_S", 300)  # on a busy machine
+    monkeypatch.setattr("cli.server.WHOLE_S", 300)
     out = tidemark("status").out
     assert "under way: at-work, Running" in out
     assert "broken: was-killed, Crashed" in out

@@ -8,6 +8,7 @@ from core.corpus.partition import Partition
 from core.month import Month
 from core.settings import Settings
 from extras.prefect_display import artifacts
+from tests.unfit_servers import Respond, ask_for_patience, drip, refuse_its_size, serving
 
 
 @pytest.mark.smoke
@@ -28,3 +29,30 @@ def test_a_table_that_does_not_fit_says_so(monkeypatch: pytest.MonkeyPatch) -> N
             f"1,234 cells of gpt2. {1234 - len(rows):,} more did not fit, and are not shown. "
             "All are in the warehouse: `tidemark sql 'from monthly_loss'`."
         )
+
+
+# A run would send it; Prefect's client sends it alike.
+@pytest.mark.filterwarnings("ignore:Artifact creation outside of a flow:FutureWarning")
+@pytest.mark.parametrize(
+    ("respond", "told"),
+    [
+        (drip, "TimeoutError: no whole answer in 0.3 s"),
+        (ask_for_patience, "TimeoutError: no whole answer in 0.3 s"),
+        (refuse_its_size, "413"),
+    ],
+)
+def test_an_artifact_that_cannot_be_sent_stops_no_run(
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    respond: Respond,
+    told: str,
+) -> None:
+    if respond is not refuse_its_size:
+        monkeypatch.setattr(artifacts, "SEND_S", 0.3)
+    month = Partition("news", Month("2024-01"))
+    cells = [Cell("gpt2", "r", month, "0" * 64, "default", "s")]
+    with serving(respond):
+        artifacts.show_cells("gpt2", cells, settings)
+    assert "the table of cells of gpt2 is not shown on the Prefect server" in caplog.text
+    assert told in caplog.text
