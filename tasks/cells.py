@@ -13,8 +13,9 @@ from core.settings import Settings
 from instruments.losses import ScoringPlan
 from instruments.runner import Done, Ended, Plan
 from tasks.prefect.fan_out import run_tasks
-from tasks.prefect.observe import observe, show_scored
+from tasks.prefect.observe import observe
 from tasks.prefect.retries import OF_WRITES
+from tasks.prefect.telling import tell
 
 
 @task(task_run_name="{plan.verb} {cells[0]}", **OF_WRITES)
@@ -24,7 +25,7 @@ def compute_cells(cells: tuple[Any, ...], plan: Plan[Any], settings: Settings) -
     began = dt.datetime.now(dt.UTC)
     done = plan.attempt(cells, settings)
     if isinstance(plan, ScoringPlan):
-        show_scored(cells, began, settings)
+        tell("scored", cells, began, settings)
     return done
 
 

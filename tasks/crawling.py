@@ -15,9 +15,10 @@ from core.settings import Settings
 from crawlers.registry import load_crawler
 from crawlers.web.pacing import Turnstile
 from instruments.crawling import crawl_claimed
-from tasks.prefect.observe import observe, show_seal
+from tasks.prefect.observe import observe
 from tasks.prefect.retries import OF_CRAWLS
 from tasks.prefect.sites import SLOT_TRIES, take_slot, with_tokens
+from tasks.prefect.telling import tell
 
 
 @task(task_run_name="crawl {source} {month}", **OF_CRAWLS)
@@ -26,7 +27,7 @@ def crawl_month(source: str, month: Period, settings: Settings) -> Seal:
     observe()
     began = dt.datetime.now(dt.UTC)
     seal = crawl(source, month, settings, partial(take_slot, tries=SLOT_TRIES))
-    show_seal(seal, began)
+    tell("sealed", seal, began)
     return seal
 
 

@@ -10,7 +10,7 @@ from core.settings import Settings
 from instruments.landing import land_losses
 from instruments.written import land_texts_of
 from models.catalogue import ModelEntry
-from tasks.prefect.observe import observe, show_landed
+from tasks.prefect.observe import observe
 from tasks.prefect.retries import OF_WRITES
 from tasks.prefect.telling import tell
 from warehouse.read.publish import is_current, publish
@@ -21,7 +21,7 @@ def land_cells(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings) -
     """Land the losses of a model's cells; return the number of cells that had not landed yet."""
     observe()
     landed = land_losses(entry, cells, settings)
-    show_landed(entry.name, landed, len(cells))
+    tell("landed", entry.name, landed, len(cells))
     return len(landed)
 
 

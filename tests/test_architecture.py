@@ -87,7 +87,7 @@ HTTP_CLIENTS = {
         "extras.serve_model.serving", "models.servers.chat", "models.servers.http",
     },
     "urllib3": {"crawlers.web.connections", "models.servers.chat"},
-    "httpx": {"deployments.deploy", "flows.rounds", "tasks.prefect.server"},
+    "httpx": {"deployments.deploy", "extras.prefect_display.settling", "flows.rounds"},
     "httpx2": {"models.weights.hub"},
     "aiohttp": {"extras.object_store.client"},
     "urllib.request": {"deployments.answers"},

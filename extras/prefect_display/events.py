@@ -60,7 +60,7 @@ def encode(name: str) -> str:
     return f"{segment[: _MAX_SEGMENT - _DIGEST - 2]}=~{hashlib.sha256(raw).hexdigest()[:_DIGEST]}"
 
 
-def sealed(seal: Seal) -> None:
+def partition_sealed(seal: Seal) -> None:
     """Send the event that a partition was sealed, with the items that the partition lacks."""
     _tell_of(seal.partition, "sealed", documents=seal.num_documents, lacks=lack_of(seal))
     names = ("digest", "version", "num_documents", "num_bytes")
@@ -69,14 +69,14 @@ def sealed(seal: Seal) -> None:
     _materialized(key_of_partition(seal.partition), (), facts)
 
 
-def scored(cell: Cell, facts: Metadata) -> None:
+def losses_scored(cell: Cell, facts: Metadata) -> None:
     """Send the event that the losses of a cell were computed from its partition."""
     names = ("revision", "partition_digest", "partition_version", "scoring")
     described = {**{name: getattr(cell, name) for name in names}, **facts}
     _materialized(key_of_losses(cell), [key_of_partition(cell.partition)], described)
 
 
-def landed(model: str, cells: Sequence[Cell]) -> None:
+def losses_landed(model: str, cells: Sequence[Cell]) -> None:
     """Send the events that losses of a model's cells have landed in the warehouse."""
     upstream = list(dict.fromkeys(map(key_of_losses, cells)))
     for start in range(0, len(upstream), MAX_UPSTREAM):

@@ -20,7 +20,7 @@ from instruments.runner import Ended, Failure, Plan
 from models.catalogue import find_model
 from tasks.cells import as_tasks
 from tasks.prefect.fan_out import run_task
-from tasks.prefect.server import settle_task_runs
+from tasks.prefect.telling import tell
 
 
 def work_on_ray(
@@ -44,7 +44,7 @@ def work_on_ray(
             try:
                 return driver.work(on_nodes, settings, nodes.execute)
             finally:
-                settle_task_runs()
+                tell("ending")
 
         return score_on_nodes()
 

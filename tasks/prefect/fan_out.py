@@ -17,7 +17,7 @@ from prefect.futures import PrefectFuture
 from core.environment import prefect_server
 from instruments.runner import Failure, failure_of
 from tasks.prefect.observe import observe
-from tasks.prefect.server import note_end
+from tasks.prefect.telling import tell
 
 # A Prefect server on two cores records 25 to 30 task runs per second. A faster client fills the
 # server's queue of 10,000 events, and further events are lost (docs/scale.md).
@@ -111,7 +111,7 @@ def _result(
 ) -> Any:
     future.wait()  # raises an error if the task's machine has died
     result = future.result(raise_on_failure=False)
-    note_end(what, work, future.task_run_id, future.state)
+    tell("task_ended", what, work, future)
     if isinstance(result, _CANCELLED):
         raise result
     if isinstance(result, BaseException):

@@ -1,28 +1,18 @@
-"""Observability of a process: logs, progress and events for the Prefect server."""
+"""Observability of a process: logs and progress for the Prefect server."""
 
 from __future__ import annotations
 
-import contextlib
-import datetime as dt
 import logging
 import math
 import time
-from collections.abc import Sequence
 
 from prefect.logging.handlers import APILogHandler
 from prefect.runtime import flow_run
 from prefect.utilities.context import get_task_and_flow_run_ids
 
 from core import progress
-from core.cells.losses import Cell
-from core.cells.record import CellRecord, read_cell_record
-from core.corpus.partition import Seal
 from core.environment import prefect_server
-from core.errors import TidemarkError
-from core.settings import Settings
-from core.storage.store import Store
 from crawlers.web.credentials import hide_known
-from tasks.prefect.telling import tell
 
 # Packages whose logs are sent to the server. By default, Prefect sends only its own logs, and
 # warnings of PREFECT_LOGGING_EXTRA_LOGGERS.
@@ -80,43 +70,3 @@ def tell_progress(step: str, done: int, total: int, failed: int) -> None:
         return
     _told_at[step] = now
     _log.info("%s: %d of %d, %d failed", step, done, total, failed)
-
-
-def show_scored(cells: Sequence[Cell], began: dt.datetime, settings: Settings) -> None:
-    """Log each cell that was scored since ``began``, and send its event, if there is a server."""
-    if not prefect_server():
-        return
-    store = Store(settings.home)
-    for cell in cells:
-        with contextlib.suppress(TidemarkError):  # `tidemark check` reports damage
-            record = read_cell_record(store, cell)
-            if record and record.scored_at >= began and store.exists(cell.path):
-                _show_cell(cell, record)
-
-
-def _show_cell(cell: Cell, record: CellRecord) -> None:
-    rate = record.num_tokens_read / record.seconds if record.seconds else math.inf
-    _log.info(
-        "scored %s: %.2f s, %d tokens, %.0f tokens/s",
-        cell, record.seconds, record.num_tokens_read, rate,
-    )  # fmt: skip
-    tell("scored", cell, {"num_tokens": record.num_tokens_read, "seconds": record.seconds})
-
-
-def show_seal(seal: Seal, began: dt.datetime) -> None:
-    """Log a sealed partition; send its event only if it was sealed since ``began``."""
-    if seal.sealed_at is None or seal.sealed_at < began:
-        _log.info("%s: sealed already", seal.partition)
-        return
-    status = "partial" if seal.is_partial else "complete"
-    _log.info(
-        "sealed %s: %s, version %d, %d documents, %d bytes",
-        seal.partition, status, seal.version, seal.num_documents, seal.num_bytes,
-    )  # fmt: skip
-    tell("sealed", seal)
-
-
-def show_landed(model: str, landed: Sequence[Cell], num_cells: int) -> None:
-    """Log how many cells of a model have newly landed, and send events of their landing."""
-    _log.info("landed %s: %d new of %d cells", model, len(landed), num_cells)
-    tell("landed", model, landed)

@@ -13,13 +13,15 @@ def tell(what: str, *facts: Any) -> None:
 
     Without a server, Prefect would start one of its own. The functions are:
 
-        sealed(seal)                        a partition was sealed
+        sealed(seal, began)                 a partition is sealed; its task run began then
         given_up(partition, why)            its crawl failed
-        scored(cell, facts)                 losses of a cell were computed
-        landed(model, cells)                losses of a model's cells have landed
+        scored(cells, began, settings)      losses of cells are there; their task run began then
+        landed(model, cells, num_cells)     losses of cells have landed, which are new of num_cells
         published(address)                  a snapshot was published
         shown(model, cells, settings)       the snapshot has these cells of a model
         reported(address, settings)         the site was written
+        task_ended(what, task, future)      a task run of this flow run has ended
+        ending()                            this flow run ends soon
     """
     if prefect_server():
         for part in import_parts("display"):

@@ -27,6 +27,7 @@ from benchmarks.orchestration.outage import (
     until_ended,
 )
 from core.errors import StorageError
+from core.plugins import list_extras
 from core.storage.store import Store
 from tasks.prefect.server import slot, wait_for_server
 from tests.servers import PrefectServer
@@ -49,6 +50,7 @@ def api(deployed: PrefectServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[st
 
 
 @pytest.mark.slow
+@pytest.mark.skipif("prefect_display" not in list_extras(), reason="it sends lost states again")
 def test_a_server_that_is_killed_misses_nothing(deployed: PrefectServer, home: Path) -> None:
     """Outage of 20 s; benchmarks/orchestration/outage.py has 5 minutes, with PostgreSQL."""
     seal_slow_months(home, 8, megabytes=1.5)
