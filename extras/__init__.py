@@ -27,6 +27,8 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
     pages.py         pages of the site, as modules of ``reports/site/pages``, and ``link_of_source``
     server_keys.py   ``sign_in``: function that takes credentials of a data root from the Prefect
                      server
+    server_sites.py  ``hold_slot``, ``add_block_tokens``: functions that hold a slot of a host
+                     and add tokens, from the Prefect server
     stores.py        ``RemoteStore``: class that opens data roots by their addresses, and
                      ``FAILURES``, the classes of its errors
     simulator/       ``SITES`` in its ``__init__``: names of modules of simulated sites
@@ -73,6 +75,7 @@ REGISTERED = (
     "rwkv",
     "serve_model",
     "shared_catalogue",
+    "shared_sites",
     "tensor_parallel",
     "text_comparisons",
     "uncheatable",

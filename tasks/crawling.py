@@ -9,7 +9,6 @@ from typing import Any
 from prefect import task
 
 from core.corpus.partition import Seal
-from core.environment import prefect_server
 from core.month import Period
 from core.settings import Settings
 from crawlers.registry import load_crawler
@@ -42,8 +41,5 @@ def crawl(
 
     Tokens in ``settings`` take precedence.
     """
-    if not prefect_server():
-        return crawl_claimed(source, month, settings, **choices)
     sites = load_crawler(source).INFO.all_sites(settings.languages.get(source, ()))
-    settings = with_tokens(sites, settings)
-    return crawl_claimed(source, month, settings, turnstile, **choices)
+    return crawl_claimed(source, month, with_tokens(sites, settings), turnstile, **choices)

@@ -7,7 +7,6 @@ from typing import Any
 from prefect import task
 
 from core.corpus.questions import QuestionSeal
-from core.environment import prefect_server
 from core.month import Month
 from core.settings import Settings
 from core.storage.claims import hold_alone
@@ -22,8 +21,7 @@ from tasks.prefect.sites import take_slot, with_tokens
 
 def add_tokens(source: str, settings: Settings) -> Settings:
     """Return settings with the tokens of a source from the Prefect server, if configured."""
-    sites = load_question_crawler(source).INFO.sites
-    return with_tokens(sites, settings) if prefect_server() else settings
+    return with_tokens(load_question_crawler(source).INFO.sites, settings)
 
 
 def crawl(
@@ -32,11 +30,9 @@ def crawl(
     """Call ``crawl_questions`` under a claim, with limits and tokens of the Prefect server."""
     store = Store(settings.home, settings.scratch)
     ready = add_tokens(source, settings)
-    if prefect_server():
-        choices["turnstile"] = take_slot
     with hold_alone(store, f"questions/{source}", go_on):
         go_on()
-        return crawl_questions(source, months, store, ready, **choices)
+        return crawl_questions(source, months, store, ready, turnstile=take_slot, **choices)
 
 
 @task(task_run_name="crawl questions of {source}", **OF_CRAWLS)

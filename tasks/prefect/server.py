@@ -1,4 +1,4 @@
-"""Use of a Prefect server that may be away: wait for it, ask it, and hold its slots.
+"""Use of a Prefect server that may be away: wait for it, and ask it.
 
 Task runs need no server: Prefect's client sends their states as events, and queues events during
 an outage. A flow waits for the server before it ends, since its own state is not queued.
@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import State
-from prefect.concurrency.sync import concurrency
 from prefect.exceptions import MissingContextError
 from prefect.logging import get_run_logger
 from prefect.states import Completed
@@ -26,7 +24,6 @@ from tasks.prefect.telling import tell
 
 WAIT_S = 6 * 3600.0  # maximum wait for the server; later, the run fails and is restarted
 LOOK_S = 2.0
-_LEASE_S = 60.0  # the server's minimum lease; a killed process holds its slot this long
 PARTIAL = "Completed (partial)"
 _MAX_LISTED = 50  # maximum number of holes in a message; the run's files list all
 
@@ -91,23 +88,3 @@ def wait_for_server(wait_s: float = WAIT_S) -> None:
             if away_since is not None:
                 run_log().warning("the server is back after %.0f s", time.monotonic() - away_since)
             return
-
-
-@contextmanager
-def slot(limit: str, wait_s: float) -> Iterator[None]:
-    """Hold a slot of a concurrency limit in the ``with`` block, even if the server goes down.
-
-    If the limit does not exist, nothing is held. If no slot is free for ``wait_s`` seconds, or the
-    server does not respond at the beginning, Prefect's exceptions are raised.
-    """
-    held = concurrency(
-        limit, timeout_seconds=wait_s, lease_duration=_LEASE_S, raise_on_lease_renewal_failure=False
-    )
-    held.__enter__()
-    try:
-        yield
-    finally:
-        try:
-            held.__exit__(None, None, None)
-        except Exception as error:  # noqa: BLE001, the lease ends by itself
-            run_log().warning("the slot of the limit %s is not given back: %s", limit, error)

@@ -1,76 +1,38 @@
-"""Limits and credentials for crawls from a Prefect server.
-
-A concurrency limit ``tidemark-host-<host>`` lets only one machine at a time send requests to a
-host. Existing limits are not changed. Secret blocks ``tidemark-<site key>`` contain tokens.
-"""
+"""Limits and tokens of sites that machines share through a Prefect server, by extras."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Iterator
-from functools import cache
-
-from prefect.client.orchestration import get_client
-from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate
-from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
-from pydantic import SecretStr
+from contextlib import ExitStack, contextmanager
+from types import ModuleType
 
 from core.environment import prefect_server
-from core.errors import SourceUnavailable
+from core.plugins import import_parts
 from core.settings import Settings
-from crawlers.web.pacing import LOCK_WAIT_S
 from instruments.running.stopping import go_on
-from tasks.prefect.given import load_secret
-from tasks.prefect.server import slot, wait_for_server
 
 SLOT_TRIES = 3  # maximum number of attempts to take a slot, in a flow run
 
 
-@contextlib.contextmanager
+@contextmanager
 def take_slot(host: str, tries: int = 1) -> Iterator[None]:
-    """Hold the single slot for requests to a host, during the ``with`` block.
+    """Let only one machine at a time send requests to a host, in the ``with`` block.
 
-    Between two ``tries``, wait for the server.
-
-    Raises SourceUnavailable (no free slot) or Stopped (the flow run is ending).
+    Raises SourceUnavailable (no free slot after ``tries``) or Stopped (the flow run is ending).
     """
     go_on()
-    name = f"tidemark-host-{host}"
-    with contextlib.ExitStack() as stack:
-        for attempt in range(tries):
-            try:
-                _make_limit(name, prefect_server())
-                stack.enter_context(slot(name, LOCK_WAIT_S))
-                break
-            except Exception as error:  # errors of Prefect and httpx share no base class
-                if attempt < tries - 1:
-                    wait_for_server()
-                    continue
-                raise SourceUnavailable(
-                    f"the Prefect server gives no slot of the limit {name} ({error}); "
-                    "check that it runs, or unset PREFECT_API_URL"
-                ) from error
+    with ExitStack() as stack:
+        for part in _parts():
+            stack.enter_context(part.hold_slot(host, tries))
         yield
 
 
-@cache
-def _make_limit(name: str, _server: str | None) -> None:
-    """Create a limit of one slot; cached, because frequent requests block a server with SQLite."""
-    with get_client(sync_client=True) as client:
-        try:
-            client.read_global_concurrency_limit_by_name(name)
-        except ObjectNotFound:
-            limit = GlobalConcurrencyLimitCreate(name=name, limit=1)
-            with contextlib.suppress(ObjectAlreadyExists):  # another process created the limit
-                client.create_global_concurrency_limit(limit)
-
-
 def with_tokens(keys: Iterable[str], settings: Settings) -> Settings:
-    """Return settings with additional tokens of sites from Secret blocks of the server."""
-    found: dict[str, SecretStr] = {}
-    for key in keys:
-        block = f"tidemark-{key.replace('_', '-')}"  # block names cannot contain underscores
-        token = load_secret(block, SourceUnavailable, "or unset PREFECT_API_URL")
-        if token is not None:
-            found[key] = SecretStr(str(token))
-    return settings.model_copy(update={"tokens": {**found, **settings.tokens}})
+    """Return settings with additional tokens of sites from the server."""
+    for part in _parts():
+        settings = part.add_block_tokens(keys, settings)
+    return settings
+
+
+def _parts() -> tuple[ModuleType, ...]:
+    return import_parts("server_sites") if prefect_server() else ()

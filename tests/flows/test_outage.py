@@ -27,10 +27,10 @@ from benchmarks.orchestration.outage import (
     until_ended,
 )
 from core.errors import StorageError
-from core.plugins import list_extras
 from core.storage.store import Store
-from tasks.prefect.server import slot, wait_for_server
+from tasks.prefect.server import wait_for_server
 from tests.servers import PrefectServer
+from tests.tiers import needs_extra
 
 ROOT = Path(__file__).resolve().parents[2]
 SCORING = re.compile(r"\bscoring (control:xz on .*)$", re.MULTILINE)
@@ -50,7 +50,7 @@ def api(deployed: PrefectServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[st
 
 
 @pytest.mark.slow
-@pytest.mark.skipif("prefect_display" not in list_extras(), reason="it sends lost states again")
+@needs_extra("prefect_display")  # it sends lost states again
 def test_a_server_that_is_killed_misses_nothing(deployed: PrefectServer, home: Path) -> None:
     """Outage of 20 s; benchmarks/orchestration/outage.py has 5 minutes, with PostgreSQL."""
     seal_slow_months(home, 8, megabytes=1.5)
@@ -149,36 +149,6 @@ def test_who_score_the_same_cells_at_once_score_each_once(
     assert sorted(times.values()) == [1] * 12, scored
     assert sum(bool(cells) for cells in scored) >= 2, scored  # they shared the work
     assert claims(Store(str(home))) == []
-
-
-_HOLDS_A_SLOT = """
-import time
-from tasks.prefect.sites import take_slot
-with take_slot("held.example"):
-    print("held", flush=True)
-    time.sleep(3600)
-"""
-
-
-@pytest.mark.slow
-def test_a_slot_is_free_again_after_its_holder_and_the_server_were_killed(
-    deployed: PrefectServer, api: str
-) -> None:
-    holder = subprocess.Popen(
-        [sys.executable, "-c", _HOLDS_A_SLOT],
-        env=deployed.environment,
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with holder, contextlib.ExitStack() as stack:
-        stack.callback(holder.kill)
-        assert holder.stdout
-        assert holder.stdout.readline() == "held\n"
-        deployed.stop(signal.SIGKILL)
-    deployed.start()
-    with slot("tidemark-host-held.example", wait_s=500):  # the lease is of a minute
-        pass
 
 
 def losses(store: Store) -> list[str]:
