@@ -10,12 +10,11 @@ import pyarrow as pa
 from core.cells.answers import AnswerCell
 from core.corpus.questions import QuestionSeal
 from core.schemas.tables import ANSWERS, QUESTIONS
-from core.schemas.validation import validate
 from core.settings import Settings
 from core.storage.store import Store
 from warehouse.database.statements import Statements
 from warehouse.database.writer import connected, locked, transaction
-from warehouse.land.landed import read_parquet
+from warehouse.land.landed import REMEDY, read_valid
 
 _log = logging.getLogger(__name__)
 
@@ -64,17 +63,14 @@ def _warn_of_unfitting(statements: Statements, source: str) -> None:
 
 
 def _land(statements: Statements, store: Store, cell: AnswerCell, seal: QuestionSeal) -> int:
-    remedy = (
-        "bring it back from a backup, or move it out of the data root and run `tidemark forecast` "
-        "again"
-    )
-    questions = validate(read_parquet(store, seal.path, remedy), QUESTIONS, seal.path)
+    remedy = f"{REMEDY} and run `tidemark forecast` again"
+    questions = read_valid(store, seal.path, QUESTIONS, remedy)
     # Convert times to days in UTC here: DuckDB would use the session's time zone.
     for name in ("opened_at", "closed_at", "resolved_at"):
         place = questions.column_names.index(name)
         day = questions[name].cast(pa.date32(), safe=False)
         questions = questions.set_column(place, name, day)
-    answers = validate(read_parquet(store, cell.path, remedy), ANSWERS, cell.path)
+    answers = read_valid(store, cell.path, ANSWERS, remedy)
     month = {"source": cell.source, "month": cell.month.first_day}
     run = statements.run
     day = {"month": month["month"]}

@@ -24,10 +24,9 @@ from core.errors import (
 )
 from core.month import Month
 from core.schemas.tables import LOSSES
-from core.schemas.validation import validate
 from core.storage.store import Store
 from warehouse.database.statements import show
-from warehouse.land.landed import LandedCells, naive_utc, partition_key, read_parquet
+from warehouse.land.landed import REMEDY, LandedCells, naive_utc, partition_key, read_valid
 
 # Columns of schema DOCUMENTS that the warehouse stores or derives a column from; not the text.
 DOCUMENT_COLUMNS = [
@@ -156,9 +155,9 @@ def read_losses(store: Store, cell: Cell) -> pa.Table:
         DamagedFile: the content of the file is damaged.
         SchemaMismatch: a row belongs to another cell or violates schema LOSSES.
     """
-    remedy = "bring it back from a backup, or move it out of the data root and score again"
+    remedy = f"{REMEDY} and score again"
     where = f"losses of {cell}"
-    table = validate(read_parquet(store, cell.path, remedy), LOSSES, where)
+    table = read_valid(store, cell.path, LOSSES, remedy, where)
     row = find_foreign_row(table, cell)
     if row:
         raise SchemaMismatch(

@@ -45,7 +45,7 @@ from warehouse.land.landed import (
     find_landed,
     naive_utc,
     partition_key,
-    read_parquet,
+    read_valid,
 )
 
 
@@ -218,8 +218,7 @@ class Warehouse:
         key = partition_key(seal.partition)
         table = DUPLICATES.empty_table()
         if self._store.exists(path):
-            remedy = "bring it back from a backup, or move it out of the data root"
-            table = validate(read_parquet(self._store, path, remedy), DUPLICATES, path)
+            table = read_valid(self._store, path, DUPLICATES)
         table = _without_zone(table, "found_at")
         with self._statements.given(duplicates_to_land=table):
             if self._statements.has_same("duplicate_of", key, "duplicates_to_land"):

@@ -232,36 +232,18 @@ limit 1;
 -- alone. Columns: kind (model, source, protocol), name, twin.
 with incoming as (
     select distinct
-        'model' as kind,
-        model as name
+        kind,
+        name
     from incoming_cells
-    union all
-    select distinct
-        'source' as kind,
-        source as name
-    from incoming_cells
-    union all
-    select distinct
-        'protocol' as kind,
-        protocol as name
-    from incoming_cells
+    unpivot (name for kind in (model, source, protocol))
 ),
 
 landed as (
     select distinct
-        'model' as kind,
-        model as name
+        kind,
+        name
     from internal.landed_cells
-    union all
-    select distinct
-        'source' as kind,
-        source as name
-    from internal.landed_cells
-    union all
-    select distinct
-        'protocol' as kind,
-        protocol as name
-    from internal.landed_cells
+    unpivot (name for kind in (model, source, protocol))
 ),
 
 every as (
