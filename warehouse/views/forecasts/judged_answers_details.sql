@@ -4,7 +4,9 @@
 --   probability of the outcome, from any file or crawl; NULL if unknown. brier is the sum over
 --   options of (probability - outcome)^2, 0 to 2; NULL if it does not follow from the known
 --   probabilities. is_test: opened after the cutoff month, or from the release on if the cutoff is
---   unknown. days_before_close: from that day on, to the day of closing; negative before it.
+--   unknown. days_before_close: from that day on, to the day of closing, or of the outcome if that
+--   came first; negative before it. With documents (source `…:documents`), which are from before
+--   the opening, it begins with the later of that day and the opening.
 --   Answers that contradict their question are left out (see answer_fits).
 --   is_task: a task made from a text of the month.
 -- Source: docs/metrics.md (Forecasts).
@@ -24,6 +26,7 @@ with dated as (
         ),
         q.opened,
         q.closed,
+        case when q.resolved < q.closed then q.resolved else q.closed end as ended,
         q.num_options,
         q.tags,
         q.crowd_probabilities,
@@ -54,7 +57,14 @@ select
     cutoff,
     opened < released_at as is_before_release,
     opened >= unknown_from as is_test,
-    date_diff('day', unknown_from, closed) as days_before_close,
+    date_diff(
+        'day',
+        case
+            when source like '%:documents' and opened > unknown_from then opened
+            else unknown_from
+        end,
+        ended
+    ) as days_before_close,
     num_options,
     1 / num_options as expected,
     is_parsed,
