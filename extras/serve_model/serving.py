@@ -10,6 +10,7 @@ import contextlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -72,14 +73,14 @@ def serving(
     """Serve a model within the ``with`` block; yield the path of the server's log.
 
     Raises:
-        UsageError: as ``plan_command``, or another program answers at the address.
+        UsageError: as ``plan_command``, or another program has the port.
         ModelLoadError: the server ends, or does not answer within ``patience_s`` seconds; the
             message has the end of its log.
     """
     command = plan_command(entry, options)
-    if _health(entry) is not None:
+    if _is_taken(entry):
         raise UsageError(
-            f"{entry.location} answers already: another program has the port; stop it, or give "
+            f"{entry.location}: another program has the port already; stop it, or give "
             f"{entry.name} another port"
         )
     log = settings.scratch / "serve-model" / f"{entry.name.replace('/', '-')}.log"
@@ -96,6 +97,18 @@ def serving(
         yield log
     finally:
         _stop(process)
+
+
+def _is_taken(entry: ModelEntry) -> bool:
+    """Return True if a program accepts connections at the address, whatever it says then."""
+    parts = urlsplit(entry.location)
+    try:
+        with socket.create_connection((str(parts.hostname), parts.port or 0), timeout=_ASK_S):
+            return True
+    except TimeoutError:
+        return True  # it listens, and accepts nobody
+    except OSError:
+        return False
 
 
 def _wait(

@@ -2,8 +2,10 @@
 
 import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -108,6 +110,27 @@ def test_a_port_that_is_taken_is_told(own: Settings) -> None:
     entry = entry_at(free_port())
     with serving(entry, own), pytest.raises(UsageError, match="another program has the port"):
         serving(entry, own).__enter__()
+
+
+@pytest.mark.usefixtures("vllm")
+@pytest.mark.parametrize("says", [b"", b"\x00\xff no HTTP\r\n\r\n", b"HTTP/1.1 500 Oops\r\n\r\n"])
+def test_a_port_of_a_program_that_speaks_no_http_is_told(own: Settings, says: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        accepted = list[socket.socket]()
+
+        def speak() -> None:
+            connection, _ = listener.accept()
+            connection.sendall(says)
+            accepted.append(connection)  # it stays open
+
+        speaker = threading.Thread(target=speak)
+        speaker.start()
+        with pytest.raises(UsageError, match="another program has the port"):
+            serving(entry_at(listener.getsockname()[1]), own).__enter__()
+        speaker.join()
+    assert not (own.scratch / "serve-model").exists(), "vLLM was not started"
+    for connection in accepted:
+        connection.close()
 
 
 @pytest.mark.parametrize(
