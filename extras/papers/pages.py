@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from core.json import JsonObject
-from reports.site.charts import INK, PALETTE, by_month, time_axis
+from reports.site.charts import INK, PALETTE, SOFT, by_month, time_axis
 from reports.site.context import Site, some
 from reports.site.figure import P_VALUE, Column, Figure, Page, Row
 from reports.site.findings import MAX_Q, span
@@ -20,12 +20,19 @@ MAX_DRAWN = len(PALETTE)  # models in a chart of curves
 MAX_RANKED = 6  # models in the chart of ranks
 MAX_TICKS = 10  # of an axis of ranks
 LEGEND: JsonObject = {"orient": "top", "columns": 4, "columnPadding": 18, "labelLimit": 170}
+_OF_ANSWERS = "forecasts_facts"  # query of what figures of forecasts are from
 ZHU = "Zhu et al. 2024 (FreshBench)"
 
 
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page of those charts that have figures."""
-    figures = site.make(_losses, _accuracy, _benchmarks, _lengths, _genres, _groups, _ranks)
+    figures = [
+        *site.make(_losses),
+        *site.make(_accuracy, facts=_OF_ANSWERS),
+        *site.make(_benchmarks, _lengths, _genres),
+        *site.make(_groups, facts=_OF_ANSWERS),
+        *site.make(_ranks),
+    ]
     yield Page(PATHS[0], NAVIGATION[1], "papers.html.j2", figures)
 
 
@@ -89,12 +96,18 @@ def _curves(
     if detail:
         encoding["detail"] = {"field": detail}
     return {
+        "title": _scale(title),
         "facet": {"row": {"field": "source", "header": LANE_HEADER}},
         "spacing": 14,
         "resolve": {"scale": {"y": "independent"}},
         "spec": {"width": 700, "height": 90, "mark": {"type": "line", "strokeWidth": 1.4},
                  "encoding": encoding},
     }  # fmt: skip
+
+
+def _scale(text: str) -> JsonObject:
+    """Return the title of a chart of lanes: what their axes show."""
+    return {"text": text, "anchor": "start", "fontSize": 11, "fontWeight": "normal", "color": SOFT}
 
 
 def _benchmarks(site: Site) -> Figure | None:
@@ -192,6 +205,7 @@ def _groups(site: Site) -> Figure:
         "tooltip": by_month("benchmark", "spearman_smoothed", "+.2f", title="Spearman, smoothed"),
     }  # fmt: skip
     chart = {
+        "title": _scale("Spearman's correlation, smoothed"),
         "facet": {"row": {"field": "question_group", "header": LANE_HEADER}},
         "spacing": 14,
         "spec": {"width": 700, "height": 70, "mark": {"type": "line", "strokeWidth": 1.4},

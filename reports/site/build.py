@@ -216,7 +216,7 @@ def _draw(site: Site, made: Sequence[Page], drawer: charts.Drawer) -> None:
     for page in made:
         for figure in page.figures:
             if figure.chart is not None:
-                drawer.add(figure.name, _spec(site, figure))
+                drawer.add(figure.name, chart_of(site, figure))
 
 
 def _data_files(site: Site, made: Sequence[Page]) -> Iterator[tuple[str, bytes]]:
@@ -247,15 +247,15 @@ def _page_files(
         yield page.path, _render(site, page, drawings).encode()
 
 
-def _spec(site: Site, figure: Figure) -> dict[str, object]:
+def chart_of(site: Site, figure: Figure) -> dict[str, object]:
     """Return the specification of a figure's chart, with its rows and its watermark."""
-    frame = {"title": figure.title, "note": figure.about, "foot": _foot(site, figure)}
+    frame = {"title": figure.title, "note": figure.about, "foot": foot_of(site, figure)}
     spec = charts.with_data(figure.chart or {}, figure.drawn)
     meta = {charts.MARK: simulated.watermark(figure, site), charts.FRAME: frame}
     return {**spec, "usermeta": {**spec.get("usermeta", {}), **meta}}
 
 
-def _foot(site: Site, figure: Figure) -> str:
+def foot_of(site: Site, figure: Figure) -> str:
     """Return where the numbers of a figure are from, as the line below its picture."""
     measured = {**site.measured, **figure.measured}
     window = measured.get("window")

@@ -1,4 +1,4 @@
-"""Charts for papers: PNG, SVG and PDF of a stated width, on white."""
+"""Charts for papers: PNG, SVG and PDF of a stated width, on white, each with its caption."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from core.errors import UsageError
 from core.settings import Settings
 from core.storage.store import explain_disk_errors
 from reports.site import charts
-from reports.site.build import find_page, opened_site
+from reports.site.build import chart_of, find_page, foot_of, opened_site
 
 PNG_PER_INCH = 300
 _MM = 25.4  # of an inch
@@ -23,24 +23,28 @@ def write_figures(settings: Settings, folder: Path, page: str, width_mm: float) 
     """Write the charts of a page; return their names.
 
     The widest chart has the width in millimetres. Letters of the others have the same size, so
-    that narrower charts stay narrower.
+    that narrower charts stay narrower. Beside each is ``<name>.txt``: its title, its note and a
+    line that says where the numbers are from. Pictures of simulated text are marked.
 
     Raises:
         UsageError: there is no snapshot or no such page, or the page has no chart.
     """
-    with opened_site(settings) as site:
-        figures = [figure for figure in find_page(site, page).figures if figure.chart]
-    if not figures:
-        raise UsageError(f"page {page!r} has no chart")
     drawn: dict[str, str] = {}
-    for figure in figures:
-        chart = charts.with_data(figure.chart or {}, figure.drawn)
-        drawn[figure.name] = charts.draw(figure.name, chart).svg
+    captions: dict[str, str] = {}
+    with opened_site(settings) as site:
+        for figure in find_page(site, page).figures:
+            if figure.chart:
+                drawn[figure.name] = charts.draw(figure.name, chart_of(site, figure)).svg
+                texts = (f"{figure.title}.", figure.about, foot_of(site, figure))
+                captions[figure.name] = "\n".join(filter(None, texts))
+    if not drawn:
+        raise UsageError(f"page {page!r} has no chart")
     widest = max(_size_of(svg)[0] for svg in drawn.values())
     with explain_disk_errors(str(folder)):
         folder.mkdir(parents=True, exist_ok=True)
         for name, svg in drawn.items():
             _write(svg, folder / name, width_mm / widest)
+            _file(folder / name, "txt").write_text(f"{captions[name]}\n", encoding="utf-8")
     return list(drawn)
 
 

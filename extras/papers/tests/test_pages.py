@@ -120,6 +120,18 @@ def test_charts_for_papers_have_letters_of_one_size(published: Settings, tmp_pat
         scales.add(round(float(found[1]) / float(found[2]), 3))
     assert min(widths) < max(widths) == 170
     assert len(scales) == 1
+    for name, scale in (
+        ("losses", "bits per character"),
+        ("accuracy", "adjusted score"),
+        ("groups", "Spearman&#39;s correlation, smoothed"),
+    ):
+        svg = (tmp_path / f"papers-{name}.svg").read_text(encoding="utf-8")
+        assert f">{scale}</text>" in svg.replace("'", "&#39;")
+    days = {
+        name: (tmp_path / f"papers-{name}.txt").read_text(encoding="utf-8").splitlines()[-1]
+        for name in ("losses", "accuracy")
+    }
+    assert days["losses"] != days["accuracy"], "one says the months of texts, one of questions"
 
 
 def test_the_site_lists_the_page_and_its_charts(site: Path) -> None:

@@ -38,6 +38,11 @@ def test_charts_for_papers_have_the_stated_width(usual: Settings, tmp_path: Path
     box = re.search(rb"/MediaBox \[0 0 ([\d.]+)", (tmp_path / "over-time.pdf").read_bytes())
     assert box is not None
     assert abs(float(box[1]) - 85 / 25.4 * 72) <= 0.01
+    title, *_, origin = (tmp_path / "over-time.txt").read_text("utf-8").splitlines()
+    assert title.endswith(".") and len(title) > 20
+    assert re.fullmatch(
+        r"20\d\d-\d\d-01 to before 20\d\d-\d\d-01 · (tidemark |https?://).*", origin
+    )
     with pytest.raises(UsageError, match="has no chart"):
         write_figures(usual, tmp_path, "changes", 85)
 
