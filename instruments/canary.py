@@ -9,6 +9,7 @@ from core.cells.canary import CanaryRecord, read_canary_records, write_canary_re
 from core.settings import Settings
 from core.storage.store import Store
 from warehouse.database.lock import may_write
+from warehouse.database.repair import require_known_databases
 from warehouse.land.losses import Warehouse, open_warehouse
 
 
@@ -17,7 +18,9 @@ def check_canary(settings: Settings) -> CanaryRecord:
 
     Raises:
         ModelLoadError: the canary's files have changed.
+        NewerVersion: a later version wrote the warehouse here; nothing was recorded.
     """
+    require_known_databases(settings)
     # Import torch late: the import takes seconds, and compressors do not need torch.
     from models.canary import score_canary
 

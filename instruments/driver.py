@@ -36,6 +36,7 @@ from instruments.runner import Done, Execute, Failure, Plan, failure_of, in_proc
 from instruments.running.retries import retrying
 from instruments.running.stopping import go_on
 from models.catalogue import ModelEntry
+from warehouse.database.repair import require_known_databases
 from warehouse.read.publish import is_current
 
 _log = logging.getLogger(__name__)
@@ -100,7 +101,9 @@ def work(request: WorkRequest, settings: Settings, execute: Execute = in_process
     Raises:
         TidemarkError: an error of ``request.ends_on``.
         StorageError: the data root cannot be read.
+        NewerVersion: a later version wrote the warehouse here; nothing was computed.
     """
+    require_known_databases(settings)
     drain = _Drain(request, settings, execute)
     while (model := drain.choose()) is not None:
         with drain.present_on(model):

@@ -14,6 +14,7 @@ from instruments.runner import Failure, failure_of
 from instruments.summary import RunSummary
 from models.catalogue import ModelEntry
 from reports.site.build import find_current_site, write_site
+from warehouse.database.repair import require_known_databases
 from warehouse.read.publish import is_current
 
 
@@ -23,7 +24,12 @@ def run(
     crawl: CrawlMonth = crawl_patiently,
     retry_failed: bool = False,
 ) -> RunSummary:
-    """Crawl, score, land, publish and report; what fails becomes a hole of the summary."""
+    """Crawl, score, land, publish and report; what fails becomes a hole of the summary.
+
+    Raises:
+        NewerVersion: a later version wrote the warehouse here; nothing was done.
+    """
+    require_known_databases(settings)
     summary = crawl_all(request, settings, crawl)
     scored = score(request, settings, retry_failed)
     finish(summary, scored, settings)

@@ -36,6 +36,7 @@ from core.storage.store import Store, explain_disk_errors, sha256_of_file
 from core.version import own_version
 from extras.releases.citation import CFF, ZENODO, citation_cff, cited, zenodo_json
 from warehouse.database.materialised import compute_views, materialise
+from warehouse.database.repair import require_known_databases
 from warehouse.database.schema import (
     SCHEMA_VERSION,
     SNAPSHOT,
@@ -110,8 +111,10 @@ def make_release(settings: Settings, month: Month, output: Path | None = None) -
         UsageError: the release exists; there is no snapshot; no row belongs to the month.
         CheckFailed: ``tidemark check --deep`` has a finding.
         DiskFull: no space is left; no partial release remains.
+        NewerVersion: a later version wrote the snapshot.
     """
     require_complete(month)
+    require_known_databases(settings)
     root = str(output.absolute().parent) if output else settings.home
     store = Store(root, settings.scratch)
     folder = output.name if output else f"{FOLDER}/{month}"

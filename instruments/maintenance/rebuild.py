@@ -37,6 +37,7 @@ from models.catalogue import ModelEntry, list_models
 from warehouse.database.faults import ADVICE_ON_NEWER, find_fault
 from warehouse.database.lock import FILE as WRITER_FILE
 from warehouse.database.lock import require_writer
+from warehouse.database.repair import require_known_databases
 from warehouse.database.schema import SNAPSHOT, WRITER, qualify
 from warehouse.database.statements import explain_database_errors, quoted
 from warehouse.database.writer import (
@@ -96,7 +97,12 @@ class Rebuilt:
 
 
 def plan_rebuild(settings: Settings) -> RebuildPlan:
-    """List the cells of the data root, and estimate space and time."""
+    """List the cells of the data root, and estimate space and time.
+
+    Raises:
+        NewerVersion: a later version wrote the database or the snapshot.
+    """
+    require_known_databases(settings)
     store = Store(settings.home)
     stamps = store.list_stamped("losses/model=*/source=*/month=*/*.parquet")
     folder = settings.scratch

@@ -28,6 +28,7 @@ from core.plugins import import_parts
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.crawling.takedown import Origin, forget_fetched
+from warehouse.database.repair import require_known_databases
 from warehouse.read.publish import publish
 from warehouse.read.released import FOLDER, list_releases
 from warehouse.takedown.documents import forget_in_warehouse
@@ -54,7 +55,9 @@ def forget(settings: Settings, keys: Collection[str], why: str) -> Forgotten:
     Raises:
         UsageError: a key is malformed; there are releases, and no extra that can change them.
         StorageError: a file is damaged; the message states the remedy.
+        NewerVersion: a later version wrote the warehouse here; nothing was deleted.
     """
+    require_known_databases(settings)
     for key in keys:
         if _KEY.fullmatch(key) is None:
             raise UsageError(

@@ -11,6 +11,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from cli.doctor import Finding, examine
@@ -101,6 +102,13 @@ def writer(home: Path) -> Path:
 
 def snapshot(home: Path) -> Path:
     return home / "warehouse.duckdb"
+
+
+def contents_of(home: Path) -> dict[str, bytes]:
+    """Return the bytes of all files but Prefect's own, by path."""
+    files = [path for path in home.rglob("*") if path.is_file()]
+    found = {str(path.relative_to(home)): path.read_bytes() for path in files}
+    return {name: data for name, data in found.items() if not name.startswith("work/prefect")}
 
 
 def losses_of(path: Path) -> list[Any]:
@@ -269,12 +277,37 @@ def test_a_database_of_a_later_version_is_named(
         assert ran.code == 1
         assert f"was made by tidemark 9.8.7, newer than this one ({own_version()}" in text_of(ran)
         assert "docs/going-back.md" in text_of(ran)
-    for command in ("check", "status"):
-        text = text_of(tidemark(command))
+    for name in ("check", "status"):
+        text = text_of(tidemark(name))
         assert "9.8.7" in text
         assert "half-written" not in text
     assert "9.8.7" in warehouse_of(home).detail
     assert which(home).read_bytes() == before
+
+
+@pytest.mark.parametrize("which", [writer, snapshot])
+def test_nothing_is_written_beside_a_database_of_a_later_version(
+    home: Path, tidemark: Tidemark, which: Callable[[Path], Path]
+) -> None:
+    [texts] = home.glob("corpus/**/*.parquet")
+    document_id = pq.read_table(texts, columns=["document_id"])["document_id"][0].as_py()
+    for losses in home.glob("losses/**/*.parquet"):
+        losses.unlink()  # a pending cell
+    with duckdb.connect(str(which(home))) as database:
+        database.execute("update internal.schema_version set version = 99, tidemark = '9.8.7'")
+    before = contents_of(home)
+    for arguments in (
+        ["score", "-m", "control:gzip"],
+        ["run", "--month", "2024-01", "-s", "arxiv", "-m", "control:gzip"],
+        ["rebuild", "--partial"],
+        ["corpus", "forget", document_id],
+        ["check", "numerics"],
+        ["publish"],
+    ):
+        ran = tidemark(*arguments)
+        assert ran.code == 1
+        assert text_of(ran).count("was made by tidemark 9.8.7, newer than this one") == 1
+        assert contents_of(home) == before
 
 
 def test_the_version_that_made_a_database_is_stored(made: Path) -> None:

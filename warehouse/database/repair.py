@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from core.errors import TidemarkError
+from core.errors import NewerVersion, TidemarkError
 from core.settings import Settings
 from core.storage.store import Store
 from warehouse.database.faults import ADVICE_ON_NEWER, QUICK_ROWS, Fault, find_fault
@@ -57,6 +57,23 @@ def find_snapshot_fault(settings: Settings, max_rows: int | None = None) -> Faul
     if not settings.is_local:
         return None
     return find_fault(Path(settings.home) / SNAPSHOT, max_rows)
+
+
+def require_known_databases(settings: Settings) -> None:
+    """Check that no later version wrote the databases here, before a command writes anything.
+
+    Files that are missing, in use or damaged are left to the steps that need them.
+
+    Raises:
+        NewerVersion: names the version that wrote a database, and what to do.
+    """
+    found = {
+        str(settings.scratch / WRITER): find_writer_fault(settings, max_rows=0),
+        Store(settings.home).url(SNAPSHOT): find_snapshot_fault(settings, max_rows=0),
+    }
+    for name, fault in found.items():
+        if fault and fault.kind == "newer":
+            raise NewerVersion(f"{name} {fault.reason}. {ADVICE_ON_NEWER}")
 
 
 def find_faults(settings: Settings) -> dict[str, str]:

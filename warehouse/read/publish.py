@@ -17,6 +17,7 @@ from core.settings import Settings
 from core.storage.store import Store
 from warehouse.database.faults import read_all
 from warehouse.database.materialised import materialise
+from warehouse.database.repair import require_known_databases
 from warehouse.database.schema import SNAPSHOT
 from warehouse.database.statements import explain_database_errors
 from warehouse.database.writer import (
@@ -43,9 +44,11 @@ def publish(settings: Settings, may_shrink: bool = False) -> str:
             models or months of the former snapshot; the former snapshot stays.
         DamagedDatabase: the writer's database cannot be read in full; the former snapshot stays.
         DiskFull: there is no space for a second copy; the former snapshot stays.
+        NewerVersion: a later version wrote the database or the former snapshot.
     """
     store = Store(settings.home, settings.scratch)
     with locked(settings):
+        require_known_databases(settings)
         store.clear_leftovers(SNAPSHOT)
         with store.writing(SNAPSHOT) as staged, explained_writer(settings):
             _copy_file(settings, staged.path)
