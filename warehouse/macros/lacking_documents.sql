@@ -5,6 +5,6 @@ create or replace macro lacking_documents(error) as
     case
         when error is null
             then
-                'no interval over documents: a month has a single cluster, and fewer than '
-                || minimum('months with an error') || ' months of its source have more'
+                'no interval over documents: a month has a single cluster; '
+                || minimum('months with an error') || ' months of its source with more are needed'
     end;

@@ -63,15 +63,6 @@ puzzles as (
     group by model
 ),
 
-texts as (
-    select
-        model,
-        count(distinct month) as num_months
-    from monthly_loss
-    where protocol = $protocol and is_text and bits_per_byte is not null
-    group by model
-),
-
 board as (
     select
         *,
@@ -90,6 +81,16 @@ board as (
         0 as num_months
     from uncompared_models as u
     where u.has_sound_cells
+),
+
+-- After the board: metadata describe a column as the first view with it does.
+texts as (
+    select
+        model,
+        count(distinct month) as num_months
+    from monthly_loss
+    where protocol = $protocol and is_text and bits_per_byte is not null
+    group by model
 )
 
 select

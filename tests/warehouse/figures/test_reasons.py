@@ -245,8 +245,8 @@ TRUTHS: dict[str, Check] = {
     r"other models tell too few of its months": shares_few_months,
     r"no interval: one document": lambda case: case.world.num_documents == 1,
     r"each month has a single cluster": lambda case: case.world.num_documents == 1,
-    r"no interval over documents: (?:a source has none|a month has a single cluster, and fewer "
-    r"than 4 months of its source have more)": lambda case: case.world.num_documents == 1,
+    r"no interval over documents: (?:a source has none|a month has a single cluster; 4 months "
+    r"of its source with more are needed)": lambda case: case.world.num_documents == 1,
     r"may have been seen in training": lambda case: (
         position(str(case.row["month"])[:7]) <= case.cutoff
     ),
@@ -257,7 +257,7 @@ TRUTHS: dict[str, Check] = {
     r"control:zstd has other documents in all months": lambda case: case.planted.has_own_documents,
     r"no month before the cutoff on the documents of control:zstd": lambda case: case.before == 0,
     r"no month after the cutoff on the documents of control:zstd": lambda case: case.after == 0,
-    r"no source has the figure: see control_adjusted_gap": lambda case: (
+    r"no source has the figure: see the rows of sources": lambda case: (
         0 in (case.before, case.after)
         or not case.world.has_control
         or case.planted.has_own_documents
