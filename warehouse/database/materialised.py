@@ -29,8 +29,8 @@ def list_materialised() -> tuple[str, ...]:
 def materialise(connection: duckdb.DuckDBPyConnection) -> None:
     """Compute each materialised view once; then it reads the table with its sorted rows.
 
-    Threads finish in any order. Rows are sorted; sums of large warehouses may differ in the last
-    digit from those of another publication.
+    Threads finish in any order. Rows are sorted; a sum may differ in the last digit from that of
+    another publication.
     The caller must have begun a transaction.
     """
     compute_views(connection)
