@@ -42,7 +42,7 @@ create or replace macro detectable_gap_at(num_more) as table
             coalesce(g.memory, s.memory) as memory,
             coalesce(g.shock, s.shock) as shock
         from documents as d
-        left join internal.gap_month_errors_at(cast(null as date)) as g
+        left join internal.own_month_errors as g
             on d.model = g.model and d.source = g.scope and d.protocol = g.protocol
         left join internal.slope_month_errors as s
             on d.model = s.model and d.source = s.scope and d.protocol = s.protocol

@@ -2,7 +2,7 @@
 -- Grain: one row per model, source, protocol, figure, as in decay_coefficients; only models with
 --   the base and two complete horizons.
 -- A month differs from the mean of its side (before or after the release) by a shock, as in
---   gap_month_errors_at. What the model loses between its horizons counts as shock, too.
+--   split_month_errors_at. What the model loses between its horizons counts as shock, too.
 -- Units: percent.
 -- Source: docs/metrics.md (Intervals); ADR 0016.
 create or replace view internal.decay_month_errors as

@@ -1,5 +1,5 @@
 -- Monthly curves of each model around a split, for a source or over sources. For
---   gap_month_errors_at.
+--   split_month_errors_at.
 -- Grain: one row per model, scope, protocol, month; scope is a source of calendar months, or NULL
 --   for the mean over sources. Published rates are left out: nothing tells the error of their
 --   documents.
