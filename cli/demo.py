@@ -11,7 +11,8 @@ from core.month import Month, month_range
 from core.plugins import import_parts
 from core.settings import Settings
 from core.storage.store import Store
-from instruments.crawling import crawl_all, crawl_question_sources
+from crawlers.questions.crawl import crawl_questions
+from instruments.crawling import crawl_all
 from instruments.driver import land, work
 from instruments.forecasts import answer_request
 from instruments.models import held
@@ -137,7 +138,12 @@ def train_reference(
 
 def ask_models(summary: RunSummary, settings: Settings) -> None:
     """Put some questions and puzzles to models, and land the answers; failures become holes."""
-    summary.holes += crawl_question_sources(QUESTION_SOURCES, QUESTION_MONTHS, settings)
+    store = Store(settings.home, settings.scratch)
+    for source in QUESTION_SOURCES:
+        try:
+            crawl_questions(source, list(QUESTION_MONTHS), store, settings)
+        except TidemarkError as error:
+            summary.holes.append(str(failure_of(f"questions {source}", error)))
     held.begin(settings)
     questions = answer_request(
         CUTOFFS, (None,), QUESTION_SOURCES, QUESTION_MONTHS, settings, ends_on=()

@@ -15,13 +15,12 @@ from typing import Any
 
 from core import progress
 from core.corpus.partition import Partition, Seal, read_seal
-from core.errors import SourceUnavailable, TidemarkError
-from core.month import Month, Period
+from core.errors import SourceUnavailable
+from core.month import Period
 from core.settings import Settings
 from core.storage.claims import hold_alone
 from core.storage.store import Store
 from crawlers.crawling.crawl import crawl_partition
-from crawlers.questions.crawl import crawl_questions
 from crawlers.web.pacing import CircuitOpen, Turnstile
 from instruments.planning import Request
 from instruments.runner import Failure, failure_of
@@ -114,17 +113,3 @@ def crawl_all(
     for result in chain.from_iterable(results.values()):
         summary.add(result)
     return summary
-
-
-def crawl_question_sources(
-    sources: Sequence[str], months: Sequence[Month], settings: Settings
-) -> list[str]:
-    """Crawl the questions of each source; return what failed, with reasons."""
-    store = Store(settings.home, settings.scratch)
-    failures = []
-    for source in sources:
-        try:
-            crawl_questions(source, list(months), store, settings)
-        except TidemarkError as error:
-            failures.append(str(failure_of(f"questions {source}", error)))
-    return failures

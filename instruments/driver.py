@@ -176,7 +176,8 @@ class _Drain:
             for model in rank(backlogs, processes)
             if backlogs[model].keys - self._seen.get(model, frozenset())
         ]
-        self._expect(new)
+        if len(new) > 1:
+            self._request.expect(new[1])
         if not new:
             return None
         self._seen[new[0]] = self._seen.get(new[0], frozenset()) | backlogs[new[0]].keys
@@ -185,10 +186,6 @@ class _Drain:
     def present_on(self, model: str) -> AbstractContextManager[None]:
         """Let other processes count this one among those on a model."""
         return present(self.store, f"{self._request.root}/{model}")
-
-    def _expect(self, models: Sequence[str]) -> None:
-        if len(models) > 1:
-            self._request.expect(models[1])
 
     def take(self, model: str) -> None:
         """Compute the cells of a model that nobody has begun; a failure of the model ends it."""
@@ -277,13 +274,10 @@ class _Drain:
             self.summary.num_cells += len(cells) - len(missing)
             if not missing:
                 self._num_ended += 1
-            elif any(self._is_claimed(plan, cell) for cell in missing):
+            elif any(is_claimed(self.store, plan.files_of(cell).done_path) for cell in missing):
                 claimed.append(missing)
             else:
                 yield missing
-
-    def _is_claimed(self, plan: Plan[Any], cell: Any) -> bool:
-        return is_claimed(self.store, plan.files_of(cell).done_path)
 
     def _count(
         self, plan: Plan[Any], cells: Group, result: Done | Failure, num_groups: int
