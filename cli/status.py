@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 
 _MONTHS_A_LINE = 72
 _MAX_HOLES = 20
+_MARKS = {
+    "sealed": "#",
+    "partial": "p",
+    "held": "h",
+    "crawling": ">",
+    "missing": ".",
+    "lacking": "-",
+}
 _LEGEND = "# sealed   p partial   h held back   > being crawled   . missing   - not available"
 
 
@@ -58,8 +66,6 @@ def status_command(
 
 def _months(status: Status) -> Iterator[str]:
     """Yield lines that show the state of each month of each source, as one character per month."""
-    from instruments.status import MARKS
-
     if not status.months:
         return
     width = max([len(source) for source in status.partitions], default=0) + 2
@@ -67,7 +73,7 @@ def _months(status: Status) -> Iterator[str]:
         months = status.months[start : start + _MONTHS_A_LINE]
         yield " " * width + _years(months)
         for source, states in status.partitions.items():
-            marks = "".join(MARKS[state] for state in states[start : start + _MONTHS_A_LINE])
+            marks = "".join(_MARKS[state] for state in states[start : start + _MONTHS_A_LINE])
             yield f"{source:<{width}}{_by_year(months, marks)}"
     yield f"{'':<{width}}{_LEGEND}"
     yield ""
@@ -113,9 +119,8 @@ def _model_row(model: ModelState) -> Sequence[object]:
     running = ", ".join(model.running[:2]) + (" …" if len(model.running) > 2 else "")
     left = duration(model.pending_s) if model.num_pending else "–"
     done = f"{model.num_done} of {model.num_sealed}"
-    return (
-        model.model, done, model.num_published, running, model.num_pending, left, model.num_failed,
-    )  # fmt: skip
+    num_failed = len(model.failed)
+    return model.model, done, model.num_published, running, model.num_pending, left, num_failed
 
 
 def _failures(models: Sequence[ModelState]) -> Iterator[str]:
@@ -160,7 +165,7 @@ def _plain(status: Status, server: ServerStatus | None) -> dict[str, object]:
         },
         "counts": dict(status.counts),
         "models": [
-            {**vars(model), "num_pending": model.num_pending, "num_failed": model.num_failed}
+            {**vars(model), "num_pending": model.num_pending, "num_failed": len(model.failed)}
             for model in status.models
         ],
         "published_at": status.published_at,

@@ -33,14 +33,6 @@ from warehouse.database.statements import explain_database_errors
 from warehouse.read.query import connect_to_read, local_snapshot
 from warehouse.read.scored import scored_cells
 
-MARKS = {
-    "sealed": "#",
-    "partial": "p",
-    "held": "h",
-    "crawling": ">",
-    "missing": ".",
-    "lacking": "-",
-}
 _Published = dict[tuple[str, str], set[Text]]  # by model and protocol
 
 
@@ -56,11 +48,6 @@ class ModelState:
     failed: list[str]  # failed cells, with reasons; the model itself, if it could not be used
     cell_s: float | None = None  # median time of a cell; None if unknown
     pending_s: float | None = None  # time to score the pending cells one by one; None if unknown
-
-    @property
-    def num_failed(self) -> int:
-        """The number of failed cells."""
-        return len(self.failed)
 
     @property
     def num_pending(self) -> int:
