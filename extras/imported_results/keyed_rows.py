@@ -36,10 +36,15 @@ _PARSED = {
 }
 
 
+# SQL that finds a fault in a text, which may have lines.
+_TEXT_FAULT = (
+    r"case when regexp_matches({0}, '[\x00-\x08\x0B\x0C\x0E-\x1F\x7F]') "
+    "then 'no control characters' end"
+)
 # What finds a fault of a text, by column: names have no sign that is not seen, texts no controls.
 _FAULTS = {
     **{name: f"name_fault({name})" for name in ("model", "source", "benchmark", "ability")},
-    **{name: f"text_fault(given_{name})" for name in ("question_id", "tags", "reference")},
+    **{name: _TEXT_FAULT.format(f"given_{name}") for name in ("question_id", "tags", "reference")},
 }
 
 

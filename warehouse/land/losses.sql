@@ -129,11 +129,7 @@ limit 1;
 -- Names are compared by what people see, so signs that are not seen are refused. Joiners within a
 -- name are spelling. A decomposed name looks like the one with composed characters. Names of models
 -- and the like are stricter than ids of documents, which may be titles: selectors are no part of
--- them, and a joiner does not stand beside a Latin letter. Texts may have lines.
-create or replace temp macro text_fault(text) as
-case
-    when regexp_matches(text, '[\x00-\x08\x0B\x0C\x0E-\x1F\x7F]') then 'no control characters'
-end;
+-- them, and a joiner does not stand beside a Latin letter.
 create or replace temp macro sign_fault(name) as
 case
     when regexp_matches(name, '[\x00-\x1F\x7F-\x{9F}\x{2028}\x{2029}]|^[\s\pZ]|[\s\pZ]$')
