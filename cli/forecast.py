@@ -48,7 +48,7 @@ def forecast_crawl(
     """
     settings = settings_for_tasks(context)
     from instruments.planning import plan_question_crawl
-    from tasks.questions import add_tokens, crawl
+    from tasks.crawling import add_tokens, crawl_questions_claimed
 
     months = month_window(month, first, last) or [Month.last_complete()]
     plan, left_out = plan_question_crawl(source, months, settings, add_tokens)
@@ -56,7 +56,7 @@ def forecast_crawl(
         err.print(f"left out: {why}", soft_wrap=True)
 
     def crawl_source(name: str) -> None:
-        print_seals(crawl(name, plan[name], settings, replace=replace))
+        print_seals(crawl_questions_claimed(name, plan[name], settings, replace=replace))
 
     fail_with(do_each("crawl", {name: partial(crawl_source, name) for name in plan}))
 

@@ -14,10 +14,9 @@ from core.storage.store import Store
 from instruments.runner import Failure
 from instruments.summary import RunSummary
 from instruments.written import Unlanded, find_unlanded, land_facts
-from tasks.landing import land_answers, land_cells, publish_warehouse
+from tasks.landing import land_answers, land_cells, publish_warehouse, write_report
 from tasks.prefect.fan_out import run_task
 from tasks.prefect.telling import tell
-from tasks.reporting import write_report
 
 
 def finish(

@@ -19,9 +19,9 @@ from instruments.running.run_options import (
 )
 from instruments.running.stopping import stop_with_flow
 from instruments.summary import RunSummary
+from tasks.crawling import add_tokens, crawl_question_source
 from tasks.prefect.fan_out import run_tasks
 from tasks.prefect.given import worker_settings
-from tasks.questions import add_tokens, crawl_question_source
 
 
 def _name() -> str:
