@@ -26,7 +26,7 @@ from prefect.client.schemas.actions import (
     WorkPoolUpdate,
 )
 from prefect.client.schemas.filters import FlowRunFilter
-from prefect.client.schemas.objects import BlockDocument, DeploymentSchedule
+from prefect.client.schemas.objects import DeploymentSchedule
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.client.schemas.sorting import FlowRunSort
@@ -48,11 +48,8 @@ BLOCK = "tidemark-alerts"
 BLOCK_TYPE = "custom-webhook"
 MONTHLY = "monthly/monthly"
 RESTARTED = ("monthly", "backfill", "forecast", "scylla")  # flows whose crashed runs are replaced
-_FORMER_LIMIT = "tidemark-writer"
 PAGE = 200  # maximum number of objects that a server returns per request
-WHOLE_S = (
-    300.0  # limit for all requests of a deployment with their retries, which a server may ask for
-)
+WHOLE_S = 300.0  # limit for all requests of a deployment, with retries that a server asks for
 NO_ID = UUID(int=0)  # placeholder for ids in a dry run
 
 _Outcome = TypeVar("_Outcome")
@@ -107,7 +104,6 @@ def deploy(
         work = _Deployer(client, dry_run)
         for name in dict.fromkeys(each.work_pool.name for each in wanted):
             work.make_pool(name, gpu_slots if name == "gpu" else None)
-        work.remove_limit(_FORMER_LIMIT)
         ids = work.make_deployments(wanted)
         block = work.make_block(notify_url) if notify_url else work.keep_block(keep_alarms)
         restarted = [ids[each.full_name] for each in wanted if each.flow in RESTARTED]
@@ -129,10 +125,8 @@ def widen_pools(address: str, store: Store) -> list[Change]:
 
     def widen(client: SyncPrefectClient) -> list[Change]:
         work = _Deployer(client, dry_run=False)
-        try:
-            limit = client.read_work_pool("gpu").concurrency_limit
-        except ObjectNotFound:
-            limit = 0
+        pool = _find(client.read_work_pool, "gpu")
+        limit = pool.concurrency_limit if pool else 0
         if limit is not None and limit < num_gpus:
             work.make_pool("gpu", num_gpus)
         work.make_pool("gpu-all", None)
@@ -159,9 +153,8 @@ class _Deployer:
 
     def make_pool(self, name: str, slots: int | None) -> None:
         what = f"work pool {name}"
-        try:
-            pool = self._client.read_work_pool(name)
-        except ObjectNotFound:
+        pool = _find(self._client.read_work_pool, name)
+        if pool is None:
             limit = (slots or 1) if name == "gpu" else None
             new = WorkPoolCreate(
                 name=name,
@@ -179,15 +172,6 @@ class _Deployer:
         change = Change("changed", what, f"limit {pool.concurrency_limit} → {slots}")
         update = WorkPoolUpdate(concurrency_limit=slots)
         self._do(change, self._client.update_work_pool, name, update)
-
-    def remove_limit(self, name: str) -> None:
-        """Remove a concurrency limit of former versions, if it is there."""
-        try:
-            self._client.read_global_concurrency_limit_by_name(name)
-        except ObjectNotFound:
-            return
-        change = Change("removed", f"concurrency limit {name}")
-        self._do(change, self._client.delete_global_concurrency_limit_by_name, name)
 
     def make_deployments(self, wanted: list[Deployment]) -> dict[str, UUID]:
         existing = self._existing()
@@ -249,7 +233,7 @@ class _Deployer:
             headers=None,
             cookies=None,
         )
-        document = self._find_block()
+        document = _find(self._client.read_block_document_by_name, BLOCK, BLOCK_TYPE)
         if document is None:
             made: UUID | None = self._do(Change("made", what), new.save, BLOCK)
             return made or NO_ID
@@ -262,7 +246,7 @@ class _Deployer:
 
     def keep_block(self, is_kept: bool) -> UUID | None:
         """Keep or remove the block, if there is one; return the id of a kept one."""
-        document = self._find_block()
+        document = _find(self._client.read_block_document_by_name, BLOCK, BLOCK_TYPE)
         if document is None:
             return None
         if is_kept:
@@ -271,12 +255,6 @@ class _Deployer:
         change = Change("removed", f"block {BLOCK}")
         self._do(change, self._client.delete_block_document, document.id)
         return None
-
-    def _find_block(self) -> BlockDocument | None:
-        try:
-            return self._client.read_block_document_by_name(BLOCK, BLOCK_TYPE)
-        except ObjectNotFound:
-            return None
 
     def make_automations(self, wanted: list[AutomationCore]) -> None:
         """Create or update automations; remove all other automations with tidemark's prefix."""
@@ -318,6 +296,14 @@ class _Deployer:
         now = dt.datetime.now(dt.UTC)
         times: list[dt.datetime] = [run.expected_start_time or now for run in runs]
         return [time for time in times if time > now][:3]
+
+
+def _find(read: Callable[..., _Outcome], *names: str) -> _Outcome | None:
+    """Return the object that ``read`` returns by its name, or None if the server lacks it."""
+    try:
+        return read(*names)
+    except ObjectNotFound:
+        return None
 
 
 def _all(read: Callable[..., list[Any]]) -> Iterator[Any]:

@@ -224,12 +224,9 @@ def test_what_differs_is_changed_and_what_is_paused_stays_so(
     api("PATCH", f"deployments/{api.deployments()['work/gpu']['id']}", {"concurrency_limit": 5})
     late = api.automations()["tidemark: the monthly run is late"]
     api("PATCH", f"automations/{late['id']}", {"enabled": False})
-    former = {"name": "tidemark-writer", "limit": 1}
-    api("POST", "v2/concurrency_limits/", former)
 
     assert [change.what for change in done_by(again(gpu_slots=3))] == [
         "work pool gpu",
-        "concurrency limit tidemark-writer",
         "deployment monthly/monthly",
         "deployment work/gpu",
     ]
