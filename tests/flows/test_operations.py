@@ -247,10 +247,12 @@ def test_a_month_goes_through_all_stages_though_a_source_fails_and_a_worker_is_k
         events = told(client)
         for event, resource in (
             ("tidemark.partition.sealed", "tidemark.partition.wikipedia_new.2024-02"),
-            ("tidemark.partition.given-up", "tidemark.partition.arxiv.2024-02"),
             ("tidemark.model.landed", "tidemark.model.control:zstd"),
         ):
             assert events[event, resource] == 1, (event, resource)
+        # The restarted run tries the source again; its event may not have arrived yet.
+        given_up = ("tidemark.partition.given-up", "tidemark.partition.arxiv.2024-02")
+        assert events[given_up] in (1, 2)
 
 
 def told(client: SyncPrefectClient) -> Counter[tuple[str, str]]:
