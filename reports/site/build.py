@@ -19,7 +19,7 @@ from typing import Any, Protocol, cast
 import jinja2
 from markupsafe import Markup
 
-from core.errors import UsageError
+from core.errors import UsageError, did_you_mean
 from core.plugins import import_parts, list_folders
 from core.settings import Settings
 from core.storage.store import Store, sha256_of_file
@@ -127,13 +127,17 @@ def find_page(site: Site, name: str) -> Page:
         UsageError: there is no such page.
     """
     path = f"{name.removesuffix('.html')}.html"
+    patterns = [pattern for module in page_modules() for pattern in module.PATHS]
+    names = [pattern.removesuffix(".html") for pattern in patterns]
     for module in page_modules():
         if any(fnmatchcase(path, pattern) for pattern in module.PATHS):
             for page in module.make_pages(site):
                 if page.path == path:
                     return page
-    known = ", ".join(pattern for module in page_modules() for pattern in module.PATHS)
-    raise UsageError(f"no page {name!r}; the pages are {known}, as in their addresses")
+                names.append(page.path.removesuffix(".html"))
+    meant = did_you_mean(path.removesuffix(".html"), names)
+    known = ", ".join(patterns)
+    raise UsageError(f"no page {name!r}; {meant}the pages are {known}, as in their addresses")
 
 
 def _write_all(store: Store, contents: Iterable[tuple[str, bytes]]) -> None:

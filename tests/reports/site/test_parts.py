@@ -26,8 +26,14 @@ def test_one_page_is_written_alone(usual: Settings) -> None:
     assert Path(write_site(usual, "models/early.html")) == page
     changed = {path for path, time in before.items() if path.stat().st_mtime_ns != time}
     assert changed == {page}
-    with pytest.raises(UsageError, match="no page 'nothing'"):
-        write_site(usual, "nothing")
+    for wrong, says in (
+        ("nothing", "the pages are index.html"),
+        ("compar", "did you mean compare?"),
+        ("models/erly", "did you mean models/early?"),
+    ):
+        with pytest.raises(UsageError) as refused:
+            write_site(usual, wrong)
+        assert str(refused.value).startswith(f"no page {wrong!r}; {says}")
 
 
 def test_charts_for_papers_have_the_stated_width(usual: Settings, tmp_path: Path) -> None:
