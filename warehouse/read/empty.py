@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 
-from core.errors import UsageError
+from core.errors import UsageError, did_you_mean
 from core.progress import counted
 from warehouse.database.schema import list_views
 from warehouse.read.query import run_statement
@@ -26,12 +26,20 @@ _REMEDIES = {
     "undated": "texts without a month are in papers.corpus_loss (extra `papers`)",
     "no month with a figure": "score a month: `tidemark score`",
 }
-# The folder of views, and the command that makes its first rows.
+_LIKELIHOOD = (
+    "`tidemark scylla run -m MODEL --prompt mixed-8-likelihood` asks a causal language model for "
+    "likelihoods"
+)
+# A view or its folder, and the command that makes its first rows.
 _COMMANDS = {
+    "scylla_likelihood": _LIKELIHOOD,
+    "scylla_divergence": _LIKELIHOOD,
+    "scylla_probes": "`tidemark scylla run -m MODEL -p add_days` asks a puzzle without a level",
     "benchmarks": "`tidemark land benchmarks FILE` (extra `imported_results`) loads scores",
     "forecast_bias": "`tidemark forecast answer` asks models forecasting questions",
     "forecasts": "`tidemark forecast answer` asks models forecasting questions",
     "scylla": "`tidemark scylla run` has models solve puzzles",
+    "tasks": "`tidemark tasks make` and `tidemark tasks answer` (extra `real_tasks`) make them",
     "text": "`tidemark corpus compare` (extra `text_comparisons`) compares the months' texts",
 }
 _KNOWN = "select model from main.models where model = $model"
@@ -57,8 +65,10 @@ def explain_empty(connection: duckdb.DuckDBPyConnection, sql: str) -> list[str]:
     models = [name.replace("''", "'") for name in _MODEL.findall(sql)]
     strangers = [name for name in models if not _rows(connection, _KNOWN, {"model": name})]
     if calls and strangers:
+        known = [name for (name,) in _rows(connection, "select model from main.models")]
         return [
-            f"no losses or answers of a model {name} are landed; view models has the names"
+            f"no losses or answers of a model {name} are landed; {did_you_mean(name, known)}"
+            "view models has the names"
             for name in strangers
         ]
     return [
@@ -93,7 +103,8 @@ def _explain(
         yield f"{call} has {counted(num_rows, 'row')}, and none meets the conditions"
     else:
         mart = list_views()[name].parent.name
-        yield f"{call} has no rows; " + _COMMANDS.get(mart, "`from coverage` lists what was scored")
+        command = _COMMANDS.get(name) or _COMMANDS.get(mart)
+        yield f"{call} has no rows; {command or '`from coverage` lists what was scored'}"
 
 
 def _rows(

@@ -56,6 +56,20 @@ def connection(
         ),
         ("from models, train_test_gap_at(cutoff) where false", []),
         ("from scylla_scores", ["scylla_scores has no rows; `tidemark scylla run` has models"]),
+        (
+            "from scylla_divergence",
+            ["scylla_divergence has no rows; `tidemark scylla run -m MODEL --prompt mixed-8-like"],
+        ),
+        ("from scylla_probes", ["scylla_probes has no rows; `tidemark scylla run -m MODEL -p add"]),
+        (
+            "from monthly_loss where model = 'control:zsdt'",
+            ["no losses or answers of a model control:zsdt are landed; did you mean control:zstd?"],
+        ),
+        pytest.param(
+            "from tasks.task_gap",
+            ["tasks.task_gap has no rows; `tidemark tasks make` and `tidemark tasks answer`"],
+            marks=needs_extra("real_tasks"),
+        ),
         pytest.param(
             "from papers.loaded_scores",
             ["papers.loaded_scores has no rows; `tidemark land benchmarks FILE`"],
