@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from core.month import Month
@@ -19,6 +20,7 @@ _NUM_SUGGESTED = 4  # sources that the advice names
 _SUGGESTED_MONTHS = 36
 _BEFORE_CUTOFF = 12  # months around a stated cutoff
 _AFTER_CUTOFF = 18
+_PLANS = 4  # least advised time, in durations of the plan
 
 
 def command_for_text(first: Month | None = None, last: Month | None = None) -> str:
@@ -75,8 +77,13 @@ def lacks_interval(num_before: int, num_after: int) -> bool:
     return num_before // 3 + num_after // 3 < BLOCKS_OF_A_GAP
 
 
-def next_steps(findings: Findings, cutoff: Month | None, minutes: float) -> list[str]:
-    """Return what would make the answer about the cutoff better; empty if it is told and stated."""
+def next_steps(
+    findings: Findings, cutoff: Month | None, minutes: float, planning_minutes: float = 0.0
+) -> list[str]:
+    """Return what would make the answer about the cutoff better; empty if it is told and stated.
+
+    The advised time is twice as much, or four times that of the plan if this is more.
+    """
     row = findings.cutoff
     if row is not None and row["estimated_cutoff"] is not None:
         if cutoff is not None:
@@ -90,7 +97,10 @@ def next_steps(findings: Findings, cutoff: Month | None, minutes: float) -> list
         return [
             "the change is at the edge of these months: crawl months beyond it, and examine again"
         ]
+    advised = 2 * minutes
+    if advised < _PLANS * planning_minutes:
+        advised = math.ceil(_PLANS * planning_minutes)
     return [
-        f"more text narrows it: more sources or months, or --minutes {2 * minutes:g}; so does "
+        f"more text narrows it: more sources or months, or --minutes {advised:g}; so does "
         "another language model of known cutoff on the same months"
     ]

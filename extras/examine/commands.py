@@ -23,7 +23,7 @@ def examine_command(
     model: Annotated[
         str, Argument(help="Folder, hub id, file or catalogue name.", metavar="MODEL")
     ],
-    minutes: Annotated[float, Option(min=0.1, help="Time to spend on scoring.")] = 10,
+    minutes: Annotated[float, Option(min=0.1, help="Time for the plan and for scoring.")] = 10,
     cutoff: Annotated[
         str | None,
         Option(help="End of the training data, as the maker states it.", metavar="YYYY-MM"),
@@ -68,7 +68,7 @@ def examine_command(
         from reports.site.build import write_site
 
         page = write_site(examination.settings)
-        following = next_steps(findings, entry.cutoff, minutes)
+        following = next_steps(findings, entry.cutoff, minutes, examination.planning_minutes)
         answer = Answer(examination, missing, findings, following, page)
         if not as_json:
             print_findings(answer, findings)

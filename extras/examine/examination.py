@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,7 +38,7 @@ class ExamineRequest:
 
     Attributes:
         model: catalogue name, folder, file or hub id.
-        minutes: time to spend on scoring; about three tenths more go into the rest.
+        minutes: time for the plan and for scoring; about three tenths more go into the rest.
         cutoff: the cutoff that the maker states, or None for that of the catalogue.
         sources, months: the sealed text to choose from; None: all.
         num_companions: number of other language models that read the same text, at most.
@@ -60,6 +61,7 @@ class Examination:
     sample: TextSample
     speed: Speed
     settings: Settings  # of the data root of the sample
+    planning_minutes: float = 0.0  # time that loading the model and measuring its speed took
 
     @property
     def names(self) -> list[str]:
@@ -68,7 +70,7 @@ class Examination:
 
 
 def plan_examination(request: ExamineRequest, settings: Settings) -> Examination:
-    """Load the model, measure its speed, and choose the text that fits into the time.
+    """Load the model, measure its speed, and choose the text that fits into the time left.
 
     Raises:
         UsageError: no dated text is here (the message names commands that bring some), or the
@@ -76,6 +78,7 @@ def plan_examination(request: ExamineRequest, settings: Settings) -> Examination
         UnknownName: there is no such model.
         ModelError: the model cannot be loaded, or has no losses.
     """
+    began = time.monotonic()
     entry = find_model(request.model, settings)
     if entry.backend.is_control:
         raise UsageError(f"{entry.name} is a compressor: it has no training data to examine")
@@ -84,10 +87,12 @@ def plan_examination(request: ExamineRequest, settings: Settings) -> Examination
     seals = _sealed_text(request, settings)
     speed = measure_speed(entry, seals[0], settings)
     companions = find_companions(entry, speed.parameters, settings, request.num_companions)
-    sample = choose_sample(seals, bytes_within(request.minutes, speed, companions))
+    planning_minutes = (time.monotonic() - began) / 60
+    left = max(0.0, request.minutes - planning_minutes)
+    sample = choose_sample(seals, bytes_within(left, speed, companions))
     folder = settings.scratch / "examine" / sample.digest
     own = settings.model_copy(update={"home": str(folder), "work_dir": None, "corpus_as_of": None})
-    return Examination(entry, tuple(companions), sample, speed, own)
+    return Examination(entry, tuple(companions), sample, speed, own, planning_minutes)
 
 
 def _with_cutoff(entry: ModelEntry, cutoff: Month) -> ModelEntry:

@@ -44,7 +44,10 @@ SHARED = "the change may be the source's: one that all models share fits as well
 WITHOUT_SOURCE = "without {}, which alone shows another change"
 ONE_SOURCE = "only {} shows the change: see its row of that source"
 NO_OTHERS = "no other model, and no compressor, tells its months"
-NONE_UNTREATED = "no model of these months is before its onset"
+NONE_UNTREATED = (
+    "too few of its months have another curve that shows how hard they are: a model of a later "
+    "cutoff on the same months is missing"
+)
 MIN_MONTHS = 8
 
 

@@ -60,6 +60,8 @@ def test_every_answer_has_a_next_step_unless_all_is_told() -> None:
     for nothing in (None, {"estimated_cutoff": None, "is_at_edge": None}):
         [step] = next_steps(findings(nothing), None, 10)
         assert "--minutes 20" in step
+        [step] = next_steps(findings(nothing), None, 0.5, planning_minutes=137 / 60)
+        assert "--minutes 10;" in step  # not 1: the plan alone took more than two
 
 
 def test_the_advice_asks_for_the_minima_of_the_warehouse(peek: Any) -> None:

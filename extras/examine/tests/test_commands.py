@@ -1,13 +1,18 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from core.month import Month, month_range
+from core.settings import Settings
 from core.storage.store import Store
+from extras.examine import examination
+from extras.examine.examination import ExamineRequest
 from extras.examine.rendering import _interval
+from extras.examine.sampling import LEAST_BYTES
 from tests.seals import Sealer
 
 Tidemark = Callable[..., Any]
@@ -72,6 +77,17 @@ def test_a_plan_loads_the_model_and_scores_nothing(
     assert "no other language model is on this machine" in ran.out
     assert "gap: no interval of 5 months up to the cutoff and 4 after it" in ran.out
     assert not (home / "work" / "examine").exists()
+
+
+@pytest.mark.usefixtures("text")
+def test_the_time_of_the_plan_counts(
+    tiny_model: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter([0.0, 137.0])
+    monkeypatch.setattr(examination, "time", SimpleNamespace(monotonic=clock.__next__))
+    planned = examination.plan_examination(ExamineRequest(str(tiny_model), 0.5), settings)
+    assert planned.planning_minutes == 137 / 60
+    assert planned.sample.quota == LEAST_BYTES  # nothing is left of 30 seconds
 
 
 def test_the_reason_of_a_missing_interval_is_told_once() -> None:
