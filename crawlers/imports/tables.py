@@ -101,7 +101,10 @@ def read_parquet(file: DataFile, columns: Collection[str]) -> Rows:
     The first column is that of the text. A file without it, or with one of no strings, is a drop.
     """
     try:
-        with pq.ParquetFile(file.path, buffer_size=CHUNK, pre_buffer=False) as table:
+        # In nanoseconds, the default of old timestamps, the year 9999 would be 1816.
+        with pq.ParquetFile(
+            file.path, buffer_size=CHUNK, pre_buffer=False, coerce_int96_timestamp_unit="us"
+        ) as table:
             fault = _fault_of(table.schema_arrow, *columns)
             if fault:
                 yield Drop(f"{file.name}:file", "parse_error", f"{file.name}: {fault}")

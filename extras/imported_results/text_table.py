@@ -119,7 +119,8 @@ def _read_csv(raw: bytes, path: Path) -> pa.Table:
 def _read_parquet(raw: bytes, path: Path, wanted: Sequence[str], lists: Sequence[str]) -> pa.Table:
     """Return the columns of a Parquet file as text; columns that are not wanted are empty."""
     try:
-        file = pq.ParquetFile(pa.BufferReader(raw))
+        # In nanoseconds, the default of old timestamps, the year 9999 would be 1816.
+        file = pq.ParquetFile(pa.BufferReader(raw), coerce_int96_timestamp_unit="us")
         read = [name for name in file.schema_arrow.names if name.strip() in wanted]
         most = min(MAX_DECODED_BYTES, _FREE_BYTES + _MOST_TIMES * len(raw))
         texts = _require_small(file, read, path, most)

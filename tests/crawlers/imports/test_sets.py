@@ -124,6 +124,20 @@ def test_many_months_in_one_file(name: str, imports: Imports, tmp_path: Path) ->
     assert not found.drops
 
 
+def test_old_timestamps_beyond_nanoseconds_are_no_other_month(
+    imports: Imports, tmp_path: Path
+) -> None:
+    """Spark and Impala write INT96, which Arrow reads as nanoseconds: 9999-12 became 1816-03."""
+    dates = pa.array(["9999-12-23 23:59:59", "2024-01-05 00:00:00"]).cast(pa.timestamp("us"))
+    texts = pa.array([long("open end"), long("a")])
+    table = pa.table([texts, dates], names=["text", "date"])
+    path = tmp_path / "a.parquet"
+    pq.write_table(table, path, use_deprecated_int96_timestamps=True)
+    found = imports(path)
+    assert found.texts == {"2024-01": ["a"]}
+    assert found.reasons == ["no_date"]
+
+
 def test_a_month_column_and_an_undated_set(imports: Imports, tmp_path: Path) -> None:
     rows = [{"content": long(i), "m": m} for i, m in enumerate(["2024-05", "2024-06-30", None, 3])]
     path = write(tmp_path / "a.jsonl", lines(rows))
