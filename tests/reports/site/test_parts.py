@@ -29,7 +29,7 @@ def test_one_page_is_written_alone(usual: Settings) -> None:
     for wrong, says in (
         ("nothing", "the pages are index.html"),
         ("compar", "did you mean compare?"),
-        ("models/erly", "did you mean models/early?"),
+        ("models/ealry", "did you mean models/early?"),
     ):
         with pytest.raises(UsageError) as refused:
             write_site(usual, wrong)
