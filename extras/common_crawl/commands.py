@@ -9,7 +9,6 @@ from typer import Argument, Context, Option
 
 from cli.terminal.console import print_rows
 from cli.terminal.options import settings_of
-from core.corpus.partition import list_sealed_sources
 from core.errors import UsageError, did_you_mean
 from core.storage.store import Store
 
@@ -26,6 +25,7 @@ def thirds_command(
 
     So does CCNet, with a model of Wikipedia: head, middle and tail. No text is left out.
     """
+    from core.corpus.partition import list_sealed_sources
     from warehouse.read.query import query
 
     settings = settings_of(context)

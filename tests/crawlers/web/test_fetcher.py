@@ -109,7 +109,7 @@ def test_an_address_that_is_none_is_refused_at_once(
     own = settings.model_copy(update={"sites": {"main": url}})
     with pytest.raises(UsageError, match="TIDEMARK_SITES__MAIN"):
         Fetcher(own, {"main": "https://example.org"}, 1.0)
-    with pytest.raises(UnknownName, match="unknown site 'mian'; known: main"):
+    with pytest.raises(UnknownName, match=r"unknown site 'mian'; did you mean main\? known: main"):
         make().get("mian", "/")
 
 
