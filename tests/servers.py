@@ -151,7 +151,8 @@ def shared_server(folder: Path, template: Path, **settings: str) -> Iterator[Pre
     lock = FileLock(f"{folder}.lock")
     port = folder / "port"
     users.mkdir(parents=True, exist_ok=True)
-    own = users / str(os.getpid())
+    # A process may use it twice: folders of tests have fixtures of their own.
+    own = users / f"{os.getpid()}-{time.monotonic_ns()}"
     server = PrefectServer(folder, template, **settings)
     with lock:
         is_owner = not port.exists()
@@ -167,7 +168,8 @@ def shared_server(folder: Path, template: Path, **settings: str) -> Iterator[Pre
         own.unlink()
         while is_owner:
             with lock:
-                if not any(psutil.pid_exists(int(user.name)) for user in users.iterdir()):
+                pids = {int(user.name.partition("-")[0]) for user in users.iterdir()}
+                if not any(map(psutil.pid_exists, pids)):
                     port.unlink()
                     server.stop()
                     break
