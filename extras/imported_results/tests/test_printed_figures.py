@@ -12,6 +12,7 @@ import pytest
 from benchmarks.coverage_rows import items_of
 from core.settings import Settings
 from extras.imported_results.answers import land_imported_answers
+from tests.tiers import needs_extra
 from warehouse.read.publish import publish
 from warehouse.read.query import query
 
@@ -54,6 +55,7 @@ def ask(loaded: Settings) -> Ask:
     return rows
 
 
+@needs_extra("papers")
 @pytest.mark.smoke
 def test_published_answers_give_the_printed_figures(loaded: Settings, shared: Path) -> None:
     """Tables 7 and 14 to the printed digits, from a file as users land it."""
