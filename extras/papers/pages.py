@@ -107,7 +107,7 @@ def _curves(
 
 def _scale(text: str) -> JsonObject:
     """Return the title of a chart of lanes: what their axes show."""
-    return {"text": text, "anchor": "start", "fontSize": 11, "fontWeight": "normal", "color": SOFT}
+    return {"text": text, "anchor": "start", "fontSize": 13, "fontWeight": "normal", "color": SOFT}
 
 
 def _benchmarks(site: Site) -> Figure | None:

@@ -63,8 +63,9 @@ _BOX = re.compile(  # a rectangle, or a rule
 _GROUP = re.compile(r"</?g\b[^>]*>")
 _EMPTY = re.compile(r'<path(?: [a-z-]+="[^"]*")* (?:d="M[\d.,-]+h0v[\d.]+h0Z"|display="none")/>')
 _FONT = "system-ui, sans-serif"
+TEXT_SIZE = 13  # pixels; the style sheet shows 0.85 of it where a chart does not fit
 # Keys of ``usermeta`` in a specification.
-MARK_HEIGHT = 12  # of a sentence below a picture
+MARK_HEIGHT = 16  # of a sentence below a picture
 MARK = "watermark"  # text over the picture
 FRAME = "frame"  # texts of the card that the PNG is; without them it is the chart alone
 LANES = "lanes"  # key, names and ends of a chart of lanes, whose marks are drawn without Vega
@@ -79,13 +80,14 @@ THEME: JsonObject = {
     "font": _FONT,
     "view": {"stroke": None},
     "axis": {
-        "domain": False, "gridColor": GRID, "labelColor": SOFT, "labelFontSize": 11,
-        "tickColor": GRID, "titleColor": SOFT, "titleFontSize": 11, "titleFontWeight": "normal",
-        "titlePadding": 8, "labelPadding": 4,
+        "domain": False, "gridColor": GRID, "labelColor": SOFT, "labelFontSize": TEXT_SIZE,
+        "tickColor": GRID, "titleColor": SOFT, "titleFontSize": TEXT_SIZE,
+        "titleFontWeight": "normal", "titlePadding": 8, "labelPadding": 4,
     },
-    "text": {"color": INK, "fontSize": 11, "font": _FONT},
-    "legend": {"labelColor": INK, "titleColor": SOFT, "labelFontSize": 11, "titleFontSize": 11},
-    "header": {"labelColor": INK, "titleColor": SOFT, "labelFontSize": 11},
+    "text": {"color": INK, "fontSize": TEXT_SIZE, "font": _FONT},
+    "legend": {"labelColor": INK, "titleColor": SOFT, "labelFontSize": TEXT_SIZE,
+               "titleFontSize": TEXT_SIZE},
+    "header": {"labelColor": INK, "titleColor": SOFT, "labelFontSize": TEXT_SIZE},
     "range": {"category": list(PALETTE)},
     "rule": {"color": SOFT},
 }  # fmt: skip
@@ -176,7 +178,7 @@ def with_watermark(svg: str, mark: str) -> str:
         bottom = height + MARK_HEIGHT
         taller = f'height="{bottom:g}" viewBox="0 0 {width:g} {bottom:g}"'
         svg = re.sub(f'height="[^"]*" {size[0]}', taller, svg, count=1)
-        place = f'x="{width - 4}" y="{height + 9:g}" text-anchor="end" font-size="9"'
+        place = f'x="{width - 4}" y="{height + 11:g}" text-anchor="end" font-size="{TEXT_SIZE}"'
     else:
         x = width / 2
         y = height / 2

@@ -24,6 +24,8 @@ PUBLISHED = "published"
 MIN_OWN = 4  # with fewer models of one's own, the picture is of published ones, if there are more
 MAX_LINES = 16
 MAX_MONTHS = 18  # before a cutoff; the files have all
+TICK_STEPS = (1, 2, 3, 6, 12)  # months
+MAX_TICKS = 12
 HOW_TO_READ = (
     "Each line is one model, and 0 is the month of its own cutoff: a line that goes up there says "
     "that text from after the cutoff is harder for the model, beyond what makes a month hard for "
@@ -89,11 +91,14 @@ def _lines(rows: pl.DataFrame, models: Sequence[str], compressors: Sequence[str]
         & (pl.col("months_after_cutoff") >= -MAX_MONTHS)
     )
     colours = _colours(rows, models)
-    ages = shown["months_after_cutoff"]
+    first, last = shown.select(
+        pl.min("months_after_cutoff").alias("first"), pl.max("months_after_cutoff").alias("last")
+    ).row(0)
     x = {"field": "months_after_cutoff", "type": "quantitative",
          "title": "months since the model's own cutoff",
-         "scale": {"domain": [ages.min(), ages.max()], "nice": False},
-         "axis": {"grid": False, "format": "d", "labelFlush": False}}  # fmt: skip
+         "scale": {"domain": [first, last], "nice": False},
+         "axis": {"grid": False, "format": "d", "labelFlush": False,
+                  "values": _ticks(first, last)}}  # fmt: skip
     y = {"field": "rise", "type": "quantitative", "title": "rise, bits per byte",
          "axis": {"tickCount": 6, "format": "+.2~f"}}  # fmt: skip
     scale = {"domain": list(models), "range": [colours[name] for name in models]}
@@ -111,9 +116,9 @@ def _lines(rows: pl.DataFrame, models: Sequence[str], compressors: Sequence[str]
     if compressors:
         told = [newest[name] for name in compressors if name in newest]
         ends |= {"compressors": sum(told) / len(told)} if told else {}
-    labels = end_labels(ends, {**colours, "compressors": SOFT}, extent_of(shown["rise"]), 0.042)
+    labels = end_labels(ends, {**colours, "compressors": SOFT}, extent_of(shown["rise"]), 0.05)
     note = {"data": {"values": [{"at": 0}]}, "encoding": {"x": {**x, "field": "at"}}}
-    return {"width": 700, "height": 300, "layer": [
+    return {"width": 680, "height": 300, "layer": [
         {**note, "mark": {"type": "rule", "strokeDash": [4, 3], "color": SOFT}},
         {"data": {"values": [{}]}, "mark": {"type": "rule", "color": SOFT},
          "encoding": {"y": {"datum": 0}}},
@@ -128,6 +133,12 @@ def _lines(rows: pl.DataFrame, models: Sequence[str], compressors: Sequence[str]
          "encoding": {"x": x, "y": y, "color": colour, "tooltip": tooltip}},
         labels,
     ]}  # fmt: skip
+
+
+def _ticks(first: int, last: int) -> list[int]:
+    """Return months of an axis from ``first`` to ``last``, as far apart as their labels need."""
+    step = next((step for step in TICK_STEPS if last - first <= MAX_TICKS * step), TICK_STEPS[-1])
+    return [age for age in range(first, last + 1) if age % step == 0]
 
 
 def headline_finding(rows: Sequence[Row], kind: str, reasons: Sequence[Row]) -> str:

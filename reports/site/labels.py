@@ -8,12 +8,12 @@ import polars as pl
 
 from core.json import JsonObject
 
-LABEL_HEIGHT = 12  # pixels; the gap is between point and label
-LETTER_WIDTH = 7
+LABEL_HEIGHT = 16  # pixels; the gap is between point and label
+LETTER_WIDTH = 8
 LABEL_GAP = 4
 # Names left of lanes, where a phone shows them with the axis.
 LANE_HEADER: JsonObject = {
-    "title": None, "labelAngle": 0, "labelAlign": "left", "labelLimit": 180, "labelFontSize": 12,
+    "title": None, "labelAngle": 0, "labelAlign": "left", "labelLimit": 180, "labelFontSize": 13,
     "labelPadding": 34,  # the labels of the axis are there
 }  # fmt: skip
 LABEL_SHARE = 0.065  # of the height of a chart of 220 pixels or more

@@ -90,6 +90,6 @@ def _web(
            "mark": {"type": "text", "color": INK, "limit": 150, "align": align},
            "encoding": {**place, "text": {"field": "name"}}} for align, placed in names.items()),
         {"data": {"values": values},
-         "mark": {"type": "text", "color": SOFT, "fontSize": 10, "align": "left", "dx": 4},
+         "mark": {"type": "text", "color": SOFT, "align": "left", "dx": 4},
          "encoding": {**place, "text": {"field": "value"}}},
     ]  # fmt: skip

@@ -21,7 +21,7 @@ from reports.site.labels import end_labels, extent_of, with_room
 ORDER = 5
 NAVIGATION = ("published.html", "Published")
 PATHS = (NAVIGATION[0],)
-LABEL_SHARE = 0.033  # of the height of the chart, for a label
+LABEL_SHARE = 0.037  # of the height of the chart, for a label
 
 
 def make_pages(site: Site) -> Iterator[Page]:
@@ -50,7 +50,7 @@ def _plane(site: Site) -> Figure:
     point = {"mark": {"type": "circle", "size": 50, "color": PALETTE[0], "opacity": 1},
              "encoding": {"x": x, "y": y, "tooltip": [{"field": "model"}]}}  # fmt: skip
     label = {"transform": [{"filter": {"or": named}}],
-             "mark": {"type": "text", "align": "left", "dx": 6, "fontSize": 9, "color": INK,
+             "mark": {"type": "text", "align": "left", "dx": 6, "color": INK,
                       "limit": 110},
              "encoding": {"x": x, "y": y, "text": {"field": "model"}}}  # fmt: skip
     chart = {

@@ -131,7 +131,7 @@ def _regime_marks(site: Site, name: str, x: Mapping[str, Any]) -> list[JsonObjec
         {"data": {"values": values}, "mark": {"type": "rule", "color": SOFT}, "encoding": at},
         {
             "data": {"values": values},
-            "mark": {**text, "fontSize": 9},
+            "mark": text,
             "encoding": {**at, "y": {"value": 0}, "text": {"field": "label"}},
         },
     ]

@@ -21,12 +21,12 @@ from reports.site.pictures.paths import Point, svg_path
 
 WIDTH = 700  # pixels
 HEIGHT = 36
-SPACING = 8
-EXTENT = 42  # of the numbers of the scale, whatever they are
+SPACING = 14
+EXTENT = 48  # of the numbers of the scale, whatever they are
 PADDING = 27  # of the names, left of that
 TICKS = 2  # about so many of a lane
 _FORM = "+.2~f"
-_LABEL_SIZE = 10
+_LABEL_SIZE = 13
 _NICE = 10  # Vega's number of steps of a scale that is rounded outwards
 # Round factors of a power of ten, and the least multiple of it from which each is taken.
 _FACTORS = ((10, math.sqrt(50)), (5, math.sqrt(10)), (2, math.sqrt(2)))
@@ -181,7 +181,7 @@ def _tick(value: float, y: float, colours: Colours) -> Iterator[str]:
     line = f'stroke="{colours.grid}" stroke-width="1"'
     yield f'<line x1="-4.5" y1="{at:g}" x2="{WIDTH + 0.5}" y2="{at:g}" {line}/>'
     yield (
-        f'<text text-anchor="end" x="-8.5" y="{round(y + 3.5, 1):g}" font-family="{colours.font}" '
+        f'<text text-anchor="end" x="-8.5" y="{round(y + 4.5, 1):g}" font-family="{colours.font}" '
         f'font-size="{_LABEL_SIZE}px" fill="{colours.text}">{text}</text>'
     )
 

@@ -86,6 +86,21 @@ def test_charts_are_readable_on_a_phone(visit: Open) -> None:
     assert 0 < name.evaluate("e => e.getBoundingClientRect().left") < 360
 
 
+TEXT_SIZES = """[...document.querySelectorAll(".chart text")].map(e => [
+  parseFloat(getComputedStyle(e).fontSize) * Math.abs(e.ownerSVGElement.getScreenCTM().a),
+  e.textContent])"""
+
+
+def test_texts_of_charts_have_11_pixels_in_all_widths(visit: Open) -> None:
+    for kind in ("index", "compare", "published", "sources/code"):
+        window = visit(kind)
+        for width in WIDTHS:
+            window.set_viewport_size({"width": width, "height": 844})
+            sizes = window.evaluate(TEXT_SIZES)
+            assert [each for each in sizes if each[0] < 11] == [], (kind, width)
+        window.close()
+
+
 def test_a_table_sorts_and_the_address_keeps_it(visit: Open) -> None:
     names = "[...document.querySelectorAll('[data-table=board] tbody th')].map(e => e.textContent)"
     window = visit("index")

@@ -71,8 +71,8 @@ def test_charts_for_papers_have_the_watermark(mixed: Settings, tmp_path: Path) -
 def test_the_mark_of_quoted_figures_is_below_the_picture() -> None:
     picture = '<svg width="838" height="66" viewBox="0 0 838 66"></svg>'
     marked = charts.with_watermark(picture, "not simulated")
-    assert marked.startswith('<svg width="838" height="78" viewBox="0 0 838 78">')
-    assert ' y="75" ' in marked
+    assert marked.startswith('<svg width="838" height="82" viewBox="0 0 838 82">')
+    assert ' y="77" ' in marked
 
 
 def test_a_picture_is_a_card_with_title_scale_and_watermark(mixed_site: Path) -> None:
