@@ -131,3 +131,19 @@ def test_a_page_works_from_disk_by_keyboard(browser: Browser, tmp_path: Path, sc
     assert [each["id"] for each in found] == []
     assert noise == [path.as_uri()]
     window.close()
+
+
+@pytest.mark.long
+def test_figures_of_the_models_fit_on_a_phone(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    sides = [table(by_byte(name, 1.0)) for name in ("reference-2023-03", "reference-2024-01")]
+    path.write_bytes(write_page(view_of(ALL, sides, [{"Min-20%": -1.0}] * 2)))
+    window = browser.new_page(viewport={"width": 360, "height": 800})
+    window.goto(path.as_uri())
+    figures = window.get_by_role("region", name="Figures of the two models")
+    assert figures.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
+    level = figures.locator("td").nth(2)
+    assert level.evaluate("e => getComputedStyle(e, '::before').content") == (
+        '"level (bits per byte)"'
+    )
+    window.close()
