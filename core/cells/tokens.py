@@ -26,7 +26,8 @@ ROOT = "tokens"
 MAX_BYTES = 2**16  # longer texts are too long for one page
 # SPDX ids and addresses of licences that let others pass on and change a text, also for money.
 _OPEN = re.compile(
-    r"(?i)CC0-1\.0|CC-BY(-SA)?-[1-4]\.\d(-[A-Z]{2,4})?|MIT|MIT-0|BSD-[123]-Clause|0BSD|ISC|Zlib"
+    r"(?i)CC0-1\.0|CC-BY(-SA)?-[1-4]\.\d(-(?!NC|ND)[A-Z]{2,4})?"
+    r"|MIT|MIT-0|BSD-[123]-Clause|0BSD|ISC|Zlib"
     r"|Apache-2\.0|Unlicense|OGL-UK-[123]\.0|ODC-By-1\.0|ODbL-1\.0|PDDL-1\.0|etalab-2\.0"
     r"|LicenseRef-public-domain|LicenseRef-tidemark-simulator"
     r"|https?://creativecommons\.org/(licenses/by(-sa)?|publicdomain/(zero|mark))/[\d.]+/?"

@@ -49,7 +49,7 @@ def export_eval_records(settings: Settings, output: Path) -> int:
         for model in published.models:
             record = _record(model, at, settings.report_author)
             text = json.dumps(record, indent=2, ensure_ascii=False)
-            name = f"{safe_name(model.name)}.json"
+            name = f"record-{safe_name(model.name)}.json"
             (folder / name).write_text(f"{text}\n", encoding="utf-8")
             places[name] = _place(model, str(record["evaluation_id"]))
         facts = {"tidemark": own_version(), "schema": SCHEMA_VERSION, "places": places}

@@ -8,7 +8,6 @@ https://huggingface.co/docs/hub/eval-results
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -27,11 +26,11 @@ from extras.exchange.model_figures import (
     ModelResult,
     ModelResults,
     read_model_figures,
+    require_data_set,
 )
 from reports.exports.files import exporting, write_manifest
 
 _KIND = "eval-results"
-_DATA_SET = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 _ABOUT = (
     "Loss of language models on dated text that was published after their training data. "
     "Bits per byte: a lower value is better."
@@ -51,8 +50,7 @@ def export_hub_results(settings: Settings, output: Path, data_set: str) -> int:
             figure; ``output`` exists and is no export.
         StorageError: writing failed; the earlier export is kept.
     """
-    if not _DATA_SET.fullmatch(data_set):
-        raise UsageError(f"{data_set!r} is no data set of the hub; expected OWNER/NAME")
+    require_data_set(data_set)
     published = read_model_figures(settings)
     day = published.at.date().isoformat()
     chosen = [model for model in published.models if model.repository and _chosen(model)]

@@ -91,6 +91,12 @@ class AllResults:
     models: tuple[ModelResults, ...]
 
 
+def require_data_set(name: str) -> None:
+    """Raise UsageError unless a name can be the id of a data set on the hub."""
+    if not _REPOSITORY.fullmatch(name):
+        raise UsageError(f"{name!r} is no data set of the hub; expected OWNER/NAME")
+
+
 def read_model_figures(settings: Settings) -> AllResults:
     """Return the figures of the published snapshot.
 

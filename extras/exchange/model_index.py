@@ -14,7 +14,13 @@ import yaml
 from core.settings import Settings
 from core.version import own_version
 from extras.exchange.lm_eval import safe_name
-from extras.exchange.model_figures import CONFIDENCE, ModelResult, ModelResults, read_model_figures
+from extras.exchange.model_figures import (
+    CONFIDENCE,
+    ModelResult,
+    ModelResults,
+    read_model_figures,
+    require_data_set,
+)
 from reports.exports.files import exporting, write_manifest
 
 if TYPE_CHECKING:
@@ -32,10 +38,12 @@ def export_model_index(settings: Settings, output: Path, data_set: str | None = 
     folder is replaced.
 
     Raises:
-        UsageError: there is no snapshot, or no model has a figure; ``output`` exists and is no
-            export.
+        UsageError: ``data_set`` is no id; there is no snapshot, or no model has a figure;
+            ``output`` exists and is no export.
         StorageError: writing failed; the earlier export is kept.
     """
+    if data_set is not None:
+        require_data_set(data_set)
     published = read_model_figures(settings)
     with exporting(output, _KIND) as folder:
         files = {}

@@ -138,9 +138,12 @@ def exporting(output: Path, kind: str) -> Iterator[Path]:
         UsageError: ``output`` exists and is not an export, or contains other files.
         StorageError: writing failed; the earlier export is kept.
     """
-    final = output.resolve()
-    _require_export(final, kind)
     with explain_disk_errors(str(output)):
+        try:
+            final = output.resolve()
+        except RuntimeError as error:  # a link that leads to itself
+            raise UsageError(f"{output} is no folder: {error}; give another --output") from error
+        _require_export(final, kind)
         final.parent.mkdir(parents=True, exist_ok=True)
         sweep(final.parent, prefix_of("export"))
         prefix = prefix_of_mine("export")
@@ -177,7 +180,7 @@ def _require_export(folder: Path, kind: str) -> None:
         return
     if folder.is_dir():
         present = {path.name for path in folder.iterdir()}
-        if present <= {MANIFEST, *_files_of(folder, kind)}:
+        if present <= _files_of(folder, kind):
             return
     raise UsageError(
         f"{folder} exists and holds more than an earlier export of {kind}; "
@@ -185,9 +188,10 @@ def _require_export(folder: Path, kind: str) -> None:
     )
 
 
-def _files_of(folder: Path, kind: str) -> list[str]:
+def _files_of(folder: Path, kind: str) -> set[str]:
+    """Return the names of an earlier export's files; none if the folder has no such export."""
     try:
         manifest = json.loads((folder / MANIFEST).read_bytes())
-        return list(manifest["files"]) if manifest["export"] == kind else []
+        return {MANIFEST, *manifest["files"]} if manifest["export"] == kind else set()
     except (OSError, ValueError, KeyError, TypeError):
-        return []
+        return set()

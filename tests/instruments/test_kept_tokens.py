@@ -109,9 +109,11 @@ def test_kept_losses_are_forgotten(settings: Settings, models: Names, ids: Names
 
 
 OPEN = ["CC-BY-SA-4.0", "CC-BY-SA-3.0 AND CC-BY-SA-4.0", "MIT", "OGL-UK-3.0",
-        "LicenseRef-public-domain", "http://creativecommons.org/licenses/by/4.0/"]  # fmt: skip
+        "LicenseRef-public-domain", "http://creativecommons.org/licenses/by/4.0/",
+        "CC-BY-3.0-US"]  # fmt: skip
 CLOSED = ["CC-BY-NC-4.0", "CC-BY-ND-4.0", "https://creativecommons.org/licenses/by-nc-sa/4.0/",
-          "http://arxiv.org/licenses/nonexclusive-distrib/1.0/", "MIT AND Other", ""]  # fmt: skip
+          "http://arxiv.org/licenses/nonexclusive-distrib/1.0/", "MIT AND Other", "",
+          "CC-BY-4.0-NC", "CC-BY-SA-4.0-nc", "CC-BY-4.0-ND"]  # fmt: skip
 
 
 def test_open_licences_are_known() -> None:

@@ -153,6 +153,20 @@ def test_every_view_of_twenty_models_is_a_file(twenty: Settings, tmp_path: Path)
     assert len(rows) == 20
 
 
+def test_a_model_named_as_the_manifest_has_a_record(settings: Settings, tmp_path: Path) -> None:
+    rows = [
+        loss_row("manifest", "news", month.first_day, f"{month}-{text}", nll_nats=9.0 + text)
+        for month in month_range(Month("2024-01"), Month("2024-06"))
+        for text in range(2)
+    ]
+    publish_rows(settings, rows)
+    assert export_eval_records(settings, tmp_path / "out") == 1
+    assert records(tmp_path / "out").keys() == {"manifest"}
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["export"] == "eee"
+    assert manifest["places"].keys() == {"record-manifest.json"}
+
+
 def test_without_a_figure_nothing_is_written(settings: Settings, tmp_path: Path) -> None:
     with open_warehouse(settings):
         pass

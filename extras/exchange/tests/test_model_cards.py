@@ -98,6 +98,8 @@ def test_results_of_the_hub_s_models_fit_the_tasks_of_the_data_set(
 def test_what_is_no_data_set_is_refused(data_set: str, settings: Settings, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is no data set of the hub; expected OWNER/NAME"):
         export_hub_results(settings, tmp_path / "out", data_set)
+    with pytest.raises(UsageError, match="is no data set of the hub; expected OWNER/NAME"):
+        export_model_index(settings, tmp_path / "out", data_set)
 
 
 def _simulated(settings: Settings) -> AllResults:
