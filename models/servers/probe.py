@@ -11,6 +11,7 @@ their losses are compared, too. Without them, these rules of any model of text h
 - A start token before the text changes the losses after it.
 - Unlikely tokens do not have all the same loss.
 - Another beginning of a long prompt changes the losses at its end, if only by rounding errors.
+- Losses do not grow from token to token, and prompts do not all end with the same loss.
 """
 
 from __future__ import annotations
@@ -132,6 +133,7 @@ def probe(engine: Engine, plan: Plan, reference: Reference, advice: str) -> tupl
         )
         worst = _accept(worst, _apart(alone, found), why, advice)
     worst = _require_prefixes(worst, plan, alone, advice)
+    _require_own_values(alone)
     _require_start(engine, plan, alone, advice)
     worst, about, is_compared = _compare_weights(worst, plan, alone, reference, advice)
     # Values that are rounded can be equal without a fault.
@@ -229,6 +231,20 @@ def _require_prefixes(worst: Found, plan: Plan, alone: Sequence[Losses], advice:
     else:
         why += ", so they depend on what follows them, or on a cache of prefixes or chunks"
     return _accept(worst, found, why, advice)
+
+
+def _require_own_values(alone: Sequence[Losses]) -> None:
+    """Raise NotMeasurable if losses are sums so far, or if all prompts end with one loss."""
+    if all((np.diff(losses) >= 0).all() for losses in alone):
+        raise NotMeasurable(
+            "no token has a smaller loss than the token before it, so each value is a sum over the "
+            "tokens so far; use a server that returns the log-probability of each token"
+        )
+    if len({float(losses[-1]) for losses in alone}) == 1:
+        raise NotMeasurable(
+            f"the last token of each prompt has a loss of exactly {alone[0][-1]:.4g} nats, so the "
+            "server returns a fixed value there; use another version of the server"
+        )
 
 
 def _columns(pairs: Sequence[tuple[Losses, Losses]]) -> tuple[list[Losses], list[Losses]]:

@@ -147,6 +147,16 @@ def cut_at_the_beginning(server: Engine, prompt: list[int], values: Values) -> V
     return [*values[:-31], *log_probabilities(server.folder, kept)[1:]]
 
 
+def summed(server: Engine, prompt: list[int], values: Values) -> Values:
+    """Each value is that of the whole text so far (cumulative_logprob)."""
+    return [None, *np.cumsum([value or 0.0 for value in values[1:]]).tolist()]
+
+
+def zero_at_the_end(server: Engine, prompt: list[int], values: Values) -> Values:
+    """The entry of the last token is filled with zero."""
+    return [*values[:-1], 0.0]
+
+
 def rounded(step: float) -> Plant:
     return lambda engine, prompt, values: [v and step * round(v / step) for v in values]
 
@@ -175,6 +185,8 @@ ZEROS = "all tokens have a loss of exactly 0 nats; .* or returns a fixed value f
         (without_start, "with a start token and without it, so the server drops the token or adds"),
         (with_start, "with a start token and without it, so the server drops the token or adds"),
         (cut_at_the_beginning, "after another beginning, so the server cuts long prompts, or"),
+        (summed, "no token has a smaller loss than .* each value is a sum over the tokens so far"),
+        (zero_at_the_end, "the last token of each prompt has a loss of exactly 0 nats"),
         (rounded(0.2), "the server rounds the .* difference is 0.10 nats a token, RMS 0.058"),
         (rounded(1), "the server rounds the log-probabilities, so that most of them are equal"),
     ],
