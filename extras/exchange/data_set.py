@@ -7,6 +7,7 @@ files. The set has months of openly licensed text only. Nothing is sent anywhere
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -45,7 +46,7 @@ _CARD = """\
 was trained:
 
 ```python
-datasets.load_dataset("{folder}", "{example}", split="train")
+datasets.load_dataset({folder}, "{example}", split="train")
 ```
 
 Each document has a licence and an attribution of its own, which go where its text goes. All
@@ -199,7 +200,7 @@ def _card(found: DataSet) -> str:
         ),
         simulated=_SIMULATED if any(map(is_simulated, found.licences)) else "",
         version=own_version(),
-        folder=found.folder.name,
+        folder=json.dumps(found.folder.resolve().name, ensure_ascii=False),
         example=configs[0]["config_name"],
         sources="\n".join(rows),
         licences="\n".join(licences),

@@ -174,3 +174,15 @@ def test_what_is_not_open_or_not_there_is_refused(
     assert ran.code == 2
     assert says in ran.err
     assert not folder.exists()
+
+
+def test_the_card_names_a_folder_that_is_given_as_a_dot(
+    tidemark: Tidemark, imported: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / 'a "set"'
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    ran = tidemark("export", "hf", "--output", ".")
+    assert ran.code == 0, ran.err
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert r'datasets.load_dataset("a \"set\"", "o_pen_' in card
