@@ -112,11 +112,16 @@ def test_nobody_is_told_to_install_a_name_of_strangers() -> None:
     """The index has a `tidemark` that is not ours, so advice names a checkout."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = "|".join(project["optional-dependencies"])
+    tools = r"(?:pip[3x]?|uv(?: pip| tool)?|conda|mamba|poetry) (?:install|add|run)"
     strangers = re.compile(
-        rf"pip3? install\b[^\n`]*[\s'\"]tidemark\b(?!-)|\btidemark\[(?:{extras})\]"
+        rf"(?:{tools}|uvx)\b[^\n`]*[\s'\"]tidemark(?:-eval)?(?![\w/-]|\.\w)"
+        rf"|\btidemark(?:-eval)?\[(?:{extras})\]"
     )
+    for advice in ("pip install tidemark.", "uv tool install 'tidemark-eval'", "uvx tidemark sql"):
+        assert strangers.search(advice)
     listed = subprocess.run(
-        ["git", "ls-files", "*.py", "*.md", "*.sh", "*.toml", "*.yaml", "*.yml", "*Dockerfile"],
+        ["git", "ls-files", "*.py", "*.md", "*.sh", "*.toml", "*.yaml", "*.yml", "*Dockerfile",
+         "*Makefile"],
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
     pages = [ROOT / name for name in listed.stdout.splitlines() if name != "tests/test_docs.py"]
