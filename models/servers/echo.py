@@ -120,7 +120,8 @@ def _lists(answer: object, where: str) -> tuple[list[Any], list[Any]]:
     parts = answer.get("prompt") if isinstance(answer, dict) else None
     part = parts[0] if isinstance(parts, list) and len(parts) == 1 else only_choice(answer)
     found = part.get("logprobs") if isinstance(part, dict) else None
-    lists = [found.get(key) for key in ("tokens", "token_logprobs")] if found else []
+    about: dict[str, Any] = found if isinstance(found, dict) else {}
+    lists: list[Any] = [about.get(key) for key in ("tokens", "token_logprobs")]
     if not all(isinstance(each, list) for each in lists) or len(set(map(len, lists))) != 1:
         raise NotMeasurable(
             f"{where}: the answer has no logprobs with tokens and token_logprobs of one length, so "

@@ -200,6 +200,7 @@ def keep_generated(answer: Answer) -> None:
         (lambda answer: lists(answer)["tokens"].pop(), "tokens and token_logprobs of one length"),
         (lambda answer: lists(answer).pop("token_logprobs"), "has no logprobs with tokens and"),
         (lambda answer: answer["choices"][0].update(logprobs=None), "has no logprobs with tokens"),
+        (lambda answer: answer["choices"][0].update(logprobs=[-1.0]), "has no logprobs with"),
         (lambda answer: answer.pop("choices"), "has no logprobs with tokens"),
         (
             lambda answer: lists(answer)["token_logprobs"].__setitem__(3, None),
