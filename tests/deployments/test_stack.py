@@ -188,7 +188,7 @@ def test_websockets_come_through_the_proxy(
 
 @pytest.mark.parametrize(
     ("auth", "command"),
-    [("", ["run", "--month", "2024-01"]), ("tidemark:not-this-one", ["deploy"])],
+    [("", ["run", "--month", "2025-06"]), ("tidemark:not-this-one", ["deploy"])],
 )
 def test_who_has_not_the_right_password_is_told_what_to_do(
     auth: str, command: list[str], running: dict[str, Process], tmp_path: Path
