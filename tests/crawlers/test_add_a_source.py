@@ -122,7 +122,7 @@ def test_its_own_tests_and_those_of_all_sources_run_on_it(tree: Path) -> None:
     said = run(tree, "-m", "pytest", "-v", "-p", "no:cacheprovider", *chosen, "tests")
     for name in ("test_every_source", "test_toy", "test_live"):
         assert re.search(rf"{name}\.py::.* (PASSED|SKIPPED)", said)
-    assert int(re.findall(r"(\d+) passed", said)[0]) > 15
+    assert int(re.findall(r"(\d+) passed", said)[0]) > 10  # those of every source alone are 11
 
 
 def test_nothing_else_was_edited(tree: Path) -> None:
