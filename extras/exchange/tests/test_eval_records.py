@@ -134,7 +134,7 @@ def test_a_plain_name_is_the_id(name: str, own_id: str, expected: tuple[str, str
     "name",
     [
         "con", "..", "a/..", "a//b", "org/NUL.b", "data/x", "unknown", "ünï/Модель <b>", "x" * 200,
-        "'; drop table models; --", "=cmd()|'/c calc'!A1", "ends.", " blank ", "/work/model",
+        "'; drop table models; --", "=cmd()|'/c calc'!A1", "ends.", " blank ", "/srv/model",
     ],
 )  # fmt: skip
 def test_a_name_that_is_no_folder_gets_an_id_that_is_one(name: str) -> None:
