@@ -18,6 +18,7 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
     formats.py       ``config_of``, ``tensor_names_of``: functions that read formats of checkpoints
                      that transformers does not know
     kernels.py       ``quicken``: function that puts fast kernels into a loaded model
+    migrations.py    ``migrating``: context manager that keeps the rows of a former database
     parallel.py      ``why_unshared``, ``start_parallel``: functions that let several devices share
                      the layers of a model
     publications.py  ``KINDS``: functions that copy the snapshot, by kind of target

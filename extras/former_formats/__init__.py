@@ -1,1 +1,1 @@
-"""Checkpoints from before transformers took over their code: mamba_ssm, Falcon of 2023, Yi."""
+"""Former databases, and checkpoints of before transformers took over their code."""

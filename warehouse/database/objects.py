@@ -1,14 +1,17 @@
 """Creation of the tables, macros, views and comments of a database.
 
-Tables of former versions are migrated.
+Tables of former versions are migrated by the extra ``former_formats``.
 """
 
 from __future__ import annotations
 
 import hashlib
+from contextlib import AbstractContextManager, ExitStack
 
 import duckdb
 
+from core.errors import WarehouseError
+from core.plugins import import_parts
 from core.version import code_version
 from warehouse.database.comments import list_comments
 from warehouse.database.materialised import compute_views, keep_rows, list_materialised
@@ -26,7 +29,6 @@ from warehouse.database.schema import (
     read_version,
     read_view,
 )
-from warehouse.database.statements import Statements
 
 
 def create_objects(connection: duckdb.DuckDBPyConnection) -> None:
@@ -37,16 +39,20 @@ def create_objects(connection: duckdb.DuckDBPyConnection) -> None:
     caller must have begun a transaction.
 
     The database must not be of a later version of tidemark (``faults.require_known``).
+
+    Raises:
+        WarehouseError: the database is of a former version, and the extra that migrates is missing.
     """
     found = read_version(connection)
     if found.version == SCHEMA_VERSION and found.definitions == digest_definitions():
         return
-    _create_tables(connection, found.version)
-    _create_macros_and_views(connection)
-    connection.execute("\n".join(list_comments()))
-    compute_views(connection)
-    if found.version < 5:
-        _derive_cells(connection, found.version)
+    with ExitStack() as stack:
+        if found.version < SCHEMA_VERSION:
+            stack.enter_context(_migrating(connection, found.version))
+        _create_tables(connection)
+        _create_macros_and_views(connection)
+        connection.execute("\n".join(list_comments()))
+        compute_views(connection)
     refresh_reference(connection)
     connection.execute(
         "update internal.schema_version "
@@ -65,21 +71,23 @@ def digest_catalogue(connection: duckdb.DuckDBPyConnection) -> str:
     return hashlib.sha256(repr(found.fetchall()).encode()).hexdigest()
 
 
-def _create_tables(connection: duckdb.DuckDBPyConnection, version: int) -> None:
-    for step in range(version + 1, 4):
-        connection.execute(read_sql("migrations", str(step)))
+def _migrating(connection: duckdb.DuckDBPyConnection, version: int) -> AbstractContextManager[None]:
+    """Return a context that makes rows of a former version those of the present tables."""
+    for part in import_parts("migrations"):
+        migrating: AbstractContextManager[None] = part.migrating(connection, version)
+        return migrating
+    raise WarehouseError(
+        f"the database has schema version {version}; the extra former_formats, which is missing, "
+        f"makes version {SCHEMA_VERSION} of it: put the extra back, then run the same command again"
+    )
+
+
+def _create_tables(connection: duckdb.DuckDBPyConnection) -> None:
     for schema in list_schemas()[1:]:
         connection.execute(f"create schema if not exists {schema}")
     connection.execute(read_sql("migrations", "5_reasons"))
     for table in list_tables():
         connection.execute(read_sql("tables", table))
-    if version < 4:
-        for (statement,) in connection.execute(read_sql("migrations", "4_tables")).fetchall():
-            connection.execute(statement)
-    if version < 3:
-        connection.execute(read_sql("migrations", "3_partitions"))
-    if version == 2:
-        connection.execute(read_sql("migrations", "3_cells"))
 
 
 def _create_macros_and_views(connection: duckdb.DuckDBPyConnection) -> None:
@@ -101,17 +109,3 @@ def _create_macros_and_views(connection: duckdb.DuckDBPyConnection) -> None:
             keep_rows(connection, view, "limit 0")
     for alias in list_aliases():
         connection.execute(alias)
-
-
-def _derive_cells(connection: duckdb.DuckDBPyConnection, version: int) -> None:
-    """Compute sums by kind of document; for version 1, also sums and replicates per cell."""
-    statements = Statements(connection)
-    for statement in ("read_landed", "number_cells", "group_documents"):
-        statements.run(statement)
-    if version == 1:
-        connection.execute(read_sql("migrations", "2_touched"))
-        statements.delete_touched("cell_replicates")
-        for statement in ("group_clusters", "insert_cells", "seed_clusters", "insert_replicates"):
-            statements.run(statement)
-        connection.execute("drop table provenance")
-    statements.run("insert_cell_kinds")

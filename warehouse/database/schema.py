@@ -6,7 +6,7 @@ too. Schema ``main`` is for analysts, and so is a schema of an extra, such as ``
 that reproduce a table of a paper. Schema ``internal`` holds bookkeeping tables and intermediate
 views; schema ``old`` holds aliases of views under their former names.
 ``land/*.sql`` and ``checks/`` hold statements that Python runs with bound parameters.
-Files of ``migrations/`` change tables of former versions.
+Files of ``migrations/`` read what a database has, and change it.
 """
 
 from __future__ import annotations

@@ -611,12 +611,6 @@ left join cell_costs as costs
         is not distinct from (costs.model, costs.source, costs.month, costs.protocol)
 where cells.model = $model;
 
--- name: read_landed
--- Define incoming losses as all landed losses, to compute their sums.
-create or replace temp view incoming as
-select *
-from chunk_losses;
-
 -- name: find_landed_models
 -- The models that the warehouse names, each with one of its revisions.
 select

@@ -8,6 +8,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from core.errors import WarehouseError
 from core.settings import Settings
 from tests.tiers import few
 from warehouse.database import comments, objects
@@ -20,6 +21,11 @@ from warehouse.read.query import query
 pytestmark = pytest.mark.long
 
 FORMER = sorted((Path(__file__).parent / "former").glob("*.duckdb.gz"))
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=str(tmp_path / "home"))
 
 
 @pytest.fixture(scope="module", params=few(FORMER, 1), ids=[path.stem for path in FORMER])
@@ -124,6 +130,18 @@ def test_a_migration_that_fails_changes_nothing(
         pass
     assert read(former, "landed_cells").num_rows == len(before["landed_cells"])
     assert read(former, "schema_version")["version"].to_pylist() == [SCHEMA_VERSION]
+
+
+@pytest.mark.smoke
+def test_without_the_extra_a_former_database_stays_as_it_is(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = writer_path(unpacked(FORMER[0], settings))
+    before = path.read_bytes()
+    monkeypatch.setattr(objects, "import_parts", lambda part: ())
+    with pytest.raises(WarehouseError, match="put the extra back"), open_warehouse(settings):
+        pass
+    assert path.read_bytes() == before
 
 
 @pytest.mark.slow
