@@ -13,7 +13,7 @@ import typer
 from rich.markup import escape
 from typer import Argument, Option
 
-from cli.terminal.console import err, out, print_table, progress_bars
+from cli.terminal.console import err, out, print_table
 from cli.terminal.options import settings_of
 from core.errors import UsageError, did_you_mean
 from core.periods import parse_period
@@ -23,7 +23,7 @@ from core.storage.store import Store
 if TYPE_CHECKING:
     from core.corpus.partition import Partition, Seal
 
-corpus_app = typer.Typer(no_args_is_help=True, help="Inspect, accept and remove sealed text.")
+corpus_app = typer.Typer(no_args_is_help=True, help="Inspect and accept sealed text.")
 
 SourceArgument = Annotated[str, Argument(help="Source.", metavar="SOURCE")]
 MonthArgument = Annotated[str, Argument(help='Month, or "undated".', metavar="YYYY-MM")]
@@ -98,55 +98,6 @@ def accept_command(
     partition = _partition(source, month)
     seal = accept_held(Store(settings_of(context).home), partition, why)
     out.print(f"{partition}: {counted(seal.num_documents, 'document')}, version {seal.version}")
-
-
-@corpus_app.command("forget")
-def forget_command(
-    context: typer.Context,
-    documents: Annotated[
-        list[str] | None, Argument(help="Document ids (column document_id).", metavar="DOCUMENT")
-    ] = None,
-    native_id: Annotated[
-        list[str] | None,
-        Option(
-            help="The site's id of an item, to remove all its versions. Repeat for several.",
-            metavar="SOURCE:ID",
-        ),
-    ] = None,
-    again: Annotated[
-        bool, Option("--again", help="Repeat all earlier removals, after a restore.")
-    ] = False,
-    why: Annotated[str, Option(help="Who asked for the removal, and why; recorded.")] = "takedown",
-) -> None:
-    """Remove documents from the corpus, caches, losses, the warehouse and releases.
-
-    Later crawls and imports drop these documents, too. If this command is killed, run it again.
-    """
-    from core.corpus.tombstones import item_key
-    from instruments.maintenance.takedown import forget
-
-    items = [_item(each) for each in native_id or []]
-    if again == bool(documents or items):
-        raise UsageError("say which documents, by id or by --native-id; or say --again")
-    keys = [*(documents or []), *(item_key(*each) for each in items)]
-    with progress_bars():
-        done = forget(settings_of(context), keys, why)
-    out.print(
-        f"{counted(len(done.document_ids), 'document')} forgotten; rewritten: "
-        f"{counted(done.num_versions, 'version')} of partitions, "
-        f"{counted(len(done.releases), 'release')}; "
-        f"{counted(done.num_fetched, 'fetched response')} deleted"
-    )
-    if not done.num_versions:
-        out.print("none of them is in the corpus (any more); the tombstones keep them out")
-    out.print("Copies that you have made (backups, exports, trained models) are not changed.")
-
-
-def _item(text: str) -> tuple[str, str]:
-    source, colon, native_id = text.partition(":")
-    if not (source and colon and native_id):
-        raise UsageError(f"{text!r} is not SOURCE:ID, such as wikipedia_new:12345")
-    return source, native_id
 
 
 Row = tuple[object, ...]

@@ -94,7 +94,7 @@ def rebuild_command(
     settings = settings_for_tasks(context)
     from core.errors import DiskFull
     from core.progress import counted
-    from instruments.maintenance.rebuild import plan_rebuild, rebuild
+    from instruments.rebuild import plan_rebuild, rebuild
     from warehouse.read.publish import publish
 
     with progress_bars():

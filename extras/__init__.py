@@ -38,7 +38,7 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
     land/            statements that land rows, as those of ``warehouse/land``
     queries/         queries of its pages
     takedown.py      ``forget_in_releases``: function that deletes documents from what the extra
-                     keeps in the data root
+                     keeps in the data root, for the extra ``takedown``
     templates/       templates of its pages
     assets/          further files of the site
     tests/           its tests
@@ -77,6 +77,7 @@ REGISTERED = (
     "serve_model",
     "shared_catalogue",
     "shared_sites",
+    "takedown",
     "tensor_parallel",
     "text_comparisons",
     "uncheatable",

@@ -10,9 +10,8 @@ import pytest
 from filelock import FileLock
 
 from core.settings import Settings
-from instruments.maintenance import rebuild
+from instruments import rebuild
 from warehouse.database import writer
-from warehouse.takedown import documents as forget
 
 ROOM_BYTES = 100 * 2**20
 # Not what it is at the call: the tests of extras patch it a second time in the same process.
@@ -38,7 +37,7 @@ def made_once(template: Path) -> Iterator[None]:
         return _REALLY(path, settings)
 
     with pytest.MonkeyPatch.context() as patched:
-        for module in (writer, forget, rebuild):
+        for module in (writer, rebuild):
             patched.setattr(module, "connect_file", connect_file)
         yield
 

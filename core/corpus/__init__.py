@@ -1,1 +1,1 @@
-"""The corpus: sealed partitions and their versions, takedown, permissions, sealed questions."""
+"""The corpus: sealed partitions and their versions, tombstones, permissions, sealed questions."""

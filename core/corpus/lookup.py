@@ -1,17 +1,20 @@
-"""Look-up of single documents in the corpus by id."""
+"""Look-up of documents in the corpus by id."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
 from core.corpus.partition import Seal, list_manifests, read_documents, read_manifest
+from core.corpus.sealing import list_held
+from core.corpus.tombstones import item_key
 from core.errors import UsageError
 from core.storage.store import Store
 
 _IDS_AT_A_TIME = 8192
+_KEYS = ["document_id", "native_id", "url", "cluster_id"]
 _FACTS = ["document_id", "native_id", "title", "url", "event_time", "licence", "attribution"]
 
 
@@ -51,3 +54,43 @@ def _read(store: Store, seal: Seal, document_id: str) -> StoredDocument | None:
         for row in batch.filter(pc.equal(batch["document_id"], document_id)).to_pylist():
             return StoredDocument(seal, row, row.pop("text"))
     return None
+
+
+@dataclass(frozen=True)
+class FoundDocument:
+    """A document with one of some keys, with the seal of the version or held crawl that has it."""
+
+    document_id: str
+    native_id: str
+    url: str | None
+    item: str  # the item's key, as from ``item_key``; of media, it may be the file's
+    seal: Seal
+
+
+def find_documents(store: Store, keys: Collection[str]) -> list[FoundDocument]:
+    """Find documents by key in all versions of all partitions, and in held crawls.
+
+    A key is a document id, or an ``item_key`` value, which stands for all versions of an item. That
+    of an image or a recording stands for all its pieces.
+
+    Raises:
+        StorageError: a partition is damaged, so its documents are unknown.
+    """
+    found = []
+    for seal in list_all_seals(store):
+        for batch in read_documents(store, seal, columns=_KEYS, batch_rows=_IDS_AT_A_TIME):
+            for row in zip(*(batch[name].to_pylist() for name in _KEYS), strict=True):
+                item = item_key(seal.partition.source, row[1])
+                file = item if seal.is_text else item_key(seal.partition.source, row[3])
+                item = file if file in keys else item
+                if row[0] in keys or item in keys:
+                    found.append(FoundDocument(row[0], row[1], row[2], item, seal))
+    return found
+
+
+def list_all_seals(store: Store) -> Iterator[Seal]:
+    """Yield the seals of all versions of all partitions, and of held crawls."""
+    for partition, paths in list_manifests(store).items():
+        for path in paths.values():
+            yield read_manifest(store, partition, path)
+    yield from list_held(store)

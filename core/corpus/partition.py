@@ -12,7 +12,7 @@ of a partition are of the same kind.
     corpus/source=<source>/month=<YYYY-MM | undated>/held/…          a crawl that failed a check
 
 The manifest is written last: a version without a manifest counts as absent. A sealed version never
-changes, except by takedown (``core/corpus/takedown.py``). A repeated crawl with different content
+changes, except by takedown (extra ``takedown``). A repeated crawl with different content
 is sealed as the next version. See docs/adr/0018-versions.md for the reasons.
 """
 

@@ -6,40 +6,38 @@ file (MARK) in the release lets a later run complete a killed takedown.
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import json
 import re
 import shutil
-from collections.abc import Callable, Collection, Sequence
+import tempfile
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from core.corpus.partition import Partition, partition_of, read_manifest
-from core.corpus.tombstones import Tombstone
 from core.json import JsonObject
 from core.settings import Settings
 from core.storage.store import Store, sha256_of_file
 from extras.releases.citation import CFF, ZENODO
 from warehouse.database.schema import SNAPSHOT
-from warehouse.database.writer import connect_file, locked
-from warehouse.read.publish import write_estimates
+from warehouse.database.writer import locked
 from warehouse.read.released import FOLDER, SUMS, list_releases
-from warehouse.takedown.documents import Questions, copying_in, forget_rows, has_rows, rewrite
 
 MARK = "FORGETTING"
+COPIES = ".tmp-forgetting-"  # prefix of folders with copies; a takedown deletes those that stay
+# Deletes documents from a database; its second argument tells if a takedown of it was killed.
+ForgetIn = Callable[[Path, bool], bool]
 _DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 
 
 def forget_in_releases(
-    settings: Settings,
-    tombstones: Sequence[Tombstone],
-    partitions: Collection[Partition],
-    questions: Questions = (),
+    settings: Settings, partitions: Collection[Partition], forget_in: ForgetIn
 ) -> list[str]:
     """Delete documents from all releases; return the folders of the changed releases.
 
     The rewritten databases get the present schema version. The files of corpus and losses must be
     without the documents already; ``partitions`` are the partitions that had contained them.
+    ``forget_in`` returns False if a database has no row of the documents.
 
     Raises:
         StorageError: a file cannot be read or written; run the same command again.
@@ -49,7 +47,7 @@ def forget_in_releases(
     with locked(settings):
         for name in list_releases(store):
             folder = f"{FOLDER}/{name}"
-            if _forget_in(folder, store, settings, tombstones, partitions, questions):
+            if _forget_in(folder, store, settings, partitions, forget_in):
                 rewritten.append(folder)
     return rewritten
 
@@ -58,21 +56,18 @@ def _forget_in(
     folder: str,
     store: Store,
     settings: Settings,
-    tombstones: Sequence[Tombstone],
     partitions: Collection[Partition],
-    questions: Questions,
+    forget_in: ForgetIn,
 ) -> bool:
-    with copying_in(settings.scratch) as scratch:
-        database = scratch / SNAPSHOT
+    mark = f"{folder}/{MARK}"
+    with tempfile.TemporaryDirectory(
+        prefix=COPIES, dir=settings.scratch, ignore_cleanup_errors=True
+    ) as name:
+        database = Path(name) / SNAPSHOT
         store.fetch(f"{folder}/{SNAPSHOT}", database)
-        if not has_rows(database, tombstones, questions) and not store.exists(f"{folder}/{MARK}"):
+        if not forget_in(database, store.exists(mark)):
             return False
-        store.write_bytes(f"{folder}/{MARK}", b"being rewritten by `tidemark corpus forget`\n")
-        with contextlib.closing(connect_file(database, settings)) as connection:
-            forget_rows(connection, settings, tombstones, questions)
-        rewrite(database, settings)
-        with contextlib.closing(connect_file(database, settings)) as connection:
-            write_estimates(connection)
+        store.write_bytes(mark, b"being rewritten by `tidemark corpus forget` (extra `takedown`)\n")
         _replace(folder, store, database)
     _rewrite_lines(store, f"{folder}/cells.jsonl", lambda row: _cell(store, row, partitions))
     lines = f"{folder}/partitions.jsonl"
@@ -81,7 +76,7 @@ def _forget_in(
     names = sorted(line.split(maxsplit=1)[1] for line in sums)
     sums = [f"{store.sha256(f'{folder}/{name}')}  {name}\n" for name in names]
     store.write_bytes(f"{folder}/{SUMS}", "".join(sums).encode())
-    store.delete(f"{folder}/{MARK}")
+    store.delete(mark)
     return True
 
 

@@ -69,20 +69,6 @@ def test_what_is_held_is_shown_and_accepted(tidemark: Tidemark, home: Path) -> N
 
 
 @pytest.mark.long
-def test_a_document_is_forgotten_and_stays_out(
-    tidemark: Tidemark, tmp_path: Path, home: Path
-) -> None:
-    import_notes(tidemark, tmp_path, "2024-01", "sand and tide", "wind and wave")
-    ran = tidemark("corpus", "forget", "--native-id", "notes:t1", "--why", "asked").expect(0)
-    assert "1 document forgotten; rewritten: 1 version" in ran.out
-    import_notes(tidemark, tmp_path, "2024-01", "sand and tide", "wind and wave")
-    shown = joined_words(tidemark("corpus", "show", "notes", "2024-01").out)
-    assert "1 of 1" in shown  # without the dropped item, the content is the same
-    ran = tidemark("corpus", "forget", "--again").expect(0)
-    assert "none of them is in the corpus" in ran.out
-
-
-@pytest.mark.long
 def test_a_landed_document_leads_to_its_text(tidemark: Tidemark, tmp_path: Path) -> None:
     file = tmp_path / "texts.jsonl"
     fields = {

@@ -9,7 +9,6 @@ import pytest
 
 from core.cells.tokens import choose_documents, is_open
 from core.corpus.partition import Partition, list_sealed
-from core.corpus.takedown import forget_losses, forget_pages
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
@@ -93,19 +92,6 @@ def test_files_of_losses_stay(settings: Settings, models: Names, ids: Names) -> 
         for file in [*files(settings, "losses").values(), *files(settings, "tokens").values()]:
             file.unlink()
     assert found[0] == found[1]
-
-
-def test_kept_losses_are_forgotten(settings: Settings, models: Names, ids: Names) -> None:
-    score(settings, models)
-    store = Store(settings.home)
-    for name in (*ids, "index"):
-        store.write_bytes(f"report/xray/mine/{name}.html", b"text")
-        store.write_bytes(f"report/months/2024-03/xray/mine/{name}.html", b"text")
-    forget_losses(store, [Partition("mine", Month("2024-03"))], ids[:1])
-    forget_pages(store, ids[:1])
-    assert set(read(*files(settings, "tokens").values())["document_id"]) == set(ids[1:-1])
-    left = [Path(path).stem for path in store.list("report/**/*.html")]
-    assert sorted(left) == sorted(ids[1:] * 2)
 
 
 OPEN = ["CC-BY-SA-4.0", "CC-BY-SA-3.0 AND CC-BY-SA-4.0", "MIT", "OGL-UK-3.0",

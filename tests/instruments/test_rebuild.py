@@ -15,7 +15,7 @@ from core.schemas.tables import LOSSES
 from core.settings import Settings
 from core.storage.store import Store
 from instruments.losses import score_and_land
-from instruments.maintenance.rebuild import plan_rebuild, rebuild
+from instruments.rebuild import plan_rebuild, rebuild
 from tests.losses import loss_row
 from warehouse.database.schema import list_tables, qualify
 from warehouse.database.writer import writer_path

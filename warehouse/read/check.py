@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from core import progress
 from core.cells.losses import Cell
 from core.cells.record import read_cell_record
+from core.corpus.lookup import find_documents
 from core.corpus.partition import MANIFEST, Partition, Seal, partition_of, read_manifest
 from core.corpus.parts import find_damage
 from core.corpus.tombstones import list_tombstones
@@ -243,8 +244,6 @@ def _check_partitions(root: _Root) -> Iterator[Finding]:
 
 
 def _check_forgotten(root: _Root) -> Iterator[Finding]:
-    from core.corpus.takedown import find_documents  # imported late: requires zstandard
-
     rows: Rows = []
     tombstones = list_tombstones(root.store)
     if tombstones:
@@ -252,7 +251,7 @@ def _check_forgotten(root: _Root) -> Iterator[Finding]:
             folder = document.seal.folder
             rows.append({"document_id": document.document_id, "partition": folder})
     meaning = "Documents that were taken down, and are still there, or there again."
-    remedy = "Run `tidemark corpus forget --again`."
+    remedy = "Run `tidemark corpus forget --again` (extra `takedown`)."
     yield from finding_of("forgotten_documents_are_gone", meaning, remedy, rows)
 
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from core.corpus.lookup import find_documents
 from core.corpus.partition import Partition, read_documents
-from core.corpus.takedown import find_documents
 from core.corpus.tombstones import item_key
 from core.month import Month
 from core.settings import Settings
@@ -17,7 +17,6 @@ from extras.media import commons
 from extras.media.commons import read_licence
 from extras.media.simulator import commons as simulated
 from extras.media.simulator.commons import PICTURE_ODDITIES, Upload, Uploads
-from instruments.maintenance.takedown import forget
 from simulator.server import Fault, Web
 from simulator.world import World
 from tests.crawlers.conftest import Crawl, count_drops, reasons_of
@@ -144,6 +143,7 @@ def test_the_answer_that_commons_documents_is_read(crawl: Crawl, web: Web) -> No
 
 @pytest.mark.long
 def test_a_file_is_taken_down_with_all_its_patches(settings: Settings, web: Web) -> None:
+    forget = pytest.importorskip("extras.takedown.forgetting").forget
     own = settings.model_copy(
         update={"sites": dict(web.urls), "monthly_bytes": {"commons_images": 0}}
     )

@@ -22,7 +22,6 @@ from extras.real_tasks.finding import (
 )
 from extras.real_tasks.making import make_tasks
 from extras.real_tasks.spelling import spellings
-from instruments.maintenance.takedown import forget
 from tests.commands import *  # noqa: F403
 
 MARCH = Month("2024-03")
@@ -371,6 +370,7 @@ def test_a_number_of_very_many_digits_is_read() -> None:
 
 
 def test_a_takedown_removes_the_tasks_of_a_document(store: Store, settings: Settings) -> None:
+    forget = pytest.importorskip("extras.takedown.forgetting").forget
     seal(store, *(report(place) for place in range(5)))
     make_tasks(store, [], [], 10)
     (sealed,) = list_questions(store, "news:task-cloze")

@@ -17,13 +17,11 @@ from core.storage.store import Store
 from extras.retrieval import retrieving
 from extras.retrieval.commands import statement
 from extras.retrieval.retrieving import find_passages, known_at, retrieve
-from instruments.maintenance.takedown import forget
 from models.options.protocols import get_answer_protocol, prompts_of
 from tests.commands import *  # noqa: F403
 from warehouse.database.writer import connected, writer_path
 from warehouse.land.answers import land_answer_cells
 from warehouse.read.query import query
-from warehouse.takedown.documents import has_rows
 
 OPENED = dt.datetime(2024, 3, 10, tzinfo=dt.UTC)
 MARCH = Month("2024-03")
@@ -222,6 +220,8 @@ def test_the_passages_of_the_corpus_are_not_kept(
 
 
 def test_a_takedown_removes_passages_and_answers(planted: Store, settings: Settings) -> None:
+    forget = pytest.importorskip("extras.takedown.forgetting").forget
+    has_rows = pytest.importorskip("extras.takedown.rows").has_rows
     moon = question("moon", "Rain expected?")
     seal_questions(planted, "toy", MARCH, [DIKE, moon], {"status": "complete"})
     (former,), _ = retrieve(planted, "toy", [], ["news"], 1)
@@ -256,6 +256,7 @@ def test_a_takedown_removes_passages_and_answers(planted: Store, settings: Setti
 def test_a_takedown_of_a_former_passage_deletes_former_files(
     planted: Store, settings: Settings
 ) -> None:
+    forget = pytest.importorskip("extras.takedown.forgetting").forget
     (former,), _ = retrieve(planted, "toy", [], ["news"], 1)
     seal_texts(
         planted, "posts", "2024-02", document("post", "Will the dike of Oosterhout hold?", 9)

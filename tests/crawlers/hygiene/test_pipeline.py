@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from core.corpus.partition import Partition, Seal, read_documents, tables_of
 from core.corpus.sealing import Description, seal_partition
-from core.corpus.takedown import find_documents, forget_in_sidecars, forget_texts
 from core.errors import StorageError
 from core.month import Month
 from core.schemas.tables import DUPLICATES, DocumentRow
@@ -455,14 +454,3 @@ def test_sealing_anew_takes_the_files_beside_with_it(seal: Sealing, store: Store
     march = seal([row("b")])
     assert not store.exists(f"{march.seal.folder}/{DUPLICATES_FILE}")
     assert store.exists(f"{march.seal.folder}/{SKETCH_FILE}")
-
-
-def test_a_forgotten_document_is_no_longer_compared(seal: Sealing, store: Store) -> None:
-    rows = [row("a", prose("a", 200)), row("b", prose("b", 200))]
-    february = seal(rows, FEBRUARY)
-    id_ = february.rows[0]["document_id"]
-    forget_texts(store, find_documents(store, [id_]))
-    forget_in_sidecars(store, ["toy"], [id_])
-    march = seal([row("near", near("a")), row("other", near("b"))])
-    assert march.kept == ["near"]
-    assert march.drops == {"other": "near_dup"}

@@ -1,4 +1,4 @@
-"""Takedown: remove documents from the corpus and from losses, permanently.
+"""Removal of documents from the corpus and from losses, permanently.
 
 The part files of each version are rewritten without the documents, and the manifest's counts are
 updated. ``digest`` stays the same, since losses identify the version by it. ``content_digest`` is
@@ -9,8 +9,7 @@ that repeating a killed takedown completes it. See docs/adr/0018-versions.md.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from itertools import product
 
 import pyarrow as pa
@@ -18,63 +17,22 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import zstandard
 
+from core.corpus.lookup import FoundDocument, list_all_seals
 from core.corpus.partition import (
     MANIFEST,
     Partition,
     Seal,
-    list_manifests,
     partition_of,
     read_documents,
     read_manifest,
 )
 from core.corpus.parts import PartWriter
-from core.corpus.sealing import list_held
 from core.corpus.tombstones import item_key
 from core.errors import StorageError
 from core.schemas.tables import DOCUMENTS, MEDIA
 from core.storage.store import Store
 
-_KEYS = ["document_id", "native_id", "url", "cluster_id"]
 _ID_COLUMNS = ("document_id", "duplicate_of_document_id")
-
-
-@dataclass(frozen=True)
-class FoundDocument:
-    """A document to remove, with the seal of the version or held crawl that contains it."""
-
-    document_id: str
-    native_id: str
-    url: str | None
-    item: str  # key of the document's item, as from ``item_key``; of media, it may be the file's
-    seal: Seal
-
-
-def find_documents(store: Store, keys: Collection[str]) -> list[FoundDocument]:
-    """Find documents by key in all versions of all partitions, and in held crawls.
-
-    A key is a document id, or an ``item_key`` value, which stands for all versions of an item. That
-    of an image or a recording stands for all its pieces.
-
-    Raises:
-        StorageError: a partition is damaged, so its documents are unknown.
-    """
-    found = []
-    for seal in _all_seals(store):
-        for batch in read_documents(store, seal, columns=_KEYS, batch_rows=8192):
-            for row in zip(*(batch[name].to_pylist() for name in _KEYS), strict=True):
-                item = item_key(seal.partition.source, row[1])
-                file = item if seal.is_text else item_key(seal.partition.source, row[3])
-                item = file if file in keys else item
-                if row[0] in keys or item in keys:
-                    found.append(FoundDocument(row[0], row[1], row[2], item, seal))
-    return found
-
-
-def _all_seals(store: Store) -> Iterator[Seal]:
-    for partition, paths in list_manifests(store).items():
-        for path in paths.values():
-            yield read_manifest(store, partition, path)
-    yield from list_held(store)
 
 
 def forget_texts(store: Store, found: Collection[FoundDocument]) -> None:
@@ -86,7 +44,7 @@ def forget_texts(store: Store, found: Collection[FoundDocument]) -> None:
     # Rewrite dropped items before documents, because a repeated call needs the documents' ids.
     for source in {each.seal.partition.source for each in found}:
         ids = {each.native_id for each in found if each.seal.partition.source == source}
-        for seal in _all_seals(store):
+        for seal in list_all_seals(store):
             if seal.partition.source == source:
                 with store.alone(seal.partition.path):
                     _rewrite_dropped(store, seal, ids)
@@ -166,7 +124,7 @@ def clear_remains(store: Store) -> None:
     This also deletes the parts of a crawl in progress. That crawl cannot be sealed anyway, because
     tombstones have changed.
     """
-    kept = {path for seal in _all_seals(store) for path in seal.parts}
+    kept = {path for seal in list_all_seals(store) for path in seal.parts}
     for folder in ("month=*", "month=*/version=*", "month=*/held"):
         for pattern in ("part-*", ".tmp-*"):
             for path in store.list(f"corpus/source=*/{folder}/{pattern}"):

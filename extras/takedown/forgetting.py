@@ -10,28 +10,28 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from core.corpus.derived import forget_questions
+from core.corpus.lookup import FoundDocument, find_documents
 from core.corpus.partition import Partition, partition_of
-from core.corpus.takedown import (
-    FoundDocument,
-    clear_remains,
-    find_documents,
-    forget_in_sidecars,
-    forget_losses,
-    forget_pages,
-    forget_texts,
-)
 from core.corpus.tombstones import Tombstone, list_tombstones, read_tombstones, write_tombstone
 from core.errors import UsageError
 from core.plugins import import_parts
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers.crawling.takedown import Origin, forget_fetched
+from extras.takedown.fetched import Origin, forget_fetched
+from extras.takedown.questions import forget_questions
+from extras.takedown.rows import forget_in_copy, forget_in_warehouse
+from extras.takedown.texts import (
+    clear_remains,
+    forget_in_sidecars,
+    forget_losses,
+    forget_pages,
+    forget_texts,
+)
 from warehouse.database.repair import require_known_databases
 from warehouse.read.publish import publish
 from warehouse.read.released import FOLDER, list_releases
-from warehouse.takedown.documents import forget_in_warehouse
 
 _KEY = re.compile(r"(item-)?[0-9a-f]{32}")
 
@@ -85,9 +85,10 @@ def forget(settings: Settings, keys: Collection[str], why: str) -> Forgotten:
     questions = forget_questions(store, ids)
     forget_in_warehouse(settings, stones, questions)
     publish(settings, may_shrink=True)
+    forget_in = partial(forget_in_copy, settings, stones, questions)
     releases: list[str] = []
     for part in import_parts("takedown"):
-        releases += part.forget_in_releases(settings, stones, partitions, questions)
+        releases += part.forget_in_releases(settings, partitions, forget_in)
     folders = {each.seal.folder for each in found}
     return Forgotten(tuple(sorted(ids)), len(folders), num_fetched, tuple(releases))
 

@@ -22,15 +22,15 @@ from core.month import Month
 from core.schemas.tables import DUPLICATES
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers.crawling.takedown import Origin, forget_fetched
 from crawlers.web.raw_cache import Fetched, RawCache
+from extras.takedown.fetched import Origin, forget_fetched
+from extras.takedown.forgetting import forget
+from extras.takedown.rows import forget_in_warehouse, has_rows
 from instruments.losses import score_and_land
-from instruments.maintenance.takedown import forget
 from tests.forks import Forks, forking
 from warehouse.database.writer import writer_path
 from warehouse.read.check import check_home
 from warehouse.read.query import query
-from warehouse.takedown.documents import forget_in_warehouse, has_rows
 
 SOURCE = "pages"
 MARCH, APRIL = (Partition(SOURCE, Month(month)) for month in ("2024-03", "2024-04"))
@@ -245,7 +245,7 @@ def _expect_the_neighbours(home: Settings) -> None:
 def test_releases_that_nothing_can_change_refuse_a_takedown(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("instruments.maintenance.takedown.import_parts", lambda part: ())
+    monkeypatch.setattr("extras.takedown.forgetting.import_parts", lambda part: ())
     Store(settings.home).write_bytes("releases/2024-04/SHA256SUMS", b"")
     with pytest.raises(UsageError, match="needs the extra releases"):
         forget(settings, ["0" * 32], "asked")
@@ -336,7 +336,7 @@ def test_an_unknown_document_is_kept_out_and_a_false_id_refused(settings: Settin
 _FORGETTER = """
 import os, sys
 from pathlib import Path
-import core.storage.store, core.corpus.takedown
+import core.storage.store, extras.takedown.texts
 from core.settings import Settings
 from core.storage.store import Store
 from core.corpus.tombstones import item_key
@@ -357,9 +357,9 @@ def counted(work):
 replace = counted(core.storage.store.replace_durably)
 core.storage.store.replace_durably = replace
 Store.delete = counted(Store.delete)
-import warehouse.takedown.documents
-warehouse.takedown.documents.replace_durably = replace
-from instruments.maintenance.takedown import forget
+import extras.takedown.rows
+extras.takedown.rows.replace_durably = replace
+from extras.takedown.forgetting import forget
 
 def work(job):
     global changes_left

@@ -18,10 +18,10 @@ import pyarrow as pa
 from core.corpus.tombstones import Tombstone
 from core.settings import Settings
 from core.storage.store import Store, explain_disk_errors, replace_durably
-from warehouse.database.schema import find_schema, list_tables, qualify, read_sql
+from warehouse.database import writer
+from warehouse.database.schema import find_schema, list_tables, qualify, read_statements
 from warehouse.database.statements import OFFLINE, Statements, explain_database_errors, quoted
 from warehouse.database.writer import (
-    connect_file,
     connected,
     explained_writer,
     locked,
@@ -30,6 +30,7 @@ from warehouse.database.writer import (
 )
 from warehouse.land.landed import naive_utc
 from warehouse.land.losses import Warehouse
+from warehouse.read.publish import write_estimates
 
 _SCHEMA = pa.schema([("document_id", pa.string()), ("forgotten_at", pa.timestamp("us"))])
 _QUESTION_KEYS = pa.schema([("source", pa.string()), ("question_id", pa.string())])
@@ -59,12 +60,33 @@ def forget_in_warehouse(
         for leftover in settings.scratch.glob(f"{LEFTOVER}*"):  # left by a killed run
             shutil.rmtree(leftover, ignore_errors=True)
         with connected(settings) as connection:
-            num = forget_rows(connection, settings, tombstones, questions)
-        rewrite(writer_path(settings), settings)
+            num = _forget_rows(connection, settings, tombstones, questions)
+        _rewrite(writer_path(settings), settings)
     return num
 
 
-def forget_rows(
+def forget_in_copy(
+    settings: Settings,
+    tombstones: Sequence[Tombstone],
+    questions: Questions,
+    path: Path,
+    has_begun: bool,
+) -> bool:
+    """Delete documents from a copy of a published database; return False if it has no row of them.
+
+    With ``has_begun``, the copy is written again in any case: a takedown of it was killed.
+    """
+    if not has_rows(path, tombstones, questions) and not has_begun:
+        return False
+    with contextlib.closing(writer.connect_file(path, settings)) as connection:
+        _forget_rows(connection, settings, tombstones, questions)
+    _rewrite(path, settings)
+    with contextlib.closing(writer.connect_file(path, settings)) as connection:
+        write_estimates(connection)
+    return True
+
+
+def _forget_rows(
     connection: duckdb.DuckDBPyConnection,
     settings: Settings,
     tombstones: Sequence[Tombstone],
@@ -100,18 +122,16 @@ def _as_keys(questions: Questions) -> pa.Table:
 
 
 def _forget(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse) -> int:
-    def run(statement: str, key: dict[str, object] | None = None) -> None:
-        connection.execute(read_sql("takedown/sql", statement), key)
-
+    run = Statements(connection).run
     partitions = _list_partitions(connection, connection.table(qualify("duplicate_of")))
     for rows in ("losses", "documents", "duplicates", "answers", "questions"):
-        run(f"delete_{rows}")
-    run("insert_forgotten")
+        run(f"delete_forgotten_{rows}")
+    run("insert_forgotten_documents")
     for source, month in partitions:
         key = {"source": source, "month": month}
-        run("update_partition", key)
+        run("recount_partition", key)
         for table in _RECORDS:
-            text = read_sql("takedown/sql", "drop_empty_records")
+            text = read_statements()["drop_empty_records"]
             connection.execute(text.replace("recorded_cells", qualify(table)), key)
         warehouse.sum_again(key)
     return len(partitions)
@@ -154,19 +174,20 @@ def _has_reasons(connection: duckdb.DuckDBPyConnection) -> bool:
 def _list_partitions(
     connection: duckdb.DuckDBPyConnection, duplicates: pa.Table | duckdb.DuckDBPyRelation
 ) -> list[tuple[object, ...]]:
-    with Statements(connection).given(duplicates_to_search=duplicates):
-        return connection.execute(read_sql("takedown/sql", "list_partitions")).fetchall()
+    statements = Statements(connection)
+    with statements.given(duplicates_to_search=duplicates):
+        return statements.run("list_partitions_to_forget")
 
 
-def rewrite(path: Path, settings: Settings) -> None:
+def _rewrite(path: Path, settings: Settings) -> None:
     """Rewrite a database file, so that the file no longer contains deleted rows.
 
     Raises:
         DiskFull: there is no space for a second copy; the file stays unchanged.
     """
-    with copying_in(path.parent) as folder:
+    with _copying_in(path.parent) as folder:
         new = folder / path.name
-        connect_file(new, settings).close()
+        writer.connect_file(new, settings).close()
         with (
             explain_database_errors(f"rewrite {path}"),
             duckdb.connect(str(new), config=OFFLINE) as connection,
@@ -184,7 +205,7 @@ def rewrite(path: Path, settings: Settings) -> None:
 
 
 @contextlib.contextmanager
-def copying_in(folder: Path) -> Iterator[Path]:
+def _copying_in(folder: Path) -> Iterator[Path]:
     """Yield a temporary folder for copies of databases; a later run deletes what stays."""
     with explain_disk_errors(str(folder)):
         folder.mkdir(parents=True, exist_ok=True)

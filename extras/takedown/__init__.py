@@ -1,0 +1,1 @@
+"""Takedown: `tidemark corpus forget` removes documents everywhere, permanently."""

@@ -1,1 +1,0 @@
-"""Work on a data root beside measuring: rebuilding, reproducing and taking down."""

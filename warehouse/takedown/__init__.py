@@ -1,1 +1,0 @@
-"""Takedown: delete the rows of documents from the database."""
