@@ -21,7 +21,9 @@ MAX_RANKED = 6  # models in the chart of ranks
 MAX_TICKS = 10  # of an axis of ranks
 LEGEND: JsonObject = {"orient": "top", "columns": 4, "columnPadding": 18, "labelLimit": 170}
 _OF_ANSWERS = "forecasts_facts"  # query of what figures of forecasts are from
+_OF_PUZZLES = "puzzles_facts"  # the same of figures of puzzles
 ZHU = "Zhu et al. 2024 (FreshBench)"
+QI = "Qi et al. 2024 (Scylla)"
 
 
 def make_pages(site: Site) -> Iterator[Page]:
@@ -32,6 +34,7 @@ def make_pages(site: Site) -> Iterator[Page]:
         *site.make(_benchmarks, _lengths, _genres),
         *site.make(_groups, facts=_OF_ANSWERS),
         *site.make(_ranks),
+        *site.make(_probes, _likelihoods, facts=_OF_PUZZLES),
     ]
     yield Page(PATHS[0], NAVIGATION[1], "papers.html.j2", figures)
 
@@ -257,3 +260,43 @@ def _ranks(site: Site) -> Figure:
     title = f"Without Wikipedia, {moved} of {rows.height} monthly ranks differ"
     about = "As Uncheatable Eval ranks. Dashed: with Wikipedia. The months of the board."
     return Figure("papers-ranks", title, about, sql, rows, columns, chart, drawn_models=shown)
+
+
+def _probes(site: Site) -> Figure | None:
+    if not site.has_puzzles:
+        return None
+    sql, rows = some(site.query("papers_probes"))
+    columns = [
+        Column("model", "model", link=lambda row: site.model_page(row["model"])),
+        Column("probe", "probe"),
+        Column("level_equivalent", "solved like level", ".1f"),
+        Column("status", "status"),
+    ]
+    about = f"As {QI} place their probes: puzzles whose algorithms span several levels."
+    return Figure("papers-probes", probes_finding(rows.to_dicts()), about, sql, rows, columns)
+
+
+def probes_finding(rows: Sequence[Row]) -> str:
+    """Return how many probes are solved like a level; a count, not a test."""
+    levels = [row["level_equivalent"] for row in rows if row["level_equivalent"] is not None]
+    if not levels:
+        return "No probe is solved like a level yet"
+    return f"{len(levels)} of {len(rows)} probes are solved like level {span(levels, '.1f')}"
+
+
+def _likelihoods(site: Site) -> Figure:
+    sql, rows = some(site.query("papers_likelihoods"))
+    columns = [
+        Column("model", "model", link=lambda row: site.model_page(row["model"])),
+        Column("id_probability", "own inputs", ".3f"),
+        Column("ood_probability", "other inputs", ".3f"),
+        Column("js_bits", "divergence", ".3f", about="Jensen-Shannon, in bits: 0 is equal."),
+        Column("num_puzzles", "puzzles", "d"),
+        Column("protocol", "asked as"),
+    ]
+    about = (
+        f"As the code of {QI}: probability of a token of the right answer (geometric mean). No "
+        "text is written."
+    )
+    title = "How probable the right answer is"
+    return Figure("papers-likelihoods", title, about, sql, rows, columns)

@@ -154,14 +154,6 @@ def levels_finding(rows: Sequence[Row], levels_of: Sequence[Row]) -> str:
     return f"Where models have a gap, the largest was measured at {which} {span(levels, 'd')}"
 
 
-def probes_finding(rows: Sequence[Row]) -> str:
-    """Return how many probes are solved like a level; a count, not a test."""
-    levels = [row["level_equivalent"] for row in rows if row["level_equivalent"] is not None]
-    if not levels:
-        return "No probe is solved like a level yet"
-    return f"{len(levels)} of {len(rows)} probes are solved like level {span(levels, '.1f')}"
-
-
 def printed_levels_finding(rows: Sequence[Row]) -> str:
     """Return which critical levels the paper prints."""
     levels = [row["critical_level"] for row in rows if row["critical_level"] is not None]

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from reports.site.answer_findings import (
     levels_finding,
     printed_levels_finding,
-    probes_finding,
     valley_finding,
 )
 from reports.site.charts import INK, PALETTE
@@ -22,8 +21,8 @@ MAX_PANELS = 12
 
 def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page about puzzles."""
-    of_answers = (_board, _valley, _probes, _tokens) if site.has_puzzles else ()
-    figures = site.make(*of_answers, _likelihoods, _published, facts="puzzles_facts")
+    of_answers = (_board, _valley, _tokens) if site.has_puzzles else ()
+    figures = site.make(*of_answers, _published, facts="puzzles_facts")
     yield Page("puzzles.html", "Puzzles", "puzzles.html.j2", figures)
 
 
@@ -94,18 +93,6 @@ def _valley(site: Site) -> Figure:
     return Figure("puzzles-levels", title, about, sql, rows, chart=chart)
 
 
-def _probes(site: Site) -> Figure:
-    sql, rows = some(site.query("puzzles_probes"))
-    columns = [
-        Column("model", "model", link=lambda row: site.model_page(row["model"])),
-        Column("probe", "probe"),
-        Column("level_equivalent", "solved like level", ".1f"),
-        Column("status", "status"),
-    ]
-    about = "Probes are puzzles whose algorithms span several levels."
-    return Figure("puzzles-probes", probes_finding(rows.to_dicts()), about, sql, rows, columns)
-
-
 def _tokens(site: Site) -> Figure:
     sql, rows = some(site.query("puzzles_tokens"))
     columns = [
@@ -118,21 +105,6 @@ def _tokens(site: Site) -> Figure:
     ]
     about = "Mean tokens of an answer with its reasoning, on inputs that the model did not write."
     return Figure("puzzles-tokens", "How much a model writes", about, sql, rows, columns)
-
-
-def _likelihoods(site: Site) -> Figure:
-    sql, rows = some(site.query("puzzles_likelihoods"))
-    columns = [
-        Column("model", "model", link=lambda row: site.model_page(row["model"])),
-        Column("id_probability", "own inputs", ".3f"),
-        Column("ood_probability", "other inputs", ".3f"),
-        Column("js_bits", "divergence", ".3f", about="Jensen-Shannon, in bits: 0 is equal."),
-        Column("num_puzzles", "puzzles", "d"),
-        Column("protocol", "asked as"),
-    ]
-    about = "Probability of a token of the right answer (geometric mean). No text is written."
-    title = "How probable the right answer is"
-    return Figure("puzzles-likelihoods", title, about, sql, rows, columns)
 
 
 def _published(site: Site) -> Figure:

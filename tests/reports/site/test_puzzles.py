@@ -1,4 +1,4 @@
-"""The page about puzzles, of answers with tokens and of likelihoods."""
+"""The page about puzzles, of answers with tokens."""
 
 import shutil
 from pathlib import Path
@@ -14,17 +14,15 @@ from tests.warehouse.test_views import VIEWS, build
 pytestmark = pytest.mark.long
 
 
-def test_tokens_and_likelihoods_are_on_the_page(settings: Settings, tmp_path: Path) -> None:
+def test_tokens_are_on_the_page(settings: Settings, tmp_path: Path) -> None:
     case = tmp_path / "case"
     shutil.copytree(VIEWS / "scylla_tokens" / "four_items", case)
-    shutil.copy(VIEWS / "scylla_likelihood" / "five_items" / "scylla_likelihoods.csv", case)
     build(case, settings)
     page = Page(Path(write_site(settings, only="puzzles")))
-    assert {"puzzles-tokens", "puzzles-likelihoods"} <= page.ids
+    assert "puzzles-tokens" in page.ids
     shown = [cell.text for cell in page.cells]
     # Level 2: the mean of 40, 20 and 10 tokens.
     assert "23" in shown
-    assert "mixed-2-likelihood-5" in shown
 
 
 def test_each_level_has_an_interval_or_a_reason(settings: Settings, tmp_path: Path) -> None:

@@ -56,11 +56,16 @@ def connection(
         ),
         ("from models, train_test_gap_at(cutoff) where false", []),
         ("from scylla_scores", ["scylla_scores has no rows; `tidemark scylla run` has models"]),
-        (
-            "from scylla_divergence",
-            ["scylla_divergence has no rows; `tidemark scylla run -m MODEL --prompt mixed-8-like"],
+        pytest.param(
+            "from papers.scylla_divergence",
+            ["papers.scylla_divergence has no rows; `tidemark scylla run -m MODEL --prompt mixed"],
+            marks=needs_extra("papers"),
         ),
-        ("from scylla_probes", ["scylla_probes has no rows; `tidemark scylla run -m MODEL -p add"]),
+        pytest.param(
+            "from papers.scylla_probes",
+            ["papers.scylla_probes has no rows; `tidemark scylla run -m MODEL -p add"],
+            marks=needs_extra("papers"),
+        ),
         (
             "from monthly_loss where model = 'control:zsdt'",
             ["no losses or answers of a model control:zsdt are landed; did you mean control:zstd?"],

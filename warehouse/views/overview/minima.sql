@@ -71,5 +71,8 @@ from (
     (
         'question_difficulty: interval', 'answers to the question', minimum('answers to a question')
     ),
-    ('scylla_divergence', 'items with likelihoods in each split', minimum('items of a split'))
+    (
+        'papers.scylla_divergence', 'items with likelihoods in each split',
+        minimum('items of a split')
+    )
 ) as rows_of_minima (figure, counted, minimum);

@@ -5,7 +5,7 @@
 --   (a flat stretch is one place). first_level and last_level are the ends of the line, which skips
 --   levels without answers. There is no interval; the error is a few tenths of a level.
 -- Source: Qi et al. 2024; docs/metrics.md (Puzzles).
-create or replace view scylla_probes as
+create or replace view papers.scylla_probes as
 with differences as (
     select
         probe.model,

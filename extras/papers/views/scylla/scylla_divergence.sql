@@ -8,7 +8,7 @@
 --   the scale, and kl_divergence may be negative. js_bits is the same for p and q that are divided
 --   by their sums, in bits, 0 to 1: the one to compare. NULL: see reason.
 -- Source: Qi et al. 2024, code (divergence_utils.py); docs/metrics.md (Puzzles).
-create or replace view scylla_divergence as
+create or replace view papers.scylla_divergence as
 with figures as (
     unpivot (
         select

@@ -10,7 +10,7 @@ with both_splits as (
         avg(probability) filter (where split = 'id') as id_probability,
         avg(probability) filter (where split = 'ood') as ood_probability,
         count(probability) filter (where split = 'ood') as num_puzzles
-    from scylla_likelihood
+    from papers.scylla_likelihood
     group by model, protocol
 ),
 
@@ -19,7 +19,7 @@ divergences as (
         model,
         protocol,
         avg(js_bits) as js_bits
-    from scylla_divergence
+    from papers.scylla_divergence
     where ood_split = 'ood' and measure = 'probability'
     group by model, protocol
 )

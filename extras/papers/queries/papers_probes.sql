@@ -6,6 +6,6 @@ select
     replace(puzzle, '_', ' ') as probe,
     level_equivalent,
     replace(status, '_', ' ') as status
-from scylla_probes
+from papers.scylla_probes
 where rules = 'strict' and ood_split = 'ood'
 order by model, protocol, probe

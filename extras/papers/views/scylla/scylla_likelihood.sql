@@ -4,7 +4,7 @@
 --   _high bound a normal 95 % interval of the mean, within 0 to 1. NULL: fewer than 2 items have a
 --   likelihood. reason has the number of items; for none, the most frequent cause.
 -- Source: Qi et al. 2024, code ("intrinsic"); docs/metrics.md (Puzzles).
-create or replace view scylla_likelihood as
+create or replace view papers.scylla_likelihood as
 with counts as (
     select
         model,
