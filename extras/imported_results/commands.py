@@ -117,7 +117,7 @@ def land_answers_command(
     Optional columns: source, resolved, probabilities ([0.7, 0.3], one per option), tags (a|b). Also
     optional: chosen_option and correct_option (counted from 0), p_correct (probability of the
     correct option). The file lands completely or not at all. The answers are rows of protocol
-    `given` in the views of forecasts, such as forecast_tbi.
+    `given` in the views of forecasts, such as forecast_accuracy.
 
     With --questions, the columns are those of FreshBench: model, Release Date, Question, Start
     Time, End Time, Acc and Right Possibility.

@@ -30,7 +30,7 @@ def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page of those charts that have figures."""
     figures = [
         *site.make(_losses),
-        *site.make(_accuracy, facts=_OF_ANSWERS),
+        *site.make(_accuracy, _bias, facts=_OF_ANSWERS),
         *site.make(_benchmarks, _lengths, _genres),
         *site.make(_groups, facts=_OF_ANSWERS),
         *site.make(_ranks),
@@ -62,6 +62,29 @@ def _accuracy(site: Site) -> Figure:
     )
     return Figure("papers-accuracy", _curves_title(rows, shown, "Forecasts"), about, sql, rows,
                   chart=chart, drawn_models=shown)  # fmt: skip
+
+
+def _bias(site: Site) -> Figure:
+    sql, rows = some(site.query("papers_bias"))
+    columns = [
+        Column("model", "model", link=lambda row: site.model_page(row["model"])),
+        Column("source", "questions of"),
+        Column("tbi_x1000", "slope × 1000", "+.2f", "tbi_x1000_low", "tbi_x1000_high",
+               why="reason"),
+        Column("bias_class", "by the paper's rule"),
+    ]  # fmt: skip
+    about = (
+        f"As Table 7 of {ZHU}: the temporal bias index of accuracy. Its rule ignores chance; the "
+        "page Forecasting has a test."
+    )
+    return Figure("papers-bias", bias_title(rows.to_dicts()), about, sql, rows, columns)
+
+
+def bias_title(rows: Sequence[Row]) -> str:
+    """Return how many slopes have an interval without 0; a count, not a test."""
+    told = [row for row in rows if row["tbi_x1000_low"] is not None]
+    sure = sum(row["tbi_x1000_low"] > 0 or row["tbi_x1000_high"] < 0 for row in told)
+    return f"{sure} of {len(told)} slopes of accuracy over time have an interval without 0"
 
 
 def _first_models(site: Site, rows: pl.DataFrame) -> list[str]:

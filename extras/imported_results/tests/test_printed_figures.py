@@ -60,7 +60,7 @@ def ask(loaded: Settings) -> Ask:
 def test_published_answers_give_the_printed_figures(loaded: Settings, shared: Path) -> None:
     """Tables 7 and 14 to the printed digits, from a file as users land it."""
     published = shared / "data" / "published"
-    fits = _by(query(loaded, "from forecast_tbi").to_pylist(), "model")
+    fits = _by(query(loaded, "from papers.forecast_tbi").to_pylist(), "model")
     with (published / "gjo_table7.csv").open(encoding="utf-8") as stream:
         for row in csv.DictReader(stream):
             fit = fits[_own_name(row["model"], fits)]

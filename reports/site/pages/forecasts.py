@@ -128,12 +128,9 @@ def _bias(site: Site) -> Figure:
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
         Column("source", "questions of"),
-        Column("tested_class", "by test"),
+        Column("tested_class", "class"),
         Column("p_adjusted", "p", P_VALUE, about="after Holm's correction", why="bias_reason"),
-        Column("tbi_x1000", "slope × 1000", "+.2f", "tbi_x1000_low", "tbi_x1000_high",
-               about="The paper's temporal bias index.", why="bias_reason"),
-        Column("paper_class", "by the paper's rule"),
-    ]  # fmt: skip
+    ]
     about = (
         "Nostalgia: earlier questions are answered better than recent ones; Neophilia: worse. "
         "No answers: none of the model's texts has an answer."

@@ -1,32 +1,24 @@
--- Whether recent questions are answered worse than earlier ones: a test, and the paper's rule.
--- tested_class: class by the test
--- paper_class: class by the paper's rule
--- bias_reason: why there is no p-value, no slope, or no interval of it
+-- Whether recent questions are answered worse than earlier ones, by a test of each comparison.
+-- tested_class: class by the comparison of the smallest p
+-- bias_reason: why there is no p-value
 with tested as (
     select
         model,
         source,
         protocol,
         arg_min(bias_class, p_adjusted) as tested_class,
-        min(p_adjusted) as p_adjusted
+        min(p_adjusted) as least_p
     from forecast_bias_test
     group by all
 )
 
 select
-    t.model,
-    t.source,
-    t.protocol,
-    b.tested_class,
-    case when b.tested_class <> 'No answers' then b.p_adjusted end as p_adjusted,
-    t.tbi_x1000,
-    t.tbi_x1000_low,
-    t.tbi_x1000_high,
-    t.bias_class as paper_class,
-    case
-        when t.reason is not null then t.reason
-        when p_adjusted is null then 'no test: no answers, or none from before the release'
-    end as bias_reason
-from forecast_tbi as t
-left join tested as b on t.model = b.model and t.source = b.source and t.protocol = b.protocol
-order by t.source, t.model, t.protocol
+    model,
+    source,
+    protocol,
+    tested_class,
+    case when tested_class <> 'No answers' then least_p end as p_adjusted,
+    case when tested_class = 'No answers' then 'no text of the model has an answer' end
+        as bias_reason
+from tested
+order by source, model, protocol

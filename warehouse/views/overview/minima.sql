@@ -67,7 +67,7 @@ from (
         'right recent answers, from their expected number to the end of its range',
         minimum('right answers of a test')
     ),
-    ('forecast_tbi: interval', 'bins of 30 days', minimum('bins of a line')),
+    ('papers.forecast_tbi: interval', 'bins of 30 days', minimum('bins of a line')),
     (
         'question_difficulty: interval', 'answers to the question', minimum('answers to a question')
     ),

@@ -66,7 +66,7 @@ figures as (
         'milestone_bits_per_byte' as figure,
         milestone,
         avg(bits_per_byte) as value
-    from main.length_milestones
+    from papers.length_milestones
     where month is not null
     group by model, protocol, source, milestone
 )

@@ -1,4 +1,4 @@
-"""Likelihoods and probes of puzzles on the page of the papers' charts."""
+"""Tables on the page of the papers' charts: bias of forecasts, likelihoods and probes."""
 
 from pathlib import Path
 
@@ -15,11 +15,12 @@ VIEWS = Path(__file__).parent / "views"
 @pytest.mark.parametrize(
     ("view", "case", "figure", "told"),
     [
+        ("forecast_tbi", "years", "papers-bias", "Neophilia"),
         ("scylla_likelihood", "five_items", "papers-likelihoods", "mixed-2-likelihood-5"),
         ("scylla_probes", "lines", "papers-probes", "crosses"),
     ],
 )
-def test_figures_of_puzzles_are_on_the_page(
+def test_the_page_has_the_table(
     settings: Settings, view: str, case: str, figure: str, told: str
 ) -> None:
     build(VIEWS / view / case, settings)

@@ -5,7 +5,7 @@
 -- Cells with a loss that is not finite are left out, as in monthly_loss.
 -- Tokens of different tokenizers cover different lengths of text: compare models by bits_per_byte.
 -- Source: Zhu et al. 2024, arXiv 2405.08460; docs/metrics.md (Likelihood).
-create or replace view length_milestones as
+create or replace view papers.length_milestones as
 select
     model,
     source,
@@ -17,8 +17,8 @@ select
     nll_nats / nullif(milestone * num_documents, 0) as nats_per_token,
     nll_nats / (ln(2) * nullif(num_bytes, 0)) as bits_per_byte,
     nll_nats / (ln(2) * nullif(num_chars, 0)) as bits_per_char
-from cell_milestones as m
-anti join chunk_losses as u
+from main.cell_milestones as m
+anti join main.chunk_losses as u
     on
         m.model = u.model
         and m.source = u.source
