@@ -173,7 +173,7 @@ def measure(names: Sequence[str], num_worlds: int, seed: int = 0) -> list[Tally]
             # Numbers of worlds with another seed do not meet these.
             numbers = range(first + 10**6 * seed, min(first + size, num_worlds) + 10**6 * seed)
             for figure, design, is_covered in _intervals(numbers, WORLDS[name]):
-                view = figure.view.partition("(")[0].removeprefix("internal.")
+                view = figure.view.partition("(")[0]
                 column = f"{view}.{figure.column}"
                 tally = Tally(f"{name}, {design}", column, figure.kind)
                 key = (name, design, FIGURES.index(figure))

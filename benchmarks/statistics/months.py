@@ -36,17 +36,18 @@ from warehouse.database.statements import Row
 from warehouse.estimates.pairs import MIN_BEFORE
 from warehouse.read.query import query
 
-# A figure of each view, with an interval over time; those of means over sources end in _overall.
+ALL = ", all sources"
+# A figure of each view, with an interval over time; those of means over sources end in ALL.
 COLUMNS = {
     "train_test_gap": "bits_per_byte_gap",
-    "train_test_gap_overall": "bits_per_byte_gap",
+    f"train_test_gap{ALL}": "bits_per_byte_gap",
     "control_adjusted_gap": "adjusted_gap",
-    "control_adjusted_gap_overall": "adjusted_gap",
+    f"control_adjusted_gap{ALL}": "adjusted_gap",
     "ageing": "growth_per_month",
     "effect_difference": "difference",
     "tbi_likelihood": "tbi_per_month",
-    "tbi_likelihood_overall": "tbi_per_month",
-    "decay_after_release": "decay_mean_pct",
+    f"tbi_likelihood{ALL}": "tbi_per_month",
+    "decay_by_horizon": "decay_mean_pct",
 }
 _SCOPED = ("train_test_gap", "control_adjusted_gap", "tbi_likelihood")
 _FIRST_MODEL = "where model like 'model-%-0'"
@@ -86,8 +87,8 @@ def measure(names: Sequence[str], num_worlds: int, seed: int = 0) -> list[Tally]
 
 def _rows_of_first(figure: str) -> str:
     """Return the rows of a figure's view of the first model, by source or of the mean over them."""
-    view = figure.removesuffix("_overall")
-    if figure == "decay_after_release":
+    view = figure.removesuffix(ALL)
+    if figure == "decay_by_horizon":
         return f"internal.decay_figures {_FIRST_MODEL}"
     if view not in _SCOPED:
         return f"{figure} {_FIRST_MODEL}"
@@ -128,7 +129,7 @@ def truths(design: Design) -> dict[str, float]:
             found["train_test_gap"] = float(gap)
             if 6 <= end <= design.num_months - 12 and is_there.all():
                 rise = y[end : end + 12].mean() / y[end - 6 : end].mean() - 1
-                found["decay_after_release"] = float(100 * rise)
+                found["decay_by_horizon"] = float(100 * rise)
         if is_step:
             own = float(design.gap + design.growth * (months - end + 1)[is_after].mean())
             found["control_adjusted_gap"] = own
@@ -139,7 +140,7 @@ def truths(design: Design) -> dict[str, float]:
     if not (design.has_change or design.site_break or design.season or design.regime):
         found["tbi_likelihood"] = design.drift
     if design.num_sources > 1:
-        overall = {f"{view}_overall": value for view, value in found.items()}
+        overall = {f"{view}{ALL}": value for view, value in found.items()}
         found |= {view: value for view, value in overall.items() if view in COLUMNS}
     return {view: value for view, value in found.items() if view not in design.untold}
 
@@ -180,13 +181,13 @@ def _cutoffs(design: Design, rows: Rows) -> Shares:
     first = FIRST + min(design.start + 1, design.end - 1)
     yield "estimated_cutoff", end, [_has(row, "estimated_cutoff", last) for row in found]
     told = [row for row in found if not row["is_at_edge"]]
-    yield "cutoff_onset", onset, [_has(row, "cutoff_onset", first) for row in told]
+    yield "estimated_cutoff.cutoff_onset", onset, [_has(row, "cutoff_onset", first) for row in told]
     if design.end < MIN_BEFORE:
         reasons = [row["reason"] for row in rows if row["is_at_edge"] is None]
-        yield "reason of no cutoff", TRUE_REASON, [_leaves_out(each, last) for each in reasons]
+        yield "estimated_cutoff.reason", TRUE_REASON, [_leaves_out(each, last) for each in reasons]
     if design.is_at_edge:
         at_edge = [row["is_at_edge"] and row["estimated_cutoff_high"] is None for row in found]
-        yield "is_at_edge", AT_EDGE, at_edge
+        yield "estimated_cutoff.is_at_edge", AT_EDGE, at_edge
 
 
 def _leaves_out(reason: str, month: Month) -> bool:

@@ -1,3 +1,5 @@
+import csv
+import re
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,7 @@ from benchmarks.statistics.tally import (
     Tally,
 )
 from benchmarks.statistics.worlds import CONTROL, NUM_MONTHS, simulate
+from warehouse.database.schema import list_views
 
 
 @pytest.mark.parametrize(
@@ -61,6 +64,12 @@ def tally(kind: Kind, hits: int, worlds: int, known: Known | None = None) -> Tal
     return Tally("world", "figure", kind, [number < hits for number in range(worlds)], known)
 
 
+def test_recorded_figures_are_of_views_of_today() -> None:
+    rows = csv.DictReader(verify_statistics.SHARES.read_text(encoding="utf-8").splitlines())
+    views = {re.split("[., ]", row["figure"].removeprefix("internal."))[0] for row in rows}
+    assert views <= set(list_views())
+
+
 def test_designs_name_figures_that_exist() -> None:
     for name, design in designs().items():
         assert set(design.untold) <= set(COLUMNS), name
@@ -72,7 +81,7 @@ def test_truths_follow_the_design() -> None:
     step = truths(designs()["step, then growth 0.001"])
     assert step["control_adjusted_gap"] == pytest.approx(0.03 + 0.001 * np.arange(1, 19).mean())
     assert step["train_test_gap"] == pytest.approx(step["control_adjusted_gap"])
-    assert step["decay_after_release"] == pytest.approx(3 + 0.1 * np.arange(1, 13).mean())
+    assert step["decay_by_horizon"] == pytest.approx(3 + 0.1 * np.arange(1, 13).mean())
     assert truths(designs()["no change, drift 0.003"])["tbi_likelihood"] == 0.003
     assert truths(designs()["a seen month"]) == {}
     before = truths(designs()["cutoff before the window"])
