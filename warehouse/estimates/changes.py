@@ -84,6 +84,7 @@ class Change:
         row["last_datable"] = first_day(self.cutoff.last_datable)
         row["step_error"] = finite(step_error)
         row["num_free"] = self.cutoff.num_free
+        row["num_told"] = self.cutoff.num_told
         if self.reason is not None:
             return row
         for name in ("cutoff", "onset"):

@@ -153,6 +153,11 @@ class CutoffFit:
         norms = norms[pairs.is_step & is_datable & is_told]
         return _step_error(norms, self.variance) if len(norms) else np.nan
 
+    @property
+    def num_told(self) -> int:
+        """The number of months that other curves tell."""
+        return int(self.fits.fit.curve.is_told.sum())
+
     @cached_property
     def rises(self) -> Rises | None:
         """The best two steps; None if the months are too few."""

@@ -150,9 +150,9 @@ def is_told_by_few(case: Case) -> bool:
     return sum(month in range(*each.months) for each in case.others()) <= 1
 
 
-def shares_few_months(case: Case) -> bool:
+def num_told(case: Case) -> int:
     told = {month for each in case.others() for month in range(*each.months)}
-    return len(told & set(case.months)) < 8
+    return len(told & set(case.months))
 
 
 def is_in_the_minority(case: Case) -> bool:
@@ -242,7 +242,10 @@ TRUTHS: dict[str, Check] = {
     r"no common month after both cutoffs": lambda case: not case.common_months(),
     r"(\d+) months? on a side of it; 2 are needed": has_few_neighbours,
     r"no other model tells this month": is_told_by_few,
-    r"other models tell too few of its months": shares_few_months,
+    r"other models tell too few of its months": lambda case: num_told(case) < 8,
+    r"other models tell (\d+) of its months; (\d+) are needed": lambda case, num, needed: (
+        int(num) == num_told(case) < int(needed)
+    ),
     r"no interval: one document": lambda case: case.world.num_documents == 1,
     r"each month has a single cluster": lambda case: case.world.num_documents == 1,
     r"no interval over documents: (?:a source has none|a month has a single cluster; 4 months "

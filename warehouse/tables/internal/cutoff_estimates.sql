@@ -29,7 +29,8 @@ create table if not exists internal.cutoff_estimates (
     second_rise date,
     second_rise_low date,
     second_rise_high date,
-    second_p_value double -- of a single rise
+    second_p_value double, -- of a single rise
+    num_told bigint -- months that other curves tell
 );
 
 -- For databases of before these columns.
@@ -44,3 +45,4 @@ alter table internal.cutoff_estimates add column if not exists second_rise date;
 alter table internal.cutoff_estimates add column if not exists second_rise_low date;
 alter table internal.cutoff_estimates add column if not exists second_rise_high date;
 alter table internal.cutoff_estimates add column if not exists second_p_value double;
+alter table internal.cutoff_estimates add column if not exists num_told bigint;

@@ -1,4 +1,4 @@
--- Losses of the first tokens of documents: sums over the first `milestone` scored tokens of each.
+-- Losses of the first tokens of documents: sums over the first milestone scored tokens of each.
 -- Grain: one row per model, source, month, protocol, milestone.
 -- Units: nats; num_chars (code points) and num_bytes (UTF-8) measure exactly the text of these
 --   tokens. Only documents with at least `milestone` scored tokens count.

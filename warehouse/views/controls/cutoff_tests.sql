@@ -61,7 +61,7 @@ sized as (
 
 worded as (
     select
-        * exclude (reason, note, step_error, num_free, p_needed),
+        * exclude (reason, note, step_error, p_needed),
         step_error
         * (0.84 + sqrt(5.0 * (num_free + 2) / num_free * (-0.4 - ln(p_needed))))
             as detectable_change,

@@ -37,7 +37,11 @@ select
                 )
         when second_p_value is null and num_months < minimum('months of two changes')
             then too_few(num_months, 'month', '', 'months of two changes')
-        when second_p_value is null then 'other models tell too few of its months'
+        when second_p_value is null
+            then
+                'other models tell ' || num_told || ' of its months; '
+                -- A second rise leaves at least three degrees of freedom.
+                || (num_told + 4 - num_free) || ' are needed'
         else 'one change explains the curve as well'
     end as reason
 from internal.cutoff_tests
