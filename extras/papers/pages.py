@@ -126,7 +126,7 @@ def _curves(
         "facet": {"row": {"field": "source", "header": LANE_HEADER}},
         "spacing": 14,
         "resolve": {"scale": {"y": "independent"}},
-        "spec": {"width": 700, "height": 90, "mark": {"type": "line", "strokeWidth": 1.4},
+        "spec": {"width": 620, "height": 90, "mark": {"type": "line", "strokeWidth": 1.4},
                  "encoding": encoding},
     }  # fmt: skip
 
@@ -234,7 +234,7 @@ def _groups(site: Site) -> Figure:
         "title": _scale("Spearman's correlation, smoothed"),
         "facet": {"row": {"field": "question_group", "header": LANE_HEADER}},
         "spacing": 14,
-        "spec": {"width": 700, "height": 70, "mark": {"type": "line", "strokeWidth": 1.4},
+        "spec": {"width": 620, "height": 70, "mark": {"type": "line", "strokeWidth": 1.4},
                  "encoding": encoding},
     }  # fmt: skip
     groups = rows["question_group"].n_unique()
@@ -273,7 +273,7 @@ def _ranks(site: Site) -> Figure:
         for field, width, dash in (("rank", 1, [3, 3]), ("rank_without", 1.8, [1, 0]))
     ]  # fmt: skip
     labels = end_labels(last, colours, extent_of(drawn["rank_without"]))
-    chart = {"width": 700, "height": 300, "layer": [*layers, labels]}
+    chart = {"width": 620, "height": 300, "layer": [*layers, labels]}
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
         Column("month", "month", "%Y-%m"),

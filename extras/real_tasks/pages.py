@@ -127,7 +127,7 @@ def _chart(rows: pl.DataFrame, shown: Sequence[str]) -> JsonObject:
         "encoding": {"x": x, "y": {**share, "field": "accuracy"}, "color": colour, "shape": shape,
                      "tooltip": by_month("series", "accuracy", ".1%", title="right")},
     }  # fmt: skip
-    spec = {"width": 700, "height": 90, "layer": [guessed, interval, point]}
+    spec = {"width": 620, "height": 90, "layer": [guessed, interval, point]}
     facet = {"row": {"field": "lane", "header": LANE_HEADER}}
     return {"transform": [{"filter": {"field": "series", "oneOf": list(shown)}}],
             "facet": facet, "spacing": 14, "spec": spec}  # fmt: skip

@@ -91,7 +91,7 @@ def positions_finding(rows: Sequence[Row]) -> str:
     partial = {row["model"] for row in _sure(rotated, "p_value", _MAX_Q_PLACES)}
     if not tested:
         return (
-            "Whether models prefer a place cannot be told: it needs 30 answers to rotated options"
+            "Whether models prefer a place is not tested: it needs 30 answers to rotated options"
         )
     if not partial:
         return "No model prefers a place in the list by more than chance"

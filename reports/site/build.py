@@ -17,7 +17,7 @@ from itertools import chain
 from typing import Any, Protocol, cast
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from core.errors import UsageError, did_you_mean
 from core.plugins import import_parts, list_folders
@@ -363,8 +363,13 @@ def environment() -> jinja2.Environment:
     environment.globals |= {
         "cell": cell, "marks_of": marks_of, "addresses": addresses, "months_of": months_of,
     }  # fmt: skip
-    environment.filters["css_text"] = css_text
+    environment.filters |= {"css_text": css_text, "with_code": with_code}
     return environment
+
+
+def with_code(text: str) -> str:
+    """Return a description as HTML, with what stands between backticks as code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704
 
 
 def css_text(text: str) -> str:

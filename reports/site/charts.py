@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import math
 import os
 import re
 import subprocess
@@ -29,6 +30,7 @@ from core.json import JsonObject
 from reports.site.pictures import lanes
 from reports.site.pictures.cards import Frame, framed
 from reports.site.pictures.paths import svg_path
+from reports.site.pictures.watermarks import size_of, with_watermark
 
 VEGA_LITE = "6.4"
 PNG_SCALE = 1.5
@@ -63,13 +65,13 @@ _BOX = re.compile(  # a rectangle, or a rule
 _GROUP = re.compile(r"</?g\b[^>]*>")
 _EMPTY = re.compile(r'<path(?: [a-z-]+="[^"]*")* (?:d="M[\d.,-]+h0v[\d.]+h0Z"|display="none")/>')
 _FONT = "system-ui, sans-serif"
+WIDEST = 855  # pixels: at 0.85 of it, a tablet of 768 pixels shows the whole chart
+LEAST_WIDTH = 240
 TEXT_SIZE = 13  # pixels; the style sheet shows 0.85 of it where a chart does not fit
 # Keys of ``usermeta`` in a specification.
-MARK_HEIGHT = 16  # of a sentence below a picture
 MARK = "watermark"  # text over the picture
 FRAME = "frame"  # texts of the card that the PNG is; without them it is the chart alone
 LANES = "lanes"  # key, names and ends of a chart of lanes, whose marks are drawn without Vega
-_SIZE = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
 
 _LANE_COLOURS = lanes.Colours(INK, SOFT, PALETTE[1], PALETTE[0], GRID, _FONT)
 
@@ -137,13 +139,11 @@ def draw(name: str, spec: Mapping[str, Any]) -> Drawing:
     """
     plain = {part: spec[part] for part in spec if part != "usermeta"}
     meta = spec.get("usermeta", {})
-    vega = _vega(plain)
-    has_lanes = LANES in meta
-    drawn = _with_lanes(plain, **meta[LANES]) if has_lanes else _slim(str(vlc.vega_to_svg(vega)))
+    vega, drawn = _drawn_to_fit(plain) if LANES not in meta else _lanes(plain, **meta[LANES])
     svg = _with_own_clips(drawn, name)
     mark = meta.get(MARK)
     if mark:
-        svg = with_watermark(svg, mark)
+        svg = with_watermark(svg, mark, SOFT, TEXT_SIZE, _FONT)
     compact = json.dumps(vega, ensure_ascii=True, separators=(",", ":"))
     in_colour = svg.replace(">", f'><rect width="100%" height="100%" fill="{PAPER}"/>', 1)
     frame = meta.get(FRAME)
@@ -155,40 +155,35 @@ def draw(name: str, spec: Mapping[str, Any]) -> Drawing:
     return Drawing(_with_variables(svg), in_colour, png, _with_variables(compact))
 
 
-def _with_lanes(spec: Mapping[str, Any], key: str, names: list[str], ends: list[str]) -> str:
-    """Return the SVG of a chart of lanes; Vega draws its frame, once for all charts alike."""
+def _drawn_to_fit(spec: Mapping[str, Any]) -> tuple[JsonObject, str]:
+    """Return the Vega specification and the SVG of a chart that is at most ``WIDEST``.
+
+    Only Vega knows how wide the labels are. If they take too much, the chart itself is narrower.
+    """
+    vega = _vega(spec)
+    svg = _slim(str(vlc.vega_to_svg(vega)))
+    excess = size_of(svg)[0] - WIDEST
+    view = spec.get("spec", spec)
+    if excess <= 0 or not isinstance(view.get("width"), int):
+        return vega, svg
+    width = view["width"] - math.ceil(excess / spec.get("columns", 1))
+    narrow = {**view, "width": max(LEAST_WIDTH, width)}
+    vega = _vega({**spec, "spec": narrow} if "spec" in spec else narrow)
+    return vega, _slim(str(vlc.vega_to_svg(vega)))
+
+
+def _lanes(
+    spec: Mapping[str, Any], key: str, names: list[str], ends: list[str]
+) -> tuple[JsonObject, str]:
+    """Return a chart of lanes; Vega draws its frame, once for all charts alike."""
     frame = _drawn(json.dumps(lanes.frame_of(spec, key, names, ends[0])))
-    return lanes.with_marks(frame, key, names, ends, spec["data"]["values"], _LANE_COLOURS)
+    svg = lanes.with_marks(frame, key, names, ends, spec["data"]["values"], _LANE_COLOURS)
+    return _vega(spec), svg
 
 
 @cache
 def _drawn(spec: str) -> str:
     return _slim(str(vlc.vegalite_to_svg(spec, vl_version=VEGA_LITE)))
-
-
-def with_watermark(svg: str, mark: str) -> str:
-    """Return a picture with a text: one word across it, or a sentence in a line below it."""
-    size = _SIZE.search(svg)
-    if size is None:
-        raise ValueError(f"no size in {svg:.100}")
-    width = float(size[1])
-    height = float(size[2])
-    style = f'font-family="{_FONT}" fill="{SOFT}"'
-    if " " in mark:
-        bottom = height + MARK_HEIGHT
-        taller = f'height="{bottom:g}" viewBox="0 0 {width:g} {bottom:g}"'
-        svg = re.sub(f'height="[^"]*" {size[0]}', taller, svg, count=1)
-        place = f'x="{width - 4}" y="{height + 11:g}" text-anchor="end" font-size="{TEXT_SIZE}"'
-    else:
-        x = width / 2
-        y = height / 2
-        letters = min(0.9 * width / len(mark), 0.45 * height)  # stays inside when it is turned
-        place = (
-            f'x="{x}" y="{y}" text-anchor="middle" dominant-baseline="middle" font-weight="bold" '
-            f'font-size="{letters:.0f}" fill-opacity="0.2" transform="rotate(-8 {x} {y})"'
-        )
-    text = f'<text class="watermark" aria-hidden="true" {place} {style}>{mark}</text>'
-    return svg.removesuffix("</svg>") + text + "</svg>"
 
 
 def _vega(spec: Mapping[str, Any]) -> JsonObject:

@@ -118,7 +118,7 @@ def _lines(rows: pl.DataFrame, models: Sequence[str], compressors: Sequence[str]
         ends |= {"compressors": sum(told) / len(told)} if told else {}
     labels = end_labels(ends, {**colours, "compressors": SOFT}, extent_of(shown["rise"]), 0.05)
     note = {"data": {"values": [{"at": 0}]}, "encoding": {"x": {**x, "field": "at"}}}
-    return {"width": 680, "height": 300, "layer": [
+    return {"width": 660, "height": 300, "layer": [
         {**note, "mark": {"type": "rule", "strokeDash": [4, 3], "color": SOFT}},
         {"data": {"values": [{}]}, "mark": {"type": "rule", "color": SOFT},
          "encoding": {"y": {"datum": 0}}},

@@ -13,7 +13,7 @@ LETTER_WIDTH = 8
 LABEL_GAP = 4
 # Names left of lanes, where a phone shows them with the axis.
 LANE_HEADER: JsonObject = {
-    "title": None, "labelAngle": 0, "labelAlign": "left", "labelLimit": 180, "labelFontSize": 13,
+    "title": None, "labelAngle": 0, "labelAlign": "left", "labelLimit": 165, "labelFontSize": 13,
     "labelPadding": 34,  # the labels of the axis are there
 }  # fmt: skip
 LABEL_SHARE = 0.065  # of the height of a chart of 220 pixels or more

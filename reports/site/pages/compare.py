@@ -165,7 +165,7 @@ def _month_lanes(rows: pl.DataFrame) -> JsonObject:
     return {
         "facet": {"row": {"field": "source", "header": LANE_HEADER}},
         "spacing": 14,
-        "spec": {"width": 780, "height": 48, "layer": [
+        "spec": {"width": 640, "height": 48, "layer": [
             {"mark": {"type": "area", "color": PALETTE[0], "fillOpacity": 0.25},
              "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}}},
             {"data": {"values": [{}]}, "mark": {"type": "rule", "color": SOFT},
@@ -228,7 +228,7 @@ def _plane(site: Site) -> Figure:
     gaps = extent_of(rows["bits_per_byte_gap"])
     height = 360 if rows.height > MAX_LABELS else 240
     spanned = height * (gaps[1] - gaps[0]) / (highest - lowest or 1)
-    named = with_room(points, 700, spanned)[:MAX_LABELS]
+    named = with_room(points, 580, spanned)[:MAX_LABELS]
     error = {"mark": {"type": "rule", "color": SOFT, "strokeOpacity": 0.6}, "encoding": {
         "x": x, "y": {**y, "field": "bits_per_byte_gap_low"},
         "y2": {"field": "bits_per_byte_gap_high"},
@@ -239,7 +239,7 @@ def _plane(site: Site) -> Figure:
     label = {"transform": [{"filter": {"field": "model", "oneOf": named}}],
              "mark": {"type": "text", "align": "left", "dx": 8, "color": INK, "limit": 180},
              "encoding": {"x": x, "y": y, "text": {"field": "model"}}}  # fmt: skip
-    chart = {"width": 700, "height": height, "layer": [error, point, label]}
+    chart = {"width": 640, "height": height, "layer": [error, point, label]}
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
         Column("bits_per_byte_after", "after the cutoff", ".3f", unit=_BITS),
@@ -270,7 +270,7 @@ def _ranks(site: Site) -> Figure | None:
             "mark": {"type": "line", "strokeWidth": 1.5, "clip": True},
             "encoding": {"x": x, "y": y, "color": colour}}  # fmt: skip
     labels = end_labels(last, colours, extent_of(drawn["mean_rank"]))
-    chart = {"width": 700, "height": 300, "layer": [line, labels]}
+    chart = {"width": 640, "height": 300, "layer": [line, labels]}
     about = "Rank 1 is the lowest loss of a month, on the months of the board. A mean over sources."
     title = ranks_finding(rows.to_dicts())
     return Figure("ranks", title, about, sql, rows, chart=chart, drawn_models=shown,

@@ -104,7 +104,7 @@ def _months(site: Site) -> Figure:
         "scale": {"paddingInner": 0.06},
     }  # fmt: skip
     chart = {
-        "width": 700, "height": {"step": 18},
+        "width": 640, "height": {"step": 18},
         "mark": {"type": "rect"},
         "encoding": {
             "x": x,

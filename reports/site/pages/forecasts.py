@@ -97,7 +97,7 @@ def _quarters(site: Site) -> Figure | None:
              "axis": {"format": ".0%", "tickCount": 3}}  # fmt: skip
     colour = {"condition": {"test": "datum.is_test", "value": PALETTE[1]}, "value": PALETTE[0]}
     columns = 2 if len(names) in (2, 4) else 3
-    spec = {"width": 800 // columns, "height": 110, "layer": [
+    spec = {"width": 690 // columns, "height": 110, "layer": [
         {"mark": {"type": "line", "strokeDash": [3, 3], "color": SOFT},
          "encoding": {"x": x, "y": {**share, "field": "expected"}}},
         {"mark": {"type": "rule"},

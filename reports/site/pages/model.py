@@ -167,7 +167,7 @@ def _classes(site: Site, name: str) -> Figure:
     sql, rows = some(site.part("model_byte_classes", "model", name, protocol=site.protocol))
     columns = [
         Column("label", "kind of text"),
-        Column("share_of_gap", "share of the gap", ".0f", "share_of_gap_low", "share_of_gap_high",
+        Column("share_of_gap", "share of the gap", ".1f", "share_of_gap_low", "share_of_gap_high",
                "%", factor=100),
         Column("part_of_gap", "part of the gap", "+.3f", "part_of_gap_low", "part_of_gap_high",
                "bits per byte of all text"),

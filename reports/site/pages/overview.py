@@ -182,6 +182,7 @@ def lanes(key: str, names: list[str], months: list[dt.date]) -> JsonObject:
         "transform": [{"filter": {"field": key, "oneOf": names}}],
         "facet": {"row": {"field": key, "sort": names, "header": header}},
         "usermeta": {LANES: {"key": key, "names": names, "ends": ends}},
+        "padding": {"left": 5, "right": 24, "top": 8, "bottom": 5},  # the topmost number is there
         "spacing": drawn_lanes.SPACING,
         "spec": {"width": drawn_lanes.WIDTH, "height": drawn_lanes.HEIGHT, "layer": [
             {

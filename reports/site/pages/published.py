@@ -43,7 +43,7 @@ def _plane(site: Site) -> Figure:
     named = [
         {"and": [
             {"field": "corpus", "equal": corpus},
-            {"field": "model", "oneOf": with_room(points.select(places).rows(), 360, 240)},
+            {"field": "model", "oneOf": with_room(points.select(places).rows(), 300, 240)},
         ]}
         for [corpus], points in told.partition_by("corpus", as_dict=True).items()
     ]  # fmt: skip
@@ -57,7 +57,7 @@ def _plane(site: Site) -> Figure:
         "facet": {"field": "corpus", "type": "nominal", "title": None,
                   "header": {"labelAnchor": "start", "labelFontWeight": "bold"}},
         "columns": 2, "spacing": 28, "resolve": {"scale": {"x": "independent", "y": "independent"}},
-        "spec": {"width": 360, "height": 240, "layer": [point, label]},
+        "spec": {"width": 310, "height": 240, "layer": [point, label]},
     }  # fmt: skip
     columns = [
         Column("corpus", "text"),
@@ -107,7 +107,7 @@ def _growth_lines(rows: pl.DataFrame) -> JsonObject:
     colours = {model: PALETTE[place - 1] if place else SOFT for model, _, place in named}
     names = end_labels(labels, colours, extent_of(rows["relative"]), LABEL_SHARE)
     layers = [{"mark": "line", "encoding": line}, *marks, names]
-    return {"width": 700, "height": 460, "layer": layers}
+    return {"width": 640, "height": 460, "layer": layers}
 
 
 def _gaps(site: Site) -> Figure:

@@ -96,7 +96,7 @@ def _difficulty(site: Site, name: str) -> Figure | None:
     about = "Zero is the mean over months. Band: the 95 % interval for language models."
     about += "".join(f" {LINES_ABOUT[name]}" for name, _, _ in shown if name in LINES_ABOUT)
     title = difficulty_finding(rows.to_dicts(), len(site.sources))
-    chart = {"width": 780, "height": 220, "layer": layers}
+    chart = {"width": 640, "height": 220, "layer": layers}
     return Figure(f"source-{slug(name)}-difficulty", title, about, sql, rows, chart=chart)
 
 
@@ -201,7 +201,7 @@ def level_lines(
     levels = dict(newest.select("model", "bits_per_byte").iter_rows())
     last = {model: levels[model] for model in labelled}
     colours = dict(zip(labelled, PALETTE, strict=False))
-    return {"width": 700, "height": 320, "layer": [
+    return {"width": 640, "height": 320, "layer": [
         {"transform": [{"filter": {"field": "model", "oneOf": list(others)}}],
          "mark": {"type": "line", "color": SOFT, "strokeWidth": 0.7, "strokeOpacity": 0.4},
          "encoding": {"x": x, "y": y, "detail": {"field": "model"}, "tooltip": tooltip}},

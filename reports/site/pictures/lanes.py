@@ -19,7 +19,7 @@ from typing import Any
 from core.json import JsonObject
 from reports.site.pictures.paths import Point, svg_path
 
-WIDTH = 700  # pixels
+WIDTH = 590  # pixels
 HEIGHT = 36
 SPACING = 14
 EXTENT = 48  # of the numbers of the scale, whatever they are

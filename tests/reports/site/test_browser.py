@@ -291,6 +291,17 @@ def test_no_table_is_wider_than_a_phone_or_a_tablet(visit: Open) -> None:
             window.close()
 
 
+WIDER = """[...document.querySelectorAll(".chart")]
+  .filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.dataset.chart)"""
+
+
+def test_charts_fit_a_tablet(visit: Open) -> None:
+    for kind in KINDS:
+        window = visit(kind, viewport={"width": 768, "height": 1024})
+        assert window.evaluate(WIDER) == [], kind
+        window.close()
+
+
 def test_the_first_view_is_small_without_a_script(browser: Browser, root: Path) -> None:
     context = browser.new_context(java_script_enabled=False)
     window = context.new_page()

@@ -1,5 +1,6 @@
 """One page, charts for papers and the small database."""
 
+import json
 import re
 import struct
 from pathlib import Path
@@ -11,9 +12,10 @@ import pytest
 from core.errors import TidemarkError, UsageError
 from core.settings import Settings
 from reports.site.build import opened_site, write_site
-from reports.site.charts import MAX_ALONE, Drawer, with_data
+from reports.site.charts import MAX_ALONE, WIDEST, Drawer, draw, with_data
 from reports.site.figure import Column, cell
 from reports.site.papers import write_figures
+from reports.site.pictures.watermarks import size_of
 from reports.site.small_database import write_small_database
 from tests.reports.curves import HOSTILE_SOURCE
 
@@ -64,6 +66,24 @@ def test_the_small_database_has_the_rows_of_views(usual: Settings) -> None:
         )
     assert any(HOSTILE_SOURCE in row for row in rows)
     assert min(explained) > 0
+
+
+@pytest.mark.parametrize("form", ["view", "facet"])
+def test_charts_with_long_names_are_drawn_narrower(form: str) -> None:
+    rows = pl.DataFrame({"name": ["x" * 24] * 2, "at": [0, 1]})
+    label = {
+        "mark": {"type": "text", "align": "left"},
+        "encoding": {
+            "x": {"field": "at", "type": "quantitative"},
+            "text": {"field": "name"},
+        },
+    }
+    view = {"width": 800, "height": 40, **label}
+    facet = {"facet": {"row": {"field": "name"}}, "spec": view}
+    drawn = draw("chart", with_data(view if form == "view" else facet, rows))
+    assert WIDEST - 60 < size_of(drawn.svg)[0] <= WIDEST
+    again = json.loads(drawn.vega)
+    assert "800" not in json.dumps([again.get("width"), again.get("signals")])
 
 
 def test_a_process_that_draws_and_is_ended_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

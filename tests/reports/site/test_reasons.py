@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from core.settings import Settings
-from reports.site.build import css_text, opened_site, page_modules
+from reports.site.build import css_text, opened_site, page_modules, with_code
 from reports.site.figure import Column, Figure, marks_of
 from tests.reports.site.pages import read_pages
 
@@ -52,6 +52,11 @@ def _needless_reasons(figure: Figure) -> Iterator[str]:
         is_whole = pl.all_horizontal(pl.col(name).is_not_null() for name in sorted(names))
         if figure.rows.filter(is_whole & pl.col(why).is_not_null()).height:
             yield why
+
+
+def test_backticks_of_descriptions_are_shown_as_code() -> None:
+    shown = with_code("rates <b>; `tidemark land rates` and a ` alone")
+    assert shown == "rates &lt;b&gt;; <code>tidemark land rates</code> and a ` alone"
 
 
 def test_names_of_columns_are_shown_on_phones_as_they_are() -> None:

@@ -15,6 +15,7 @@ from reports.exports import figures
 from reports.site import build, charts
 from reports.site.papers import write_figures
 from reports.site.pictures.cards import size_of
+from reports.site.pictures.watermarks import with_watermark
 from tests.tiers import few
 
 BAR = '<aside class="simulated"'
@@ -70,7 +71,7 @@ def test_charts_for_papers_have_the_watermark(mixed: Settings, tmp_path: Path) -
 
 def test_the_mark_of_quoted_figures_is_below_the_picture() -> None:
     picture = '<svg width="838" height="66" viewBox="0 0 838 66"></svg>'
-    marked = charts.with_watermark(picture, "not simulated")
+    marked = with_watermark(picture, "not simulated", charts.SOFT, charts.TEXT_SIZE, "serif")
     assert marked.startswith('<svg width="838" height="82" viewBox="0 0 838 82">')
     assert ' y="77" ' in marked
 
