@@ -198,7 +198,8 @@ class Fleet:
     @property
     def memory_bytes(self) -> int | None:
         """The memory of the smallest GPU: what fits it fits every worker. None if unknown."""
-        return min((gpu.memory_bytes for host in self.hosts for gpu in host.gpus), default=None)
+        gpus = itertools.chain.from_iterable(host.gpus for host in self.hosts)
+        return min((gpu.memory_bytes for gpu in gpus), default=None)
 
     @property
     def has_several(self) -> bool:

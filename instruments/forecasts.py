@@ -112,20 +112,28 @@ def plan_answers(
     if not seals:
         raise UsageError(_nothing_sealed(store, sources or (), asked.is_task))
     revision, ids = _identify(entry, asked, seals, settings)
-    cells = tuple(
-        AskedCell(
-            AnswerCell(
-                entry.name, revision, s.source, s.month, s.digest, asked.name, ids[s.digest]
-            ),
-            s,
+    cells = []
+    unanswered = []
+    partly_answered = []
+    for seal in seals:
+        cell = AnswerCell(
+            model=entry.name,
+            revision=revision,
+            source=seal.source,
+            month=seal.month,
+            questions_digest=seal.digest,
+            protocol=asked.name,
+            answering=ids[seal.digest],
         )
-        for s in seals
-    )
-    found = {each.cell: find_answers(store, each.cell) for each in cells}
-    pending = [each for each in cells if found[each.cell] != each.cell]
+        each = AskedCell(cell, seal)
+        cells.append(each)
+        found = find_answers(store, cell)
+        if found is None:
+            unanswered.append(each)
+        elif found != cell:
+            partly_answered.append(each)
     # Cells with some answers come last, so that questions that always fail delay no other cell.
-    pending.sort(key=lambda each: found[each.cell] is not None)
-    return AnsweringPlan(entry, cells, tuple(pending))
+    return AnsweringPlan(entry, tuple(cells), (*unanswered, *partly_answered))
 
 
 def _nothing_sealed(store: Store, sources: Sequence[str], is_task: bool) -> str:
@@ -283,11 +291,10 @@ def answer_request(
 
     Under several protocols, a model is named once a protocol.
     """
-    asked = {
-        f"{model} {protocol or ''}".strip(): (model, protocol)
-        for model in models
-        for protocol in protocols
-    }
+    asked = {}
+    for model in models:
+        for protocol in protocols:
+            asked[f"{model} {protocol or ''}".strip()] = (model, protocol)
 
     def plan(name: str) -> AnsweringPlan:
         model, protocol = asked[name]

@@ -108,13 +108,12 @@ def _land_partitions(warehouse: Warehouse, store: Store, cells: list[Cell]) -> N
 def _land_dimensions(warehouse: Warehouse, entry: ModelEntry, cells: list[Cell]) -> None:
     revision = cells[0].revision if cells else entry.revision
     warehouse.upsert_models([{**vars(entry), "revision": revision}])
-    protocols = [get_protocol(name) for name in sorted({cell.protocol for cell in cells})]
-    warehouse.upsert_protocols(
-        [
-            {**vars(each), "definition": json.dumps(dataclasses.asdict(each)), "hash": each.digest}
-            for each in protocols
-        ]
-    )
+    rows = []
+    for name in sorted({cell.protocol for cell in cells}):
+        protocol = get_protocol(name)
+        definition = json.dumps(dataclasses.asdict(protocol))
+        rows.append({**vars(protocol), "definition": definition, "hash": protocol.digest})
+    warehouse.upsert_protocols(rows)
 
 
 def land_sources(warehouse: Warehouse, names: set[str]) -> None:

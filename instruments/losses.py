@@ -113,23 +113,23 @@ def plan_scoring(
     losses = list_losses(store, identity.name)
     seals = select_sealed(store, sources, months, settings.corpus_as_of)
     ids = scoring_ids(identity, usable, seals, store)
-    cells = tuple(
-        Cell(
-            model=identity.name,
-            revision=identity.revision,
-            partition=seal.partition,
-            partition_digest=seal.digest,
-            partition_version=seal.version,
-            protocol=protocol.name,
-            scoring=ids[seal.digest, protocol.name],
-        )
-        for seal in seals
-        for protocol in usable
-    )
+    cells = []
+    for seal in seals:
+        for protocol in usable:
+            cell = Cell(
+                model=identity.name,
+                revision=identity.revision,
+                partition=seal.partition,
+                partition_digest=seal.digest,
+                partition_version=seal.version,
+                protocol=protocol.name,
+                scoring=ids[seal.digest, protocol.name],
+            )
+            cells.append(cell)
     sizes = {seal.partition: -seal.num_bytes for seal in seals}
     pending = [cell for cell in cells if cell.path not in losses]
     pending.sort(key=lambda cell: (sizes[cell.partition], str(cell.partition)))
-    return ScoringPlan(entry, cells, tuple(pending), refused)
+    return ScoringPlan(entry, tuple(cells), tuple(pending), refused)
 
 
 def scoring_ids(

@@ -71,21 +71,23 @@ class Writer:
         """Return the generations by request key; the next run repeats requests with errors."""
         model = self._generator
         way = model.generation_id(decoding)
-        names = {
-            request.key: entry_key(model.name, model.revision, way, request.prompt, request.seed)
-            for request in requests
-        }
-        found = {
-            key: Generation(key, kept.text, kept.finish, kept.num_tokens)
-            for key, name in names.items()
-            if (kept := self._journal.find(name)) is not None
-        }
-        left = [request for request in requests if request.key not in found]
+        names: dict[str, str] = {}
+        found: dict[str, Generation] = {}
+        left: list[GenerationRequest] = []
+        for request in requests:
+            key = request.key
+            name = entry_key(model.name, model.revision, way, request.prompt, request.seed)
+            names[key] = name
+            kept = self._journal.find(name)
+            if kept is None:
+                left.append(request)
+            else:
+                found[key] = Generation(key, kept.text, kept.finish, kept.num_tokens)
         if not left:
             return found
         for made in model.generate(left, decoding):
-            kept = Kept(names[made.key], made.text, made.finish, made.num_tokens)
-            self._journal.keep(kept)  # ignores errors
+            text = Kept(names[made.key], made.text, made.finish, made.num_tokens)
+            self._journal.keep(text)  # ignores errors
             found[made.key] = made
             go_on()
         return found
@@ -109,14 +111,11 @@ def find_items(
     texts: list[str] = []
     while True:
         wanted = min(most, max(_FIRST_COMPLETIONS, 2 * len(texts)))
-        requests = [
-            GenerationRequest(
-                f"{puzzle.name}/probe/{number}",
-                prompt,
-                seed_of(settings.puzzle_seed, cell.model, puzzle.name, "probe", number),
-            )
-            for number in range(len(texts), wanted)
-        ]
+        requests = []
+        for number in range(len(texts), wanted):
+            seed = seed_of(settings.puzzle_seed, cell.model, puzzle.name, "probe", number)
+            key = f"{puzzle.name}/probe/{number}"
+            requests.append(GenerationRequest(key, prompt, seed))
         written = writer.write(requests, PROBING)
         failed = [each for each in written.values() if each.finish == "error"]
         if failed and failed[0].reason == "too_long":
@@ -153,13 +152,13 @@ class Asked:
 def list_asked(puzzle: Puzzle, data: PuzzleData, settings: Settings) -> list[Asked]:
     """Return all items with their prompts."""
     variant = parse_variant(settings.puzzle_prompt)
-    seed = settings.puzzle_seed
-    return [
-        Asked(split, item, instance, make_prompt(variant, puzzle, instance, shown, seed))
-        for split, instances in data.items.items()
-        for shown in [data.demonstrations.get(split, ())]
-        for item, instance in enumerate(instances)
-    ]
+    asked = []
+    for split, instances in data.items.items():
+        shown = data.demonstrations.get(split, ())
+        for item, instance in enumerate(instances):
+            prompt = make_prompt(variant, puzzle, instance, shown, settings.puzzle_seed)
+            asked.append(Asked(split, item, instance, prompt))
+    return asked
 
 
 def ask(
@@ -168,14 +167,11 @@ def ask(
     """Yield the judged answer to each item; in a second pass, the answer to the second request."""
     variant = parse_variant(settings.puzzle_prompt)
     asked = list_asked(puzzle, data, settings)
-    requests = [
-        GenerationRequest(
-            f"{puzzle.name}/{each.split}/{each.item}",
-            each.prompt,
-            seed_of(settings.puzzle_seed, cell.model, puzzle.name, each.split, each.item),
-        )
-        for each in asked
-    ]
+    requests = []
+    for each in asked:
+        seed = seed_of(settings.puzzle_seed, cell.model, puzzle.name, each.split, each.item)
+        key = f"{puzzle.name}/{each.split}/{each.item}"
+        requests.append(GenerationRequest(key, each.prompt, seed))
     texts = writer.write(requests, _asking(variant))
     if variant.is_second:
         texts |= _ask_again(variant, requests, texts, writer)
@@ -208,20 +204,20 @@ def _ask_again(
 
     An item without a first text has an error, and is asked again by the next run.
     """
-    again = [
-        replace(request, prompt=second_prompt(request.prompt, trim_response(variant, text)))
-        for request in requests
-        for text in [texts[request.key].text]
-        if texts[request.key].finish != "error"
-    ]
-    second = writer.write(again, _SECOND)
-    return {
-        key: replace(each, text=f"{TRIGGER}{_spaced(each.text)}", num_tokens=num_tokens)
-        if each.finish != "error"
-        else each
-        for key, each in second.items()
-        for num_tokens in [_total(texts[key].num_tokens, each.num_tokens)]
-    }
+    again = []
+    for request in requests:
+        first = texts[request.key]
+        if first.finish != "error":
+            prompt = second_prompt(request.prompt, trim_response(variant, first.text))
+            again.append(replace(request, prompt=prompt))
+    answered = {}
+    for key, second in writer.write(again, _SECOND).items():
+        answered[key] = second
+        if second.finish != "error":
+            text = f"{TRIGGER}{_spaced(second.text)}"
+            num_tokens = _total(texts[key].num_tokens, second.num_tokens)
+            answered[key] = replace(second, text=text, num_tokens=num_tokens)
+    return answered
 
 
 def _spaced(text: str) -> str:
@@ -242,10 +238,9 @@ def measure(
         rng = generator_of(cell.model, puzzle.name, each.split, each.item, "answers")
         stored = list_stored_answers(puzzle, each.instance, rng)
         answers.append([render_answer(puzzle, answer) for answer in stored])
-    prompts = [
-        (each.prompt, [f" {answer}" for answer in own])
-        for each, own in zip(asked, answers, strict=True)
-    ]
+    prompts = []
+    for each, own in zip(asked, answers, strict=True):
+        prompts.append((each.prompt, [f" {answer}" for answer in own]))
     for each, own, losses in zip(asked, answers, model.measure(prompts), strict=True):
         shown = puzzle.render(each.instance)
         unmeasured = PuzzleLikelihood(each.split, each.item, shown, len(own))

@@ -11,6 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from core.cells.failures import read_failures
 from core.cells.record import median_seconds
@@ -70,7 +71,7 @@ class Status:
     @property
     def counts(self) -> Counter[str]:
         """The number of partitions by state."""
-        return Counter(state for states in self.partitions.values() for state in states)
+        return Counter(chain.from_iterable(self.partitions.values()))
 
 
 def find_status(
@@ -130,11 +131,12 @@ class _Corpus:
         here = {each.source for each in {*self._manifests, *self._held} if each.month in inside}
         names = asked or sorted(here) or self._crawled
         kinds = set(map(type, window))
-        return {
-            source: tuple(self._state(Partition(source, month)) for month in window)
-            for source in names
-            if kind_of(source) in kinds
-        }
+        found = {}
+        for source in names:
+            if kind_of(source) in kinds:
+                states = [self._state(Partition(source, month)) for month in window]
+                found[source] = tuple(states)
+        return found
 
     def _state(self, partition: Partition) -> str:
         path = self._manifests.get(partition)

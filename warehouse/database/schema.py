@@ -16,6 +16,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -165,7 +166,7 @@ def read_statements() -> dict[str, str]:
     """
     statements: dict[str, str] = {}
     folders = [_ROOM / "land", *list_folders("land")]
-    for file in (file for folder in folders for file in sorted(folder.glob("*.sql"))):
+    for file in chain.from_iterable(sorted(folder.glob("*.sql")) for folder in folders):
         _, *pieces = _HEADING.split(file.read_text(encoding="utf-8"))
         for name, text in zip(pieces[::2], pieces[1::2], strict=True):
             if name in statements:
@@ -272,13 +273,11 @@ def read_version(connection: duckdb.DuckDBPyConnection) -> DatabaseVersion:
 @functools.cache
 def list_macros() -> tuple[str, ...]:
     """Return the names of the scalar macros; a macro comes after the macros that it uses."""
-    texts = {
-        file.stem: file.read_text(encoding="utf-8") for file in (_ROOM / "macros").glob("*.sql")
-    }
-    uses = {
-        name: {other for other in texts if other != name and f"{other}(" in text}
-        for name, text in sorted(texts.items())
-    }
+    files = sorted((_ROOM / "macros").glob("*.sql"))
+    uses: dict[str, set[str]] = {}
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        uses[file.stem] = {each.stem for each in files if each != file and f"{each.stem}(" in text}
     return tuple(TopologicalSorter(uses).static_order())
 
 
@@ -288,7 +287,10 @@ def _view_folders() -> list[Path]:
 
 
 def _view_files() -> list[Path]:
-    return [file for folder in _view_folders() for file in sorted(folder.glob("*/*.sql"))]
+    files: list[Path] = []
+    for folder in _view_folders():
+        files += sorted(folder.glob("*/*.sql"))
+    return files
 
 
 def read_view(name: str) -> str:

@@ -54,10 +54,10 @@ def as_table(rows: Sequence[Mapping[str, object]], dimension: str, columns: pa.S
         SchemaMismatch: a key is missing or duplicate, or a value has the wrong type.
     """
     key = DIMENSIONS[dimension]
-    plain = [
-        {name: _plain(value) for name, value in {key: row.get("name"), **row}.items()}
-        for row in rows
-    ]
+    plain = []
+    for row in rows:
+        named = {key: row.get("name"), **row}
+        plain.append({name: _plain(value) for name, value in named.items()})
     names = [row[key] for row in plain]
     if None in names or len(set(names)) < len(names):
         raise SchemaMismatch(f"{dimension}: every row needs a {key} of its own; got {names}")

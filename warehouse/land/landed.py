@@ -60,12 +60,9 @@ def find_landed(statements: Statements, model: str) -> LandedCells:
 
 def partitions_with_duplicates(store: Store) -> set[Partition]:
     """Return the partitions with a file of duplicates that were found after sealing."""
-    folders = ("corpus/source=*/month=*", "corpus/source=*/month=*/version=*")
-    return {
-        partition_of(path)
-        for folder in folders
-        for path in store.list(f"{folder}/{DUPLICATES_FILE}")
-    }
+    paths = store.list(f"corpus/source=*/month=*/{DUPLICATES_FILE}")
+    paths += store.list(f"corpus/source=*/month=*/version=*/{DUPLICATES_FILE}")
+    return set(map(partition_of, paths))
 
 
 def read_valid(
