@@ -306,7 +306,8 @@ class _Drain:
                     self._note(stem, lack)
                 else:
                     self._forget(stem)
-        progress.report(plan.step, self._num_ended - self._num_failed, num_groups, self._num_failed)
+        step = f"{plan.verb} {plan.entry.name}"
+        progress.report(step, self._num_ended - self._num_failed, num_groups, self._num_failed)
 
     def _forget(self, stem: str) -> None:
         if stem in self._recorded:

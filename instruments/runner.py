@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from core.cells import BaseCell
 from core.errors import NotMeasurable, TidemarkError
@@ -66,11 +66,6 @@ class Plan(ABC, Generic[_Cell]):
     refusals: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def step(self) -> str:
-        """The name of this work in progress reports."""
-        return f"{self.verb} {self.entry.name}"
-
-    @property
     def groups(self) -> list[tuple[_Cell, ...]]:
         """The pending cells in groups; the cells of a group are computed together."""
         return [(cell,) for cell in self.pending]
@@ -113,16 +108,9 @@ class Plan(ABC, Generic[_Cell]):
 Ended = tuple[tuple[Any, ...], Done | Failure]  # a group of cells, and its result
 
 
-class Execute(Protocol):
-    """A function that runs groups of a plan, and yields each group with its result.
-
-    The function takes a group only when it can begin it, and none after a fatal failure.
-    """
-
-    def __call__(
-        self, plan: Plan[Any], groups: Iterable[tuple[Any, ...]], settings: Settings
-    ) -> Iterator[Ended]:
-        """Run the groups and yield their results."""
+# Runs groups of a plan, and yields each group with its result. It takes a group only when it can
+# begin it, and none after a fatal failure.
+Execute = Callable[[Plan[Any], Iterable[tuple[Any, ...]], Settings], Iterator[Ended]]
 
 
 def in_process(

@@ -1,10 +1,7 @@
-"""Settings and secrets of a flow, from its caller, the environment and the Prefect server."""
+"""Settings and secrets of a flow, from the environment and the Prefect server."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any, cast
 
 from prefect.blocks.system import Secret
@@ -13,32 +10,14 @@ from core.errors import TidemarkError
 from core.plugins import import_parts
 from core.settings import Settings, load_settings
 
-_given: ContextVar[Settings | None] = ContextVar("settings", default=None)
-
-
-@contextmanager
-def using(settings: Settings) -> Iterator[None]:
-    """Let flows that the ``with`` block calls use ``settings``, not those of the environment.
-
-    Settings are no parameter of flows, because the server stores and shows parameters.
-    """
-    token = _given.set(settings)
-    try:
-        yield
-    finally:
-        _given.reset(token)
-
 
 def worker_settings() -> Settings:
-    """Return the settings of a flow: those of ``using``, or of the environment.
+    """Return the settings of a flow, of the environment, with the server's credentials.
 
-    Those of the environment come with the server's credentials.
+    Settings are no parameter of flows, because the server stores and shows parameters.
 
     Raises UsageError or StorageError.
     """
-    given = _given.get()
-    if given is not None:
-        return given
     settings = load_settings()
     take_credentials(settings)
     return settings

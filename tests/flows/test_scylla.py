@@ -15,7 +15,6 @@ from scylla.scripted import ScriptedModel, wrong_answer
 from scylla.texts import probe_prompt, read_question
 from simulator.server import serve_sites
 from simulator.sites import openai_api
-from tasks.prefect.given import using
 from tests.commands import TIDEMARK
 from tests.flows.support.apis import rows, write_entry
 from tests.list_writer import train_list_writer
@@ -87,7 +86,9 @@ def test_what_is_planted_comes_out_of_all_stages(
 
 
 @pytest.mark.slow
-def test_any_number_of_workers_makes_the_same_bytes(tmp_path: Path, prefect_api: None) -> None:
+def test_any_number_of_workers_makes_the_same_bytes(
+    tmp_path: Path, prefect_api: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from flows.work import work
 
     made = []
@@ -96,10 +97,10 @@ def test_any_number_of_workers_makes_the_same_bytes(tmp_path: Path, prefect_api:
         settings = Settings(
             home=str(home), puzzle_items=8, in_flight=workers, max_document_bytes=10**6
         )
-        with using(settings):
-            state = work(
-                verb="solve", models=["scripted:valley"], puzzles=ONE_A_LEVEL, return_state=True
-            )
+        monkeypatch.setattr("flows.work.worker_settings", lambda settings=settings: settings)
+        state = work(
+            verb="solve", models=["scripted:valley"], puzzles=ONE_A_LEVEL, return_state=True
+        )
         assert state.name == "Completed", state
         made.append(files(home))
     assert made[0] == made[1] and len(made[0]) == 2 * len(ONE_A_LEVEL)

@@ -1,7 +1,7 @@
 """The flow of a worker, in this process."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from prefect.client.orchestration import get_client
@@ -17,15 +17,14 @@ from flows.work import compute, work
 from instruments.losses import scoring_request
 from instruments.pools import list_models_of
 from models.catalogue import ModelEntry, add_model
-from tasks.prefect.given import using
 
 pytestmark = pytest.mark.usefixtures("prefect_api")
 
 
 @pytest.fixture
-def used(settings: Settings) -> Iterator[Settings]:
-    with using(settings):
-        yield settings
+def used(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.setattr("flows.work.worker_settings", lambda: settings)
+    return settings
 
 
 def task_runs(name: str, num_expected: int) -> list[str]:

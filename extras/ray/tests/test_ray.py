@@ -19,7 +19,6 @@ from instruments.landing import land_losses
 from instruments.losses import scoring_request
 from instruments.written import find_unlanded
 from models.catalogue import find_model
-from tasks.prefect.given import using
 from tests.flows.support.deployed import api
 from tests.forks import run_process
 from tests.servers import PrefectServer
@@ -103,10 +102,12 @@ def test_two_nodes_write_what_one_thread_writes(
     sealed: Callable[[str], Settings],
     tiny_model: Path,
     dump: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     alone, together = sealed("alone"), sealed("together")
+    monkeypatch.setattr("flows.work.worker_settings", lambda: alone)
     complete = f"Completed {len(MONTHS)} cells complete, 0 items"
-    with api(prefect_server), using(alone):
+    with api(prefect_server):
         state = work(models=[str(tiny_model)], return_state=True)
         assert f"{state.name} {state.message}" == complete
     home = Path(together.home)
