@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+from core.progress import counted
 from reports.site.context import is_control
 from reports.site.figure import Row
 from reports.site.findings import MAX_Q, listed, span
@@ -90,9 +91,7 @@ def positions_finding(rows: Sequence[Row]) -> str:
     tested = {row["model"] for row in rotated if row["p_value"] is not None}
     partial = {row["model"] for row in _sure(rotated, "p_value", _MAX_Q_PLACES)}
     if not tested:
-        return (
-            "Whether models prefer a place is not tested: it needs 30 answers to rotated options"
-        )
+        return "Whether models prefer a place is not tested: it needs 30 answers to rotated options"
     if not partial:
         return "No model prefers a place in the list by more than chance"
     return f"{len(partial)} of {len(tested)} models prefer a place in the list of options"
@@ -176,7 +175,7 @@ def growth_finding(rows: Sequence[Row]) -> str:
     sized.sort(key=lambda row: (row["family"], row["parameters"]))
     pairs = [(a, b) for a, b in pairwise(sized) if a["family"] == b["family"]]
     if not pairs:
-        return f"Rates of {len(rows)} models, as published"
+        return f"Rates of {counted(len(rows), 'model')}, as published"
     more = sum(larger["change"] > smaller["change"] for smaller, larger in pairs)
     told = f"in {more} of {len(pairs)} pairs"
     return f"The larger of two sizes of a family lost more on newer text {told}"

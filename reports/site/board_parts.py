@@ -71,7 +71,7 @@ def parts_of(
     parts: dict[str, dict[str, object]] = {}
     for figure in windows:
         for [name], rows in figure.rows.partition_by("months", as_dict=True).items():
-            title = f"{board_finding(rows.to_dicts())} ({name})"
+            title = f"{board_finding(rows.to_dicts(), is_window=True)} ({name})"
             interval = _INTERVALS[rows["interval_basis"][0]]
             about = _ABOUT_WINDOW.format(months_of(rows["basis"][0]), interval)
             cells = _cells(rows, columns, _OF_WINDOW)

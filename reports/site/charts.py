@@ -365,7 +365,7 @@ def main() -> None:
 
 
 def time_axis(months: Sequence[dt.date]) -> JsonObject:
-    """Return the horizontal encoding of column ``month``: UTC, with at most eight labels."""
+    """Return the horizontal encoding of column ``month``: UTC, with few labels."""
     first = min(months)
     last = max(months)
     num_months = 12 * (last.year - first.year) + last.month - first.month + 1
@@ -378,7 +378,7 @@ def time_axis(months: Sequence[dt.date]) -> JsonObject:
         "axis": {
             "grid": False, "format": "%Y" if by_year else "%Y-%m", "labelFlush": True,
             "tickCount": {"interval": "year", "step": -(-num_months // 96)} if by_year
-            else {"interval": "month", "step": -(-num_months // 8)},
+            else {"interval": "month", "step": -(-num_months // 6)},
         },
     }  # fmt: skip
 

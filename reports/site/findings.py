@@ -27,12 +27,16 @@ def span(values: Sequence[float], form: str) -> str:
     return " to ".join(dict.fromkeys(ends))
 
 
-def board_finding(rows: Sequence[Row]) -> str:
-    """Return who has the lowest loss, or how many models share the first rank."""
+def board_finding(rows: Sequence[Row], *, is_window: bool = False) -> str:
+    """Return who has the lowest loss, or how many models share the first rank.
+
+    The rows of a window lack models that cannot be compared in it; those of the board have them.
+    """
     ranked = [row for row in rows if row["rank"] is not None]
     if not ranked:
-        has_models = any(not row["model"].startswith("control:") for row in rows)
-        return "No model has a month after its cutoff yet" if has_models else "No model is measured"
+        if is_window or any(not row["model"].startswith("control:") for row in rows):
+            return "No model can be compared on months after its cutoff"
+        return "No model is measured"
     months = "this month" if ranked[0]["num_months"] == 1 else "these months"
     best = [row for row in ranked if row["rank_low"] == 1]
     if not best:
@@ -291,6 +295,8 @@ def plane_finding(rows: Sequence[Row]) -> str:
     if not gaps:
         return "No raw gap can be told yet: it needs months on both sides of a cutoff"
     sizes = span(gaps, "+.3f").replace("-", "\u2212")
+    if len(gaps) == 1:
+        return f"The raw gap is {sizes} bits per byte, with the difficulty of the months in it"
     return f"Raw gaps are {sizes} bits per byte, with the difficulty of the months in them"
 
 

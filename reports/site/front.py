@@ -152,6 +152,11 @@ def headline_finding(rows: Sequence[Row], kind: str, reasons: Sequence[Row]) -> 
     found = [row for row in rows if is_sure(row["gap_q_value"]) and row["adjusted_gap"] > 0]
     largest = max(found or rows, key=lambda row: row["adjusted_gap"])
     size = with_interval(largest, "adjusted_gap")
+    if not found and len(rows) == 1:
+        return (
+            f"{largest['model']} does not predict text from after its cutoff worse by more than "
+            f"chance: the gap is {size}"
+        )
     if not found:
         return (
             f"None of {len(rows)} {kind} predicts text from after its cutoff worse by more than "
@@ -204,8 +209,10 @@ def contradicted_finding(rows: Sequence[Row]) -> str:
     wrong = [f"{model}: {title}" for model, title in titles.items() if " than the " in title]
     if not wrong:
         return f"None of {counted(len(dated), 'stated cutoff')} that the losses can date"
-    more = f" {len(wrong) - 1} more have one, too" if len(wrong) > 1 else ""
-    return f"{wrong[0]}.{more}"
+    num_more = len(wrong) - 1
+    if not num_more:
+        return wrong[0]
+    return f"{wrong[0]}. {num_more} more {'has' if num_more == 1 else 'have'} one, too"
 
 
 def harder_finding(rows: Sequence[Row], num_sources: int) -> str:

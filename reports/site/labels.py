@@ -35,7 +35,7 @@ def end_labels(
     ]
     return {
         "data": {"values": values},
-        "mark": {"type": "text", "align": "left", "dx": 6, "limit": 200},
+        "mark": {"type": "text", "align": "left", "dx": 6, "limit": 180},
         "encoding": {
             "x": {"value": "width"},
             "y": {"field": "at", "type": "quantitative"},

@@ -7,7 +7,9 @@ table of schema ``materialised``.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+from collections.abc import Iterator
 
 import duckdb
 
@@ -29,17 +31,26 @@ def list_materialised() -> tuple[str, ...]:
 def materialise(connection: duckdb.DuckDBPyConnection) -> None:
     """Compute each materialised view once; then it reads the table with its sorted rows.
 
-    Threads finish in any order. Rows are sorted; a sum may differ in the last digit from that of
-    another publication.
+    Rows are sorted, and one thread computes them, so that two publications are equal.
     The caller must have begun a transaction.
     """
     compute_views(connection)
     connection.execute(f"create schema {MATERIALISED}")
-    for view in list_materialised():
-        table = keep_rows(connection, view, "order by all")
-        text = f"Rows of view {qualify(view)}, which has the comments of the columns."
-        comments = [comment_on("table", table, text), *comments_of_view(view)]
-        connection.execute("\n".join(comments))
+    with one_thread(connection):
+        for view in list_materialised():
+            table = keep_rows(connection, view, "order by all")
+            text = f"Rows of view {qualify(view)}, which has the comments of the columns."
+            comments = [comment_on("table", table, text), *comments_of_view(view)]
+            connection.execute("\n".join(comments))
+
+
+@contextlib.contextmanager
+def one_thread(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Let one thread compute sums: those of several differ in the last digit from run to run."""
+    [(former,)] = connection.execute("select current_setting('threads')").fetchall()
+    connection.execute("set threads = 1")
+    yield
+    connection.execute(f"set threads = {former}")
 
 
 def keep_rows(connection: duckdb.DuckDBPyConnection, view: str, clause: str) -> str:

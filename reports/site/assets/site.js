@@ -113,13 +113,12 @@ class Table {
         else delete cell.dataset.value;
       });
     });
-    this.addReasons();
     this.apply();
   }
 
-  // Marks cells with a reason, and lists the reasons below the table, as the page does.
+  // Marks shown cells with a reason, and lists the reasons below the table, as the page does.
   addReasons() {
-    const cells = this.original.flatMap((row) => [...row.cells]);
+    const cells = this.original.flatMap((row) => [...row.cells]).filter((cell) => !cell.hidden);
     const reasons = [...new Set(cells.map((cell) => cell.title).filter(Boolean))];
     const marks = new Map(reasons.map((reason, number) => [reason, letters(number)]));
     for (const cell of cells) {
@@ -240,6 +239,7 @@ class Table {
     for (const row of [this.table.tHead.rows[0], ...this.rows]) {
       [...row.cells].forEach((cell, i) => { cell.hidden = !this.isShown(i); });
     }
+    this.addReasons();
   }
 }
 

@@ -119,14 +119,17 @@ def _board(site: Site) -> Figure:
     is_over_time = "months" in rows["interval_basis"]
     these = "this month" if site.num_months == 1 else "these months"
     other = "months like these" if is_over_time else f"documents of {these}"
-    about = f"Intervals are of 95 %: would other {other} say the same? "
+    about = f"Intervals are of 95 %: would other {other} say the same?"
     if floor is not None and floor >= LEAST_FLOOR:
-        about += f"Half of the pairs could be told apart from {floor:.2g} bits per byte on."
+        about += f" Half of the pairs could be told apart from {floor:.2g} bits per byte on."
     if rows["num_months"].min() < MIN_MONTHS:  # type: ignore[operator]
         about += f" Grey: fewer than {MIN_MONTHS} months to compare."
     if basis is not None:
         told_of = "Level and rank" if rows["rank"].is_not_null().any() else "Levels"
-        about = f"{told_of} are over {months_of(basis)}. {about}"
+        num_sources = rows["num_sources"].max()
+        shared = f" of {num_sources} of {len(site.sources)} sources, which all of them have"
+        shared = shared if num_sources != len(site.sources) else ""
+        about = f"{told_of} are over {months_of(basis)}{shared}. {about}"
     title = board_finding(rows.to_dicts())
     return Figure("board", title, about, sql, rows, shown, row_class=_row_class, max_rows=MAX_ROWS)
 

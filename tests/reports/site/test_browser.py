@@ -201,6 +201,29 @@ def test_wrong_names_and_a_model_on_both_sides_are_told(visit: Open) -> None:
     assert again.locator("#pair-months").is_visible()
 
 
+UNUSED_MARKS = """[...document.querySelectorAll("figure")].flatMap(figure => {
+  const cells = [...figure.querySelectorAll("td[data-why]")].filter(e => !e.hidden);
+  const used = cells.map(e => e.dataset.why);
+  const listed = [...figure.querySelectorAll(".reasons b")].map(e => e.textContent);
+  const unused = listed.filter(mark => !used.includes(mark));
+  return unused.concat(used.filter(mark => !listed.includes(mark)));
+})"""
+
+
+def test_reasons_are_those_of_the_columns_that_are_shown(visit: Open) -> None:
+    for kind in RICH:
+        assert visit(kind).evaluate(UNUSED_MARKS) == [], kind
+    window = visit("models/early")
+    window.evaluate("document.querySelector('#model-early-sources td[hidden]').title = 'planted'")
+    figure = window.locator("#model-early-sources")
+    figure.get_by_role("button", name="level").click()
+    assert "planted" not in figure.locator(".reasons").text_content()
+    figure.get_by_text("columns", exact=True).click()
+    figure.get_by_label("thins out from").check()
+    assert "planted" in figure.locator(".reasons").text_content()
+    assert window.evaluate(UNUSED_MARKS) == []
+
+
 def test_a_page_of_a_model_is_copied_as_markdown(visit: Open) -> None:
     window = visit("models/early")
     window.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(); }")

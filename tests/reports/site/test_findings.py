@@ -6,7 +6,12 @@ import polars as pl
 import pytest
 
 from reports.site import cutoff_findings, findings
-from reports.site.front import HOW_TO_READ, contradicted_finding, slowest_finding
+from reports.site.front import (
+    HOW_TO_READ,
+    contradicted_finding,
+    headline_finding,
+    slowest_finding,
+)
 from reports.site.history import Publication, differences
 from reports.site.pages.compare import verdict_of
 from reports.site.pages.source import lowest_new_finding
@@ -63,7 +68,9 @@ def test_compressors_are_no_contestants() -> None:
     told = "No model is better than the best compressor"
     assert findings.board_finding([better, model, worse]) == told
     late = {**worse, "rank": None, "rank_low": None, "rank_high": None}
-    assert findings.board_finding([late, control]) == "No model has a month after its cutoff yet"
+    told = "No model can be compared on months after its cutoff"
+    assert findings.board_finding([late, control]) == told
+    assert findings.board_finding([control], is_window=True) == told
     assert findings.board_finding([control]) == "No model is measured"
 
 
@@ -136,6 +143,25 @@ def test_a_cutoff_of_which_one_end_is_told_is_not_called_measured() -> None:
     assert cutoff_findings.registry_finding([both, *rows]) == f"{measured}; of 3 more, {told}"
     untold = {**row, "measured_cutoff_low": None, "is_contradicted": False}
     assert cutoff_findings.registry_finding([untold, *rows]) == f"Of 3 known cutoffs, {told}"
+
+
+def test_a_contradicted_cutoff_is_one_sentence() -> None:
+    ends = ("estimated_cutoff_low", "estimated_cutoff", "estimated_cutoff_high")
+    row = {**dict.fromkeys(ends, "2024-08-01"), "stated_cutoff": "2024-03-01", "cutoff_text": ""}
+    rows = [{**row, "model": name} for name in "abc"]
+    told = "a: The losses place the cutoff in 2024-08, later than the stated 2024-03"
+    assert contradicted_finding(rows[:1]) == told
+    assert contradicted_finding(rows[:2]) == f"{told}. 1 more has one, too"
+    assert contradicted_finding(rows) == f"{told}. 2 more have one, too"
+
+
+def test_a_single_gap_is_told_in_the_singular() -> None:
+    row = {"model": "a", "adjusted_gap": 0.04, "adjusted_gap_low": -0.02,
+           "adjusted_gap_high": 0.1, "gap_q_value": 0.2}  # fmt: skip
+    assert headline_finding([row], "models", []) == (
+        "a does not predict text from after its cutoff worse by more than chance: "
+        "the gap is 0.040 bits per byte (95 %: −0.020 to 0.100)"
+    )
 
 
 def test_a_cutoff_of_which_one_end_is_told_is_not_called_unknown() -> None:

@@ -34,7 +34,7 @@ def test_findings_count_and_claim_no_effect() -> None:
     ]
     title = answer_findings.growth_finding([*rows, {**rows[0], "family": None}])
     assert title == "The larger of two sizes of a family lost more on newer text in 1 of 2 pairs"
-    assert answer_findings.growth_finding(rows[:1]) == "Rates of 1 models, as published"
+    assert answer_findings.growth_finding(rows[:1]) == "Rates of 1 model, as published"
     rows.append({"model": "control:zlib", "change": -0.1})
     title = answer_findings.published_gaps_finding(rows, "2022", 2023)
     assert title.endswith("for 2023 than for 2022; so have 0 of 1 compressors")

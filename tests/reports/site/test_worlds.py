@@ -183,6 +183,9 @@ WORLDS: dict[str, tuple[Figures, dict[str, str], str | None]] = {
         {**level("a", "news", 1.0), **level("b", "news", 2.0), **level("control:xz", "news", 3.0)},
         {"a": "2025-01", "b": "2025-02"}, None,
     ),
+    "no month is common": (
+        {**level("a", "news", 1.0, 14), **level("b", "code", 2.0, 14)}, OLD, None
+    ),
     "one month": ({**level("a", "news", 1.0, 1), **level("b", "news", 2.0, 1)}, OLD, "a"),
     "one model": (level("a", "news", 1.0), {"a": "2023-11"}, None),
     "one model without a cutoff": (level("a", "news", 1.0), {}, None),

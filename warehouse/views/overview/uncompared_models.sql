@@ -37,6 +37,8 @@ select
             then
                 'may have been trained on compared months, up to '
                 || strftime(any_value(t.last_month), '%Y-%m')
+        when not exists (select 1 from compared)
+            then 'no month in common with another model that is new to both'
         else
             'too few cells in common with other models: '
             || any_value(e.num_common) || ' of ' || (select count(*) from compared)
