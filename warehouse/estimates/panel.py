@@ -15,10 +15,16 @@ For month m and model i with cutoff c_i (last month of its training data):
 
 Estimation: lambda and theta as in ``difficulty``. X_i has the columns 1, regimes, after and after
 (h - hbar), in this order. delta_i and epsilon_i are w_i' (y_i - theta_i lambda), with w_i a row of
-[X_i, lambda]+. (Column lambda adds the error of theta_i.) As lambda is linear in all y, they equal
-sum_j W_ij' y_j:
+[X_i, lambda]+. (Column lambda adds the error of theta_i.) lambda has the errors of all y, and of
+all theta. To first order, the error of delta_i or epsilon_i is sum_j W_ij' u_j:
 
-    W_ij = 1{i=j} w_i - theta_i theta_j R_j M+ w_i
+    W_ij = 1{i=j} w_i - theta_i (theta_j R_j M+ (w_i + sum_k v_k theta_k R_k lambda)
+           - v_j R_j lambda)
+    v = B+ e        e_k = theta_k w_i' M+ R_k lambda, less its mean weighted with theta
+    B_jk = 1{j=k} |R_j lambda|^2 - theta_j theta_k lambda' R_j M+ R_k lambda
+
+B is of joint least squares of theta and lambda; theta keeps the mean 1. Without v, three models
+under a break that all feel had too narrow intervals.
 
 Error. The residuals are u_j = R_j (y_j - theta_j lambda). s_j^2 is the variance of the residuals of
 model j, s^2 of all models. A model's noise is autocorrelated: C of ``difficulty``, one for all
@@ -46,6 +52,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from warehouse.estimates.difficulty import (
+    TINY,
     ZERO,
     Design,
     Difficulty,
@@ -244,9 +251,23 @@ class Errors:
     def _of_difficulty(self, weights: Floats) -> Floats:
         """Return the weight of each y (figures, models, months) in ``weights`` times lambda."""
         solution = self.solution
-        products = solution.annihilators @ (solution.inverse @ weights.T)
-        of_figures = products.transpose(2, 0, 1)  # from (models, months, figures)
-        return np.asarray(solution.theta[:, None] * of_figures)
+        theta = solution.theta[:, None]
+        moved = solution.annihilators @ solution.whole.values
+        sizes = self._of_sensitivities(weights @ solution.inverse @ (theta * moved).T, moved)
+        shared = solution.inverse @ (weights + sizes @ (theta * moved)).T
+        of_shared = (solution.annihilators @ shared).transpose(2, 0, 1)
+        return np.asarray(theta * of_shared - sizes[:, :, None] * moved)
+
+    def _of_sensitivities(self, effects: Floats, moved: Floats) -> Floats:
+        """Return v (figures, models) of e, the ``effects``; ``moved`` is R lambda."""
+        squares = (moved**2).sum(axis=1)
+        is_told = squares > ZERO * squares.max(initial=0)
+        theta = self.solution.theta * is_told
+        scaled = theta[:, None] * moved
+        matrix = np.diag(squares * is_told) - scaled @ self.solution.inverse @ scaled.T
+        inverse = np.linalg.pinv(matrix, rcond=ZERO, hermitian=True)
+        scale = effects @ theta / max(theta.sum(), TINY)
+        return np.asarray((effects - scale[:, None]) * is_told @ inverse)
 
     def _covariances(self, weights: Floats) -> Floats:
         """Return the three terms of the squared error as covariances (3, figures, figures).
