@@ -14,9 +14,11 @@ with what its cutoff explains, and with ramp_i:
   states. So of the rises of these models, the largest F_ij is left out. A fall is no cutoff.
 
 The change may be the source's if F_ij is more than 9 (p = 0.05 among 16 models). Then |b_ij| must
-be at least a tenth of the change. The model has no earlier cutoff, because that would show
-as an earlier change. So the interval has no upper end then, and begins with the onset's. But a
-stated cutoff before the first month that can be dated shows no change; then no cutoff is told.
+be at least a tenth of the change. The model has no earlier cutoff of this size, because that would
+show as an earlier change. So the interval has no upper end then, and begins with the onset's. A
+smaller one may be hidden by the source's change. So an interval that would leave out the stated
+month has no lower end, either. A stated cutoff before the first month that can be dated shows no
+change; then no cutoff is told.
 """
 
 from __future__ import annotations

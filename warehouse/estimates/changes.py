@@ -224,6 +224,8 @@ def _change(
     cutoff = dated.cutoff and dated.cutoff.begun_slowly()
     if cutoff and (bend is not None or cutoff.is_parabola):
         cutoff = cutoff.opened()
+    if cutoff and bend is not None and cutoff.excludes(panel.cutoffs[number]):
+        cutoff = replace(cutoff, cutoff_low=np.nan, onset_low=np.nan)
     if calm is None:
         return Change(basis, cutoff, None, reason, bend)
     errors = panel.document_errors[number]

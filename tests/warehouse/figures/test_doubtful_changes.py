@@ -326,3 +326,20 @@ def test_another_recipe_is_no_cutoff_of_a_model_that_is_older_than_the_months() 
         told += [change.reason for change in changes[-2:] if change.cutoff and change.bend]
     assert len(told) >= 3
     assert all("the change may be the source's" in (reason or "") for reason in told)
+
+
+def test_a_change_that_may_be_the_source_s_contradicts_no_stated_month() -> None:
+    """Two of eight models are stated seven months before a change of the source that both feel."""
+    num_bent = 0
+    for number in range(3):
+        models, stated, compressor, truth = Staggered(apart=2, length=0).draw(5, number)
+        sizes = np.array([0.06, 0.05])
+        models[:2] -= 0.08 * ramp(np.arange(36), truth[:2, None], truth[:2, None] + 1)
+        models[:2] += sizes[:, None] * (np.arange(36) > 18)
+        stated[:2] = 11
+        for change in find_changes(panel_of(models, stated, compressor))[:2]:
+            found = change.cutoff
+            assert found is not None and found.cutoff == 18
+            assert change.bend is not None and not found.excludes(11)
+            num_bent += 1
+    assert num_bent == 6
