@@ -10,6 +10,7 @@ import datetime as dt
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -20,12 +21,12 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.deployments import run_deployment
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 
-from core.errors import StorageError
+from core.errors import OrchestrationError, StorageError
 from core.settings import Settings
 from instruments.pools import POOLS, Pool
 from instruments.running.stopping import rest
 from tasks.prefect.cancelling import cancels_subflows
-from tasks.prefect.server import run_log
+from tasks.prefect.server import in_time, run_log
 
 ATTEMPTS = 3  # maximum number of rounds that begin with the same pending work
 AWAY_S = 24 * 3600.0  # maximum outage of the server or the data root, in seconds
@@ -80,7 +81,7 @@ class Rounds:
         If this run is cancelled meanwhile, so are the flow runs.
 
         Raises:
-            httpx.HTTPError, StorageError: the server or data root was unavailable for ``AWAY_S`` s.
+            OrchestrationError: the server or data root was unavailable for ``AWAY_S`` seconds.
         """
         answered_at = time.monotonic()
         while True:
@@ -90,10 +91,14 @@ class Rounds:
                 answered_at = time.monotonic()
                 if is_last and is_idle:
                     return
-            except (httpx.HTTPError, StorageError) as error:
+            except (httpx.HTTPError, StorageError, TimeoutError) as error:
                 away_s = time.monotonic() - answered_at
                 if away_s > AWAY_S:
-                    raise
+                    raise OrchestrationError(
+                        f"the Prefect server or the data root has not answered for {away_s:.0f} s "
+                        f"({type(error).__name__}: {error}): see that both can be reached, then "
+                        "start the run again, which finds what this one has done"
+                    ) from error
                 run_log().warning("waiting, for %.0f s by now: %s", away_s, error)
             rest(self._interval_s)
 
@@ -112,7 +117,7 @@ class Rounds:
         found: list[FlowRun] = []
         for start in range(0, len(ids), _PAGE):
             wanted = FlowRunFilter.model_validate({"id": {"any_": ids[start : start + _PAGE]}})
-            found += client.read_flow_runs(flow_run_filter=wanted, limit=_PAGE)
+            found += in_time(partial(client.read_flow_runs, flow_run_filter=wanted, limit=_PAGE))
         self._active = {}
         for run in found:
             if run.state is None or not run.state.is_final():
@@ -142,7 +147,7 @@ class Rounds:
         num_active = len(self._active_of(pool))
         if not pending.all or (num_active and pool == "api"):
             return
-        num_free = 0 if pool == "api" else count_free_workers(client, pool)
+        num_free = 0 if pool == "api" else in_time(partial(count_free_workers, client, pool))
         if num_active:  # workers that have become free help
             num_taken = max(num_active, pending.num_claimed)  # who has no cell will take one
             groups = [list(pending.keys)] * min(num_free, max(0, len(pending.all) - num_taken))
@@ -173,12 +178,14 @@ class Rounds:
 
     def _start_one(self, client: SyncPrefectClient, pool: Pool, models: list[str]) -> None:
         try:
-            run: Any = run_deployment(
+            start = partial(
+                run_deployment,
                 f"work/{pool}",
                 parameters={**self._parameters, "pool": pool, "models": models},
                 timeout=0,
                 as_subflow=True,
             )
+            run: Any = in_time(start)
         except ObjectNotFound:
             self._given_up.add(pool)
             self.problems.append(f"there is no deployment work/{pool}; run `tidemark deploy`")
@@ -194,7 +201,8 @@ class Rounds:
             return
         self._active[run.id] = run
         if run.parent_task_run_id:  # Prefect gives this task run a random name
-            client.set_task_run_name(run.parent_task_run_id, f"work on {pool}")
+            name = f"work on {pool}"
+            in_time(partial(client.set_task_run_name, run.parent_task_run_id, name))
         run_log().info("started work on %s for %s", pool, ", ".join(models))
 
 

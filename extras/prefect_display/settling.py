@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -21,7 +22,7 @@ from prefect.client.schemas.objects import State, StateType
 from prefect.context import FlowRunContext
 from prefect.futures import PrefectFuture
 
-from tasks.prefect.server import LOOK_S, run_log, wait_for_server
+from tasks.prefect.server import LOOK_S, in_time, run_log, wait_for_server
 
 SETTLE_S = 20.0  # maximum wait for one more event to arrive
 _FIRST_LOOK_S = 0.1  # first pause between two requests; each pause is 25 % longer, up to LOOK_S
@@ -60,7 +61,7 @@ def settle_task_runs() -> None:
                 unknown = _let_arrive(client, noted)
                 for task_run, end in unknown.items():
                     _make_good(client, flow_run, task_run, end)
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, TimeoutError) as error:
             run_log().warning("the Prefect server went away again (%s)", error)
             continue
         if unknown:
@@ -101,13 +102,13 @@ def _without_known(client: SyncPrefectClient, noted: Mapping[UUID, _Ended]) -> d
 
 def _known(client: SyncPrefectClient, task_runs: Sequence[UUID]) -> dict[UUID, StateType | None]:
     wanted = TaskRunFilter(id=TaskRunFilterId(any_=list(task_runs)))
-    found = client.read_task_runs(task_run_filter=wanted, limit=_PAGE)
+    read = partial(client.read_task_runs, task_run_filter=wanted, limit=_PAGE)
+    found = in_time(read)
     return {each.id: each.state_type for each in found}
 
 
 def _make_good(client: SyncPrefectClient, flow_run: UUID, task_run: UUID, end: _Ended) -> None:
     if task_run not in _known(client, [task_run]):
-        client.create_task_run(
-            end.task, flow_run, dynamic_key=str(task_run), id=task_run, name=end.what
-        )
-    client.set_task_run_state(task_run, end.state, force=True)
+        create = partial(client.create_task_run, end.task, flow_run, id=task_run, name=end.what)
+        in_time(partial(create, dynamic_key=str(task_run)))
+    in_time(partial(client.set_task_run_state, task_run, end.state, force=True))

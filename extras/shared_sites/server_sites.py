@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 
-from prefect.client.orchestration import get_client
+from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate
 from prefect.concurrency.sync import concurrency
 from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
@@ -21,7 +21,7 @@ from core.errors import SourceUnavailable
 from core.settings import Settings
 from crawlers.web.pacing import LOCK_WAIT_S
 from tasks.prefect.given import load_secret
-from tasks.prefect.server import run_log, wait_for_server
+from tasks.prefect.server import ask_once, in_time, run_log, wait_for_server
 
 _LEASE_S = 60.0  # the server's minimum lease; a killed process holds its slot this long
 
@@ -38,12 +38,13 @@ def hold_slot(host: str, tries: int = 1) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for attempt in range(tries):
             try:
+                if attempt:
+                    wait_for_server()
                 _make_limit(name, prefect_server())
                 stack.enter_context(slot(name, LOCK_WAIT_S))
                 break
             except Exception as error:  # errors of Prefect and httpx share no base class
                 if attempt < tries - 1:
-                    wait_for_server()
                     continue
                 raise SourceUnavailable(
                     f"the Prefect server gives no slot of the limit {name} ({error}); "
@@ -55,13 +56,16 @@ def hold_slot(host: str, tries: int = 1) -> Iterator[None]:
 @cache
 def _make_limit(name: str, _server: str | None) -> None:
     """Create a limit of one slot; cached, because frequent requests block a server with SQLite."""
-    with get_client(sync_client=True) as client:
+
+    def make(client: SyncPrefectClient) -> None:
         try:
             client.read_global_concurrency_limit_by_name(name)
         except ObjectNotFound:
             limit = GlobalConcurrencyLimitCreate(name=name, limit=1)
             with contextlib.suppress(ObjectAlreadyExists):  # another process created the limit
                 client.create_global_concurrency_limit(limit)
+
+    ask_once(make)
 
 
 @contextlib.contextmanager
@@ -79,7 +83,7 @@ def slot(limit: str, wait_s: float) -> Iterator[None]:
         yield
     finally:
         try:
-            held.__exit__(None, None, None)
+            in_time(partial(held.__exit__, None, None, None))
         except Exception as error:  # noqa: BLE001, the lease ends by itself
             run_log().warning("the slot of the limit %s is not given back: %s", limit, error)
 

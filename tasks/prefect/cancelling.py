@@ -15,13 +15,13 @@ from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
-from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.filters import FlowRunFilter
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.context import FlowRunContext
 from prefect.states import Cancelled, Cancelling
 
-from tasks.prefect.server import run_log
+from tasks.prefect.server import ask_once, run_log
 
 ASK_S = 10.0  # seconds between two requests
 KILL_S = 25.0  # from SIGTERM to SIGKILL, as a thread may wait for a site that does not answer
@@ -58,13 +58,16 @@ def cancels_subflows() -> Iterator[None]:
 
 def _cancel_subflows(flow_run: UUID) -> None:
     of = {"parent_flow_run_id": {"any_": [flow_run]}, "state": {"type": {"any_": _UNFINISHED}}}
+
+    def cancel(client: SyncPrefectClient) -> None:
+        if not _is_cancelled(client, flow_run):
+            return  # another process continues this run, and its sub-flow runs go on
+        for run in client.read_flow_runs(flow_run_filter=FlowRunFilter.model_validate(of)):
+            state: State[Any] = Cancelling(message="The run that started it was cancelled.")
+            client.set_flow_run_state(run.id, state)
+
     try:
-        with get_client(sync_client=True) as client:
-            if not _is_cancelled(client, flow_run):
-                return  # another process continues this run, and its sub-flow runs go on
-            for run in client.read_flow_runs(flow_run_filter=FlowRunFilter.model_validate(of)):
-                state: State[Any] = Cancelling(message="The run that started it was cancelled.")
-                client.set_flow_run_state(run.id, state)
+        ask_once(cancel)
     except Exception as error:  # noqa: BLE001 - Prefect's and httpx's are no family
         run_log().warning("the server cancels the started flow runs later: %s", error)
 
@@ -83,8 +86,7 @@ def _watch(flow_run: FlowRun, is_over: threading.Event) -> None:
 
 def _asks_if_cancelled(flow_run: UUID) -> bool:
     try:
-        with get_client(sync_client=True) as client:
-            return _is_cancelled(client, flow_run)
+        return ask_once(lambda client: _is_cancelled(client, flow_run))
     except Exception:  # noqa: BLE001 - Prefect's and httpx's are no family; it asks again
         return False
 
@@ -98,8 +100,7 @@ def _end(flow_run: FlowRun) -> None:
     """End this process as SIGTERM does; Prefect keeps a state that is final."""
     state: State[Any] = Cancelled(message="The process asked the server, and was cancelled.")
     try:
-        with get_client(sync_client=True) as client:
-            client.set_flow_run_state(flow_run.id, state, force=True)
+        ask_once(lambda client: client.set_flow_run_state(flow_run.id, state, force=True))
         flow_run.state = state
     finally:
         os.kill(os.getpid(), signal.SIGTERM)

@@ -9,6 +9,7 @@ from prefect.blocks.system import Secret
 from core.errors import TidemarkError
 from core.plugins import import_parts
 from core.settings import Settings, load_settings
+from tasks.prefect.server import in_time
 
 
 def worker_settings() -> Settings:
@@ -39,7 +40,8 @@ def load_secret(block: str, kind: type[TidemarkError], others: str) -> Any:
     Raises ``kind`` if the server does not respond; the message ends with the hint ``others``.
     """
     try:
-        return cast(Secret[Any], Secret.load(block)).get()
+        found = in_time(lambda: Secret.load(block))
+        return cast(Secret[Any], found).get()
     except ValueError:
         return None
     except Exception as error:  # errors of Prefect and httpx share no base class

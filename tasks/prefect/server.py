@@ -17,12 +17,15 @@ from prefect.exceptions import MissingContextError
 from prefect.logging import get_run_logger
 from prefect.states import Completed
 
-from core.environment import prefect_server
+from core.environment import prefect_server, without_password
+from core.errors import OrchestrationError
 from core.progress import counted
+from core.within import answer_within
 from instruments.running.stopping import rest
 from tasks.prefect.telling import tell
 
 WAIT_S = 6 * 3600.0  # maximum wait for the server; later, the run fails and is restarted
+ANSWER_S = 300.0  # limit for the responses to one question, which may come byte by byte
 LOOK_S = 2.0
 PARTIAL = "Completed (partial)"
 _MAX_LISTED = 50  # maximum number of holes in a message; the run's files list all
@@ -56,35 +59,65 @@ def ended(outcome: _Outcome, holes: Sequence[object]) -> _Outcome:
 
 
 def ask_server(question: Callable[[SyncPrefectClient], _Outcome]) -> _Outcome:
-    """Return what the server answers to a question; wait for a server that is away."""
+    """Return what the server answers to a question; wait for a server that is away.
+
+    Raises OrchestrationError (no answer) or Stopped (the flow run is ending).
+    """
     wait_for_server()
-    with get_client(sync_client=True) as client:  # it tries again, too
-        return question(client)
+    try:
+        return ask_once(question)
+    except Exception as error:  # errors of Prefect and httpx share no base class
+        raise OrchestrationError(
+            f"the Prefect server at {without_password(prefect_server() or '')} answers, but not "
+            f"this question ({type(error).__name__}: {error}): see its log, then start the run "
+            "again"
+        ) from error
+
+
+def ask_once(question: Callable[[SyncPrefectClient], _Outcome]) -> _Outcome:
+    """Return what the server answers to a question; its client tries again some times.
+
+    Raises TimeoutError after ``ANSWER_S``, and errors of Prefect and httpx.
+    """
+
+    def ask() -> _Outcome:
+        with get_client(sync_client=True) as client:
+            return question(client)
+
+    return in_time(ask)
+
+
+def in_time(ask: Callable[[], _Outcome]) -> _Outcome:
+    """Return what ``ask`` returns, a request to the server; TimeoutError after ``ANSWER_S``."""
+    return answer_within(ANSWER_S, ask)
 
 
 def wait_for_server(wait_s: float = WAIT_S) -> None:
-    """Wait until the configured server and its database respond, at most ``wait_s`` seconds.
+    """Wait until the configured server and its database respond, about ``wait_s`` seconds.
 
-    Raise ``Stopped`` as soon as the flow run is ending.
+    Raises OrchestrationError (it did not respond) or Stopped (the flow run is ending).
     """
-    if not prefect_server():
+    address = prefect_server()
+    if not address:
         return
-    deadline = time.monotonic() + wait_s
-    away_since: float | None = None
+    began_at = time.monotonic()
+    is_away = False
     while True:
         try:
-            with get_client(sync_client=True) as client:
-                client.read_task_runs(limit=1)  # this request also needs the database
-        except Exception as error:  # noqa: BLE001, Prefect's and httpx's are no family
-            now = time.monotonic()
-            if away_since is None:
-                away_since = now
+            ask_once(lambda client: client.read_task_runs(limit=1))  # it needs the database, too
+        except Exception as error:  # errors of Prefect and httpx share no base class
+            if not is_away:
+                is_away = True
                 run_log().warning("waiting for the Prefect server (%s)", error)
-            if now > deadline:
-                run_log().error("the Prefect server has been away for %.0f s", now - away_since)
-                return
+            away_s = time.monotonic() - began_at
+            if away_s > wait_s:
+                raise OrchestrationError(
+                    f"the Prefect server at {without_password(address)} has not answered for "
+                    f"{away_s:.0f} s ({type(error).__name__}: {error}): see that it runs, then "
+                    "start the run again, which finds what this one has done"
+                ) from error
             rest(LOOK_S)
         else:
-            if away_since is not None:
-                run_log().warning("the server is back after %.0f s", time.monotonic() - away_since)
+            if is_away:
+                run_log().warning("the server is back after %.0f s", time.monotonic() - began_at)
             return

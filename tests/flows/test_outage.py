@@ -26,7 +26,7 @@ from benchmarks.orchestration.outage import (
     until,
     until_ended,
 )
-from core.errors import StorageError
+from core.errors import OrchestrationError, StorageError
 from core.storage.store import Store
 from tasks.prefect.server import wait_for_server
 from tests.servers import PrefectServer
@@ -171,6 +171,6 @@ def gone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_a_server_that_is_away_is_waited_for_some_time(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with gone(monkeypatch):
+    with gone(monkeypatch), pytest.raises(OrchestrationError, match="has not answered for"):
         wait_for_server(wait_s=1)
     assert "waiting for the Prefect server" in caplog.text
