@@ -18,10 +18,7 @@ import pyarrow.parquet as pq
 from core import progress
 from core.cells.losses import Cell
 from core.cells.record import read_cell_record
-from core.corpus.lookup import find_documents
-from core.corpus.partition import MANIFEST, Partition, Seal, partition_of, read_manifest
-from core.corpus.parts import find_damage
-from core.corpus.tombstones import list_tombstones
+from core.corpus.partition import Partition, Seal, partition_of
 from core.errors import MalformedInput, NewerVersion, StorageError, TidemarkError
 from core.schemas.tables import LOSSES
 from core.settings import Settings
@@ -45,9 +42,10 @@ from warehouse.database.schema import (
     read_version,
     read_view_code,
 )
-from warehouse.database.statements import OFFLINE, Statements, explain_database_errors, show
+from warehouse.database.statements import Statements, explain_database_errors, show
 from warehouse.land.cells import find_foreign_row
 from warehouse.land.landed import partition_at, partition_key
+from warehouse.read.check_corpus import WITHOUT_MANIFEST, check_forgotten, check_partitions
 from warehouse.read.check_files import check_files
 from warehouse.read.findings import PUBLISH_AGAIN, Finding, describe, finding_of, run_checks
 from warehouse.read.query import connect_to_read
@@ -159,10 +157,6 @@ _SCORED = pa.schema(
         ("number", pa.int64()),
     ]
 )
-_CRAWL_AGAIN = (
-    "Crawl or import the partition again with --replace, or bring its files back from a backup; "
-    "then run `tidemark score`."
-)
 _SCORE_AGAIN = (
     "Bring the file and the .json beside it back from a backup; or move both out of the data root, "
     "then run `tidemark score` again."
@@ -208,8 +202,9 @@ def check_root(connection: duckdb.DuckDBPyConnection, store: Store) -> Iterator[
         StorageError: the data root cannot be listed.
     """
     root = _Root(store, connection, scored_cells(connection))
-    checks = (_check_partitions, _check_forgotten, _check_documents, _check_texts, _check_records)
-    for check in (*checks, _check_losses, _check_strays):
+    yield from check_partitions(store, root.seals)
+    yield from check_forgotten(store)
+    for check in (_check_documents, _check_texts, _check_records, _check_losses, _check_strays):
         yield from check(root)
     yield from check_files(store)
 
@@ -220,51 +215,25 @@ def check_corpus(store: Store) -> Iterator[Finding]:
     Raises:
         StorageError: the data root cannot be listed.
     """
-    with duckdb.connect(config=OFFLINE) as connection:
-        root = _Root(store, connection, [])
-        yield from _check_partitions(root)
-        yield from _check_forgotten(root)
-
-
-def _check_partitions(root: _Root) -> Iterator[Finding]:
-    rows: Rows = []
-    folders = ("corpus/source=*/month=*", "corpus/source=*/month=*/version=*")
-    paths = [path for folder in folders for path in root.store.list(f"{folder}/{MANIFEST}")]
-    for number, path in enumerate(paths, start=1):
-        try:
-            seal = read_manifest(root.store, partition_of(path), path)
-            root.seals.setdefault(seal.partition, []).append(seal)
-            damage = find_damage(root.store, seal)
-            rows += [{"file": file, "problem": problem} for file, problem in damage]
-        except TidemarkError as error:
-            rows.append({"file": path, "problem": str(error)})
-        progress.report("check partitions", number, len(paths))
-    meaning = "Sealed partitions whose files are not what was sealed."
-    yield from finding_of("partitions_are_sound", meaning, _CRAWL_AGAIN, rows)
-
-
-def _check_forgotten(root: _Root) -> Iterator[Finding]:
-    rows: Rows = []
-    tombstones = list_tombstones(root.store)
-    if tombstones:
-        for document in find_documents(root.store, tombstones):
-            folder = document.seal.folder
-            rows.append({"document_id": document.document_id, "partition": folder})
-    meaning = "Documents that were taken down, and are still there, or there again."
-    remedy = "Run `tidemark corpus forget --again` (extra `takedown`)."
-    yield from finding_of("forgotten_documents_are_gone", meaning, remedy, rows)
+    yield from check_partitions(store, {})
+    yield from check_forgotten(store)
 
 
 def _check_documents(root: _Root) -> Iterator[Finding]:
     rows: Rows = []
+    gone: Rows = []
     for row in run_file(root.connection, "list_partitions"):
         partition = partition_at(row["source"], row["month"])
         digest = row["partition_digest"]
-        if digest not in root.digests(partition):
-            found = root.newest_digest(partition)
+        found = root.newest_digest(partition)
+        if found is None:
+            gone.append({"folder": partition.path, "digest": digest})
+        elif digest not in root.digests(partition):
             rows.append({"partition": str(partition), "digest": digest, "digest_of_seal": found})
+    meaning = "Partitions whose documents have landed, and of which no version is sealed now."
+    yield from finding_of("landed_partitions_are_there", meaning, WITHOUT_MANIFEST, gone)
     meaning = "Landed documents of versions of partitions that are gone."
-    remedy = "Run `tidemark score`: it lands the documents of what it scores. " + _CRAWL_AGAIN
+    remedy = "Run `tidemark score`: it lands the documents of what it scores."
     yield from finding_of("documents_match_seals", meaning, remedy, rows)
 
 
@@ -272,11 +241,15 @@ def _check_texts(root: _Root) -> Iterator[Finding]:
     rows: Rows = []
     for cell in root.cells:
         digest = cell.partition_digest
+        found = root.newest_digest(cell.partition)
         if digest not in root.digests(cell.partition):
-            found = root.newest_digest(cell.partition)
             rows.append({"cell": cell.name, "digest_scored": digest, "digest_of_seal": found})
     meaning = "Cells that were scored on text that is gone."
-    remedy = "Run `tidemark score` with these models: it scores the text that is sealed now."
+    remedy = (
+        "Bring the text back from a backup; or run `tidemark score` with these models: it scores "
+        "the text that is sealed now. If digest_of_seal is None, seal a text first: crawl or "
+        "import the month again."
+    )
     yield from finding_of("cells_have_texts", meaning, remedy, rows)
 
 
