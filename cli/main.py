@@ -11,7 +11,6 @@ from typer import Option
 from typer.core import TyperGroup
 
 from cli import (
-    clean,
     corpus,
     doctor,
     forecast,
@@ -47,7 +46,6 @@ _COMMANDS: Commands = {
         "import texts": imports.import_texts_command,
         "import set": imports.import_set_command,
         "import html": imports.import_html_command,
-        "clean": clean.clean_command,
         "simulate": operations.simulate_command,
         "sources": sources.sources_app,
         "sources record": sources.record_command,

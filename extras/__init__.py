@@ -48,6 +48,7 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
 REGISTERED = (
     "adapters",
     "browser_questions",
+    "clean",
     "codec",
     "common_crawl",
     "debian_changelogs",

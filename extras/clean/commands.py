@@ -148,3 +148,5 @@ _READERS: dict[str, Callable[[str, Mapping[str, bytes]], str]] = {
     "html": _read_html,
     "code": _read_code,
 }
+
+COMMANDS = {"Collect text": {"clean": clean_command}}

@@ -17,6 +17,7 @@ PAPER = "\\documentclass{article}\\begin{document}\\maketitle %s\\end{document}"
 PAGE = "'''Tern''' is a [[bird|sea bird]] &amp; flies{{w|far|away}}.\u200b<ref>A</ref>\n"
 
 
+@pytest.mark.smoke
 def test_each_format_gives_what_a_crawl_stores(tidemark: Tidemark, tmp_path: Path) -> None:
     markdown = "# A <b>README</b>\n\nSee [it](https://a.b) &amp; more.\n"
     html = "<p>One &amp; <b>two</b>.</p><table><tr><td>x</table>"

@@ -1,0 +1,1 @@
+"""`tidemark clean`: what cleaning makes of one text."""
