@@ -166,8 +166,12 @@ class _Deployer:
             self._do(Change("made", what, detail), self._client.create_work_pool, new)
             return
         if slots is None or slots == pool.concurrency_limit:
-            notes = [f"limit {pool.concurrency_limit}"] * (pool.concurrency_limit is not None)
-            self._keep(what, ", ".join(notes + ["paused"] * pool.is_paused))
+            notes = []
+            if pool.concurrency_limit is not None:
+                notes.append(f"limit {pool.concurrency_limit}")
+            if pool.is_paused:
+                notes.append("paused")
+            self._keep(what, ", ".join(notes))
             return
         change = Change("changed", what, f"limit {pool.concurrency_limit} → {slots}")
         update = WorkPoolUpdate(concurrency_limit=slots)

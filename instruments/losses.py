@@ -288,6 +288,12 @@ def _record(scorer: Scorer, tally: Tally, cost: Cost, together: Sequence[Tally])
     facts = scorer.facts
     total = sum(each.seconds for each in together)
     share = tally.seconds / total if total else 1 / len(together)
+    seconds = tally.seconds
+    if len(together) == 1:
+        seconds = cost.seconds
+    energy_joules = None
+    if cost.energy_joules is not None:
+        energy_joules = share * cost.energy_joules
     return CellRecord(
         scored_at=dt.datetime.now(dt.UTC),
         device=facts.device,
@@ -295,10 +301,10 @@ def _record(scorer: Scorer, tally: Tally, cost: Cost, together: Sequence[Tally])
         batch_tokens=facts.batch_tokens,
         context=tally.context,
         versions=dict(facts.versions),
-        seconds=cost.seconds if len(together) == 1 else tally.seconds,
+        seconds=seconds,
         num_tokens_read=tally.num_tokens_read,
         peak_memory_bytes=cost.peak_memory_bytes,
-        energy_joules=None if cost.energy_joules is None else share * cost.energy_joules,
+        energy_joules=energy_joules,
         active_parameters=facts.active_parameters,
         matmul_flops=facts.matmul_flops,
         num_lossy_documents=tally.num_lossy_documents,

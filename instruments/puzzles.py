@@ -181,20 +181,19 @@ def _loader_of(settings: Settings) -> Load[Generator]:
 
 
 def _describe(record: PuzzleRecord) -> Done:
-    lack = (
-        f"without an answer: {counted(record.num_errors, 'item')}; run the same command again, and "
-        "only these are asked"
-    )
+    lack = ""
+    if record.num_errors:
+        lack = (
+            f"without an answer: {counted(record.num_errors, 'item')}; run the same command again, "
+            "and only these are asked"
+        )
+    if record.status == "complete":
+        return Done(record.num_items, lack)
     remark = (
         f"insufficient ID data: {record.num_id_examples} inputs in {record.num_completions} texts, "
         f"of {record.num_distinct_elements} different numbers; nothing was asked"
     )
-    is_complete = record.status == "complete"
-    return Done(
-        num_items=record.num_items if is_complete else 0,
-        lack=lack if record.num_errors else "",
-        remark="" if is_complete else remark,
-    )
+    return Done(lack=lack, remark=remark)
 
 
 def solve_and_land(

@@ -167,7 +167,9 @@ def _items(
     near = list(itertools.islice(others, len(written.elements)))
     wanted = sampling.num_items + sampling.num_demonstrations
     for with_near in (True, False):
-        targets = [_Target("ood", far)] + [_Target("ood_near", near)] * with_near
+        targets = [_Target("ood", far)]
+        if with_near:
+            targets.append(_Target("ood_near", near))
         chosen: list[Instance] = []
         for instance in order:
             if len(chosen) == wanted:

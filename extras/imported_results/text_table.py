@@ -203,12 +203,12 @@ def _joined(column: pa.ChunkedArray, name: str, path: Path) -> pa.ChunkedArray:
     """Return a column as text; the items of a list are joined with |."""
     if not pa.types.is_nested(column.type) or pa.types.is_struct(column.type):
         return _as_text(column, name, path)
-    texts = [
-        None
-        if values is None
-        else "|".join("null" if each is None else str(each) for each in values)
-        for values in column.to_pylist()
-    ]
+    texts: list[str | None] = []
+    for values in column.to_pylist():
+        if values is None:
+            texts.append(None)
+        else:
+            texts.append("|".join("null" if each is None else str(each) for each in values))
     return pa.chunked_array([pa.array(texts, pa.string())])
 
 

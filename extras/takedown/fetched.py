@@ -56,7 +56,10 @@ def _forget_mirrors(settings: Settings, origins: Collection[Origin]) -> int:
         name = f"{folder.parent.name}/{folder.name.partition('.git')[0]}"
         if any(_is_of(origin, name) for origin in origins):
             with explain_disk_errors(str(folder)):
-                shutil.rmtree(folder) if folder.is_dir() else folder.unlink()
+                if folder.is_dir():
+                    shutil.rmtree(folder)
+                else:
+                    folder.unlink()
             num += 1
     return num
 
