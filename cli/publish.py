@@ -10,7 +10,7 @@ from typer import Option
 
 from cli.terminal.console import fail_with, out, progress_bars
 from cli.terminal.options import settings_for_tasks
-from core.errors import UsageError
+from core.errors import UsageError, did_you_mean
 from core.plugins import import_parts
 
 if TYPE_CHECKING:
@@ -71,7 +71,10 @@ def find_target(target: str) -> tuple[Copy, str]:
         kinds |= part.KINDS
     if kind not in kinds or not place:
         known = ", ".join(f"{name}:…" for name in sorted(kinds))
-        raise UsageError(f"cannot publish to {kind}:…; expected one of: {known or 'none'}")
+        raise UsageError(
+            f"cannot publish to {kind}:…; {did_you_mean(kind, kinds)}"
+            f"expected one of: {known or 'none'}"
+        )
     return kinds[kind], place
 
 

@@ -10,7 +10,7 @@ from typer import Option
 
 from cli.terminal.console import fail_with, out, print_table, progress_bars
 from cli.terminal.options import settings_for_tasks, settings_of
-from core.errors import StorageError, UnknownName, UsageError
+from core.errors import StorageError, UnknownName, UsageError, did_you_mean
 from core.progress import counted
 from core.storage.store import Store
 
@@ -254,7 +254,8 @@ def _nothing(
 
     published = query(settings, _PUBLISHED)["model"].to_pylist()
     asked = " on ".join(", ".join(map(repr, each)) for each in (models or (), puzzles) if each)
+    meant = "".join(did_you_mean(model, published) for model in models or ())
     return UsageError(
-        f"nothing of {asked or 'any model'} is published; published are: "
+        f"nothing of {asked or 'any model'} is published; {meant}published are: "
         f"{', '.join(published) or 'none'}; have models solve puzzles with `tidemark scylla run`"
     )

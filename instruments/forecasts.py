@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from core.cells.answers import Answer, AnswerCell, NoAnswer, find_answers, write_answers
+from core.corpus.partition import list_sealed_sources
 from core.corpus.questions import QuestionSeal, list_questions, read_questions
 from core.corpus.spelled import find_spelled
 from core.errors import TidemarkError, UsageError, did_you_mean
@@ -139,6 +140,8 @@ def plan_answers(
 def _nothing_sealed(store: Store, sources: Sequence[str], is_task: bool) -> str:
     """Return a message for the case that nothing is sealed of what was asked for."""
     known = {seal.source for seal in list_questions(store)}
+    if is_task:
+        known |= {*list_sealed_sources(store)}
     meant = "".join(did_you_mean(source, known) for source in sources)
     if is_task:
         return (

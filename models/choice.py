@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError, model_validator
 
-from core.errors import MalformedInput, UsageError
+from core.errors import MalformedInput, UsageError, did_you_mean
 from core.settings import MAX_NAME_BYTES, Settings
 from core.storage.store import Store
 from models.yaml_list import parse_yaml_list, read_yaml, shown
@@ -196,4 +196,6 @@ def models_with(tag: str, entries: Sequence[ModelEntry]) -> list[ModelEntry]:
     if found:
         return found
     known = sorted({known for entry in entries for known in tags_of(entry)})
-    raise UsageError(f"no model has the tag {tag!r}; the tags are {', '.join(known)}")
+    raise UsageError(
+        f"no model has the tag {tag!r}; {did_you_mean(tag, known)}the tags are {', '.join(known)}"
+    )

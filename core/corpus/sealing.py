@@ -18,6 +18,7 @@ from core.corpus.partition import (
     MANIFEST,
     Partition,
     Seal,
+    list_sealed_sources,
     list_versions,
     partition_of,
     read_documents,
@@ -25,7 +26,14 @@ from core.corpus.partition import (
 )
 from core.corpus.parts import PartWriter, find_damage, holds_text
 from core.corpus.tombstones import list_tombstones
-from core.errors import PartitionHeld, PartitionSealed, SchemaMismatch, StorageError, UsageError
+from core.errors import (
+    PartitionHeld,
+    PartitionSealed,
+    SchemaMismatch,
+    StorageError,
+    UsageError,
+    did_you_mean,
+)
 from core.schemas.tables import DOCUMENTS, MEDIA
 from core.schemas.validation import validate
 from core.storage.store import Store
@@ -266,7 +274,10 @@ def accept_held(store: Store, partition: Partition, why: str) -> Seal:
     """
     held = read_held(store, partition)
     if held is None:
-        raise UsageError(f"nothing is held back of {partition}")
+        meant = did_you_mean(partition.source, list_sealed_sources(store))
+        raise UsageError(
+            f"nothing is held back of {partition}; {meant}see `tidemark status` for what is"
+        )
     if not why.strip():
         raise UsageError("say why it is right: --why TEXT")
     for path, problem in find_damage(store, held):

@@ -11,7 +11,7 @@ import typer
 from typer import Argument, Option
 
 from cli.terminal.console import visible
-from core.errors import ItemUnavailable, MalformedInput, UsageError
+from core.errors import ItemUnavailable, MalformedInput, UnknownName, UsageError
 from core.storage.regular import require_regular
 
 _SUFFIXES = {
@@ -44,7 +44,7 @@ def clean_command(
 
     name = form or _guess_format(path)
     if name not in _READERS:
-        raise UsageError(f"unknown format {name!r}; known: {', '.join(_READERS)}")
+        raise UnknownName("format", name, list(_READERS))
     try:
         text = _READERS[name](path, _read_files(path, name))
         text = clean(text, is_code=name == "code", is_plain=name == "readme")

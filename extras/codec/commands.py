@@ -97,10 +97,13 @@ def verify_losses_command(
 
     Each chunk is also decompressed. All calls take the same sample, of the default protocol.
     """
+    from instruments.planning import require_sealed
     from models.catalogue import find_model
     from models.choice import chosen_models
 
     settings = settings_for_tasks(context)
+    if source:
+        require_sealed(Store(settings.home), source, window(month, first, last))
     names = model or list(chosen_models(settings))
     for name in names:
         find_model(name, settings)  # fails early if a name is misspelt

@@ -26,11 +26,15 @@ def thirds_command(
     So does CCNet, with a model of Wikipedia: head, middle and tail. No text is left out.
     """
     from core.corpus.partition import list_sealed_sources
+    from models.catalogue import find_model
+    from models.scoring.protocols import get_protocol
     from warehouse.read.query import query
 
     settings = settings_of(context)
     found = query(settings, thirds_statement(), [source, model, protocol]).to_pylist()
     if not found:
+        find_model(model, settings)
+        get_protocol(protocol)
         meant = did_you_mean(source, list_sealed_sources(Store(settings.home)))
         raise UsageError(
             f"{model} has no losses of months of {source} under the protocol {protocol}; {meant}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from core.corpus.partition import Seal, list_sealed
-from core.errors import ModelError, UsageError
+from core.errors import ModelError, UsageError, did_you_mean
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
@@ -118,9 +118,11 @@ def _sealed_text(request: ExamineRequest, settings: Settings) -> list[Seal]:
     if seals:
         return seals
     if sealed:
-        names = ", ".join(sorted({seal.partition.source for seal in sealed}))
+        names = sorted({seal.partition.source for seal in sealed})
+        meant = "".join(did_you_mean(source, names) for source in request.sources or ())
         raise UsageError(
-            f"no month of these sources and months is sealed in {settings.home} (here: {names})"
+            f"no month of these sources and months is sealed in {settings.home}; {meant}"
+            f"here: {', '.join(names)}"
         )
     raise UsageError(
         f"no dated text is in {settings.home}; `{command_for_text()}` brings some from public git "

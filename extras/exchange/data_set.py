@@ -17,9 +17,9 @@ import pyarrow as pa
 import yaml
 
 from core.cells.tokens import is_open
-from core.corpus.partition import Seal, list_sealed, read_documents
+from core.corpus.partition import Seal, list_sealed, list_sealed_sources, read_documents
 from core.corpus.simulated import is_simulated
-from core.errors import UsageError
+from core.errors import UsageError, did_you_mean
 from core.month import Period
 from core.settings import Settings
 from core.storage.store import Store
@@ -105,7 +105,9 @@ def export_data_set(
     lacking = set(sources) - {seal.partition.source for seal in found.seals}
     if not found.seals or lacking or (sources and found.left_out):
         told = "; ".join(found.left_out) or "nothing is sealed of what was asked for"
-        raise UsageError(f"not exported: {told}. See `tidemark status` for what is sealed")
+        known = list_sealed_sources(store)
+        meant = "".join(did_you_mean(source, known) for source in sorted(lacking))
+        raise UsageError(f"not exported: {told}; {meant}see `tidemark status` for what is sealed")
     with exporting(output, _KIND) as folder:
         for seal in found.seals:
             write_parquet(_schema(), _batches(store, seal, found), folder / _file_of(seal))

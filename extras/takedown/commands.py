@@ -6,10 +6,11 @@ from typing import Annotated
 
 from typer import Argument, Context, Option
 
-from cli.terminal.console import out, progress_bars
+from cli.terminal.console import err, out, progress_bars
 from cli.terminal.options import settings_of
-from core.errors import UsageError
+from core.errors import UsageError, did_you_mean
 from core.progress import counted
+from core.storage.store import Store
 
 
 def forget_command(
@@ -33,6 +34,7 @@ def forget_command(
 
     Later crawls and imports drop these documents, too. If this command is killed, run it again.
     """
+    from core.corpus.partition import list_sealed_sources
     from core.corpus.tombstones import item_key
     from extras.takedown.forgetting import forget
 
@@ -40,8 +42,13 @@ def forget_command(
     if again == bool(documents or items):
         raise UsageError("say which documents, by id or by --native-id; or say --again")
     keys = [*(documents or []), *(item_key(*each) for each in items)]
+    settings = settings_of(context)
+    known = list_sealed_sources(Store(settings.home))
+    for source in sorted({source for source, _ in items} - {*known}):
+        meant = did_you_mean(source, known)
+        err.print(f"nothing is sealed of {source!r}; {meant}the removal is recorded all the same")
     with progress_bars():
-        done = forget(settings_of(context), keys, why)
+        done = forget(settings, keys, why)
     out.print(
         f"{counted(len(done.document_ids), 'document')} forgotten; rewritten: "
         f"{counted(done.num_versions, 'version')} of partitions, "

@@ -20,6 +20,7 @@ from tests.flows.support.apis import rows, write_entry
 from tests.list_writer import train_list_writer
 from tests.loopback import wait_for
 from tests.reports.site.pages import pages_alone
+from tests.tiers import needs_extra
 
 Tidemark = Callable[..., Any]
 THREE = ("find_maximum", "sort_numbers", "two_sum")
@@ -138,6 +139,7 @@ def test_a_trained_model_goes_through_all_stages_and_an_untrained_one_says_why_n
     assert {k: v for k, v in before.items() if "writer" in k} == files(home)
 
 
+@needs_extra("papers")
 @pytest.mark.slow  # each stage has a test in make test
 def test_likelihoods_of_a_trained_model(
     tidemark: Tidemark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -156,6 +158,16 @@ def test_likelihoods_of_a_trained_model(
     assert [each["split"] for each in found] == ["id", "ood", "ood_near"]
     assert all(each["num_items"] == 16 for each in found)
     assert any(each["num_measured"] for each in found)
+    pairs = rows(tidemark, "from papers.scylla_divergence order by measure, ood_split")
+    assert [(each["measure"], each["ood_split"]) for each in pairs] == [
+        (measure, split)
+        for measure in ("perplexity", "probability")
+        for split in ("ood", "ood_near")
+    ]
+    for each in pairs:
+        assert each["reason"] is None
+        assert 0 <= each["js_bits"] <= 1
+        assert min(each["num_id"], each["num_ood"]) >= 2
     assert rows(tidemark, "select distinct protocol from internal.scylla_accuracy_details") == [
         {"protocol": "zero-shot-cot-16"}
     ]

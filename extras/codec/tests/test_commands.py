@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.commands import *  # noqa: F403
+from tests.commands import import_notes
 
 Tidemark = Callable[..., Any]
 TEXT = "The tide leaves a mark on the sand. Ещё раз: 早い者勝ち 🙂\r\n\0" * 12
@@ -173,3 +174,10 @@ def test_a_partition_that_was_sealed_anew_is_told(
     ).expect(0)
     ran = tidemark("check", "losses", "-m", tiny_model, "--month", "2024-02")
     assert ran.code == 2 and "nothing is scored with tiny" in ran.err
+
+
+def test_a_misspelt_source_is_no_success(tidemark: Tidemark, tmp_path: Path) -> None:
+    """Compressors are skipped, so nothing else asked for the source."""
+    import_notes(tidemark, tmp_path, "2024-01", "tide")
+    ran = tidemark("check", "losses", "--model", "control:zstd", "--source", "ntoes")
+    ran.expect(2, "did you mean notes?")

@@ -32,7 +32,7 @@ def loaded(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Settings:
         connection.execute(
             f"""
             copy (
-                select a.*, n_options_by_text as num_options
+                select a.*, tags, n_options_by_text as num_options
                 from '{published}/gjo_answers.csv' as a
                 join '{published}/gjo_questions.csv' using (question_id, opened, closed)
             ) to '{home}/answers.csv'
@@ -150,3 +150,37 @@ def test_table_9_of_zhu(ask: Ask) -> None:
         found = (f"{row['base_adjusted_score']:.2f}", f"{row['adjusted_change_3_pct']:.2f}")
         assert f"{', '.join(found)} %" in ours
         assert found != (base, change)
+
+
+# Rows of FreshBench's file test/test.json (commit 594f906, counted from 0) whose wording comes
+# again further down. The files of answers have no wording.
+ASKED_AGAIN = {
+    "151", "166", "184", "188", "191", "227", "249", "269", "318", "320", "391", "402", "403",
+    "444", "797", "836", "837", "1040", "1046", "1070", "1096", "1112", "1209", "1254", "1291",
+    "1543", "1602", "2279",
+}  # fmt: skip
+
+
+def test_table_16_of_zhu(ask: Ask) -> None:
+    """The counts by tag are equal, if the last question of each wording counts."""
+    figures, state = ask("Table 16", "from published_figures where printed_table = 'Table 16'")
+    theirs = {row["row_key"]: row["value"] for row in figures if row["unit"] == "questions"}
+    assert len(theirs) == 17
+    [of_all] = [text for text in queries_of("Table 16") if "tag" in text]
+    repeated = ", ".join(f"'{each}'" for each in sorted(ASKED_AGAIN))
+    last = f"(from internal.judged_answers where question_id not in ({repeated}))"
+    of_last = of_all.replace("internal.judged_answers", last)
+    found = [num_equal(ask, sql, theirs) for sql in (of_last, of_all)]
+    assert f"equal, {found[0]} of 17" in state
+    assert f"All 2,418 give {found[1]} of 17" in state
+
+
+def queries_of(name: str) -> list[str]:
+    [item] = [item for item in ITEMS if item.name.startswith(name)]
+    return item.queries()
+
+
+def num_equal(ask: Ask, sql: str, theirs: dict[str, float]) -> int:
+    rows, _ = ask("Table 16", sql)
+    ours = {row["tag"]: row["num_questions"] for row in rows}
+    return sum(ours.get(tag) == number for tag, number in theirs.items())

@@ -146,6 +146,12 @@ def test_llama_65b_becomes_worse_by_more_than_the_text_says(ask: Ask) -> None:
     least, most = (100 * each / (float(after) - each) for each in (1.095, 1.105))
     assert 20 < least < row["worse_pct"] < most
     assert f"here {row['worse_pct']:.1f} %" in state_of("Section 5.2")
+    state = state_of("Section 5.2")
+    whole = float(printed_by(ask, "Table 3", "rate_2017_2023", "Wikitext")["llama-65b"])
+    latest = float(printed_by(ask, "Table 3", "rate_2023", "Wikitext")["llama-65b"])
+    share = f"{100 * (latest - whole) / latest:.1f}"
+    assert f"({latest:.3f} - {whole:.3f}) / {latest:.3f}, is {share} %" in state
+    assert f"{row['than_all_pct']:.1f}" == share
 
 
 def test_bits_per_byte_of_table_6_by_the_authors_file(shared: Path) -> None:
