@@ -120,7 +120,7 @@ class Shown:
     """A text, in the forms in which answers are searched in it."""
 
     def __init__(self, text: str) -> None:
-        # As it stands, and as a browser shows it and its addresses.
+        # The text itself, then the text without entities and percent signs, as a browser shows it.
         shown = unquote(html.unescape(text))
         self.text = text if shown == text else f"{text}\n{shown}"
 

@@ -35,7 +35,7 @@ _ALIKE = str.maketrans("cqwyjs", "kkviiz")
 
 
 def plain_letters(text: str) -> str:
-    """Return a text in lower case, in Latin letters that stand for all of like sound.
+    """Return a text in lower case; letters of similar sound become the same Latin letters.
 
     ``Müller`` and ``Mueller`` give the same, and so do ``Москва`` and ``Moskva``.
     """

@@ -95,6 +95,6 @@ def zenodo_json(release: Cited) -> str:
 def _person(name: str) -> str:
     """Return a name in which Zenodo finds a family name, which it requires of each creator.
 
-    Of a single word it makes a first name, and refuses the record. It drops what is in brackets.
+    Zenodo takes a single word for a first name, and refuses the record. It drops text in brackets.
     """
     return name if len(name.split()) > 1 else f"{name}, (one name)"

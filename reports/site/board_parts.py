@@ -19,7 +19,7 @@ from reports.site.findings import board_finding, listed, source_finding
 
 NEWEST = 12  # months of the first window
 ALL_MONTHS = "all months: includes text seen in training"
-# Columns that a part replaces: with a dash where it has none.
+# Columns that a part of the board replaces; a dash stands where the part has no figure.
 _OF_WINDOW = (
     "rank_set", "bits_per_byte", "adjusted_gap", "growth_per_year", "num_months",
     "num_sources",

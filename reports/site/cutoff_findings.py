@@ -64,7 +64,7 @@ def registry_finding(rows: Sequence[Row]) -> str:
 
 
 def _beyond(rows: Sequence[Row]) -> str:
-    """Return how many known cutoffs are beyond the only end of the interval that is told."""
+    """Return how many known cutoffs contradict intervals of which one end is known."""
     beyond = sum(row["is_contradicted"] for row in rows)
     are = "1 is" if beyond == 1 else f"{beyond or 'none'} are"
     return f"only one end is told, and {are} beyond it"

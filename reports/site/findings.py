@@ -190,7 +190,7 @@ def cells_finding(rows: Sequence[Row]) -> str:
 
 
 def left_out_finding(rows: Sequence[Row]) -> str:
-    """Return how many views leave out models."""
+    """Return how many views lack some of the models."""
     models = {name for row in rows for name in row["models"].split(", ")}
     views = len({row["left_out_of"] for row in rows})
     return f"{views} views leave out some of {len(models)} models, with reasons"

@@ -161,7 +161,7 @@ class DifficultyFit:
     """lambda and theta of a panel; arrays have a row per model, then one of the compressors."""
 
     months: Months
-    theta: Floats  # 0: the row did not enter
+    theta: Floats  # 0 for a row that is left out of the fit
     weights: Floats  # w
     annihilators: Floats  # R
     remainders: Floats  # R y

@@ -14,9 +14,10 @@ differ from model to model. lambda is free in every month, and so are the sensit
     q_j = R_j (column_j - theta_j M+ sum_i theta_i R_i column_i)
 
 beta is the regression of e on all q. s^2 is the variance of what is left of e, and L = (1 + r) / (1
-- r). r is the autocorrelation of AR(1) noise that leaves what is left of e: e has less of it than
-the noise, since x, lambda and the columns are taken off (``difficulty``). In small panels, too
-little is left to tell a share that lasts: found changes would be lost, and no false ones.
+- r). r is the autocorrelation of the AR(1) noise for which such residuals are expected. Residuals
+have less autocorrelation than the noise, since x, lambda and the columns are fitted
+(``difficulty``). Small panels have too few residuals to estimate a part of the noise that lasts.
+To allow for such a part would lose true changes, and avoid no false ones.
 
 The changes are those of models, not of the source, if one of these holds:
 
@@ -172,7 +173,7 @@ class Apart:
         return Explained(sizes, squares, gained / squares * num_free)
 
     def long_run(self, columns: list[Floats]) -> float:
-        """Return L of what columns leave; r is found as in ``difficulty``."""
+        """Return L of the residuals after ``columns``; r is estimated as in ``difficulty``."""
         numbers = np.flatnonzero(self.theta)
         shape = (len(numbers), len(self.months))
         left = self.left[numbers].ravel()
@@ -247,8 +248,8 @@ class Joint(NamedTuple):
 def tell_apart(dated: list[DatedCurve], readings: Readings) -> tuple[list[DatedCurve], list[bool]]:
     """Return the changes, with those of the joint fit, and True for each that may be shared.
 
-    ``dated`` is as in ``find_bends``. With fewer than two curves, or if their months do not
-    overlap, no change is doubted.
+    ``dated`` is as in ``find_bends``. If there are fewer than two curves, or their months do not
+    overlap, the changes stay as they are. None of them may be shared then.
     """
     is_found = [each.found is not None for each in dated]
     is_shared = [False] * len(dated)

@@ -38,7 +38,9 @@ def expand_terms(source: str) -> str:
         if not use["form"] and (key in used or not long):
             shown = short
         used.add(key)
-        return f"{{{shown[:1].upper() + shown[1:] if use['macro'][0].isupper() else shown}}}"
+        if use["macro"][0].isupper():
+            shown = shown[:1].upper() + shown[1:]
+        return f"{{{shown}}}"
 
     return _USE.sub(words, source) if terms else source
 
