@@ -30,17 +30,34 @@ _LIKELIHOOD = (
     "`tidemark scylla run -m MODEL --prompt mixed-8-likelihood` asks a causal language model for "
     "likelihoods"
 )
+_PROBE = "`tidemark scylla run -m MODEL -p add_days` asks a puzzle without a level"
+_UNDATED = (
+    "`tidemark import texts FILE --undated`, then `tidemark score`, gives figures of texts without "
+    "a month"
+)
+_SCORES = (
+    "`tidemark land benchmarks FILE` (extra `imported_results`) loads scores; at least three "
+    "of the models that answer questions need them"
+)
 # A view or its folder, and the command that makes its first rows.
 _COMMANDS = {
+    "corpus_difference": _UNDATED,
+    "corpus_loss": _UNDATED,
+    "corpus_rank": _UNDATED,
+    "forecast_benchmark_correlation": _SCORES,
+    "scylla_human_difficulty": "`tidemark land ratings FILE` (extra `imported_results`) loads them",
+    "scylla_normalised_accuracy": _LIKELIHOOD,
+    "scylla_step_accuracy": _PROBE,
     "scylla_likelihood": _LIKELIHOOD,
     "scylla_divergence": _LIKELIHOOD,
-    "scylla_probes": "`tidemark scylla run -m MODEL -p add_days` asks a puzzle without a level",
+    "scylla_probes": _PROBE,
     "benchmarks": "`tidemark land benchmarks FILE` (extra `imported_results`) loads scores",
     "forecast_bias": "`tidemark forecast answer` asks models forecasting questions",
     "forecasts": "`tidemark forecast answer` asks models forecasting questions",
     "scylla": "`tidemark scylla run` has models solve puzzles",
     "tasks": "`tidemark tasks make` and `tidemark tasks answer` (extra `real_tasks`) make them",
     "text": "`tidemark corpus compare` (extra `text_comparisons`) compares the months' texts",
+    "uncompared_models": "`headline` compares all models",
 }
 _KNOWN = "select model from main.models where model = $model"
 _LEFT_OUT = """

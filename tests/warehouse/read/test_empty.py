@@ -80,6 +80,16 @@ def connection(
             ["papers.loaded_scores has no rows; `tidemark land benchmarks FILE`"],
             marks=needs_extra("papers"),
         ),
+        pytest.param(
+            "from papers.corpus_rank",
+            ["papers.corpus_rank has no rows; `tidemark import texts FILE --undated`, then"],
+            marks=needs_extra("papers"),
+        ),
+        pytest.param(
+            "from papers.scylla_human_difficulty",
+            ["papers.scylla_human_difficulty has no rows; `tidemark land ratings FILE`"],
+            marks=needs_extra("papers"),
+        ),
         ("select 1 where false", []),
     ],
 )
