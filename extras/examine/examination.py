@@ -120,9 +120,10 @@ def _sealed_text(request: ExamineRequest, settings: Settings) -> list[Seal]:
     if sealed:
         names = sorted({seal.partition.source for seal in sealed})
         meant = "".join(did_you_mean(source, names) for source in request.sources or ())
+        hint = f"; {meant.rstrip()}" if meant else ""
         raise UsageError(
-            f"no month of these sources and months is sealed in {settings.home}; {meant}"
-            f"here: {', '.join(names)}"
+            f"no month of these sources and months is sealed in {settings.home} "
+            f"(here: {', '.join(names)}){hint}"
         )
     raise UsageError(
         f"no dated text is in {settings.home}; `{command_for_text()}` brings some from public git "

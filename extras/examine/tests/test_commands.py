@@ -35,6 +35,7 @@ def test_a_home_without_text_names_the_command_that_brings_some(
 @pytest.mark.usefixtures("text")
 def test_other_sources_name_those_that_are_here(tidemark: Tidemark, tiny_model: Path) -> None:
     tidemark("examine", tiny_model, "--source", "news").expect(2, "(here: posts)")
+    tidemark("examine", tiny_model, "--source", "pots").expect(2, "did you mean posts?")
     tidemark("examine", "control:zstd").expect(2, "no training data")
 
 
