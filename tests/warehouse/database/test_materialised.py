@@ -69,9 +69,8 @@ def test_publications_of_the_same_losses_are_equal_to_the_last_digit(
     for number, row in enumerate(rows):
         row["nll_nats"] *= 1 + math.sin(number) / 10
     known = {"kind": "reference", "cutoff_provenance": "planted", "cutoff_precision": "month"}
-    publish_rows(
-        settings, rows, *({"name": name, "cutoff": Month(cutoffs[name]), **known} for name in cutoffs)
-    )
+    models = [{"name": name, "cutoff": Month(cutoffs[name]), **known} for name in cutoffs]
+    publish_rows(settings, rows, *models)
     first = kept_rows(settings)
     for _ in range(2):
         publish(settings)
