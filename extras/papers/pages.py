@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from core.json import JsonObject
+from core.progress import counted
 from reports.site.charts import INK, PALETTE, SOFT, by_month, time_axis
-from reports.site.context import Site, some
+from reports.site.context import Site, is_control, some
 from reports.site.figure import P_VALUE, Column, Figure, Page, Row
 from reports.site.findings import MAX_Q, span
 from reports.site.labels import LANE_HEADER, end_labels, extent_of
@@ -100,10 +101,19 @@ def _board(site: Site) -> list[str]:
 
 
 def _curves_title(rows: pl.DataFrame, shown: Sequence[str], what: str) -> str:
-    models = rows["model"].n_unique()
-    of = f"{len(shown)} of {models}" if models > len(shown) else str(models)
-    noun = "model" if models == 1 else "models"
-    return f"{what} of {of} {noun}, smoothed over three months"
+    told = counted_kinds(rows["model"].unique().to_list())
+    if rows["model"].n_unique() > len(shown):
+        told = f"{len(shown)} of {told}"
+    return f"{what} of {told}, smoothed over three months"
+
+
+def counted_kinds(names: Sequence[str]) -> str:
+    """Return how many models and how many compressors there are."""
+    num_compressors = sum(is_control(name) for name in names)
+    num_models = len(names) - num_compressors
+    told = [counted(num_models, "model")] if num_models or not num_compressors else []
+    told += [counted(num_compressors, "compressor")] if num_compressors else []
+    return " and ".join(told)
 
 
 def _curves(
@@ -281,6 +291,8 @@ def _ranks(site: Site) -> Figure:
         Column("rank_without", "without Wikipedia", "d"),
     ]
     title = f"Without Wikipedia, {moved} of {rows.height} monthly ranks differ"
+    if not moved:
+        title = f"No monthly rank differs without Wikipedia: {rows.height} in all"
     about = "As Uncheatable Eval ranks. Dashed: with Wikipedia. The months of the board."
     return Figure("papers-ranks", title, about, sql, rows, columns, chart, drawn_models=shown)
 

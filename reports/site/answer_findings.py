@@ -16,6 +16,7 @@ from reports.site.findings import MAX_Q, listed, span
 # Probabilities are skewed, so Student's t finds a preferred place too often: at 0.05, in 9 % of
 # worlds without one, with 30 answers of four models.
 _MAX_Q_PLACES = 0.01
+_COMPRESSOR = "Gzip"  # the one that Li et al. print for text
 
 
 def _sure(rows: Sequence[Row], p_value: str, most: float = MAX_Q) -> list[Row]:
@@ -161,12 +162,12 @@ def printed_levels_finding(rows: Sequence[Row]) -> str:
 
 
 def printed_rates_finding(rows: Sequence[Row]) -> str:
-    """Return how many printed rates are worse on newer text."""
-    worse = sum(row["change"] > 0 for row in rows)
-    models = len({row["model"] for row in rows})
-    return (
-        f"Li et al. print worse rates for 2023 in {worse} of {len(rows)} cases of {models} models"
-    )
+    """Return how many printed rates of models are worse on newer text."""
+    of_models = [row for row in rows if row["model"] != _COMPRESSOR]
+    worse = sum(row["change"] > 0 for row in of_models)
+    cases = f"{worse} of {len(of_models)} cases"
+    models = len({row["model"] for row in of_models})
+    return f"Li et al. print worse rates for 2023 in {cases} of {models} models"
 
 
 def growth_finding(rows: Sequence[Row]) -> str:

@@ -40,7 +40,7 @@ def radar(spokes: Sequence[str], lines: Sequence[str], ends: tuple[float, float]
     ]
     colour = {"field": "model", "type": "nominal",
               "legend": {"title": None, "symbolType": "stroke", "orient": "bottom",
-                         "columns": 3, "columnPadding": 16, "rowPadding": 4},
+                         "columns": 2, "columnPadding": 16, "rowPadding": 4},
               "scale": {"domain": list(lines), "range": list(PALETTE[: len(lines)])}}  # fmt: skip
     closed = {"type": "line", "interpolate": "linear-closed", "strokeWidth": 1.6}
     order = {"field": "angle", "type": "quantitative"}

@@ -7,6 +7,7 @@ import pytest
 
 from core.month import Month
 from core.settings import Settings
+from extras.papers.pages import counted_kinds
 from reports.site.build import write_site
 from reports.site.papers import write_figures
 from tests.reports.curves import level, losses
@@ -132,6 +133,12 @@ def test_charts_for_papers_have_letters_of_one_size(published: Settings, tmp_pat
         for name in ("losses", "accuracy")
     }
     assert days["losses"] != days["accuracy"], "one says the months of texts, one of questions"
+
+
+def test_compressors_are_not_counted_as_models() -> None:
+    assert counted_kinds(["a", "b", "control:xz"]) == "2 models and 1 compressor"
+    assert counted_kinds(["a"]) == "1 model"
+    assert counted_kinds(["control:xz", "control:zstd"]) == "2 compressors"
 
 
 def test_the_site_lists_the_page_and_its_charts(site: Path) -> None:

@@ -34,6 +34,9 @@ def test_findings_count_and_claim_no_effect() -> None:
     ]
     title = answer_findings.growth_finding([*rows, {**rows[0], "family": None}])
     assert title == "The larger of two sizes of a family lost more on newer text in 1 of 2 pairs"
+    printed = [*rows, {"model": "Gzip", "change": 0.5}]
+    told = "Li et al. print worse rates for 2023 in 3 of 3 cases of 3 models"
+    assert answer_findings.printed_rates_finding(printed) == told
     assert answer_findings.growth_finding(rows[:1]) == "Rates of 1 model, as published"
     rows.append({"model": "control:zlib", "change": -0.1})
     title = answer_findings.published_gaps_finding(rows, "2022", 2023)
