@@ -126,7 +126,7 @@ def _board(site: Site) -> Figure:
         about += f" Grey: fewer than {MIN_MONTHS} months to compare."
     if basis is not None:
         told_of = "Level and rank" if rows["rank"].is_not_null().any() else "Levels"
-        num_sources = rows["num_sources"].max()
+        num_sources = rows.select(pl.max("num_sources")).item()
         shared = f" of {num_sources} of {len(site.sources)} sources, which all of them have"
         shared = shared if num_sources != len(site.sources) else ""
         about = f"{told_of} are over {months_of(basis)}{shared}. {about}"
