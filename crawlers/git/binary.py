@@ -56,7 +56,14 @@ _FINAL_FAILURES = (
     # For a missing public repository, GitHub asks for a user name (401).
     (r"repository '.*' not found|could not read Username|error: (401|404|410|451)", "deleted"),
     (r"error: 403", "http_403"),
+    (r"source repository is shallow", "shallow"),
 )
+_SHALLOW = "source repository is shallow: its history is cut off"
+# Git leaves out a branch whose history the source has cut off, and ends with status 0.
+_CUT_OFF = b"shallow roots are not allowed to be updated"
+# If a site has cut off the history, git before 2.45 looks for the first commit in a process that
+# does the same, without end.
+_MAX_PROCESSES = 30
 
 
 class Git:
@@ -155,6 +162,7 @@ class Git:
             "GIT_ATTR_NOSYSTEM": "1",
             "GIT_CONFIG_GLOBAL": "/dev/null",
             "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_NO_LAZY_FETCH": "1",
             "GIT_NO_REPLACE_OBJECTS": "1",
             "GIT_TERMINAL_PROMPT": "0",
         }
@@ -182,9 +190,15 @@ class Git:
                 while True:
                     try:
                         _, words = process.communicate(feed, timeout=1.0)
+                        if _CUT_OFF in words:
+                            return _SHALLOW
                         return _last_words(words) if process.returncode else None
                     except subprocess.TimeoutExpired:
                         feed = None  # the input is sent only once
+                    if _num_processes(process.pid) > _MAX_PROCESSES:
+                        raise ItemUnavailable(
+                            "shallow", f"{folder.stem}: {_SHALLOW}, or lacks objects"
+                        )
                     if _folder_bytes(folder) > MAX_MIRROR_BYTES:
                         raise ItemUnavailable(
                             "too_large", f"{folder.stem}: more than {MAX_MIRROR_BYTES} bytes"
@@ -194,6 +208,16 @@ class Git:
             finally:
                 if process.poll() is None:  # kill git and its helpers, which hold the pipe open
                     os.killpg(process.pid, signal.SIGKILL)
+
+
+def _num_processes(group: int) -> int:
+    """Return the number of processes of a process group, or 0 where there is no /proc."""
+    number = 0
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # the process may have ended
+            # The name, in parentheses, may have blanks; state, parent and group follow it.
+            number += file.read_bytes().rpartition(b") ")[2].split()[2] == b"%d" % group
+    return number
 
 
 def _folder_bytes(folder: Path) -> int:

@@ -143,7 +143,7 @@ class Mirror:
         try:
             self._git.transfer(
                 partial, "clone", "--quiet", "--bare", "--filter=blob:none", "--single-branch",
-                "--no-tags", "--template=", "--", url, str(partial),
+                "--no-tags", "--reject-shallow", "--template=", "--", url, str(partial),
             )  # fmt: skip
             if not self._git.local(partial, "for-each-ref"):
                 # Git takes any response with status 200 for an empty repository, even an HTML page.
@@ -166,7 +166,7 @@ class Mirror:
         negotiation = "noop" if stdin else "consecutive"
         self._git.transfer(
             self._folder, f"--git-dir={self._folder}",
-            "-c", f"fetch.negotiationAlgorithm={negotiation}", "fetch", "--quiet", "--no-tags",
+            "-c", f"fetch.negotiationAlgorithm={negotiation}", "fetch", "--no-tags",
             "--no-write-fetch-head", "--filter=blob:none", *arguments, stdin=stdin,
         )  # fmt: skip
 

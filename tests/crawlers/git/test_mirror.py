@@ -312,3 +312,38 @@ def test_a_name_must_be_owner_and_repository(name: str, git: Git, web: Web) -> N
     with pytest.raises(UsageError, match="expected owner/name"):
         open_mirror(git, name, MARCH.end)
     assert not web.requests
+
+
+def cut_history(site: Upstream, tmp_path: Path) -> None:
+    """Make the site's repository a shallow one, of which only the last commit is known."""
+    folder = tmp_path / "upstream" / NAME
+    whole = tmp_path / "whole"
+    folder.rename(whole)
+    subprocess.run(
+        ["git", "clone", "-q", "--bare", "--depth=1", f"file://{whole}", str(folder)], check=True
+    )
+    for key in ("uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant"):
+        site.git("config", key, "true")
+
+
+def test_a_repository_whose_history_is_cut_off_is_refused(
+    git: Git, site: Upstream, tmp_path: Path
+) -> None:
+    site.commit("2024-01-05T00:00:00Z", (b"old.py", b"1\n"))
+    site.commit("2024-03-05T00:00:00Z", (b"new.py", b"2\n"))
+    cut_history(site, tmp_path)
+    with refused("shallow", "source repository is shallow"):
+        open_now(git)
+
+
+def test_a_mirror_takes_no_cut_from_its_source(git: Git, site: Upstream, tmp_path: Path) -> None:
+    site.commit("2024-01-05T00:00:00Z", (b"old.py", b"1\n"))
+    site.commit("2024-03-05T00:00:00Z", (b"new.py", b"2\n"))
+    assert [change.path for change in work_of(git).changes] == ["new.py"]
+    site.commit("2024-03-06T00:00:00Z", (b"newer.py", b"3\n"))
+    cut_history(site, tmp_path)
+    with refused("shallow", "source repository is shallow"):
+        open_now(git)
+    work = open_mirror(git, NAME, MARCH.end).work(MARCH.start, MARCH.end, ("*.py",), LICENCE)
+    assert work is not None
+    assert [change.path for change in work.changes] == ["new.py"]
