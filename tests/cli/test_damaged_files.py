@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from core.errors import StorageError
+from core.storage.store import Store
 from tests.cli.test_repair import losses_of, snapshot, text_of, writer
 from tests.commands import import_notes
 
@@ -128,3 +130,15 @@ def test_the_advice_for_a_manifest_keeps_the_text(
     assert tidemark("score", "-m", "control:zstd").code == 0
     require_sound(tidemark)
     assert found(aside, "part-*.parquet").read_bytes() == text
+
+
+def test_a_file_that_may_not_be_read_is_not_called_damaged(
+    whole: Path, tidemark: Tidemark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> str:
+        raise StorageError("cannot read it: [Errno 13] Permission denied")
+
+    monkeypatch.setattr(Store, "sha256", refuse)  # the superuser may read everything
+    checked = text_of(tidemark("check", "--deep"))
+    assert "partitions_are_sound: 1 row" in checked
+    assert "nothing is damaged: run the command as the owner of the file" in checked

@@ -16,6 +16,11 @@ from warehouse.database.schema import list_checks, read_sql
 from warehouse.database.statements import show
 
 SHOWN_ROWS = 5
+_FORBIDDEN = "Permission denied"
+_LET_READ = (
+    f"Where it says '{_FORBIDDEN}', nothing is damaged: run the command as the owner of the file, "
+    "or let this user read it (chown, chmod). Else:"
+)
 PUBLISH_AGAIN = (
     "Run `tidemark publish`, which makes the snapshot again from the writer's database; where that "
     "fails, too, run `tidemark rebuild`."
@@ -42,6 +47,8 @@ def finding_of(
     check: str, meaning: str, remedy: str, rows: list[dict[str, object]]
 ) -> Iterator[Finding]:
     """Yield one finding if there are faulty rows, else nothing."""
+    if any(_FORBIDDEN in str(row.get("problem")) for row in rows):
+        remedy = f"{_LET_READ} {remedy}"
     if rows:
         yield Finding(check, meaning, remedy, tuple(rows[:SHOWN_ROWS]), len(rows))
 
