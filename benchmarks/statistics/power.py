@@ -13,6 +13,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
@@ -48,6 +49,7 @@ PANELS = {
     "steps, 8 models": Staggered(length=0),
 }
 SIZES = (0.08, 0.04)  # bits per byte
+LENGTHS = ((4, (1, 3, 6)), (8, (1, 3, 6)), (12, (1, 3, 6)), (0, (3,)))  # with months apart
 
 
 @dataclass
@@ -126,6 +128,18 @@ def kinds() -> Iterator[tuple[str, Staggered]]:
                 yield f"{name}, {size} bits per byte, {anchors}", changed
 
 
+def grid() -> Iterator[tuple[str, Staggered]]:
+    """Yield panels of all numbers of models and months, lengths and distances of ramps."""
+    panels = product((24, 36, 84), (3, 8, 20), LENGTHS, SIZES, (0, 2))
+    for num_months, num_models, (length, distances), size, thermometers in panels:
+        anchors = "compressors and thermometers" if thermometers else "compressors"
+        for apart in distances:
+            name = f"{num_months} months, {num_models} models, ramps of {length} months"
+            changed = Staggered(num_models, num_months, apart, length, size)
+            changed = replace(changed, thermometers=thermometers)
+            yield f"{name} ({apart} apart), {size}, {anchors}", changed
+
+
 def main() -> None:
     """Print a table, a row for each kind of panel."""
     parser = argparse.ArgumentParser(
@@ -134,11 +148,12 @@ def main() -> None:
     parser.add_argument("--worlds", type=int, default=8, help="of each kind (default: 8)")
     parser.add_argument("--seed", type=int, default=0, help="other worlds of the same kinds")
     parser.add_argument("--kinds", nargs="+", default=[""], metavar="TEXT", help="names with this")
+    parser.add_argument("--grid", action="store_true", help="panels of all sizes in place of these")
     given = parser.parse_args()
     print(headline(["python", "-m", "benchmarks.statistics.power", *sys.argv[1:]]))
     print("\n| panel | models | found | closed | last month covered | onset covered |")
     print("|---|--:|--:|--:|--:|--:|")
-    for name, design in kinds():
+    for name, design in grid() if given.grid else kinds():
         if not any(text in name for text in given.kinds):
             continue
         shares = measure(design, given.worlds, given.seed)

@@ -14,6 +14,7 @@ from warehouse.estimates.contamination import Shortfalls, measure_shortfalls
 from warehouse.estimates.cutoffs import (
     CRITICAL,
     POWER_QUANTILE,
+    RAMP_MONTHS,
     CutoffFit,
     fit_cutoff,
     may_be_the_site,
@@ -76,13 +77,10 @@ class Change:
         row: dict[str, object] = {"basis": self.basis, "reason": self.reason}
         if self.cutoff is None:
             return row
-        step_error = self.cutoff.step_error
-        if self.basis != "panel" and panel.compressors is not None:
-            least = site_step(step_error, panel.compressors, panel.months, panel.regimes)
-            step_error = max(step_error, least / (CRITICAL + POWER_QUANTILE))
         row["first_datable"] = first_day(self.cutoff.first_datable)
         row["last_datable"] = first_day(self.cutoff.last_datable)
-        row["step_error"] = finite(step_error)
+        row["step_error"] = finite(self._error_of(self.cutoff.step_error, 1, panel))
+        row["ramp_error"] = finite(self._error_of(self.cutoff.ramp_error, RAMP_MONTHS + 1, panel))
         row["num_free"] = self.cutoff.num_free
         row["num_told"] = self.cutoff.num_told
         if self.reason is not None:
@@ -99,6 +97,13 @@ class Change:
         if self.cutoff.is_found and self.cutoff.rises is not None:
             row |= _rises(self.cutoff.rises)
         return row
+
+    def _error_of(self, error: float, length: int, panel: Panel) -> float:
+        """Return the error of a change, at least that at which the site is ruled out."""
+        if self.basis == "panel" or panel.compressors is None or np.isnan(error):
+            return error
+        least = site_step(error, length, panel.compressors, panel.months, panel.regimes)
+        return max(error, least / (CRITICAL + POWER_QUANTILE))
 
 
 def _untold(panel: Panel, number: int) -> str:

@@ -55,6 +55,12 @@ View ``cutoff_tests`` has d at the p-value that its q-values need:
 
     d = e (0.84 + sqrt(5 (v + 2) / v (-0.4 - ln p)))
 
+The same for ramps of eight months (b = a + 9). They also have to save 2.71 s^2 more than a straight
+line. So, with q = ramp' P line,
+
+    e_a^2 = s^2 / min(ramp' P ramp, (ramp' P ramp - q^2 / line' P line) (3.6 + 0.84)^2 / (1.65 +
+            0.84)^2)
+
 If only compressors tell lambda, N has a straight line (``untreated``). A break of the site without
 a regime may then look like a cutoff. The compressors' curve is fitted with the same ramp, a
 straight line and the regimes. There is no cutoff if |change| > 2 errors, or 2 (|change| + 2 errors)
@@ -74,7 +80,15 @@ from functools import cached_property
 
 import numpy as np
 
-from warehouse.estimates.difficulty import NUM_ROUNDS, TINY, ZERO, Difficulty, Floats, Months
+from warehouse.estimates.difficulty import (
+    NUM_ROUNDS,
+    TINY,
+    ZERO,
+    Difficulty,
+    Flags,
+    Floats,
+    Months,
+)
 from warehouse.estimates.pairs import (
     INTERVAL_LIMIT,
     MIN_BEFORE,
@@ -94,6 +108,7 @@ LAST_MONTHS = 3
 LINE_LIMIT = 2.71  # in units of s^2
 CRITICAL = 3.6  # root of F at p = 0.05
 POWER = 0.8
+RAMP_MONTHS = 8  # of the ramp whose size is told beside that of a step
 POWER_QUANTILE = 0.84  # of the normal distribution, at POWER
 LOGISTIC = 1.7  # the logistic distribution with this scale is nearly the normal one
 NUM_HALVINGS = 30
@@ -146,11 +161,28 @@ class CutoffFit:
     @cached_property
     def step_error(self) -> float:
         """The error at which steps are found as often as on average over the datable months."""
+        return self._error_of(self.fits.norm, self.fits.pairs.is_step)
+
+    @cached_property
+    def ramp_error(self) -> float:
+        """The same error of ramps of RAMP_MONTHS; NaN if none fits in the months."""
+        pairs = self.fits.pairs
+        hinges = self.fits.hinges
+        is_ramp = ~pairs.is_growth & (pairs.last - pairs.first == RAMP_MONTHS + 1)
+        line = np.zeros_like(pairs.start), np.full_like(pairs.start, len(pairs.months) - 1)
+        norms = self.fits.norm
+        of_line = hinges.norms(line)
+        is_new = of_line > ZERO * np.abs(norms).max(initial=0)
+        shared = hinges.of_two((pairs.start, pairs.end), line)
+        beside = norms - np.where(is_new, shared**2 / np.where(is_new, of_line, 1), 0)
+        ratio = (CRITICAL + POWER_QUANTILE) / (np.sqrt(LINE_LIMIT) + POWER_QUANTILE)
+        return self._error_of(np.minimum(norms, beside * ratio**2), is_ramp)
+
+    def _error_of(self, norms: Floats, is_kind: Flags) -> float:
         pairs = self.fits.pairs
         is_datable = (pairs.cutoffs >= self.first_datable) & (pairs.cutoffs <= self.last_datable)
-        norms = self.fits.norm
         is_told = norms > ZERO * norms.max(initial=0)
-        norms = norms[pairs.is_step & is_datable & is_told]
+        norms = norms[is_kind & is_datable & is_told]
         return _step_error(norms, self.variance) if len(norms) else np.nan
 
     @property
@@ -327,14 +359,17 @@ def may_be_the_site(fit: CutoffFit, losses: Floats, months: Months, regimes: Flo
     return bool(size > 2 * error or 2 * (size + 2 * error) > fit.jump - 2 * fit.jump_error)
 
 
-def site_step(step_error: float, losses: Floats, months: Months, regimes: Floats) -> float:
-    """Return a step for which a compressor rules out a break of the site in 80 % of worlds.
+def site_step(
+    step_error: float, length: int, losses: Floats, months: Months, regimes: Floats
+) -> float:
+    """Return a change for which a compressor rules out a break of the site in 80 % of worlds.
 
     It is in the middle of the months. The compressor's own figure is at most its error there, in
     most worlds.
     """
     middle = float(np.median(months[~np.isnan(losses)]))
-    _, error = _site_change(middle, middle + 1, losses, months, regimes)
+    start = middle - length // 2
+    _, error = _site_change(start, start + length, losses, months, regimes)
     return (2 + POWER_QUANTILE) * step_error + 2 * (1 + 2) * error
 
 

@@ -167,7 +167,8 @@ def is_in_the_minority(case: Case) -> bool:
 Check = Callable[..., bool]
 TRUTHS: dict[str, Check] = {
     r"(\d+) months?; 8 are needed": lambda case, num: int(num) == len(case.months) < 8,
-    r"no change found from (\S+) to (\S+); a step of (\S+) bits per byte would be found in 80 %; "
+    r"no change found from (\S+) to (\S+); a step of (\S+) bits per byte"
+    r"(?:, or a rise over eight months of \S+,)? would be found in 80 %; "
     r"earlier cutoffs cannot be told, later ones not yet": has_no_such_step,
     r"at or after (\S+)": lambda case, low: max(case.planted.ends) >= position(low),
     r"at or before (\S+)": lambda case, high: min(case.planted.ends) <= position(high),

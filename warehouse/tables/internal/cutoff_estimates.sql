@@ -30,7 +30,8 @@ create table if not exists internal.cutoff_estimates (
     second_rise_low date,
     second_rise_high date,
     second_p_value double, -- of a single rise
-    num_told bigint -- months that other curves tell
+    num_told bigint, -- months that other curves tell
+    ramp_error double -- as step_error, of ramps of eight months
 );
 
 -- For databases of before these columns.
@@ -46,3 +47,4 @@ alter table internal.cutoff_estimates add column if not exists second_rise_low d
 alter table internal.cutoff_estimates add column if not exists second_rise_high date;
 alter table internal.cutoff_estimates add column if not exists second_p_value double;
 alter table internal.cutoff_estimates add column if not exists num_told bigint;
+alter table internal.cutoff_estimates add column if not exists ramp_error double;

@@ -10,7 +10,8 @@
 -- has_two_rises: is_found, and second_q_value is at most 0.05: that of a single rise, among the
 --   models and sources that have a change. Months of the two rises are told only then.
 -- detectable_change: the smallest step that is found in 80 % of worlds with the curve's noise,
---   months and controls, over the months that can be dated; other tests of the family stay.
+--   months and controls, over the months that can be dated; other tests of the family stay. reason
+--   has it, and that of a rise over eight months.
 -- Source: docs/metrics.md (Cutoffs); Benjamini and Hochberg 1995.
 create or replace view internal.cutoff_tests as
 with ranked as (
@@ -61,10 +62,9 @@ sized as (
 
 worded as (
     select
-        * exclude (reason, note, step_error, p_needed),
-        step_error
-        * (0.84 + sqrt(5.0 * (num_free + 2) / num_free * (-0.4 - ln(p_needed))))
-            as detectable_change,
+        * exclude (reason, note, step_error, ramp_error, p_needed),
+        0.84 + sqrt(5.0 * (num_free + 2) / num_free * (-0.4 - ln(p_needed))) as num_errors,
+        step_error * num_errors as detectable_change,
         case
             when reason is not null then reason
             when q_value > 0.05 and first_datable > last_datable
@@ -76,8 +76,13 @@ worded as (
                     'no change found from ' || strftime(first_datable, '%Y-%m')
                     || ' to ' || strftime(last_datable, '%Y-%m')
                     || coalesce(
-                        '; a step of ' || printf('%.3f', detectable_change)
-                        || ' bits per byte would be found in 80 %',
+                        '; a step of ' || printf('%.3f', detectable_change) || ' bits per byte'
+                        || coalesce(
+                            ', or a rise over eight months of '
+                            || printf('%.3f', ramp_error * num_errors) || ',',
+                            ''
+                        )
+                        || ' would be found in 80 %',
                         ''
                     )
                     || '; earlier cutoffs cannot be told, later ones not yet'
@@ -96,7 +101,7 @@ worded as (
 )
 
 select
-    t.* exclude (main_reason, further_reason),
+    t.* exclude (main_reason, further_reason, num_errors),
     coalesce(t.q_value <= 0.05, false) as is_found,
     is_found and t.cutoff_low is not null and t.cutoff_high is not null as is_told,
     case
