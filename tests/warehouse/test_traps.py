@@ -28,7 +28,7 @@ TOLD_BY = {
 WITHOUT_PROTOCOL = {
     "compared_cells", "headline", "headline_all_months", "headline_at", "headline_neighbours",
     "minima", "papers.loaded_scores",
-    "question_difficulty", "simulated_sources", "source_months", "text_difference",
+    "simulated_sources", "source_months", "text_difference",
     "tokenizer_comparison", "training_ends", "uncompared_models",
 }  # fmt: skip
 

@@ -5,7 +5,7 @@ select
     median(detectable_gap) as detectable_gap,
     median(num_documents) as num_documents,
     count(*) as num_models
-from detectable_gap
+from detectable_gap_at(0)
 where
     protocol = $protocol
     and num_months_each_side = 6

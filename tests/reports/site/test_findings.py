@@ -253,7 +253,7 @@ def test_the_smallest_gap_of_a_source_is_for_one_number_of_months() -> None:
     with duckdb.connect() as database:
         database.execute("create macro is_compressor(model) as model like 'control:%'")
         database.execute("""
-            create table detectable_gap as
+            create macro detectable_gap_at(num_more) as table
             select
                 'news' as source, m.model, 'default' as protocol, n.num as num_months_each_side,
                 m.gap / n.num as detectable_gap, 6 as num_documents

@@ -93,7 +93,7 @@ def peek(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_the_class_that_goes_stale_is_found(name: str, peek: Any) -> None:
-    rows = peek(f"from byte_class_gap where model = 'stale {name}' and source = 'news'")
+    rows = peek(f"from byte_class_gap_at(null) where model = 'stale {name}' and source = 'news'")
     assert {row["byte_class"] for row in rows} == set(PLANTED)
     for row in rows:
         is_planted = row["byte_class"] == name
@@ -106,7 +106,7 @@ def test_the_class_that_goes_stale_is_found(name: str, peek: Any) -> None:
 def test_the_parts_add_up_to_the_gap(peek: Any) -> None:
     sums = peek(
         "select model, sum(part_of_gap + mix_of_gap) as gap, sum(share_of_gap) as share "
-        "from byte_class_gap where source is not null group by model order by model"
+        "from byte_class_gap_at(null) where source is not null group by model order by model"
     )
     gaps = peek(
         "select model, bits_per_byte_gap as gap from train_test_gap "

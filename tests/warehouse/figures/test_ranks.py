@@ -268,7 +268,7 @@ def test_a_gap_of_the_detectable_size_is_found_in_four_of_five_worlds(
         rows += [day | row for row in documents(str(month), bits, lengths)]
     with open_warehouse(settings) as warehouse:
         warehouse.land_losses(losses(*rows), "history")
-    rows_by_side = {row["num_months_each_side"]: row for row in ask("from detectable_gap")}
+    rows_by_side = {row["num_months_each_side"]: row for row in ask("from detectable_gap_at(0)")}
     begun = rng.bit_generator.state
     for side in (3, 6, 12):
         rng.bit_generator.state = begun

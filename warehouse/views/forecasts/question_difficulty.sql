@@ -6,7 +6,7 @@
 --   NULL.
 --   A model counts once for each protocol under which it answered.
 -- Source: ForecastBench; docs/metrics.md (Forecasts); warehouse/estimates/questions.py.
-create or replace view question_difficulty as
+create or replace view internal.question_difficulty as
 with bounded as (
     select
         *,

@@ -143,8 +143,8 @@ reasons as (
         protocol,
         unnest([
             'monthly_rank', 'train_test_gap', 'generalization_robustness', 'control_adjusted_gap',
-            'decay_by_horizon', 'tbi_likelihood', 'detectable_gap', 'age_in_parameters',
-            'byte_class_gap', 'effect_difference', 'effect_difference', 'effect_difference'
+            'decay_by_horizon', 'tbi_likelihood', 'detectable_gap_at', 'age_in_parameters',
+            'byte_class_gap_at', 'effect_difference', 'effect_difference', 'effect_difference'
         ]) as left_out_of,
         unnest([
             no_figure,
@@ -176,7 +176,7 @@ reasons as (
         ('control_adjusted_gap', 'a source of '),
         ('decay_by_horizon', 'a source of '),
         ('tbi_likelihood', 'a source of '),
-        ('detectable_gap', 'a source of '),
+        ('detectable_gap_at', 'a source of '),
         ('age_in_parameters', 'a source of '),
         ('effect_difference', 'a source of ')
     ) as v (left_out_of, lack)

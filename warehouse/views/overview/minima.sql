@@ -69,7 +69,8 @@ from (
     ),
     ('papers.forecast_tbi: interval', 'bins of 30 days', minimum('bins of a line')),
     (
-        'question_difficulty: interval', 'answers to the question', minimum('answers to a question')
+        'internal.question_difficulty: interval', 'answers to the question',
+        minimum('answers to a question')
     ),
     (
         'papers.scylla_divergence', 'items with likelihoods in each split',
