@@ -77,11 +77,16 @@ class LikelihoodModel:
         """
         asked = [TextPrompt(text, tuple(answers), quoted=text) for text, answers in prompts]
         options = tokenize_options(self._scorer.text_model, asked, self._scorer.context)
-        fitting = [not any(each.is_truncated for each in own) for own in options]
-        rows = [row for own, fits in zip(options, fitting, strict=True) if fits for row in own]
-        losses = iter(self._losses([np.concatenate(row[:2]) for row in rows]))
-        for own, fits in zip(options, fitting, strict=True):
-            yield [_split(row, next(losses)) for row in own] if fits else None
+        texts = []
+        for own in options:
+            if _fits(own):
+                texts += [np.concatenate(row[:2]) for row in own]
+        losses = iter(self._losses(texts))
+        for own in options:
+            if _fits(own):
+                yield [_split(row, next(losses)) for row in own]
+            else:
+                yield None
 
     def _losses(self, texts: Sequence[Tokens]) -> list[Losses]:
         found: list[Losses] = [np.zeros(0)] * len(texts)
@@ -129,6 +134,11 @@ def require_logits(entry: ModelEntry) -> None:
             f"{entry.name}: a model of kind {entry.kind} does not both write inputs and give the "
             "likelihood of each token; name a causal language model, or ask without -likelihood"
         )
+
+
+def _fits(options: Sequence[OptionTokens]) -> bool:
+    """Return True if no answer is cut, so that a prompt's answers can be compared."""
+    return not any(each.is_truncated for each in options)
 
 
 def _split(row: OptionTokens, losses: Losses) -> AnswerLosses:

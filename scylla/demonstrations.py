@@ -39,7 +39,9 @@ def draw_other_puzzles(asked: Puzzle, count: int, seed: int) -> tuple[tuple[Puzz
             by_level.setdefault(puzzle.level, []).append(puzzle)
     levels = rng.sample(list(by_level), len(by_level))
     orders = [rng.sample(by_level[level], len(by_level[level])) for level in levels]
-    in_turn = [each for round_ in itertools.zip_longest(*orders) for each in round_ if each]
+    in_turn: list[Puzzle] = []
+    for of_levels in itertools.zip_longest(*orders):
+        in_turn += filter(None, of_levels)
     return tuple((puzzle, draw_instance(puzzle, rng)) for puzzle in in_turn[:count])
 
 

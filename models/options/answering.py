@@ -126,20 +126,17 @@ class LocalAnswerer:
 
     def _score_blanks(self, blanks: Iterable[TextPrompt]) -> None:
         """Score continuations after a prompt without a question, if they are not yet scored."""
-        pairs = {
-            (blank.text, blank.quoted, each): None
-            for blank in blanks
-            for each in blank.continuations
-        }
-        missing: dict[tuple[str, str], list[str]] = {}
-        for text, quoted, each in pairs:
-            if (text, each) not in self._blanks:
-                missing.setdefault((text, quoted), []).append(each)
-        prompts = [
-            TextPrompt(text, tuple(own[first : first + _BLANK_CONTINUATIONS]), quoted)
-            for (text, quoted), own in missing.items()
-            for first in range(0, len(own), _BLANK_CONTINUATIONS)
-        ]
+        missing: dict[tuple[str, str], dict[str, None]] = {}  # a dict keeps order, each once
+        for blank in blanks:
+            for each in blank.continuations:
+                if (blank.text, each) not in self._blanks:
+                    missing.setdefault((blank.text, blank.quoted), {})[each] = None
+        prompts = []
+        for (text, quoted), own in missing.items():
+            continuations = tuple(own)
+            for first in range(0, len(continuations), _BLANK_CONTINUATIONS):
+                part = continuations[first : first + _BLANK_CONTINUATIONS]
+                prompts.append(TextPrompt(text, part, quoted))
         for prompt, scores in zip(prompts, self._scorer.score(prompts), strict=True):
             for each, score in zip(prompt.continuations, scores, strict=True):
                 self._blanks[prompt.text, each] = score

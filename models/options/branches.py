@@ -83,10 +83,12 @@ class OneByOne:
 
     def losses(self, trees: Sequence[Tree]) -> list[list[Losses]]:
         """Implement ``Way.losses``."""
-        inputs = [
-            np.concatenate([tree.prefix, branch[:-1]]) for tree in trees for branch in tree.branches
-        ]
-        targets = [branch for tree in trees for branch in tree.branches]
+        inputs = []
+        targets = []
+        for tree in trees:
+            for branch in tree.branches:
+                inputs.append(np.concatenate([tree.prefix, branch[:-1]]))
+                targets.append(branch)
         found = iter(self._engine.losses(inputs, targets))
         return [[next(found) for _ in tree.branches] for tree in trees]
 

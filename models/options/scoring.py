@@ -261,7 +261,10 @@ class OptionScorer:
                 f"{self._name}: a prompt of {longest} tokens does not fit into the device's "
                 "memory; use a smaller TIDEMARK_DTYPE, or a device with more memory"
             ) from full
-        return [[each for part in tree.split() for each in self._run_batch(way, [part])[0]]]
+        losses = []
+        for part in tree.split():
+            losses += self._run_batch(way, [part])[0]
+        return [losses]
 
 
 def _trees(
@@ -275,13 +278,11 @@ def _trees(
     for place, option in enumerate(options):
         if len(option.continuation) and not _is_too_long(option, context):
             places.setdefault(len(option.prefix), []).append(place)
-    return [
-        (
-            Tree(options[own[0]].prefix, tuple(options[place].continuation for place in own)),
-            tuple(own),
-        )
-        for own in places.values()
-    ]
+    trees = []
+    for own in places.values():
+        branches = tuple(options[place].continuation for place in own)
+        trees.append((Tree(options[own[0]].prefix, branches), tuple(own)))
+    return trees
 
 
 def _is_too_long(option: OptionTokens, context: int | None) -> bool:

@@ -75,12 +75,13 @@ def read_blocks(
     """
     wanted = {Tokenization.of(protocol) for protocol in protocols}
     documents = iterate_blocks(iterate_documents(batches), _BLOCK_SIZE)
-    blocks = (
-        Block(some, number == 0)
-        for number, some in enumerate(documents)
-        if only is None or not only.isdisjoint(document.document_id for document in some)
-    )
-    return prefetched(_tokenized(block, text_model, wanted) for block in blocks)
+
+    def blocks() -> Iterator[Block]:
+        for number, some in enumerate(documents):
+            if only is None or not only.isdisjoint(document.document_id for document in some):
+                yield _tokenized(Block(some, number == 0), text_model, wanted)
+
+    return prefetched(blocks())
 
 
 def _tokenized(block: Block, text_model: TextModel, wanted: set[Tokenization]) -> Block:

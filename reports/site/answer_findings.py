@@ -184,8 +184,9 @@ def growth_finding(rows: Sequence[Row]) -> str:
 
 def published_gaps_finding(rows: Sequence[Row], before: str, after: int) -> str:
     """Return how many published rates are higher for the last year; a count, not a test."""
-    parts = [[row for row in rows if is_control(row["model"]) == side] for side in (False, True)]
-    worse, others = (sum(row["change"] > 0 for row in part) for part in parts)
-    models, controls = map(len, parts)
-    told = f"{worse} of {models} models have a higher rate for {after} than for {before}"
-    return f"{told}; so have {others} of {controls} compressors" if controls else told
+    controls = [row for row in rows if is_control(row["model"])]
+    num_models = len(rows) - len(controls)
+    others = sum(row["change"] > 0 for row in controls)
+    worse = sum(row["change"] > 0 for row in rows) - others
+    told = f"{worse} of {num_models} models have a higher rate for {after} than for {before}"
+    return f"{told}; so have {others} of {len(controls)} compressors" if controls else told

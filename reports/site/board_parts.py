@@ -95,8 +95,11 @@ def _cells(rows: pl.DataFrame, columns: Sequence[Column], names: Sequence[str]) 
 
 
 def _row_cells(row: Row, columns: Sequence[Column]) -> Iterator[tuple[str, list[str]]]:
-    ends = [end for column in columns for end in (column.name, column.low, column.high) if end]
-    complete = {**dict.fromkeys(ends), **row}
+    complete = dict(row)
+    for column in columns:
+        for end in (column.name, column.low, column.high):
+            if end:
+                complete.setdefault(end, None)
     for column in columns:
         found = cell(complete, column)
         yield column.name, [found.text, found.interval, found.value, found.why]

@@ -192,18 +192,21 @@ def _now() -> dt.datetime:
 
 def _site_files(site: Site) -> Iterator[tuple[str, bytes]]:
     with charts.Drawer() as drawer:
-        parts = []
+        made: list[Page] = []
+        drawn_first: list[Page] = []
         for module in reversed(page_modules()):  # the last ones have most charts to draw
             pages_of_module = list(module.make_pages(site))
-            parts.append(pages_of_module)
+            made = pages_of_module + made
+            drawn_first += pages_of_module
             _draw(site, pages_of_module, drawer)
             yield from _data_files(site, pages_of_module)
-        made = [page for of_module in reversed(parts) for page in of_module]
-        pictures = [figure.name for page in made for figure in page.figures if figure.chart]
-        site.lead_card = pictures[0] if pictures else ""
-        drawn_first = [page for of_module in parts for page in of_module]
+        listed = []
+        for page in made:
+            for figure in page.figures:
+                listed.append(_listed(page, figure))
+                if figure.chart and not site.lead_card:
+                    site.lead_card = figure.name
         yield from _page_files(site, drawn_first, drawer)
-    listed = [_listed(page, figure) for page in made for figure in page.figures]
     yield "figures.json", (json.dumps(listed, indent=1) + "\n").encode()
     questions = site.readable("data_questions").to_dicts()
     yield "llms.txt", _filled("llms.txt.j2", listed=listed, site=site, questions=questions)

@@ -26,7 +26,9 @@ def read_outcomes(store: Store, sources: Iterable[str]) -> str:
     """
     with ThreadPoolExecutor(NUM_READERS) as pool:
         found = pool.map(lambda source: (source, list_sealed(store, source)), sources)
-    rows = [row for source, seals in found for row in _rows(source, seals)]
+    rows: list[dict[str, object]] = []
+    for source, seals in found:
+        rows += _rows(source, seals)
     return json.dumps(rows)
 
 

@@ -47,9 +47,15 @@ def registry_finding(rows: Sequence[Row]) -> str:
     Those of which the losses tell only one end are counted apart.
     """
     held = [row for row in rows if row["scope"] == "all" and row["is_contradicted"] is not None]
-    ends = ("measured_cutoff_low", "measured_cutoff_high")
-    both = [row for row in held if all(row[end] is not None for end in ends)]
-    one = [row for row in held if sum(row[end] is not None for end in ends) == 1]
+    both = []
+    one = []
+    for row in held:
+        has_low = row["measured_cutoff_low"] is not None
+        has_high = row["measured_cutoff_high"] is not None
+        if has_low and has_high:
+            both.append(row)
+        elif has_low or has_high:
+            one.append(row)
     if both:
         outside = sum(row["is_contradicted"] for row in both)
         are = "is" if len(both) == 1 else "are"

@@ -54,9 +54,13 @@ def marks_of(columns: Sequence[Column], rows: pl.DataFrame) -> dict[str, str]:
     given = [column for column in columns if column.why]
     if not given:
         return {}
-    cells = (cell(row, column) for row in rows.iter_rows(named=True) for column in given)
-    reasons = dict.fromkeys(found.why for found in cells if found.why)
-    return {reason: _letters(number) for number, reason in enumerate(reasons)}
+    marks: dict[str, str] = {}
+    for row in rows.iter_rows(named=True):
+        for column in given:
+            reason = cell(row, column).why
+            if reason and reason not in marks:
+                marks[reason] = _letters(len(marks))
+    return marks
 
 
 def _letters(number: int) -> str:

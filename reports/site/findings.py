@@ -167,13 +167,15 @@ def costs_finding(rows: Sequence[Row]) -> str:
 
 def collected_finding(rows: Sequence[Row]) -> str:
     """Return the share of found items that was not kept, and the commonest reason."""
-    dropped = [row for row in rows if row["outcome"] != "kept"]
-    items, lost = (sum(row["num_items"] for row in each) for each in (rows, dropped))
+    items = 0
+    reasons: Counter[str] = Counter()
+    for row in rows:
+        items += row["num_items"]
+        if row["outcome"] != "kept":
+            reasons[row["outcome"]] += row["num_items"]
+    lost = reasons.total()
     if not lost:
         return f"All {counted(items, 'item')} that crawls found are in the corpus"
-    reasons: Counter[str] = Counter()
-    for row in dropped:
-        reasons[row["outcome"]] += row["num_items"]
     [(reason, num)] = reasons.most_common(1)
     return f"{lost:,} of {items:,} items are not in the corpus, {num:,} for the reason: {reason}"
 
@@ -191,7 +193,9 @@ def cells_finding(rows: Sequence[Row]) -> str:
 
 def left_out_finding(rows: Sequence[Row]) -> str:
     """Return how many views lack some of the models."""
-    models = {name for row in rows for name in row["models"].split(", ")}
+    models: set[str] = set()
+    for row in rows:
+        models.update(row["models"].split(", "))
     views = len({row["left_out_of"] for row in rows})
     return f"{views} views leave out some of {len(models)} models, with reasons"
 
@@ -239,12 +243,11 @@ def contexts_finding(rows: Sequence[Row]) -> str:
     curves: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         curves.setdefault((row["model"], row["source"]), []).append(row)
-    longest = [
-        min(curve, key=lambda row: row["bits_per_byte"])["context"]
-        == max(row["context"] or 0 for row in curve)
-        for curve in curves.values()
-    ]
-    return f"The longest context has the lowest loss in {sum(longest)} of {len(longest)} curves"
+    found = 0
+    for curve in curves.values():
+        best = min(curve, key=lambda row: row["bits_per_byte"])
+        found += best["context"] == max(row["context"] or 0 for row in curve)
+    return f"The longest context has the lowest loss in {found} of {len(curves)} curves"
 
 
 def months_finding(rows: Sequence[Row]) -> str:

@@ -65,10 +65,10 @@ def _web(
         return {"x": distance * math.sin(angle), "y": distance * math.cos(angle)}
 
     rings = [reach * (ring + 1) / _RINGS for ring in range(_RINGS)]
-    web = [
-        {**at(angle, ring), "ring": ring, "angle": angle}
-        for ring in rings for angle in angles.values()
-    ]  # fmt: skip
+    web = []
+    for distance in rings:
+        for angle in angles.values():
+            web.append({**at(angle, distance), "ring": distance, "angle": angle})
     spokes = [{**at(angle, reach), "name": name} for name, angle in angles.items()]
     names: dict[str, list[JsonObject]] = {}
     for name, angle in angles.items():

@@ -51,11 +51,13 @@ def _read_inputs(connection: duckdb.DuckDBPyConnection) -> list[PanelInput]:
     for row in rows_of(connection.execute(read_sql("estimates/sql", "panel_regimes"))):
         labels[row["source"]][int(number_of_month(row["month"]))] = row["regime"]
     thermometers = {cell["model"] for cell in cells if cell["role"] == "thermometer"}
-    return [
-        PanelInput(
-            protocol, source, curves, cutoffs, [labels[name] for name in parts], parts, thermometers
-        )
-        for protocol, of_protocol in by_protocol.items()
-        for source, curves, parts in read_panels(of_protocol, cutoffs)
-        if not all(curve.is_compressor for curve in curves.values())
-    ]
+    inputs = []
+    for protocol, of_protocol in by_protocol.items():
+        for source, curves, parts in read_panels(of_protocol, cutoffs):
+            if all(curve.is_compressor for curve in curves.values()):
+                continue
+            regimes = [labels[name] for name in parts]
+            inputs.append(
+                PanelInput(protocol, source, curves, cutoffs, regimes, parts, thermometers)
+            )
+    return inputs

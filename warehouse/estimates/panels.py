@@ -90,10 +90,12 @@ def _means(sources: Mapping[str, Curves], cutoffs: Mapping[str, float]) -> tuple
     models if no cutoff is known. A curve has the months that all chosen sources have.
     """
     kept: dict[str, frozenset[str]] = {}
-    compressors = {
-        model for curves in sources.values() for model, it in curves.items() if it.is_compressor
-    }
-    for model in sorted({model for curves in sources.values() for model in curves}):
+    models: set[str] = set()
+    compressors: set[str] = set()
+    for curves in sources.values():
+        models.update(curves)
+        compressors.update(model for model, curve in curves.items() if curve.is_compressor)
+    for model in sorted(models):
         counts = {
             name: len(curves[model].figures) for name, curves in sources.items() if model in curves
         }

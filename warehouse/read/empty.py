@@ -88,11 +88,10 @@ def explain_empty(connection: duckdb.DuckDBPyConnection, sql: str) -> list[str]:
             "view models has the names"
             for name in strangers
         ]
-    return [
-        sentence
-        for call, name in calls.items()
-        for sentence in _explain(connection, call, name, models)
-    ]
+    sentences: list[str] = []
+    for call, name in calls.items():
+        sentences += _explain(connection, call, name, models)
+    return sentences
 
 
 def _explain(
@@ -105,11 +104,9 @@ def _explain(
     wanted: list[str | None] = [*models]
     if not models and not num_rows:
         wanted = [None]
-    reasons = {
-        row: None
-        for model in wanted
-        for row in _rows(connection, _LEFT_OUT, {"view": name, "model": model})
-    }
+    reasons: dict[tuple[Any, ...], None] = {}  # in order, each once
+    for model in wanted:
+        reasons |= dict.fromkeys(_rows(connection, _LEFT_OUT, {"view": name, "model": model}))
     for reason, num_models, model in reasons:
         who = model if num_models == 1 else f"{num_models} models, such as {model}"
         remedy = next((text for key, text in _REMEDIES.items() if reason.startswith(key)), None)

@@ -46,7 +46,9 @@ def make_pages(site: Site) -> Iterator[Page]:
     """Yield the page of comparisons; its script reads all pairs from ``figures/pairs.data.js``."""
     figures = site.make(_months, _plane, _ranks, _profile, _neighbours, _tokenizers, _contexts)
     pairs = with_months(site.readable("compare_pairs", protocol=site.protocol))
-    paired = {name for key in pairs.columns if key in ("model", "other") for name in pairs[key]}
+    paired: set[str] = set()
+    if pairs.columns:
+        paired = {*pairs["model"], *pairs["other"]}
     models = [name for name in site.models if name in paired]
     months = next((figure for figure in figures if figure.name == "pair-months"), None)
     board = site.readable("board", protocol=site.protocol)
