@@ -30,7 +30,7 @@ from core.json import JsonObject
 from reports.site.pictures import lanes
 from reports.site.pictures.cards import Frame, framed
 from reports.site.pictures.paths import svg_path
-from reports.site.pictures.watermarks import size_of, with_watermark
+from reports.site.pictures.watermarks import svg_size, with_watermark
 
 VEGA_LITE = "6.4"
 PNG_SCALE = 1.5
@@ -162,7 +162,7 @@ def _drawn_to_fit(spec: Mapping[str, Any]) -> tuple[JsonObject, str]:
     """
     vega = _vega(spec)
     svg = _slim(str(vlc.vega_to_svg(vega)))
-    excess = size_of(svg)[0] - WIDEST
+    excess = svg_size(svg)[0] - WIDEST
     view = spec.get("spec", spec)
     if excess <= 0 or not isinstance(view.get("width"), int):
         return vega, svg

@@ -8,7 +8,7 @@ MARK_HEIGHT = 16  # pixels of a sentence below a picture
 _SIZE = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
 
 
-def size_of(svg: str) -> tuple[float, float]:
+def svg_size(svg: str) -> tuple[float, float]:
     """Return width and height of a picture."""
     size = _SIZE.search(svg)
     if size is None:
@@ -18,7 +18,7 @@ def size_of(svg: str) -> tuple[float, float]:
 
 def with_watermark(svg: str, mark: str, colour: str, text_size: int, font: str) -> str:
     """Return a picture with a text: one word across it, or a sentence in a line below it."""
-    width, height = size_of(svg)
+    width, height = svg_size(svg)
     style = f'font-family="{font}" fill="{colour}"'
     if " " in mark:
         bottom = height + MARK_HEIGHT
