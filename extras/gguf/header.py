@@ -79,9 +79,11 @@ def read_gguf_header(path: Path) -> GgufHeader:
     of a whole file.
     """
     try:
+        if not path.stat().st_size:
+            raise ModelLoadError(f"{path}: the GGUF file is empty; get the file again")
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return _Parser(data, str(path)).read()
-    except (OSError, ValueError) as error:  # mmap raises ValueError for an empty file
+    except (OSError, ValueError) as error:
         raise ModelLoadError(f"{path}: cannot be read as a GGUF file ({error})") from error
 
 

@@ -63,6 +63,7 @@ def path_of(database: Path) -> Path:
 def named(database: Path) -> Iterator[None]:
     """Write the name of this process, which holds the lock, while the ``with`` block runs."""
     path = path_of(database)
+    new = path.with_name(f".tmp-{path.name}")
     pid = os.getpid()
     run = flow_run_id()
     what = f"flow run {run}" if run else " ".join([Path(sys.argv[0]).name, *sys.argv[1:2]])
@@ -70,14 +71,14 @@ def named(database: Path) -> Iterator[None]:
         host=this_host(), pid=pid, started=start_of(pid), since=dt.datetime.now(dt.UTC), what=what
     )
     with contextlib.suppress(OSError):  # it is for messages; a full disk fails the landing itself
-        new = path.with_name(f".tmp-{path.name}")
         new.write_text(holder.model_dump_json(), encoding="utf-8")
         new.replace(path)
     try:
         yield
     finally:
-        with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)
+        for left in (path, new):  # a full disk leaves the second one
+            with contextlib.suppress(OSError):
+                left.unlink(missing_ok=True)
 
 
 def read_holder(database: Path) -> Holder | None:

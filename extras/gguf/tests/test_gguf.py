@@ -204,6 +204,13 @@ def test_blocks_are_those_of_the_library() -> None:
         assert (kind.name, GGML_QUANT_SIZES[kind]) == (name, (num_elements, num_bytes))
 
 
+def test_an_empty_file_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "empty.gguf"
+    path.touch()
+    with pytest.raises(ModelLoadError, match=r"the GGUF file is empty; get the file again"):
+        read_gguf_header(path)
+
+
 def test_damaged_headers_are_refused_without_large_allocations(tmp_path: Path) -> None:
     """Cut a file anywhere, and put other numbers in the place of counts and lengths."""
     whole = write_model(tmp_path).read_bytes()

@@ -1,5 +1,6 @@
 """A writer that hangs with the lock: the next one names it, gives up, and may end it."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -125,3 +126,16 @@ def test_a_damaged_name_is_no_holder(settings: Settings, data: bytes) -> None:
     holders.path_of(path).write_bytes(data)
     assert holders.read_holder(path) is None
     lock(settings)
+
+
+def test_a_full_disk_leaves_no_half_written_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(path: Path, *_: object, **__: object) -> int:
+        path.touch()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_text", fill)
+    with holders.named(tmp_path / "writer.duckdb"):
+        pass
+    assert list(tmp_path.iterdir()) == []
