@@ -49,6 +49,7 @@ NONE_UNTREATED = (
     "too few of its months have another curve that shows how hard they are: a model of a later "
     "cutoff on the same months is missing"
 )
+SAME_CUTOFF = "no compressor, and no model of another cutoff than the stated one, tells its months"
 MIN_MONTHS = 8
 
 
@@ -113,6 +114,13 @@ def _untold(panel: Panel, number: int) -> str:
         is_told |= np.isfinite(panel.compressors)
     has_others = (is_told & np.isfinite(panel.losses[number])).any()
     return NONE_UNTREATED if has_others else NO_OTHERS
+
+
+def _has_twins_alone(panel: Panel, number: int, dated: DatedCurve) -> bool:
+    """Return True if only models of the same stated cutoff tell lambda: they change together."""
+    return panel.compressors is None and bool(
+        np.all(panel.cutoffs[dated.others] == panel.cutoffs[number])
+    )
 
 
 def _steady(change: CutoffFit) -> str:
@@ -251,6 +259,8 @@ def _reason(
         return SITE if is_site else doubt
     if dated.cutoff is None:
         return regime or _untold(panel, number)
+    if _has_twins_alone(panel, number, dated):
+        return SAME_CUTOFF
     return _steady(dated.cutoff) if dated.cutoff.p_value <= SIGNIFICANT else regime
 
 

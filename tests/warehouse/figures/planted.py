@@ -78,6 +78,8 @@ WORLDS = {
     "twice": World(STAGGERED | {"again": Model(9, (9, 18))}),
     "single-documents": World(STAGGERED, num_documents=1),
     "twins": World({name: Model(11, (11,)) for name in ("a", "b")}),
+    "twins-alone": World({name: Model(11, (11,)) for name in ("a", "b")}, has_control=False),
+    "only-after": World(STAGGERED | {"post": Model(5, (5,), months=(8, 24))}),
     "apart-in-time": World(APART),
     "apart-in-time-alone": World(APART, has_control=False),
     "one-is-old": World({"unknown": Model(None, (11,)), "old": Model(-5, ())}, has_control=False),

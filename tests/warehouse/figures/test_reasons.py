@@ -170,6 +170,10 @@ TRUTHS: dict[str, Check] = {
     r"no change found from (\S+) to (\S+); a step of (\S+) bits per byte"
     r"(?:, or a rise over eight months of \S+,)? would be found in 80 %; "
     r"earlier cutoffs cannot be told, later ones not yet": has_no_such_step,
+    r"no compressor, and no model of another cutoff than the stated one, "
+    r"tells its months": lambda case: (
+        not case.world.has_control and {each.cutoff for each in case.others()} == {case.cutoff}
+    ),
     r"at or after (\S+)": lambda case, low: max(case.planted.ends) >= position(low),
     r"at or before (\S+)": lambda case, high: min(case.planted.ends) <= position(high),
     r"month not told": lambda case: case.row.get("cutoff_text") is None,

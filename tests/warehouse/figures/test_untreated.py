@@ -9,8 +9,9 @@ import scipy.linalg
 from benchmarks.statistics.panels import Staggered
 from tests.tiers import few
 from warehouse.estimates.bends import find_bends
-from warehouse.estimates.changes import BEND, NONE_UNTREATED
+from warehouse.estimates.changes import BEND, NONE_UNTREATED, SAME_CUTOFF, find_changes
 from warehouse.estimates.difficulty import Readings
+from warehouse.estimates.panels import Curve, fit_curves
 from warehouse.estimates.untreated import (
     UNTREATED,
     Spell,
@@ -130,3 +131,20 @@ def test_the_error_of_few_models_lasts_as_their_noise(num_models: int, lasts: bo
     assert difficulty.memory.long_run > 2, "that of all panels"
     covariance = difficulty.covariance
     assert (covariance.diagonal(1).mean() > 0.3 * covariance.diagonal().mean()) == lasts
+
+
+@pytest.mark.parametrize(("other", "is_compared"), [(11.0, False), (17.0, True), (np.nan, True)])
+def test_models_of_one_stated_month_alone_are_not_said_to_be_without_a_change(
+    other: float, is_compared: bool
+) -> None:
+    """Formerly "no change found; a step of 0.018 would be found" beside a step of 0.2 in both."""
+    rng = np.random.default_rng(3)
+    y = 1 + rng.normal(0, 0.02, 24) + rng.normal(0, 0.004, (2, 24))
+    y += 0.2 * (np.arange(24) > 11)
+    curves = {
+        name: Curve({month: (float(bits), np.nan, None) for month, bits in enumerate(row)})
+        for name, row in zip("ab", y, strict=True)
+    }
+    panel = fit_curves(curves, {"a": 11.0, "b": other}, [{}])
+    reasons = [change.reason for change in find_changes(panel)]
+    assert reasons == [None if is_compared else SAME_CUTOFF] * 2
