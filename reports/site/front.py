@@ -164,10 +164,8 @@ def headline_finding(rows: Sequence[Row], kind: str, reasons: Sequence[Row]) -> 
         )
     if len(rows) == 1:
         return f"{largest['model']} predicts text from after its cutoff worse, by {size}"
-    return (
-        f"{len(found)} of {len(rows)} {kind} predict text from after their cutoff worse: "
-        f"{largest['model']} by {size}"
-    )
+    told = "predicts text from after its" if len(found) == 1 else "predict text from after their"
+    return f"{len(found)} of {len(rows)} {kind} {told} cutoff worse: {largest['model']} by {size}"
 
 
 def with_interval(row: Row, name: str, unit: str = "bits per byte") -> str:

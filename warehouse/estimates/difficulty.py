@@ -162,6 +162,7 @@ class DifficultyFit:
 
     months: Months
     theta: Floats  # 0 for a row that is left out of the fit
+    is_free: Flags  # theta is not at a limit
     weights: Floats  # w
     annihilators: Floats  # R
     remainders: Floats  # R y
@@ -255,6 +256,7 @@ def fit_difficulty(
     num_kept = np.array([each.observed.sum() if each else 0 for each in designs])
     counted = is_model if is_model.any() else enters
     theta = enters.astype(float)
+    is_free = enters
     weights = np.ones(len(losses))
     unknown = null_space(annihilators.sum(axis=0), np.zeros((len(months), 0)))
     for turn in range(NUM_ROUNDS + 1):
@@ -274,11 +276,14 @@ def fit_difficulty(
                 lasting = _long_run(residuals[row], months, num_kept[row])
                 own = squares[row] / num_free[row] * lasting
                 weights[row] = np.clip(variance / max(own, TINY), LEAST_WEIGHT, 1)
-        theta = _sensitivities(moved, remainders, lowest, highest) * enters
+        slopes, is_told = _slopes(moved, remainders)
+        is_free = enters & is_told & (slopes > lowest) & (slopes < highest)
+        theta = np.clip(slopes, lowest, highest) * enters
         theta = theta / (theta[is_model].mean() if is_model.any() else 1)
     return DifficultyFit(
         months=months,
         theta=theta,
+        is_free=is_free,
         weights=weights,
         annihilators=annihilators,
         remainders=remainders,
@@ -309,12 +314,12 @@ def pseudoinverse(total: Floats, unknown: Floats) -> Floats:
     return np.asarray(np.linalg.inv(total + unknown @ unknown.T) - unknown @ unknown.T)
 
 
-def _sensitivities(moved: Floats, remainders: Floats, lowest: Floats, highest: Floats) -> Floats:
-    """Return theta by least squares of R y on R lambda; 1 where lambda tells nothing."""
+def _slopes(moved: Floats, remainders: Floats) -> tuple[Floats, Flags]:
+    """Return slopes of R y on R lambda by least squares, and if lambda tells them; else 1."""
     squares = (moved**2).sum(axis=1)
     is_told = squares > ZERO * squares.max(initial=0)
     slopes = (moved * remainders).sum(axis=1) / np.where(is_told, squares, 1)
-    return np.asarray(np.clip(np.where(is_told, slopes, 1), lowest, highest))
+    return np.where(is_told, slopes, 1), is_told
 
 
 def _long_run(left: Floats, months: Months, num_kept: float) -> float:

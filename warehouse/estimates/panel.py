@@ -20,11 +20,12 @@ all theta. To first order, the error of delta_i or epsilon_i is sum_j W_ij' u_j:
 
     W_ij = 1{i=j} w_i - theta_i (theta_j R_j M+ (w_i + sum_k v_k theta_k R_k lambda)
            - v_j R_j lambda)
-    v = B+ e        e_k = theta_k w_i' M+ R_k lambda, less its mean weighted with theta
+    v = (P B P)+ e        e_k = theta_k w_i' M+ R_k lambda
     B_jk = 1{j=k} |R_j lambda|^2 - theta_j theta_k lambda' R_j M+ R_k lambda
 
-B is of joint least squares of theta and lambda; theta keeps the mean 1. Without v, three models
-under a break that all feel had too narrow intervals.
+B is of joint least squares of theta and lambda. P takes the mean off the free theta, since theta
+keeps the mean 1; it is 0 for a theta at a limit, which has no error. Without v, three models under
+a break that all feel had too narrow intervals.
 
 Error. The residuals are u_j = R_j (y_j - theta_j lambda). s_j^2 is the variance of the residuals of
 model j, s^2 of all models. A model's noise is autocorrelated: C of ``difficulty``, one for all
@@ -52,7 +53,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from warehouse.estimates.difficulty import (
-    TINY,
     ZERO,
     Design,
     Difficulty,
@@ -260,14 +260,13 @@ class Errors:
 
     def _of_sensitivities(self, effects: Floats, moved: Floats) -> Floats:
         """Return v (figures, models) of e, the ``effects``; ``moved`` is R lambda."""
-        squares = (moved**2).sum(axis=1)
-        is_told = squares > ZERO * squares.max(initial=0)
-        theta = self.solution.theta * is_told
-        scaled = theta[:, None] * moved
-        matrix = np.diag(squares * is_told) - scaled @ self.solution.inverse @ scaled.T
-        inverse = np.linalg.pinv(matrix, rcond=ZERO, hermitian=True)
-        scale = effects @ theta / max(theta.sum(), TINY)
-        return np.asarray((effects - scale[:, None]) * is_told @ inverse)
+        solution = self.solution
+        scaled = solution.theta[:, None] * moved
+        matrix = np.diag((moved**2).sum(axis=1)) - scaled @ solution.inverse @ scaled.T
+        free = solution.is_free.astype(float)
+        centring = np.diag(free) - np.outer(free, free) / max(free.sum(), 1)
+        inverse = np.linalg.pinv(centring @ matrix @ centring, rcond=ZERO, hermitian=True)
+        return np.asarray(effects @ inverse)
 
     def _covariances(self, weights: Floats) -> Floats:
         """Return the three terms of the squared error as covariances (3, figures, figures).

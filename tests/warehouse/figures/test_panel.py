@@ -40,10 +40,12 @@ class Joint:
         self.models = sorted({i for i, _ in self.cells})
         self.columns = {model: self.find_columns(model) for model in self.models}
         self.theta = dict.fromkeys(self.models, 1.0)
+        self.limited: set[int] = set()
         for _ in range(3 if self.models else 0):
-            free = {i: np.clip(self.free_slope(i), 0.5, 1.5) for i in self.models}
-            mean = np.mean(list(free.values()))
-            self.theta = {i: value / mean for i, value in free.items()}
+            slopes = {i: self.free_slope(i) for i in self.models}
+            self.limited = {i for i, slope in slopes.items() if not 0.5 < slope < 1.5}
+            mean = np.mean(np.clip(list(slopes.values()), 0.5, 1.5))
+            self.theta = {i: np.clip(slope, 0.5, 1.5) / mean for i, slope in slopes.items()}
 
     def has(self, model: int, month: int) -> bool:
         own = self.months[~np.isnan(self.y[model])]
@@ -82,13 +84,14 @@ class Joint:
 
     @cached_property
     def weighting(self) -> Array:
-        """Return the pseudoinverse of the design with columns of theta, which keeps its mean."""
+        """Return the pseudoinverse of the design with columns of free theta, which keep their mean."""
         design, difficulty = self.design()[0], self.difficulty()
         owners = np.array([i for i, _ in self.cells])
         all_columns = [(owners == i) * difficulty[[m for _, m in self.cells]] for i in self.models]
         columns = [
             column for i, column in zip(self.models, all_columns, strict=True)
-            if np.linalg.norm(self.projection(i) @ column[owners == i]) > 1e-9
+            if i not in self.limited
+            and np.linalg.norm(self.projection(i) @ column[owners == i]) > 1e-9
         ]  # fmt: skip
         if len(columns) < 2:
             return np.asarray(scipy.linalg.pinv(design, rtol=1e-10))
