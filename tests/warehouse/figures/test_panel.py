@@ -84,7 +84,7 @@ class Joint:
 
     @cached_property
     def weighting(self) -> Array:
-        """Return the pseudoinverse of the design with columns of free theta, which keep their mean."""
+        """Return the pseudoinverse of the design with columns of theta that keep their mean."""
         design, difficulty = self.design()[0], self.difficulty()
         owners = np.array([i for i, _ in self.cells])
         all_columns = [(owners == i) * difficulty[[m for _, m in self.cells]] for i in self.models]
