@@ -68,6 +68,21 @@ SHAPES = {
     "llama-100m": _llama(768, 2048, 12, (12, 12), 32_000),
     "llama-1b": _llama(2048, 8192, 16, (32, 8), 128_256),  # Llama 3.2 1B with untied embeddings
     "llama-7b": _llama(4096, 11_008, 32, (32, 32), 32_000),  # sizes of Llama 2 7B
+    # Gemma 3 270M, whose head is two thirds of its weights
+    "gemma-270m": Shape(
+        "gemma3_text",
+        {
+            "hidden_size": 640,
+            "intermediate_size": 2048,
+            "num_hidden_layers": 18,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 1,
+            "head_dim": 256,
+            "vocab_size": 262_144,
+            "max_position_embeddings": 32_768,
+            "sliding_window": 512,
+        },
+    ),
     "llama-50m": _llama(512, 1408, 8, (8, 8), 32_000),
     "llama-tiny": _llama(128, 256, 4, (4, 4), 2048),
     "llama-toy": _llama(32, 64, 2, (2, 2), 2048),  # for a quick trial of the benchmarks
