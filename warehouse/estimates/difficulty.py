@@ -250,8 +250,6 @@ def fit_difficulty(
     is_model = enters & (np.arange(len(losses)) < num_models)
     annihilators = np.array([annihilator(each, len(months)) for each in designs])
     remainders = (annihilators @ np.nan_to_num(losses)[:, :, None])[:, :, 0]
-    lowest = np.where(is_model, LEAST_SENSITIVITY, _CONTROL_SENSITIVITY[0])
-    highest = np.where(is_model, MOST_SENSITIVITY, _CONTROL_SENSITIVITY[1])
     num_columns = np.array([each.columns.shape[1] if each else 0 for each in designs])
     num_kept = np.array([each.observed.sum() if each else 0 for each in designs])
     counted = is_model if is_model.any() else enters
@@ -276,9 +274,8 @@ def fit_difficulty(
                 lasting = _long_run(residuals[row], months, num_kept[row])
                 own = squares[row] / num_free[row] * lasting
                 weights[row] = np.clip(variance / max(own, TINY), LEAST_WEIGHT, 1)
-        slopes, is_told = _slopes(moved, remainders)
-        is_free = enters & is_told & (slopes > lowest) & (slopes < highest)
-        theta = np.clip(slopes, lowest, highest) * enters
+        theta, is_free = _sensitivities(moved, remainders, is_model)
+        theta *= enters
         theta = theta / (theta[is_model].mean() if is_model.any() else 1)
     return DifficultyFit(
         months=months,
@@ -314,12 +311,18 @@ def pseudoinverse(total: Floats, unknown: Floats) -> Floats:
     return np.asarray(np.linalg.inv(total + unknown @ unknown.T) - unknown @ unknown.T)
 
 
-def _slopes(moved: Floats, remainders: Floats) -> tuple[Floats, Flags]:
-    """Return slopes of R y on R lambda by least squares, and if lambda tells them; else 1."""
+def _sensitivities(moved: Floats, remainders: Floats, is_model: Flags) -> tuple[Floats, Flags]:
+    """Return theta by least squares of R y on R lambda, and True where it is not at a limit.
+
+    Theta is 1 where lambda tells nothing, and not free.
+    """
     squares = (moved**2).sum(axis=1)
     is_told = squares > ZERO * squares.max(initial=0)
     slopes = (moved * remainders).sum(axis=1) / np.where(is_told, squares, 1)
-    return np.where(is_told, slopes, 1), is_told
+    lowest = np.where(is_model, LEAST_SENSITIVITY, _CONTROL_SENSITIVITY[0])
+    highest = np.where(is_model, MOST_SENSITIVITY, _CONTROL_SENSITIVITY[1])
+    theta = np.clip(np.where(is_told, slopes, 1), lowest, highest)
+    return theta, is_told & (slopes > lowest) & (slopes < highest)
 
 
 def _long_run(left: Floats, months: Months, num_kept: float) -> float:
