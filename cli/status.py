@@ -30,8 +30,11 @@ _MARKS = {
     "crawling": ">",
     "missing": ".",
     "lacking": "-",
+    "damaged": "!",
 }
-_LEGEND = "# sealed   p partial   h held back   > being crawled   . missing   - not available"
+_LEGEND = (
+    "# sealed   p partial   h held back   > crawling   . missing   - not available   ! damaged"
+)
 
 
 def status_command(

@@ -201,14 +201,14 @@ def select_sealed(
     months: Sequence[Period] | None,
     as_of: dt.datetime | None = None,
 ) -> list[Seal]:
-    """Return the sorted seals of sources and months (None: all), as they were at time ``as_of``."""
-    return [
-        seal
-        for seal in list_sealed(store, as_of=as_of)
-        if seal.num_documents  # 0 if a takedown removed all documents
-        and (sources is None or seal.partition.source in sources)
-        and (months is None or seal.partition.month in months)
-    ]
+    """Return the sorted seals of sources and months (None: all), as they were at time ``as_of``.
+
+    Manifests of other sources and months are not read, so a damaged one of them stops nothing.
+    """
+    seals: list[Seal] = []
+    for source in [None] if sources is None else sorted(set(sources)):
+        seals += list_sealed(store, source, as_of, months)
+    return [seal for seal in seals if seal.num_documents]  # 0 if a takedown removed all documents
 
 
 def require_sealed(

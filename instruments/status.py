@@ -16,7 +16,7 @@ from itertools import chain
 from core.cells.failures import read_failures
 from core.cells.record import median_seconds
 from core.corpus.partition import Partition, partition_of, read_manifest
-from core.errors import TidemarkError
+from core.errors import StorageError, TidemarkError
 from core.month import Month, Period, month_range
 from core.periods import kind_of
 from core.settings import Settings
@@ -66,7 +66,7 @@ class Status:
     models: tuple[ModelState, ...]  # configured models, and all models with losses
     published_at: dt.datetime | None  # time of the snapshot; None if there is none
     crawl_s: float | None  # seconds to crawl the missing partitions; None if unknown
-    faults: tuple[str, ...]  # databases that cannot be read, and what to do
+    faults: tuple[str, ...]  # databases and manifests that cannot be read, and what to do
 
     @property
     def counts(self) -> Counter[str]:
@@ -82,7 +82,7 @@ def find_status(
     With a ``request``, only its sources and models are looked at.
 
     Raises:
-        StorageError: the data root cannot be listed, or a manifest is damaged.
+        StorageError: the data root cannot be listed.
     """
     store = Store(settings.home)
     corpus = _Corpus(store, settings)
@@ -97,7 +97,7 @@ def find_status(
         models=tuple(_models(store, settings, corpus, published, request)),
         published_at=dt.datetime.fromtimestamp(stamp.modified_at, dt.UTC) if stamp else None,
         crawl_s=corpus.seconds_to_crawl(partitions),
-        faults=(*faults, *_writer_faults(settings)),
+        faults=(*faults, *_writer_faults(settings), *corpus.faults),
     )
 
 
@@ -110,6 +110,7 @@ class _Corpus:
         self._manifests, self._held = _list_corpus(store)
         self._claimed = set(list_claimed(store))
         self.texts: set[Text] = set()  # of the shown months
+        self.faults: list[str] = []  # of their manifests
         self._seconds: dict[str, list[float]] = defaultdict(list)
         self._crawled = list_sources()
         self._infos: dict[str, SourceInfo | None] = {}
@@ -149,7 +150,11 @@ class _Corpus:
         return "lacking" if self._lacks(partition) else "missing"
 
     def _read(self, partition: Partition, path: str) -> str:
-        seal = read_manifest(self._store, partition, path)
+        try:
+            seal = read_manifest(self._store, partition, path)
+        except StorageError as error:
+            self.faults.append(str(error))
+            return "damaged"
         if seal.num_documents:  # a takedown may have removed all documents
             self.texts.add(sealed_text(seal))
         started = seal.manifest.get("started_at")

@@ -203,9 +203,14 @@ def find_version(store: Store, partition: Partition, digest: str) -> Seal | None
 
 
 def list_sealed(
-    store: Store, source: str | None = None, as_of: dt.datetime | None = None
+    store: Store,
+    source: str | None = None,
+    as_of: dt.datetime | None = None,
+    months: Collection[Period] | None = None,
 ) -> list[Seal]:
-    """Return the newest version of each partition of a source (None: of all sources).
+    """Return the newest version of each partition of a source and of months (None: of all).
+
+    Manifests of other sources and months are not read.
 
     Raises:
         StorageError: a manifest is damaged.
@@ -213,6 +218,7 @@ def list_sealed(
     seals = (
         _newest(store, partition, paths, as_of)
         for partition, paths in list_manifests(store, source).items()
+        if months is None or partition.month in months
     )
     return [seal for seal in seals if seal is not None]
 

@@ -80,6 +80,16 @@ def test_partitions_are_selected_by_source_and_month_or_refused(store: Store) ->
 
 
 @pytest.mark.usefixtures("corpus")
+def test_a_damaged_manifest_stops_what_needs_it_alone(settings: Settings, store: Store) -> None:
+    manifest = Path(settings.home) / "corpus/source=b/month=2024-02/manifest.json"
+    manifest.write_bytes(b"{")
+    assert names(select_sealed(store, ["a", "c"], None)) == ["a 2024-01", "a 2024-02", "c undated"]
+    assert names(select_sealed(store, None, [JANUARY])) == ["a 2024-01"]
+    with pytest.raises(StorageError, match="source=b/month=2024-02"):
+        select_sealed(store, None, [FEBRUARY])
+
+
+@pytest.mark.usefixtures("corpus")
 def test_another_protocol_and_another_text_make_other_cells(
     settings: Settings, seal: Sealer
 ) -> None:

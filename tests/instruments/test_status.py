@@ -107,6 +107,18 @@ def test_odd_files_are_passed_over(tidemark: Tidemark, half_done: None, store: S
     assert (zstd["num_sealed"], zstd["num_done"]) == (2, 1)
 
 
+def test_a_damaged_manifest_costs_its_month_alone(
+    tidemark: Tidemark, half_done: None, store: Store
+) -> None:
+    damaged = "corpus/source=arxiv/month=2024-02/manifest.json"
+    store.write_bytes(damaged, b'{"files"')
+    ran = tidemark("status", *WINDOW, models='["control:zstd"]')
+    assert ran.code == 0, ran.err
+    assert "arxiv  #!h.." in ran.out and "1 damaged, 1 held" in ran.out
+    [problem] = [line for line in ran.out.splitlines() if line.startswith("PROBLEM: ")]
+    assert damaged in problem and "from a backup, or move its folder out" in problem
+
+
 def test_people_can_read_it_at_100_columns(tidemark: Tidemark, half_done: None) -> None:
     ran = tidemark("status", *WINDOW)
     assert ran.code == 0
