@@ -15,7 +15,7 @@ from reports.site.build import opened_site, write_site
 from reports.site.charts import MAX_ALONE, WIDEST, Drawer, draw, with_data
 from reports.site.figure import Column, cell
 from reports.site.papers import write_figures
-from reports.site.pictures.watermarks import size_of
+from reports.site.pictures.watermarks import svg_size
 from reports.site.small_database import write_small_database
 from tests.reports.curves import HOSTILE_SOURCE
 
@@ -81,7 +81,7 @@ def test_charts_with_long_names_are_drawn_narrower(form: str) -> None:
     view = {"width": 800, "height": 40, **label}
     facet = {"facet": {"row": {"field": "name"}}, "spec": view}
     drawn = draw("chart", with_data(view if form == "view" else facet, rows))
-    assert WIDEST - 60 < size_of(drawn.svg)[0] <= WIDEST
+    assert WIDEST - 60 < svg_size(drawn.svg)[0] <= WIDEST
     again = json.loads(drawn.vega)
     assert "800" not in json.dumps([again.get("width"), again.get("signals")])
 

@@ -303,7 +303,7 @@ def test_a_place_is_seldom_called_preferred_where_none_is(
 
     assert claims(0.0) <= MOST_WRONG
     assert claims(0.3) == NUM_WORLDS
-    assert claims(0.3, 29, "cannot be told") == NUM_WORLDS
+    assert claims(0.3, 29, "is not tested") == NUM_WORLDS
 
 
 @pytest.mark.long

@@ -7,7 +7,7 @@ import pytest
 from prefect.client.schemas.objects import FlowRun
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
-from core.errors import OrchestrationError, SourceUnavailable, StorageError
+from core.errors import OrchestrationError, StorageError
 from core.settings import Settings
 from flows import rounds
 from flows.rounds import Rounds
@@ -16,7 +16,6 @@ from tasks.prefect.cancelling import _asks_if_cancelled
 from tasks.prefect.given import load_secret
 from tasks.prefect.server import ask_server, wait_for_server
 from tests.loopback import free_port
-from tests.tiers import needs_extra
 from tests.unfit_servers import Respond, ask_for_patience, drip, send_no_gzip, serving
 
 RUN = UUID(int=1)
@@ -55,14 +54,6 @@ def test_a_run_that_watches_its_flow_runs_ends(
     watched._active = {RUN: FlowRun(id=RUN, flow_id=RUN)}
     with pytest.raises(OrchestrationError, match="s .TimeoutError: no whole answer"):
         watched.drain(lambda: True)
-
-
-@needs_extra("shared_sites")
-def test_a_slot_is_given_up(endless: str) -> None:
-    from extras.shared_sites.server_sites import hold_slot
-
-    with pytest.raises(SourceUnavailable, match="gives no slot"), hold_slot("some.example"):
-        pytest.fail("it is not our turn")
 
 
 def test_a_question_that_is_not_answered_is_our_error(
