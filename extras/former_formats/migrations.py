@@ -24,6 +24,7 @@ def migrating(connection: duckdb.DuckDBPyConnection, version: int) -> Iterator[N
             connection.execute(statement)
     if version <= 2:
         statements.run("insert_former_partitions")
+        statements.run("touch_former_cells")
     if version == 2:
         statements.run("insert_former_cells")
     _derive_cells(statements, version)
@@ -34,7 +35,7 @@ def _derive_cells(statements: Statements, version: int) -> None:
     for statement in ("read_landed", "number_cells", "group_documents"):
         statements.run(statement)
     if version == 1:
-        statements.run("touch_former_cells")
+        statements.run("keep_provenance")
         statements.delete_touched("cell_replicates")
         for statement in ("group_clusters", "insert_cells", "seed_clusters", "insert_replicates"):
             statements.run(statement)

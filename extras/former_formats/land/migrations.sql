@@ -41,22 +41,8 @@ select
 from former_partitions;
 drop table former_partitions;
 
--- name: insert_former_cells
--- The cells of version 2; the version is NULL if the text was sealed again in place since.
-insert into internal.landed_cells by name
-select
-    cells.*,
-    case when p.partition_version is not null then 1 end as partition_version
-from former_cells as cells
-left join internal.landed_partitions as p
-    on
-        cells.source = p.source
-        and cells.month is not distinct from p.month
-        and cells.partition_digest = p.partition_digest;
-drop table former_cells;
-
 -- name: touch_former_cells
--- The cells of version 1; they keep their provenance. No cell has a new one.
+-- The cells of versions 1 and 2; the version is NULL if the text was sealed again in place since.
 create or replace temp table touched as
 select
     cells.*,
@@ -67,13 +53,20 @@ left join internal.landed_partitions as p
         cells.source = p.source
         and cells.month is not distinct from p.month
         and cells.partition_digest = p.partition_digest;
+drop table former_cells;
 
+-- name: insert_former_cells
+-- Of version 2: cells have their sums.
+insert into internal.landed_cells by name
+select *
+from touched;
+
+-- name: keep_provenance
+-- Of version 1: cells keep their provenance. No cell has a new one.
 create temp table provenance as
 select *
 from touched
 where false;
-
-drop table former_cells;
 
 -- name: read_landed
 -- Define incoming losses as all landed losses, to compute their sums.
