@@ -72,6 +72,7 @@ REGISTERED = (
     "ray",
     "real_tasks",
     "releases",
+    "remote_scoring",
     "reproduction",
     "retrieval",
     "rwkv",

@@ -77,7 +77,8 @@ API = Backend(
     cannot={
         "score": "an API writes answers and gives no likelihoods of text: it can be asked "
         "forecasting questions (`tidemark forecast`) and cannot be scored; for a server that "
-        "returns the likelihoods of a prompt (vLLM, SGLang), use kind remote"
+        "returns the likelihoods of a prompt (vLLM, SGLang), use kind "
+        "remote (extra `remote_scoring`)"
     },
     load_answerer="models.api:load_api_answerer",
     load_generator="models.api:load_api_generator",
@@ -123,17 +124,5 @@ REFERENCE = Backend(
     load_generator=CAUSAL_LM.load_generator,
     identify_texts=CAUSAL_LM.identify_texts,
 )
-REMOTE = Backend(
-    kind="remote",
-    is_server=True,
-    answers_together=8,
-    fields=("served_name", "tokenizer", "dialect"),
-    needs=("tokenizer",),
-    identify="models.remote:identify_remote",
-    load="models.remote:load_remote",
-    load_answerer=LOCAL_ANSWERER,
-    load_generator="models.remote:load_remote_generator",
-    identify_texts="models.remote:identify_remote_texts",
-)
 
-BACKENDS = (API, CAUSAL_LM, CONTROL, FAKE, REFERENCE, REMOTE)
+BACKENDS = (API, CAUSAL_LM, CONTROL, FAKE, REFERENCE)

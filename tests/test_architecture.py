@@ -17,7 +17,7 @@ ROOMS = (
     "simulator", "tasks", "warehouse",
 )  # fmt: skip
 MODULES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
-BACKENDS = ("api", "compressors", "fake", "remote")
+BACKENDS = ("api", "compressors", "fake")
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,8 @@ HTTP_CLIENTS = {
         "cli.server", "crawlers.imports.addresses", "crawlers.web.connections",
         "crawlers.web.download", "crawlers.web.exchange", "crawlers.web.fetcher",
         "crawlers.web.ranges", "crawlers.web.urls", "extras.browser_questions.browser.session",
-        "extras.serve_model.serving", "models.servers.chat", "models.servers.http",
+        "extras.remote_scoring.client", "extras.serve_model.serving", "models.servers.chat",
+        "models.servers.http",
     },
     "urllib3": {"crawlers.web.connections", "models.servers.chat"},
     "httpx": {"deployments.deploy", "extras.prefect_display.settling", "flows.rounds"},

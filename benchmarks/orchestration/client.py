@@ -20,7 +20,7 @@ def main(names: list[str]) -> None:
     """Score each named model in a flow run of its own."""
     settings = load_settings()
     set_library_defaults(settings)
-    import models.remote  # noqa: F401 - torch takes seconds, once a process: not of a flow run
+    import models.scoring.token_scorer  # noqa: F401 - torch takes seconds, once a process: not of a flow run
     from flows.work import work
 
     for model in names:

@@ -2,9 +2,10 @@
 
     python -m benchmarks.orchestration.stub_model NAME …     print the port, serve until killed
 
-The stub implements the requests of ``models/servers/vllm.py``. A token costs one to three nats, by
-a checksum of the text up to it. Prompts of the lengths with which a scorer tests a server get an
-immediate response. ``/stats`` returns the number and the maximum concurrency of delayed responses.
+The stub implements the requests of ``extras/remote_scoring/vllm.py``. A token costs one to three
+nats, by a checksum of the text up to it. Prompts of the lengths with which a scorer tests a server
+get an immediate response. ``/stats`` returns the number and the maximum concurrency of delayed
+responses.
 """
 
 from __future__ import annotations

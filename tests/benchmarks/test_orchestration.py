@@ -23,6 +23,7 @@ from instruments.losses import ScoringPlan, load_model, plan_scoring, write_loss
 from instruments.models import ModelHolder
 from models.catalogue import find_model
 from tests.loopback import wait_for
+from tests.tiers import needs_extra
 from warehouse.land.cells import read_losses
 
 
@@ -45,6 +46,7 @@ def stub_of_four_at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         server.shutdown()
 
 
+@needs_extra("remote_scoring")
 def test_cells_of_a_remote_model_are_scored_together(
     settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

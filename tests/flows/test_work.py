@@ -85,9 +85,7 @@ def test_a_cluster_without_the_extra_is_refused(
 
 
 def test_a_pool_has_the_models_that_fit_it(used: Settings) -> None:
-    served = ModelEntry(
-        "served", "remote", location="http://127.0.0.1:1", tokenizer="a/b", revision="1"
-    )
+    served = ModelEntry("served", "api", location="http://127.0.0.1:1", served_name="a/b")
     add_model(served, used)
     chosen = used.model_copy(update={"models": ("served", "control:gzip", "gpt2")})
     assert list_models_of("gpu", chosen) == ["served", "control:gzip", "gpt2"]

@@ -52,8 +52,8 @@ def test_a_model_goes_to_all_gpus_if_it_does_not_fit_on_one(
 
 
 def test_compressors_and_servers_need_no_gpu(settings: Settings) -> None:
-    served = {"kind": "remote", "location": "http://127.0.0.1:1", "tokenizer": "a/b"}
-    huge = {"name": "served", "revision": "1", "parameters": 10**12}
+    served = {"kind": "api", "location": "http://127.0.0.1:1", "served_name": "a/b"}
+    huge = {"name": "served", "parameters": 10**12}
     add_model(ModelEntry(**huge, **served), settings)
     assert pool_of("served", fleet_of(80, 80), settings) == "gpu"
     assert pool_of("served", fleet_of(80, 80), settings, is_asked=True) == "api"

@@ -121,14 +121,14 @@ def test_a_package_of_another_project_adds_a_backend() -> None:
 @pytest.mark.usefixtures("with_toy")
 def test_its_fields_are_checked_as_it_states_them() -> None:
     assert ModelEntry("small", "toy", served_name="s").backend.kind == "toy"
-    with pytest.raises(ValueError, match="tokenizer is for models of kind remote"):
-        ModelEntry("small", "toy", tokenizer="t")
+    with pytest.raises(ValueError, match="api_key is for models of kind api"):
+        ModelEntry("small", "toy", api_key="k")
 
 
 def test_without_its_file_it_is_unknown() -> None:
     with pytest.raises(ValueError, match="no backend of kind 'toy'; expected api, causal_lm"):
         find_backend("toy")
-    with pytest.raises(MalformedInput, match="kinds api, causal_lm, (gguf, )?reference, remote"):
+    with pytest.raises(MalformedInput, match="kinds api, causal_lm, (gguf, )?reference"):
         parse_catalogue(b"- {name: small, kind: toy, location: here}", "mine.yaml")
 
 
@@ -143,7 +143,6 @@ def test_abilities_of_the_kernel() -> None:
         "control": (True, False, False, False),
         "fake": (True, False, False, False),
         "reference": (True, True, True, True),
-        "remote": (True, True, True, False),
     }
 
 

@@ -20,6 +20,9 @@ from core.settings import Settings
 from extras.serve_model.serving import plan_command, serving
 from models.catalogue import ModelEntry, add_model
 from tests.loopback import free_port, wait_for
+from tests.tiers import needs_extra
+
+pytestmark = needs_extra("remote_scoring")  # it has the kind of such entries
 
 SCRIPT = """#!{python}
 import sys

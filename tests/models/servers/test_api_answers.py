@@ -776,8 +776,7 @@ def test_the_key_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -
         ("dollars_per_million_input_tokens: 1", "both prices"),
         ("dollars_per_million_input_tokens: -1", "greater than or equal"),
         ("api_key: sk-abc", "pattern"),
-        ("tokenizer: org/model", "kind remote"),
-        ("kind: remote", "tokenizer"),
+        ("trust: code", "kind causal_lm"),
         ("max_output_tokens: 0", "greater than 0"),
     ],
 )

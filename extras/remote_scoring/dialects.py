@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from transformers import PreTrainedTokenizerFast
 
 from core.errors import NotMeasurable
-from models.servers.dialect import Dialect, Served
-from models.servers.echo import EchoDialect
-from models.servers.sglang import SglangDialect
-from models.servers.vllm import VllmDialect
+from extras.remote_scoring.dialect import Dialect, Served
+from extras.remote_scoring.echo import EchoDialect
+from extras.remote_scoring.sglang import SglangDialect
+from extras.remote_scoring.vllm import VllmDialect
 
 DIALECTS: Mapping[str, Callable[[PreTrainedTokenizerFast], Dialect]] = {
     VllmDialect.name: lambda tokenizer: VllmDialect(),

@@ -9,14 +9,14 @@ import pytest
 
 from core.errors import NotMeasurable
 from core.settings import Settings
+from extras.remote_scoring.engine import open_remote
+from extras.remote_scoring.probe import LARGEST, LONG, SHORT, TOLERANCE, plan_probe
+from extras.remote_scoring.reference import open_reference
+from extras.remote_scoring.tests.engines import Engine, Plant, Values, VllmServer, log_probabilities
 from models.backends import load_scorer
-from models.remote import open_remote
 from models.scoring.text_model import text_model_of
-from models.servers.probe import LARGEST, LONG, SHORT, TOLERANCE, plan_probe
-from models.servers.reference import open_reference
 from simulator.server import serve_sites
 from tests.models.conftest import byte_level_bpe, llama_config, save_model
-from tests.models.servers.engines import Engine, Plant, Values, VllmServer, log_probabilities
 
 BLOCK = 16
 STEP = 24
@@ -303,6 +303,6 @@ def test_weights_that_cannot_be_used_are_told(
     assert open_reference(Path(tokenizer_alone), settings).engine is None
     found = open_reference(Path(llama_folder), settings)
     assert found.engine is not None and "in float32" in found.about
-    monkeypatch.setattr("models.servers.reference._MOST_BYTES", 1000)
+    monkeypatch.setattr("extras.remote_scoring.reference._MOST_BYTES", 1000)
     large = open_reference(Path(llama_folder), settings)
     assert large.engine is None and "bytes" in large.about

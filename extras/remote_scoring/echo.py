@@ -20,8 +20,8 @@ import numpy as np
 from transformers import PreTrainedTokenizerFast
 
 from core.errors import NotMeasurable
-from models.scoring.scorer import Losses
-from models.servers.dialect import (
+from extras.remote_scoring.client import RemoteClient
+from extras.remote_scoring.dialect import (
     Served,
     loss_of,
     max_bytes,
@@ -29,7 +29,7 @@ from models.servers.dialect import (
     only_choice,
     require_length,
 )
-from models.servers.http import RemoteClient
+from models.scoring.scorer import Losses
 
 _UNCLEAR = "\N{REPLACEMENT CHARACTER}"  # stands for a part of a character, which has no text
 # Share of tokens whose text may differ: tokenizers show blanks and control tokens differently.

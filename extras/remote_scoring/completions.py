@@ -13,11 +13,11 @@ from typing import Any
 
 from core.errors import NotMeasurable
 from core.json import JsonObject
+from extras.remote_scoring.client import RemoteClient
 from models.generation import Decoding, Generation, GenerationRequest
 from models.generation.batch import end_of_match
 from models.generation.local import GenerationIdentity, prepare
 from models.scoring.text_model import TextModel
-from models.servers.http import RemoteClient
 
 _SEEDS = 2**53  # seeds are below this limit, so that JSON numbers represent them exactly
 _BYTES_PER_TOKEN = 1024  # maximum response size per token

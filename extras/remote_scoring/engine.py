@@ -1,7 +1,7 @@
 """Remote models: servers that return the log-probability of every token of a prompt.
 
-``models/servers/`` has a file for each dialect of such servers. The path ``/v1/completions`` writes
-texts. Before a run, ``models/servers/probe.py`` tests whether the likelihoods are those of the
+This folder has a file for each dialect of such servers. The path ``/v1/completions`` writes
+texts. Before a run, ``probe.py`` tests whether the likelihoods are those of the
 prompt. If a server omits a token's likelihood, scoring ends with NotMeasurable.
 """
 
@@ -20,20 +20,20 @@ from transformers import PreTrainedTokenizerFast
 
 from core.errors import ModelError, ModelLoadError, NotMeasurable
 from core.settings import Settings
+from extras.remote_scoring.backends import REMOTE
+from extras.remote_scoring.client import RemoteClient
+from extras.remote_scoring.completions import CompletionGenerator
+from extras.remote_scoring.dialect import Dialect, Served, find_served
+from extras.remote_scoring.dialects import choose_dialect
+from extras.remote_scoring.probe import NOTABLE, plan_probe, probe
+from extras.remote_scoring.reference import open_reference
+from extras.remote_scoring.vllm import VllmDialect
 from models.catalogue import ModelEntry
 from models.generation.local import GenerationIdentity, takes_questions, template_digest
-from models.kinds import REMOTE
 from models.scoring.machine import library_versions
 from models.scoring.scorer import Engine, Losses, ScorerFacts, Tokens
 from models.scoring.text_model import TextModel, control_texts_of, text_model_of
 from models.scoring.token_scorer import TokenIdentity, TokenScorer
-from models.servers.completions import CompletionGenerator
-from models.servers.dialect import Dialect, Served, find_served
-from models.servers.dialects import choose_dialect
-from models.servers.http import RemoteClient
-from models.servers.probe import NOTABLE, plan_probe, probe
-from models.servers.reference import open_reference
-from models.servers.vllm import VllmDialect
 from models.weights.checkpoint import find_tokenizer
 from models.weights.files import TOKENIZER_FILES, folder_digest
 from models.weights.hub import endpoint_of, explain_failures
@@ -93,7 +93,7 @@ def identify_remote(entry: ModelEntry, settings: Settings) -> TokenIdentity:
 
 
 def load_remote(entry: ModelEntry, settings: Settings) -> TokenScorer:
-    """Return the scorer of a remote model after the tests of ``models/servers/probe.py``.
+    """Return the scorer of a remote model after the tests of ``probe.py``.
 
     Raise NotMeasurable if the server omits likelihoods of tokens or returns others, ModelLoadError
     if it tokenizes differently, and the errors of ``open_remote``.

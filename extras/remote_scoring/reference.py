@@ -6,8 +6,8 @@ from pathlib import Path
 
 from core.errors import ModelError
 from core.settings import Settings
+from extras.remote_scoring.probe import Reference
 from models.scoring.forward import Forward
-from models.servers.probe import Reference
 from models.weights.checkpoint import open_checkpoint
 from models.weights.files import ADAPTER_CONFIG, examine_weights, first_line, is_whole
 from models.weights.loading import load_weights

@@ -14,16 +14,10 @@ from typer.testing import CliRunner
 from cli.main import app
 from core.errors import ModelLoadError, NotMeasurable
 from core.settings import Settings
-from models.backends import identify, load_scorer
-from models.catalogue import find_model, make_entry
-from models.remote import open_remote
-from models.scoring.protocols import get_protocol
-from models.scoring.token_scorer import CausalLM
-from models.servers.dialects import DIALECTS
-from models.servers.sglang import SglangDialect
-from simulator.server import serve_sites
-from tests.models.conftest import BatchOf
-from tests.models.servers.engines import (
+from extras.remote_scoring.dialects import DIALECTS
+from extras.remote_scoring.engine import open_remote
+from extras.remote_scoring.sglang import SglangDialect
+from extras.remote_scoring.tests.engines import (
     Answer,
     EchoServer,
     Engine,
@@ -32,6 +26,12 @@ from tests.models.servers.engines import (
     VllmServer,
     log_probabilities,
 )
+from models.backends import identify, load_scorer
+from models.catalogue import find_model, make_entry
+from models.scoring.protocols import get_protocol
+from models.scoring.token_scorer import CausalLM
+from simulator.server import serve_sites
+from tests.models.conftest import BatchOf
 
 TEXT = "Ein naïver Café-Besuch kostet 3,50 € – 早い者勝ち。 Models read what was written. 🙂"
 FORMS = ["generated", "prompt alone", "first left out", "together", "ids", "pieces"]

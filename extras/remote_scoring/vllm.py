@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from core.errors import NotMeasurable
-from models.scoring.scorer import Losses
-from models.servers.dialect import (
+from extras.remote_scoring.client import RemoteClient
+from extras.remote_scoring.dialect import (
     Served,
     loss_of,
     max_bytes,
@@ -20,7 +20,7 @@ from models.servers.dialect import (
     only_choice,
     require_length,
 )
-from models.servers.http import RemoteClient
+from models.scoring.scorer import Losses
 
 
 class VllmDialect:

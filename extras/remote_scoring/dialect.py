@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, Protocol
 
 from core.errors import ModelError, ModelLoadError, NotMeasurable
 from core.json import JsonObject
+from extras.remote_scoring.client import RemoteClient
 from models.scoring.scorer import Losses
-from models.servers.http import RemoteClient
 
 IMPOSSIBLE = -9999.0  # vLLM's value for minus infinity, which JSON does not have
 _BYTES_PER_TOKEN = 1024  # maximum response size per token; 60 to 150 bytes are usual

@@ -15,9 +15,9 @@ import numpy as np
 from transformers import PreTrainedTokenizerFast
 
 from core.errors import ModelLoadError, NotMeasurable
+from extras.remote_scoring.client import RemoteClient
+from extras.remote_scoring.dialect import Served, loss_of, max_bytes, require_length
 from models.scoring.scorer import Losses
-from models.servers.dialect import Served, loss_of, max_bytes, require_length
-from models.servers.http import RemoteClient
 
 _INFO_PATHS = ("/model_info", "/get_model_info")  # the second is the name of earlier versions
 _INFO_KEYS = ("model_path", "weight_version")

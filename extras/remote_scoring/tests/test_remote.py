@@ -1,4 +1,5 @@
 import datetime as dt
+import importlib
 import json
 from collections.abc import Callable, Iterator
 from email.utils import format_datetime
@@ -10,24 +11,32 @@ import pyarrow as pa
 import pytest
 from pydantic import SecretStr
 
-import models.servers.http
-from core.errors import ModelError, ModelLoadError, NotMeasurable, UsageError
+import extras.remote_scoring.client
+from core.errors import MalformedInput, ModelError, ModelLoadError, NotMeasurable, UsageError
 from core.settings import Settings
-from models.backends import identify, identify_texts, kind_of, load_generator, load_scorer
-from models.catalogue import ModelEntry
+from extras.remote_scoring.backends import BACKENDS
+from extras.remote_scoring.engine import RemoteEngine, RemoteModel, open_remote
+from extras.remote_scoring.tests.engines import MAX_MODEL_LEN, Answer, Spoil
+from extras.remote_scoring.tests.engines import VllmServer as Server
+from extras.remote_scoring.vllm import VllmDialect
+from models.backends import (
+    find_backend,
+    identify,
+    identify_texts,
+    kind_of,
+    load_generator,
+    load_scorer,
+)
+from models.catalogue import ModelEntry, parse_catalogue
 from models.generation import Decoding, Generation, GenerationRequest
 from models.options.answering import load_answerer
 from models.options.protocols import get_answer_protocol
-from models.remote import RemoteEngine, RemoteModel, open_remote
 from models.scoring.protocols import get_protocol
 from models.scoring.token_scorer import CausalLM
 from models.servers.budget import Budget
-from models.servers.vllm import VllmDialect
 from simulator.server import serve_sites
 from tests.loopback import free_port
 from tests.models.conftest import BatchOf, CopyOf, question
-from tests.models.servers.engines import MAX_MODEL_LEN, Answer, Spoil
-from tests.models.servers.engines import VllmServer as Server
 
 TEXTS = [
     "The tide leaves a mark on the sand, and the next tide washes it away. " * 6,
@@ -46,7 +55,7 @@ def server(llama_folder: str, tokenizer_alone: str, settings: Settings) -> Itera
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(models.servers.http, "_PAUSE_S", 0.01)
+    monkeypatch.setattr(extras.remote_scoring.client, "_PAUSE_S", 0.01)
 
 
 def entry_of(server: Server, **fields: Any) -> ModelEntry:
@@ -94,11 +103,35 @@ def test_losses_are_those_of_the_same_weights_here(
     assert {there["model"] for there, _ in pairs} == {"remote-tiny"}
 
 
+@pytest.mark.smoke
 def test_windows_may_be_as_long_as_the_server_takes(server: Server, batch_of: BatchOf) -> None:
     pairs = pairs_of(server, batch_of(*TEXTS), "lm-eval")  # at the model's own context
     assert max(len(body["prompt"]) for body in server.bodies) == MAX_MODEL_LEN - 1
     for there, here in pairs:
         assert there["nll_nats"] == pytest.approx(here["nll_nats"], rel=1e-5, nan_ok=True)
+
+
+def test_the_kind_can_score_answer_and_write() -> None:
+    [kind] = BACKENDS
+    assert find_backend("remote") == kind
+    assert kind.load and kind.answers and kind.load_generator and not kind.codes
+    for name in vars(kind).values():
+        if isinstance(name, str) and ":" in name:
+            module, _, function = name.partition(":")
+            assert callable(getattr(importlib.import_module(module), function))
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        ("kind: api, served_name: m, tokenizer: a/b", "tokenizer is for models of kind remote"),
+        ("kind: remote", "a model of kind remote needs its tokenizer"),
+    ],
+)
+def test_an_entry_that_cannot_be_is_refused(entry: str, says: str) -> None:
+    data = f"- {{name: x, location: https://host/v1, {entry}}}"
+    with pytest.raises(MalformedInput, match=says):
+        parse_catalogue(data.encode(), "mine.yaml")
 
 
 def test_several_prompts_are_in_flight_but_not_all(server: Server, batch_of: BatchOf) -> None:

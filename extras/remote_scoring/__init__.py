@@ -1,0 +1,1 @@
+"""Losses from servers that return the log-probabilities of a prompt."""
