@@ -74,7 +74,6 @@ _COMMANDS: Commands = {
         "status": status.status_command,
         "deploy": operations.deploy_command,
         "worker": worker.worker_command,
-        "serve": operations.serve_command,
         "publish": publish.publish_command,
         "rebuild": publish.rebuild_command,
         "take-over": operations.take_over_command,

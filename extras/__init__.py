@@ -77,6 +77,7 @@ REGISTERED = (
     "retrieval",
     "rwkv",
     "serve_model",
+    "serve_site",
     "shared_catalogue",
     "shared_sites",
     "takedown",

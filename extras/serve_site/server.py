@@ -33,7 +33,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from core.errors import StorageError
 from core.settings import Settings
 from core.storage.store import Store
-from reports.limits import LimitedProtocol, SparseLog
+from extras.serve_site.limits import LimitedProtocol, SparseLog
 from reports.site.build import INDEX
 from warehouse.database.schema import SNAPSHOT
 

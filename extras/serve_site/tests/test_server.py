@@ -18,13 +18,13 @@ import requests
 import uvicorn
 
 from core.storage.store import Store
-from reports import limits
-from reports.limits import LimitedProtocol, SparseLog
-from reports.server import HEADERS, report_server
+from extras.serve_site import limits
+from extras.serve_site.limits import LimitedProtocol, SparseLog
+from extras.serve_site.server import HEADERS, report_server
 from tests.loopback import free_port, wait_for
 from tests.tiers import needs_extra
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TIDEMARK = Path(sys.executable).parent / "tidemark"
 PAGE = "<!doctype html><title>page</title>"
 BIG = bytes(range(256)) * 4096 * 24  # 24 MiB: more than sockets hold
@@ -90,6 +90,7 @@ def get(url: str, **headers: str) -> requests.Response:
     return requests.get(url, headers=named, timeout=300)
 
 
+@pytest.mark.smoke
 def test_the_page_and_what_is_beside_it_come_with_headers_that_keep_browsers_safe(url: str) -> None:
     page, chart = get(f"{url}/"), get(f"{url}/charts/one.svg")
     assert (page.text, page.headers["Content-Type"]) == (PAGE, "text/html; charset=utf-8")

@@ -1,0 +1,1 @@
+"""An HTTP server of the site and the published snapshot."""
