@@ -163,8 +163,8 @@ def _contact(settings: Settings) -> Finding:
 
 
 def _models(settings: Settings) -> Finding:
-    from instruments.planning import ONLY_COMPRESSORS, scores_only_compressors
     from models.choice import chosen_models
+    from models.unloaded import ONLY_COMPRESSORS, scores_only_compressors
 
     try:
         only_compressors = scores_only_compressors(settings)

@@ -80,7 +80,7 @@ def score_command(
 
 def warn_of_inaccessible(models: list[str] | None, settings: Settings) -> None:
     """Print a warning for each model that cannot be loaded; the run continues without it."""
-    from instruments.planning import find_inaccessible
+    from models.unloaded import find_inaccessible
 
     for problem in find_inaccessible(models, settings):
         err.print(f"warning: {problem}", soft_wrap=True)

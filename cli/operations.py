@@ -55,7 +55,7 @@ def deploy_command(
         )
     settings = settings_for_tasks(context, needs_server=True)
     from deployments.deploy import deploy
-    from instruments.planning import ONLY_COMPRESSORS, scores_only_compressors
+    from models.unloaded import ONLY_COMPRESSORS, scores_only_compressors
 
     if no_alarms and settings.notify_url:
         raise UsageError("--no-alarms removes alarms, but TIDEMARK_NOTIFY_URL is set: unset it")

@@ -19,12 +19,6 @@ from crawlers.registry import list_sources, load_crawler
 from models.catalogue import find_model
 from models.choice import chosen_models
 
-ONLY_COMPRESSORS = (
-    "only compressors will be scored; name models in models.yaml in the data root, one a line "
-    "(`- pythia-70m`), or in TIDEMARK_MODELS, for example "
-    '\'["pythia-70m", "control:zstd"]\' (`tidemark models list` has the names)'
-)
-
 
 @dataclass(frozen=True)
 class Request:
@@ -169,30 +163,6 @@ def check_request(
     crawled = tuple(dict.fromkeys(source for source, _ in plan.partitions))
     left_out = (*plan.refused, *plan.lacks[months[-1]])
     return Request(tuple(months), crawled, asked, left_out)
-
-
-def scores_only_compressors(settings: Settings) -> bool:
-    """Return True if no configured model is a language model."""
-    return all(find_model(model, settings).backend.is_control for model in chosen_models(settings))
-
-
-def find_inaccessible(models: list[str] | None, settings: Settings) -> list[str]:
-    """Return a message for each model of a run that the Hugging Face hub refuses to provide.
-
-    If only compressors are configured, and no ``models`` are given, a message says so.
-
-    Raises:
-        UnknownName: there is no such model.
-    """
-    entries = [find_model(model, settings) for model in models or chosen_models(settings)]
-    if models is None and scores_only_compressors(settings):
-        return [ONLY_COMPRESSORS]
-    if not any(entry.backend.from_hub for entry in entries):
-        return []
-    from models.weights.hub import check_access  # imported late: only hub models need it
-
-    problems = check_access(entries, settings)
-    return [why if why.startswith(name) else f"{name}: {why}" for name, why in problems.items()]
 
 
 def select_sealed(

@@ -9,7 +9,6 @@ questions in the pool ``api``, whose workers have the keys.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal, get_args
 
 from core.errors import TidemarkError
@@ -17,15 +16,14 @@ from core.gpus import Fleet, read_fleet
 from core.settings import Settings
 from core.storage.store import Store
 from instruments.forecasts import answering_models
-from models.catalogue import ModelEntry, find_model
+from models.catalogue import find_model
 from models.choice import chosen_models, settings_for
-from models.weights.files import ROOM_FACTOR, examine_weights
-from models.weights.hub import find_cached
+from models.unloaded import weight_bytes
+from models.weights.files import ROOM_FACTOR
 
 # Work starts in this order: a model that needs all GPUs of a machine begins before they are taken.
 Pool = Literal["gpu-all", "gpu", "api"]
 POOLS: tuple[Pool, ...] = get_args(Pool)
-_ITEM_BYTES = {"float64": 8, "float32": 4}  # by dtype; else 2, also for ``auto`` on a GPU
 
 
 def pool_of(model: str, fleet: Fleet, settings: Settings, is_asked: bool = False) -> Pool:
@@ -53,25 +51,3 @@ def list_models_of(pool: Pool, settings: Settings, is_asked: bool = False) -> li
     fleet = read_fleet(Store(settings.home))
     models = answering_models(settings) if is_asked else chosen_models(settings)
     return [each for each in models if pool_of(each, fleet, settings, is_asked) == pool]
-
-
-def weight_bytes(entry: ModelEntry, dtype: str) -> int | None:
-    """Return the size of a model's weights in a dtype, or None if it is not known here.
-
-    The number of parameters is that of the catalogue, else of the files on this machine.
-    """
-    item_bytes = _ITEM_BYTES.get(dtype, 2)
-    if entry.parameters is not None:
-        return entry.parameters * item_bytes
-    path = Path(entry.location).expanduser()
-    if path.is_file():
-        return path.stat().st_size
-    trusted = entry.is_trusted
-    try:
-        folder = path if path.is_dir() else find_cached(entry.location, entry.revision, trusted)
-        if folder is None:
-            return None
-        weights = examine_weights(folder, entry.location, trusted)
-    except TidemarkError:
-        return None  # the run of the model reports the fault
-    return weights.num_elements * item_bytes if weights.num_elements else weights.num_bytes

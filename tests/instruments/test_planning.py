@@ -1,12 +1,10 @@
-from typing import Any
-
 import pytest
 
 from core.errors import FutureMonth, UnknownName, UsageError
 from core.month import Month
 from core.settings import Settings
 from crawlers.registry import list_sources, load_crawler
-from instruments.planning import ONLY_COMPRESSORS, check_request, find_inaccessible, plan_crawl
+from instruments.planning import check_request, plan_crawl
 
 MONTHS = [Month("2024-01"), Month("2024-02")]
 
@@ -56,15 +54,3 @@ def test_unknown_names_are_refused(settings: Settings) -> None:
     misspelt = settings.model_copy(update={"models": ("nope",)})
     with pytest.raises(UnknownName, match="unknown model 'nope'"):
         check_request(MONTHS, None, None, misspelt)
-
-
-def test_models_that_the_hub_will_not_give_are_named(hub: Any) -> None:
-    settings = Settings(sites=hub.sites, models=("control:zstd", "someone/absent"))
-    (problem,) = find_inaccessible(None, settings)
-    assert problem.startswith("someone/absent: not a folder here, and the hub has no such model")
-    hub.web.requests.clear()
-    assert find_inaccessible(["control:zstd"], settings) == []
-    assert find_inaccessible(None, Settings()) == [ONLY_COMPRESSORS]
-    assert hub.web.requests == []
-    with pytest.raises(UnknownName):
-        find_inaccessible(["nope"], settings)
