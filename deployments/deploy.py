@@ -47,7 +47,7 @@ from deployments.prefect_yaml import Deployment, is_ours, read_deployments
 BLOCK = "tidemark-alerts"
 BLOCK_TYPE = "custom-webhook"
 MONTHLY = "monthly/monthly"
-RESTARTED = ("monthly", "backfill", "forecast", "scylla")  # flows whose crashed runs are replaced
+NOT_RESTARTED = ("work", "report")  # flows whose crashed runs are not replaced
 PAGE = 200  # maximum number of objects that a server returns per request
 WHOLE_S = 300.0  # limit for all requests of a deployment, with retries that a server asks for
 NO_ID = UUID(int=0)  # placeholder for ids in a dry run
@@ -106,7 +106,7 @@ def deploy(
             work.make_pool(name, gpu_slots if name == "gpu" else None)
         ids = work.make_deployments(wanted)
         block = work.make_block(notify_url) if notify_url else work.keep_block(keep_alarms)
-        restarted = [ids[each.full_name] for each in wanted if each.flow in RESTARTED]
+        restarted = [ids[each.full_name] for each in wanted if each.flow not in NOT_RESTARTED]
         work.make_automations(read_automations(restarted, ids[MONTHLY], block))
         return Deployed(work.changes, work.next_runs(ids[MONTHLY]), block is not None)
 

@@ -1,7 +1,8 @@
-"""The deployments to create: those of deployments/prefect.yaml, and one per kind of period."""
+"""The deployments to create: those of prefect.yaml and of extras, and one per kind of period."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,11 +12,12 @@ import yaml
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.flows import Flow, load_flow_from_entrypoint
 from prefect.utilities.callables import parameter_schema
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from core.errors import MalformedInput, UsageError
 from core.month import Month
 from core.periods import kind_of
+from core.plugins import list_folders
 from core.version import code_version
 from crawlers.registry import load_crawler
 from instruments.pools import POOLS
@@ -88,14 +90,6 @@ class _File(_Part):
     definitions: _Definitions
     deployments: tuple[Deployment, ...]
 
-    @field_validator("deployments")
-    @classmethod
-    def _whole(cls, deployments: tuple[Deployment, ...]) -> tuple[Deployment, ...]:
-        missing = {*NEEDED} - {each.full_name for each in deployments}
-        if missing:
-            raise ValueError(f"{', '.join(sorted(missing))}: runs need it")
-        return deployments
-
 
 def read_deployments(
     path: Path = PREFECT_YAML, period_sources: Sequence[str] = ()
@@ -106,12 +100,20 @@ def read_deployments(
         MalformedInput: the file is missing or malformed.
         UnknownName: there is no such source. UsageError: it is not of half-months or weeks.
     """
+    file = _read(path)
+    missing = {*NEEDED} - {each.full_name for each in file.deployments}
+    if missing:
+        raise MalformedInput(f"{path} lacks {', '.join(sorted(missing))}: runs need it")
+    deployments = [*file.deployments]
+    for folder in list_folders("deployments"):
+        deployments += _read(folder / path.name).deployments
+    deployments += _of_periods(file.definitions.periods, period_sources)
+    return [each.model_copy(update={"pull_steps": file.pull}) for each in deployments]
+
+
+def _read(path: Path) -> _File:
     try:
-        file = _File.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-        deployments = [
-            *file.deployments, *_of_periods(file.definitions.periods, period_sources)
-        ]  # fmt: skip
-        return [each.model_copy(update={"pull_steps": file.pull}) for each in deployments]
+        return _File.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise MalformedInput(
             f"{path} cannot be read ({error.strerror}): tidemark deploy runs from a checkout, "
@@ -141,7 +143,8 @@ def _of_periods(
 def is_ours(full_name: str, entrypoint: str | None, parameters: dict[str, Any]) -> bool:
     """Return True if a version of tidemark, this or an earlier one, created the deployment."""
     flow, _, name = full_name.partition("/")
-    if entrypoint != f"flows.{flow}.{flow}":
+    of_ours = rf"(flows|extras\.\w+)\.{re.escape(flow)}\.{re.escape(flow)}"
+    if not re.fullmatch(of_ours, entrypoint or ""):
         return False
     now = (flow, *POOLS, "half-month", "week")
     formerly = ("one-gpu", "all-gpus", "apis")

@@ -35,6 +35,7 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
     simulator/       ``SITES`` in its ``__init__``: names of modules of simulated sites
     entries/         entries of the catalogue of models
     views/           views of the warehouse, as those of ``warehouse/views``, and ``old.yml``
+    deployments/     ``prefect.yaml``: deployments of ``tidemark deploy``
     land/            statements that land rows, as those of ``warehouse/land``
     queries/         queries of its pages
     takedown.py      ``forget_in_releases``: function that deletes documents from what the extra
@@ -76,6 +77,7 @@ REGISTERED = (
     "reproduction",
     "retrieval",
     "rwkv",
+    "scheduled_questions",
     "serve_model",
     "serve_site",
     "shared_catalogue",

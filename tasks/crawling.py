@@ -65,12 +65,3 @@ def crawl_questions_claimed(
     with hold_alone(store, f"questions/{source}", go_on):
         go_on()
         return crawl_questions(source, months, store, ready, turnstile=take_slot, **choices)
-
-
-@task(task_run_name="crawl questions of {source}", **OF_CRAWLS)
-def crawl_question_source(
-    source: str, months: list[Month], settings: Settings
-) -> list[QuestionSeal]:
-    """Crawl and seal the questions of a source, by month; skip sealed months."""
-    observe()
-    return crawl_questions_claimed(source, months, settings)

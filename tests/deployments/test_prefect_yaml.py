@@ -11,6 +11,7 @@ from prefect import Flow
 
 from core.errors import MalformedInput, UsageError
 from core.month import Month
+from core.plugins import list_extras
 from crawlers.registry import list_sources, load_crawler
 from deployments.automations import PREFIX, read_automations
 from deployments.prefect_yaml import PREFECT_YAML, Deployment, is_ours, read_deployments
@@ -60,8 +61,7 @@ def test_protocols_can_be_chosen_in_the_form() -> None:
         ("work/gpu", {"pool": "cpu"}),
         ("work/gpu", {"verb": "land"}),
         ("work/gpu", {"first": "last month"}),
-        ("forecast/forecast", {"first": "2024-01a"}),
-        ("forecast/forecast", {"protocol": "nope"}),
+        ("backfill/backfill", {"first": "2024-1", "last": "2024-02"}),
     ],
 )
 def test_a_form_refuses_what_is_no_month_or_protocol(
@@ -94,7 +94,8 @@ def test_the_monthly_run_begins_when_every_source_lists_the_month() -> None:
 
 
 def test_nothing_else_starts_by_itself() -> None:
-    assert [d.name for d in DEPLOYMENTS if d.schedules] == ["monthly", "forecast", "scylla"]
+    of_extras = {"forecast", "scylla"} if "scheduled_questions" in list_extras() else set[str]()
+    assert {each.name for each in DEPLOYMENTS if each.schedules} == {"monthly"} | of_extras
 
 
 def test_half_months_and_weeks_are_scheduled_where_asked() -> None:
@@ -162,6 +163,8 @@ def test_each_pool_has_a_deployment_that_works() -> None:
         ("crawl/weekly", "flows.crawl.crawl", {"source": "arxiv"}, False),
         ("forecast/forecast", "flows.forecast.forecast", {}, True),
         ("score/all-gpus", "flows.score.score", {}, True),
+        ("forecast/forecast", "extras.scheduled_questions.forecast.forecast", {}, True),
+        ("forecast/forecast", "theirs.forecast.forecast", {}, False),
         ("forecast/apis", "flows.forecast.forecast", {}, True),
         ("work/gpu", "flows.work.work", {"pool": "gpu"}, True),
         ("backfill/nightly", "flows.backfill.backfill", {}, False),

@@ -107,6 +107,7 @@ def pools_of(client: SyncPrefectClient, run: FlowRun) -> dict[tuple[str, ...], s
     return {tuple(child.parameters["models"]): child.work_pool_name for child in children}
 
 
+@needs_extra("scheduled_questions")
 def test_forecasts_and_puzzles_of_models_in_all_pools_are_published(
     client: SyncPrefectClient,
     server: PrefectServer,
@@ -148,6 +149,7 @@ def logs_of(server: PrefectServer) -> str:
     return "".join(path.read_text() for path in server.folder.glob("worker-*.log"))
 
 
+@needs_extra("scheduled_questions")
 @needs_extra("question_sites")
 @needs_extra("shared_sites")
 def test_runs_that_fail_show_no_secret(

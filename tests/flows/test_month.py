@@ -21,6 +21,7 @@ from simulator.world import World
 from tests.conftest import WITHOUT_SERVICES, running
 from tests.flows.support.deployed import api, children_of, ended, start, worker_environment
 from tests.servers import PrefectServer
+from tests.tiers import needs_extra
 from warehouse.database.writer import connected
 from warehouse.read.query import query
 
@@ -189,6 +190,7 @@ def test_models_that_nobody_can_use_are_holes_after_one_round(
     assert children == ["score 3 models on gpu"]
 
 
+@needs_extra("scheduled_questions")
 @pytest.mark.slow
 def test_questions_are_answered_and_a_source_that_fails_is_a_hole(
     client: SyncPrefectClient, settings: Settings, web: Web, tiny_model: Path
@@ -204,6 +206,7 @@ def test_questions_are_answered_and_a_source_that_fails_is_a_hole(
     assert set(landed["model"].to_pylist()) == {tiny_model.name}
 
 
+@needs_extra("scheduled_questions")
 @pytest.mark.slow
 def test_questions_that_were_answered_are_not_asked_again(
     client: SyncPrefectClient, tiny_model: Path

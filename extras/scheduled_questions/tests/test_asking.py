@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from core.cells.failures import CellFailure
-from flows.asking import concerns
+from extras.scheduled_questions.asking import concerns
 
 FORECAST = {"run": "now", "first": "2024-02", "last": "2024-03", "sources": ["manifold"]}
 SCYLLA = {"run": "now", "puzzles": None}

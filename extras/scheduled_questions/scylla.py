@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prefect import flow
 
-from flows.asking import ask_models
+from extras.scheduled_questions.asking import ask_models
 from flows.begin import begin_run
 from instruments.forecasts import answering_models
 from instruments.running.run_options import PuzzleOptions

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from prefect import flow
+from prefect import flow, task
 from prefect.runtime import flow_run
 
+from core.corpus.questions import QuestionSeal
 from core.month import Month, month_range
 from core.settings import Settings
-from flows.asking import ask_models
+from extras.scheduled_questions.asking import ask_models
 from flows.begin import begin_run, month_due
 from instruments.forecasts import answering_models
 from instruments.planning import plan_question_crawl
@@ -19,9 +20,11 @@ from instruments.running.run_options import (
 )
 from instruments.running.stopping import stop_with_flow
 from instruments.summary import RunSummary
-from tasks.crawling import add_tokens, crawl_question_source
+from tasks.crawling import add_tokens, crawl_questions_claimed
 from tasks.prefect.fan_out import run_tasks
 from tasks.prefect.given import worker_settings
+from tasks.prefect.observe import observe
+from tasks.prefect.retries import OF_CRAWLS
 
 
 def _name() -> str:
@@ -79,3 +82,12 @@ def crawl_questions(plan: dict[str, list[Month]], settings: Settings, summary: R
         partial = [str(seal.month) for seal in seals if seal.is_partial]
         if partial:
             summary.holes.append(f"questions {source}: partial: {', '.join(partial)}")
+
+
+@task(task_run_name="crawl questions of {source}", **OF_CRAWLS)
+def crawl_question_source(
+    source: str, months: list[Month], settings: Settings
+) -> list[QuestionSeal]:
+    """Crawl and seal the questions of a source, by month; skip sealed months."""
+    observe()
+    return crawl_questions_claimed(source, months, settings)

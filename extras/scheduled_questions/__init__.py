@@ -1,0 +1,1 @@
+"""Scheduled runs on a Prefect server in which models answer questions and solve puzzles."""
