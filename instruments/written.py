@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 
 from core.cells.files import FoundCells, find_losses
 from core.cells.losses import Cell
+from core.corpus.partition import partition_of, read_seal
 from core.errors import TidemarkError, UnknownName
 from core.settings import Settings
 from core.storage.store import Store
 from instruments.backlog import CellName, read_name, sealed_text
 from instruments.canary import land_canary_runs
 from instruments.landing import describe_models, land_model
-from instruments.planning import select_sealed
 from instruments.puzzles import entry_of
 from models.catalogue import ModelEntry, find_model, list_models
 from models.choice import chosen_models
@@ -48,7 +48,7 @@ def find_unlanded(models: Sequence[str], settings: Settings) -> Unlanded:
     """
     store = Store(settings.home)
     written = Unlanded()
-    paths = _choose(store, settings)
+    paths = _choose(store, settings, written.problems)
     landed = _list_landed(settings) if paths else set()
     found = find_losses(store, sorted(paths - landed), written.problems)
     by_model: dict[str, list[Cell]] = defaultdict(list)
@@ -65,22 +65,38 @@ def find_unlanded(models: Sequence[str], settings: Settings) -> Unlanded:
     return written
 
 
-def _choose(store: Store, settings: Settings) -> set[str]:
-    """Return the newest file of each model, text and protocol; former versions are left out."""
-    current = set(map(sealed_text, select_sealed(store, None, None, settings.corpus_as_of)))
-    files: dict[CellName, list[str]] = defaultdict(list)
+def _choose(store: Store, settings: Settings, problems: list[str]) -> set[str]:
+    """Return the newest file of each model, text and protocol; former versions are left out.
+
+    Each month whose manifest cannot be read is added to ``problems``, and its files are left out.
+    """
+    files: dict[str, dict[CellName, list[str]]] = defaultdict(lambda: defaultdict(list))
     for path in store.list(f"{Cell.ROOT}/model=*/source=*/month=*/*.parquet"):
         name = read_name(path)
-        if name is not None and name.text in current:
-            files[name].append(path)
+        if name is not None:
+            files[name.text[0]][name].append(path)
     chosen = set()
-    for paths in files.values():
-        if len(paths) > 1:  # of former versions of the scorer, or of other dtypes
-            folder = paths[0].rpartition("/")[0]
-            stamps = store.list_stamped(f"{folder}/*.parquet")
-            paths.sort(key=lambda path: stamps[path].modified_at)
-        chosen.add(paths[-1])
+    for folder, cells in sorted(files.items()):
+        try:
+            seal = read_seal(store, partition_of(f"corpus/{folder}/"), settings.corpus_as_of)
+        except TidemarkError as error:
+            problems.append(str(error))
+            continue
+        if seal is None or not seal.num_documents:  # a takedown may have removed all documents
+            continue
+        current = sealed_text(seal)
+        found = (paths for name, paths in cells.items() if name.text == current)
+        chosen |= {_newest(store, paths) for paths in found}
     return chosen
+
+
+def _newest(store: Store, paths: list[str]) -> str:
+    if len(paths) == 1:
+        return paths[0]
+    # The others are of former versions of the scorer, or of other dtypes.
+    folder = paths[0].rpartition("/")[0]
+    stamps = store.list_stamped(f"{folder}/*.parquet")
+    return max(paths, key=lambda path: (stamps[path].modified_at, path))
 
 
 def _list_landed(settings: Settings) -> set[str]:

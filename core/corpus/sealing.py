@@ -41,6 +41,7 @@ from core.storage.store import Store
 # Entries of a manifest that are not updated when another crawl finds the same content.
 _OF_THE_VERSION = ("digest", "content_digest", "forgotten", "accepted")
 _SEALED_MEANWHILE = "{}: another process sealed it meanwhile; run the same again"
+_SEALING = ".sealing"  # empty file in the folder of a version until its manifest is written
 HELD_BECAUSE = "held_because"  # manifest key of the list of failed checks
 
 
@@ -77,11 +78,13 @@ def seal_partition(
         PartitionHeld: the documents failed a check and are held; nothing is sealed.
         SchemaMismatch: a row does not fit its schema, belongs to another partition, or differs in
             kind from earlier rows; nothing is sealed.
-        StorageError: during the call, another process sealed this version, or a takedown ran.
+        StorageError: during the call, another process sealed this version, or a takedown ran; or
+            texts of a sealed version are there, and only their manifest is lost.
     """
     forgotten = list_tombstones(store)
     versions = list_versions(store, partition)
     folder = partition.folder_of(_next(versions))
+    require_manifest(store, folder)
     writer = PartWriter(store, folder, str(partition))
     description = Description()
     try:
@@ -114,6 +117,25 @@ def seal_partition(
 
 def _next(versions: Sequence[Seal]) -> int:
     return versions[-1].version + 1 if versions else 1
+
+
+def require_manifest(store: Store, folder: str) -> None:
+    """Raise StorageError if the folder has the files of a sealed version without its manifest.
+
+    A killed crawl leaves parts alone, or with the mark that it was sealing them.
+    """
+    paths = store.list(f"{folder}/*")
+    names = {path.rpartition("/")[2] for path in paths}
+    parts = {name for name in names if name.startswith("part-")}
+    beside = {name for name in names - parts if name.endswith((".parquet", ".zst"))}
+    beside = {name for name in beside if not name.startswith(".tmp-")}
+    if parts and beside and not names & {MANIFEST, _SEALING}:
+        raise StorageError(
+            f"{store.url(folder)} has sealed texts, and their {MANIFEST} is missing; nothing was "
+            f"changed. Bring {MANIFEST} back from a backup; or move the folder out of the data "
+            "root, then crawl or import the month again. Keep what was moved, as it may be the "
+            "only copy of the texts"
+        )
 
 
 def _require_partition(table: pa.Table, partition: Partition) -> pa.Table:
@@ -187,6 +209,8 @@ class _Sealing:
 
     def _seal(self) -> Seal:
         folder = self._partition.folder_of(self._version)
+        if self._description.files:
+            self._store.write_bytes(f"{folder}/{_SEALING}", b"")
         for name, data in self._description.files.items():
             self._store.write_bytes(f"{folder}/{name}", data)
         path = f"{folder}/{MANIFEST}"
@@ -233,7 +257,7 @@ class _Sealing:
 
     def _clear(self, newest: Seal) -> None:
         """Delete files that killed runs left in the folders of the newest and the next version."""
-        for pattern in ("part-*", ".tmp-*"):
+        for pattern in ("part-*", ".tmp-*", _SEALING):
             for path in self._store.list(f"{newest.folder}/{pattern}"):
                 if path not in newest.parts:
                     self._store.delete(path)

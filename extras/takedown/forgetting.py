@@ -14,6 +14,7 @@ from functools import partial
 
 from core.corpus.lookup import FoundDocument, find_documents
 from core.corpus.partition import Partition, partition_of
+from core.corpus.sealing import require_manifest
 from core.corpus.tombstones import Tombstone, list_tombstones, read_tombstones, write_tombstone
 from core.errors import UsageError
 from core.plugins import import_parts
@@ -70,6 +71,9 @@ def forget(settings: Settings, keys: Collection[str], why: str) -> Forgotten:
             f"the releases in {store.url(FOLDER)} may have rows of the documents; to take them out "
             "needs the extra releases: put it back, or move that folder away"
         )
+    for folder in ("month=*", "month=*/version=*"):
+        for path in store.list(f"corpus/source=*/{folder}"):
+            require_manifest(store, path)
     wanted = frozenset(keys) or list_tombstones(store)
     found = find_documents(store, wanted)
     stones = _leave_tombstones(store, found, wanted, why)

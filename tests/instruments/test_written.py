@@ -91,3 +91,17 @@ def test_a_damaged_file_costs_its_own_cell(
     assert problem.startswith(f"{first}: ")
     [(_, cells)] = written.cells
     assert [cell.path for cell in cells] == [second]
+
+
+def test_a_damaged_manifest_costs_its_month_alone(
+    machines: tuple[Settings, Settings], store: Store
+) -> None:
+    settings = Settings(home=store.root, device="cpu")
+    score(MODEL, settings)
+    first, _ = sorted(list_losses(store, MODEL))
+    store.write_bytes("corpus/source=notes/month=2024-02/manifest.json", b"{")
+    written = find_unlanded([], settings)
+    [(_, cells)] = written.cells
+    assert [cell.path for cell in cells] == [first]
+    [problem] = written.problems
+    assert "source=notes/month=2024-02/manifest.json is not a manifest" in problem

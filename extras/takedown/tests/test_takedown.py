@@ -17,7 +17,7 @@ import zstandard
 from core.corpus.partition import Partition, Seal, list_sealed, list_versions, read_seal, tables_of
 from core.corpus.sealing import Description, read_held, seal_partition
 from core.corpus.tombstones import Tombstone, item_key, list_tombstones, read_tombstones
-from core.errors import PartitionHeld, UsageError
+from core.errors import PartitionHeld, StorageError, UsageError
 from core.month import Month
 from core.schemas.tables import DUPLICATES
 from core.settings import Settings
@@ -253,6 +253,15 @@ def test_releases_that_nothing_can_change_refuse_a_takedown(
 
 
 @pytest.mark.slow
+def test_texts_without_their_manifest_stop_a_takedown_before_it_begins(home: Settings) -> None:
+    store = Store(home.home)
+    store.delete(f"{APRIL.path}/manifest.json")
+    before = sorted(path for path in Path(home.home).rglob("*") if path.is_file())
+    with pytest.raises(StorageError, match="month=2024-04 has sealed texts"):
+        forget(home, [_id(store)], "asked")
+    assert sorted(path for path in Path(home.home).rglob("*") if path.is_file()) == before
+
+
 def test_reasons_of_former_versions_leave_a_database(settings: Settings) -> None:
     """Tables of former versions had a column for them."""
     stone = Tombstone(key="a" * 32, forgotten_at=dt.datetime.now(dt.UTC), why=REASON)

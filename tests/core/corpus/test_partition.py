@@ -269,12 +269,13 @@ parts.PART_BYTES = 1
 corpus.BATCH_ROWS = 1
 march = corpus.Partition("wikipedia", Month("2024-03"))
 rows = [{"native_id": t, "date_kind": "created", "licence": "MIT", "text": t} for t in "abc"]
-contents = corpus.tables_of(rows, march)
+beside = sealing.Description(files={"dropped.jsonl.zst": b"none"})
+contents = [*corpus.tables_of(rows, march), beside]
 sealing.seal_partition(Store(sys.argv[1]), march, contents, replace=True)
 """
 
 
-@pytest.mark.parametrize("writes", few([3, 4, 0, 1, 2], 2))
+@pytest.mark.parametrize("writes", few([5, 6, 4, 3, 0, 1, 2], 3))
 def test_a_kill_at_any_write_leaves_old_or_new(tmp_path: Path, writes: int) -> None:
     store = Store(str(tmp_path))
     old = seal_partition(store, MARCH, tables("old"))
@@ -283,16 +284,16 @@ def test_a_kill_at_any_write_leaves_old_or_new(tmp_path: Path, writes: int) -> N
         command = [sys.executable, "-c", _SEALER, str(tmp_path), str(writes)]
         return subprocess.run(command, cwd=ROOT).returncode
 
-    assert run(writes) == (-9 if writes < 4 else 0)
+    assert run(writes) == (-9 if writes < 6 else 0)
     seal = newest(store)
-    assert texts_of(store, seal) == (["old"] if writes < 4 else ["a", "b", "c"])
-    assert (seal == old) == (writes < 4)
+    assert texts_of(store, seal) == (["old"] if writes < 6 else ["a", "b", "c"])
+    assert (seal == old) == (writes < 6)
     assert run(99) == 0
     seal = newest(store)
     assert texts_of(store, seal) == ["a", "b", "c"]
-    if writes < 4:  # otherwise the second run finds nothing to remove
+    if writes < 6:  # otherwise the second run finds nothing to remove
         assert sorted(p.name for p in (tmp_path / seal.folder).iterdir()) == sorted(
-            ["manifest.json", *(Path(path).name for path in seal.parts)]
+            ["manifest.json", "dropped.jsonl.zst", *(Path(path).name for path in seal.parts)]
         )
     assert list_versions(store, MARCH) == [old, seal]
     assert texts_of(store, old) == ["old"]

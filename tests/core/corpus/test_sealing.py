@@ -19,7 +19,7 @@ from core.corpus.partition import (
     list_versions,
     read_seal,
 )
-from core.corpus.parts import find_damage
+from core.corpus.parts import PartWriter, find_damage
 from core.corpus.sealing import (
     HELD_BECAUSE,
     Description,
@@ -133,12 +133,47 @@ def test_what_a_killed_run_left_is_cleared(store: Store) -> None:
     first = _seal(store, "a")
     store.write_bytes(f"{MARCH.path}/version=2/part-00000-dead.parquet", b"half")
     store.write_bytes(f"{MARCH.path}/version=2/dropped.jsonl.zst", b"half")
+    store.write_bytes(f"{MARCH.path}/version=2/.sealing", b"")
     store.write_bytes(f"{MARCH.path}/part-00000-dead.parquet", b"half")
     store.write_bytes(f"{MARCH.path}/sketch.parquet", b"of another step")
     assert list_sealed(store) == [first]
     assert _seal(store, "a") == first
     assert sorted(_tree(store)) == sorted(
         [*first.parts, f"{MARCH.path}/manifest.json", f"{MARCH.path}/sketch.parquet"]
+    )
+
+
+@pytest.mark.parametrize("num_before", [0, 1])
+def test_texts_whose_manifest_is_lost_are_never_deleted(store: Store, num_before: int) -> None:
+    for number in range(num_before):
+        _seal(store, f"before {number}", files={"dropped.jsonl.zst": b"0"})
+    lost = _seal(store, "a", files={"dropped.jsonl.zst": b"1"})
+    path = f"{lost.folder}/manifest.json"
+    manifest = store.read_bytes(path)
+    store.delete(path)
+    before = _tree(store)
+    for texts in (["a"], ["b"], ["before 0"]):
+        with pytest.raises(StorageError, match=r"manifest.json is missing; nothing was changed"):
+            _seal(store, *texts)
+        assert _tree(store) == before
+    store.write_bytes(path, manifest)
+    assert _seal(store, "a", files={"dropped.jsonl.zst": b"1"}).digest == lost.digest
+
+
+def test_a_run_killed_just_before_the_manifest_is_no_lost_manifest(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> bool:
+        raise SystemExit
+
+    monkeypatch.setattr(Store, "create_bytes", killed)
+    monkeypatch.setattr(PartWriter, "discard", lambda _: None)
+    with pytest.raises(SystemExit):
+        _seal(store, "a", files={"dropped.jsonl.zst": b"1"})
+    monkeypatch.undo()
+    seal = _seal(store, "b", files={"dropped.jsonl.zst": b"2"})
+    assert sorted(_tree(store)) == sorted(
+        [*seal.parts, f"{MARCH.path}/manifest.json", f"{MARCH.path}/dropped.jsonl.zst"]
     )
 
 
