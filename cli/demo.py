@@ -11,7 +11,9 @@ from core.month import Month, month_range
 from core.plugins import import_parts
 from core.settings import Settings
 from core.storage.store import Store
+from crawlers.questions.contract import list_question_sources
 from crawlers.questions.crawl import crawl_questions
+from crawlers.registry import list_sources
 from instruments.crawling import crawl_all
 from instruments.driver import land, work
 from instruments.forecasts import answer_request
@@ -33,9 +35,16 @@ WEB_FIRST = Month("2023-02")  # models train on the months before FIRST, too
 FIRST = Month("2023-04")
 LAST = Month("2024-06")
 STORIES = 6  # per source and month
-SOURCES = ("arxiv", "github_projects", "wikipedia_monitored", "wikipedia_new")
+# Sources of extras that are deleted are left out.
+SOURCES = tuple(
+    each
+    for each in ("arxiv", "github_projects", "wikipedia_monitored", "wikipedia_new")
+    if each in list_sources()
+)
 CUTOFFS = {"reference-2023-08": Month("2023-08"), "reference-2024-01": Month("2024-01")}
-QUESTION_SOURCES = ("manifold", "polymarket")
+QUESTION_SOURCES = tuple(
+    each for each in ("manifold", "polymarket") if each in list_question_sources()
+)
 QUESTION_MONTHS = (Month("2023-06"), Month("2024-04"))  # of resolution
 SOLVERS = ("scripted:small", "scripted:large")  # models with known scores
 # One puzzle per level of complexity.

@@ -31,10 +31,7 @@ OPEN: tuple[str, ...] = (
     "crawlers.wikipedia_new",
 )
 GIT_POSTS = "git_posts"  # its parts are the files of a folder
-QUESTIONS: tuple[str, ...] = (
-    "crawlers.questions.manifold",
-    "crawlers.questions.polymarket",
-)
+QUESTIONS: tuple[str, ...] = ("crawlers.questions.manifold",)
 
 
 def list_sources() -> list[str]:

@@ -1,1 +1,1 @@
-"""Questions of Kalshi and Metaculus, which need a permission."""
+"""Questions of Polymarket, and those of Kalshi and Metaculus, which need a permission."""

@@ -5,6 +5,8 @@ import pytest
 from core.errors import UsageError
 from core.settings import Settings
 from core.storage.store import Store
+from crawlers.questions.contract import list_question_sources
+from crawlers.registry import list_sources
 
 
 @pytest.mark.long
@@ -25,3 +27,14 @@ def test_a_demo_goes_on_with_its_own_kind_only(
     store.write_bytes("demo.json", json.dumps(mark).encode())
     with pytest.raises(UsageError, match=what):
         run_demo(settings, 0)
+
+
+@pytest.mark.long
+def test_the_demo_has_those_of_its_sources_that_are_there() -> None:
+    from cli import demo  # imports torch
+
+    ours = ("arxiv", "github_projects", "wikipedia_monitored", "wikipedia_new")
+    assert [each for each in ours if each in list_sources()] == list(demo.SOURCES)
+    asked = [each for each in ("manifold", "polymarket") if each in list_question_sources()]
+    assert asked == list(demo.QUESTION_SOURCES)
+    assert {"wikipedia_new", "manifold"} <= {*demo.SOURCES, *demo.QUESTION_SOURCES}

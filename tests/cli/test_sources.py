@@ -26,12 +26,12 @@ def test_a_recording_is_made_in_an_empty_folder_alone(
 def test_the_check_fails_if_a_field_is_missing(
     tidemark: Callable[..., Any], sites: Web, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "recordings" / "polymarket"
-    tidemark("sources", "record", "polymarket", "2024-02", "--out", str(folder)).expect(0)
+    folder = tmp_path / "recordings" / "manifold"
+    tidemark("sources", "record", "manifold", "2024-02", "--out", str(folder)).expect(0)
     check = ("sources", "check", "--recordings", str(folder.parent))
     assert tidemark(*check).code == 2
     assert "as recorded" in tidemark(*check, "--live").expect(0).out
-    sites.sites["polymarket"].quirks["missing_fields"] = 1
+    sites.sites["manifold"].quirks["missing_fields"] = 1
     ran = tidemark(*check, "--live")
     assert ran.code == 1
     assert "is missing" in ran.out

@@ -18,7 +18,7 @@ from core.settings import Settings
 from crawlers import github_new
 from crawlers.contract import CrawlContext, Document
 from crawlers.crawling import crawl as crawl_module
-from crawlers.questions import polymarket
+from crawlers.questions import manifold
 from crawlers.questions.contract import QuestionContext
 from crawlers.questions.crawl import tidy
 from crawlers.web.fetcher import Fetched, Fetcher
@@ -26,7 +26,7 @@ from crawlers.web.pacing import ApiRules, require_ok
 from crawlers.web.urls import normalise
 from simulator.server import Request, Site
 from simulator.sites import github_api
-from simulator.sites import polymarket as polymarket_site
+from simulator.sites import manifold as manifold_site
 from simulator.world import World
 
 MONTH = Month("2024-03")
@@ -112,7 +112,7 @@ def api() -> Site:
 
 TOKENS = {"github_api": github_api.TOKEN}
 SOURCES: dict[str, tuple[Any, Any]] = {
-    "polymarket": (polymarket, lambda: {"polymarket": polymarket_site.Site(WORLD)}),
+    "manifold": (manifold, lambda: {"manifold": manifold_site.Site(WORLD)}),
     "github_new": (github_new, lambda: dict.fromkeys(github_new.INFO.sites, api())),
 }
 

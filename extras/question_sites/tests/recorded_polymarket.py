@@ -7,9 +7,9 @@ from core.corpus.questions import Question
 from core.month import Month
 from core.settings import Settings
 from crawlers.contract import Drop
-from crawlers.questions import polymarket
 from crawlers.questions.contract import QuestionContext
 from crawlers.web.fetcher import read_time
+from extras.question_sites import polymarket
 from simulator.server import as_json
 from tests.crawlers.recorded import Case, Replay, replay
 

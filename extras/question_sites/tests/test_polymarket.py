@@ -11,12 +11,12 @@ from core.errors import SourceChanged
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers.questions import polymarket
 from crawlers.questions.contract import QuestionContext
 from crawlers.web.fetcher import Fetcher
+from extras.question_sites import polymarket
+from extras.question_sites.simulator.polymarket import Site
 from simulator.forecasts import questions
 from simulator.server import Request, Response, Web, serve_sites
-from simulator.sites.polymarket import Site
 from simulator.world import World
 from tests.crawlers.questions.scene import FEBRUARY, MARCH, WORLD, Outcome, crawl_source
 
