@@ -48,7 +48,6 @@ _COMMANDS: Commands = {
         "import html": imports.import_html_command,
         "simulate": operations.simulate_command,
         "sources": sources.sources_app,
-        "sources record": sources.record_command,
         "corpus": corpus.corpus_app,
     },
     "Score models": {

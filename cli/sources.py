@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,7 +24,6 @@ from cli.terminal.options import (
 )
 from core.errors import UnknownName, UsageError
 from core.month import Period
-from core.periods import parse_period
 from core.progress import counted
 from core.storage.store import Store
 
@@ -89,27 +87,6 @@ def crawl_command(
     fail_with(do_each("crawl", jobs))
 
 
-def record_command(
-    context: typer.Context,
-    source: Annotated[str, Argument(help="Name of a source of texts or of questions.")],
-    month: Annotated[str, Argument(help="Month to crawl.", metavar="YYYY-MM")],
-    folder: Annotated[Path, Option("--out", help="New or empty folder.", metavar="FOLDER")],
-    limit: Annotated[int, Option(min=1, help="Ask for about this many documents.")] = 3,
-) -> None:
-    """Record the responses of a source's sites, for a bug report.
-
-    A small crawl asks for them. Tokens, cookies, secret parameters and TIDEMARK_CONTACT are left
-    out. Nothing is sealed. If the crawl fails, the recording shows how. README.txt in the folder
-    says what it holds.
-    """
-    from crawlers.crawling.recording import record
-
-    settings = settings_of(context)
-    store = Store(settings.home, settings.scratch)
-    found = record(source, parse_period(month), folder, store, settings, limit)
-    out.print(f"{folder}: {found}", soft_wrap=True)
-
-
 @sources_app.command("list")
 def sources_list(
     context: typer.Context,
@@ -155,43 +132,6 @@ def _shown(value: object) -> object:
     if isinstance(value, dict):
         value = [f"{key}: {each}" for key, each in value.items()]
     return ", ".join(map(str, value)) or None if isinstance(value, list) else value
-
-
-@sources_app.command("check")
-def check_command(
-    context: typer.Context,
-    recordings: Annotated[
-        Path, Option(help="A recording, or a folder of recordings.", metavar="FOLDER")
-    ],
-    live: Annotated[bool, Option("--live", help="Required: the real sites are asked.")] = False,
-) -> None:
-    """Compare the shapes of live responses with recordings, by one request a source.
-
-    The first request of each recording is repeated. Fields that are missing, new or of another type
-    are printed. Exit code 1 if a field is missing or of another type.
-    """
-    from crawlers.crawling.recording import INDEX_FILE, compare_live
-
-    if not live:
-        raise UsageError("the check asks the real sites; if that is meant, add --live")
-    folders = sorted(path.parent for path in recordings.glob(f"**/{INDEX_FILE}"))
-    if not folders:
-        raise UsageError(f"{recordings} has no recording; make one with `tidemark sources record`")
-    settings = settings_of(context)
-    failures = []
-
-    def check(folder: Path) -> None:
-        found = compare_live(folder, Store(settings.home, settings.scratch), settings)
-        for each in found:
-            out.print(str(each), soft_wrap=True)
-        faults = sum(each.is_fault for each in found)
-        if faults:
-            failures.append(f"{folder}: {faults} fields are missing or of another type")
-        elif not found:
-            out.print(f"{folder}: as recorded", soft_wrap=True)
-
-    failures += do_each("check", {str(each): partial(check, each) for each in folders})
-    fail_with(failures)
 
 
 @sources_app.command("permit")

@@ -72,6 +72,7 @@ REGISTERED = (
     "question_sites",
     "ray",
     "real_tasks",
+    "recording",
     "releases",
     "remote_scoring",
     "reproduction",

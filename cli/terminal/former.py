@@ -17,7 +17,6 @@ COMMANDS = {
     "import-set": "import set",
     "import-texts": "import texts",
     "land": "land losses",
-    "record": "sources record",
     "version": "--version",
 }
 # Words after `tidemark land` with which it is the present command; extras add theirs.

@@ -12,7 +12,7 @@ from core.settings import Settings
 from crawlers.contract import CrawlContext, Crawler, Document, Medium
 from crawlers.questions.contract import QuestionContext, QuestionCrawler, QuestionSourceInfo
 from crawlers.web.fetcher import Fetched, Fetcher
-from crawlers.web.shapes import Shape
+from simulator.shapes import Shape
 from tests.crawlers.request_kinds import kind_of
 
 NUM_ITEMS = 3  # asked for, to see what a site answers

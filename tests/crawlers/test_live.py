@@ -24,8 +24,8 @@ from crawlers.questions.contract import (
 )
 from crawlers.questions.crawl import require_token
 from crawlers.registry import list_on_demand_sources, list_sources, load_crawler
-from crawlers.web.shapes import Difference, compare
 from simulator.server import Request, Response, Web, serve, serve_sites
+from simulator.shapes import Difference, compare
 from simulator.sites import wikimedia
 from simulator.world import World
 from tests.crawlers.shapes import watch

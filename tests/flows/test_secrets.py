@@ -11,6 +11,7 @@ from simulator.sites import github_api, openai_api
 from tests.commands import TIDEMARK
 from tests.flows.support.apis import write_entry
 from tests.flows.support.planted import places_of, texts_of, watched_processes
+from tests.tiers import needs_extra
 
 SITES = {
     "TIDEMARK_TOKENS__GITHUB_API": github_api.TOKEN,
@@ -78,5 +79,6 @@ def check_recordings(
     expect_hidden(watched, folder, hidden)
 
 
+@needs_extra("recording")
 def test_errors_and_recordings_show_no_secret(watched: Watched, tmp_path: Path) -> None:
     check_recordings(watched, "github_new", {}, tmp_path)

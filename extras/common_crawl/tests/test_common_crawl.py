@@ -4,17 +4,13 @@ import datetime as dt
 import gzip
 import json
 from collections import Counter
-from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
 from core.errors import ItemFailed, ItemUnavailable, SourceChanged, UsageError
 from core.month import Month
 from core.settings import Settings
-from core.storage.store import Store
 from crawlers.contract import CrawlContext, Document, Drop, Failure
-from crawlers.crawling.recording import fetch_items, record
 from crawlers.registry import load_crawler
 from crawlers.web.fetcher import Fetcher
 from extras.common_crawl import common_crawl, index
@@ -24,7 +20,6 @@ from simulator.server import Fault, Web
 from simulator.world import World
 from tests.crawlers.conftest import Crawl as RunCrawl
 from tests.crawlers.conftest import by_id, count_drops, documents_of, reasons_of
-from tests.crawlers.replay import replay
 
 MONTH = Month("2024-02")
 WORLD = World(5, MONTH - 1, MONTH + 1, stories_per_month=8)
@@ -278,22 +273,6 @@ def test_a_block_in_another_form_is_a_change(own: Settings, line: bytes) -> None
     cluster = index._Cluster(crawled, Fetcher(own, common_crawl.INFO.sites, 0))
     with pytest.raises(SourceChanged, match=r"cluster\.idx has the line"):
         cluster._block(line)
-
-
-def test_a_replayed_recording_gives_what_the_site_gave(
-    own: Settings, store: Store, tmp_path: Path
-) -> None:
-    ended = record("common_crawl", MONTH, tmp_path / "made", store, own, 2)
-    assert "came to its end" in ended
-
-    def texts(sites: Mapping[str, str]) -> list[str]:
-        given = own.model_copy(update={"sites": dict(sites)})
-        fetcher = Fetcher(given, common_crawl.INFO.sites, 0, use_cache=False)
-        items = fetch_items("common_crawl", MONTH, given, fetcher, 2)
-        return [each.text for each in documents_of(list(items))]
-
-    with replay(tmp_path / "made") as urls:
-        assert texts(urls) == texts(own.sites) != []
 
 
 def test_half_months_are_refused() -> None:

@@ -1,4 +1,4 @@
-"""The sources of the extra among the others: crawls, recordings and wrong answers."""
+"""The sources of the extra among the others: crawls and wrong answers."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,20 +16,14 @@ from extras.question_sites.simulator import metaculus as metaculus_site
 from extras.question_sites.simulator import polymarket as polymarket_site
 from extras.question_sites.tests import recorded_metaculus, recorded_polymarket
 from simulator.server import Web
+from tests.commands import web
 from tests.crawlers.questions.scene import permit
 from tests.crawlers.recorded import Case
 from tests.crawlers.test_live import MONTH, check_source, load
 from tests.crawlers.test_live import web as live_web
 from tests.crawlers.test_mutated_answers import WORLD, check_answers
-from tests.crawlers.test_recording import own, quick, web
-from tests.crawlers.test_recording import (
-    test_a_live_response_is_compared_with_its_recording_by_one_request as check_live_response,
-)
-from tests.crawlers.test_recording import (
-    test_a_replayed_recording_gives_what_the_site_gave as check_replayed,
-)
 
-__all__ = ["live_web", "own", "quick", "web"]
+__all__ = ["live_web", "web"]
 
 SOURCES = ("kalshi", "metaculus", "polymarket")
 
@@ -58,22 +52,6 @@ def test_a_named_source_is_refused_without_its_permission_or_token(
     permit(Store(str(home)), "metaculus")
     tidemark(*crawl).expect(1, "gives nothing without a token, so nothing was asked")
     assert len(sites.requests) == before
-
-
-@pytest.mark.parametrize("source", SOURCES)
-def test_a_replayed_recording_gives_what_the_site_gave(
-    source: str, own: Settings, tmp_path: Path
-) -> None:
-    permit(Store(own.home), source)
-    check_replayed(source, own, tmp_path)
-
-
-@pytest.mark.parametrize("source", SOURCES)
-def test_a_live_response_is_compared_with_its_recording_by_one_request(
-    source: str, own: Settings, web: Web, tmp_path: Path
-) -> None:
-    permit(Store(own.home), source)
-    check_live_response(source, own, web, tmp_path)
 
 
 def test_a_site_that_has_not_changed_is_found_as_it_was(

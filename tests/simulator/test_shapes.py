@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from crawlers.web.fetcher import Fetched
-from crawlers.web.shapes import MAX_FIELDS, Difference, Shape, compare
+from simulator.shapes import MAX_FIELDS, Difference, Shape, compare
 
 
 def shape_of(*bodies: bytes | Any, **headers: str) -> Shape:

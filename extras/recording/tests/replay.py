@@ -11,8 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
-from crawlers.crawling.recording import REPOSITORIES, ROBOTS, read_recording
 from crawlers.web.fetcher import Fetched
+from extras.recording.recording import REPOSITORIES, ROBOTS, read_recording
 from simulator.server import Request, Response, Site, serve_sites
 from simulator.sites.github import run_backend
 

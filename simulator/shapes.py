@@ -13,20 +13,34 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import lxml.html
 from defusedxml import DefusedXmlException, ElementTree
 from lxml import etree
 
 from core.errors import SourceChanged
-from crawlers.web.raw_cache import Fetched
 
 HEADERS = ("content-type", "etag", "last-modified", "link", "x-ratelimit-remaining")
 MAX_FIELDS = 5_000  # of one kind of request; a hostile response may have any number
 _NAME = re.compile(r"[A-Za-z_$@][\w.:@$-]{0,60}", re.ASCII)
 _MAX_PATH = 800  # characters of a path; fields within are not looked at
 _SEEN = 4096  # bytes of a body without structure that are looked at
+
+
+class Fetched(Protocol):
+    """A response; crawlers have the class of it."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Response headers by lower-case name."""
+
+    @property
+    def body(self) -> bytes:
+        """The decompressed bytes."""
+
+    def json(self) -> Any:
+        """Return the body as JSON; raise SourceChanged if it is none."""
 
 
 class Place(NamedTuple):

@@ -31,7 +31,6 @@ from core.storage.store import Store, explain_disk_errors
 from crawlers.contract import CrawlContext, Crawler, Item
 from crawlers.crawling.manifest import code_version
 from crawlers.git.binary import Git
-from crawlers.git.packs import save_mirrors
 from crawlers.questions.contract import (
     Found,
     QuestionContext,
@@ -44,7 +43,8 @@ from crawlers.questions.crawl import require_token
 from crawlers.registry import is_source, list_all_sources, load_crawler
 from crawlers.web.exchange import HttpResponse
 from crawlers.web.fetcher import Fetched, Fetcher
-from crawlers.web.shapes import Difference, Shape, compare
+from extras.recording.packs import save_mirrors
+from simulator.shapes import Difference, Shape, compare
 
 REPOSITORIES = "repositories"  # folder of what git brought
 INDEX_FILE = "recording.json"  # source, month, limit and base URLs of the sites

@@ -22,12 +22,15 @@ from core.settings import Settings
 from core.storage.store import Store
 from crawlers import hackernews
 from crawlers.contract import Document
-from crawlers.crawling.recording import compare_live, fetch_items, load, record
+from crawlers.questions.contract import list_question_sources
+from crawlers.registry import list_all_sources
 from crawlers.web import pacing
+from extras.recording.recording import compare_live, fetch_items, load, record
+from extras.recording.tests.replay import replay
 from simulator.server import Fault, Request, Response, Web, serve, serve_sites
 from simulator.sites.hackernews import Site as HackerNews
 from simulator.world import World
-from tests.crawlers.replay import replay
+from tests.crawlers.questions.scene import permit
 from tests.tiers import few
 
 MONTH = Month("2024-03")
@@ -63,6 +66,14 @@ def crawled(source: str, own: Settings, limit: int = 3) -> list[Any]:
     return [replace(each, **times) if hasattr(each, "retrieved_at") else each for each in items]
 
 
+def require(source: str, own: Settings) -> None:
+    """Skip a source of an extra that is not there; permit one that needs a permission."""
+    if source not in [*list_all_sources(), *list_question_sources()]:
+        pytest.skip(f"no extra has {source}")
+    if load(source).INFO.permission:
+        permit(Store(own.home), source)
+
+
 def entries_of(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("[0-9]*.json"))]
 
@@ -79,6 +90,7 @@ def entries_of(folder: Path) -> list[dict[str, Any]]:
 def test_a_replayed_recording_gives_what_the_site_gave(
     source: str, own: Settings, tmp_path: Path
 ) -> None:
+    require(source, own)
     found = recorded(source, tmp_path / "made", own)
     true = crawled(source, own)
     with replay(tmp_path / "made") as urls:
@@ -90,6 +102,7 @@ def test_a_replayed_recording_gives_what_the_site_gave(
     assert not (own.scratch / "http-cache").exists()
 
 
+@pytest.mark.smoke
 def test_the_readme_says_what_the_folder_holds(own: Settings, tmp_path: Path) -> None:
     recorded("govuk", folder := tmp_path / "made", own)
     readme, entries = (folder / "README.txt").read_text("utf-8"), entries_of(folder)
@@ -191,6 +204,7 @@ def test_what_may_not_be_recorded_is_refused_before_a_request(
 def test_a_live_response_is_compared_with_its_recording_by_one_request(
     source: str, own: Settings, web: Web, tmp_path: Path
 ) -> None:
+    require(source, own)
     recorded(source, tmp_path / "made", own, limit=30)
     store, site = Store(own.home), web.sites[source]
     asked = len(web.requests)

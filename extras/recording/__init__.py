@@ -1,0 +1,1 @@
+"""Recordings of the responses of a source's sites, for bug reports and tests."""
