@@ -44,7 +44,6 @@ _COMMANDS: Commands = {
         "crawl": sources.crawl_command,
         "import": import_app,
         "import texts": imports.import_texts_command,
-        "import set": imports.import_set_command,
         "import html": imports.import_html_command,
         "simulate": operations.simulate_command,
         "sources": sources.sources_app,

@@ -7,6 +7,7 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
                      modules of crawlers; ``STAND_INS``: closed sources, by the open one
     adapters.py      ``open_adapter``, ``merge_adapter``: functions that open an adapter with its
                      base model, and merge it into the weights
+    addresses.py     ``bring``: function that brings the file of an address
     backends.py      ``BACKENDS``: descriptions of kinds of models
     display.py       functions that ``tasks.prefect.telling`` calls with what a run has done
     spans.py         ``export_spans``: function that exports the spans of flow runs
@@ -30,6 +31,7 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
                      server
     server_sites.py  ``hold_slot``, ``add_block_tokens``: functions that hold a slot of a host
                      and add tokens, from the Prefect server
+    sifting.py       ``Paragraphs``, ``judge``: filter of texts of the open web
     stores.py        ``RemoteStore``: class that opens data roots by their addresses, and
                      ``FAILURES``, the classes of its errors
     simulator/       ``SITES`` in its ``__init__``: names of modules of simulated sites
@@ -58,6 +60,7 @@ REGISTERED = (
     "fast_kernels",
     "former_formats",
     "gguf",
+    "import_sets",
     "imported_results",
     "lake",
     "media",

@@ -14,7 +14,6 @@ from core.plugins import import_parts
 COMMANDS = {
     "canary": "check numerics",
     "import-html": "import html",
-    "import-set": "import set",
     "import-texts": "import texts",
     "land": "land losses",
     "version": "--version",
@@ -40,7 +39,7 @@ OPTIONS = (
         frozenset({"crawl", "forecast answer", "forecast crawl", "score", "status"}),
         beside="--to",
     ),
-    FormerOption("--field", "--column", frozenset({"import set", "import texts"})),
+    FormerOption("--field", "--column", frozenset({"import texts"})),
 )  # fmt: skip
 
 

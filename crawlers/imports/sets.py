@@ -13,26 +13,28 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 from core import progress
 from core.corpus.partition import LOCAL_USE, Partition, Seal
 from core.corpus.sealing import seal_partition
 from core.corpus.tombstones import is_forgotten, item_key, list_tombstones
 from core.errors import EmptyPartition, MalformedInput, TidemarkError, UnknownName, UsageError
+from core.plugins import import_parts
 from core.schemas.tables import DocumentRow
 from core.storage.store import Store
-from crawlers.contract import Drop
+from crawlers.contract import Drop, DropReason
 from crawlers.crawling import manifest
 from crawlers.hygiene.month_texts import Spool
 from crawlers.imports.dating import Dating
 from crawlers.imports.documents import COLUMNS, FIELDS, ImportOptions, by_field, document_of
 from crawlers.imports.naming import source_of
 from crawlers.imports.readers import find_files, is_archive, read_rows
-from crawlers.imports.sifting import Paragraphs, Repeats, judge, key_of
+from crawlers.imports.repeats import Repeats, key_of
 from crawlers.imports.tables import DataFile, Row
 from crawlers.imports.target import contents_of, require_target
 from crawlers.text.cleaning import refuse_length
@@ -65,6 +67,8 @@ def import_set(paths: Sequence[Path], source: str, store: Store, options: Import
     files = find_files(paths, options)
     has_web = any(is_archive(file.path) for file in files)
     sift = has_web if options.sift is None else options.sift
+    if sift:
+        find_sifting()
     options = dataclasses.replace(options, sift=sift, is_local=has_web or options.is_local)
     with ExitStack() as stack:
         months = _Months(stack, source, options, files)
@@ -74,6 +78,15 @@ def import_set(paths: Sequence[Path], source: str, store: Store, options: Import
         names = [paths[0].name] if options.is_strict else [file.name for file in files]
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         return months.seal(store, f"{names[0]}{more}" if names else "no file", len(files))
+
+
+def find_sifting() -> ModuleType:
+    """Return the module of an extra that filters texts; raise UsageError if there is none."""
+    for part in import_parts("sifting"):
+        return part
+    raise UsageError(
+        "texts of web archives are filtered by the extra import_sets, which is missing; add it"
+    )
 
 
 class _Pipe:
@@ -222,7 +235,9 @@ class _MonthRows:
         self.spool = spool
         self.ids = Repeats()  # stated ids that several rows have
         self.texts = Repeats() if options.clean and not options.sift else None
-        self.lines = Paragraphs(spool.folder) if isinstance(spool, Spool) and options.sift else None
+        self.lines = None
+        if isinstance(spool, Spool) and options.sift:
+            self.lines = find_sifting().Paragraphs(spool.folder)
         self._pages: set[int] = set()  # hashes of the addresses in web archives
 
     def has_page(self, url: str | None) -> bool:
@@ -300,8 +315,9 @@ class _Sealing:
                     yield outcome
                 else:
                     kept.append(outcome)
-            sifts = self._options.sift
-            verdicts = judge(kept, self._options.language) if sifts else itertools.repeat(None)
+            verdicts: Iterable[tuple[DropReason, str] | None] = itertools.repeat(None)
+            if self._options.sift:
+                verdicts = find_sifting().judge(kept, self._options.language)
             for row, verdict in zip(kept, verdicts, strict=False):
                 yield Drop(row["native_id"], *verdict) if verdict else row
         if self._rows.ids.end():  # of a pipe: found after the rows, which are read again

@@ -17,7 +17,9 @@ from crawlers.imports.documents import ImportOptions
 from crawlers.imports.tables import DataFile, Row
 from extras.web_archives.warc import read_archive
 from tests.crawlers.imports.test_sets import BY_DATE, Imports, imports, write
+from tests.tiers import needs_extra
 
+pytestmark = needs_extra("import_sets")  # it filters the texts of archives
 DATA = Path(__file__).parent / "data"
 __all__ = ["imports"]
 STORIES = {

@@ -244,7 +244,7 @@ def test_a_public_host_may_not_lead_to_one_that_settings_name(
         def redirect_of(self, response: requests.Response) -> str:
             return f"{site}/x.jsonl"
 
-    monkeypatch.setattr("crawlers.imports.addresses.Sender", Moved)
+    monkeypatch.setattr("extras.import_sets.addresses.Sender", Moved)
     refusals = pytest.raises(AccessRefused, match="is not https")
     with refusals, brought(["https://example.org/x.jsonl"], named):
         pass
@@ -276,3 +276,12 @@ def test_an_object_of_a_store(settings: Settings, monkeypatch: pytest.MonkeyPatc
                 pass
         finally:
             s3fs.S3FileSystem.clear_instance_cache()
+
+
+def test_without_the_extra_an_address_is_refused(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crawlers.imports.addresses.import_parts", lambda part: ())
+    refused = pytest.raises(UsageError, match="the extra import_sets brings, and that is missing")
+    with refused, brought(["https://example.org/x.jsonl"], settings):
+        pass

@@ -11,7 +11,6 @@ what is to be measured.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import unicodedata
 from array import array
@@ -19,7 +18,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from core.schemas.tables import DocumentRow
 from core.storage.store import explain_disk_errors
@@ -28,43 +26,12 @@ from crawlers.hygiene.mojibake import find_mojibake
 from crawlers.hygiene.quality import low_quality, rank_languages, wrong_language
 from crawlers.hygiene.signatures import SHINGLE
 from crawlers.hygiene.tokens import ngrams, tokens_of
+from crawlers.imports.repeats import Keys, key_of, repeated_of
 
-Keys = npt.NDArray[np.uint64]
 _NUM_BUCKETS = 16  # files of hashes; one at a time is sorted in memory
 _BUFFER = 2**16  # hashes of a bucket before they are written
 _DIGIT = re.compile(r"\d")
 _NOT_WORD = re.compile(r"[\W_]+")
-
-
-def key_of(text: str) -> int:
-    """Return a hash of 64 bits; among ten million texts, two agree by chance at odds of 1:400,000.
-
-    Lone surrogates are hashed as they are.
-    """
-    raw = text.encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest(), "little")
-
-
-class Repeats:
-    """Tells which of many texts come more than once; 8 bytes of memory a text, 16 at ``end``."""
-
-    def __init__(self) -> None:
-        self._keys = array("Q")
-        self._repeated: frozenset[int] = frozenset()
-
-    def add(self, text: str) -> None:
-        """Count a text."""
-        self._keys.append(key_of(text))
-
-    def end(self) -> bool:
-        """Find the repeated texts, after the last text; return True if there are any."""
-        found = _repeated(np.frombuffer(self._keys, dtype=np.uint64))
-        self._repeated = frozenset(found.tolist())
-        self._keys = array("Q")
-        return bool(self._repeated)
-
-    def __contains__(self, text: str) -> bool:
-        return bool(self._repeated) and key_of(text) in self._repeated
 
 
 class Paragraphs:
@@ -90,7 +57,7 @@ class Paragraphs:
         found = []
         for bucket, path in enumerate(self._paths):
             self._write(bucket)
-            found.append(_repeated(np.fromfile(path, dtype=np.uint64)))
+            found.append(repeated_of(np.fromfile(path, dtype=np.uint64)))
             path.unlink()
         self._repeated = np.sort(np.concatenate(found))
 
@@ -109,11 +76,6 @@ class Paragraphs:
         with explain_disk_errors(str(path)), path.open("ab") as file:
             self._buffers[bucket].tofile(file)
         self._buffers[bucket] = array("Q")
-
-
-def _repeated(keys: Keys) -> Keys:
-    keys = np.sort(keys)
-    return np.unique(keys[1:][keys[1:] == keys[:-1]])
 
 
 def _line_key(line: str) -> int:
