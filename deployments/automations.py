@@ -1,4 +1,4 @@
-"""Automations of a Prefect server: mark killed runs as crashed, replace them, send alarms."""
+"""Automations of a Prefect server: mark killed runs as crashed, and replace them."""
 
 from __future__ import annotations
 
@@ -15,21 +15,16 @@ AUTOMATIONS_YAML = Path(__file__).with_name("automations.yaml")
 PREFIX = "tidemark: "  # prefix of the names of all automations of `tidemark deploy`
 
 
-def read_automations(
-    restarted: Sequence[UUID], monthly: UUID, block: UUID | None = None
-) -> list[AutomationCore]:
-    """Return the automations of automations.yaml.
+def read_automations(restarted: Sequence[UUID]) -> list[AutomationCore]:
+    """Return the automations that every server has.
 
-    Args:
-        restarted: ids of the deployments whose crashed and lost runs are replaced.
-        monthly: id of the deployment whose late runs are told of.
-        block: id of the notification block for alarms. With None, there are no alarms.
+    ``restarted`` are the ids of the deployments whose crashed and lost runs are replaced.
     """
-    template = Template(AUTOMATIONS_YAML.read_text(encoding="utf-8"))
     deployments = json.dumps([f"prefect.deployment.{each}" for each in restarted])
-    text = template.substitute(restarted=deployments, monthly=monthly, block=block)
-    file = yaml.safe_load(text)
-    wanted = file["always"]
-    if block is not None:
-        wanted += file["alarms"]
-    return [AutomationCore.model_validate(each) for each in wanted]
+    return fill_in(AUTOMATIONS_YAML, restarted=deployments)
+
+
+def fill_in(path: Path, **values: object) -> list[AutomationCore]:
+    """Return the automations of a YAML file, with values in place of the words after ``$``."""
+    text = Template(path.read_text(encoding="utf-8")).substitute(values)
+    return [AutomationCore.model_validate(each) for each in yaml.safe_load(text)["automations"]]

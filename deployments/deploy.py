@@ -10,13 +10,11 @@ import contextlib
 import datetime as dt
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Literal, TypeVar
 from uuid import UUID
 
 import httpx
 from prefect import __version__ as prefect_version
-from prefect.blocks.notifications import CustomWebhookNotificationBlock
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import (
     DeploymentScheduleCreate,
@@ -32,20 +30,18 @@ from prefect.client.schemas.schedules import CronSchedule
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.events.schemas.automations import AutomationCore
 from prefect.exceptions import ObjectNotFound, PrefectException, PrefectHTTPStatusError
-from prefect.types import SecretDict
 from prefect.workers.process import ProcessWorker
 from pydantic import SecretStr
 
 from core.environment import without_password
-from core.errors import OrchestrationError
+from core.errors import OrchestrationError, UsageError
 from core.gpus import read_fleet
+from core.plugins import import_parts
 from core.storage.store import Store
 from core.within import answer_within
 from deployments.automations import PREFIX, read_automations
 from deployments.prefect_yaml import Deployment, is_ours, read_deployments
 
-BLOCK = "tidemark-alerts"
-BLOCK_TYPE = "custom-webhook"
 MONTHLY = "monthly/monthly"
 NOT_RESTARTED = ("work", "report")  # flows whose crashed runs are not replaced
 PAGE = 200  # maximum number of objects that a server returns per request
@@ -96,19 +92,20 @@ def deploy(
     Raises:
         OrchestrationError: the server does not answer, or refuses a request.
         MalformedInput: prefect.yaml is malformed.
-        UsageError, UnknownName: a period source is not of half-months or weeks.
+        UsageError, UnknownName: a period source is not of half-months or weeks, or the extra that
+            sends alarms is missing.
     """
     wanted = read_deployments(period_sources=period_sources)
 
     def apply(client: SyncPrefectClient) -> Deployed:
-        work = _Deployer(client, dry_run)
+        work = Deployer(client, dry_run)
         for name in dict.fromkeys(each.work_pool.name for each in wanted):
             work.make_pool(name, gpu_slots if name == "gpu" else None)
         ids = work.make_deployments(wanted)
-        block = work.make_block(notify_url) if notify_url else work.keep_block(keep_alarms)
+        alarms = _make_alarms(work, notify_url, keep_alarms, ids[MONTHLY])
         restarted = [ids[each.full_name] for each in wanted if each.flow not in NOT_RESTARTED]
-        work.make_automations(read_automations(restarted, ids[MONTHLY], block))
-        return Deployed(work.changes, work.next_runs(ids[MONTHLY]), block is not None)
+        work.make_automations([*read_automations(restarted), *alarms])
+        return Deployed(work.changes, work.next_runs(ids[MONTHLY]), bool(alarms))
 
     return _with_client(address, apply)
 
@@ -124,8 +121,8 @@ def widen_pools(address: str, store: Store) -> list[Change]:
     num_gpus = read_fleet(store).num_gpus
 
     def widen(client: SyncPrefectClient) -> list[Change]:
-        work = _Deployer(client, dry_run=False)
-        pool = _find(client.read_work_pool, "gpu")
+        work = Deployer(client, dry_run=False)
+        pool = find(client.read_work_pool, "gpu")
         limit = pool.concurrency_limit if pool else 0
         if limit is not None and limit < num_gpus:
             work.make_pool("gpu", num_gpus)
@@ -135,25 +132,42 @@ def widen_pools(address: str, store: Store) -> list[Change]:
     return _with_client(address, widen)
 
 
-class _Deployer:
+def _make_alarms(
+    work: Deployer, notify_url: SecretStr | None, keep_alarms: bool, monthly: UUID
+) -> list[AutomationCore]:
+    for part in import_parts("alarms"):
+        alarms: list[AutomationCore] = part.make_alarms(work, notify_url, keep_alarms, monthly)
+        return alarms
+    if notify_url:
+        raise UsageError(
+            "TIDEMARK_NOTIFY_URL is set, but the folder extras/alarms, which sends alarms, is "
+            "missing: put it back, or unset the former"
+        )
+    return []
+
+
+class Deployer:
     """A client that applies differences to the server, and records them in ``changes``."""
 
     def __init__(self, client: SyncPrefectClient, dry_run: bool) -> None:
         self.changes: list[Change] = []
-        self._client = client
+        self.client = client
         self._dry_run = dry_run
 
-    def _do(self, change: Change, action: Callable[..., Any], *arguments: Any) -> Any:
+    def do(self, change: Change, action: Callable[..., Any], *arguments: Any) -> Any:
+        """Record a change, and make it unless this is a dry run; return what ``action`` returns."""
         result = None if self._dry_run else action(*arguments)
         self.changes.append(change)
         return result
 
-    def _keep(self, what: str, detail: str = "") -> None:
+    def keep(self, what: str, detail: str = "") -> None:
+        """Record that an object stays as it is."""
         self.changes.append(Change("as it was", what, detail))
 
     def make_pool(self, name: str, slots: int | None) -> None:
+        """Create a work pool, or change its limit; None keeps an existing limit."""
         what = f"work pool {name}"
-        pool = _find(self._client.read_work_pool, name)
+        pool = find(self.client.read_work_pool, name)
         if pool is None:
             limit = (slots or 1) if name == "gpu" else None
             new = WorkPoolCreate(
@@ -163,7 +177,7 @@ class _Deployer:
                 concurrency_limit=limit,
             )
             detail = f"limit {limit}" if limit else ""
-            self._do(Change("made", what, detail), self._client.create_work_pool, new)
+            self.do(Change("made", what, detail), self.client.create_work_pool, new)
             return
         if slots is None or slots == pool.concurrency_limit:
             notes = []
@@ -171,37 +185,38 @@ class _Deployer:
                 notes.append(f"limit {pool.concurrency_limit}")
             if pool.is_paused:
                 notes.append("paused")
-            self._keep(what, ", ".join(notes))
+            self.keep(what, ", ".join(notes))
             return
         change = Change("changed", what, f"limit {pool.concurrency_limit} → {slots}")
         update = WorkPoolUpdate(concurrency_limit=slots)
-        self._do(change, self._client.update_work_pool, name, update)
+        self.do(change, self.client.update_work_pool, name, update)
 
     def make_deployments(self, wanted: list[Deployment]) -> dict[str, UUID]:
+        """Create or update deployments, remove others of ours; return the ids by full name."""
         existing = self._existing()
         ids = {}
         for each in wanted:
             found = existing.pop(each.full_name, None)
             if found is None:
                 change = Change("made", f"deployment {each.full_name}")
-                ids[each.full_name] = self._do(change, self._create, each) or NO_ID
+                ids[each.full_name] = self.do(change, self._create, each) or NO_ID
             else:
                 self._update(each, found)
                 ids[each.full_name] = found.id
         for name, found in existing.items():
             if is_ours(name, found.entrypoint, found.parameters):
                 change = Change("removed", f"deployment {name}")
-                self._do(change, self._client.delete_deployment, found.id)
+                self.do(change, self.client.delete_deployment, found.id)
         return ids
 
     def _existing(self) -> dict[str, DeploymentResponse]:
-        flows = {flow.id: flow.name for flow in _all(self._client.read_flows)}
-        found = _all(self._client.read_deployments)
+        flows = {flow.id: flow.name for flow in _all(self.client.read_flows)}
+        found = _all(self.client.read_deployments)
         return {f"{flows[each.flow_id]}/{each.name}": each for each in found}
 
     def _create(self, wanted: Deployment) -> UUID:
-        return self._client.create_deployment(
-            flow_id=self._client.create_flow_from_name(wanted.flow),
+        return self.client.create_deployment(
+            flow_id=self.client.create_flow_from_name(wanted.flow),
             name=wanted.name,
             schedules=[DeploymentScheduleCreate(schedule=s) for s in wanted.schedules],
             enforce_parameter_schema=True,
@@ -219,80 +234,44 @@ class _Deployer:
             changed["schedules"] = schedules
         if not changed:
             is_paused = found.paused or not all(each.active for each in found.schedules)
-            self._keep(what, "paused" if is_paused else "")
+            self.keep(what, "paused" if is_paused else "")
             return
         change = Change("changed", what, ", ".join(changed))
-        self._do(change, self._client.update_deployment, found.id, DeploymentUpdate(**changed))
-
-    def make_block(self, notify_url: SecretStr) -> UUID:
-        """Store the webhook URL in a secret block; return the block's id."""
-        what = f"block {BLOCK}"
-        kind = CustomWebhookNotificationBlock
-        new = kind(
-            name=BLOCK,
-            url="{{ address }}",
-            # Slack, Mattermost and Google Chat accept the field "text"; some refuse other fields.
-            json_data={"text": "{{ subject }}\n{{ body }}"},
-            secrets=SecretDict({"address": notify_url.get_secret_value()}),
-            headers=None,
-            cookies=None,
-        )
-        document = _find(self._client.read_block_document_by_name, BLOCK, BLOCK_TYPE)
-        if document is None:
-            made: UUID | None = self._do(Change("made", what), new.save, BLOCK)
-            return made or NO_ID
-        old = kind.model_validate(document.data)
-        if all(getattr(old, name) == getattr(new, name) for name in kind.model_fields):
-            self._keep(what)
-        else:
-            self._do(Change("changed", what), partial(new.save, BLOCK, overwrite=True))
-        return document.id
-
-    def keep_block(self, is_kept: bool) -> UUID | None:
-        """Keep or remove the block, if there is one; return the id of a kept one."""
-        document = _find(self._client.read_block_document_by_name, BLOCK, BLOCK_TYPE)
-        if document is None:
-            return None
-        if is_kept:
-            self._keep(f"block {BLOCK}", "TIDEMARK_NOTIFY_URL is not set")
-            return document.id
-        change = Change("removed", f"block {BLOCK}")
-        self._do(change, self._client.delete_block_document, document.id)
-        return None
+        self.do(change, self.client.update_deployment, found.id, DeploymentUpdate(**changed))
 
     def make_automations(self, wanted: list[AutomationCore]) -> None:
         """Create or update automations; remove all other automations with tidemark's prefix."""
-        found = [a for a in _all(self._client.read_automations) if a.name.startswith(PREFIX)]
+        found = [a for a in _all(self.client.read_automations) if a.name.startswith(PREFIX)]
         existing = {each.name: each for each in found}
         twins = [each for each in found if existing[each.name].id != each.id]
         for each in wanted:
             what = f"automation {each.name}"
             old = existing.pop(each.name, None)
             if old is None:
-                self._do(Change("made", what), self._client.create_automation, each)
+                self.do(Change("made", what), self.client.create_automation, each)
                 continue
             same = each.model_copy(update={"enabled": old.enabled})
             if same == AutomationCore.model_validate(old.model_dump()):
-                self._keep(what, "" if old.enabled else "switched off")
+                self.keep(what, "" if old.enabled else "switched off")
                 continue
             # The client omits unset fields; the server requires all fields except owner_resource.
             whole = AutomationCore.model_validate(same.model_dump(exclude={"owner_resource"}))
-            self._do(Change("changed", what), self._client.update_automation, old.id, whole)
+            self.do(Change("changed", what), self.client.update_automation, old.id, whole)
         for each in [*existing.values(), *twins]:
             change = Change("removed", f"automation {each.name}")
-            self._do(change, self._client.delete_automation, each.id)
+            self.do(change, self.client.delete_automation, each.id)
 
     def next_runs(self, deployment: UUID) -> list[dt.datetime]:
         """Let the server schedule runs of a deployment; return the times of the next three runs."""
         if not self._dry_run:
             path = {"id": deployment}
             three = {"min_runs": 3}
-            self._client.request("POST", "/deployments/{id}/schedule", path_params=path, json=three)
+            self.client.request("POST", "/deployments/{id}/schedule", path_params=path, json=three)
         scheduled = {
             "deployment_id": {"any_": [deployment]},
             "state": {"type": {"any_": ["SCHEDULED"]}},
         }
-        runs = self._client.read_flow_runs(
+        runs = self.client.read_flow_runs(
             flow_run_filter=FlowRunFilter.model_validate(scheduled),
             sort=FlowRunSort.EXPECTED_START_TIME_ASC,
             limit=PAGE,
@@ -302,7 +281,7 @@ class _Deployer:
         return [time for time in times if time > now][:3]
 
 
-def _find(read: Callable[..., _Outcome], *names: str) -> _Outcome | None:
+def find(read: Callable[..., _Outcome], *names: str) -> _Outcome | None:
     """Return the object that ``read`` returns by its name, or None if the server lacks it."""
     try:
         return read(*names)

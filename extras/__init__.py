@@ -8,6 +8,7 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
     adapters.py      ``open_adapter``, ``merge_adapter``: functions that open an adapter with its
                      base model, and merge it into the weights
     addresses.py     ``bring``: function that brings the file of an address
+    alarms.py        ``make_alarms``: function that makes alarms on a Prefect server
     backends.py      ``BACKENDS``: descriptions of kinds of models
     display.py       functions that ``tasks.prefect.telling`` calls with what a run has done
     spans.py         ``export_spans``: function that exports the spans of flow runs
@@ -50,6 +51,7 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
 
 REGISTERED = (
     "adapters",
+    "alarms",
     "browser_questions",
     "clean",
     "codec",

@@ -19,6 +19,7 @@ from tests.deployments.support.automations import NEVER_BEGAN, NO_HEARTBEAT, aut
 from tests.forks import run_process
 from tests.loopback import serving, wait_for
 from tests.servers import PrefectServer
+from tests.tiers import needs_extra
 
 USER, PASSWORD = "admin", "pass word"
 AUTH = f"{USER}:{PASSWORD}"
@@ -28,6 +29,7 @@ ALL = {  # with their pools
     "work/api": "api", "work/gpu": "gpu", "work/gpu-all": "gpu-all",
 }  # fmt: skip
 
+HAS_ALARMS = "alarms" in list_extras()
 if "scheduled_questions" in list_extras():
     ALL |= {"forecast/forecast": "crawl", "scylla/scylla": "crawl"}
 
@@ -130,7 +132,8 @@ def api(server: PrefectServer) -> Api:
 @pytest.fixture(scope="module")
 def first(server: PrefectServer, api: Api, inbox: Inbox) -> str:
     assert api.deployments() == {}
-    done = run_deploy(server, TIDEMARK_NOTIFY_URL=inbox.url)
+    environment = {"TIDEMARK_NOTIFY_URL": inbox.url} if HAS_ALARMS else {}
+    done = run_deploy(server, **environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -144,9 +147,8 @@ def run_deploy(server: PrefectServer, **environment: str) -> subprocess.Complete
 def again(server: PrefectServer, inbox: Inbox, first: str) -> Iterator[Callable[..., Deployed]]:
     chosen = {PREFECT_API_URL: server.url, PREFECT_API_AUTH_STRING: AUTH}
     with temporary_settings(chosen):
-        yield lambda **choices: deploy(
-            server.url, **{"notify_url": SecretStr(inbox.url), **choices}
-        )
+        given = {"notify_url": SecretStr(inbox.url)} if HAS_ALARMS else {}
+        yield lambda **choices: deploy(server.url, **{**given, **choices})
 
 
 def load_automations(api: Api) -> None:
@@ -183,7 +185,7 @@ def test_an_empty_server_gets_all_that_a_month_needs(first: str, api: Api) -> No
     assert api("GET", "work_pools/gpu")["concurrency_limit"] == 1
     assert api("GET", "work_pools/crawl")["concurrency_limit"] is None
     assert api("GET", "work_pools/crawl")["type"] == "process"
-    assert len(api.automations()) == 4 + 3, "three are alarms"
+    assert len(api.automations()) == 4 + 3 * HAS_ALARMS
 
 
 def test_the_schedule_shows_the_next_three_ninth_days_of_a_month(first: str, api: Api) -> None:
@@ -199,6 +201,7 @@ def test_the_schedule_shows_the_next_three_ninth_days_of_a_month(first: str, api
     assert f"next runs of monthly (UTC): {shown}\n" in first
 
 
+@needs_extra("alarms")
 def test_the_address_of_the_webhook_is_nowhere_to_be_read(
     first: str, api: Api, server: PrefectServer
 ) -> None:
@@ -225,8 +228,8 @@ def test_what_differs_is_changed_and_what_is_paused_stays_so(
     other = {"schedule": {"cron": "0 4 4 * *", "timezone": "UTC"}, "active": False}
     api("PATCH", f"deployments/{monthly}", {"description": "of old", "schedules": [other]})
     api("PATCH", f"deployments/{api.deployments()['work/gpu']['id']}", {"concurrency_limit": 5})
-    late = api.automations()["tidemark: the monthly run is late"]
-    api("PATCH", f"automations/{late['id']}", {"enabled": False})
+    silence = api.automations()["tidemark: never began"]
+    api("PATCH", f"automations/{silence['id']}", {"enabled": False})
 
     assert [change.what for change in done_by(again(gpu_slots=3))] == [
         "work pool gpu",
@@ -238,7 +241,7 @@ def test_what_differs_is_changed_and_what_is_paused_stays_so(
     assert (schedule["schedule"]["cron"], schedule["active"]) == ("0 3 9 * *", False)
     assert deployments["monthly/monthly"]["description"] != "of old"
     assert deployments["work/gpu"]["global_concurrency_limit"] is None
-    assert not api.automations()["tidemark: the monthly run is late"]["enabled"]
+    assert not api.automations()["tidemark: never began"]["enabled"]
 
     deployed = again()
     assert done_by(deployed) == []
@@ -247,6 +250,7 @@ def test_what_differs_is_changed_and_what_is_paused_stays_so(
     assert deployed.next_runs == []
 
 
+@needs_extra("alarms")
 def test_what_is_no_longer_wanted_goes_and_what_is_missing_comes_back(
     api: Api, again: Callable[..., Deployed]
 ) -> None:
@@ -291,6 +295,7 @@ def test_what_is_no_longer_wanted_goes_and_what_is_missing_comes_back(
     assert done_by(again()) == []
 
 
+@needs_extra("alarms")
 def test_alarms_are_removed_on_request_alone(api: Api, again: Callable[..., Deployed]) -> None:
     kept = again(notify_url=None)
     assert (done_by(kept), kept.has_alarms) == ([], True)
@@ -307,6 +312,7 @@ def test_alarms_are_removed_on_request_alone(api: Api, again: Callable[..., Depl
     assert {change.verb for change in done_by(again())} == {"made"}
 
 
+@needs_extra("alarms")
 def test_somebody_is_told_of_runs_with_holes_but_not_of_good_ones(
     api: Api, inbox: Inbox, again: Callable[..., Deployed]
 ) -> None:

@@ -16,6 +16,7 @@ from prefect.blocks.system import Secret
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import FlowRun
 
+from core.plugins import list_extras
 from core.settings import Settings
 from core.storage.store import Store
 from simulator.server import Fault, Web, serve
@@ -83,7 +84,9 @@ def server(
     folder = tmp_path_factory.mktemp("server")
     url = database.url.replace("tidemark@", f"tidemark:{DATABASE_PASSWORD}@")
     with running(folder, prefect_template, url) as server:
-        environment = {**server.environment, "TIDEMARK_NOTIFY_URL": WEBHOOK}
+        environment = dict(server.environment)
+        if "alarms" in list_extras():
+            environment["TIDEMARK_NOTIFY_URL"] = WEBHOOK
         subprocess.run([TIDEMARK, "deploy"], env=environment, cwd=folder, check=True)
         yield server
 
@@ -150,6 +153,7 @@ def logs_of(server: PrefectServer) -> str:
 
 
 @needs_extra("scheduled_questions")
+@needs_extra("alarms")
 @needs_extra("question_sites")
 @needs_extra("shared_sites")
 def test_runs_that_fail_show_no_secret(

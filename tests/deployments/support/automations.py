@@ -5,7 +5,6 @@ import datetime as dt
 from prefect.events.schemas.automations import AutomationCore, EventTrigger
 
 from deployments.automations import PREFIX, read_automations
-from deployments.deploy import NO_ID
 
 NO_HEARTBEAT, NEVER_BEGAN = f"{PREFIX}no heartbeat", f"{PREFIX}never began"
 
@@ -18,7 +17,7 @@ def silence_of(automation: AutomationCore) -> dt.timedelta:
 
 def automation_of(name: str, silence: dt.timedelta | None = None) -> AutomationCore:
     """Return the automation of a name, with its own silence or another."""
-    [found] = [each for each in read_automations([], NO_ID) if each.name == name]
+    [found] = [each for each in read_automations([]) if each.name == name]
     if silence is not None:
         assert isinstance(found.trigger, EventTrigger)
         found.trigger.within = silence
