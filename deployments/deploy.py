@@ -15,7 +15,7 @@ from uuid import UUID
 
 import httpx
 from prefect import __version__ as prefect_version
-from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.actions import (
     DeploymentScheduleCreate,
     DeploymentScheduleUpdate,
@@ -38,14 +38,13 @@ from core.errors import OrchestrationError, UsageError
 from core.gpus import read_fleet
 from core.plugins import import_parts
 from core.storage.store import Store
-from core.within import answer_within
 from deployments.automations import PREFIX, read_automations
 from deployments.prefect_yaml import Deployment, is_ours, read_deployments
+from tasks.prefect.server import ask_once
 
 MONTHLY = "monthly/monthly"
 NOT_RESTARTED = ("work", "report")  # flows whose crashed runs are not replaced
 PAGE = 200  # maximum number of objects that a server returns per request
-WHOLE_S = 300.0  # limit for all requests of a deployment, with retries that a server asks for
 NO_ID = UUID(int=0)  # placeholder for ids in a dry run
 
 _Outcome = TypeVar("_Outcome")
@@ -107,7 +106,8 @@ def deploy(
         work.make_automations([*read_automations(restarted), *alarms])
         return Deployed(work.changes, work.next_runs(ids[MONTHLY]), bool(alarms))
 
-    return _with_client(address, apply)
+    with _explained(address):
+        return ask_once(apply)
 
 
 def widen_pools(address: str, store: Store) -> list[Change]:
@@ -129,7 +129,8 @@ def widen_pools(address: str, store: Store) -> list[Change]:
         work.make_pool("gpu-all", None)
         return [change for change in work.changes if change.verb != "as it was"]
 
-    return _with_client(address, widen)
+    with _explained(address):
+        return ask_once(widen)
 
 
 def _make_alarms(
@@ -316,17 +317,6 @@ def _reschedule(
         DeploymentScheduleUpdate(schedule=each, active=active.get(key, otherwise))
         for each, key in zip(wanted, keys, strict=True)
     ]
-
-
-def _with_client(address: str, work: Callable[[SyncPrefectClient], _Outcome]) -> _Outcome:
-    """Return what ``work`` returns with a client of the server, within ``WHOLE_S``."""
-
-    def ask() -> _Outcome:
-        with get_client(sync_client=True) as client:
-            return work(client)
-
-    with _explained(address):
-        return answer_within(WHOLE_S, ask)
 
 
 @contextlib.contextmanager

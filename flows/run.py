@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Collection, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 from core.cells.canary import read_canary_records
 from core.corpus.partition import Partition, Seal, read_seal
@@ -50,7 +49,9 @@ def run_months(
         "options": {**options.given(), "protocol": settings.protocol},
     }
     rounds = Rounds(ScoringLeft(request, run, settings, always), parameters, settings)
-    with ends_if_cancelled(), _crawling(request, settings) as crawl, stop_with_flow():
+    with ends_if_cancelled(), ThreadPoolExecutor(1, "crawls") as pool, stop_with_flow():
+        context = contextvars.copy_context()  # with the flow run
+        crawl = pool.submit(context.run, crawl_all, request, settings, crawl_as_task)
         rounds.drain(crawl.done)
         summary = crawl.result()
     left = list_left(request.models, request.sources, request.months, run, settings)
@@ -87,14 +88,6 @@ class ScoringLeft:
             if self._always and model not in completed:
                 pending.keys[model] |= {"whatever names tell"}
         return found
-
-
-@contextmanager
-def _crawling(request: Request, settings: Settings) -> Iterator[Future[RunSummary]]:
-    """Crawl in a thread within the ``with`` block; it ends when the crawl has ended."""
-    with ThreadPoolExecutor(1, "crawls") as pool:
-        context = contextvars.copy_context()  # with the flow run
-        yield pool.submit(context.run, crawl_all, request, settings, crawl_as_task)
 
 
 def crawl_as_task(source: str, month: Period, settings: Settings) -> Seal | Failure:

@@ -19,7 +19,7 @@ from core.progress import counted
 from core.settings import Settings
 from flows.begin import name_of_run
 from instruments import driver
-from instruments.backlog import Backlogs
+from instruments.backlog import backlogs_of
 from instruments.driver import Summary, WorkRequest
 from instruments.forecasts import answer_request
 from instruments.losses import scoring_request
@@ -77,7 +77,19 @@ def work(  # noqa: PLR0913 - fields of the form of the deployment
     months = list(month_range(parse_period(first), parse_period(last or first))) if first else None
     names = models or list_models_of(pool, settings, is_asked=verb != "score")
     run = run or name_of_run()
-    request = make_request(verb, names, sources, months, puzzles, protocol, run, settings)
+    # An error of one model ends no other's work.
+    given: dict[str, Any] = {"run": run, "prepare": partial(hold_for, settings), "ends_on": ()}
+    if verb == "score":
+        given["backlog"] = backlogs_of(sources, months, run, settings)
+        protocols = [settings.protocol]
+        request = scoring_request(names, sources, months, protocols, settings, **given)
+    elif verb == "solve":
+        held.begin(settings)
+        request = puzzle_request(names, puzzles, settings, **given)
+    else:
+        held.begin(settings)
+        dated = [month for month in months if isinstance(month, Month)] if months else None
+        request = answer_request(names, [protocol], sources, dated, settings, **given)
     with ends_if_cancelled(), stop_with_flow():
         done = compute(request, verb, sources, months, settings)
         done.failures += check_numerics(done.computed, settings) if verb == "score" else []
@@ -85,30 +97,6 @@ def work(  # noqa: PLR0913 - fields of the form of the deployment
         run_log().warning("%s", remark)
     computed = f"{counted(done.num_cells, 'cell')} complete, {counted(done.num_items, 'item')}"
     return ended(computed, [f"{verb} {failure}" for failure in done.failures])
-
-
-def make_request(  # noqa: PLR0913 - parameters of the flow
-    verb: Verb,
-    models: list[str],
-    sources: list[str] | None,
-    months: list[Period] | None,
-    puzzles: list[str] | None,
-    protocol: str | None,
-    run: str,
-    settings: Settings,
-) -> WorkRequest:
-    """Return the request of the driver; an error of one model ends no other's work."""
-    given: dict[str, Any] = {"run": run, "prepare": partial(hold_for, settings), "ends_on": ()}
-    if verb == "score":
-        backlogs = Backlogs(sources, months, run, settings)
-        return scoring_request(
-            models, sources, months, [settings.protocol], settings, backlog=backlogs, **given
-        )
-    held.begin(settings)
-    if verb == "solve":
-        return puzzle_request(models, puzzles, settings, **given)
-    dated = [month for month in months if isinstance(month, Month)] if months else None
-    return answer_request(models, [protocol], sources, dated, settings, **given)
 
 
 def compute(

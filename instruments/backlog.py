@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import PurePosixPath
@@ -92,7 +92,7 @@ def list_left(
             broken = read_failure(store, stem_of_model(Cell.ROOT, each))
             if broken is None or broken.protocol not in (None, protocol):
                 continue
-            if _is_final(broken, run):
+            if broken.is_final(run):
                 left.failed.append(broken)
         _add_cells(left, seals, files[name], run, store)
         left.claimed = claimed[name] & left.pending.keys()
@@ -112,15 +112,10 @@ def _add_cells(
         if key in files.done:
             continue
         record = read_failure(store, files.failed[key]) if key in files.failed else None
-        if record is not None and _is_final(record, run):
+        if record is not None and record.is_final(run):
             left.failed.append(record)
         elif not is_broken:
             left.pending[key] = seal
-
-
-def _is_final(failure: CellFailure, run: str) -> bool:
-    """Return True if a failure is not tried again in a run."""
-    return failure.run == run or not failure.may_pass
 
 
 @dataclass
@@ -197,56 +192,45 @@ def holes_of(left: Mapping[str, Left]) -> list[str]:
     return holes
 
 
-class Backlogs:
-    """The estimated work of models, for the driver; see ``WorkRequest.backlog``.
+def backlogs_of(
+    sources: Sequence[str] | None, months: Sequence[Period] | None, run: str, settings: Settings
+) -> Callable[[Sequence[str]], dict[str, Backlog]]:
+    """Return a function that estimates the work left of models; see ``WorkRequest.backlog``.
 
-    A token is expected to take the median of the model's cells so far. A model without such cells
-    is expected to take as long per parameter as the others.
+    A token is expected to take the median of the model's cells so far, which are read once. A model
+    without such cells is expected to take as long per parameter as the others.
     """
 
-    def __init__(
-        self,
-        sources: Sequence[str] | None,
-        months: Sequence[Period] | None,
-        run: str,
-        settings: Settings,
-    ) -> None:
-        self._sources = sources
-        self._months = months
-        self._run = run
-        self._settings = settings
-        self._token_s: dict[str, float | None] = {}  # seconds per token, by model
+    @cache
+    def time_of(name: str) -> float | None:
+        store = Store(settings.home)
+        paths = sorted(list_losses(store, name))
+        records = [f"{path.removesuffix('.parquet')}.json" for path in paths]
+        return median_seconds(store, records, per_token=True)
 
-    def __call__(self, models: Sequence[str]) -> dict[str, Backlog]:
-        """Return the cells that nobody has begun, of each model that has such cells."""
-        found = list_left(models, self._sources, self._months, self._run, self._settings)
+    def backlogs(models: Sequence[str]) -> dict[str, Backlog]:
+        found = list_left(models, sources, months, run, settings)
         free: dict[str, dict[Text, Seal]] = {}
         for model, left in found.items():
             keys = left.pending.keys() - left.claimed
             if keys:
                 free[model] = {key: left.pending[key] for key in keys}
-        sizes = {model: self._size_of(model) for model in free}
-        token_s = {model: self._time_of(model, found[model].name) for model in free}
+        sizes = {model: _size_of(model, settings) for model in free}
+        token_s = {model: time_of(found[model].name) for model in free}
         rates = [seconds / sizes[model] for model, seconds in token_s.items() if seconds]
         rate = median(rates) if rates else 1.0
-        backlogs = {}
+        estimated = {}
         for model, seals in free.items():
             num_tokens = sum(seal.num_bytes for seal in seals.values()) / _TOKEN_BYTES
             seconds = (token_s[model] or rate * sizes[model]) * num_tokens
-            backlogs[model] = Backlog(frozenset(map("/".join, seals)), seconds)
-        return backlogs
+            estimated[model] = Backlog(frozenset(map("/".join, seals)), seconds)
+        return estimated
 
-    def _time_of(self, model: str, name: str) -> float | None:
-        """Return the median seconds per token of a model's cells so far, read once."""
-        if model not in self._token_s:
-            store = Store(self._settings.home)
-            paths = sorted(list_losses(store, name))
-            records = [f"{path.removesuffix('.parquet')}.json" for path in paths]
-            self._token_s[model] = median_seconds(store, records, per_token=True)
-        return self._token_s[model]
+    return backlogs
 
-    def _size_of(self, model: str) -> float:
-        with contextlib.suppress(UnknownName):  # its plan reports that it is gone
-            entry = find_model(model, self._settings)
-            return float(entry.active_parameters or entry.parameters or 1)
-        return 1.0
+
+def _size_of(model: str, settings: Settings) -> float:
+    with contextlib.suppress(UnknownName):  # its plan reports that it is gone
+        entry = find_model(model, settings)
+        return float(entry.active_parameters or entry.parameters or 1)
+    return 1.0

@@ -237,17 +237,16 @@ class _Drain:
             left = []
             for cell in cells:
                 failure = known.get(plan.files_of(cell).stem)
-                if failure is None or self._is_tried_again(failure):
+                if failure is None or not self._is_final(failure):
                     left.append(cell)
                 else:
                     self.summary.failures.append(_failure_from(failure))
             if left:
                 yield tuple(left)
 
-    def _is_tried_again(self, failure: CellFailure) -> bool:
-        if failure.run == self._request.run:
-            return False
-        return failure.may_pass or self._request.retry_failed
+    def _is_final(self, failure: CellFailure) -> bool:
+        is_retried = self._request.retry_failed and failure.run != self._request.run
+        return failure.is_final(self._request.run) and not is_retried
 
     def _compute(self, plan: Plan[Any], groups: Sequence[Group]) -> bool:
         self._num_ended = 0

@@ -37,6 +37,10 @@ class CellFailure(BaseModel):
     def __str__(self) -> str:
         return f"{self.cell}: {self.reason}"
 
+    def is_final(self, run: str) -> bool:
+        """Return True if a run does not try the cell again, unless it is asked to."""
+        return self.run == run or not self.may_pass
+
 
 def stem_of_model(root: str, model: str) -> str:
     """Return the stem of the record of a model that could not be used; see ``note_failure``."""

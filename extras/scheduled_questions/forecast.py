@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from prefect import flow, task
 from prefect.runtime import flow_run
+from pydantic import Field
 
 from core.corpus.questions import QuestionSeal
 from core.month import Month, month_range
@@ -13,18 +16,19 @@ from flows.begin import begin_run, month_due
 from instruments.forecasts import answering_models
 from instruments.planning import plan_question_crawl
 from instruments.runner import Failure
-from instruments.running.run_options import (
-    AnswerOptions,
-    AnswerProtocolName,
-    MonthName,
-)
+from instruments.running.run_options import AnswerOptions, MonthName
 from instruments.running.stopping import stop_with_flow
 from instruments.summary import RunSummary
+from models.options.protocols import list_answer_protocols
 from tasks.crawling import add_tokens, crawl_questions_claimed
 from tasks.prefect.fan_out import run_tasks
 from tasks.prefect.given import worker_settings
 from tasks.prefect.observe import observe
 from tasks.prefect.retries import OF_CRAWLS
+
+AnswerProtocolName = Annotated[
+    str, Field(json_schema_extra={"enum": [each.name for each in list_answer_protocols()]})
+]
 
 
 def _name() -> str:

@@ -7,14 +7,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
 
 from core.settings import PUZZLE_PROMPT, Settings
-from models.options.protocols import list_answer_protocols
 from models.scoring.protocols import list_protocols
 
 ProtocolName = Annotated[
     str, Field(json_schema_extra={"enum": [each.name for each in list_protocols()]})
-]
-AnswerProtocolName = Annotated[
-    str, Field(json_schema_extra={"enum": [each.name for each in list_answer_protocols()]})
 ]
 _MONTH = r"\d{4}-(0[1-9]|1[0-2])"
 MonthName = Annotated[str, Field(pattern=f"^{_MONTH}$")]

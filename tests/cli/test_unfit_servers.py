@@ -51,7 +51,7 @@ def test_a_deployment_ends_if_the_server_does_not(
     tidemark: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, respond: Respond, told: str
 ) -> None:
     if respond is not send_no_gzip:
-        monkeypatch.setattr("deployments.deploy.WHOLE_S", 0.3)
+        monkeypatch.setattr("tasks.prefect.server.ANSWER_S", 0.3)
     with serving(respond) as address:
         monkeypatch.setenv("PREFECT_API_URL", f"{address}/good-at-first")
         tidemark("deploy", "--dry-run").expect(1, told)

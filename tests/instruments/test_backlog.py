@@ -12,7 +12,7 @@ from core.month import Month
 from core.settings import Settings
 from core.storage.claims import Claims
 from core.storage.store import Store
-from instruments.backlog import Backlogs, CellName, holes_of, list_left, read_name
+from instruments.backlog import CellName, backlogs_of, holes_of, list_left, read_name
 from instruments.driver import Backlog, work
 from instruments.losses import plan_scoring, scoring_request
 from instruments.pools import pool_of
@@ -80,7 +80,7 @@ def test_work_is_estimated_by_bytes_and_by_cells_of_before(
         add_model(ModelEntry(name=name, location=f"a/{name}", parameters=billions), settings)
 
     def backlogs() -> dict[str, Backlog]:
-        return Backlogs(["notes"], MONTHS, "run", settings)(["known", "new", "gone"])
+        return backlogs_of(["notes"], MONTHS, "run", settings)(["known", "new", "gone"])
 
     assert [len(each.keys) for each in backlogs().values()] == [2, 2, 2]
     first = seal("notes", "2024-01", num=9)
@@ -179,7 +179,7 @@ def test_claimed_cells_are_pending_and_not_free(
     with Claims(store).hold([plan.pending[0].path]):
         [left] = list_left(["control:gzip"], None, None, "run", settings).values()
         assert (len(left.pending), len(left.claimed)) == (2, 1)
-        [backlog] = Backlogs(None, None, "run", settings)(["control:gzip"]).values()
+        [backlog] = backlogs_of(None, None, "run", settings)(["control:gzip"]).values()
         assert len(backlog.keys) == 1
 
 
