@@ -82,7 +82,8 @@ def entries_of(folder: Path) -> list[dict[str, Any]]:
     "source",
     few(
         [
-            "hackernews", "arxiv", "manifold", "git_posts:rust_weekly", "govuk",
+            "hackernews", "arxiv", "polymarket", "git_posts:rust_weekly", "govuk", "manifold",
+            "kalshi", "metaculus", "common_crawl",
         ],
         4,
     ),
@@ -200,7 +201,7 @@ def test_what_may_not_be_recorded_is_refused_before_a_request(
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize("source", ["manifold", "hackernews"])
+@pytest.mark.parametrize("source", ["polymarket", "manifold", "hackernews", "kalshi", "metaculus"])
 def test_a_live_response_is_compared_with_its_recording_by_one_request(
     source: str, own: Settings, web: Web, tmp_path: Path
 ) -> None:
