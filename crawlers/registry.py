@@ -21,7 +21,6 @@ from crawlers.contract import CrawlContext, Crawler, Item, SourceInfo
 from crawlers.git.entries import list_names
 
 OPEN: tuple[str, ...] = (
-    "crawlers.arxiv",
     "crawlers.git_posts",
     "crawlers.github_new",
     "crawlers.github_projects",

@@ -12,6 +12,9 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
     backends.py      ``BACKENDS``: descriptions of kinds of models
     display.py       functions that ``tasks.prefect.telling`` calls with what a run has done
     spans.py         ``export_spans``: function that exports the spans of flow runs
+    cleaners.py      ``CLEANERS``: functions that read a text for ``tidemark clean``, by format;
+                     ``PACKAGES``: suffixes of the files of a format that has several; ``ENDINGS``:
+                     formats by suffix
     clusters.py      ``work_on_cluster``: function that scores on a cluster of machines
     commands.py      ``COMMANDS``: functions of the command line, by panel and name; ``FORMER``,
                      ``FORMER_OPTIONS``: former spellings
@@ -52,6 +55,7 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
 REGISTERED = (
     "adapters",
     "alarms",
+    "arxiv",
     "browser_questions",
     "clean",
     "codec",

@@ -15,7 +15,7 @@ from core.plugins import list_extras
 SERVER = {"moto", "tests.object_store", "tests.servers", "tests.conftest.running"}
 PROCESS = {
     "subprocess", "multiprocessing", "playwright", "ray", "tests.forks",
-    "extras.browser_questions.browser", "crawlers.git", "crawlers.text.latex.reader.LatexReader",
+    "extras.browser_questions.browser", "crawlers.git", "extras.arxiv.latex.reader.LatexReader",
 }  # fmt: skip
 TORCH = {"torch", "transformers", "tokenizers", "peft", "rwkv", "lm_eval"}
 MARKS = {"server": SERVER, "process": PROCESS, "torch": TORCH}

@@ -15,6 +15,7 @@ import argparse
 import contextlib
 import datetime as dt
 import gzip
+import importlib
 import io
 import json
 import re
@@ -31,17 +32,16 @@ import protego
 
 from benchmarks.measure import say
 from core.errors import ItemUnavailable, SourceChanged, TidemarkError
+from core.plugins import list_extras
 from core.responses import answering_part
 from crawlers import git_posts
-from crawlers.apis import arxiv
 from crawlers.hygiene.mojibake import find_mojibake
-from crawlers.imports.readers import list_readers, read_rows
+from crawlers.imports.readers import read_rows
 from crawlers.imports.tables import DataFile
 from crawlers.text import articles, charsets, defects, pages, wikitext
 from crawlers.text.articles import post_to_text
 from crawlers.text.cleaning import clean
 from crawlers.text.code import read_readme
-from crawlers.text.latex.reader import read_latex
 from crawlers.web.raw_cache import Fetched
 from crawlers.web.times import read_time
 from crawlers.web.values import load_json
@@ -143,7 +143,8 @@ def _gzip(text: str) -> None:
 
 def _latex(text: str) -> None:
     head = "\\documentclass{article}\\begin{document}\\section{Introduction} "
-    read_latex({"main.tex": f"{head}{text}\\end{{document}}"})
+    reader = importlib.import_module("extras.arxiv.latex.reader")
+    reader.read_latex({"main.tex": f"{head}{text}\\end{{document}}"})
 
 
 def _git_post(text: str) -> None:
@@ -152,7 +153,7 @@ def _git_post(text: str) -> None:
 
 
 def _arxiv(text: str) -> None:
-    arxiv._read_page(_fetched(text))
+    importlib.import_module("extras.arxiv.lists")._read_page(_fetched(text))
 
 
 _STORED = struct.pack("<BHH", 0, 65520, 65520 ^ 0xFFFF).decode("latin-1")
@@ -347,9 +348,16 @@ def main() -> int:
 
 
 def known_parsers() -> list[str]:
-    """Return the names of the parsers; those of files need the extra that reads the files."""
-    needs = {"warc page": ".warc", "warc records": ".warc", "epub": ".epub"}
-    return [name for name in PARSERS if needs.get(name, ".csv") in list_readers()]
+    """Return the names of the parsers whose extra is there."""
+    needs = {
+        "arxiv": "arxiv",
+        "latex": "arxiv",
+        "warc page": "web_archives",
+        "warc records": "web_archives",
+        "epub": "web_archives",
+    }
+    there = list_extras()
+    return [name for name in PARSERS if name not in needs or needs[name] in there]
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
+import importlib
 import json
 import random
 import resource
@@ -48,12 +49,12 @@ from crawlers.questions.contract import (
 )
 from crawlers.questions.crawl import tidy
 from crawlers.registry import list_all_sources, load_crawler
-from crawlers.text.latex.reader import LatexReader
 from crawlers.web.fetcher import Fetcher
 
 MONTH = Month("2024-03")
 # For another month, or for a month that counts as recent, a source reads other lists.
 OTHER_MONTHS = {"wikipedia_new": Month("2017-03")}
+_LATEX = "extras.arxiv.latex.reader"  # imported for a crawler that uses it
 _BROWSER = "extras.browser_questions.browser"  # imported where a page is read
 RECENT = {"github_trending": {"RECENT_DAYS": 100_000}}
 MAX_ID = 1_000  # characters of an item's id
@@ -103,7 +104,8 @@ class Fuzz:
             tokens={key: SecretStr(value) for key, value in tokens.items()}, request_interval_s=0
         )
         self._fetchers = {month: self._make_fetcher(sites) for month, sites in self._sites.items()}
-        self._reader = LatexReader()
+        uses_latex = hasattr(self._crawler, "LatexReader")
+        self._reader = importlib.import_module(_LATEX).LatexReader() if uses_latex else None
         self._sound: set[str] = set()  # documents and questions that were checked before
         self._kinds: Counter[str] = Counter()  # requests of an undisturbed run by kind
         self._lists: dict[str, Path] = {}
@@ -118,7 +120,8 @@ class Fuzz:
 
     def close(self) -> None:
         """End the process that reads LaTeX."""
-        self._reader.__exit__()
+        if self._reader is not None:
+            self._reader.__exit__()
 
     @property
     def has_requests(self) -> bool:
@@ -178,7 +181,7 @@ class Fuzz:
         changed: dict[str, Any] = dict(self._lists)
         if number % 2:
             changed |= RECENT.get(self._source, {})
-        if hasattr(self._crawler, "LatexReader"):
+        if self._reader is not None:
             changed["LatexReader"] = lambda: contextlib.nullcontext(self._reader)
         with contextlib.ExitStack() as patches:
             for name, value in changed.items():

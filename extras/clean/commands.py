@@ -5,17 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer import Argument, Option
 
 from cli.terminal.console import visible
 from core.errors import ItemUnavailable, MalformedInput, UnknownName, UsageError
+from core.plugins import import_parts
 from core.storage.regular import require_regular
 
 _SUFFIXES = {
-    **dict.fromkeys((".tex", ".ltx", ".latex"), "latex"),
     **dict.fromkeys((".md", ".markdown", ".rst"), "readme"),
     **dict.fromkeys((".html", ".htm"), "html"),
 }
@@ -30,7 +30,8 @@ def clean_command(
         str | None,
         Option(
             "--format",
-            help="One of wikitext, wikinews, latex, readme, html, code. Default: by the suffix.",
+            help="One of wikitext, wikinews, readme, html, code, and latex (extra `arxiv`). "
+            "Default: by the suffix.",
             metavar="FORMAT",
         ),
     ] = None,
@@ -42,11 +43,12 @@ def clean_command(
     """
     from crawlers.text.cleaning import clean
 
-    name = form or _guess_format(path)
-    if name not in _READERS:
-        raise UnknownName("format", name, list(_READERS))
+    readers = {**_READERS, **_of_extras("CLEANERS")}
+    name = form or _guess_format(path, list(readers))
+    if name not in readers:
+        raise UnknownName("format", name, list(readers))
     try:
-        text = _READERS[name](path, _read_files(path, name))
+        text = readers[name](path, _read_files(path, name))
         text = clean(text, is_code=name == "code", is_plain=name == "readme")
     except ItemUnavailable as error:
         raise MalformedInput(
@@ -57,39 +59,50 @@ def clean_command(
     typer.echo(visible(text) if sys.stdout.isatty() else text)
 
 
-def _guess_format(path: str) -> str:
+def _of_extras(kind: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for part in import_parts("cleaners"):
+        found |= getattr(part, kind)
+    return found
+
+
+def _guess_format(path: str, known: list[str]) -> str:
     from crawlers.text.code import language_of
 
-    guess = "latex" if Path(path).is_dir() else _SUFFIXES.get(Path(path).suffix.lower())
-    guess = guess or ("code" if language_of(path) else None)
+    suffixes = {**_SUFFIXES, **_of_extras("ENDINGS")}
+    guess = suffixes.get(Path(path).suffix.lower())
+    if Path(path).is_dir():
+        guess = next(iter(_of_extras("PACKAGES")), None)
+    elif guess is None and language_of(path):
+        guess = "code"
     if guess is None:
-        raise UsageError(f"the format of {path} is not clear; give --format {'|'.join(_READERS)}")
+        raise UsageError(f"the format of {path} is not clear; give --format {'|'.join(known)}")
     return guess
 
 
 def _read_files(path: str, name: str) -> Mapping[str, bytes]:
-    """Return the files of a source by name; all but LaTeX have one file."""
+    """Return the files of a source by name; only formats of ``PACKAGES`` have several."""
     from crawlers.text.archives import read_package
-    from crawlers.text.latex.source import SUFFIXES
 
+    suffixes: tuple[str, ...] | None = _of_extras("PACKAGES").get(name)
     try:
         if path == "-":
             content = sys.stdin.buffer.read()
         elif not Path(path).is_dir():
             require_regular(Path(path))
             content = Path(path).read_bytes()
-        elif name == "latex":
+        elif suffixes:
             folder = Path(path)
             return {
                 str(file.relative_to(folder)): file.read_bytes()
                 for file in sorted(folder.rglob("*"))
-                if file.name.lower().endswith(SUFFIXES) and file.is_file() and not file.is_symlink()
+                if file.name.lower().endswith(suffixes) and file.is_file() and not file.is_symlink()
             }
         else:
             raise UsageError(f"{path} is a folder; only a LaTeX source may be a folder")
     except OSError as error:
         raise MalformedInput(f"{path} cannot be read: {error.strerror or error}") from error
-    return read_package(content, SUFFIXES) if name == "latex" else {Path(path).name: content}
+    return read_package(content, suffixes) if suffixes else {Path(path).name: content}
 
 
 def _read_wikitext(path: str, files: Mapping[str, bytes]) -> str:
@@ -105,13 +118,6 @@ def _read_wikinews(path: str, files: Mapping[str, bytes]) -> str:
     from crawlers.text import wikitext
 
     return wikitext.to_text(_decode(files), shown_templates=wikitext.WIKINEWS_TEMPLATES)
-
-
-def _read_latex(path: str, files: Mapping[str, bytes]) -> str:
-    from crawlers.text.latex.reader import LatexReader
-
-    with LatexReader() as reader:
-        return reader.read(files).text
 
 
 def _read_readme(path: str, files: Mapping[str, bytes]) -> str:
@@ -143,7 +149,6 @@ def _decode(files: Mapping[str, bytes]) -> str:
 _READERS: dict[str, Callable[[str, Mapping[str, bytes]], str]] = {
     "wikitext": _read_wikitext,
     "wikinews": _read_wikinews,
-    "latex": _read_latex,
     "readme": _read_readme,
     "html": _read_html,
     "code": _read_code,

@@ -89,9 +89,9 @@ def token_f1(found: str, right: str) -> float:
     return 2 * num_common / (sum(bags[0].values()) + sum(bags[1].values()))
 
 
-def marked(source: str) -> list[tuple[Path, str]]:
+def marked(source: str, marked: Path = MARKED) -> list[tuple[Path, str]]:
     """Return the documents of ``marked/<source>``: the raw file and its ``.expected.txt``."""
-    folder = MARKED / source
+    folder = marked / source
     texts = sorted(folder.glob("*.expected.txt"))
     if len(texts) < 10:
         pytest.fail(f"{folder} has {len(texts)} marked documents; expected at least 10")

@@ -1,6 +1,5 @@
 import io
 import os
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,10 @@ import pytest
 from crawlers.text import articles, wikitext
 from crawlers.text.cleaning import clean
 from crawlers.text.code import read_readme
-from crawlers.text.latex.reader import read_latex
+from tests.tiers import needs_extra
 
 Tidemark = Callable[..., Any]
-PAPER = "\\documentclass{article}\\begin{document}\\maketitle %s\\end{document}"
+LATEX = needs_extra("arxiv")
 PAGE = "'''Tern''' is a [[bird|sea bird]] &amp; flies{{w|far|away}}.\u200b<ref>A</ref>\n"
 
 
@@ -29,8 +28,6 @@ def test_each_format_gives_what_a_crawl_stores(tidemark: Tidemark, tmp_path: Pat
         ("README.md", None, markdown, clean(read_readme("README.md", markdown.encode()))),
         ("c.html", None, html, clean(articles.to_text(html))),
         ("d.py", None, code, "x = 1 \n\ty = '<b>'\n"),
-        ("e.tex", None, PAPER % "Prose \\& $x<b>y$.",
-         clean(read_latex({"e.tex": PAPER % "Prose \\& $x<b>y$."}).text)),
     ):  # fmt: skip
         (tmp_path / name).write_bytes(source.encode())
         options = ["--format", form] if form else []
@@ -38,32 +35,20 @@ def test_each_format_gives_what_a_crawl_stores(tidemark: Tidemark, tmp_path: Pat
     assert "away" in tidemark("clean", "--format", "wikinews", str(tmp_path / "b.txt")).out
 
 
-def test_a_latex_source_is_a_folder_or_a_package(tidemark: Tidemark, tmp_path: Path) -> None:
-    folder = tmp_path / "paper"
-    (folder / "parts").mkdir(parents=True)
-    (folder / "main.tex").write_text(PAPER % "One. \\input{parts/two}\\input{secret}")
-    (folder / "parts" / "two.tex").write_text("Two.")
-    (tmp_path / "secret.tex").write_text("SECRET")
-    (folder / "secret.tex").symlink_to(tmp_path / "secret.tex")
-    tidemark("clean", str(folder)).expect(0, out="One. Two.\n")
-    package = tmp_path / "paper.tar.gz"
-    with tarfile.open(package, "w:gz") as archive:
-        archive.add(folder / "main.tex", "main.tex")
-    tidemark("clean", "--format", "latex", str(package)).expect(0, out="One.\n")
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (["--format", "word", "a.tex"], 2, "known: wikitext, wikinews, latex"),
+        (["--format", "word", "a.tex"], 2, "known: wikitext, wikinews, readme"),
         (["a.txt"], 2, "give --format wikitext|wikinews"),
         (["--format", "html", "."], 2, "only a LaTeX source may be a folder"),
         (["--format", "code", "a.txt"], 2, "no suffix of a known language"),
         (["absent.py"], 1, "absent.py cannot be read: No such file"),
         (["--format", "wikitext", "binary"], 1, "cannot be read as wikitext (binary)"),
         (["--format", "html", "latin"], 1, "cannot be read as html (parse_error)"),
-        (["--format", "latex", "binary"], 1, "cannot be read as latex (bad_archive)"),
-        (["."], 1, "cannot be read as latex (no_tex)"),
+        pytest.param(
+            ["--format", "latex", "binary"], 1, "cannot be read as latex (bad_archive)", marks=LATEX
+        ),
+        pytest.param(["."], 1, "cannot be read as latex (no_tex)", marks=LATEX),
         (["--format", "wikitext", "a.txt"], 1, "nothing of a.txt is left"),
         (["--format", "wikitext", "redirect"], 1, "(redirect_page)"),
     ],

@@ -15,7 +15,6 @@ from crawlers.text.articles import post_to_text
 from crawlers.text.cleaning import clean
 from crawlers.text.code import read_readme
 from crawlers.text.defects import DETECTORS
-from crawlers.text.latex.reader import read_latex
 
 SIZE = 100_000  # characters; quadratic work takes seven seconds at the least
 LIMIT_S = 5.0  # of processor time; all texts of one reader took at most three seconds
@@ -52,12 +51,6 @@ def read_page(text: str) -> None:
         wikitext.to_text(text)
 
 
-def read_paper(text: str) -> None:
-    source = f"\\documentclass{{a}}\\begin{{document}}\\section{{Introduction}}{text[:25_000]}"
-    with contextlib.suppress(ItemUnavailable, RecursionError):
-        read_latex({"a.tex": source})
-
-
 PIECES: list[tuple[Callable[[str], object], list[str]]] = [
     (read_article, [
         "<div>", "<b><i><a>", "<p>", "<ul><li>", "<table><tr><td>", "<", "<!--", "&amp;&#x41;",
@@ -84,14 +77,6 @@ PIECES: list[tuple[Callable[[str], object], list[str]]] = [
         "$a", "Eq. ", "'",
     ]),
     (read_both_readmes, ["[[a]", "`a", "[`a`](", "![[a](", "<a ", "|a", "`a <"]),
-    (read_paper, [
-        "{", "}", "$", "$$", "~", "\\[", "\\(", "\\%", "\n\n", " \n", "(", "( [ ", "%", "\\verb|",
-        "\\begin{equation}", "\\begin{lstlisting}[", "\\begin{verbatim}", "\\begin{figure}", "a. ",
-        "\\iffalse", "\\begin{enumerate}\\item", "\\lstinline{", "\\cite{", "in \\cite{a} ",
-        "(\\cite{a}", "\\ref{a}", "\\label{a}", "\\footnote{", "\\newcommand{\\x}[1]{", "\\x{",
-        "\\section{", "\\section*[", "\\footnotemark[", "\\SI{", "Eq. (\\ref{z}). ", "\\bibitem[{",
-        "\\ensuremath{", "$\\text{", "\\begin{a}[", "\\foo[a]", "\\item[",
-    ]),
     (read_whole_readmes, [
         "    \n", "\t\n", "\n", "    x\n", "x\n", "- x\n", "`a\n", "[a](\n", "[[a]\n", "|a\n",
         "```\n", "a_\n", "::\n\n x\n", ".. |a| replace:: |a|\n|a|\n", "|-", "- ", "= ",
@@ -115,7 +100,7 @@ WHOLE: list[tuple[Callable[[str], object], str]] = [
 ]
 
 
-LONG = (read_page, read_paper, read_whole_readmes, redact)
+LONG = (read_page, read_whole_readmes, redact)
 
 
 def check_linear(read: Callable[[str], object], text: str) -> None:

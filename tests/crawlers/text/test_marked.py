@@ -10,8 +10,6 @@ from crawlers.text import articles, wikitext
 from crawlers.text.articles import post_to_text
 from crawlers.text.cleaning import clean
 from crawlers.text.code import read_readme
-from crawlers.text.latex.reader import read_latex
-from crawlers.text.latex.source import decode
 from tests.crawlers.conftest import marked, token_f1
 
 
@@ -28,7 +26,6 @@ def read_wiki(raw: Path, shown: frozenset[str] = frozenset()) -> str:
 
 
 READERS: dict[str, Callable[[Path], str]] = {
-    "arxiv": lambda raw: read_latex({raw.name: decode(raw.read_bytes())}).text,
     "github_trending": lambda raw: clean(read_readme(raw.name, raw.read_bytes())),
     "global_voices": lambda raw: read_article(raw, "content", "rendered"),
     "govuk": lambda raw: read_article(raw, "details", "body"),

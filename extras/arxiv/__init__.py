@@ -1,0 +1,1 @@
+"""Papers of arXiv, and the reading of LaTeX sources."""

@@ -1,0 +1,3 @@
+"""Simulated sites of arXiv."""
+
+SITES = ("extras.arxiv.simulator.arxiv",)

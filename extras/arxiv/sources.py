@@ -1,0 +1,3 @@
+"""The source of this extra."""
+
+OPEN = ("extras.arxiv.arxiv",)
