@@ -21,6 +21,7 @@ from typing import Any
 from benchmarks.write_guide import GUIDES, WALKTHROUGH, line_differences, page_differences
 from core.environment import set_library_defaults
 from core.month import Month
+from core.plugins import import_parts
 from core.settings import Settings, load_settings
 from warehouse.read.query import query
 
@@ -70,9 +71,9 @@ def check(finding: tuple[bool, str]) -> bool:
 def findings(settings: Settings) -> list[tuple[bool, str]]:
     """Compare a demo's figures with the planted values; return pairs (passed, description)."""
     found = []
-    from cli.demo import CUTOFFS  # imports torch
-
-    for name, cutoff in CUTOFFS.items():
+    [demonstration] = import_parts("demonstration")
+    cutoffs: dict[str, Month] = demonstration.CUTOFFS
+    for name, cutoff in cutoffs.items():
         found.append(cutoff_finding(settings, name, cutoff))
         low, high = gap_interval(settings, name, cutoff)
         found.append((low > 0, f"{name}: gap interval [{low:.4f}, {high:.4f}] above 0"))
@@ -80,7 +81,7 @@ def findings(settings: Settings) -> list[tuple[bool, str]]:
         found.append(
             (low <= 0 <= high, f"{CONTROL} split after {cutoff}: [{low:.4f}, {high:.4f}] has 0")
         )
-    return found + panel_findings(settings, list(CUTOFFS))
+    return found + panel_findings(settings, list(cutoffs))
 
 
 def cutoff_finding(settings: Settings, name: str, cutoff: Month) -> tuple[bool, str]:

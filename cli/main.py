@@ -37,7 +37,6 @@ land_app = typer.Typer(no_args_is_help=True, help="Land results that were comput
 
 _COMMANDS: Commands = {
     "Start": {
-        "demo": run.demo_command,
         "doctor": doctor.doctor_command,
     },
     "Collect text": {
@@ -93,7 +92,9 @@ class _ByPanel(TyperGroup):
             panel = getattr(self.commands[name], "rich_help_panel", None)
             return panels.index(panel) if panel in panels else len(panels)
 
-        return sorted(super().list_commands(ctx), key=place)
+        # The demo is what a new user runs first.
+        names = super().list_commands(ctx)
+        return sorted(names, key=lambda name: (place(name), name != "demo"))
 
 
 app = typer.Typer(

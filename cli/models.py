@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from cli.terminal.console import fail_with, out, print_table, progress_bars
-from cli.terminal.options import Sources, settings_for_tasks, settings_of
+from cli.terminal.console import fail_with, out, print_table
+from cli.terminal.options import settings_of
 from core.errors import TidemarkError, UsageError
-from core.month import Month
 
 if TYPE_CHECKING:
     from core.settings import Settings
@@ -244,29 +243,6 @@ def models_edit(
         raise UsageError(f"nothing to change about {name}: give at least one of {options}")
     _catalogue(vars(find_model(name, settings)), cutoff, facts, settings, replace=True)
     out.print(f"changed {name}")
-
-
-@models_app.command("train")
-def models_train(
-    context: typer.Context,
-    name: Annotated[str, Argument(help="Name of the reference model.")],
-    cutoff: Annotated[str, Option(help="Last month of the corpus.", metavar="YYYY-MM")],
-    source: Sources = None,
-    epochs: Annotated[int, Option(min=1, help="Passes over the corpus.")] = 2,
-    seed: Annotated[int, Option(help="Seed of weights and shuffling.")] = 0,
-) -> None:
-    """Train a small reference model on the sealed corpus up to a month.
-
-    The model is a control: its cutoff is known, so its loss must rise after this month.
-    """
-    settings = settings_for_tasks(context)
-    from instruments.training import train
-    from models.training import Recipe
-
-    recipe = Recipe(name=name, cutoff=Month(cutoff), seed=seed, epochs=epochs)
-    with progress_bars():
-        entry = train(recipe, source, settings)
-    out.print(f"{entry.name}: cutoff {entry.cutoff}, saved at {entry.location}")
 
 
 def _hub_entries(names: list[str], settings: Settings) -> list[ModelEntry]:

@@ -1,4 +1,4 @@
-"""Commands `tidemark run`, `backfill` and `demo`: whole runs and their summaries."""
+"""Commands `tidemark run` and `backfill`: whole runs and their summaries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from rich.text import Text
 from typer import Option
 
 from cli.losses import warn_of_inaccessible
-from cli.query import print_paths
 from cli.terminal.console import err, fail_with, out, print_table, progress_bars, visible
 from cli.terminal.options import (
     ModelNames,
@@ -41,36 +40,6 @@ _NOTE = (
     "Interval: would other months like these say the same? (–: too few months)\n"
     "(month): no cutoff is known; split where another model's cutoff is, to be held against it."
 )
-
-
-def demo_command(
-    context: typer.Context,
-    seed: Annotated[int, Option(help="Seed of the simulated world and of the models.")] = 0,
-    home: Annotated[
-        str | None, Option(help="Folder of the demo. Default: tidemark-demo.", metavar="ROOT")
-    ] = None,
-) -> None:
-    """Run all steps on a simulated web, offline.
-
-    Four simulated sources are crawled over loopback HTTP. Three small models are trained up to a
-    known month each, one of them before the first. The models and three compressors are scored on
-    every month. The report shows whether the cutoffs are found. A second run reuses finished work.
-    """
-    before = context.parent.params["home"] if context.parent else None  # of tidemark --home X demo
-    given = before if home is None else home
-    from core.settings import load_settings
-
-    context.obj = load_settings(home="tidemark-demo" if given is None else given)
-    settings = settings_for_tasks(context)
-    from cli.demo import run_demo
-
-    with progress_bars():
-        summary = run_demo(settings, seed)
-    if summary.report:
-        print_gaps(settings)
-        out.print("SIMULATED: a program made up the texts; no real site or model is measured")
-        print_paths(settings, summary.report)
-    fail_with(summary.holes)
 
 
 def run_command(

@@ -10,6 +10,7 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
     addresses.py     ``bring``: function that brings the file of an address
     alarms.py        ``make_alarms``: function that makes alarms on a Prefect server
     backends.py      ``BACKENDS``: descriptions of kinds of models
+    demonstration.py ``CUTOFFS``: the planted cutoffs of the demo's models
     display.py       functions that ``tasks.prefect.telling`` calls with what a run has done
     spans.py         ``export_spans``: function that exports the spans of flow runs
     cleaners.py      ``CLEANERS``: functions that read a text for ``tidemark clean``, by format;
@@ -82,6 +83,7 @@ REGISTERED = (
     "ray",
     "real_tasks",
     "recording",
+    "reference_models",
     "releases",
     "remote_scoring",
     "reproduction",

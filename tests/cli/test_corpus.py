@@ -98,6 +98,5 @@ def test_a_source_with_a_wrong_letter_is_asked_about(tidemark: Tidemark, tmp_pat
     for command in (
         "corpus show nots 2024-01",
         "score -m control:zstd -s nots",
-        "models train mine --cutoff 2024-01 -s nots",
     ):
         tidemark(*command.split()).expect(2, "did you mean notes? ", out="")

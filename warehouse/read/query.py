@@ -200,8 +200,8 @@ def local_snapshot(settings: Settings) -> Iterator[Path]:
     advise = partial(advise_on_snapshot, settings)
     if not store.exists(SNAPSHOT):
         raise UsageError(
-            f"nothing is published at {store.url(SNAPSHOT)} yet; "
-            "run `tidemark demo`, `tidemark score` or `tidemark land losses` first"
+            f"nothing is published at {store.url(SNAPSHOT)} yet; run `tidemark demo` (extra "
+            "`reference_models`), `tidemark score` or `tidemark land losses` first"
         )
     if settings.is_local:
         path = Path(settings.home) / SNAPSHOT

@@ -22,11 +22,19 @@ from core.month import Month
 from core.schemas.tables import DOCUMENTS
 from core.settings import Settings
 from core.storage.store import Store, sha256_of_file
+from extras.reference_models.packing import (
+    END,
+    END_ID,
+    IGNORED,
+    START_ID,
+    PackedCorpus,
+    _pack,
+    _windows,
+)
+from extras.reference_models.reference import Recipe, train_reference
 from models.backends import load_scorer
 from models.catalogue import ModelEntry, find_model, models_folder
 from models.scoring.protocols import get_protocol
-from models.training import Recipe, train_reference
-from models.training.packing import END, END_ID, IGNORED, START_ID, PackedCorpus, _pack, _windows
 from simulator.world import World
 from tests.forks import forking
 
@@ -184,7 +192,7 @@ def test_a_stopped_run_goes_on_and_gives_the_same_weights(
 ) -> None:
     taught = recipe(epochs=2)
     train(corpus, tmp_path / "small", taught)
-    monkeypatch.setattr("models.training._CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr("extras.reference_models.reference._CHECKPOINT_SECONDS", 0.0)
     stopped = tmp_path / "again" / "small"
     steps: list[int] = []
 
@@ -210,7 +218,7 @@ from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
 from pathlib import Path
-import models.training as reference
+import extras.reference_models.reference as reference
 from tests.forks import serve
 reference._CHECKPOINT_SECONDS = 0.05
 torch.set_num_threads(1)

@@ -21,7 +21,7 @@ from crawlers.registry import list_sources
 def test_a_demo_goes_on_with_its_own_kind_only(
     settings: Settings, mark: dict[str, object], what: str
 ) -> None:
-    from cli.demo import run_demo  # imports torch
+    from extras.reference_models.demonstration import run_demo  # imports torch
 
     store = Store(settings.home)
     store.write_bytes("demo.json", json.dumps(mark).encode())

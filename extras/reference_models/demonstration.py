@@ -14,6 +14,8 @@ from core.storage.store import Store
 from crawlers.questions.contract import list_question_sources
 from crawlers.questions.crawl import crawl_questions
 from crawlers.registry import list_sources
+from extras.reference_models.reference import Recipe
+from extras.reference_models.training import train
 from instruments.crawling import crawl_all
 from instruments.driver import land, work
 from instruments.forecasts import answer_request
@@ -23,9 +25,7 @@ from instruments.puzzles import puzzle_request
 from instruments.runner import failure_of
 from instruments.runs import finish, score
 from instruments.summary import RunSummary
-from instruments.training import train
 from models.catalogue import add_model
-from models.training import Recipe
 from reports.site.build import INDEX
 from simulator.server import serve
 from simulator.world import World

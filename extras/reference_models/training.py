@@ -12,7 +12,7 @@ from core.storage.store import Store
 from models.catalogue import ModelEntry, models_folder
 
 if TYPE_CHECKING:  # loads transformers, which takes seconds
-    from models.training import Recipe
+    from extras.reference_models.reference import Recipe
 
 
 def train(recipe: Recipe, sources: list[str] | None, settings: Settings) -> ModelEntry:
@@ -24,7 +24,7 @@ def train(recipe: Recipe, sources: list[str] | None, settings: Settings) -> Mode
     Raises:
         UsageError: no dated text (of a requested source) up to the cutoff is sealed.
     """
-    from models.training import train_reference
+    from extras.reference_models.reference import train_reference
 
     store = Store(settings.home)
     seals = [

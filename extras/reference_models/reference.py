@@ -38,8 +38,7 @@ from core.errors import StorageError, UsageError
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store, explain_disk_errors
-from models.catalogue import REFERENCE_FILE, ModelEntry, entry_of_folder
-from models.training.packing import (
+from extras.reference_models.packing import (
     END,
     END_ID,
     IGNORED,
@@ -49,6 +48,7 @@ from models.training.packing import (
     pack_corpus,
     write_durably,
 )
+from models.catalogue import REFERENCE_FILE, ModelEntry, entry_of_folder
 from models.weights.checkpoint import choose_device
 
 Progress = Callable[[int, int], None]

@@ -11,9 +11,9 @@ from core.errors import UsageError
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
-from instruments.training import train
+from extras.reference_models.reference import Recipe
+from extras.reference_models.training import train
 from models.catalogue import REFERENCE_FILE, find_model
-from models.training import Recipe
 from tests.seals import seal_images
 
 pytestmark = pytest.mark.usefixtures("corpus")
