@@ -1,10 +1,9 @@
-"""The deployments to create: those of prefect.yaml and of extras, and one per kind of period."""
+"""The deployments to create: those of prefect.yaml, and those of extras."""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,8 @@ from prefect.utilities.callables import parameter_schema
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from core.errors import MalformedInput, UsageError
-from core.month import Month
-from core.periods import kind_of
-from core.plugins import list_folders
+from core.plugins import import_parts, list_folders
 from core.version import code_version
-from crawlers.registry import load_crawler
 from instruments.pools import POOLS
 
 PREFECT_YAML = Path(__file__).with_name("prefect.yaml")
@@ -80,14 +76,10 @@ class Deployment(_Part):
         }
 
 
-class _Definitions(BaseModel):
-    periods: dict[str, dict[str, Any]] = {}
-
-
 class _File(_Part):
     name: str
     pull: list[dict[str, Any]]
-    definitions: _Definitions
+    definitions: dict[str, Any]
     deployments: tuple[Deployment, ...]
 
 
@@ -98,7 +90,8 @@ def read_deployments(
 
     Raises:
         MalformedInput: the file is missing or malformed.
-        UnknownName: there is no such source. UsageError: it is not of half-months or weeks.
+        UnknownName: there is no such source.
+        UsageError: it is not of half-months or weeks, or the extra for them is missing.
     """
     file = _read(path)
     missing = {*NEEDED} - {each.full_name for each in file.deployments}
@@ -107,7 +100,7 @@ def read_deployments(
     deployments = [*file.deployments]
     for folder in list_folders("deployments"):
         deployments += _read(folder / path.name).deployments
-    deployments += _of_periods(file.definitions.periods, period_sources)
+    deployments += _of_periods(period_sources)
     return [each.model_copy(update={"pull_steps": file.pull}) for each in deployments]
 
 
@@ -123,21 +116,16 @@ def _read(path: Path) -> _File:
         raise MalformedInput(f"{path} does not describe deployments: {error}") from error
 
 
-def _of_periods(
-    templates: dict[str, dict[str, Any]], sources: Sequence[str]
-) -> Iterator[Deployment]:
-    found: dict[str, list[str]] = defaultdict(list)
-    for source in sources:
-        load_crawler(source)
-        if kind_of(source) is Month:
-            raise UsageError(
-                f"TIDEMARK_PERIOD_SOURCES: {source} is a source of months, which the monthly run "
-                f"crawls; expected names such as {source}:half-month"
-            )
-        found[kind_of(source).kind].append(source)
-    for kind, names in found.items():
-        given = {"name": kind, "parameters": {"sources": names}}
-        yield Deployment.model_validate({**templates[kind], **given})
+def _of_periods(sources: Sequence[str]) -> list[Deployment]:
+    for part in import_parts("period_deployments"):
+        deployments: list[Deployment] = part.list_deployments(sources)
+        return deployments
+    if sources:
+        raise UsageError(
+            "TIDEMARK_PERIOD_SOURCES is set, but the folder extras/period_schedules, which makes "
+            "its deployments, is missing: put it back, or unset the former"
+        )
+    return []
 
 
 def is_ours(full_name: str, entrypoint: str | None, parameters: dict[str, Any]) -> bool:

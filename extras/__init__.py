@@ -27,6 +27,9 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
     migrations.py    ``migrating``: context manager that keeps the rows of a former database
     parallel.py      ``why_unshared``, ``start_parallel``: functions that let several devices share
                      the layers of a model
+    period_deployments.py
+                     ``list_deployments``: function that returns the deployments of sources by
+                     half-month and week
     publications.py  ``KINDS``: functions that copy the snapshot, by kind of target
     readers.py       ``READERS``: readers of files that are imported, by suffix; ``ARCHIVES``: those
                      suffixes whose texts may not be passed on; ``FORMATS``: readers by format;
@@ -76,6 +79,7 @@ REGISTERED = (
     "object_store",
     "own_code",
     "papers",
+    "period_schedules",
     "permission_sources",
     "prefect_display",
     "question_files",

@@ -9,13 +9,12 @@ import pytest
 import yaml
 from prefect import Flow
 
-from core.errors import MalformedInput, UsageError
+from core.errors import MalformedInput
 from core.month import Month
 from core.plugins import list_extras
 from crawlers.registry import list_sources, load_crawler
 from deployments.automations import PREFIX, read_automations
 from deployments.prefect_yaml import PREFECT_YAML, Deployment, is_ours, read_deployments
-from instruments.planning import last_period
 from instruments.pools import POOLS
 from models.scoring.protocols import list_protocols
 from tests.deployments.support.automations import NO_HEARTBEAT, automation_of, silence_of
@@ -76,8 +75,7 @@ def test_a_form_refuses_what_is_no_month_or_protocol(
 
 
 def test_there_are_few_deployments_and_none_names_a_source() -> None:
-    half = read_deployments(period_sources=["arxiv:half-month", "hackernews:week"])
-    assert len(half) <= 10
+    assert len(DEPLOYMENTS) <= 8, "and two of half-months and weeks"
     assert not set(list_sources()) & set(PREFECT_YAML.read_text(encoding="utf-8").split())
 
 
@@ -96,27 +94,6 @@ def test_the_monthly_run_begins_when_every_source_lists_the_month() -> None:
 def test_nothing_else_starts_by_itself() -> None:
     of_extras = {"forecast", "scylla"} if "scheduled_questions" in list_extras() else set[str]()
     assert {each.name for each in DEPLOYMENTS if each.schedules} == {"monthly"} | of_extras
-
-
-def test_half_months_and_weeks_are_scheduled_where_asked() -> None:
-    asked = ["arxiv:half-month", "hackernews:week", "github_new:cpp:half-month"]
-    half, week = read_deployments(period_sources=asked)[len(DEPLOYMENTS) :]
-    assert (half.full_name, week.full_name) == ("monthly/half-month", "monthly/week")
-    assert half.parameters == {"sources": ["arxiv:half-month", "github_new:cpp:half-month"]}
-    assert week.parameters == {"sources": ["hackernews:week"]}
-    assert is_ours(half.full_name, half.entrypoint, half.parameters)
-    # Each half-month is run once: as soon as arXiv lists it, a week after its end.
-    [schedule] = half.schedules
-    days = [int(day) for day in schedule.cron.split()[2].split(",")]
-    starts = [dt.datetime(2024, month, day, 3, tzinfo=dt.UTC) for month in (3, 4) for day in days]
-    periods = [str(last_period(half.parameters["sources"], start)) for start in starts]
-    assert periods == ["2024-02b", "2024-03a", "2024-03b", "2024-04a"]
-
-
-@pytest.mark.parametrize("name", ["govuk", "wikipedia_monitored:week"])
-def test_a_source_without_such_periods_is_not_scheduled(name: str) -> None:
-    with pytest.raises(UsageError, match=f"{name} is a source of months|no source {name}"):
-        read_deployments(period_sources=[name])
 
 
 def test_automations_have_the_ids_of_what_they_start() -> None:

@@ -55,7 +55,7 @@ def client(
     with connected(Settings(home=str(home))):
         pass  # a copy of an empty database, which a flow run would take ten seconds to make
     with api(prefect_server) as client, ExitStack() as stack:
-        deploy(prefect_server.url, period_sources=["arxiv:half-month"])
+        deploy(prefect_server.url)
         environment = worker_environment(home, web, every_s=2)
         for pool in ("crawl", "gpu"):
             stack.enter_context(prefect_server.worker(pool, **environment))
@@ -132,7 +132,7 @@ def test_a_backfill_does_what_is_missing_with_its_options(
             "2024-04",
             marks=pytest.mark.slow,
         ),
-        ("monthly/half-month", (2024, 2, 24), {}, "2024-02a"),
+        ("monthly/monthly", (2024, 2, 24), {"sources": ["arxiv:half-month"]}, "2024-02a"),
     ],
 )
 def test_a_run_that_is_late_does_the_month_of_its_schedule(
