@@ -21,7 +21,6 @@ from instruments.running.retries import retrying
 from models.catalogue import ModelEntry, add_model, list_models
 from models.scoring.protocols import get_protocol
 from warehouse.database.schema import SNAPSHOT
-from warehouse.land.landed import partitions_with_duplicates
 from warehouse.land.losses import Warehouse, open_warehouse
 from warehouse.read.publish import publish
 from warehouse.read.query import query
@@ -88,21 +87,18 @@ def _land_partitions(warehouse: Warehouse, store: Store, cells: list[Cell]) -> N
     if not cells:
         return
     landed = warehouse.find_landed(cells[0].model)
-    to_look_at = landed.duplicates | partitions_with_duplicates(store)
     digests = {cell.partition: cell.partition_digest for cell in cells}
     # With a new month of a source, read all its manifests again: the regime of a month may change
     # while its digest does not.
-    is_new = {
+    has_new = {
         part.source for part, digest in digests.items() if landed.partitions.get(part) != digest
     }
-    to_look_at |= {partition for partition in digests if partition.source in is_new}
     for partition, digest in digests.items():
-        if landed.partitions.get(partition) == digest and partition not in to_look_at:
+        if partition.source not in has_new:
             continue
         seal = find_version(store, partition, digest)
         if seal is not None:
             warehouse.land_documents(seal)
-            warehouse.land_duplicates(seal)
 
 
 def _land_dimensions(warehouse: Warehouse, entry: ModelEntry, cells: list[Cell]) -> None:

@@ -35,7 +35,6 @@ from warehouse.read.publish import write_estimates
 _SCHEMA = pa.schema([("document_id", pa.string()), ("forgotten_at", pa.timestamp("us"))])
 _QUESTION_KEYS = pa.schema([("source", pa.string()), ("question_id", pa.string())])
 Questions = Collection[tuple[str, str]]  # source and id of each
-_DUPLICATES = ("source", "month", "document_id", "duplicate_of_document_id")
 LEFTOVER = ".tmp-forgetting-"  # prefix of folders with copies of databases
 _RECORDS = (
     "landed_cells", "cell_kinds", "cell_replicates", "cell_costs", "cell_milestones",
@@ -123,8 +122,8 @@ def _as_keys(questions: Questions) -> pa.Table:
 
 def _forget(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse) -> int:
     run = Statements(connection).run
-    partitions = _list_partitions(connection, connection.table(qualify("duplicate_of")))
-    for rows in ("losses", "documents", "duplicates", "answers", "questions"):
+    partitions = _list_partitions(connection)
+    for rows in ("losses", "documents", "answers", "questions"):
         run(f"delete_forgotten_{rows}")
     run("insert_forgotten_documents")
     for source, month in partitions:
@@ -146,12 +145,8 @@ def has_rows(path: Path, tombstones: Sequence[Tombstone], questions: Questions =
         explain_database_errors(f"read {path}"),
         duckdb.connect(str(path), read_only=True, config=OFFLINE) as it,
     ):
-        schema = find_schema(it, "duplicate_of")
-        # Databases with schema version 1 or 2 may lack table ``duplicate_of``.
-        none = pa.table({name: pa.array([], pa.string()) for name in _DUPLICATES})
-        duplicates = it.table(f"{schema}.duplicate_of") if schema else none
         it.register("documents_to_forget", _as_table(tombstones))
-        if _list_partitions(it, duplicates) or _has_reasons(it):
+        if _list_partitions(it) or _has_duplicates(it) or _has_reasons(it):
             return True
         asked = find_schema(it, "forecast_questions")
         if not questions or asked is None:
@@ -171,12 +166,18 @@ def _has_reasons(connection: duckdb.DuckDBPyConnection) -> bool:
     return "why" in forgotten.columns and bool(forgotten.limit(1).fetchall())
 
 
-def _list_partitions(
-    connection: duckdb.DuckDBPyConnection, duplicates: pa.Table | duckdb.DuckDBPyRelation
-) -> list[tuple[object, ...]]:
-    statements = Statements(connection)
-    with statements.given(duplicates_to_search=duplicates):
-        return statements.run("list_partitions_to_forget")
+def _has_duplicates(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Return True if table ``duplicate_of``, which former versions had, names a document."""
+    schema = find_schema(connection, "duplicate_of")
+    if schema is None:
+        return False
+    pairs = connection.table(f"{schema}.duplicate_of")
+    with Statements(connection).given(duplicates_to_search=pairs):
+        return bool(Statements(connection).run("find_forgotten_duplicate"))
+
+
+def _list_partitions(connection: duckdb.DuckDBPyConnection) -> list[tuple[object, ...]]:
+    return Statements(connection).run("list_partitions_to_forget")
 
 
 def _rewrite(path: Path, settings: Settings) -> None:

@@ -85,7 +85,7 @@ def _migrating(connection: duckdb.DuckDBPyConnection, version: int) -> AbstractC
 def _create_tables(connection: duckdb.DuckDBPyConnection) -> None:
     for schema in list_schemas()[1:]:
         connection.execute(f"create schema if not exists {schema}")
-    connection.execute(read_sql("migrations", "5_reasons"))
+    connection.execute(read_sql("migrations", "5_leftovers"))
     for table in list_tables():
         connection.execute(read_sql("tables", table))
 

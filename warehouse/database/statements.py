@@ -94,16 +94,6 @@ class Statements:
         query = f"select 1 from {qualify(table)} where {_has(values)} limit 1"  # noqa: S608 - names of ours
         return bool(self.connection.execute(query, values).fetchall())
 
-    def has_same(self, table: str, key: Mapping[str, object], rows: str) -> bool:
-        """Return True if the rows of a table with the values of ``key`` are exactly ``rows``."""
-        columns = ", ".join(self.connection.table(rows).columns)
-        landed = f"select {columns} from {qualify(table)} where {_has(key)}"  # noqa: S608 - names of ours
-        given = f"select {columns} from {rows}"  # noqa: S608 - names of ours
-        found = self.connection.execute(
-            f"({landed} except all {given}) union all ({given} except all {landed}) limit 1", key
-        )
-        return not found.fetchall()
-
     def delete_touched(self, table: str) -> None:
         """Delete the rows of a table that belong to the cells of temporary table ``touched``."""
         self.execute(

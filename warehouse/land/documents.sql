@@ -1,16 +1,14 @@
--- Landing of the documents of a partition, without texts, of duplicates found after sealing, and of
--- comparisons of texts. In: documents_to_land, duplicates_to_land. Out: documents, partitions and
--- duplicates have what the partition's present version has; no row of a former version is left.
+-- Landing of the documents of a partition, without texts. In: documents_to_land. Out: documents and
+-- partitions have what the partition's present version has; no row of a former version is left.
 
 ---------- Read what has landed
 
 -- name: list_landed_partitions
--- The landed partitions with their digests, and true if they have landed duplicates.
+-- The landed partitions with their digests.
 select
     source,
     month,
-    partition_digest,
-    (source, month) in (select (source, month) from internal.duplicate_of) as has_duplicates
+    partition_digest
 from internal.landed_partitions;
 
 -- name: find_partition

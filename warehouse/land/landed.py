@@ -15,14 +15,13 @@ import pyarrow.parquet as pq
 
 from core.cells.losses import Cell
 from core.cells.record import CellRecord
-from core.corpus.partition import Partition, partition_of
+from core.corpus.partition import Partition
 from core.errors import DamagedFile, StorageError
 from core.periods import kind_of
 from core.schemas.validation import validate
 from core.storage.store import Store
 from warehouse.database.statements import Row, Statements
 
-DUPLICATES_FILE = "duplicate_of.parquet"  # name of the file in a partition's folder
 REMEDY = "bring it back from a backup, or move it out of the data root"  # of a damaged file
 _DIGESTS = ("revision", "partition_digest", "scoring")
 
@@ -33,7 +32,6 @@ class LandedCells:
 
     cells: Mapping[tuple[Partition, str], Row]  # by protocol; scored_at is UTC without a zone
     partitions: Mapping[Partition, str]  # digest of the landed version of each partition
-    duplicates: frozenset[Partition]  # partitions whose duplicate documents have landed
 
     def has(self, cell: Cell, record: CellRecord | None) -> bool:
         """Return True if a cell of losses has landed, with the same scoring record."""
@@ -52,17 +50,8 @@ def find_landed(statements: Statements, model: str) -> LandedCells:
     }
     rows = statements.run("list_landed_partitions")
     return LandedCells(
-        cells,
-        {partition_at(source, month): digest for source, month, digest, _ in rows},
-        frozenset(partition_at(source, month) for source, month, _, has in rows if has),
+        cells, {partition_at(source, month): digest for source, month, digest in rows}
     )
-
-
-def partitions_with_duplicates(store: Store) -> set[Partition]:
-    """Return the partitions with a file of duplicates that were found after sealing."""
-    paths = store.list(f"corpus/source=*/month=*/{DUPLICATES_FILE}")
-    paths += store.list(f"corpus/source=*/month=*/version=*/{DUPLICATES_FILE}")
-    return set(map(partition_of, paths))
 
 
 def read_valid(

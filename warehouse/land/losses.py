@@ -20,7 +20,7 @@ from core.cells.losses import Cell
 from core.corpus import simulated
 from core.corpus.partition import Seal, read_documents
 from core.errors import MalformedInput, SchemaMismatch, TidemarkError, WarehouseError
-from core.schemas.tables import DOCUMENTS, DUPLICATES, LOSSES, MEDIA
+from core.schemas.tables import DOCUMENTS, LOSSES, MEDIA
 from core.schemas.validation import validate
 from core.settings import Settings
 from core.storage.regular import require_regular
@@ -40,12 +40,10 @@ from warehouse.land.cells import (
 )
 from warehouse.land.incoming import Incoming
 from warehouse.land.landed import (
-    DUPLICATES_FILE,
     LandedCells,
     find_landed,
     naive_utc,
     partition_key,
-    read_valid,
 )
 
 
@@ -200,31 +198,6 @@ class Warehouse:
             self._statements.replace("landed_partitions", key, "partition_to_land")
             # Recompute standard errors and replicates: the clusters of documents may have changed.
             self._insert_sums(NO_PROVENANCE)
-        return True
-
-    def land_duplicates(self, seal: Seal) -> bool:
-        """Land a partition's ``duplicate_of.parquet``: documents that repeat earlier documents.
-
-        Returns:
-            True if anything changed.
-
-        Raises:
-            SchemaMismatch: ``duplicate_of.parquet`` does not have schema DUPLICATES.
-            StorageError: ``duplicate_of.parquet`` is damaged.
-        """
-        if seal.partition.month is None:
-            return False
-        path = f"{seal.folder}/{DUPLICATES_FILE}"
-        key = partition_key(seal.partition)
-        table = DUPLICATES.empty_table()
-        if self._store.exists(path):
-            table = read_valid(self._store, path, DUPLICATES)
-        table = _without_zone(table, "found_at")
-        with self._statements.given(duplicates_to_land=table):
-            if self._statements.has_same("duplicate_of", key, "duplicates_to_land"):
-                return False
-            with transaction(self._connection, f"land the duplicates of {seal.partition}"):
-                self._statements.replace("duplicate_of", key, "duplicates_to_land")
         return True
 
     def _read_documents(self, seal: Seal) -> pa.Table:

@@ -4,7 +4,7 @@
 
 -- name: list_partitions_to_forget
 -- The partitions with rows of the documents of a takedown.
--- Input: documents_to_forget; duplicates_to_search, the table duplicate_of.
+-- Input: documents_to_forget.
 select
     source,
     month
@@ -16,15 +16,18 @@ select
     month
 from chunk_losses
 where document_id in (select document_id from documents_to_forget)
-union
-select
-    source,
-    month
+order by source, month;
+
+-- name: find_forgotten_duplicate
+-- A duplicate pair of a former database with a document of a takedown.
+-- Input: documents_to_forget; duplicates_to_search, the table duplicate_of.
+select document_id
 from duplicates_to_search
 where
     document_id in (select document_id from documents_to_forget)
     or duplicate_of_document_id in (select document_id from documents_to_forget)
-order by source, month;
+order by document_id
+limit 1;
 
 -- name: delete_forgotten_losses
 -- Delete the losses of the documents of a takedown.
@@ -35,13 +38,6 @@ where document_id in (select document_id from documents_to_forget);
 -- Delete the documents of a takedown.
 delete from documents
 where document_id in (select document_id from documents_to_forget);
-
--- name: delete_forgotten_duplicates
--- Delete duplicate pairs with a document of a takedown.
-delete from internal.duplicate_of
-where
-    document_id in (select document_id from documents_to_forget)
-    or duplicate_of_document_id in (select document_id from documents_to_forget);
 
 -- name: delete_forgotten_answers
 -- Delete the answers to questions with texts of the documents of a takedown.

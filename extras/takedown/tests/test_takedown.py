@@ -28,7 +28,7 @@ from extras.takedown.forgetting import forget
 from extras.takedown.rows import forget_in_warehouse, has_rows
 from instruments.losses import score_and_land
 from tests.forks import Forks, forking
-from warehouse.database.writer import writer_path
+from warehouse.database.writer import connected, writer_path
 from warehouse.read.check import check_home
 from warehouse.read.query import query
 
@@ -227,10 +227,6 @@ def _expect_the_neighbours(home: Settings) -> None:
     sketch = pq.read_table(store.url(f"{MARCH.path}/sketch.parquet"), partitioning=None)
     assert sketch.to_pylist() == [{"document_id": "f" * 32, "grams": [2]}]
     assert sketch.schema.metadata == {b"k": b"v"}
-    landed = query(home, "from internal.duplicate_of").to_pylist()
-    assert [row["duplicate_of_document_id"] for row in landed] == ["f" * 32]
-    assert landed[0]["similarity"] == pytest.approx(0.9)
-    assert str(landed[0]["found_at"]) == "2024-05-01 00:00:00"
     twins = pq.read_table(store.url(f"{APRIL.path}/duplicate_of.parquet"), partitioning=None)
     assert twins["duplicate_of_document_id"].to_pylist() == ["f" * 32]
     raw = store.read_bytes(f"{MARCH.path}/dropped.jsonl.zst")
@@ -278,6 +274,28 @@ def test_reasons_of_former_versions_leave_a_database(settings: Settings) -> None
     forget_in_warehouse(settings, [stone])
     assert REASON.encode() not in path.read_bytes()
     assert not has_rows(path, [stone])
+
+
+def test_duplicates_of_former_versions_leave_a_database(settings: Settings) -> None:
+    """Former versions had a table with the pairs of ids."""
+    stone = Tombstone(key="a" * 32, forgotten_at=dt.datetime.now(dt.UTC), why="")
+    path = writer_path(settings)
+    with connected(settings):
+        pass
+    assert not has_rows(path, [stone])
+    columns = "document_id varchar, duplicate_of_document_id varchar"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(f"create table internal.duplicate_of ({columns})")
+        connection.execute("insert into internal.duplicate_of values (?, ?)", ["b", stone.key])
+        connection.execute("update internal.schema_version set definitions = 'former'")
+    assert has_rows(path, [stone])  # so a release with it is rewritten
+    forget_in_warehouse(settings, [stone])
+    with duckdb.connect(str(path), read_only=True) as connection:
+        tables = [
+            name
+            for (name,) in connection.execute("select table_name from duckdb_tables()").fetchall()
+        ]
+    assert "duplicate_of" not in tables
 
 
 @pytest.mark.slow

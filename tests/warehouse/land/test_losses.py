@@ -15,10 +15,10 @@ from core.corpus.partition import Partition, tables_of
 from core.corpus.sealing import seal_partition
 from core.errors import CellConflict, DamagedFile, MalformedInput, SchemaMismatch, StorageError
 from core.month import Month
-from core.schemas.tables import DOCUMENTS, DUPLICATES, LOSSES
+from core.schemas.tables import DOCUMENTS, LOSSES
 from core.settings import Settings
 from core.storage.store import Store
-from tests.warehouse.cells import CELL, JANUARY, NOON, land_scored
+from tests.warehouse.cells import CELL, JANUARY, land_scored
 from warehouse.database.writer import connected, transaction
 from warehouse.land import losses as losses_module
 from warehouse.land.losses import Landed, open_warehouse
@@ -196,20 +196,6 @@ def test_an_import_replaces_nothing(settings: Settings, losses: Any, tmp_path: P
         with pytest.raises(CellConflict, match="--replace"):
             warehouse.land_losses(pq.read_table(path, partitioning=None), "rows")
         assert warehouse.land_cells([]) == Landed(0, 0)
-
-
-def test_duplicates_land_once(settings: Settings, store: Store) -> None:
-    seal = seal_partition(store, JANUARY, [documents({"d0": None})])
-    row = (seal.partition.source, dt.date(2024, 1, 1), "d0", dt.date(2023, 12, 1), "e0", 1.0, NOON)
-    table = pa.Table.from_pylist([dict(zip(DUPLICATES.names, row, strict=True))], DUPLICATES)
-    with store.writing(f"{seal.folder}/duplicate_of.parquet") as staged:
-        pq.write_table(table, staged.path)
-    with open_warehouse(settings) as warehouse:
-        assert [warehouse.land_duplicates(seal) for _ in range(2)] == [True, False]
-
-    corpus = Partition("books", None)
-    with open_warehouse(settings) as warehouse:
-        assert not warehouse.land_duplicates(seal_partition(store, corpus, []))
 
 
 def test_the_commit_of_a_group_names_its_size(
