@@ -194,3 +194,8 @@ class DamagedDatabase(WarehouseError):
 
 class NewerVersion(WarehouseError):
     """A later version of tidemark, or of DuckDB, wrote the database."""
+
+
+def kind_and_reason(error: BaseException) -> str:
+    """Return the name of an error's class, and its reason; ``repr`` may contain a whole file."""
+    return f"{type(error).__name__}: {error}"

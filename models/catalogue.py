@@ -30,7 +30,7 @@ from pydantic import (
 )
 from pydantic.dataclasses import dataclass
 
-from core.errors import MalformedInput, UnknownName, UsageError
+from core.errors import MalformedInput, UnknownName, UsageError, kind_and_reason
 from core.month import Month
 from core.plugins import list_folders
 from core.settings import MAX_NAME_BYTES, Settings
@@ -305,7 +305,8 @@ def entry_of_folder(folder: Path) -> ModelEntry:
         )
     except (OSError, ValueError, LookupError, TypeError, UsageError, RecursionError) as error:
         raise MalformedInput(
-            f"{path} is not a file that tidemark wrote for a reference model ({error!r}); "
+            f"{path} is not a file that tidemark wrote for a reference model "
+            f"({kind_and_reason(error)}); "
             "bring it back from a backup, or move the folder away and train the model again"
         ) from error
 

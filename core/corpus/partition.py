@@ -29,7 +29,7 @@ from typing import Literal, TypeVar, cast, get_args
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core.errors import StorageError
+from core.errors import StorageError, kind_and_reason
 from core.month import Period
 from core.periods import parse_period, require_kind
 from core.schemas.tables import DOCUMENTS, MEDIA, DocumentRow
@@ -305,8 +305,9 @@ def unreadable_manifest(store: Store, path: str, raw: bytes, error: Exception) -
     if newer:
         return StorageError(f"{store.url(path)} {newer}")
     return StorageError(
-        f"{store.url(path)} is not a manifest of tidemark ({error!r}); bring it back from a "
-        "backup, or move its folder out of the data root and crawl or import the month again"
+        f"{store.url(path)} is not a manifest of tidemark ({kind_and_reason(error)}); "
+        "bring it back from a backup, or move its folder out of the data root and crawl or "
+        "import the month again"
     )
 
 

@@ -19,7 +19,7 @@ from types import ModuleType
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError, safe_open
 
-from core.errors import ModelLoadError
+from core.errors import ModelLoadError, kind_and_reason
 from core.plugins import import_parts
 
 MODEL_FAILURES = (
@@ -264,7 +264,8 @@ def _parts(index: Path, location: str) -> list[Path]:
         parts = sorted(set(json.loads(index.read_bytes())["weight_map"].values()))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ModelLoadError(
-            f"{location}: {index.name} is no index of weights ({error!r}); get the file again"
+            f"{location}: {index.name} is no index of weights ({kind_and_reason(error)}); "
+            "get the file again"
         ) from error
     for part in parts:
         if not isinstance(part, str) or not re.fullmatch(r"[\w+-][\w.+-]*", part):
@@ -333,7 +334,7 @@ def read_base(folder: Path, location: str) -> tuple[str, str | None]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ModelLoadError(
             f"{location}: holds an adapter, but {ADAPTER_CONFIG} does not say for which model "
-            f"({error!r}); expected base_model_name_or_path, as peft writes it"
+            f"({kind_and_reason(error)}); expected base_model_name_or_path, as peft writes it"
         ) from error
     if not isinstance(base, str) or not base.strip() or not isinstance(revision, str | None):
         raise ModelLoadError(

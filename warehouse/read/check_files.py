@@ -22,7 +22,10 @@ from warehouse.read.findings import Finding, finding_of
 
 Rows = list[dict[str, object]]
 _FROM_BACKUP = "Bring the file back from a backup; or move it out of the data root, then "
-_QUESTIONS = f"{_FROM_BACKUP}run `tidemark forecast crawl` and `tidemark forecast answer` again."
+_QUESTIONS = (
+    "Bring the file back from a backup; or move the folder of its month out of the data root, "
+    "crawl, import or make its questions again, and run `tidemark forecast answer` again."
+)
 _ANSWERS = f"{_FROM_BACKUP}run `tidemark forecast answer` again."
 _PUZZLES = (
     "Bring the file and the one beside it (.json, .parquet) back from a backup; or move both out "

@@ -84,6 +84,18 @@ def test_damage_is_found(pattern: str, check: str, damage: str, root: Path) -> N
     assert path.parent.relative_to(root).as_posix() in finding.first
 
 
+def test_a_damaged_manifest_is_not_printed_and_its_folder_is_to_be_moved(root: Path) -> None:
+    store = Store(str(root))
+    [path] = root.glob("questions/**/manifest.json")
+    path.write_bytes(path.read_bytes().replace(b"digest", b"\xffigest"))
+    [finding] = check_files(store)
+    assert "UnicodeDecodeError" in finding.first
+    assert "num_questions" not in finding.first
+    assert "move the folder of its month" in finding.remedy
+    path.parent.rename(root / "moved")  # with the manifest alone there, a crawl would do nothing
+    assert not list(check_files(store))
+
+
 def test_what_is_missing_is_found(root: Path) -> None:
     for path in (*root.glob("questions/**/*.parquet"), *root.glob("puzzles/**/*.parquet")):
         path.unlink()
