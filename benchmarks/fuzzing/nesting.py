@@ -220,6 +220,7 @@ PARSERS: dict[str, Parser] = {
             ("\\begin{figure}", "\\end{figure}"), ("\\verb|", "|"), ("%", "\n"), ("\\a[", "]"),
             ("\\section{", "}"), ("\\input{a}", ""), ("\\begin{verbatim}", "\\end{verbatim}"),
             ("\\def ", ""), ("\\ref ", ""), ("\\begin ", ""), ("-a", ""),
+            ("\\iftrue ", "\\fi "), ("\\ifx ", "\\fi "),
         ],
     ),
     "json": Parser(load_json, [("[", "]"), ('{"a":', "}"), ('[{"@graph":', "}]"), ('"\\', '"')]),

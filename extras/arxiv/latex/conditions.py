@@ -7,6 +7,7 @@ r"""Conditions of a paper: the branch that LaTeX would typeset.
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 _TOKEN = re.compile(
     r"\\newif\s*\\if(?P<new>[A-Za-z@]+)"
@@ -31,24 +32,28 @@ def choose_branches(text: str) -> str:
         return text
     switches: _Switches = {"true": True, "false": False}
     choices: list[bool | None] = []  # by open condition: its branch is typeset; None: unknown
+    num_open: Counter[bool | None] = Counter()  # conditions by choice; a list would be searched
     kept = []
     position = 0
     for found in _TOKEN.finditer(text):
-        is_kept = False not in choices
+        is_kept = not num_open[False]
         if is_kept:
             kept.append(text[position : found.start()])
         position = found.end()
         condition = found["condition"]
         if condition is not None:
             choices.append(switches.get(condition))
+            num_open[choices[-1]] += 1
             is_kept &= condition not in switches
         elif found["branch"] and choices:
             choice = choices.pop()
+            num_open[choice] -= 1
             is_kept &= choice is None
             if found["branch"] == "else":
                 choices.append(None if choice is None else not choice)
+                num_open[choices[-1]] += 1
         elif is_kept:
-            is_kept = not _set_switch(switches, found, is_certain=None not in choices)
+            is_kept = not _set_switch(switches, found, is_certain=not num_open[None])
         if is_kept:
             kept.append(found[0])
     is_open = any(choice is not None for choice in choices)

@@ -1,5 +1,7 @@
 r"""Branches of conditions, against what LaTeX typesets."""
 
+import time
+
 import pytest
 
 from extras.arxiv.latex.conditions import choose_branches
@@ -45,3 +47,10 @@ def test_branches_of_an_unknown_switch_both_stay() -> None:
 def test_a_group_of_a_package_does_not_end_a_branch() -> None:
     source = r"\iffalse \ifthenelse{\a}{b}{c} \ifbool{d}{e}{f} g \fi h"
     assert choose_branches(source).split() == ["h"]
+
+
+@pytest.mark.parametrize("unit", [r"\iftrue ", r"\ifx ", r"\ifx\drafttrue "])
+def test_time_is_linear_in_open_conditions(unit: str) -> None:
+    began = time.process_time()
+    choose_branches(unit * (100_000 // len(unit)))
+    assert time.process_time() - began < 0.5
