@@ -70,7 +70,7 @@ def _guess_format(path: str, known: list[str]) -> str:
     from crawlers.text.code import language_of
 
     suffixes = {**_SUFFIXES, **_of_extras("ENDINGS")}
-    guess = suffixes.get(Path(path).suffix.lower())
+    guess: str | None = suffixes.get(Path(path).suffix.lower())
     if Path(path).is_dir():
         guess = next(iter(_of_extras("PACKAGES")), None)
     elif guess is None and language_of(path):

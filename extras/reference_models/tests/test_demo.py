@@ -31,10 +31,13 @@ def test_a_demo_goes_on_with_its_own_kind_only(
 
 @pytest.mark.long
 def test_the_demo_has_those_of_its_sources_that_are_there() -> None:
-    from cli import demo  # imports torch
+    from extras.reference_models import demonstration  # imports torch
 
     ours = ("arxiv", "github_projects", "wikipedia_monitored", "wikipedia_new")
-    assert [each for each in ours if each in list_sources()] == list(demo.SOURCES)
+    assert [each for each in ours if each in list_sources()] == list(demonstration.SOURCES)
     asked = [each for each in ("manifold", "polymarket") if each in list_question_sources()]
-    assert asked == list(demo.QUESTION_SOURCES)
-    assert {"wikipedia_new", "manifold"} <= {*demo.SOURCES, *demo.QUESTION_SOURCES}
+    assert asked == list(demonstration.QUESTION_SOURCES)
+    assert {"wikipedia_new", "manifold"} <= {
+        *demonstration.SOURCES,
+        *demonstration.QUESTION_SOURCES,
+    }
