@@ -78,7 +78,7 @@ def _months(status: Status) -> Iterator[str]:
         for source, states in status.partitions.items():
             marks = "".join(_MARKS[state] for state in states[start : start + _MONTHS_A_LINE])
             yield f"{source:<{width}}{_by_year(months, marks)}"
-    yield f"{'':<{width}}{_LEGEND}"
+    yield _LEGEND
     yield ""
 
 

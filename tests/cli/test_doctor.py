@@ -173,7 +173,7 @@ def test_other_servers_are_named_by_all_who_ask(
         threading.Thread(target=web.serve_forever, args=(0.02,), daemon=True).start()
         address = f"http://me:hush@127.0.0.1:{web.server_port}/api"
         monkeypatch.setenv("PREFECT_API_URL", address)
-        for command in (("deploy", "--dry-run"), ("run", "--month", "2024-01", "-s", "arxiv")):
+        for command in (("deploy", "--dry-run"), ("run", "--month", "2024-01", "-s", "hackernews")):
             ran = tidemark(*command)
             assert ran.code == 2
             assert says in ran.err
@@ -192,7 +192,7 @@ def test_runs_explain_a_wrong_address_and_errors_of_the_server(
         ("http://a:hush@127.0.0.1:1/api", 1, "server at http://127.0.0.1:1/api (PREFECT_API_URL)"),
     ):
         monkeypatch.setenv("PREFECT_API_URL", address)
-        for command in (("run", "--month", "2024-01", "-s", "arxiv"), ("deploy", "--dry-run")):
+        for command in (("run", "--month", "2024-01", "-s", "hackernews"), ("deploy", "--dry-run")):
             assert "hush" not in tidemark(*command).expect(code, says).err
 
 

@@ -9,7 +9,8 @@ from core.storage.store import Store
 from simulator.server import Web
 from tests.commands import Ran
 
-OPTIONS = ["--from", "2024-01", "--to", "2024-02", "-sarxiv", "-swikipedia_new", "-mcontrol:zstd"]
+SOURCES = ["-shackernews", "-swikipedia_new"]
+OPTIONS = ["--from", "2024-01", "--to", "2024-02", *SOURCES, "-mcontrol:zstd"]
 
 
 @pytest.mark.slow
@@ -21,10 +22,10 @@ def test_the_plan_is_what_the_run_does(
     assert ran.code == 0 and ran.err == ""
     total = "total: 4 partitions to crawl, 4 cells to score; about 0 s to score, one cell at a time"
     assert f"{total}; not known: control:zstd" in ran.out
-    assert re.search(r"arxiv +│ missing +│ 2024-01 … 2024-02 +│ 2 ", ran.out)
+    assert re.search(r"hackernews +│ missing +│ 2024-01 … 2024-02 +│ 2 ", ran.out)
     assert len(sites.requests) == asked and not home.exists()
 
-    former = ["--month", "2024-01", "-sarxiv", "-mcontrol:zstd"]
+    former = ["--month", "2024-01", "-shackernews", "-mcontrol:zstd"]
     assert tidemark("run", *former).code == 0
     ran = tidemark("backfill", *OPTIONS, "-mcontrol:gzip", "--dry-run")
     assert re.search(r"control:zstd +│ +1 +│ +3 +│ +\d+ s", ran.out), ran.out

@@ -184,23 +184,24 @@ def test_names_of_strangers_are_no_markup(tidemark: Tidemark) -> None:
 def test_crawl_score_sql_and_a_page_of_the_report(
     tidemark: Tidemark, home: Path, sites: Web
 ) -> None:
-    crawl = ("crawl", "-s", "wikipedia_new", "-s", "arxiv", "--from", "2024-01", "--to", "2024-02")
+    sources = ("-s", "wikipedia_new", "-s", "hackernews")
+    crawl = ("crawl", *sources, "--from", "2024-01", "--to", "2024-02")
     ran = tidemark(*crawl).expect(0)
     assert ran.out.splitlines() == [
         f"{source} {month}: 4 documents"
-        for source in ("wikipedia_new", "arxiv")
+        for source in ("wikipedia_new", "hackernews")
         for month in ("2024-01", "2024-02")
     ]
     asked = len(sites.requests)
     assert tidemark(*crawl).code == 0
     assert len(sites.requests) == asked, "what is sealed was asked for again"
-    [arxiv] = [
+    [hackernews] = [
         each
         for each in json.loads(tidemark("sources", "list", "--json").out)
-        if each["source"] == "arxiv"
+        if each["source"] == "hackernews"
     ]
-    assert arxiv["sealed_months"] == ["2024-01", "2024-02"]
-    assert (arxiv["last_sealed"], arxiv["last_outcome"]) == ("2024-02", "complete")
+    assert hackernews["sealed_months"] == ["2024-01", "2024-02"]
+    assert (hackernews["last_sealed"], hackernews["last_outcome"]) == ("2024-02", "complete")
 
     tidemark("score", "-m", "control:zstd", "-m", "control:gzip").expect(0, out="8 cells landed\n")
     published = (home / "warehouse.duckdb").stat().st_mtime_ns
@@ -210,7 +211,7 @@ def test_crawl_score_sql_and_a_page_of_the_report(
     sql = "select source, month, num_documents from monthly_loss where model = 'control:zstd'"
     rows = json.loads(tidemark("sql", sql, "--format", "json").out)
     assert len(rows) == 4
-    assert {"source": "arxiv", "month": "2024-02-01", "num_documents": 4} in rows
+    assert {"source": "hackernews", "month": "2024-02-01", "num_documents": 4} in rows
 
     # All pages are written by `tidemark run`, in tests/instruments/test_runs.py.
     ran = tidemark("report", "--page", "compare").expect(0)
@@ -222,12 +223,12 @@ def test_one_source_that_fails_does_not_stop_the_others(
     tidemark: Tidemark, home: Path, sites: Web
 ) -> None:
     sites.faults.append(Fault("status", "wikipedia", times=1000, status=404))
-    ran = tidemark("crawl", "-s", "wikipedia_new", "-s", "arxiv", "--month", "2024-03")
+    ran = tidemark("crawl", "-s", "wikipedia_new", "-s", "hackernews", "--month", "2024-03")
     assert ran.code == 1
-    assert ran.out == "arxiv 2024-03: 4 documents\n"
+    assert ran.out == "hackernews 2024-03: 4 documents\n"
     assert "failed: wikipedia_new 2024-03: " in ran.err
     sealed = [str(seal.partition) for seal in list_sealed(Store(str(home)))]
-    assert sealed == ["arxiv 2024-03"]
+    assert sealed == ["hackernews 2024-03"]
 
 
 def test_import_of_texts_of_ones_own(tidemark: Tidemark, home: Path, tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_all_sources_are_all_that_may_be_crawled(
     [why] = [each for each in request.left_out if gated in each]
     assert WHY in why
     with pytest.raises(AccessRefused, match="none is recorded"):
-        check_request([MONTH], [gated, "arxiv"], None, settings)
+        check_request([MONTH], [gated, "wikipedia_new"], None, settings)
     permit = ("sources", "permit", gated, "--note", "yes", "--until", LATER)
     assert tidemark(*permit, at=Path(settings.home)).code == 0
     request = check_request([MONTH], None, None, settings)
@@ -127,7 +127,7 @@ def _without(month: Month) -> set[str]:
         ("hackernews", ["--note", "yes", "--until", "2020-01-01"], "is over already"),
         ("hackernews", ["--note", "yes", "--until", "tomorrow"], "expected YYYY-MM-DD"),
         ("nope", ["--note", "yes", "--until", LATER], "unknown source 'nope'"),
-        ("arxiv", ["--note", "yes", "--until", LATER], "needs no permission"),
+        ("wikipedia_new", ["--note", "yes", "--until", LATER], "needs no permission"),
         ("hackernews", ["--until", LATER], "--note"),
         ("hackernews", ["--note", "yes"], "--until"),
     ],
@@ -143,7 +143,7 @@ def test_they_are_listed_with_their_ends(tidemark: Callable[..., Any], gated: st
     shown = tidemark("sources", "permits").out
     assert "none recorded" in shown
     assert "editors@example.org" in shown
-    assert "arxiv" not in shown
+    assert "wikipedia_new" not in shown
     tidemark("sources", "permit", gated, "--note", "A. Smith\x1b[31m", "--until", LATER)
     shown = tidemark("sources", "permits").out
     assert "in force" in shown

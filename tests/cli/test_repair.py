@@ -299,7 +299,7 @@ def test_nothing_is_written_beside_a_database_of_a_later_version(
     before = contents_of(home)
     for arguments in (
         ["score", "-m", "control:gzip"],
-        ["run", "--month", "2024-01", "-s", "arxiv", "-m", "control:gzip"],
+        ["run", "--month", "2024-01", "-s", "hackernews", "-m", "control:gzip"],
         ["rebuild", "--partial"],
         *([["corpus", "forget", document_id]] if "takedown" in list_extras() else []),
         ["check", "numerics"],

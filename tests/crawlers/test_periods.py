@@ -49,7 +49,7 @@ def crawl(source: str, period: Period, folder: Path, web: Web) -> dict[str, str]
         [
             ("govuk", True),
             # A text may be as of the end of the first half, and older than that of the month.
-            *((name, False) for name in ("arxiv", "wikipedia_new")),
+            ("wikipedia_new", False),
             ("github_new", True),
         ],
         2,

@@ -6,10 +6,9 @@ from tests.crawlers.request_kinds import kind_of
 @pytest.mark.parametrize(
     ("source", "url", "kind"),
     [
-        ("arxiv", "/src/2404.00001v1", "/src/{}"),
-        ("arxiv", "https://export.arxiv.org/api/query?start=0&max_results=5",
-         "/api/query?max_results&start"),
-        ("arxiv", "/oai?verb=GetRecord&identifier=", "/oai?identifier&verb"),
+        ("hackernews", "https://hn.algolia.com/api/v1/search_by_date?page=0&hitsPerPage=5",
+         "/api/v1/search_by_date?hitsPerPage&page"),
+        ("hackernews", "/api/v1/items/12", "/api/v1/items/{}"),
         ("wikipedia_new", "/w/api.php?action=query&revids=1%7C2", "/w/api.php?action&revids"),
         ("wikipedia_new", "/wiki/Some_title", "/{}/{}"),
         ("wikipedia_new", "/robots.txt", "/robots.txt"),

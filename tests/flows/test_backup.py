@@ -46,6 +46,7 @@ def tools(tmp_path: Path) -> str:
     return f"{folder}:/usr/local/bin:/usr/bin:/bin"
 
 
+@needs_extra("arxiv")
 def test_a_home_comes_back(
     tidemark: Tidemark, home: Path, sites: Web, tmp_path: Path, tools: str, losses_file: Any,
     dump: Any,

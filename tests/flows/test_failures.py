@@ -15,7 +15,7 @@ from core.storage.store import Store
 from simulator.server import Web
 from tests.commands import TIDEMARK
 from tests.forks import run_process
-from tests.tiers import few
+from tests.tiers import few, needs_extra
 from warehouse.database.writer import connected
 
 Tidemark = Callable[..., Any]
@@ -153,6 +153,7 @@ def test_import_on_a_full_disk(mend: Callable[..., Any], disk: Disk, texts: Path
 
 
 @pytest.mark.slow
+@needs_extra("arxiv")
 def test_crawl_on_a_full_disk(mend: Callable[..., Any], sites: Web, home: Path) -> None:
     sources = ("-s", "wikipedia_new", "-s", "arxiv", "-s", "github_projects")
     for error in mend(("crawl", "--month", "2024-01", *sources), (0, 160_000), digests):

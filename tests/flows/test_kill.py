@@ -10,6 +10,7 @@ import pytest
 from core.settings import Settings
 from simulator.server import Web
 from tests.forks import Forks, forking
+from tests.tiers import needs_extra
 from warehouse.database.schema import SNAPSHOT
 from warehouse.database.writer import connected, locked
 from warehouse.read.publish import check_snapshot
@@ -97,6 +98,7 @@ def trials(nursery: Nursery, tmp_path: Path, dump: Any) -> Callable[..., None]:
 
 
 @pytest.mark.slow
+@needs_extra("arxiv")
 def test_crawl(trials: Callable[..., None]) -> None:
     crawl = ["crawl", "--month", "2024-01", "--to", "2024-02"]
     for source in ("wikipedia_new", "wikipedia_monitored", "arxiv"):  # git has kills of its own
@@ -106,7 +108,8 @@ def test_crawl(trials: Callable[..., None]) -> None:
 
 @pytest.mark.slow
 def test_score(trials: Callable[..., None], nursery: Nursery, tiny_model: Path, home: Path) -> None:
-    crawl = ["crawl", "--month", "2024-01", "--to", "2024-03", "-s", "wikipedia_new", "-s", "arxiv"]
+    sources = ("-s", "wikipedia_new", "-s", "hackernews")
+    crawl = ["crawl", "--month", "2024-01", "--to", "2024-03", *sources]
     assert nursery.run(*crawl, TIDEMARK_HOME=home) == 0, nursery.log()
     trials(["score", "--model", tiny_model, "--model", "control:zstd"], start=home)
 

@@ -75,6 +75,7 @@ def do(client: SyncPrefectClient, name: str, **parameters: Any) -> tuple[FlowRun
     return run, [child.name for child in children_of(client, run)]
 
 
+@needs_extra("arxiv")
 def test_a_failing_source_is_a_hole(
     client: SyncPrefectClient, settings: Settings, web: Web
 ) -> None:

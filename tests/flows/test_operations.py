@@ -42,6 +42,7 @@ from tests.flows.support.deployed import (
 )
 from tests.loopback import free_port, wait_for
 from tests.servers import PostgreSQL, PrefectServer
+from tests.tiers import needs_extra
 from warehouse.read.query import query
 
 pytestmark = pytest.mark.timeout(3600)
@@ -130,6 +131,7 @@ def landed(home: Path) -> list[dict[str, Any]]:
 @pytest.mark.slow
 @pytest.mark.usefixtures("workers")
 @pytest.mark.parametrize("is_away", [False, True])
+@needs_extra("arxiv")
 def test_a_cancelled_run_ends_and_leaves_nothing_behind(
     client: SyncPrefectClient,
     prefect_server: PrefectServer,
@@ -199,6 +201,7 @@ def process_of(run: FlowRun) -> list[int]:
 
 
 @pytest.mark.slow
+@needs_extra("arxiv")
 def test_a_month_goes_through_all_stages_though_a_source_fails_and_a_worker_is_killed(
     client: SyncPrefectClient,
     workers: list[subprocess.Popen[bytes]],

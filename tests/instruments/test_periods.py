@@ -20,6 +20,7 @@ from instruments.planning import check_request, last_period, plan_crawl
 from instruments.status import find_status
 from simulator.server import Web, serve
 from simulator.world import World
+from tests.tiers import needs_extra
 from warehouse.read.check import check_home
 from warehouse.read.query import query
 
@@ -144,7 +145,12 @@ def test_a_run_of_other_periods_than_the_source_has_is_refused(
     [
         (None, "2024-03-09", "2024-02"),
         (["govuk:half-month"], "2024-03-16", "2024-03a"),
-        (["govuk:half-month", "arxiv:half-month"], "2024-03-22", "2024-02b"),  # arXiv: 7 days
+        pytest.param(  # arXiv: 7 days
+            ["govuk:half-month", "arxiv:half-month"],
+            "2024-03-22",
+            "2024-02b",
+            marks=needs_extra("arxiv"),
+        ),
         (["hackernews:week"], "2024-03-12", "2024-W10"),
     ],
 )
@@ -156,5 +162,5 @@ def test_the_last_period_is_one_that_the_sources_list(
 
 
 def test_sources_of_two_kinds_have_no_last_period() -> None:
-    with pytest.raises(UsageError, match="govuk:week and arxiv have different periods"):
-        last_period(["govuk:week", "arxiv"])
+    with pytest.raises(UsageError, match="govuk:week and hackernews have different periods"):
+        last_period(["govuk:week", "hackernews"])

@@ -15,8 +15,8 @@ def test_defaults_are_filled_in_and_order_is_kept(settings: Settings) -> None:
     begun = [name for name in list_sources() if load_crawler(name).INFO.lacks(MONTHS[-1]) is None]
     assert request.sources == tuple(begun)
     assert request.models == settings.models
-    request = check_request(MONTHS, ["wikipedia_new", "arxiv"], ["control:xz"], settings)
-    assert request.sources == ("wikipedia_new", "arxiv")
+    request = check_request(MONTHS, ["wikipedia_new", "hackernews"], ["control:xz"], settings)
+    assert request.sources == ("wikipedia_new", "hackernews")
     assert request.models == ("control:xz",)
 
 
@@ -47,8 +47,8 @@ def test_months_that_a_source_does_not_have_are_left_out(settings: Settings) -> 
 
 
 def test_unknown_names_are_refused(settings: Settings) -> None:
-    with pytest.raises(UnknownName, match="unknown source 'nope'; known: .*arxiv"):
-        check_request(MONTHS, ["arxiv", "nope"], None, settings)
+    with pytest.raises(UnknownName, match="unknown source 'nope'; known: .*hackernews"):
+        check_request(MONTHS, ["hackernews", "nope"], None, settings)
     with pytest.raises(UnknownName, match="unknown model 'nope'"):
         check_request(MONTHS, None, ["control:zstd", "nope"], settings)
     misspelt = settings.model_copy(update={"models": ("nope",)})

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from simulator.server import Fault, Web
+from tests.tiers import needs_extra
 
 Tidemark = Callable[..., Any]
 
@@ -20,7 +21,7 @@ def test_a_month_with_a_hole_and_then_a_range(
     tidemark: Tidemark, home: Path, sites: Web, tmp_path: Path, first_page: None
 ) -> None:
     """A model that fails is a hole with a name, and the others are scored."""
-    which = ("-s", "wikipedia_new", "-s", "arxiv", "-m", "control:zstd")
+    which = ("-s", "wikipedia_new", "-s", "hackernews", "-m", "control:zstd")
     ran = tidemark("run", "--month", "2024-02", *which, "-m", tmp_path).expect(1)
     report = home / "report" / "index.html"
     assert ran.out == f"partial, 1 hole: 2 partitions, 2 cells, report {report}\n"
@@ -28,7 +29,7 @@ def test_a_month_with_a_hole_and_then_a_range(
     assert f"{tmp_path}: has no config.json" in failure
     assert "Traceback" not in ran.err
     assert report.read_text(encoding="utf-8").startswith("<!doctype html>")
-    assert cells(tidemark) == ["arxiv 2024-02", "wikipedia_new 2024-02"]
+    assert cells(tidemark) == ["hackernews 2024-02", "wikipedia_new 2024-02"]
 
     ran = tidemark("backfill", "--from", "2024-01", "--to", "2024-02", *which)
     assert ran.code == 0, ran.err
@@ -41,6 +42,7 @@ def test_a_month_with_a_hole_and_then_a_range(
 
 
 @pytest.mark.slow
+@needs_extra("arxiv")
 def test_a_partial_month_is_named_and_fails_nothing(tidemark: Tidemark, sites: Web) -> None:
     which = ("-s", "arxiv", "-s", "wikipedia_new", "-m", "control:zstd")
     sites.faults.append(Fault("status", "arxiv", r"/src/\d+\.\d+0003v1", 99, 501))

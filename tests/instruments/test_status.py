@@ -39,7 +39,7 @@ def seal(store: Store, month: str, folder: Path, **keys: Any) -> Seal:
     file = folder / "texts.json"
     texts = [f"{month} {number}: {'sand and tide, ' * 20}" for number in range(3)]
     file.write_text(json.dumps(texts))
-    sealed = import_texts(file, Partition("arxiv", Month(month)), store, ImportOptions())
+    sealed = import_texts(file, Partition("hackernews", Month(month)), store, ImportOptions())
     manifest = {**sealed.manifest, **keys}
     store.write_bytes(f"{sealed.folder}/manifest.json", json.dumps(manifest).encode())
     return sealed
@@ -50,11 +50,11 @@ def half_done(store: Store, settings: Settings, tmp_path: Path) -> None:
     first = seal(store, "2024-01", tmp_path)
     seal(store, "2024-02", tmp_path, status="partial")
     held = {**first.manifest, "status": "held", "held_because": ["far too small"]}
-    path = "corpus/source=arxiv/month=2024-03/held/manifest.json"
+    path = "corpus/source=hackernews/month=2024-03/held/manifest.json"
     store.write_bytes(path, json.dumps(held).encode())
     plan = plan_scoring("control:zstd", ["default"], None, [Month("2024-01")], settings)
     write_losses(plan.pending, plan.entry, settings)
-    for name in ("model", "source=arxiv/month=2024-01/x"):
+    for name in ("model", "source=hackernews/month=2024-01/x"):
         failure = CellFailure(
             run="1", cell="x", reason="no memory", error="ModelError", may_pass=True, attempts=1,
             failed_at=dt.datetime(2024, 4, 1, tzinfo=dt.UTC),
@@ -74,18 +74,18 @@ def test_files_tell_what_is_done_running_failed_and_missing(
     path = store.list("losses/**/*.parquet")[0].replace("2024-01", "2024-02")
     claim = {"name": path, "host": "there", "pid": 1, "started": None}
     store.write_bytes("claims/abc.1.json", json.dumps(claim).encode())
-    other = {**claim, "name": Partition("arxiv", Month("2024-05")).path}
+    other = {**claim, "name": Partition("hackernews", Month("2024-05")).path}
     store.write_bytes("claims/def.1.json", json.dumps(other).encode())
     models = '["control:zstd", "control:gzip"]'
     found = json.loads(tidemark("status", *WINDOW, "--json", models=models).out)
     states = ("sealed", "partial", "held", "missing", "crawling")
     months = {f"2024-0{number}": state for number, state in enumerate(states, 1)}
-    assert found["partitions"] == {"arxiv": months}
+    assert found["partitions"] == {"hackernews": months}
     zstd, gzip = found["models"]
     assert (zstd["model"], zstd["num_sealed"], zstd["num_done"], zstd["num_pending"]) == (
         "control:zstd", 2, 1, 1,
     )  # fmt: skip
-    assert zstd["running"] == ["arxiv 2024-02"] and zstd["pending_s"] > 0
+    assert zstd["running"] == ["hackernews 2024-02"] and zstd["pending_s"] > 0
     assert (gzip["num_done"], gzip["num_failed"], gzip["pending_s"]) == (0, 2, None)
     assert gzip["failed"] == ["x: no memory"] * 2
     assert found["server"] is None
@@ -95,7 +95,7 @@ def test_odd_files_are_passed_over(tidemark: Tidemark, half_done: None, store: S
     [cell] = store.list("losses/**/*.parquet")
     folder, _, file = cell.rpartition("/")
     for odd in (
-        "corpus/source=arxiv/month=2024-01/version=abc/manifest.json",
+        "corpus/source=hackernews/month=2024-01/version=abc/manifest.json",
         "claims/damaged.json",
         f"{folder.replace('2024-01', '2024-1x')}/{file}",
         f"{folder.replace('2024-01', '2024-02')}/default-512-{file.partition('-')[2]}",
@@ -110,11 +110,11 @@ def test_odd_files_are_passed_over(tidemark: Tidemark, half_done: None, store: S
 def test_a_damaged_manifest_costs_its_month_alone(
     tidemark: Tidemark, half_done: None, store: Store
 ) -> None:
-    damaged = "corpus/source=arxiv/month=2024-02/manifest.json"
+    damaged = "corpus/source=hackernews/month=2024-02/manifest.json"
     store.write_bytes(damaged, b'{"files"')
     ran = tidemark("status", *WINDOW, models='["control:zstd"]')
     assert ran.code == 0, ran.err
-    assert "arxiv  #!h.." in ran.out and "1 damaged, 1 held" in ran.out
+    assert "hackernews  #!h.." in ran.out and "1 damaged, 1 held" in ran.out
     [problem] = [line for line in ran.out.splitlines() if line.startswith("PROBLEM: ")]
     assert damaged in problem and "from a backup, or move its folder out" in problem
 
@@ -122,12 +122,12 @@ def test_a_damaged_manifest_costs_its_month_alone(
 def test_people_can_read_it_at_100_columns(tidemark: Tidemark, half_done: None) -> None:
     ran = tidemark("status", *WINDOW)
     assert ran.code == 0
-    assert "arxiv  #ph.." in ran.out and "1 held, 2 missing, 1 partial, 1 sealed" in ran.out
+    assert "hackernews  #ph.." in ran.out and "1 held, 2 missing, 1 partial, 1 sealed" in ran.out
     assert ran.out.count("failed: x: no memory") == 2
     lines = [line for line in ran.out.splitlines() if not line.startswith("data root: ")]
     assert max(map(len, lines)) <= 100
     window = tidemark("status", "--month", "2024-03", "--to", "2024-04").out
-    assert "arxiv  h." in window
+    assert "hackernews  h." in window
 
 
 def test_neither_torch_nor_prefect_is_imported(home: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_server_that_is_away_is_one_line(
 ) -> None:
     monkeypatch.setenv("PREFECT_API_URL", f"http://127.0.0.1:{free_port()}/api")
     ran = tidemark("status")
-    assert ran.code == 0 and "arxiv  #ph\n" in ran.out
+    assert ran.code == 0 and "hackernews  #ph\n" in ran.out
     assert ran.out.count("it cannot be reached") == 1
 
 

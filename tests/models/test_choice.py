@@ -33,7 +33,7 @@ def test_the_file_chooses_models_and_how_each_is_loaded(tmp_path: Path) -> None:
     settings = write(tmp_path, TEXT)
     assert chosen_models(settings) == ("control:zstd", "EleutherAI/pythia-70m")
     assert answering_models(settings) == ["EleutherAI/pythia-70m"]
-    request = check_request([Month("2024-01")], ["arxiv"], None, settings)
+    request = check_request([Month("2024-01")], ["hackernews"], None, settings)
     assert request.models == chosen_models(settings)
     entry = find_model("pythia-70m", settings)  # by its name, the file has its location
     own = settings_for(entry, settings)

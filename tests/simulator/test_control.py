@@ -42,8 +42,9 @@ def test_the_index_names_every_site_and_how_to_use_it(web: Web, url: str) -> Non
 
 
 def test_a_fault_is_added_and_met(web: Web, url: str) -> None:
-    assert add(url, site="arxiv", fault="403", pattern="^/src").ok
-    targets = [f"{web.urls['arxiv']}{path}" for path in ("/api/query", "/src/1v1", "/src/1v1")]
+    assert add(url, site="hackernews", fault="403", pattern="^/api/v1/items").ok
+    paths = ("/api/v1/search_by_date", "/api/v1/items/1", "/api/v1/items/1")
+    targets = [f"{web.urls['hackernews']}{path}" for path in paths]
     assert [requests.get(each, timeout=10).status_code for each in targets] == [200, 403, 404]
 
 
@@ -72,14 +73,14 @@ def test_the_limits_of_wikimedia_are_added_and_removed(web: Web, url: str) -> No
 @pytest.mark.parametrize(
     "query",
     [
-        {"site": "arxiv", "limits": "real"},
+        {"site": "hackernews", "limits": "real"},
         {"site": "wikipedia", "limits": "unreal"},
-        {"site": "arxiv", "fault": "403", "pattern": "("},
-        {"site": "arxiv", "fault": "403", "times": 0},
-        {"site": "arxiv", "fault": "nothing"},
+        {"site": "hackernews", "fault": "403", "pattern": "("},
+        {"site": "hackernews", "fault": "403", "times": 0},
+        {"site": "hackernews", "fault": "nothing"},
         {"site": "nowhere", "fault": "403"},
-        {"site": "arxiv", "quirk": "nothing"},
-        {"site": "arxiv", "limit_s": "long"},
+        {"site": "hackernews", "quirk": "nothing"},
+        {"site": "hackernews", "limit_s": "long"},
         {},
     ],
 )
