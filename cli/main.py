@@ -28,9 +28,9 @@ from cli import (
     worker,
 )
 from cli.terminal.console import err, escape_log, out
-from cli.terminal.former import respell
 from cli.terminal.registry import Commands, add_commands, list_tables
 from core.errors import TidemarkError, UsageError
+from core.plugins import import_parts
 
 import_app = typer.Typer(no_args_is_help=True, help="Import files as sealed partitions.")
 land_app = typer.Typer(no_args_is_help=True, help="Land results that were computed elsewhere.")
@@ -140,11 +140,14 @@ for _table in list_tables():
 def main() -> None:
     """Run the command line; print an error of tidemark as one line, and exit with its code."""
     escape_log()
-    line = respell(sys.argv[1:])
-    for note in line.notes:
-        err.print(note, soft_wrap=True)
+    arguments = sys.argv[1:]
+    for part in import_parts("spellings"):
+        line = part.respell(arguments)
+        arguments = line.arguments
+        for note in line.notes:
+            err.print(note, soft_wrap=True)
     try:
-        app(args=line.arguments)
+        app(args=arguments)
     except TidemarkError as error:
         err.print(f"error: {error}", soft_wrap=True)
         sys.exit(2 if isinstance(error, UsageError) else 1)

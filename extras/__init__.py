@@ -40,6 +40,7 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
     server_sites.py  ``hold_slot``, ``add_block_tokens``: functions that hold a slot of a host
                      and add tokens, from the Prefect server
     sifting.py       ``Paragraphs``, ``judge``: filter of texts of the open web
+    spellings.py     ``respell``: function that replaces former spellings of commands
     stores.py        ``RemoteStore``: class that opens data roots by their addresses, and
                      ``FAILURES``, the classes of its errors
     simulator/       ``SITES`` in its ``__init__``: names of modules of simulated sites
@@ -69,6 +70,7 @@ REGISTERED = (
     "exchange",
     "fast_kernels",
     "former_formats",
+    "former_spellings",
     "gguf",
     "import_sets",
     "imported_results",

@@ -9,6 +9,7 @@ such a module as an entry point of the group ``tidemark.commands``. The module h
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 import typer
 
@@ -17,6 +18,16 @@ from core.plugins import import_parts, list_entry_points
 Commands = Mapping[str, Mapping[str, Callable[..., None] | typer.Typer]]
 # `tidemark shell` passes the arguments after -- to the DuckDB client.
 _CONTEXTS: dict[str, dict[str, bool]] = {"shell": {"allow_extra_args": True}}
+
+
+@dataclass(frozen=True)
+class FormerOption:
+    """A former spelling of an option of some commands."""
+
+    former: str
+    present: str
+    commands: frozenset[str]  # in their present spelling
+    beside: str | None = None  # the option is replaced only if this one is given, too
 
 
 def add_commands(app: typer.Typer, panels: Commands) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Context, Option
 
 from cli.terminal.console import fail_with, out, print_table, progress_bars
-from cli.terminal.former import FormerOption
 from cli.terminal.options import (
     FirstMonth,
     GivenMonth,
@@ -19,6 +18,7 @@ from cli.terminal.options import (
     settings_of,
     window,
 )
+from cli.terminal.registry import FormerOption
 from core.errors import MalformedInput, UsageError
 from core.month import Period
 from core.storage.store import Store

@@ -18,8 +18,8 @@ from cli.imports import (
     Undated,
     import_files,
 )
-from cli.terminal.former import FormerOption
 from cli.terminal.options import DEFAULT_MIB, MaxDownload, read_columns
+from cli.terminal.registry import FormerOption
 from core.month import Month
 
 Files = Annotated[

@@ -10,8 +10,8 @@ from typer import Context, Option
 
 from cli.corpus import Row, SourceArgument
 from cli.terminal.console import out, print_table, progress_bars
-from cli.terminal.former import FormerOption
 from cli.terminal.options import FirstMonth, GivenMonth, LastMonth, Sources, settings_of, window
+from cli.terminal.registry import FormerOption
 from core import progress
 from core.errors import UsageError
 from core.month import Period

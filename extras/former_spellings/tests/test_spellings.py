@@ -8,7 +8,7 @@ import pytest
 from typer.main import get_command
 
 from cli.main import app
-from cli.terminal.former import list_commands, list_options, respell
+from extras.former_spellings.spellings import list_commands, list_options, respell
 from tests.test_docs import commands
 
 Tidemark = Callable[..., Any]
@@ -77,6 +77,7 @@ def test_a_former_option_is_the_present_one(command: str, former: str, present: 
     assert joined.arguments == [*words, f"{present}=2024-01", "--to=2024-02"]
 
 
+@pytest.mark.smoke
 def test_one_month_is_no_former_spelling() -> None:
     given = ["crawl", "--month", "2024-01"]
     assert respell(given).arguments == given

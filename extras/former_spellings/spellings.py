@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cli.terminal.registry import FormerOption
 from core.plugins import import_parts
 
 COMMANDS = {
@@ -20,17 +21,6 @@ COMMANDS = {
 }
 # Words after `tidemark land` with which it is the present command; extras add theirs.
 _PRESENT_AFTER_LAND = {"losses", "-h", "--help"}
-
-
-@dataclass(frozen=True)
-class FormerOption:
-    """A former spelling of an option of some commands."""
-
-    former: str
-    present: str
-    commands: frozenset[str]  # in their present spelling
-    beside: str | None = None  # the option is replaced only if this one is given, too
-
 
 OPTIONS = (
     FormerOption(

@@ -1,0 +1,1 @@
+"""Former spellings of commands and options, which work for one release."""
