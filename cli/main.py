@@ -72,7 +72,6 @@ _COMMANDS: Commands = {
         "deploy": operations.deploy_command,
         "worker": worker.worker_command,
         "publish": publish.publish_command,
-        "rebuild": publish.rebuild_command,
         "take-over": operations.take_over_command,
     },
     "Trust": {

@@ -261,8 +261,9 @@ def _refuse_lake() -> None:
     if "TIDEMARK_WAREHOUSE" in names_of_variables("TIDEMARK_WAREHOUSE"):
         raise UsageError(
             "TIDEMARK_WAREHOUSE is set, but landing no longer writes a lake: a lake is a copy of "
-            "the published snapshot. Unset the variable, run `tidemark rebuild` once, and "
-            "`tidemark publish --to ducklake:…` after each run (see extras/lake/README.md)"
+            "the published snapshot. Unset the variable, run `tidemark rebuild` (extra "
+            "`repair`) once, and `tidemark publish --to ducklake:…` after each run (see "
+            "extras/lake/README.md)"
         )
 
 

@@ -8,6 +8,8 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
     adapters.py      ``open_adapter``, ``merge_adapter``: functions that open an adapter with its
                      base model, and merge it into the weights
     addresses.py     ``bring``: function that brings the file of an address
+    advice.py        ``on_writer``, ``on_snapshot``: functions that say what to do about a
+                     database that cannot be read
     alarms.py        ``make_alarms``: function that makes alarms on a Prefect server
     backends.py      ``BACKENDS``: descriptions of kinds of models
     demonstration.py ``CUTOFFS``: the planted cutoffs of the demo's models
@@ -92,6 +94,7 @@ REGISTERED = (
     "reference_models",
     "releases",
     "remote_scoring",
+    "repair",
     "reproduction",
     "retrieval",
     "rwkv",

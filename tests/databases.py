@@ -1,16 +1,19 @@
-"""One fresh database for all tests of a run: making a database's objects takes ten seconds."""
+"""One fresh database for all tests of a run: making a database's objects takes ten seconds.
+
+And where a home has its databases, and what is in them.
+"""
 
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 from filelock import FileLock
 
 from core.settings import Settings
-from instruments import rebuild
 from warehouse.database import writer
 
 ROOM_BYTES = 100 * 2**20
@@ -37,10 +40,26 @@ def made_once(template: Path) -> Iterator[None]:
         return _REALLY(path, settings)
 
     with pytest.MonkeyPatch.context() as patched:
-        for module in (writer, rebuild):
-            patched.setattr(module, "connect_file", connect_file)
+        patched.setattr(writer, "connect_file", connect_file)
         yield
 
 
 def _has_room(folder: Path) -> bool:
     return shutil.disk_usage(folder).free > ROOM_BYTES
+
+
+def writer_of(home: Path) -> Path:
+    return home / "work" / "writer.duckdb"
+
+
+def snapshot_of(home: Path) -> Path:
+    return home / "warehouse.duckdb"
+
+
+def losses_of(path: Path) -> list[Any]:
+    with duckdb.connect(str(path), read_only=True) as database:
+        return database.execute("from chunk_losses order by all").fetchall()
+
+
+def text_of(ran: Any) -> str:
+    return " ".join((ran.out + ran.err).split())

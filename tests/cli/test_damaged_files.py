@@ -10,8 +10,8 @@ import pytest
 
 from core.errors import StorageError
 from core.storage.store import Store
-from tests.cli.test_repair import losses_of, snapshot, text_of, writer
 from tests.commands import import_notes
+from tests.databases import losses_of, snapshot_of, text_of, writer_of
 
 pytestmark = pytest.mark.long
 Tidemark = Callable[..., Any]
@@ -79,7 +79,7 @@ DAMAGE_OF_CELLS: dict[str, Callable[[Path], object]] = {
 def test_the_advice_for_a_damaged_cell_scores_it_again(
     whole: Path, tidemark: Tidemark, tmp_path: Path, kind: str
 ) -> None:
-    before = losses_of(snapshot(whole))
+    before = losses_of(snapshot_of(whole))
     DAMAGE_OF_CELLS[kind](cell(whole))
     checked = tidemark("check", "--deep")
     if kind == "record gone":  # early versions wrote none
@@ -92,7 +92,7 @@ def test_the_advice_for_a_damaged_cell_scores_it_again(
     ran = tidemark("score", "-m", "control:zstd")
     assert ran.code == 0, ran.err
     require_sound(tidemark)
-    assert losses_of(snapshot(whole)) == losses_of(writer(whole)) == before
+    assert losses_of(snapshot_of(whole)) == losses_of(writer_of(whole)) == before
 
 
 @pytest.mark.parametrize("is_gone", [False, True])

@@ -1,18 +1,14 @@
-"""Advice about a writer's database or a snapshot that cannot be read.
-
-The advice follows the case: which copies can be read is found out by reading them. No advice says
-that a file is to be deleted before another copy of it was read in full.
-"""
+"""A writer's database or a snapshot that cannot be read, and what to do about it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from core.errors import NewerVersion, TidemarkError
+from core.errors import NewerVersion
+from core.plugins import import_parts
 from core.settings import Settings
 from core.storage.store import Store
 from warehouse.database.faults import ADVICE_ON_NEWER, QUICK_ROWS, Fault, find_fault
-from warehouse.database.lock import is_writer, read_writer
 from warehouse.database.schema import SNAPSHOT, WRITER
 
 _ADVICE = {  # by kind of fault, for kinds of which no copy must be read
@@ -22,7 +18,6 @@ _ADVICE = {  # by kind of fault, for kinds of which no copy must be read
     "busy": "Let that process end, then run the same command again",
 }
 SKIPPED = ("busy", "missing")  # kinds of faults of which nothing is to be told
-_LAND_AGAIN = "land again what came from other people's files"
 
 
 def find_writer_fault(settings: Settings, max_rows: int | None = None) -> Fault | None:
@@ -96,57 +91,21 @@ def find_faults(settings: Settings) -> dict[str, str]:
 
 def advise_on_writer(settings: Settings, fault: Fault) -> str:
     """Return what to do about a fault of the writer's database."""
-    advice = _ADVICE.get(fault.kind)
-    if advice:
-        return advice
-    snapshot = Store(settings.home).url(SNAPSHOT)
-    other = find_snapshot_fault(settings)
-    if other is None:
-        return (
-            "Delete nothing: run `tidemark rebuild`. It makes the database again, from the cells "
-            f"and the published snapshot {snapshot}, which can be read, and keeps the damaged file "
-            f"beside it. Then {_LAND_AGAIN} since the last publication"
-        )
-    return f"The published snapshot {snapshot} {other.reason}. {_without_both(settings)}"
+    return _advise("on_writer", settings, fault)
 
 
 def advise_on_snapshot(settings: Settings, fault: Fault) -> str:
     """Return what to do about a fault of the published snapshot."""
+    return _advise("on_snapshot", settings, fault)
+
+
+def _advise(function: str, settings: Settings, fault: Fault) -> str:
     advice = _ADVICE.get(fault.kind)
     if advice:
         return advice
-    named = _writer_elsewhere(settings)
-    if named:
-        return f"Delete nothing: run `tidemark publish` on {named}, which makes it again"
-    path = settings.scratch / WRITER
-    other = find_writer_fault(settings)
-    if other is None:
-        is_folder = (Path(settings.home) / SNAPSHOT).is_dir()
-        first = "move it to another place, then " if is_folder else ""
-        return (
-            f"Delete nothing: {first}run `tidemark publish`, which makes it again from {path}, the "
-            "writer's database, which can be read"
-        )
-    if other.kind == "busy":
-        return "Delete nothing: another process lands now; run `tidemark publish` when it has ended"
-    return f"The writer's database {path} {other.reason}. {_without_both(settings)}"
-
-
-def _without_both(settings: Settings) -> str:
-    snapshot = Store(settings.home).url(SNAPSHOT)
+    for part in import_parts("advice"):
+        return str(getattr(part, function)(settings))
     return (
-        f"Delete nothing: bring {snapshot} back from a backup (docs/backup.md), then run `tidemark "
-        "rebuild`. Without a backup, run `tidemark rebuild --partial`: it lands all cells again "
-        f"and keeps the damaged files; then {_LAND_AGAIN}"
+        "Delete nothing: bring the file back from a backup (docs/backup.md). The extra `repair`, "
+        "which is missing, tells which copies can be read, and makes the warehouse again"
     )
-
-
-def _writer_elsewhere(settings: Settings) -> str | None:
-    """Return where the warehouse is written, if this is not the place."""
-    try:
-        named = read_writer(Store(settings.home))
-        if named is None or is_writer(settings):
-            return None
-    except TidemarkError:
-        return None
-    return f"machine {named.machine}, where {named.scratch} is"

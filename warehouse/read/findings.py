@@ -23,7 +23,7 @@ _LET_READ = (
 )
 PUBLISH_AGAIN = (
     "Run `tidemark publish`, which makes the snapshot again from the writer's database; where that "
-    "fails, too, run `tidemark rebuild`."
+    "fails, too, run `tidemark rebuild` (extra `repair`)."
 )
 
 

@@ -53,8 +53,9 @@ def require_no_shrinking(settings: Settings, new: duckdb.DuckDBPyConnection) -> 
     if lacks:
         raise CheckFailed(
             f"not published: the new snapshot would lack {'; '.join(lacks)}. The former snapshot "
-            "stays. If the rows are lost by accident, run `tidemark rebuild`, which lands "
-            "all cells again; if this is wanted, run `tidemark publish --shrink`"
+            "stays. If the rows are lost by accident, run `tidemark rebuild` (extra "
+            "`repair`), which lands all cells again; if this is wanted, run `tidemark publish "
+            "--shrink`"
         )
 
 

@@ -14,8 +14,8 @@ from core.month import Month
 from core.schemas.tables import LOSSES
 from core.settings import Settings
 from core.storage.store import Store
+from extras.repair.rebuild import plan_rebuild, rebuild
 from instruments.losses import score_and_land
-from instruments.rebuild import plan_rebuild, rebuild
 from tests.losses import loss_row
 from warehouse.database.schema import list_tables, qualify
 from warehouse.database.writer import writer_path
@@ -61,6 +61,7 @@ def rows_of(settings: Settings) -> dict[str, list[Any]]:
         }
 
 
+@pytest.mark.smoke
 def test_the_same_rows_come_back_with_those_of_other_peoples_files(scored: Settings) -> None:
     row = loss_row("theirs", "news", dt.date(2024, 1, 1), "d0")
     with open_warehouse(scored) as warehouse:

@@ -34,6 +34,7 @@ from core.storage.store import Store, explain_disk_errors, replace_durably
 from instruments.landing import land_losses
 from instruments.written import land_texts_of
 from models.catalogue import ModelEntry, list_models
+from warehouse.database import writer
 from warehouse.database.faults import ADVICE_ON_NEWER, find_fault
 from warehouse.database.lock import FILE as WRITER_FILE
 from warehouse.database.lock import require_writer
@@ -41,7 +42,6 @@ from warehouse.database.repair import require_known_databases
 from warehouse.database.schema import SNAPSHOT, WRITER, qualify
 from warehouse.database.statements import explain_database_errors, quoted
 from warehouse.database.writer import (
-    connect_file,
     connected,
     locked,
     transaction,
@@ -148,7 +148,7 @@ def _begin(settings: Settings, new: Settings) -> None:
     named = settings.scratch / WRITER_FILE
     if named.exists():
         shutil.copyfile(named, new.scratch / WRITER_FILE)
-    connect_file(writer_path(new), new).close()
+    writer.connect_file(writer_path(new), new).close()
 
 
 def _land_all(new: Settings, cells: FoundCells, problems: list[str]) -> int:
@@ -237,10 +237,10 @@ def _copy_both(path: Path, journal: Path, copy: Path) -> None:
 
 def _carry_from(old: Path, new: Settings) -> None:
     """Copy the rows that are in no cell from an old database, after migrating it."""
-    connect_file(old, new).close()
+    writer.connect_file(old, new).close()
     imported = new.scratch / "imported.parquet"
     with (
-        contextlib.closing(connect_file(writer_path(new), new)) as connection,
+        contextlib.closing(writer.connect_file(writer_path(new), new)) as connection,
         explain_database_errors(f"read {old}"),
     ):
         connection.execute(f"attach {quoted(str(old))} as former")

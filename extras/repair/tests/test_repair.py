@@ -24,6 +24,7 @@ from core.settings import Settings
 from core.storage.store import Store
 from core.version import own_version
 from instruments.losses import score_and_land
+from tests.databases import losses_of, snapshot_of, text_of, writer_of
 from tests.losses import loss_row
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
@@ -97,14 +98,6 @@ def home(made: Path, tmp_path: Path) -> Path:
     return home
 
 
-def writer(home: Path) -> Path:
-    return home / "work" / "writer.duckdb"
-
-
-def snapshot(home: Path) -> Path:
-    return home / "warehouse.duckdb"
-
-
 def contents_of(home: Path) -> dict[str, bytes]:
     """Return the bytes of all files but Prefect's own, by path."""
     files = [path for path in home.rglob("*") if path.is_file()]
@@ -112,19 +105,10 @@ def contents_of(home: Path) -> dict[str, bytes]:
     return {name: data for name, data in found.items() if not name.startswith("work/prefect")}
 
 
-def losses_of(path: Path) -> list[Any]:
-    with duckdb.connect(str(path), read_only=True) as database:
-        return database.execute("from chunk_losses order by all").fetchall()
-
-
 def warehouse_of(home: Path) -> Finding:
     """Return what `tidemark doctor` says of the databases; its table folds long words."""
     [found] = [each for each in examine(Settings(home=str(home))) if each.what == "warehouse"]
     return found
-
-
-def text_of(ran: Any) -> str:
-    return " ".join((ran.out + ran.err).split())
 
 
 KINDS = [
@@ -134,12 +118,12 @@ KINDS = [
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("which", [writer, snapshot])
+@pytest.mark.parametrize("which", [writer_of, snapshot_of])
 def test_a_damaged_database_is_called_well_by_nobody(
     home: Path, tidemark: Tidemark, kind: str, which: Callable[[Path], Path]
 ) -> None:
     DAMAGE[kind](which(home))
-    advice = "tidemark rebuild" if which is writer else "tidemark publish"
+    advice = "tidemark rebuild" if which is writer_of else "tidemark publish"
     status = tidemark("status")
     assert f"PROBLEM: {which(home)} " in text_of(status)
     assert "Delete nothing: " in text_of(status)
@@ -158,15 +142,15 @@ def test_a_damaged_database_is_called_well_by_nobody(
 def test_the_advice_for_a_damaged_snapshot_makes_it_again(
     home: Path, tidemark: Tidemark, kind: str
 ) -> None:
-    before = losses_of(snapshot(home))
-    DAMAGE[kind](snapshot(home))
+    before = losses_of(snapshot_of(home))
+    DAMAGE[kind](snapshot_of(home))
     asked = tidemark("sql", "select sum(nll_nats) from chunk_losses")
     assert asked.code == 1
-    assert str(snapshot(home)) in asked.err
+    assert str(snapshot_of(home)) in asked.err
     [advised] = ADVISED.findall(text_of(asked))
     assert tidemark(*advised.split()[1:]).code == 0
-    assert losses_of(snapshot(home)) == before
-    assert losses_of(writer(home)) == before
+    assert losses_of(snapshot_of(home)) == before
+    assert losses_of(writer_of(home)) == before
     assert tidemark("check").code == 0
 
 
@@ -175,20 +159,20 @@ def test_the_advice_for_a_damaged_snapshot_makes_it_again(
 def test_the_advice_for_a_damaged_writer_makes_it_again(
     home: Path, tidemark: Tidemark, kind: str
 ) -> None:
-    before = losses_of(snapshot(home))
-    published = snapshot(home).read_bytes()
-    DAMAGE[kind](writer(home))
-    damaged = writer(home).read_bytes()
+    before = losses_of(snapshot_of(home))
+    published = snapshot_of(home).read_bytes()
+    DAMAGE[kind](writer_of(home))
+    damaged = writer_of(home).read_bytes()
     refused = tidemark("publish")
     assert refused.code == 1
-    assert str(writer(home)) in refused.err
-    assert snapshot(home).read_bytes() == published, "a damaged copy replaced the good one"
+    assert str(writer_of(home)) in refused.err
+    assert snapshot_of(home).read_bytes() == published, "a damaged copy replaced the good one"
     [advised] = ADVISED.findall(text_of(refused))
     rebuilt = tidemark(*advised.split()[1:])
     assert rebuilt.code == 0, rebuilt.err
-    assert losses_of(snapshot(home)) == before
-    assert losses_of(writer(home)) == before
-    kept = writer(home).with_name("writer.duckdb.kept-1")
+    assert losses_of(snapshot_of(home)) == before
+    assert losses_of(writer_of(home)) == before
+    kept = writer_of(home).with_name("writer.duckdb.kept-1")
     assert kept.read_bytes() == damaged
     assert str(kept) in text_of(rebuilt)
     assert tidemark("check").code == 0
@@ -198,12 +182,12 @@ def test_the_advice_for_a_damaged_writer_makes_it_again(
 def test_the_advice_for_two_damaged_databases_takes_a_backup_or_the_cells(
     home: Path, tidemark: Tidemark
 ) -> None:
-    before = losses_of(snapshot(home))
+    before = losses_of(snapshot_of(home))
     backup = home.with_name("backup.duckdb")
-    shutil.copyfile(snapshot(home), backup)
-    DAMAGE["losses"](snapshot(home))
-    damaged = snapshot(home).read_bytes()
-    DAMAGE["cut off"](writer(home))
+    shutil.copyfile(snapshot_of(home), backup)
+    DAMAGE["losses"](snapshot_of(home))
+    damaged = snapshot_of(home).read_bytes()
+    DAMAGE["cut off"](writer_of(home))
     checked = text_of(tidemark("check"))
     assert "bring" in checked
     assert "back from a backup" in checked
@@ -211,30 +195,30 @@ def test_the_advice_for_two_damaged_databases_takes_a_backup_or_the_cells(
     refused = tidemark("rebuild")
     assert refused.code == 1
     assert "rows of other people's files cannot be copied" in text_of(refused)
-    assert snapshot(home).read_bytes() == damaged
+    assert snapshot_of(home).read_bytes() == damaged
     own = [row for row in before if "org/model" not in row]
     without = home.with_name("without")
     shutil.copytree(home, without)
     named = without / "writer.json"
     named.write_text(json.dumps({**json.loads(named.read_text()), "root": str(without)}))
     tidemark("rebuild", "--partial", at=without)
-    assert losses_of(snapshot(without)) == own
+    assert losses_of(snapshot_of(without)) == own
     assert (without / "work" / "warehouse.duckdb.kept-1").read_bytes() == damaged
-    shutil.copyfile(backup, snapshot(home))
+    shutil.copyfile(backup, snapshot_of(home))
     assert tidemark("rebuild").code == 0
-    assert losses_of(snapshot(home)) == losses_of(writer(home)) == before
+    assert losses_of(snapshot_of(home)) == losses_of(writer_of(home)) == before
 
 
 @pytest.mark.slow
 def test_a_damaged_journal_costs_only_what_it_holds(home: Path, tidemark: Tidemark) -> None:
-    before = losses_of(writer(home))
-    journal = Path(f"{writer(home)}.wal")
+    before = losses_of(writer_of(home))
+    journal = Path(f"{writer_of(home)}.wal")
     journal.mkdir()
     refused = tidemark("publish")
     assert refused.code == 1
-    assert str(writer(home)) in refused.err
+    assert str(writer_of(home)) in refused.err
     assert tidemark("rebuild").code == 0
-    assert losses_of(snapshot(home)) == losses_of(writer(home)) == before
+    assert losses_of(snapshot_of(home)) == losses_of(writer_of(home)) == before
     assert not journal.exists()
 
 
@@ -244,12 +228,12 @@ def test_a_take_over_keeps_its_own_database_until_the_snapshot_is_proved(
     named = home / "writer.json"
     elsewhere = {**json.loads(named.read_text()), "writer": "another", "machine": "far"}
     named.write_text(json.dumps(elsewhere))
-    DAMAGE["losses"](snapshot(home))
-    own = writer(home).read_bytes()
+    DAMAGE["losses"](snapshot_of(home))
+    own = writer_of(home).read_bytes()
     refused = tidemark("take-over")
     assert refused.code == 1
     assert "run `tidemark publish` on machine far" in text_of(refused)
-    assert writer(home).read_bytes() == own
+    assert writer_of(home).read_bytes() == own
     assert json.loads(named.read_text()) == elsewhere
 
 
@@ -257,22 +241,24 @@ def test_a_damaged_record_of_the_writer_is_written_again_and_the_database_stays(
     home: Path, tidemark: Tidemark
 ) -> None:
     (home / "writer.json").write_bytes(b"")
-    before = losses_of(writer(home))
-    snapshot(home).unlink()  # only the database to write has the rows
+    before = losses_of(writer_of(home))
+    snapshot_of(home).unlink()  # only the database to write has the rows
     assert "run `tidemark take-over`" in text_of(tidemark("publish"))
     assert tidemark("take-over").code == 0
-    assert losses_of(writer(home)) == before
+    assert losses_of(writer_of(home)) == before
     assert json.loads((home / "writer.json").read_text())["root"] == str(home)
 
 
-@pytest.mark.parametrize("which", [writer, snapshot])
+@pytest.mark.parametrize("which", [writer_of, snapshot_of])
 def test_a_database_of_a_later_version_is_named(
     home: Path, tidemark: Tidemark, which: Callable[[Path], Path]
 ) -> None:
     with duckdb.connect(str(which(home))) as database:
         database.execute("update internal.schema_version set version = 99, tidemark = '9.8.7'")
     before = which(home).read_bytes()
-    commands = [["publish"], ["rebuild"]] if which is writer else [["sql", "select 1"], ["report"]]
+    commands = (
+        [["publish"], ["rebuild"]] if which is writer_of else [["sql", "select 1"], ["report"]]
+    )
     for command in commands:
         ran = tidemark(*command)
         assert ran.code == 1
@@ -286,7 +272,7 @@ def test_a_database_of_a_later_version_is_named(
     assert which(home).read_bytes() == before
 
 
-@pytest.mark.parametrize("which", [writer, snapshot])
+@pytest.mark.parametrize("which", [writer_of, snapshot_of])
 def test_nothing_is_written_beside_a_database_of_a_later_version(
     home: Path, tidemark: Tidemark, which: Callable[[Path], Path]
 ) -> None:
@@ -312,7 +298,7 @@ def test_nothing_is_written_beside_a_database_of_a_later_version(
 
 
 def test_the_version_that_made_a_database_is_stored(made: Path) -> None:
-    for path in (writer(made), snapshot(made)):
+    for path in (writer_of(made), snapshot_of(made)):
         with duckdb.connect(str(path), read_only=True) as database:
             [(maker,)] = database.execute("select tidemark from internal.schema_version").fetchall()
         assert maker.startswith(own_version())

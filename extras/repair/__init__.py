@@ -1,0 +1,1 @@
+"""Repair of a warehouse: advice about damaged databases, and making them from the cells."""
