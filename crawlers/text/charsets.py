@@ -245,7 +245,7 @@ def _decoded(payload: bytes, codec: str) -> str:
 
 
 _ESCAPED = re.compile(rb"\x1b(\$[@B]|\([BJI])")
-_ESCAPED_ROW = re.compile(rb"\x1b\$[@B](?:[!-~]{2}){1,200}+\x1b\([BJ]")  # other texts have none
+_ESCAPED_ROW = re.compile(rb"\x1b\$[@B](?:[!-~]{2})++\x1b\([BJ]")  # other texts have none
 
 
 _ROMAN = str.maketrans("\\~", "\u00a5\u203e")  # the Latin letters of JIS X 0201

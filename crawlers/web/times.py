@@ -63,6 +63,8 @@ _FORMS: Sequence[re.Pattern[str]] = (
     _form(rf"{_YEAR}-(?P<day>\d{{3}})"),
     # Sat Jun  1 03:30:00 CEST 2024, of C and Java
     _form(rf"{_WEEKDAY}{_MONTH}\s{_DAY}\s{_TIME}\s(?:(?P<zone>[^\s()]{{1,40}})\s)?{_YEAR}", ""),
+    # Sat Jun 1 03:30:00 2024 +0200, of git
+    _form(rf"{_WEEKDAY}{_MONTH}\s{_DAY}\s{_TIME}\s{_YEAR}\s(?P<zone>[^\s()]{{1,40}})", ""),
 )
 # 20240601T033000Z, 2024-W22-6 and other forms of ISO 8601 that the library reads.
 _OTHER_ISO = re.compile(

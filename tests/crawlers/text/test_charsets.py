@@ -110,6 +110,8 @@ def test_utf_16_without_a_mark(codec: str, word: str) -> None:
 def test_iso_2022_jp_that_no_name_states() -> None:
     text = "<p>\u3059\u3079\u3066\u306e\u4eba\u9593\u306f</p>\n<p>\u5e73\u7b49</p>"
     assert charsets.decode(text.encode("iso2022_jp"), "text/html") == text
+    paragraph = "\u3059\u3079\u3066\u306e\u4eba\u9593\u306f" * 50  # one row
+    assert charsets.decode(paragraph.encode("iso2022_jp"), "text/html") == paragraph
     plain = "\x1b[1mbold\x1b[0m and \x1b$B as typed"
     assert charsets.decode(plain.encode(), "text/html") == plain
 

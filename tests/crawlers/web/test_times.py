@@ -67,6 +67,7 @@ SAME_INSTANT = [
     "Fri, 31 May 2024 23:00:00 NDT",
     "Sat Jun  1 01:30:00 2024",  # asctime of C
     "Sat Jun 01 03:30:00 CEST 2024",  # Java
+    "Fri May 31 21:30:00 2024 -0400",  # git
     "Sat Jun 01 2024 03:30:00 GMT+0200 (Central European Summer Time)",  # JavaScript
     "June 1, 2024 at 1:30\u202fAM UTC",
     "Jun 01, 2024 01:30AM UTC",
