@@ -13,6 +13,7 @@ be the same tokens.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,6 +49,12 @@ _TEXTS = (
     # emoji with joiners and modifiers
     "\U0001f642 \U0001f44d\U0001f3fd \U0001f468\u200d\U0001f469\u200d\U0001f467 \u2764\ufe0f",
 )
+# All rows of three of these: rules differ in what they make of neighbours, such as "\n\n9".
+_UNITS = (
+    "a", "B", "\u00e9", "\u65e9", "\U0001f642", "7", " ", "\n", "\t", "'s", ".", "-", "_", "<", "/",
+    "\u00a0", "\u200d", "\u0301",
+)  # fmt: skip
+_ROWS = tuple("".join(map("".join, product((first,), _UNITS, _UNITS))) for first in _UNITS)
 _NUM_WORDS = 2048  # maximum number of words of the vocabulary that are compared
 
 
@@ -79,7 +86,7 @@ def choose_tokenizer(
         return ChosenTokenizer(tokenizer)
     from_file = Tokenizer.from_file(str(path))
     is_random = _remove_dropout(from_file)
-    texts = [*_TEXTS, *_added_tokens(from_file), *_words(from_file)]
+    texts = [*_TEXTS, *_ROWS, *_added_tokens(from_file), *_words(from_file)]
     if not is_random and _agree(tokenizer, from_file, texts):
         return ChosenTokenizer(tokenizer)
     replaced = type(tokenizer).__name__

@@ -121,6 +121,36 @@ OTHER_PARTS = {
 }
 
 
+# Rules that differ from those of a class in what they make of neighbours alone.
+NEIGHBOURS = {
+    "digits apart": (pre_tokenizers.Digits(individual_digits=False), "one\n\n9 two"),
+    "punctuation apart": (pre_tokenizers.Punctuation(), "one\t-two, three\n\n'x"),
+    "symbols apart": (pre_tokenizers.Split(Regex("[<>/]"), "isolated"), "one </two />\n\n<three"),
+}
+
+
+@pytest.mark.parametrize("kind", NEIGHBOURS)
+@pytest.mark.parametrize("name", ["GPT2Tokenizer", "RobertaTokenizer", "WhisperTokenizer"])
+def test_the_file_decides_between_neighbours_of_all_kinds(name, kind, tmp_path):
+    first, text = NEIGHBOURS[kind]
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [first, pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=420,
+        special_tokens=["<s>", "</s>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator([TEXT, text, *SENTENCES] * 4, trainer)
+    folder = save_tokenizer(tmp_path / "t", tokenizer, name)
+    found = find_tokenizer(folder, "here").tokenizer
+    for each in (text, TEXT):
+        assert found(each, add_special_tokens=False)["input_ids"] == ids_of_file(folder, each)
+
+
 @pytest.mark.parametrize("part", OTHER_PARTS)
 @pytest.mark.parametrize("name", CLASSES)
 def test_other_parts_of_the_file_are_kept_too(name, part, tmp_path):
