@@ -18,7 +18,6 @@ from deployments.prefect_yaml import PREFECT_YAML, Deployment, is_ours, read_dep
 from instruments.pools import POOLS
 from models.scoring.protocols import list_protocols
 from tests.deployments.support.automations import NO_HEARTBEAT, automation_of, silence_of
-from tests.tiers import needs_extra
 
 FILE: dict[str, Any] = yaml.safe_load(PREFECT_YAML.read_text(encoding="utf-8"))
 DEPLOYMENTS = read_deployments()

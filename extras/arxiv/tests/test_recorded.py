@@ -3,14 +3,14 @@
 from pathlib import Path
 
 import pytest
-
-from core.settings import Settings
-from extras.arxiv.tests import recorded_arxiv, recorded_latex
-from tests.crawlers.recorded import Case
 from tests.crawlers.test_recording import own, quick, web
 from tests.crawlers.test_recording import (
     test_a_replayed_recording_gives_what_the_site_gave as check_replayed,
 )
+
+from core.settings import Settings
+from extras.arxiv.tests import recorded_arxiv, recorded_latex
+from tests.crawlers.recorded import Case
 
 __all__ = ["own", "quick", "web"]
 
