@@ -24,9 +24,7 @@ OPEN: tuple[str, ...] = (
     "crawlers.git_posts",
     "crawlers.github_new",
     "crawlers.github_projects",
-    "crawlers.govuk",
     "crawlers.hackernews",
-    "crawlers.wikipedia_monitored",
     "crawlers.wikipedia_new",
 )
 GIT_POSTS = "git_posts"  # its parts are the files of a folder

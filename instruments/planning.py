@@ -62,7 +62,7 @@ def plan_crawl(
     """
     require_complete(months[-1])
     if not sources and not isinstance(months[-1], Month):
-        name = f"govuk:{months[-1].kind}"
+        name = f"hackernews:{months[-1].kind}"
         raise UsageError(f"{months[-1]}: name the sources of {months[-1].kind}s, such as {name}")
     plan = CrawlPlan([], [], {month: [] for month in months})
     for source in sources or list_sources():

@@ -27,7 +27,6 @@ from crawlers.registry import (
 _STAND_INS = {  # open source: the closed ones in whose place it stands; extras add theirs
     "commons_audio": "bbc",
     "commons_images": "bbc",
-    "govuk": "bbc",
     "hackernews": "reddit",
 }
 

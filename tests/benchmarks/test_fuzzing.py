@@ -49,7 +49,10 @@ def test_every_source_is_fuzzed() -> None:
 def test_a_run_can_be_repeated(tmp_path: Path) -> None:
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
-    with fuzzing("govuk", tmp_path / "a") as one, fuzzing("govuk", tmp_path / "b") as other:
+    with (
+        fuzzing("hackernews", tmp_path / "a") as one,
+        fuzzing("hackernews", tmp_path / "b") as other,
+    ):
         assert [one.run(number).found for number in (7, 8)] == [
             other.run(number).found for number in (7, 8)
         ]

@@ -140,12 +140,12 @@ def test_listings(tidemark: Tidemark, home: Path) -> None:
     table = tidemark("sources", "list", COLUMNS="100").out.splitlines()
     assert max(map(len, table)) <= 100
     assert len(table) == len(json.loads(tidemark("sources", "list", "--json").out)) + 5  # no folds
-    assert "GOV.UK" in tidemark("sources", "show", "govuk").out
+    assert "Hacker News" in tidemark("sources", "show", "hackernews").out
     tidemark("sources", "show", "bcc").expect(2, "unknown source")
     facts = json.loads(tidemark("sources", "list", "--json").out)
     sources = {each["source"]: each for each in facts}
     assert sources["wikipedia_new"]["sites"]["wikipedia"] == "https://en.wikipedia.org"
-    assert sources["govuk"]["stands_in_for"] == "bbc"
+    assert sources["hackernews"]["stands_in_for"] == "reddit"
     assert sources["manifold"]["kind"] == "questions"
     assert "default" in tidemark("protocols", "list").out
     assert "control:zstd" in tidemark("models", "list").out

@@ -13,7 +13,7 @@ from core.periods import HalfMonth, Week
 from core.settings import Settings
 from core.storage.store import Store
 from crawlers.crawling.crawl import crawl_partition
-from crawlers.registry import OPEN, load_crawler
+from crawlers.registry import list_sources, load_crawler
 from simulator.server import Web, serve
 from simulator.world import World
 from tests.crawlers.conftest import rows_of
@@ -47,7 +47,6 @@ def crawl(source: str, period: Period, folder: Path, web: Web) -> dict[str, str]
     ("source", "is_same_text"),
     few(
         [
-            ("govuk", True),
             # A text may be as of the end of the first half, and older than that of the month.
             ("wikipedia_new", False),
             ("github_new", True),
@@ -76,10 +75,11 @@ def test_a_week_may_lie_in_two_months(web: Web, tmp_path: Path) -> None:
 
 
 def test_a_sample_is_in_proportion_to_the_period() -> None:
-    month, half, week = (load_crawler(f"govuk{end}").INFO for end in ("", ":half-month", ":week"))
+    names = ("hackernews", "hackernews:half-month", "hackernews:week")
+    month, half, week = (load_crawler(name).INFO for name in names)
     sizes = [info.monthly_bytes for info in (month, half, week)]
-    assert sizes == [4_500_000, 2_250_000, 4_500_000 * 12 // 52]
-    assert half.name == "govuk:half-month"
+    assert sizes == [4_000_000, 2_000_000, 4_000_000 * 12 // 52]
+    assert half.name == "hackernews:half-month"
 
 
 def test_the_bounds_of_a_source_are_instants() -> None:
@@ -93,16 +93,16 @@ def test_the_bounds_of_a_source_are_instants() -> None:
 
 
 def test_sources_that_need_whole_months_say_why() -> None:
-    names = [module.rpartition(".")[2] for module in OPEN]
-    refused = {name: load_crawler(name).INFO.whole_months for name in names}
-    assert [name for name, why in refused.items() if why] == ["wikipedia_monitored"]
-    for name, why in refused.items():
-        if why:
-            with pytest.raises(UsageError, match=f"no source {name}:week, only {name}: {why}"):
-                load_crawler(f"{name}:week")
+    names = [name for name in list_sources() if load_crawler(name).INFO.whole_months]
+    for name in names:
+        why = load_crawler(name).INFO.whole_months
+        with pytest.raises(UsageError, match=f"no source {name}:week, only {name}: {why}"):
+            load_crawler(f"{name}:week")
 
 
-@pytest.mark.parametrize("name", ["govuk:month", "govuk:half-month:week", "govuk:week:de"])
+@pytest.mark.parametrize(
+    "name", ["hackernews:month", "hackernews:half-month:week", "hackernews:week:de"]
+)
 def test_other_names_are_refused(name: str) -> None:
     with pytest.raises(UnknownName):
         load_crawler(name)

@@ -15,7 +15,7 @@ from crawlers.crawling.crawl import crawl_partition
 from crawlers.questions.crawl import crawl_questions
 from crawlers.web.fetcher import Fetcher
 from simulator.server import Request, Response, Site, running, serve_sites
-from simulator.sites import github, govuk, manifold
+from simulator.sites import github, hackernews, manifold
 from simulator.world import World
 from tests.crawlers.conftest import rows_of
 
@@ -30,12 +30,12 @@ def origins(store: Store, settings: Settings, source: str) -> set[tuple[str, str
 
 
 @pytest.mark.parametrize(
-    ("source", "kind"), [("govuk", govuk.Site), ("github_projects", github.Site)]
+    ("source", "kind"), [("hackernews", hackernews.Site), ("github_projects", github.Site)]
 )
 def test_documents_of_a_simulated_site_are_the_simulator_s(
     settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch, source: str, kind: type[Site]
 ) -> None:
-    """GOV.UK is read through the fetcher, and GitHub by git alone."""
+    """Hacker News is read through the fetcher, and GitHub by git alone."""
     projects = list(github.REPOSITORIES)[:1]
     monkeypatch.setattr(github_projects, "read_projects", lambda: projects)
     with serve_sites([kind(WORLD)]) as web:
@@ -56,7 +56,7 @@ def test_questions_of_a_simulated_site_are_the_simulator_s(
 class Mirror(Site):
     """A site on loopback that is no simulation, such as one's own mirror."""
 
-    keys = ("govuk",)
+    keys = ("hackernews",)
     robots = None
 
     def __init__(self) -> None:
@@ -67,19 +67,19 @@ class Mirror(Site):
 
 
 def test_a_cached_response_tells_it_too_and_a_mirror_is_not_simulated(settings: Settings) -> None:
-    with serve_sites([govuk.Site(WORLD)]) as web:
+    with serve_sites([hackernews.Site(WORLD)]) as web:
         own = settings.model_copy(update={"sites": web.urls, "request_interval_s": 0.0})
-        fetchers = [Fetcher(own, {"govuk": "https://www.gov.uk"}, 0.0) for _ in range(2)]
+        fetchers = [Fetcher(own, {"hackernews": "https://hn.algolia.com"}, 0.0) for _ in range(2)]
         for fetcher in fetchers:
-            fetcher.get("govuk", "/api/search.json", {"count": 1})
+            fetcher.get("hackernews", "/api/v1/search_by_date", {"tags": "story"})
         assert fetchers[1].stats["requests"] == 0
         assert all(fetcher.is_simulated() for fetcher in fetchers)
         with running(Mirror(), web) as url:
-            mine = own.model_copy(update={"sites": {"govuk": url}})
+            mine = own.model_copy(update={"sites": {"hackernews": url}})
             for is_read in (False, True):
-                fetcher = Fetcher(mine, {"govuk": "https://www.gov.uk"}, 0.0)
+                fetcher = Fetcher(mine, {"hackernews": "https://hn.algolia.com"}, 0.0)
                 if is_read:
-                    fetcher.get("govuk", "/page")
+                    fetcher.get("hackernews", "/page")
                 assert not fetcher.is_simulated()
 
 

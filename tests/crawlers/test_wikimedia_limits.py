@@ -20,7 +20,7 @@ from simulator.server import Web, running, serve_sites, site_kinds
 from simulator.sites.wikimedia import Dumps, Wikipedia
 from simulator.world import World
 from tests.crawlers.clock import SimulatedTime
-from tests.tiers import few
+from tests.tiers import few, needs_extra
 
 MONTH, OF_DUMPS = Month("2024-03"), Month("2017-03")
 MONTHS = [
@@ -88,6 +88,7 @@ def test_with_a_contact_a_month_is_sealed_and_no_request_is_refused(
 
 
 @pytest.mark.long
+@needs_extra("more_sources")
 def test_without_a_contact_a_simulated_month_is_sealed_after_pauses(
     settings: Settings, web: Web, limits: Limits, clock: SimulatedTime
 ) -> None:
@@ -160,4 +161,4 @@ def test_a_wiki_that_refuses_for_ever_ends_the_crawl(
 ) -> None:
     limit_wikimedia(web, Limits(lambda: 0.0))  # its minute never ends
     with pytest.raises(SourceUnavailable):
-        crawl("wikipedia_monitored", MONTH, settings, web, limit=None)
+        crawl("wikipedia_new", MONTH, settings, web, limit=None)

@@ -56,7 +56,7 @@ KINDS = (
 STAGES = ("crawl", "score", "report")
 # Three faults in one month, since a month is 30 s of processor time; then one fault in a month.
 SEEDS = ((0, 1, 2), (3, 4, 5), *((seed,) for seed in range(6, 30)))
-FIRST, SOURCE, MODEL = Month("2022-01"), "govuk", "control:gzip"
+FIRST, SOURCE, MODEL = Month("2022-01"), "hackernews", "control:gzip"
 SILENCE = dt.timedelta(seconds=70)  # more than two of Prefect's heartbeats
 
 

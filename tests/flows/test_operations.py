@@ -169,7 +169,7 @@ def test_a_cancelled_run_ends_and_leaves_nothing_behind(
 def test_a_cancelled_run_cancels_its_work(
     client: SyncPrefectClient, slow_model: Path, home: Path
 ) -> None:
-    given = {"month": "2024-03", "sources": ["govuk"], "models": [str(slow_model)]}
+    given = {"month": "2024-03", "sources": ["hackernews"], "models": [str(slow_model)]}
     run = start("monthly/monthly", **given)
     pid = wait_for(lambda: scorer_of("slow", Store(str(home))), pause_s=0.1)
     os.kill(pid, signal.SIGSTOP)  # so that the cell does not end before, on any machine
@@ -188,7 +188,7 @@ def test_a_cancelled_run_cancels_its_work(
     state = ended(client, again).state
     assert state
     assert state.name == "Completed", state.message
-    assert {"model": "slow", "source": "govuk", "month": "2024-03"} in landed(home)
+    assert {"model": "slow", "source": "hackernews", "month": "2024-03"} in landed(home)
 
 
 def process_of(run: FlowRun) -> list[int]:
@@ -210,7 +210,7 @@ def test_a_month_goes_through_all_stages_though_a_source_fails_and_a_worker_is_k
     web: Web,
     home: Path,
 ) -> None:
-    store, sources = Store(str(home)), ["govuk", "wikipedia_new"]
+    store, sources = Store(str(home)), ["hackernews", "wikipedia_new"]
     models = [str(slow_model), "control:zstd"]
     # Changed, not busy: nothing is retried.
     for key, path in (("arxiv_oai", "/oai"), ("arxiv", "/api/query")):
@@ -292,7 +292,7 @@ def test_two_backfills_that_overlap_do_no_cell_twice(
     home: Path,
 ) -> None:
     before, num_asked = times_scored(prefect_server), len(web.requests)
-    what = {"sources": ["govuk"], "models": ["control:gzip"]}
+    what = {"sources": ["hackernews"], "models": ["control:gzip"]}
     runs = [
         start("backfill/backfill", first=first, last=last, **what)
         for first, last in (("2024-01", "2024-02"), ("2024-01", "2024-03"))
@@ -301,10 +301,11 @@ def test_two_backfills_that_overlap_do_no_cell_twice(
     assert [state and state.name for state in states] == ["Completed", "Completed"], states
     months = ["2024-01", "2024-02", "2024-03"]
     by_gzip = [each for each in landed(home) if each["model"] == "control:gzip"]
-    assert [(each["source"], each["month"]) for each in by_gzip] == [("govuk", m) for m in months]
+    expected = [("hackernews", month) for month in months]
+    assert [(each["source"], each["month"]) for each in by_gzip] == expected
     times = times_scored(prefect_server) - before
     assert sorted(times.values()) == [1, 1, 1], times
-    asked = Counter(path for site, _, path in web.requests[num_asked:] if site == "govuk")
+    asked = Counter(path for site, _, path in web.requests[num_asked:] if site == "hackernews")
     del asked["/robots.txt"]  # each process asks for it
     assert len(asked) > len(months)
     assert set(asked.values()) == {1}, asked

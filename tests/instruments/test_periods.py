@@ -59,7 +59,7 @@ def score(settings: Settings, models: list[str] = MODELS) -> None:
 
 
 def figures(settings: Settings, relation: str) -> list[dict[str, Any]]:
-    """Return the rows of a view of the source govuk, and of means over sources.
+    """Return the rows of a view of the source hackernews, and of means over sources.
 
     Floats are rounded: the ends of intervals are sums over replicates, in any order.
     """
@@ -67,11 +67,12 @@ def figures(settings: Settings, relation: str) -> list[dict[str, Any]]:
     return [
         {name: round(each, 10) if isinstance(each, float) else each for name, each in row.items()}
         for row in rows
-        if row.get("source") in (None, "govuk")
+        if row.get("source") in (None, "hackernews")
     ]
 
 
 @pytest.mark.long
+@needs_extra("more_sources")  # each text of GOV.UK is whole in each period
 def test_half_months_have_the_figures_of_their_texts(simulated: Settings) -> None:
     month, halves, week = MONTHS[1], HALVES[2:], Week("2024-W07")
     crawl(simulated, "govuk", month)
@@ -93,17 +94,17 @@ def test_half_months_have_the_figures_of_their_texts(simulated: Settings) -> Non
 
 @pytest.mark.slow
 def test_figures_of_months_stay_as_they_are(simulated: Settings) -> None:
-    crawl(simulated, "govuk", *MONTHS)
+    crawl(simulated, "hackernews", *MONTHS)
     score(simulated)
     before = {relation: figures(simulated, relation) for relation in OF_MONTHS}
-    crawl(simulated, "govuk:half-month", *HALVES)
-    crawl(simulated, "govuk:week", Week("2024-W07"))
+    crawl(simulated, "hackernews:half-month", *HALVES)
+    crawl(simulated, "hackernews:week", Week("2024-W07"))
     score(simulated)
     assert {relation: figures(simulated, relation) for relation in OF_MONTHS} == before
     [gap] = query(
         simulated,
         "from train_test_gap_at(date '2024-02-01') "
-        "where source = 'govuk:half-month' and model = 'control:zstd'",
+        "where source = 'hackernews:half-month' and model = 'control:zstd'",
     ).to_pylist()
     assert (gap["num_months_before"], gap["num_months_after"]) == (2, 2)
     assert gap["bits_per_byte_gap"] is not None
@@ -113,24 +114,33 @@ def test_figures_of_months_stay_as_they_are(simulated: Settings) -> None:
 
 
 def test_a_run_of_half_months_is_planned_and_shown(simulated: Settings) -> None:
-    request = check_request(HALVES[:2], ["govuk:half-month"], MODELS, simulated)
-    assert request.partitions() == [("govuk:half-month", half) for half in HALVES[:2]]
-    crawl(simulated, "govuk:half-month", HALVES[0])
-    crawl(simulated, "govuk", MONTHS[0])
+    request = check_request(HALVES[:2], ["hackernews:half-month"], MODELS, simulated)
+    assert request.partitions() == [("hackernews:half-month", half) for half in HALVES[:2]]
+    crawl(simulated, "hackernews:half-month", HALVES[0])
+    crawl(simulated, "hackernews", MONTHS[0])
     shown = find_status(simulated, HALVES[:2]).partitions
-    assert shown == {"govuk:half-month": ("sealed", "missing")}
-    assert find_status(simulated, None).partitions == {"govuk": ("sealed",)}
+    assert shown == {"hackernews:half-month": ("sealed", "missing")}
+    assert find_status(simulated, None).partitions == {"hackernews": ("sealed",)}
     sealed = sorted(str(seal.partition) for seal in list_sealed(Store(simulated.home)))
-    assert sealed == ["govuk 2024-01", "govuk:half-month 2024-01a"]
+    assert sealed == ["hackernews 2024-01", "hackernews:half-month 2024-01a"]
 
 
 @pytest.mark.parametrize(
     ("sources", "periods", "message"),
     [
-        (None, HALVES[:1], "name the sources of half-months, such as govuk:half-month"),
-        (["govuk"], HALVES[:1], "2024-01a is a half-month, of the source govuk:half-month"),
-        (["govuk:week"], MONTHS[:1], "govuk:week has weeks, such as 2024-W01"),
-        (["wikipedia_monitored:half-month"], HALVES[:1], "only wikipedia_monitored: its texts are"),
+        (None, HALVES[:1], "name the sources of half-months, such as hackernews:half-month"),
+        (
+            ["hackernews"],
+            HALVES[:1],
+            "2024-01a is a half-month, of the source hackernews:half-month",
+        ),
+        (["hackernews:week"], MONTHS[:1], "hackernews:week has weeks, such as 2024-W01"),
+        pytest.param(
+            ["wikipedia_monitored:half-month"],
+            HALVES[:1],
+            "only wikipedia_monitored: its texts are",
+            marks=needs_extra("more_sources"),
+        ),
     ],
 )
 def test_a_run_of_other_periods_than_the_source_has_is_refused(
@@ -144,9 +154,9 @@ def test_a_run_of_other_periods_than_the_source_has_is_refused(
     ("sources", "day", "period"),
     [
         (None, "2024-03-09", "2024-02"),
-        (["govuk:half-month"], "2024-03-16", "2024-03a"),
+        (["hackernews:half-month"], "2024-03-16", "2024-03a"),
         pytest.param(  # arXiv: 7 days
-            ["govuk:half-month", "arxiv:half-month"],
+            ["hackernews:half-month", "arxiv:half-month"],
             "2024-03-22",
             "2024-02b",
             marks=needs_extra("arxiv"),
@@ -162,5 +172,5 @@ def test_the_last_period_is_one_that_the_sources_list(
 
 
 def test_sources_of_two_kinds_have_no_last_period() -> None:
-    with pytest.raises(UsageError, match="govuk:week and hackernews have different periods"):
-        last_period(["govuk:week", "hackernews"])
+    with pytest.raises(UsageError, match="hackernews:week and hackernews have different periods"):
+        last_period(["hackernews:week", "hackernews"])

@@ -9,7 +9,7 @@ import pytest
 
 from core.month import Month
 from simulator.server import Request, Response
-from simulator.sites import govuk, hackernews, wikimedia
+from simulator.sites import hackernews, wikimedia
 from simulator.wiki import TITLES, Wiki
 from simulator.world import World
 
@@ -35,17 +35,10 @@ def answer(kind: type[Any], target: str, **params: str | int) -> Any:
     return json.loads(body_of(get(kind, target, **params)))
 
 
-SEARCH = "/api/search.json"
 STORIES = "/api/v1/search_by_date"
 PAGES = "/w/api.php?action=query&format=json&formatversion=2"
 IDS = "|".join(map(str, range(51)))
 REFUSED: list[tuple[type[Any], int, str, list[str]]] = [
-    (govuk.Site, 422, "error", [
-        f"{SEARCH}?{each}"
-        for each in (f"count={govuk.MAX_COUNT + 1}", "count=ten", "start=-1", "start=1000000",
-                     "page=2", "filter_public_timestamp=from:yesterday",
-                     "filter_public_timestamp=2024-02")
-    ]),
     (hackernews.Site, 400, "invalid", [
         f"{STORIES}?numericFilters=points~1", f"{STORIES}?hitsPerPage=many",
     ]),
@@ -79,15 +72,6 @@ def check_refused(kind: type[Any], status: int, says: str, target: str) -> None:
     response = get(kind, target)
     assert response.status == status
     assert says in body_of(response).decode()
-
-
-def test_a_day_without_a_time_ends_at_its_last_minute() -> None:
-    """Items of a month's last minute are listed only if a request includes the next day."""
-    whole, day = (
-        answer(govuk.Site, SEARCH, filter_public_timestamp=f"from:2023-02-28,to:{end}")
-        for end in ("2023-03-01", "2023-02-28")
-    )
-    assert whole["total"] > day["total"]
 
 
 def test_filters_of_stories_are_half_open_as_they_say() -> None:

@@ -3,12 +3,11 @@ import pytest
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers import govuk
 from crawlers.crawling.crawl import crawl_partition
-from extras.more_sources import global_voices
+from extras.more_sources import global_voices, govuk
 from extras.more_sources.simulator import global_voices as voices_site
+from extras.more_sources.simulator import govuk as govuk_site
 from simulator.server import serve_sites
-from simulator.sites import govuk as govuk_site
 from simulator.world import World
 
 MONTH = Month("2024-02")

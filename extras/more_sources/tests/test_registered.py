@@ -16,8 +16,8 @@ from tests.crawlers.test_subsets import test_a_subset_is_sealed_beside_its_sourc
 
 __all__ = ["web"]
 
-WHOLE_MONTHS = ("edgar", "federal_register", "github_trending", "scp_tales")
-OTHERS = ("biorxiv", "global_voices", "stackexchange", "wikinews", "wikipedia_changes")
+WHOLE_MONTHS = ("edgar", "federal_register", "github_trending", "scp_tales", "wikipedia_monitored")
+OTHERS = ("biorxiv", "global_voices", "govuk", "stackexchange", "wikinews", "wikipedia_changes")
 
 
 @pytest.mark.smoke
@@ -38,6 +38,7 @@ def test_those_that_need_whole_months_say_why(name: str) -> None:
     ("source", "is_same_text"),
     [
         ("biorxiv", True),
+        ("govuk", True),
         ("stackexchange:math", False),
         ("global_voices", True),
         ("wikinews", True),

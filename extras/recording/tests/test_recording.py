@@ -105,11 +105,11 @@ def test_a_replayed_recording_gives_what_the_site_gave(
 
 @pytest.mark.smoke
 def test_the_readme_says_what_the_folder_holds(own: Settings, tmp_path: Path) -> None:
-    recorded("govuk", folder := tmp_path / "made", own)
+    recorded("wikipedia_new", folder := tmp_path / "made", own)
     readme, entries = (folder / "README.txt").read_text("utf-8"), entries_of(folder)
     assert any(entry["url"].endswith("/robots.txt") for entry in entries)
     assert f"HTTP exchanges: {len(entries)}," in readme
-    for text in ('"govuk"', "2024-03", "OGL", "rights of their authors"):
+    for text in ('"wikipedia_new"', "2024-03", "CC-BY-SA", "rights of their authors"):
         assert text in readme
     keys = {"url", "status", "headers", "retrieved_at", "body", "body_as"}
     assert all(set(entry) == keys for entry in entries)

@@ -8,7 +8,7 @@ import pytest
 
 from core.errors import ItemUnavailable
 from core.settings import Settings
-from crawlers import github_new, govuk
+from crawlers import github_new
 from crawlers.questions import manifold
 from crawlers.web.fetcher import Fetcher
 from simulator.server import Response
@@ -21,11 +21,6 @@ ROBOTS: Robots = {
         github_new.INFO.robots_exempt_paths,
         ("/trending/python", "/trending"),
         ("/trending?since=monthly", "/trending/python?since=monthly", "/a/b/commits/c", "/a/b.git"),
-    ),
-    "www.gov.uk": (
-        govuk.INFO.robots_exempt_paths,
-        ("/api/search.json?start=0", "/api/content/government/news/a-b"),
-        ("/search/all?keywords=a", "/government/news/a/print"),
     ),
     "manifold.markets": (
         manifold.INFO.robots_exempt_paths, ("/v0/markets?limit=9", "/v0/market/x"), (),

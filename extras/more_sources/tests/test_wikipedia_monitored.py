@@ -10,9 +10,9 @@ from core.errors import MalformedInput
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers import wikipedia_monitored
 from crawlers.contract import Failure, Repeat
-from crawlers.wikipedia_monitored import PAGES_FILE, TITLES_FILE
+from extras.more_sources import wikipedia_monitored
+from extras.more_sources.wikipedia_monitored import PAGES_FILE, TITLES_FILE
 from simulator.server import Fault, Web
 from simulator.wiki import TITLES
 from simulator.world import World
@@ -128,7 +128,7 @@ def test_five_hundred_different_titles_are_shipped() -> None:
 def _use_titles(monkeypatch: pytest.MonkeyPatch, folder: Path, titles: list[str]) -> None:
     path = folder / "titles.txt"
     path.write_text("# mine\n" + "\n".join(titles) + "\n", encoding="utf-8")
-    monkeypatch.setattr("crawlers.wikipedia_monitored.TITLES_FILE", path)
+    monkeypatch.setattr("extras.more_sources.wikipedia_monitored.TITLES_FILE", path)
 
 
 def _kept(settings: Settings) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """GOV.UK: recorded pages of the content API, each as the only entry of its month's list."""
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -8,10 +9,11 @@ from lxml import html
 
 from core.month import Month
 from core.settings import Settings
-from crawlers import govuk
 from crawlers.contract import CrawlContext, Document, Drop, Item
+from extras.more_sources import govuk
 from simulator.server import Request, Response, as_json
 from tests.crawlers.recorded import Case, Replay, replay
+from tests.crawlers.recorded.robots import Robots, check_robots
 
 EDITED = ("-event", "speech-with-updates", "written-statement-parliament")  # ends of names
 _LEFT_OUT = "ancestor::figure or ancestor::table or ancestor::*[contains(@class, 'contact')]"
@@ -70,4 +72,14 @@ def _check_document(document: Document, record: dict[str, Any]) -> None:
     assert "<" not in text
 
 
-CASES = [Case("govuk", check_pages)]
+ROBOTS: Robots = {
+    "www.gov.uk": (
+        govuk.INFO.robots_exempt_paths,
+        ("/api/search.json?start=0", "/api/content/government/news/a-b"),
+        ("/search/all?keywords=a", "/government/news/a/print"),
+    ),
+}
+CASES = [
+    Case("govuk", check_pages),
+    Case("robots", functools.partial(check_robots, ROBOTS)),
+]

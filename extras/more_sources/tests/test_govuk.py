@@ -5,13 +5,13 @@ import pytest
 from core.errors import ItemFailed
 from core.month import Month
 from core.settings import Settings
-from crawlers import govuk
 from crawlers.contract import CrawlContext, Drop, Failure, Item, Repeat
-from crawlers.govuk import INFO, fetch_month
 from crawlers.web.fetcher import Fetcher
+from extras.more_sources import govuk
+from extras.more_sources.govuk import INFO, fetch_month
+from extras.more_sources.simulator.govuk import NEWS, Site
 from simulator.news import Article
 from simulator.server import Fault, Web
-from simulator.sites.govuk import NEWS, Site
 from simulator.world import World
 from tests.crawlers.conftest import Crawl, count_drops, documents_of, marked
 from tests.crawlers.sources.conftest import Whole
