@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -17,6 +18,7 @@ from typer import Argument, Option
 from cli.terminal.console import err, out
 from cli.terminal.options import settings_of
 from core.errors import UsageError
+from core.plugins import import_parts
 from core.storage.store import Store
 
 if TYPE_CHECKING:
@@ -162,18 +164,22 @@ def report_command(
     """Write the site: pages, and the files of their figures."""
     settings = settings_of(context)
     if figures is not None:
-        from reports.site.papers import write_figures
-
-        names = write_figures(settings, figures, page or "index", width)
+        names = _site_files("--figures").write_figures(settings, figures, page or "index", width)
         out.print(f"{', '.join(names)} in {figures}", soft_wrap=True)
         return
     from reports.site.build import write_site
 
     if with_sql:  # first, so that the page of data links it
-        from reports.site.small_database import write_small_database
-
-        out.print(f"small     {write_small_database(settings)}", soft_wrap=True)
+        small = _site_files("--with-sql").write_small_database(settings)
+        out.print(f"small     {small}", soft_wrap=True)
     print_paths(settings, write_site(settings, page))
+
+
+def _site_files(option: str) -> ModuleType:
+    """Return the module of an extra that writes files beside the site, or raise UsageError."""
+    for part in import_parts("site_files"):
+        return part
+    raise UsageError(f"{option} needs extras/report_files, and that folder is missing")
 
 
 def print_paths(settings: Settings, report: str) -> None:

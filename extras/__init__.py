@@ -42,6 +42,8 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
     server_sites.py  ``hold_slot``, ``add_block_tokens``: functions that hold a slot of a host
                      and add tokens, from the Prefect server
     sifting.py       ``Paragraphs``, ``judge``: filter of texts of the open web
+    site_files.py    ``write_figures``, ``write_small_database``: functions that write files
+                     beside the site
     spellings.py     ``respell``: function that replaces former spellings of commands
     stores.py        ``RemoteStore``: class that opens data roots by their addresses, and
                      ``FAILURES``, the classes of its errors
@@ -95,6 +97,7 @@ REGISTERED = (
     "releases",
     "remote_scoring",
     "repair",
+    "report_files",
     "reproduction",
     "retrieval",
     "rwkv",

@@ -35,7 +35,7 @@ from warehouse.read.released import list_releases
 
 ROOT = "report"
 INDEX = f"{ROOT}/index.html"
-SMALL_DATABASE = f"{ROOT}/site.duckdb"  # small_database.py writes it
+SMALL_DATABASE = f"{ROOT}/site.duckdb"  # `tidemark report --with-sql` writes it
 NUM_WRITERS = 8
 MAX_FOOT = 130  # letters below a picture
 # The five entries of the menu; the other entries are listed at the end of each page.

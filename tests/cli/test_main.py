@@ -381,3 +381,11 @@ def test_a_reader_that_leaves_early_is_no_error_worth_a_word(
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 1
+
+
+@pytest.mark.parametrize("option", ["--figures=charts", "--with-sql"])
+def test_files_beside_the_site_need_an_extra(
+    option: str, tidemark: Tidemark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cli.query.import_parts", lambda part: ())
+    tidemark("report", option).expect(2, "needs extras/report_files, and that folder is missing")

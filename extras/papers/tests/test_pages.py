@@ -6,11 +6,12 @@ import duckdb
 import pytest
 
 from core.month import Month
+from core.plugins import import_parts
 from core.settings import Settings
 from extras.papers.pages import counted_kinds
 from reports.site.build import write_site
-from reports.site.papers import write_figures
 from tests.reports.curves import level, losses
+from tests.tiers import needs_extra
 from warehouse.database.writer import connected
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
@@ -110,10 +111,12 @@ def test_the_page_has_each_chart(published: Settings) -> None:
         assert (page.parent / f"figures/{name}.svg").stat().st_size > 1000
 
 
+@needs_extra("report_files")
 def test_charts_for_papers_have_letters_of_one_size(published: Settings, tmp_path: Path) -> None:
     widths = []
     scales = set()
-    for name in write_figures(published, tmp_path, "papers", 170):
+    [files] = import_parts("site_files")
+    for name in files.write_figures(published, tmp_path, "papers", 170):
         svg = (tmp_path / f"{name}.svg").read_text(encoding="utf-8")
         found = re.search(r' width="([\d.]+)mm" height="[\d.]+mm" viewBox="0 0 ([\d.]+) ', svg)
         assert found is not None

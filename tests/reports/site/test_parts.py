@@ -1,11 +1,8 @@
-"""One page, charts for papers and the small database."""
+"""One page alone, and parts of pages."""
 
 import json
-import re
-import struct
 from pathlib import Path
 
-import duckdb
 import polars as pl
 import pytest
 
@@ -14,10 +11,7 @@ from core.settings import Settings
 from reports.site.build import opened_site, write_site
 from reports.site.charts import MAX_ALONE, WIDEST, Drawer, draw, with_data
 from reports.site.figure import Column, cell
-from reports.site.papers import write_figures
 from reports.site.pictures.watermarks import svg_size
-from reports.site.small_database import write_small_database
-from tests.reports.curves import HOSTILE_SOURCE
 
 pytestmark = pytest.mark.long
 
@@ -36,36 +30,6 @@ def test_one_page_is_written_alone(usual: Settings) -> None:
         with pytest.raises(UsageError) as refused:
             write_site(usual, wrong)
         assert str(refused.value).startswith(f"no page {wrong!r}; {says}")
-
-
-def test_charts_for_papers_have_the_stated_width(usual: Settings, tmp_path: Path) -> None:
-    assert write_figures(usual, tmp_path, "index", 85) == ["over-time"]
-    assert ' width="85.00mm" ' in (tmp_path / "over-time.svg").read_text()
-    width, _ = struct.unpack(">II", (tmp_path / "over-time.png").read_bytes()[16:24])
-    assert abs(width - 85 / 25.4 * 300) <= 1
-    box = re.search(rb"/MediaBox \[0 0 ([\d.]+)", (tmp_path / "over-time.pdf").read_bytes())
-    assert box is not None
-    assert abs(float(box[1]) - 85 / 25.4 * 72) <= 0.01
-    title, *_, origin = (tmp_path / "over-time.txt").read_text("utf-8").splitlines()
-    assert title.endswith(".") and len(title) > 20
-    assert re.fullmatch(
-        r"20\d\d-\d\d-01 to before 20\d\d-\d\d-01 · (tidemark |https?://).*", origin
-    )
-    with pytest.raises(UsageError, match="has no chart"):
-        write_figures(usual, tmp_path, "changes", 85)
-
-
-@pytest.mark.slow
-def test_the_small_database_has_the_rows_of_views(usual: Settings) -> None:
-    with duckdb.connect(write_small_database(usual), read_only=True) as small:
-        rows = small.sql("from monthly_loss").fetchall()
-        explained = [len(small.sql(f"from {name}")) for name in ("start_here", "dictionary")]
-    with duckdb.connect(f"{usual.home}/warehouse.duckdb", read_only=True) as published:
-        assert sorted(rows, key=repr) == sorted(
-            published.sql("from monthly_loss").fetchall(), key=repr
-        )
-    assert any(HOSTILE_SOURCE in row for row in rows)
-    assert min(explained) > 0
 
 
 @pytest.mark.parametrize("form", ["view", "facet"])

@@ -13,7 +13,6 @@ from core.corpus.simulated import LICENCE
 from core.settings import Settings
 from reports.exports import figures
 from reports.site import build, charts
-from reports.site.papers import write_figures
 from reports.site.pictures.cards import size_of
 from reports.site.pictures.watermarks import with_watermark
 from tests.tiers import few
@@ -60,13 +59,6 @@ def test_every_form_of_a_picture_has_the_watermark(mixed_site: Path) -> None:
         assert mark in next(
             read(page) for page in mixed_site.rglob("*.html") if f'id="{name}"' in read(page)
         )
-
-
-def test_charts_for_papers_have_the_watermark(mixed: Settings, tmp_path: Path) -> None:
-    for name in write_figures(mixed, tmp_path, "index", 170):
-        assert ">SIMULATED</text>" in (tmp_path / f"{name}.svg").read_text(encoding="utf-8")
-        caption = (tmp_path / f"{name}.txt").read_text(encoding="utf-8")
-        assert caption.splitlines()[-1].startswith("SIMULATED text · ")
 
 
 def test_the_mark_of_quoted_figures_is_below_the_picture() -> None:
