@@ -177,11 +177,10 @@ def _models(settings: Settings) -> Finding:
 
 def _writer(settings: Settings) -> Finding:
     from warehouse.database.lock import is_writer, read_writer
-    from warehouse.database.repair import find_faults
 
     what = "warehouse"
     try:
-        faults = find_faults(settings)
+        faults = _find_faults(settings)
         if faults:
             return Finding(what, False, "; ".join(faults), "; ".join(faults.values()))
         named = read_writer(Store(settings.home))
@@ -196,6 +195,34 @@ def _writer(settings: Settings) -> Finding:
         return Finding(what, True, where)
     except (TidemarkError, OSError) as error:
         return Finding(what, False, str(error), "repair the data root: see the row above")
+
+
+def _find_faults(settings: Settings) -> dict[str, str]:
+    """Take a quick look at the snapshot and this folder's database; return what to do by fault.
+
+    Files that are missing or in use are no fault. Large tables, and a snapshot in an object store,
+    are not read.
+    """
+    from warehouse.database.faults import QUICK_ROWS
+    from warehouse.database.repair import (
+        SKIPPED,
+        advise_on_snapshot,
+        advise_on_writer,
+        find_snapshot_fault,
+        find_writer_fault,
+    )
+    from warehouse.database.schema import SNAPSHOT, WRITER
+
+    found = {}
+    writer = find_writer_fault(settings, QUICK_ROWS)
+    if writer and writer.kind not in SKIPPED:
+        found[f"{settings.scratch / WRITER} {writer.reason}"] = advise_on_writer(settings, writer)
+    store = Store(settings.home)
+    snapshot = find_snapshot_fault(settings, QUICK_ROWS)
+    if snapshot and snapshot.kind not in SKIPPED:
+        advice = advise_on_snapshot(settings, snapshot)
+        found[f"{store.url(SNAPSHOT)} {snapshot.reason}"] = advice
+    return found
 
 
 def _server(_: Settings) -> Finding:

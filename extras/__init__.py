@@ -21,6 +21,9 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
     clusters.py      ``work_on_cluster``: function that scores on a cluster of machines
     commands.py      ``COMMANDS``: functions of the command line, by panel and name; ``FORMER``,
                      ``FORMER_OPTIONS``: former spellings
+    database_advice.py
+                     ``on_writer``, ``on_snapshot``: functions that say what to do about a
+                     database that cannot be read
     demo.py          ``land_for_demo``: function that lands what an extra adds to the demo
     engines.py       ``start_confined``: function that runs a model with own code
     formats.py       ``config_of``, ``tensor_names_of``: functions that read formats of checkpoints

@@ -12,16 +12,11 @@ from prefect.client.schemas.sorting import FlowRunSort
 from prefect.runtime import flow_run
 
 from core.errors import OrchestrationError
-from core.month import Month, Period
+from core.month import Period
 from instruments.planning import last_period
 from tasks.prefect.server import ask_server, run_log
 
 MAX_CRASHES = 5  # in a row, after which a run is not begun again
-
-
-def month_due() -> Month:
-    """Return the last month that had ended at the scheduled start of this flow run (UTC)."""
-    return Month.last_complete(flow_run.scheduled_start_time)
 
 
 def period_due(sources: list[str] | None) -> Period:

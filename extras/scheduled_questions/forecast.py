@@ -12,7 +12,7 @@ from core.corpus.questions import QuestionSeal
 from core.month import Month, month_range
 from core.settings import Settings
 from extras.scheduled_questions.asking import ask_models
-from flows.begin import begin_run, month_due
+from flows.begin import begin_run
 from instruments.forecasts import answering_models
 from instruments.planning import plan_question_crawl
 from instruments.runner import Failure
@@ -29,6 +29,11 @@ from tasks.prefect.retries import OF_CRAWLS
 AnswerProtocolName = Annotated[
     str, Field(json_schema_extra={"enum": [each.name for each in list_answer_protocols()]})
 ]
+
+
+def month_due() -> Month:
+    """Return the last month that had ended at the scheduled start of this flow run (UTC)."""
+    return Month.last_complete(flow_run.scheduled_start_time)
 
 
 def _name() -> str:

@@ -8,7 +8,7 @@ from core.errors import NewerVersion
 from core.plugins import import_parts
 from core.settings import Settings
 from core.storage.store import Store
-from warehouse.database.faults import ADVICE_ON_NEWER, QUICK_ROWS, Fault, find_fault
+from warehouse.database.faults import ADVICE_ON_NEWER, Fault, find_fault
 from warehouse.database.schema import SNAPSHOT, WRITER
 
 _ADVICE = {  # by kind of fault, for kinds of which no copy must be read
@@ -71,24 +71,6 @@ def require_known_databases(settings: Settings) -> None:
             raise NewerVersion(f"{name} {fault.reason}. {ADVICE_ON_NEWER}")
 
 
-def find_faults(settings: Settings) -> dict[str, str]:
-    """Take a quick look at the snapshot and this folder's database; return what to do by fault.
-
-    Files that are missing or in use are no fault. Large tables, and a snapshot in an object store,
-    are not read.
-    """
-    found = {}
-    writer = find_writer_fault(settings, QUICK_ROWS)
-    if writer and writer.kind not in SKIPPED:
-        found[f"{settings.scratch / WRITER} {writer.reason}"] = advise_on_writer(settings, writer)
-    store = Store(settings.home)
-    snapshot = find_snapshot_fault(settings, QUICK_ROWS)
-    if snapshot and snapshot.kind not in SKIPPED:
-        advice = advise_on_snapshot(settings, snapshot)
-        found[f"{store.url(SNAPSHOT)} {snapshot.reason}"] = advice
-    return found
-
-
 def advise_on_writer(settings: Settings, fault: Fault) -> str:
     """Return what to do about a fault of the writer's database."""
     return _advise("on_writer", settings, fault)
@@ -103,7 +85,7 @@ def _advise(function: str, settings: Settings, fault: Fault) -> str:
     advice = _ADVICE.get(fault.kind)
     if advice:
         return advice
-    for part in import_parts("advice"):
+    for part in import_parts("database_advice"):
         return str(getattr(part, function)(settings))
     return (
         "Delete nothing: bring the file back from a backup (docs/backup.md). The extra `repair`, "
