@@ -20,11 +20,7 @@ from cli.terminal.options import settings_for_tasks
 from core.errors import UsageError
 
 if TYPE_CHECKING:
-    from prefect.client.orchestration import SyncPrefectClient
-
     from core.gpus import Gpu
-    from core.storage.store import Store
-    from deployments.deploy import Change
 
 IN_QUEUE = 4  # runs of the worker of all GPUs; one computes, the others keep the queue
 PAUSE_S = 10.0  # before a worker that ended is started again
@@ -118,36 +114,14 @@ def worker_command(
             "http://127.0.0.1:4200/api"
         )
     settings = settings_for_tasks(context, needs_server=True)
+    from deployments.deploy import widen_pools
+
     host = Host(host=socket.gethostname(), gpus=tuple(chosen), dtype=settings.dtype)
     store = Store(settings.home)
     with host.announced(store):
-        for change in _widen_pools(address, store):
+        for change in widen_pools(address, store):
             out.print(visible(f"{change.verb} {change.what} ({change.detail})"), soft_wrap=True)
         supervise(workers, health_port)
-
-
-def _widen_pools(address: str, store: Store) -> list[Change]:
-    """Raise the limit of pool ``gpu`` to the number of GPUs of all workers; return the changes.
-
-    Pools that are missing are created. A pool without a limit is left as it is.
-    """
-    from core.gpus import read_fleet
-    from deployments.deploy import Deployer, explaining, find
-    from tasks.prefect.server import ask_once
-
-    num_gpus = read_fleet(store).num_gpus
-
-    def widen(client: SyncPrefectClient) -> list[Change]:
-        work = Deployer(client, dry_run=False)
-        pool = find(client.read_work_pool, "gpu")
-        limit = pool.concurrency_limit if pool else 0
-        if limit is not None and limit < num_gpus:
-            work.make_pool("gpu", num_gpus)
-        work.make_pool("gpu-all", None)
-        return [change for change in work.changes if change.verb != "as it was"]
-
-    with explaining(address):
-        return ask_once(widen)
 
 
 def supervise(workers: Sequence[WorkerProcess], health_port: int) -> None:

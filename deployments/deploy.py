@@ -35,7 +35,9 @@ from pydantic import SecretStr
 
 from core.environment import without_password
 from core.errors import OrchestrationError, UsageError
+from core.gpus import read_fleet
 from core.plugins import import_parts
+from core.storage.store import Store
 from deployments.automations import PREFIX, read_automations
 from deployments.prefect_yaml import Deployment, is_ours, read_deployments
 from tasks.prefect.server import ask_once
@@ -104,8 +106,31 @@ def deploy(
         work.make_automations([*read_automations(restarted), *alarms])
         return Deployed(work.changes, work.next_runs(ids[MONTHLY]), bool(alarms))
 
-    with explaining(address):
+    with _explained(address):
         return ask_once(apply)
+
+
+def widen_pools(address: str, store: Store) -> list[Change]:
+    """Raise the limit of pool ``gpu`` to the number of GPUs of all workers; return the changes.
+
+    Pools that are missing are created. A pool without a limit is left as it is.
+
+    Raises:
+        OrchestrationError: the server does not answer, or refuses a request.
+    """
+    num_gpus = read_fleet(store).num_gpus
+
+    def widen(client: SyncPrefectClient) -> list[Change]:
+        work = Deployer(client, dry_run=False)
+        pool = find(client.read_work_pool, "gpu")
+        limit = pool.concurrency_limit if pool else 0
+        if limit is not None and limit < num_gpus:
+            work.make_pool("gpu", num_gpus)
+        work.make_pool("gpu-all", None)
+        return [change for change in work.changes if change.verb != "as it was"]
+
+    with _explained(address):
+        return ask_once(widen)
 
 
 def _make_alarms(
@@ -295,8 +320,7 @@ def _reschedule(
 
 
 @contextlib.contextmanager
-def explaining(address: str) -> Iterator[None]:
-    """Convert errors of requests to a server, in a ``with`` block, to OrchestrationError."""
+def _explained(address: str) -> Iterator[None]:
     server = f"the Prefect server at {without_password(address)} (PREFECT_API_URL)"
     try:
         yield
