@@ -22,8 +22,6 @@ from crawlers.git.entries import list_names
 
 OPEN: tuple[str, ...] = (
     "crawlers.git_posts",
-    "crawlers.github_new",
-    "crawlers.github_projects",
     "crawlers.hackernews",
     "crawlers.wikipedia_new",
 )

@@ -80,6 +80,7 @@ REGISTERED = (
     "former_spellings",
     "gguf",
     "import_sets",
+    "github",
     "imported_results",
     "lake",
     "media",

@@ -4,7 +4,6 @@ OPEN = (
     "extras.more_sources.biorxiv",
     "extras.more_sources.edgar",
     "extras.more_sources.federal_register",
-    "extras.more_sources.github_trending",
     "extras.more_sources.global_voices",
     "extras.more_sources.govuk",
     "extras.more_sources.scp_tales",

@@ -4,7 +4,8 @@ import copy
 import datetime as dt
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -15,7 +16,6 @@ from core.corpus.questions import Question
 from core.errors import ItemFailed, SourceUnavailable, TidemarkError
 from core.month import Month
 from core.settings import Settings
-from crawlers import github_new
 from crawlers.contract import CrawlContext, Document
 from crawlers.crawling import crawl as crawl_module
 from crawlers.questions import manifold
@@ -24,8 +24,7 @@ from crawlers.questions.crawl import tidy
 from crawlers.web.fetcher import Fetched, Fetcher
 from crawlers.web.pacing import ApiRules, require_ok
 from crawlers.web.urls import normalise
-from simulator.server import Request, Site
-from simulator.sites import github_api
+from simulator.server import Request
 from simulator.sites import manifold as manifold_site
 from simulator.world import World
 
@@ -104,23 +103,17 @@ class Mutating(Fetcher):
         )
 
 
-def api() -> Site:
-    site = github_api.Site(WORLD)
-    site.limits = dict.fromkeys(site.limits, (10**9, 60.0))
-    return site
-
-
-TOKENS = {"github_api": github_api.TOKEN}
 SOURCES: dict[str, tuple[Any, Any]] = {
     "manifold": (manifold, lambda: {"manifold": manifold_site.Site(WORLD)}),
-    "github_new": (github_new, lambda: dict.fromkeys(github_new.INFO.sites, api())),
 }
 
 
-def items_of(crawler: Any, sites: dict[str, Any], seed: int) -> list[Any]:
-    stated = {key: site.token for key, site in sites.items() if hasattr(site, "token")} | TOKENS
-    tokens = {key: SecretStr(stated[key]) for key in sites if key in stated}
-    settings = Settings(request_interval_s=0, tokens=tokens)
+def items_of(
+    crawler: Any, sites: dict[str, Any], seed: int, tokens: Mapping[str, str]
+) -> list[Any]:
+    stated = {key: site.token for key, site in sites.items() if hasattr(site, "token")}
+    given = {key: SecretStr(value) for key, value in {**stated, **tokens}.items()}
+    settings = Settings(request_interval_s=0, tokens=given)
     fetcher = Mutating(settings, sites, random.Random(seed))
     if hasattr(crawler, "fetch_questions"):
         found = crawler.fetch_questions([MONTH - 1, MONTH], QuestionContext(settings, fetcher))
@@ -133,12 +126,14 @@ def items_of(crawler: Any, sites: dict[str, Any], seed: int) -> list[Any]:
     return items
 
 
-def check_answers(crawler: Any, sites: dict[str, Any]) -> None:
+def check_answers(
+    crawler: Any, sites: dict[str, Any], tokens: Mapping[str, str] = MappingProxyType({})
+) -> None:
     """Crawl with wrong answers of the sites, by key; any other end fails the test."""
     num_kept, num_errors = 0, 0
     for seed in range(NUM_SEEDS):
         try:
-            items = items_of(crawler, sites, seed)
+            items = items_of(crawler, sites, seed, tokens)
         except TidemarkError as error:
             assert "does not end" not in str(error)
             num_errors += 1

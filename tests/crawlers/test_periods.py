@@ -49,7 +49,6 @@ def crawl(source: str, period: Period, folder: Path, web: Web) -> dict[str, str]
         [
             # A text may be as of the end of the first half, and older than that of the month.
             ("wikipedia_new", False),
-            ("github_new", True),
         ],
         2,
     ),

@@ -2,20 +2,17 @@
 
 from pathlib import Path
 
-import pytest
-
 from core.cells.tokens import is_open
 from core.corpus.questions import read_questions
 from core.corpus.simulated import ATTRIBUTION, LICENCE
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers import github_projects
 from crawlers.crawling.crawl import crawl_partition
 from crawlers.questions.crawl import crawl_questions
 from crawlers.web.fetcher import Fetcher
 from simulator.server import Request, Response, Site, running, serve_sites
-from simulator.sites import github, hackernews, manifold
+from simulator.sites import hackernews, manifold
 from simulator.world import World
 from tests.crawlers.conftest import rows_of
 
@@ -29,18 +26,12 @@ def origins(store: Store, settings: Settings, source: str) -> set[tuple[str, str
     return {(row["licence"], row["attribution"]) for row in rows_of(store, seal)}
 
 
-@pytest.mark.parametrize(
-    ("source", "kind"), [("hackernews", hackernews.Site), ("github_projects", github.Site)]
-)
 def test_documents_of_a_simulated_site_are_the_simulator_s(
-    settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch, source: str, kind: type[Site]
+    settings: Settings, store: Store
 ) -> None:
-    """Hacker News is read through the fetcher, and GitHub by git alone."""
-    projects = list(github.REPOSITORIES)[:1]
-    monkeypatch.setattr(github_projects, "read_projects", lambda: projects)
-    with serve_sites([kind(WORLD)]) as web:
+    with serve_sites([hackernews.Site(WORLD)]) as web:
         own = settings.model_copy(update={"sites": web.urls, "request_interval_s": 0.0})
-        assert origins(store, own, source) == {(LICENCE, ATTRIBUTION)}
+        assert origins(store, own, "hackernews") == {(LICENCE, ATTRIBUTION)}
     assert is_open(LICENCE)
 
 

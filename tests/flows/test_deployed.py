@@ -156,6 +156,7 @@ def logs_of(server: PrefectServer) -> str:
 @needs_extra("alarms")
 @needs_extra("question_sites")
 @needs_extra("shared_sites")
+@needs_extra("github")
 def test_runs_that_fail_show_no_secret(
     client: SyncPrefectClient,
     server: PrefectServer,

@@ -154,6 +154,7 @@ def test_import_on_a_full_disk(mend: Callable[..., Any], disk: Disk, texts: Path
 
 @pytest.mark.slow
 @needs_extra("arxiv")
+@needs_extra("github")
 def test_crawl_on_a_full_disk(mend: Callable[..., Any], sites: Web, home: Path) -> None:
     sources = ("-s", "wikipedia_new", "-s", "arxiv", "-s", "github_projects")
     for error in mend(("crawl", "--month", "2024-01", *sources), (0, 160_000), digests):

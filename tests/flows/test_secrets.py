@@ -80,5 +80,6 @@ def check_recordings(
 
 
 @needs_extra("recording")
+@needs_extra("github")
 def test_errors_and_recordings_show_no_secret(watched: Watched, tmp_path: Path) -> None:
     check_recordings(watched, "github_new", {}, tmp_path)

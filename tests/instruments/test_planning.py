@@ -29,20 +29,20 @@ def test_the_present_month_is_not_over(settings: Settings) -> None:
 
 def test_months_that_a_source_does_not_have_are_left_out(settings: Settings) -> None:
     months = [Month("2016-11"), Month("2016-12"), Month("2017-01")]
-    plan = plan_crawl(["github_projects"], months, settings)
-    assert plan.partitions == [("github_projects", Month("2017-01"))]
+    plan = plan_crawl(["hackernews"], months, settings)
+    assert plan.partitions == [("hackernews", Month("2017-01"))]
     assert plan.lacks == {
-        months[0]: ["github_projects 2016-11: github_projects begins with 2017-01"],
-        months[1]: ["github_projects 2016-12: github_projects begins with 2017-01"],
+        months[0]: ["hackernews 2016-11: hackernews begins with 2017-01"],
+        months[1]: ["hackernews 2016-12: hackernews begins with 2017-01"],
         months[2]: [],
     }
-    request = check_request(months, ["github_projects"], None, settings)
+    request = check_request(months, ["hackernews"], None, settings)
     assert (request.partitions(), request.left_out) == (plan.partitions, ())
     request = check_request(months[:2], None, None, settings)
-    assert f"github_projects {months[1]}: github_projects begins with 2017-01" in request.left_out
+    assert f"hackernews {months[1]}: hackernews begins with 2017-01" in request.left_out
     assert not [why for why in request.left_out if str(months[0]) in why], "only the last month"
-    with pytest.raises(UsageError, match="github_projects 2016-11: github_projects begins with"):
-        plan_crawl(["github_projects"], months[:2], settings)
+    with pytest.raises(UsageError, match="hackernews 2016-11: hackernews begins with"):
+        plan_crawl(["hackernews"], months[:2], settings)
     assert plan_crawl(None, months[:1], settings).partitions == []
 
 

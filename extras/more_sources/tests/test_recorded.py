@@ -14,16 +14,12 @@ from core.settings import Settings
 from crawlers.contract import CrawlContext, Document, Drop, Item
 from extras.more_sources import stackexchange
 from extras.more_sources.stackexchange_api import SITE
-from extras.more_sources.tests import (
-    recorded_github_trending,
-    recorded_govuk,
-    recorded_wikinews,
-)
+from extras.more_sources.tests import recorded_govuk, recorded_wikinews
 from simulator.server import Request, Response, as_json
 from tests.crawlers.recorded import Case, Replay, replay
 
 Row = dict[str, Any]
-CASES = [*recorded_github_trending.CASES, *recorded_govuk.CASES, *recorded_wikinews.CASES]
+CASES = [*recorded_govuk.CASES, *recorded_wikinews.CASES]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.path)

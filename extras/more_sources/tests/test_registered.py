@@ -16,7 +16,7 @@ from tests.crawlers.test_subsets import test_a_subset_is_sealed_beside_its_sourc
 
 __all__ = ["web"]
 
-WHOLE_MONTHS = ("edgar", "federal_register", "github_trending", "scp_tales", "wikipedia_monitored")
+WHOLE_MONTHS = ("edgar", "federal_register", "scp_tales", "wikipedia_monitored")
 OTHERS = ("biorxiv", "global_voices", "govuk", "stackexchange", "wikinews", "wikipedia_changes")
 
 

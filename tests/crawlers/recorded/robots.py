@@ -8,7 +8,6 @@ import pytest
 
 from core.errors import ItemUnavailable
 from core.settings import Settings
-from crawlers import github_new
 from crawlers.questions import manifold
 from crawlers.web.fetcher import Fetcher
 from simulator.server import Response
@@ -17,11 +16,6 @@ from tests.crawlers.recorded import Case, Replay, replay
 # By host, as files are named: exempt paths, paths that may be requested, and paths that may not.
 Robots = Mapping[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]]
 ROBOTS: Robots = {
-    "github.com": (
-        github_new.INFO.robots_exempt_paths,
-        ("/trending/python", "/trending"),
-        ("/trending?since=monthly", "/trending/python?since=monthly", "/a/b/commits/c", "/a/b.git"),
-    ),
     "manifold.markets": (
         manifold.INFO.robots_exempt_paths, ("/v0/markets?limit=9", "/v0/market/x"), (),
     ),

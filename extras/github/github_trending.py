@@ -28,8 +28,6 @@ from lxml import etree, html
 
 from core.errors import ItemFailed, ItemUnavailable, SourceChanged, SourceError, SourceUnavailable
 from core.month import Month
-from crawlers.apis import github as github_api
-from crawlers.apis.github import GitHubApi, TreeEntry
 from crawlers.contract import (
     CrawlContext,
     Document,
@@ -44,6 +42,8 @@ from crawlers.contract import (
 from crawlers.git.mirror import REGULAR_MODES
 from crawlers.text.code import LICENCE_FILE, find_licence, find_readme, read_readme
 from crawlers.web.fetcher import Fetcher
+from extras.github import api as github_api
+from extras.github.api import GitHubApi, TreeEntry
 
 ARCHIVE = "gharchive"
 RECENT_DAYS = 40

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from core.settings import Settings
-from crawlers.apis.github import NAME
-from extras.more_sources import github_trending
+from extras.github import github_trending
+from extras.github.api import NAME
 from simulator.server import Request, Response
 from tests.crawlers.recorded import Case, Replay, replay
 

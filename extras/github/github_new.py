@@ -21,8 +21,6 @@ from urllib.parse import quote
 
 from core.errors import ItemFailed, ItemUnavailable, SourceChanged, SourceError
 from core.month import Period
-from crawlers.apis import github as github_api
-from crawlers.apis.github import Commit, GitHubApi, Repository, read_repository
 from crawlers.contract import (
     CrawlContext,
     Document,
@@ -37,6 +35,8 @@ from crawlers.contract import (
 from crawlers.text import code
 from crawlers.text.archives import read_files
 from crawlers.text.code import LICENCE_FILE, blob_id, find_licence, read_source
+from extras.github import api as github_api
+from extras.github.api import Commit, GitHubApi, Repository, read_repository
 
 INFO = SourceInfo(
     name="github_new",

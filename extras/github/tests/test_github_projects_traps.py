@@ -9,11 +9,11 @@ import pytest
 from core.month import Month
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers import github_projects
 from crawlers.contract import CrawlContext, Document, Drop, Item
 from crawlers.crawling.crawl import crawl_partition
-from crawlers.github_projects import INFO, MAX_FILES, fetch_month
 from crawlers.web.fetcher import Fetcher
+from extras.github import github_projects
+from extras.github.github_projects import INFO, MAX_FILES, fetch_month
 from simulator.repositories import LICENCES
 from tests.crawlers.conftest import rows_of
 from tests.crawlers.git.test_mirror import NAME, Upstream, lines

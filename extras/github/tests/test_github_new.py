@@ -11,11 +11,11 @@ from pydantic import SecretStr
 from core.errors import SourceChanged, SourceUnavailable
 from core.month import Month
 from core.settings import Settings
-from crawlers import github_new
-from crawlers.apis import github as github_api
 from crawlers.contract import CrawlContext, Drop, Failure, Repeat
-from crawlers.github_new import INFO, MAX_FILES, fetch_month
 from crawlers.web.fetcher import Fetcher
+from extras.github import api as github_api
+from extras.github import github_new
+from extras.github.github_new import INFO, MAX_FILES, fetch_month
 from simulator.repositories import (
     HOSTILE,
     MODULES,

@@ -15,8 +15,8 @@ from core.storage.store import Store
 from crawlers.contract import CrawlContext, Drop, Failure, Repeat
 from crawlers.crawling.crawl import crawl_partition
 from crawlers.web.fetcher import Fetcher
-from extras.more_sources import github_trending
-from extras.more_sources.github_trending import INFO, most_starred, read_links
+from extras.github import github_trending
+from extras.github.github_trending import INFO, most_starred, read_links
 from simulator.repositories import TRENDING, trending_repositories
 from simulator.server import Fault, Request, Web, serve_sites
 from simulator.sites import github, github_api

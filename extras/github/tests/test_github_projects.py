@@ -9,10 +9,10 @@ import pytest
 from core.errors import SourceUnavailable
 from core.month import Month
 from core.settings import Settings
-from crawlers import github_projects
 from crawlers.contract import DROP_REASONS, CrawlContext, Drop, Failure, Repeat
-from crawlers.github_projects import INFO, fetch_month, read_projects
 from crawlers.web.fetcher import Fetcher
+from extras.github import github_projects
+from extras.github.github_projects import INFO, fetch_month, read_projects
 from simulator.server import Fault, Web, serve_sites
 from simulator.sites.github import REPOSITORIES, YOUNG, Site
 from simulator.world import World

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from core.settings import Settings
-from crawlers.apis.github import (
+from crawlers.web.fetcher import Fetched, Fetcher
+from extras.github.api import (
     SITE,
     SITES,
     GitHubApi,
@@ -18,7 +19,6 @@ from crawlers.apis.github import (
     read_moment,
     read_repository,
 )
-from crawlers.web.fetcher import Fetched, Fetcher
 from simulator.server import Request, Response
 from tests.crawlers.recorded import Case, Replay, replay
 

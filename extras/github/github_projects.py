@@ -23,7 +23,6 @@ from pathlib import Path
 
 from core.errors import DiskFull, ItemFailed, ItemUnavailable, SourceUnavailable, StorageError
 from core.month import Period
-from crawlers.apis import github as github_api
 from crawlers.contract import (
     CrawlContext,
     Document,
@@ -45,6 +44,7 @@ from crawlers.text.code import (
     language_of,
     read_source,
 )
+from extras.github import api as github_api
 
 INFO = SourceInfo(
     name="github_projects",

@@ -1,0 +1,1 @@
+"""Code and READMEs of repositories on GitHub."""
