@@ -309,12 +309,6 @@ def list_views() -> dict[str, Path]:
 
 
 @functools.cache
-def list_checks(folder: str = "checks") -> tuple[str, ...]:
-    """Return the names of the integrity checks in a folder."""
-    return tuple(sorted(file.stem for file in (_ROOM / folder).glob("*.sql")))
-
-
-@functools.cache
 def digest_definitions() -> str:
     """Return a digest of all files that define tables, macros, views and reference figures."""
     folders = [_ROOM / "tables", _ROOM / "macros", _ROOM / "reference", *_view_folders()]

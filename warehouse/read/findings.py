@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
-from warehouse.database.schema import list_checks, read_sql
+from warehouse.database.schema import read_sql
 from warehouse.database.statements import show
 
 SHOWN_ROWS = 5
+_ROOM = Path(__file__).parents[1]
 _FORBIDDEN = "Permission denied"
 _LET_READ = (
     f"Where it says '{_FORBIDDEN}', nothing is damaged: run the command as the owner of the file, "
@@ -51,6 +53,11 @@ def finding_of(
         remedy = f"{_LET_READ} {remedy}"
     if rows:
         yield Finding(check, meaning, remedy, tuple(rows[:SHOWN_ROWS]), len(rows))
+
+
+def list_checks(folder: str) -> list[str]:
+    """Return the names of the integrity checks in a folder."""
+    return sorted(file.stem for file in (_ROOM / folder).glob("*.sql"))
 
 
 def run_checks(connection: duckdb.DuckDBPyConnection, folder: str) -> Iterator[Finding]:

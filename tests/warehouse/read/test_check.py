@@ -19,11 +19,11 @@ from core.settings import Settings
 from core.storage.store import Store, sha256_of_file
 from tests.warehouse.cells import JANUARY, RECORD
 from warehouse.database.objects import digest_catalogue
-from warehouse.database.schema import SNAPSHOT, list_checks, read_sql
+from warehouse.database.schema import SNAPSHOT, read_sql
 from warehouse.database.writer import connected
 from warehouse.land.losses import open_warehouse
 from warehouse.read.check import DEEP, QUICK, check_database, check_home, check_root
-from warehouse.read.findings import SHOWN_ROWS, Finding, describe, run_checks
+from warehouse.read.findings import SHOWN_ROWS, Finding, describe, list_checks, run_checks
 from warehouse.read.publish import publish
 from warehouse.read.query import opened
 
