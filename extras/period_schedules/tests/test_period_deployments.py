@@ -7,16 +7,18 @@ import pytest
 from core.errors import UsageError
 from deployments.prefect_yaml import is_ours, read_deployments
 from instruments.planning import last_period
+from tests.tiers import needs_extra
 
 DEPLOYMENTS = read_deployments()
 
 
 @pytest.mark.smoke
+@needs_extra("arxiv")
 def test_half_months_and_weeks_are_scheduled_where_asked() -> None:
-    asked = ["arxiv:half-month", "hackernews:week", "github_new:cpp:half-month"]
+    asked = ["arxiv:half-month", "hackernews:week", "wikipedia_new:de:half-month"]
     half, week = read_deployments(period_sources=asked)[len(DEPLOYMENTS) :]
     assert (half.full_name, week.full_name) == ("monthly/half-month", "monthly/week")
-    assert half.parameters == {"sources": ["arxiv:half-month", "github_new:cpp:half-month"]}
+    assert half.parameters == {"sources": ["arxiv:half-month", "wikipedia_new:de:half-month"]}
     assert week.parameters == {"sources": ["hackernews:week"]}
     assert is_ours(half.full_name, half.entrypoint, half.parameters)
     [monthly] = [each for each in DEPLOYMENTS if each.name == "monthly"]
@@ -30,7 +32,13 @@ def test_half_months_and_weeks_are_scheduled_where_asked() -> None:
     assert periods == ["2024-02b", "2024-03a", "2024-03b", "2024-04a"]
 
 
-@pytest.mark.parametrize("name", ["govuk", "wikipedia_monitored:week"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hackernews",
+        pytest.param("wikipedia_monitored:week", marks=needs_extra("more_sources")),
+    ],
+)
 def test_a_source_without_such_periods_is_not_scheduled(name: str) -> None:
     with pytest.raises(UsageError, match=f"{name} is a source of months|no source {name}"):
         read_deployments(period_sources=[name])
