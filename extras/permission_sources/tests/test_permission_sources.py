@@ -28,6 +28,7 @@ from simulator.server import Fault, Web, serve
 from simulator.world import World
 from tests.crawlers.clock import SimulatedTime
 from tests.crawlers.conftest import rows_of
+from tests.tiers import needs_extra
 
 MONTH = Month("2024-02")
 LATER = str(dt.datetime.now(dt.UTC).date() + dt.timedelta(days=9))
@@ -162,6 +163,7 @@ def test_reddits_documented_answer_is_read(settings: Settings, web: Web) -> None
     assert reasons["deleted"] == reasons["empty"] == reasons["edited_later"] == 4
 
 
+@needs_extra("more_sources")
 def test_a_listing_has_the_status_and_the_stand_ins(settings: Settings) -> None:
     facts = {each.source: each for each in list_source_facts(settings)}
     assert (facts["bbc"].status, facts["bbc"].licence) == ("needs permission", "LicenseRef-BBC")
