@@ -1,4 +1,4 @@
-"""Titles of figures about forecasting questions, puzzles and printed figures.
+"""Titles of figures about forecasting questions and puzzles.
 
 The rules are those of ``findings``: an effect is named only where chance does not explain it.
 """
@@ -6,17 +6,13 @@ The rules are those of ``findings``: an effect is named only where chance does n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
-from core.progress import counted
-from reports.site.context import is_control
 from reports.site.figure import Row
 from reports.site.findings import MAX_Q, listed, span
 
 # Probabilities are skewed, so Student's t finds a preferred place too often: at 0.05, in 9 % of
 # worlds without one, with 30 answers of four models.
 _MAX_Q_PLACES = 0.01
-_COMPRESSOR = "Gzip"  # the one that Li et al. print for text
 
 
 def _sure(rows: Sequence[Row], p_value: str, most: float = MAX_Q) -> list[Row]:
@@ -159,34 +155,3 @@ def printed_levels_finding(rows: Sequence[Row]) -> str:
     levels = [row["critical_level"] for row in rows if row["critical_level"] is not None]
     printed = f"critical levels of {span(levels, 'd')}" if levels else "no critical level"
     return f"Qi et al. print {printed} for {len(rows)} models"
-
-
-def printed_rates_finding(rows: Sequence[Row]) -> str:
-    """Return how many printed rates of models are worse on newer text."""
-    of_models = [row for row in rows if row["model"] != _COMPRESSOR]
-    worse = sum(row["change"] > 0 for row in of_models)
-    cases = f"{worse} of {len(of_models)} cases"
-    models = len({row["model"] for row in of_models})
-    return f"Li et al. print worse rates for 2023 in {cases} of {models} models"
-
-
-def growth_finding(rows: Sequence[Row]) -> str:
-    """Return how often the larger of two sizes of a family grew more; a count, not a test."""
-    sized = [row for row in rows if row["family"] and row["parameters"]]
-    sized.sort(key=lambda row: (row["family"], row["parameters"]))
-    pairs = [(a, b) for a, b in pairwise(sized) if a["family"] == b["family"]]
-    if not pairs:
-        return f"Rates of {counted(len(rows), 'model')}, as published"
-    more = sum(larger["change"] > smaller["change"] for smaller, larger in pairs)
-    told = f"in {more} of {len(pairs)} pairs"
-    return f"The larger of two sizes of a family lost more on newer text {told}"
-
-
-def published_gaps_finding(rows: Sequence[Row], before: str, after: int) -> str:
-    """Return how many published rates are higher for the last year; a count, not a test."""
-    controls = [row for row in rows if is_control(row["model"])]
-    num_models = len(rows) - len(controls)
-    others = sum(row["change"] > 0 for row in controls)
-    worse = sum(row["change"] > 0 for row in rows) - others
-    told = f"{worse} of {num_models} models have a higher rate for {after} than for {before}"
-    return f"{told}; so have {others} of {len(controls)} compressors" if controls else told

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from core.json import JsonObject
+from core.plugins import import_parts
 from core.progress import counted
 from reports.site.charts import INK, PALETTE, SOFT
 from reports.site.collected import KEPT
@@ -263,7 +264,12 @@ def _of_own_or_published(own: Sequence[Row], published: Sequence[Row]) -> tuple[
     """Return rows of models that were scored here, else of published rates, and their address."""
     if own or not published:
         return own, "index.html#board"
-    return published, "published.html#published-gaps"
+    return published, "published.html#published-gaps" if has_published_page() else "cutoffs.html"
+
+
+def has_published_page() -> bool:
+    """Return True if an extra has the page of what others have published."""
+    return any("published.html" in part.PATHS for part in import_parts("pages"))
 
 
 def _last_months(site: Site) -> list[Row]:

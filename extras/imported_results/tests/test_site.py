@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from core.settings import Settings
+from extras.imported_results import pages as published
 from extras.imported_results.figures import land_shipped_rates
 from reports.site import charts
 from reports.site.build import opened_site
@@ -13,7 +14,7 @@ from reports.site.context import Site
 from reports.site.figure import cell
 from reports.site.files import metadata
 from reports.site.front import rises_figure
-from reports.site.pages import cutoffs, model, overview, published
+from reports.site.pages import cutoffs, model, overview
 from reports.site.pictures.cards import size_of
 from tests.reports.curves import level, losses
 from warehouse.land.losses import open_warehouse

@@ -19,6 +19,7 @@ from reports.site.findings import (
     rise_about,
     sources_finding,
 )
+from reports.site.front import has_published_page
 from reports.site.pages.overview import MIN_MONTHS, lane_marks_about, lanes
 
 ORDER = 10
@@ -37,7 +38,13 @@ def make_pages(site: Site) -> Iterator[Page]:
             _curves, _rises, _sources, _decays, _classes, _worst, _contamination, _forecasts,
             _puzzles, _costs, _published_rises, _published,
         )  # fmt: skip
-        fields = {"name": name, "known": known, "board": board.get(name), "cite": _cite(site, name)}
+        fields = {
+            "name": name,
+            "known": known,
+            "board": board.get(name),
+            "cite": _cite(site, name),
+            "has_published_page": has_published_page(),
+        }
         figures = site.make(*(of_name(make, name) for make in makers))
         path = f"models/{slug(name)}.html"
         yield Page(path, name, "model.html.j2", figures, fields)

@@ -17,6 +17,7 @@ from reports.site.findings import ageing_finding, board_finding, rise_about
 from reports.site.front import (
     HOW_TO_READ,
     REFUTED_BY,
+    has_published_page,
     headline_finding,
     rises_figure,
     three_answers,
@@ -50,7 +51,7 @@ def make_pages(site: Site) -> Iterator[Page]:
         "num_documents": collected["num_documents"].sum(),
         "sources": collected["source"].to_list(),
         "parts": list(parts),
-        "published": site.readable("published_span").to_dicts(),
+        "published": site.readable("published_span").to_dicts() if has_published_page() else [],
         "headline": headline_finding(_own_gaps(site), "models", _untold(site)),
         "how_to_read": HOW_TO_READ,
         "refuted_by": REFUTED_BY,

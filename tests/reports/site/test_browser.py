@@ -6,12 +6,14 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Request
 
+from core.plugins import list_extras
 from tests.reports.curves import HOSTILE_MODEL
 
 pytestmark = pytest.mark.long
+PUBLISHED = ["published"] if "imported_results" in list_extras() else []
 KINDS = (
-    "index", "changes", "compare", "forecasts", "puzzles", "published", "data", "views", "methods",
-    "sources", "models/early", "sources/code",
+    "index", "changes", "compare", "forecasts", "puzzles", "data", "views", "methods",
+    "sources", "models/early", "sources/code", *PUBLISHED,
 )  # fmt: skip
 Open = Callable[..., Page]
 
@@ -92,7 +94,7 @@ TEXT_SIZES = """[...document.querySelectorAll(".chart text")].map(e => [
 
 
 def test_texts_of_charts_have_11_pixels_in_all_widths(visit: Open) -> None:
-    for kind in ("index", "compare", "published", "sources/code"):
+    for kind in ("index", "compare", *PUBLISHED, "sources/code"):
         window = visit(kind)
         for width in WIDTHS:
             window.set_viewport_size({"width": width, "height": 844})

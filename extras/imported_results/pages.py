@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from core.json import JsonObject
-from reports.site.answer_findings import (
+from extras.imported_results.findings import (
     growth_finding,
     printed_rates_finding,
     published_gaps_finding,

@@ -5,9 +5,9 @@ from typing import Any
 
 import duckdb
 
-from reports.site import answer_findings
+from extras.imported_results import findings
 
-QUERY = Path(answer_findings.__file__).parent / "queries" / "published_rates.sql"
+QUERY = Path(findings.__file__).parent / "queries" / "published_rates.sql"
 
 
 def test_models_without_families_have_colours() -> None:
@@ -32,12 +32,12 @@ def test_findings_count_and_claim_no_effect() -> None:
         {"model": f"m-{size}", "family": "m", "parameters": size, "change": change}
         for size, change in ((1, 0.1), (7, 0.3), (70, 0.2))
     ]
-    title = answer_findings.growth_finding([*rows, {**rows[0], "family": None}])
+    title = findings.growth_finding([*rows, {**rows[0], "family": None}])
     assert title == "The larger of two sizes of a family lost more on newer text in 1 of 2 pairs"
     printed = [*rows, {"model": "Gzip", "change": 0.5}]
     told = "Li et al. print worse rates for 2023 in 3 of 3 cases of 3 models"
-    assert answer_findings.printed_rates_finding(printed) == told
-    assert answer_findings.growth_finding(rows[:1]) == "Rates of 1 model, as published"
+    assert findings.printed_rates_finding(printed) == told
+    assert findings.growth_finding(rows[:1]) == "Rates of 1 model, as published"
     rows.append({"model": "control:zlib", "change": -0.1})
-    title = answer_findings.published_gaps_finding(rows, "2022", 2023)
+    title = findings.published_gaps_finding(rows, "2022", 2023)
     assert title.endswith("for 2023 than for 2022; so have 0 of 1 compressors")
