@@ -295,5 +295,7 @@ def read_csv(file: DataFile, columns: Collection[str]) -> Rows:
             elif values:
                 lines.give_back(lines.taken[1:])
                 why = f"line {first}: {len(values)} fields, the header has {len(header)}"
+                if len(header) == 1 and ";" in header[0]:
+                    why += "; its columns are parted by semicolons: write them with commas"
                 yield file.damaged(number, why)
         yield from damage_of(file, faults)

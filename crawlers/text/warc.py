@@ -133,15 +133,22 @@ def require_allowed(url: str, denied: Collection[str]) -> None:
         raise ItemUnavailable("permission", f"{host} is in TIDEMARK_DENIED_HOSTS")
 
 
+def require_whole(record: Record) -> None:
+    """Raise ItemUnavailable for a record that the crawler cut, or parted into several records."""
+    cut = record.headers.get("warc-truncated")
+    if cut:
+        raise ItemUnavailable("damaged", f"the crawler cut it ({cut})")
+    if "warc-segment-number" in record.headers:
+        raise ItemUnavailable("damaged", "it is a segment, and other records have the rest")
+
+
 def read_capture(record: Record) -> Page:
     """Return the page of a record of type ``response``.
 
     The text is that of ``<article>`` or ``<main>``, else of the paragraphs outside navigation.
     Raise ItemUnavailable if the response is no HTML page of status 200, or was cut.
     """
-    cut = record.headers.get("warc-truncated")
-    if cut:
-        raise ItemUnavailable("damaged", f"the crawler cut it ({cut})")
+    require_whole(record)
     headers, payload = _response(record.body)
     html = charsets.decode(payload, headers.get("content-type", ""))
     page = read_page(html)

@@ -24,6 +24,7 @@ from crawlers.text.warc import (
     read_capture,
     read_records,
     require_allowed,
+    require_whole,
 )
 
 MAX_DAYS = 7  # between the stated publication and the capture; more is an old article or no date
@@ -49,6 +50,8 @@ def read_archive(file: DataFile, columns: Collection[str]) -> Rows:
                 if kind == "conversion":
                     require_allowed(url, file.denied_hosts)
                     yield Row(place, _extracted(found, url), "web")
+                elif kind == "response" and not url:
+                    raise ItemUnavailable("damaged", "it states no address")
                 elif kind == "response" and url.startswith(("http://", "https://")):
                     require_allowed(url, file.denied_hosts)
                     yield Row(place, _page(found, url), "web")
@@ -59,6 +62,7 @@ def read_archive(file: DataFile, columns: Collection[str]) -> Rows:
 
 
 def _extracted(record: Record, url: str) -> dict[str, object]:
+    require_whole(record)
     try:
         text = record.body.decode()
     except UnicodeDecodeError as error:

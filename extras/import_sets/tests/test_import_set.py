@@ -90,3 +90,11 @@ def test_each_category_of_a_set_has_its_own_gap_and_rank(
     assert gaps == pairs
     ranks = rows_of("select distinct model, source from monthly_rank order by all")
     assert ranks == pairs
+
+
+def test_columns_between_semicolons_are_named(tidemark: Tidemark, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f'date;text\n2024-05-01;"One, two, {A["text"]}"\n')
+    ran = tidemark("import", "set", path, "--source", "news")
+    assert ran.code == 1
+    assert "columns are parted by semicolons: write them with commas" in ran.err

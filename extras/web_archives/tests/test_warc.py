@@ -90,6 +90,22 @@ def news(*records: bytes) -> bytes:
     return b"".join(map(gzip.compress, records))
 
 
+def test_segments_and_pages_without_an_address_are_counted(tmp_path: Path) -> None:
+    body = page("harbour")
+    parted = {"WARC-Segment-Number": "1"}
+    path = write(
+        tmp_path / "a.warc",
+        record("response", url("a"), body[:-200], **parted)
+        + record("continuation", url("a"), body[-200:], **{"WARC-Segment-Number": "2"})
+        + record("conversion", url("b"), b"Half of a text", **parted)
+        + record("response", "", body)
+        + record("response", url("c"), page("museum")),
+    )
+    texts, drops = read(path)
+    assert len(texts) == 1
+    assert [drop.partition(":")[0] for drop in drops] == ["damaged"] * 3
+
+
 def test_cc_news_by_month_for_local_use(imports: Imports, tmp_path: Path) -> None:
     archive = news(
         record("warcinfo", "", b"operator: Common Crawl"),
