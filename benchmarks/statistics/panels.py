@@ -239,6 +239,7 @@ class Staggered:
     is_stated: bool = True  # the catalogue has the cutoffs
     source: str = ""  # drift, break or bend of the source, in all curves
     is_shared: bool = True  # False: compressors have no part in the months' difficulty
+    is_felt: bool = True  # False: models alone feel drift, break or bend, each by its own size
     thermometers: int = 0  # further models, whose cutoff is before the months
     memory: float = 0  # autocorrelation of the models' noise
     lasting: float = 1  # share of the noise's variance that has it; the rest is white
@@ -265,7 +266,9 @@ class Staggered:
             "break": np.where(months >= half, BREAK, 0.0),
             "bend": 0.004 * np.maximum(months - half, 0),
         }
-        common += courses[self.source]
+        course = courses[self.source]
+        if self.is_felt:
+            common = common + course
         theta = 1 + 0.2 * rng.uniform(-1, 1, self.num_models)
         shape = (self.num_models, self.num_months)
         noise = rng.normal(size=shape)
@@ -275,6 +278,9 @@ class Staggered:
             white = np.random.default_rng((*chance, 1)).normal(size=shape)
             noise = np.sqrt(self.lasting) * noise + np.sqrt(1 - self.lasting) * white
         y = 1 + theta[:, None] * common + STAGGERED_NOISE * noise
+        if not self.is_felt:
+            sizes = np.random.default_rng((*chance, 2)).uniform(0.8, 1.2, self.num_models)
+            y += sizes[:, None] * course
         starts = self.cutoffs - self.length
         for row, start, cutoff in zip(y, starts, self.cutoffs, strict=True):
             row += self.gap * ramp(months, start, cutoff + 1)

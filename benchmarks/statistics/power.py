@@ -29,6 +29,8 @@ NULLS = {
     "no change, bend of models alone": Staggered(gap=0, source="bend", is_shared=False),
     "no change, break": Staggered(gap=0, source="break"),
     "no change, break of models alone": Staggered(gap=0, source="break", is_shared=False),
+    "no change, bend beside shocks of all": Staggered(gap=0, source="bend", is_felt=False),
+    "no change, break beside shocks of all": Staggered(gap=0, source="break", is_felt=False),
 }
 SMALL = Staggered(num_models=3, num_months=24, apart=1, length=4)
 WRONG = {

@@ -196,10 +196,14 @@ def find_changes(panel: Panel) -> list[Change]:
     bends = find_bends(dated, panel)
     as_one_regime = replace(kept, regimes=panel.regimes[:, :0])
     plain = fit_untreated(as_one_regime, spells) if len(panel.starts) else None
+    calms = [panel.calm.difficulty_without(number) for number in range(len(dated))]
+    whole = [_closed(panel, number, each, calms[number]) for number, each in enumerate(dated)]
+    if _holds_a_stated_month(whole, panel):
+        is_shared = [False] * len(dated)
     changes = []
     for number, (each, rest) in enumerate(zip(dated, rests, strict=True)):
-        calm = panel.calm.difficulty_without(number)
-        closed = _closed(panel, number, each, calm)
+        calm = calms[number]
+        closed = whole[number]
         bend = bends[number]
         other = None if bend is None or closed else panel.models[bend]
         each = replace(each, cutoff=closed) if closed else each
@@ -305,6 +309,17 @@ def _closed(
     lowest = -np.inf if np.isnan(found.cutoff_low) else found.cutoff_low
     highest = np.inf if np.isnan(found.cutoff_high) else found.cutoff_high
     return whole if lowest <= whole.cutoff_low and whole.cutoff_high <= highest else None
+
+
+def _holds_a_stated_month(closed: list[CutoffFit | None], panel: Panel) -> bool:
+    """Return True if the whole panel dates a change to the model's stated cutoff (``_closed``).
+
+    What all models share is taken off there. So the change is not shared.
+    """
+    return any(
+        each is not None and each.cutoff_low <= stated <= each.cutoff_high
+        for each, stated in zip(closed, panel.cutoffs, strict=True)
+    )
 
 
 @functools.cache

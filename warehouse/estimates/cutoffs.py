@@ -112,6 +112,7 @@ RAMP_MONTHS = 8  # of the ramp whose size is told beside that of a step
 POWER_QUANTILE = 0.84  # of the normal distribution, at POWER
 LOGISTIC = 1.7  # the logistic distribution with this scale is nearly the normal one
 NUM_HALVINGS = 30
+STATED_SCALE = 2.4  # of p, if the months of the change are stated (``staggered``)
 
 
 @dataclass(frozen=True)
@@ -261,6 +262,18 @@ class CutoffFit:
     def excludes(self, month: float) -> bool:
         """Return True if the interval of the cutoff leaves out a month; False for NaN."""
         return bool(self.cutoff_low > month or self.cutoff_high < month)
+
+    def stated_at(self, month: float, lasting: float) -> CutoffFit:
+        """Return the fit with the p-value of a change that ends at a stated month, if smaller.
+
+        ``lasting`` is L of the panel's noise (``staggered``).
+        """
+        fits = self.fits
+        is_stated = (fits.pairs.last == month + 1) & ~fits.pairs.is_growth
+        most = float(fits.gained[is_stated].max(initial=0))
+        statistic = most / self.variance * self.num_free / (self.num_free + 2)
+        p_value = float(min(1, np.exp(-0.4 - statistic / lasting / STATED_SCALE)))
+        return replace(self, p_value=min(p_value, self.p_value))
 
     def widened(self, others: list[CutoffFit | None]) -> CutoffFit:
         """Return the fit with intervals that hold those of other changes; open ends stay open."""

@@ -17,6 +17,7 @@ from warehouse.estimates.difficulty import Floats, Months, Readings
 from warehouse.estimates.panel import PanelFit, fit_panel
 
 OTHER_SOURCES = "other sources than most models"
+LACKS_SOURCE = "too few months of {}, which the mean over sources has"
 OTHER_DOCUMENTS = "other documents than most models"
 CONTROL = "control:zstd"
 EPOCH = Month("1970-01")  # the month with number 0
@@ -105,19 +106,29 @@ def _means(sources: Mapping[str, Curves], cutoffs: Mapping[str, float]) -> tuple
     voters = voters or [model for model in kept if model not in compressors]
     votes = Counter(kept[model] for model in voters)
     most_common = max(votes or [frozenset()], key=lambda it: (votes[it], len(it), sorted(it)))
-    means = {model: _mean(model, sources, names, most_common) for model, names in kept.items()}
+    has_most = 2 * votes[most_common] > len(voters)
+    means = {}
+    for model, names in kept.items():
+        lacking = " and ".join(sorted(most_common - names))
+        reason = OTHER_SOURCES if has_most else LACKS_SOURCE.format(lacking)
+        means[model] = _mean(model, sources, names, most_common, reason)
     for model in compressors:
         means[model].is_compressor = True
     return means, sorted(most_common)
 
 
 def _mean(
-    model: str, sources: Mapping[str, Curves], kept: frozenset[str], chosen: frozenset[str]
+    model: str,
+    sources: Mapping[str, Curves],
+    kept: frozenset[str],
+    chosen: frozenset[str],
+    reason: str,
 ) -> Curve:
+    """Return a model's mean curve over the ``chosen`` sources; ``reason`` is that of none."""
     if not kept >= chosen or not chosen:
         reasons = {curves[model].reason for curves in sources.values() if model in curves}
         has_others = not kept and reasons == {OTHER_DOCUMENTS}
-        return Curve(reason=OTHER_DOCUMENTS if has_others else OTHER_SOURCES)
+        return Curve(reason=OTHER_DOCUMENTS if has_others else reason)
     figures = [sources[name][model].figures for name in sorted(chosen)]
     mean = Curve()
     for month in sorted(set.intersection(*map(set, figures))):

@@ -2,47 +2,41 @@
 
 If language models alone feel a new recipe of a source's texts, compressors do not show it. Then it
 looks like cutoffs of all models. So the curves of the models alone have to show that the changes
-differ from model to model. lambda is free in every month, and so are the sensitivities:
+differ from model to model. ``apart`` has these curves without what all models share, s^2 and L.
 
-    y_j = x_j' gamma_j + kappa_j lambda^ + theta_j lambda + sum_k beta_k column_kj + u_j
-
-- x: 1 and the regimes of the source. lambda^ and theta_j: those of the fit without columns. With
-  two curves there is no kappa, since lambda^ is half of each.
-- q_k: column k without what the other terms explain. e: the same of y. With R_j, which projects out
-  x_j and lambda^, and M = sum_j theta_j^2 R_j:
-
-    q_j = R_j (column_j - theta_j M+ sum_i theta_i R_i column_i)
-
-beta is the regression of e on all q. s^2 is the variance of what is left of e, and L = (1 + r) / (1
-- r). r is the autocorrelation of the AR(1) noise for which such residuals are expected. Residuals
-have less autocorrelation than the noise, since x, lambda and the columns are fitted
-(``difficulty``). Small panels have too few residuals to estimate a part of the noise that lasts.
-To allow for such a part would lose true changes, and avoid no false ones.
+The source may change at once for all models, and each may feel that by a size of its own. This is
+one ramp with a beta for each model. G is the most that it saves. It is tried in the months of each
+ramp found and in their medians; of more than nine ramps, in the medians alone. G is 0 in panels of
+more than 30 models. It is 0, too, if models without a change that is found are surely spared. That
+is so if their mean change in the median months is, by 2 errors, less than half of the median
+change.
 
 The changes are those of models, not of the source, if one of these holds:
 
-- The ramps found (``untreated``), a beta each, save more than 3 s^2 for each ramp. About p = 0.05
-  of three changes.
-- One beta for all models saves more than 6 L s^2, and is positive. Its column has a ramp of 1 to 24
-  months in each model, which ends at the stated cutoff. The best length counts.
-- The ramps of the joint fit, a beta each, save more than 16 L s^2 for each ramp.
+- The ramps found (``untreated``), a beta each, save more than G + 3 s^2 for each ramp.
+- One beta for all models saves more than 6 L s^2 and more than half of G, and is positive. Its
+  column has a ramp of 1 to 24 months in each model, which ends at the stated cutoff. The best
+  length counts.
+- The ramps of the joint fit, a beta each, save more than G + 16 L s^2 for each ramp.
 
-Only panels of at most 9 models are asked for the last two. Then the joint fit tells the changes. If
+The last two are asked in panels of at most nine models; and in panels of up to 30 models in which
+there is a month with at most three untreated models. Then the joint fit tells the changes. If
 nothing holds, no cutoff is told. The exception: all models have the same stated cutoff, and each
 interval is closed and holds it.
 
-Joint fit. In a small panel all models may thin out in the same months. Then ``untreated`` has only
-compressors there, and finds few changes. But the ramps of the others are known well enough to keep
-their months. So lambda is fitted to all months of all models, and to the compressors,
+Joint fit. All models may thin out in the same months. Then ``untreated`` has only compressors
+there, and finds few changes. But the ramps of the others are known well enough to keep their
+months. So lambda is fitted to all months of all models, and to the compressors,
 
     y_j = x_j' gamma_j + beta_j ramp_j + epsilon_j max(m - b_j, 0) + theta_j lambda + u_j
 
 with the ramps of the other models at the months found so far. The noise u lasts from month to
-month: cov(lambda) has C of ``difficulty``, and no curve's noise has less of it. Else noise
-that lasts looks like ramps. Each model in turn is dated by
-``cutoffs`` against lambda without it; its best ramp is the new one. First ramps are those of
-``untreated``, found or not. This is repeated until no ramp moves, at most six times. A model whose
-stated cutoff is before the months has a ramp only if its change is found.
+month: cov(lambda) has C of ``difficulty``, and no curve's noise has less of it. Else noise that
+lasts looks like ramps. Each model in turn (of more than nine: all at once) is dated by ``cutoffs``
+against lambda without it; its best ramp is the new one. This is repeated until no ramp moves, at
+most six times. A model whose stated cutoff is before the months has a ramp only if its change is
+found. There are two starts: the ramps of ``untreated``, found or not, and those of the second rule.
+The fit with the smaller s^2 is taken.
 
 The joint fit dates the models whose ramps are not found, or found without the first rule. There are
 three conditions:
@@ -51,39 +45,37 @@ three conditions:
 - Something besides the ramps tells lambda: compressors with theta of 0.5 or more, a thermometer, or
   three other models.
 - The model's own ramp saves more than 3 L s^2 beyond those of the others.
+
+If the second rule holds, a model's change needs no search over all months. The best of
+the ramps that end at its stated cutoff has its own p, with F and v of ``cutoffs``:
+
+    p = exp(-0.4 - F v / (v + 2) / (2.4 L))
+
+The smaller p of both counts. The ramp and its intervals stay those of the search.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
+from warehouse.estimates.apart import Apart, OneChange, with_curve
 from warehouse.estimates.cutoffs import CutoffFit, fit_cutoff
 from warehouse.estimates.difficulty import (
     LEAST_SENSITIVITY,
-    TINY,
-    ZERO,
     DifficultyFit,
-    Flags,
     Floats,
     Months,
     Readings,
-    annihilator,
-    design,
-    find_memory,
-    lags,
-    null_space,
-    pseudoinverse,
 )
-from warehouse.estimates.pairs import MAX_LENGTH, MIN_FREE, ramp
-from warehouse.estimates.regression import ROUNDING
+from warehouse.estimates.pairs import MIN_FREE
 from warehouse.estimates.untreated import (
     LEAST_OTHERS,
-    MIN_KEPT,
     MOST_OTHERS,
+    NO_MONTH,
     UNTREATED,
     DatedCurve,
     Ramp,
@@ -93,148 +85,11 @@ from warehouse.estimates.untreated import (
     widened,
 )
 
-FOUND_LIMIT = 3.0  # in units of s^2, for each ramp found
-STATED_LIMIT = 6.0  # in units of L s^2, as the next two
-JOINT_LIMIT = 16.0  # for each ramp
-SUPPORT_LIMIT = 3.0  # of one ramp beyond the others
+FOUND_LIMIT = 3.0  # in units of s^2, for each ramp found beyond G
+JOINT_LIMIT = 16.0  # in units of L s^2, for each ramp beyond G
 MOST_TURNS = 6
-
-
-class Explained(NamedTuple):
-    """Part of the curves that columns explain."""
-
-    sizes: Floats  # beta
-    squares: float  # left
-    gained: float  # squares that the columns save, in units of s^2
-
-
-@dataclass(frozen=True)
-class Apart:
-    """The curves of a panel without what all models share."""
-
-    curves: Floats  # (models, months); 0 for a missing month
-    months: Months
-    theta: Floats
-    annihilators: Floats  # R
-    inverse: Floats  # M+
-    num_free: int
-
-    @classmethod
-    def of(cls, readings: Readings) -> Apart:
-        """Return the curves of two models or more apart."""
-        months = readings.months
-        curves = readings.losses
-        everywhere = [UNTREATED] * len(curves)
-        fit = fit_untreated(replace(readings, compressors=None), everywhere)
-
-        numbers = _with_curve(curves)
-        columns = readings.regimes
-        if len(numbers) > 2:  # of two curves, lambda^ is half of each
-            columns = np.column_stack([columns, fit.whole.values])
-        designs = [
-            design(months, ~np.isnan(row), np.inf, columns) if number in numbers else None
-            for number, row in enumerate(curves)
-        ]
-        annihilators = np.array([annihilator(each, len(months)) for each in designs])
-        total = np.tensordot(fit.theta**2, annihilators, 1)
-        num_kept = round(float(np.trace(annihilators.sum(axis=0))))
-        unknown = null_space(total, np.zeros((len(months), 0)))
-        return cls(
-            curves=np.nan_to_num(curves),
-            months=months,
-            theta=fit.theta,
-            annihilators=annihilators,
-            inverse=pseudoinverse(total, unknown),
-            num_free=num_kept - (len(months) - unknown.shape[1]),
-        )
-
-    @cached_property
-    def left(self) -> Floats:
-        """E (models, months)."""
-        return self.project(self.curves)
-
-    def project(self, rows: Floats) -> Floats:
-        """Return q of a column, or e of the curves; ``rows`` has the shape (models, months)."""
-        moved = (self.annihilators @ rows[:, :, None])[:, :, 0]
-        shared = self.inverse @ (self.theta @ moved)
-        return np.asarray(moved - self.theta[:, None] * (self.annihilators @ shared))
-
-    def explain(self, columns: list[Floats]) -> Explained:
-        """Fit columns, each of shape (models, months)."""
-        moved = np.array([self.project(each).ravel() for each in columns])
-        moved = moved.reshape(len(columns), self.curves.size)
-        whole = self.left.ravel()
-        sizes = np.linalg.pinv(moved @ moved.T, rcond=ZERO, hermitian=True) @ (moved @ whole)
-        rest = whole - sizes @ moved
-        rounding = ROUNDING * float(np.square(self.curves).sum()) + TINY
-        squares = float(rest @ rest) + rounding
-        gained = float(whole @ whole) + rounding - squares
-        num_free = max(self.num_free - len(columns), 1)
-        return Explained(sizes, squares, gained / squares * num_free)
-
-    def long_run(self, columns: list[Floats]) -> float:
-        """Return L of the residuals after ``columns``; r is estimated as in ``difficulty``."""
-        numbers = np.flatnonzero(self.theta)
-        shape = (len(numbers), len(self.months))
-        left = self.left[numbers].ravel()
-        vectors = np.array([self.project(each)[numbers].ravel() for each in columns])
-        vectors = vectors.reshape(len(columns), left.size)
-        base, sizes, _ = np.linalg.svd(vectors.T, full_matrices=False)
-        base = base[:, sizes > ZERO * sizes.max(initial=0)]
-        left = left - base @ (base.T @ left)
-        whole = (self._projection(numbers) - base @ base.T).reshape(shape * 2)
-        is_next, _ = lags(self.months)
-        lagged = np.einsum("imjn,nk,jkil->ml", whole, is_next, whole, optimize=True)
-        total = np.einsum("imil->ml", whole)
-        memory, _ = find_memory(total, [lagged], left.reshape(shape), self.months)
-        return memory.long_run
-
-    def _projection(self, numbers: Months) -> Floats:
-        """Return the matrix of ``project`` for the months of some models, one after the other."""
-        own = self.annihilators[numbers]
-        shared = self.theta[numbers][:, None, None] * own
-        matrix = -np.einsum("imn,nl,jlk->imjk", shared, self.inverse, shared, optimize=True)
-        places = np.arange(len(numbers))
-        matrix[places, :, places] += own
-        return np.asarray(matrix.reshape(len(numbers) * len(self.months), -1))
-
-    def ramps(self, pairs: list[Ramp | None]) -> list[Floats]:
-        """Return a column for each model with a ramp."""
-        columns = []
-        for number, pair in enumerate(pairs):
-            if pair is not None:
-                rows = np.zeros(self.curves.shape)
-                rows[number] = ramp(self.months, *pair)
-                columns.append(rows)
-        return columns
-
-    def follows_stated(self, cutoffs: Floats) -> bool:
-        """Return True if one change before all stated cutoffs is found; NaN: not stated."""
-        ends = cutoffs[:, None] + 1
-        most = 0.0
-        best = np.zeros(self.curves.shape)
-        for length in range(MAX_LENGTH):
-            rows = np.nan_to_num(ramp(self.months, ends - length - 1, ends))
-            if np.square(self.project(rows)).sum() > ZERO * np.square(rows).sum():
-                found = self.explain([rows])
-                if found.sizes[0] > 0 and found.gained > most:
-                    most = found.gained
-                    best = rows
-        return most > STATED_LIMIT and most > STATED_LIMIT * self.long_run([best])
-
-    def supported(self, pairs: list[Ramp | None]) -> Flags:
-        """Return True for each model whose ramp saves enough beyond the ramps of the others."""
-        columns = self.ramps(pairs)
-        least = SUPPORT_LIMIT * self.long_run(columns)
-        every = self.explain(columns)
-        variance = every.squares / max(self.num_free - len(columns), 1)
-        is_supported = np.zeros(len(pairs), dtype=bool)
-        places = [number for number, pair in enumerate(pairs) if pair is not None]
-        for place, number in enumerate(places):
-            others = columns[:place] + columns[place + 1 :]
-            more = (self.explain(others).squares - every.squares) / variance
-            is_supported[number] = more > least
-        return is_supported
+MOST_JOINT = 30  # models
+SPARED_SHARE = 0.5  # of the median change
 
 
 class Joint(NamedTuple):
@@ -243,6 +98,7 @@ class Joint(NamedTuple):
     pairs: list[Ramp | None]
     dated: list[DatedCurve]
     is_anchored: bool
+    variance: float  # s^2 of lambda's fit
 
 
 def tell_apart(dated: list[DatedCurve], readings: Readings) -> tuple[list[DatedCurve], list[bool]]:
@@ -254,18 +110,18 @@ def tell_apart(dated: list[DatedCurve], readings: Readings) -> tuple[list[DatedC
     is_found = [each.found is not None for each in dated]
     is_shared = [False] * len(dated)
     kept = kept_losses(readings, dated)
-    numbers = _with_curve(kept.losses)
+    numbers = with_curve(kept.losses)
     apart = Apart.of(kept) if len(numbers) > 1 else None
     if apart is None or apart.num_free - len(numbers) < MIN_FREE:
         return dated, is_shared
     pairs = [None if each.found is None else (each.found.start, each.found.end) for each in dated]
-    gained = apart.explain(apart.ramps(pairs)).gained
     stated = readings.cutoffs[numbers]
-    is_kept = any(is_found) and gained > FOUND_LIMIT * sum(is_found)
+    at_once = _squares_at_once(apart, dated)
+    is_kept = any(is_found) and apart.gained_beyond(pairs, at_once) > FOUND_LIMIT * sum(is_found)
     is_kept = is_kept or _is_stated([dated[number].found for number in numbers], stated)
     told: dict[int, DatedCurve] = {}
-    if len(numbers) <= MOST_OTHERS + 1 and not (is_kept and all(is_found)):
-        told = _told_jointly(apart, dated, kept)
+    if not (is_kept and all(is_found)) and _needs_joint_fit(dated, readings.months):
+        told = _told_jointly(apart, dated, kept, at_once)
     changes = list(dated)
     for number, each in told.items():
         if not (is_found[number] and is_kept):
@@ -275,49 +131,124 @@ def tell_apart(dated: list[DatedCurve], readings: Readings) -> tuple[list[DatedC
     return changes, is_shared
 
 
+def _squares_at_once(apart: Apart, dated: list[DatedCurve]) -> float:
+    """Return G, the squares that one change of all models at once saves; 0 if some are spared."""
+    found = [each.found for each in dated if each.found is not None]
+    if not found or len(dated) > MOST_JOINT:
+        return 0.0
+    spread = [(each.start, each.end) for each in found]
+    start, end = np.median(spread, axis=0).astype(int)
+    middle = int(start), int(end)
+    least = SPARED_SHARE * float(np.median([each.jump for each in found]))
+    if _are_spared([each for each in dated if each.found is None], middle, least):
+        return 0.0
+    candidates = {middle, *spread} if len(found) <= MOST_OTHERS + 1 else {middle}
+    return max(apart.at_once(pair) for pair in sorted(candidates))
+
+
+def _are_spared(others: list[DatedCurve], pair: Ramp, least: float) -> bool:
+    """Return True if the mean change of models in these months is surely less than ``least``."""
+    weights = 0.0
+    changes = 0.0
+    for each in others:
+        if each.cutoff is not None:
+            fits = each.cutoff.fits
+            is_pair = (fits.pairs.first == pair[0]) & (fits.pairs.last == pair[1])
+            norm = fits.norm[is_pair & ~fits.pairs.is_growth] / each.cutoff.variance
+            slope = fits.slope[is_pair & ~fits.pairs.is_growth]
+            weights += float(norm.sum())
+            changes += float(norm @ slope)
+    return weights > 0 and changes / weights + 2 / np.sqrt(weights) < least
+
+
+def _needs_joint_fit(dated: list[DatedCurve], months: Months) -> bool:
+    """Return True for a small panel, or if in some month few models are told to be untreated."""
+    if len(dated) <= MOST_OTHERS + 1:
+        return True
+    if len(dated) > MOST_JOINT:
+        return False
+    kept = np.zeros(len(months), dtype=int)
+    for each in dated:
+        start, end = each.spell or NO_MONTH
+        kept += ((months <= start) | (months >= end)) & ~np.isnan(each.losses)
+    return bool(kept.min() <= LEAST_OTHERS)
+
+
 def _told_jointly(
-    apart: Apart, dated: list[DatedCurve], readings: Readings
+    apart: Apart, dated: list[DatedCurve], readings: Readings, at_once: float
 ) -> dict[int, DatedCurve]:
     """Return the changes that the joint fit may tell, by number of the model."""
-    joint = fit_jointly(dated, readings)
+    one = apart.one_before(readings.cutoffs)
+    joint = _best_joint(dated, readings, one)
     if not joint.is_anchored:
         return {}
-    if not apart.follows_stated(readings.cutoffs):
+    changes = joint.dated
+    if one is not None and apart.follows(one, at_once):
+        lasting = apart.long_run([one.rows])
+        changes = [
+            replace(each, cutoff=each.cutoff and each.cutoff.stated_at(cutoff, lasting))
+            for each, cutoff in zip(joint.dated, readings.cutoffs, strict=True)
+        ]
+    else:
         columns = apart.ramps(joint.pairs)
-        every = apart.explain(columns)
-        if every.gained <= JOINT_LIMIT * apart.long_run(columns) * len(columns):
+        least = JOINT_LIMIT * apart.long_run(columns) * len(columns)
+        if apart.gained_beyond(joint.pairs, at_once) <= least:
             return {}
     is_supported = apart.supported(joint.pairs)
     return {
         number: each
-        for number, each in enumerate(joint.dated)
+        for number, each in enumerate(changes)
         if each.found is not None and is_supported[number]
     }
 
 
-def fit_jointly(dated: list[DatedCurve], readings: Readings) -> Joint:
-    """Fit the ramps of all models in turn; ``readings`` are without low months."""
+def _best_joint(dated: list[DatedCurve], readings: Readings, one: OneChange | None) -> Joint:
+    """Return the better of the joint fits from the ramps of ``untreated`` and from stated ones."""
     is_old = readings.cutoffs < readings.months[0]
-    numbers = _with_curve(readings.losses)
-    pairs = [_kept(each.cutoff, old) for each, old in zip(dated, is_old, strict=True)]
+    first = [_kept(each.cutoff, old) for each, old in zip(dated, is_old, strict=True)]
+    joint = fit_jointly(dated, readings, first)
+    if one is None:
+        return joint
+    stated = [
+        pair if each is None or old else each
+        for each, pair, old in zip(one.ramps(readings.cutoffs), first, is_old, strict=True)
+    ]
+    other = fit_jointly(dated, readings, stated)
+    return min(joint, other, key=lambda each: each.variance)
+
+
+def fit_jointly(dated: list[DatedCurve], readings: Readings, first: Sequence[Ramp | None]) -> Joint:
+    """Fit the ramps of all models in turn, from ``first`` on.
+
+    ``readings`` are without low months.
+    """
+    is_old = readings.cutoffs < readings.months[0]
+    numbers = with_curve(readings.losses)
+    is_large = len(numbers) > MOST_OTHERS + 1
+    pairs = list(first)
     changes = list(dated)
     everywhere = [UNTREATED] * len(dated)
     fit = fit_untreated(readings, everywhere, pairs)
     for _ in range(MOST_TURNS):
         former = list(pairs)
+        is_due = False
         for number in numbers:
             changes[number] = _dated_again(fit, number, dated[number])
             pair = _kept(changes[number].cutoff, is_old[number])
-            if pair != pairs[number]:
-                pairs[number] = pair
+            is_due |= pair != pairs[number]
+            pairs[number] = pair
+            if is_due and not is_large:
                 fit = fit_untreated(readings, everywhere, pairs)
+                is_due = False
+        if is_due:
+            fit = fit_untreated(readings, everywhere, pairs)
         if pairs == former:
             break
     has_thermometer = any(is_old[number] and pairs[number] is None for number in numbers)
     has_compressor = readings.compressors is not None and fit.theta[-1] >= LEAST_SENSITIVITY
     is_anchored = has_thermometer or has_compressor or len(numbers) > LEAST_OTHERS
     wide = [widened(fit, number, each) for number, each in enumerate(changes)]
-    return Joint(pairs, wide, bool(is_anchored))
+    return Joint(pairs, wide, bool(is_anchored), fit.variance)
 
 
 def _dated_again(fit: DifficultyFit, number: int, former: DatedCurve) -> DatedCurve:
@@ -326,11 +257,6 @@ def _dated_again(fit: DifficultyFit, number: int, former: DatedCurve) -> DatedCu
     found = fit_cutoff(former.losses, fit.months, difficulty)
     changed = replace(former, others=fit.others(number), difficulty=difficulty, cutoff=found)
     return replace(changed, spell=spell_of(changed.found, former.spell))
-
-
-def _with_curve(curves: Floats) -> list[int]:
-    """Return the numbers of the models with enough months."""
-    return [number for number, row in enumerate(curves) if np.isfinite(row).sum() >= MIN_KEPT]
 
 
 def _kept(change: CutoffFit | None, is_old: bool) -> Ramp | None:

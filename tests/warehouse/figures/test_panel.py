@@ -18,6 +18,7 @@ from core.settings import Settings
 from tests.losses import loss_row
 from warehouse.estimates import panel
 from warehouse.estimates.panel import PanelFit, fit_panel
+from warehouse.estimates.panels import OTHER_SOURCES, PanelFigure, read_panels
 from warehouse.land.losses import open_warehouse
 from warehouse.read.publish import publish
 from warehouse.read.query import query
@@ -592,3 +593,32 @@ def test_intervals_of_few_models_hold_the_gap_beside_what_all_feel(source: str) 
         quantile = scipy.stats.t.ppf(0.975, fit.degrees_of_freedom)
         held += int((np.abs(fit.gap.values - 0.03) <= quantile * fit.gap.errors).sum())
     assert held >= 0.93 * 180
+
+
+@pytest.mark.parametrize(
+    ("num_others", "reason"),
+    [(1, "too few months of news, which the mean over sources has"), (2, OTHER_SOURCES)],
+)
+def test_a_tie_of_sources_is_no_majority(num_others: int, reason: str) -> None:
+    """Formerly, one of two models was said to have other sources than most models."""
+    names = ["m0", *(f"m{number}" for number in range(1, num_others + 1))]
+    cells: list[PanelFigure] = [
+        {
+            "model": name,
+            "source": "blog" if name == "m0" else "news",
+            "protocol": "default",
+            "month": dt.date(2023, month, 1),
+            "is_text": True,
+            "is_compressor": False,
+            "cutoff": None,
+            "role": None,
+            "standard_error": None,
+            "bits_per_byte": 1.0,
+            "num_documents": 1,
+        }
+        for name in names
+        for month in range(1, 13)
+    ]
+    *_, (source, means, _) = read_panels(cells, dict.fromkeys(names, np.nan))
+    assert source is None
+    assert [means[name].reason for name in names] == [reason, *[None] * num_others]

@@ -213,6 +213,9 @@ TRUTHS: dict[str, Check] = {
     ),
     r"other documents than most models": lambda case: case.planted.has_own_documents,
     r"other sources than most models": lambda case: case.planted.sources != SOURCES,
+    r"too few months of \S+(?: and \S+)*, which the mean over sources has": lambda case: (
+        case.planted.sources != SOURCES
+    ),
     r"cutoff unknown|release unknown|cutoff unknown: may have been seen in training": lambda case: (
         case.planted.cutoff is None
     ),

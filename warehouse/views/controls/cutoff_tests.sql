@@ -9,6 +9,8 @@
 --   months if is_told, 'at or after …' or 'at or before …' if one end is open, else NULL.
 -- has_two_rises: is_found, and second_q_value is at most 0.05: that of a single rise, among the
 --   models and sources that have a change. Months of the two rises are told only then.
+-- doubt: the part of the reason that holds of two rises, too: they may be the source's, or a source
+--   is left out.
 -- detectable_change: the smallest step that is found in 80 % of worlds with the curve's noise,
 --   months and controls, over the months that can be dated; other tests of the family stay. reason
 --   has it, and that of a rise over eight months.
@@ -65,6 +67,7 @@ worded as (
         * exclude (reason, note, step_error, ramp_error, p_needed),
         0.84 + sqrt(5.0 * (num_free + 2) / num_free * (-0.4 - ln(p_needed))) as num_errors,
         step_error * num_errors as detectable_change,
+        case when regexp_matches(note, 'source''s|alone') then note end as doubt,
         case
             when reason is not null then reason
             when q_value > 0.05 and first_datable > last_datable
@@ -93,8 +96,12 @@ worded as (
         case
             when has_two_rises
                 then
-                    'a second rise after ' || strftime(second_rise, '%Y-%m')
-                    || ', the first after ' || strftime(first_rise, '%Y-%m')
+                    concat_ws(
+                        '; ',
+                        'a second rise after ' || strftime(second_rise, '%Y-%m')
+                        || ', the first after ' || strftime(first_rise, '%Y-%m'),
+                        doubt
+                    )
             when q_value <= 0.05 then note
         end as further_reason
     from sized

@@ -28,6 +28,7 @@ select
                 nullif(
                     concat_ws(
                         '; ',
+                        doubt,
                         case when first_rise_low is null then 'the first may be earlier' end,
                         case when first_rise_high is null then 'the first may be later' end,
                         case when second_rise_low is null then 'the second may be earlier' end,
