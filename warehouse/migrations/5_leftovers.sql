@@ -2,6 +2,6 @@
 alter table if exists main.forgotten_documents drop column if exists why;
 alter table if exists internal.forgotten_documents drop column if exists why;
 
--- Databases up to November 2026 repeated the files duplicate_of.parquet in a table without a reader.
+-- Databases up to November 2026 had the files duplicate_of.parquet in a table without a reader.
 drop table if exists main.duplicate_of;
 drop table if exists internal.duplicate_of;
