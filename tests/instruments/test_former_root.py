@@ -17,7 +17,7 @@ from core.settings import Settings
 from core.storage.store import Store
 from instruments.landing import land_losses
 from models.catalogue import find_model
-from warehouse.database.schema import SNAPSHOT, qualify
+from warehouse.database.schema import SNAPSHOT
 from warehouse.database.statements import OFFLINE
 from warehouse.database.writer import STORAGE_VERSION, writer_path
 from warehouse.read.publish import publish
@@ -45,8 +45,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with duckdb.connect(str(home / SNAPSHOT), config=config) as connection:
         connection.execute((exported / "schema.sql").read_text(encoding="utf-8"))
         for file in sorted(exported.glob("*.parquet")):
-            table = qualify(file.stem.removeprefix("internal_"))
-            connection.read_parquet(str(file)).insert_into(table)
+            table = file.stem.removeprefix("internal_")
+            schema = "main" if table == file.stem else "internal"
+            connection.read_parquet(str(file)).insert_into(f"{schema}.{table}")
     shutil.rmtree(exported)
     return home
 
