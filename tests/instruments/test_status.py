@@ -22,7 +22,7 @@ from tests.loopback import free_port
 from tests.servers import PrefectServer
 
 Tidemark = Callable[..., Ran]
-WINDOW = ("--month", "2024-01", "--to", "2024-05")
+WINDOW = ("--from", "2024-01", "--to", "2024-05")
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_people_can_read_it_at_100_columns(tidemark: Tidemark, half_done: None) 
     assert ran.out.count("failed: x: no memory") == 2
     lines = [line for line in ran.out.splitlines() if not line.startswith("data root: ")]
     assert max(map(len, lines)) <= 100
-    window = tidemark("status", "--month", "2024-03", "--to", "2024-04").out
+    window = tidemark("status", "--from", "2024-03", "--to", "2024-04").out
     assert "hackernews  h." in window
 
 
