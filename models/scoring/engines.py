@@ -15,7 +15,7 @@ from models.scoring.forward import Forward
 from models.scoring.machine import active_parameters, matmul_rate
 from models.scoring.scorer import ConfinedEngine, Engine, ParallelEngine
 from models.weights.checkpoint import CheckpointFiles
-from models.weights.products import choose_library
+from models.weights.products import choose_libraries
 
 _log = logging.getLogger(__name__)
 
@@ -35,9 +35,9 @@ def load_here(
     """Load a model in this process."""
     model = read(files)
     versions = {}
-    library = choose_library(model, settings.scratch / "products")
-    if library is not None:
-        versions["products"] = library
+    libraries = choose_libraries(model, settings.scratch / "products")
+    if libraries is not None:
+        versions["products"] = libraries
     forward = Forward(model)
     if is_fast(files, settings):
         versions |= _quicken(forward, files)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,6 +26,7 @@ from models.scoring.lengths import find_switch, sides
 from models.scoring.moments import log_moments
 from models.scoring.scorer import DeviceFull, Losses, Scored, Tokens
 from models.weights.files import MODEL_FAILURES
+from models.weights.last_layer import LastLayer
 from models.weights.loading import embedding_rows, is_memory_full
 from models.weights.products import quick_products
 
@@ -36,7 +38,8 @@ T = TypeVar("T")
 class Forward:
     """Runs a causal model; safe to share between threads.
 
-    In ``model``, activations are replaced by fused kernels with equal results.
+    In ``model``, activations are replaced by fused kernels with equal results. On a CPU, parts of
+    the last layer run at the scored positions only.
 
     Attributes:
         linear: weight and bias of the head, or None if it is more than one matrix product.
@@ -60,7 +63,10 @@ class Forward:
         if type(head) is nn.Linear:
             self.linear = head.weight, head.bias
         _fuse_activations(model)
+        self._last_layer: LastLayer | None = None
         self._probe()
+        if model.device.type == "cpu" and self._head is not None:
+            self._last_layer = self._checked_last_layer()
 
     @property
     def max_batch_tokens(self) -> int | None:
@@ -143,9 +149,16 @@ class Forward:
         )
         places = self.send(scored)
         wanted_ids = self.send(np.concatenate(targets))
-        hidden = self.hidden(self.send(ids)).flatten(0, 1)  # (rows * width, hidden size)
+        with self._at(places, ids.size):
+            hidden = self.hidden(self.send(ids)).flatten(0, 1)  # (rows * width, hidden size)
         states = hidden if len(scored) == len(hidden) else hidden[places]
         return states, wanted_ids, np.cumsum(lengths)[:-1]
+
+    def _at(self, places: torch.Tensor, num_positions: int) -> AbstractContextManager[None]:
+        """Return a context in which only states at ``places`` are those of the model."""
+        if self._last_layer is None:
+            return nullcontext()
+        return self._last_layer.at(places, num_positions)
 
     def send(self, array: Tokens) -> torch.Tensor:
         """Copy an array to the device; do not wait for the end of a copy to a GPU."""
@@ -233,6 +246,25 @@ class Forward:
                 "what the model predicts depends on later tokens, so it gives a text no "
                 "likelihood; only causal language models can be scored"
             )
+
+    @torch.inference_mode()
+    def _checked_last_layer(self) -> LastLayer | None:
+        """Return the last layer at chosen positions, or None if the states there are others."""
+        last_layer = LastLayer(self.body)
+        ids = torch.arange(16, device=self.model.device).reshape(2, 8) % self.vocabulary
+        places = torch.tensor([3, 7, 9, 12, 14], device=self.model.device)
+        expected = self.hidden(ids).flatten(0, 1)[places]
+        tolerance = 1e-5 if expected.dtype.itemsize >= 4 else 1e-2
+        try:
+            with last_layer.at(places, ids.numel()):
+                found = self.hidden(ids).flatten(0, 1)[places]
+        except MODEL_FAILURES:
+            last_layer.remove()
+            return None
+        if not is_close(found, expected, tolerance):
+            last_layer.remove()
+            return None
+        return last_layer
 
     def _splits(self, ids: torch.Tensor, expected: torch.Tensor, tolerance: float) -> bool:
         try:

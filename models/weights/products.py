@@ -1,9 +1,10 @@
 """Matrix products in float32 on a CPU: by oneDNN or by MKL, whichever is quicker on the processor.
 
 MKL uses AVX-512 only on Intel's processors. On AMD's with AVX-512, oneDNN is twice as fast (one
-core of an EPYC: 95 and 210 GFLOP/s); on AMD's without it, MKL takes 0.8 of oneDNN's time. So both
-are measured with the shapes of a model, once on a machine (docs/adr/0054-products.md). oneDNN is
-taken if MKL is not clearly quicker.
+core of an EPYC: 95 and 210 GFLOP/s); on AMD's without it, MKL takes 0.8 of oneDNN's time. With
+AVX2, oneDNN needs 1.5 times MKL's time for GPT-2's weights of 768 x 3072, and as long as MKL for
+the others. So both are measured with each shape of a model, once on a machine
+(docs/adr/0054-products.md). oneDNN is taken if MKL is not clearly quicker.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import filelock
@@ -29,13 +30,35 @@ ONEDNN = "onednn"
 MKL = "mkl"
 
 _LEAST_ROWS = 16  # below 16 rows, calling oneDNN takes what its product saves
-_CLEARLY = 0.9  # MKL is taken if it needs at most this share of oneDNN's time
+_CLEARLY = 0.85  # MKL is taken if it needs at most this share of oneDNN's time
 _LEAST_WEIGHTS = 2**20  # of the largest matrix; smaller ones are not worth a measurement
-_ROWS = 128  # of a measured product
+_ROWS = 512  # of a measured product; a batch has about a thousand, and fewer favour oneDNN
 _COLUMNS = 1024  # of a measured product, at most: the ratio hardly depends on more
-_REPEATS = 5
+_TURNED = "Conv1D"  # the layer of GPT-2, whose weight is (inputs, outputs)
+_ROUNDS = 7
 _CPU_FACTS = Path("/proc/cpuinfo")
-_chosen: WeakKeyDictionary[nn.Module, str] = WeakKeyDictionary()
+
+
+class ProductShape(NamedTuple):
+    """Inputs and outputs of a product, and True if its weight lies in memory as GPT-2's."""
+
+    inputs: int
+    outputs: int
+    is_turned: bool
+
+    @classmethod
+    def of(cls, weight: torch.Tensor) -> ProductShape:
+        """Return the shape of a weight, (outputs, inputs). Outputs are at most _COLUMNS.
+
+        All outputs of a turned weight count: they decide how far its rows are apart.
+        """
+        outputs, inputs = weight.shape
+        is_turned = weight.stride(0) == 1 != weight.stride(1)
+        return cls(inputs, outputs if is_turned else min(outputs, _COLUMNS), is_turned)
+
+
+# The shapes of a model whose products are MKL's.
+_chosen: WeakKeyDictionary[nn.Module, frozenset[ProductShape]] = WeakKeyDictionary()
 
 
 def suits_onednn(device: torch.device, dtype: torch.dtype) -> bool:
@@ -44,13 +67,13 @@ def suits_onednn(device: torch.device, dtype: torch.dtype) -> bool:
     return is_suited and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
-def choose_library(model: nn.Module, folder: Path) -> str | None:
-    """Choose the library of a model's products; return its name, or None if nothing is measured.
+def choose_libraries(model: nn.Module, folder: Path) -> str | None:
+    """Choose the library of a model's products by shape; return the names for its record.
 
-    The first choice for a processor, a version of torch and a set of shapes is measured, and kept
-    in ``folder``. Later ones are read from it, so that all processes of a machine compute the same
-    bits. A measurement takes less than a second, in processor time so that other work matters
-    little. Raise StorageError if the folder cannot be written.
+    Return None if nothing is measured. The first choice for a processor, a version of torch and a
+    set of shapes is measured, and kept in ``folder``. Later ones are read from it, so that all
+    processes of a machine compute the same bits. A measurement takes about a second, in processor
+    time so that other work matters little. Raise StorageError if the folder cannot be written.
     """
     weight = next(model.parameters(), None)
     if weight is None or not suits_onednn(weight.device, weight.dtype):
@@ -59,20 +82,24 @@ def choose_library(model: nn.Module, folder: Path) -> str | None:
     has_mkl = torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]
     if not has_mkl or not shapes:
         return None
-    library = _kept_choice(folder, sorted(shapes))
-    _chosen[model] = library
-    return library
+    quicker = _kept_choice(folder, sorted(shapes))
+    _chosen[model] = quicker
+    if quicker == shapes:
+        return MKL
+    names = [f"{shape.inputs}x{shape.outputs}" for shape in sorted(quicker)]
+    return f"{ONEDNN}, {MKL} for {', '.join(names)}" if names else ONEDNN
 
 
 def quick_products(given: Any) -> AbstractContextManager[object]:
-    """Return a context in which inference by a model, or with a tensor, uses the chosen library.
+    """Return a context in which inference by a model, or with a tensor, uses the chosen libraries.
 
     Without a choice, and for a tensor, this is oneDNN.
     """
-    is_quick = torch.is_inference_mode_enabled() and suits_onednn(given.device, given.dtype)
-    if isinstance(given, nn.Module) and _chosen.get(given) == MKL:
-        is_quick = False
-    return _Products() if is_quick else nullcontext()
+    if not torch.is_inference_mode_enabled() or not suits_onednn(given.device, given.dtype):
+        return nullcontext()
+    return _Products(
+        _chosen.get(given, frozenset()) if isinstance(given, nn.Module) else frozenset()
+    )
 
 
 def describe_processor() -> str:
@@ -91,30 +118,24 @@ def describe_processor() -> str:
     return " ".join([facts.get("model name", "unknown"), *sorted(flags)])
 
 
-def _shapes_of(model: nn.Module) -> set[tuple[int, int, bool]]:
-    """Return inputs, outputs (at most _COLUMNS) and order of the linear layers' weights.
-
-    The order is True if the outputs lie one after another, as in GPT-2. Return nothing for a model
-    whose weights are all small.
-    """
+def _shapes_of(model: nn.Module) -> set[ProductShape]:
+    """Return the shapes of the linear layers; none for a model whose weights are all small."""
     found = set()
     largest = 0
     for layer in model.modules():
         weight = getattr(layer, "weight", None)
-        is_linear = isinstance(layer, nn.Linear)
-        is_layer = is_linear or type(layer).__name__ == "Conv1D"
-        if not is_layer or weight is None or weight.dim() != 2:
-            continue
-        inputs, outputs = reversed(weight.shape) if is_linear else weight.shape
-        largest = max(largest, weight.numel())
-        found.add((inputs, min(outputs, _COLUMNS), not is_linear))
+        is_turned = type(layer).__name__ == _TURNED
+        is_layer = isinstance(layer, nn.Linear) or is_turned
+        if is_layer and weight is not None and weight.dim() == 2:
+            largest = max(largest, weight.numel())
+            found.add(ProductShape.of(weight.t() if is_turned else weight))
     return found if largest >= _LEAST_WEIGHTS else set()
 
 
-def _kept_choice(folder: Path, shapes: list[tuple[int, int, bool]]) -> str:
-    """Return the library that is kept for shapes; measure and keep it if none is."""
+def _kept_choice(folder: Path, shapes: list[ProductShape]) -> frozenset[ProductShape]:
+    """Return the shapes for which MKL is kept; measure and keep them if no choice is."""
     machine = {"processor": describe_processor(), "torch": torch.__version__}
-    digest = hashlib.sha256(json.dumps([machine, shapes]).encode()).hexdigest()[:16]
+    digest = hashlib.sha256(json.dumps([machine, _ROWS, shapes]).encode()).hexdigest()[:16]
     path = folder / f"{digest}.json"
     with explain_disk_errors(str(path)):
         folder.mkdir(parents=True, exist_ok=True)
@@ -122,63 +143,75 @@ def _kept_choice(folder: Path, shapes: list[tuple[int, int, bool]]) -> str:
             kept = _read(path)
             if kept is not None:
                 return kept
-            seconds = _measure(shapes)
-            is_clear = seconds[MKL] <= _CLEARLY * seconds[ONEDNN]
-            library = MKL if is_clear else ONEDNN
-            facts = {**machine, "shapes": shapes, "seconds": seconds, "library": library}
+            products = [
+                {
+                    **shape._asdict(),
+                    "seconds": seconds,
+                    "library": MKL if seconds[MKL] <= _CLEARLY * seconds[ONEDNN] else ONEDNN,
+                }
+                for shape, seconds in _measure(shapes).items()
+            ]
+            facts = {**machine, "rows": _ROWS, "products": products}
             with writing_file(path) as new:
                 new.write_text(json.dumps(facts, indent=1), encoding="utf-8")
-    return library
+            return _of_mkl(facts)
 
 
-def _read(path: Path) -> str | None:
-    """Return the library of a kept choice; None if there is none, or its file is damaged."""
+def _read(path: Path) -> frozenset[ProductShape] | None:
+    """Return the shapes of a kept choice; None if there is none, or its file is damaged."""
     if not path.is_file():
         return None
     try:
-        library = json.loads(path.read_bytes())["library"]
+        return _of_mkl(json.loads(path.read_bytes()))
     except (ValueError, KeyError, TypeError):
         return None
-    return library if library in (ONEDNN, MKL) else None
+
+
+def _of_mkl(facts: dict[str, Any]) -> frozenset[ProductShape]:
+    """Return the shapes for which MKL was quicker."""
+    return frozenset(
+        ProductShape(product["inputs"], product["outputs"], product["is_turned"])
+        for product in facts["products"]
+        if product["library"] == MKL
+    )
 
 
 @torch.inference_mode()
-def _measure(shapes: list[tuple[int, int, bool]]) -> dict[str, float]:
-    """Return the processor time of one product of each shape, in seconds, by library."""
-    seconds = dict.fromkeys((ONEDNN, MKL), 0.0)
-    for inputs, outputs, is_turned in shapes:
-        best = dict.fromkeys(seconds, float("inf"))
-        for library, product in _products_of(inputs, outputs, is_turned):
-            best[library] = min(best[library], _seconds(product))
-        for library, took in best.items():
-            seconds[library] += took
-    return seconds
+def _measure(shapes: Sequence[ProductShape]) -> dict[ProductShape, dict[str, float]]:
+    """Return the least processor time of each product, in seconds, by library.
+
+    All products have a turn in each round. So a busy moment of the machine slows few rounds of
+    each, and not all rounds of one.
+    """
+    products = {shape: _products_of(shape) for shape in shapes}
+    least = {shape: dict.fromkeys((ONEDNN, MKL), float("inf")) for shape in shapes}
+    for number in range(1 + _ROUNDS):
+        for shape, by_library in products.items():
+            for library, product in by_library.items():
+                took = _seconds(product)
+                if number > 0:  # the first round warms up
+                    least[shape][library] = min(least[shape][library], took)
+    return least
 
 
-def _products_of(
-    inputs: int, outputs: int, is_turned: bool
-) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Yield the products to measure, in turn, after one of each that warms up."""
+def _products_of(shape: ProductShape) -> dict[str, Callable[[], object]]:
+    """Return functions that compute one product of a shape, by library."""
     dice = torch.Generator().manual_seed(0)  # the global one belongs to the caller
-    states = torch.randn(_ROWS, inputs, generator=dice)
-    weight = torch.randn(outputs, inputs, generator=dice)
-    bias = torch.zeros(outputs)
-    turned = weight.t().contiguous()
+    states = torch.randn(_ROWS, shape.inputs, generator=dice)
+    weight = torch.randn(shape.outputs, shape.inputs, generator=dice)
+    bias = torch.zeros(shape.outputs)
+    if shape.is_turned:
+        weight = weight.t().contiguous().t()
 
     def by_onednn() -> object:
-        given = turned.t() if is_turned else weight
-        return torch.ops.mkldnn._linear_pointwise(states, given, bias, "none", [], "")
+        return torch.ops.mkldnn._linear_pointwise(states, weight, bias, "none", [], "")
 
     def by_mkl() -> object:
-        if is_turned:
-            return torch.addmm(bias, states, turned)
+        if shape.is_turned:
+            return torch.addmm(bias, states, weight.t())
         return functional.linear(states, weight, bias)
 
-    by_onednn()
-    by_mkl()
-    for _ in range(_REPEATS):
-        yield ONEDNN, by_onednn
-        yield MKL, by_mkl
+    return {ONEDNN: by_onednn, MKL: by_mkl}
 
 
 def _seconds(product: Callable[[], object]) -> float:
@@ -188,6 +221,12 @@ def _seconds(product: Callable[[], object]) -> float:
 
 
 class _Products(TorchFunctionMode):
+    """Calls oneDNN for products that suit it, but those of shapes for which MKL is chosen."""
+
+    def __init__(self, of_mkl: frozenset[ProductShape]) -> None:
+        super().__init__()
+        self._of_mkl = of_mkl
+
     def __torch_function__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
@@ -197,7 +236,7 @@ class _Products(TorchFunctionMode):
             given = (*args, None)[:3]
         elif function is torch.addmm and len(args) == 3:
             given = args[1], args[2].t(), args[0]
-        if not kwargs and _are_suited(*given):
+        if not kwargs and _are_suited(*given) and ProductShape.of(given[1]) not in self._of_mkl:
             return torch.ops.mkldnn._linear_pointwise(*given, "none", [], "")
         return function(*args, **(kwargs or {}))
 

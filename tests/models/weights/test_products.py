@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from core.errors import StorageError
 from models.scoring.forward import Forward
 from models.weights import products
-from models.weights.products import choose_library, quick_products
+from models.weights.products import ProductShape, choose_libraries, quick_products
 from tests.models.conftest import random_model
 from tests.models.scoring.test_forward import CONFIGS
 
@@ -63,72 +63,107 @@ def config_of(kind, **changes):
 
 
 LARGE = config_of("llama", intermediate_size=2**16)
-TIMES = {"onednn": 1.0, "mkl": 0.85}
+TIMES = {"onednn": 1.0, "mkl": 0.8}
 
 
-def test_all_layers_have_shapes_and_small_models_none():
+def test_all_layers_have_shapes_and_small_models_none() -> None:
     small = random_model(CONFIGS["gpt2"])
     assert products._shapes_of(small) == set()
-    shapes = products._shapes_of(random_model(config_of("gpt2", n_embd=512)))
-    assert {(512, 1024, True), (512, 512, True), (2048, 512, True)} < shapes
+    turned = products._shapes_of(random_model(config_of("gpt2", n_embd=512)))
+    assert turned == {
+        ProductShape(512, 1536, True), ProductShape(512, 512, True), ProductShape(512, 2048, True),
+        ProductShape(2048, 512, True), ProductShape(512, 400, False),
+    }  # fmt: skip
     hidden = LARGE.hidden_size
-    assert {(hidden, 1024, False), (2**16, hidden, False)} < products._shapes_of(
-        random_model(LARGE)
-    )
+    assert {
+        ProductShape(hidden, 1024, False),
+        ProductShape(2**16, hidden, False),
+    } < products._shapes_of(random_model(LARGE))
 
 
 @pytest.mark.parametrize(
-    ("times", "library"),
-    [({"onednn": 1.0, "mkl": 0.85}, "mkl"), ({"onednn": 1.0, "mkl": 0.95}, "onednn"),
+    ("times", "libraries"),
+    [({"onednn": 1.0, "mkl": 0.8}, "mkl"), ({"onednn": 1.0, "mkl": 0.9}, "onednn"),
      ({"onednn": 0.5, "mkl": 1.0}, "onednn")],
 )  # fmt: skip
 def test_mkl_is_taken_if_it_is_clearly_quicker_and_the_choice_is_kept(
-    times: dict[str, float], library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    times: dict[str, float], libraries: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = random_model(LARGE)
-    monkeypatch.setattr(products, "_measure", lambda _: times)
-    assert choose_library(model, tmp_path) == library
+    monkeypatch.setattr(products, "_measure", lambda shapes: dict.fromkeys(shapes, times))
+    assert choose_libraries(model, tmp_path) == libraries
     [file] = tmp_path.glob("*.json")
     kept = json.loads(file.read_text())
-    assert kept["seconds"] == times
+    assert all(product["seconds"] == times for product in kept["products"])
     assert kept["processor"] == products.describe_processor()
     monkeypatch.setattr(products, "_measure", lambda _: pytest.fail("measured again"))
-    assert choose_library(random_model(LARGE), tmp_path) == library
-    monkeypatch.setattr(products, "_measure", lambda _: TIMES)
-    file.write_text("{")  # damaged: measured again
-    assert choose_library(model, tmp_path) == "mkl"
+    assert choose_libraries(random_model(LARGE), tmp_path) == libraries
+    monkeypatch.setattr(products, "_measure", lambda shapes: dict.fromkeys(shapes, TIMES))
+    for damaged in ("{", "[]", '{"products": [{"library": "mkl"}]}', '{"library": "mkl"}'):
+        file.write_text(damaged)
+        assert choose_libraries(model, tmp_path) == "mkl"
+
+
+def test_each_shape_has_a_library_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """oneDNN is slow for one turned weight of GPT-2 with AVX2; only that one is MKL's."""
+    slow = ProductShape(512, 2048, True)
+
+    def measure(shapes: list[ProductShape]) -> dict[ProductShape, dict[str, float]]:
+        return {shape: {"onednn": 1.5 if shape == slow else 0.9, "mkl": 1.0} for shape in shapes}
+
+    monkeypatch.setattr(products, "_measure", measure)
+    model = random_model(config_of("gpt2", n_embd=512))
+    forward = Forward(model)
+    tokens = torch.arange(40).numpy()
+    with Calls() as calls:
+        [quick] = forward.losses([tokens], [tokens])
+    assert calls.num_quick == 2 * 4 + 1  # four weights of two layers, and the head
+    assert choose_libraries(model, tmp_path) == "onednn, mkl for 512x2048"
+    with Calls() as calls:
+        [other] = forward.losses([tokens], [tokens])
+    assert calls.num_quick == 2 * 3 + 1
+    torch.testing.assert_close(torch.tensor(other), torch.tensor(quick), rtol=1e-5, atol=1e-5)
+    with Calls() as calls:  # another model has no choice
+        Forward(random_model(config_of("gpt2", n_embd=512))).losses([tokens], [tokens])
+    assert calls.num_quick >= 2 * 4 + 1
 
 
 def test_a_pass_uses_the_chosen_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = random_model(LARGE)
     forward = Forward(model)
     tokens = torch.arange(40).numpy()
-    monkeypatch.setattr(products, "_measure", lambda _: TIMES)
+    monkeypatch.setattr(products, "_measure", lambda shapes: dict.fromkeys(shapes, TIMES))
     with Calls() as calls:
         [quick] = forward.losses([tokens], [tokens])
         assert calls.num_quick
         number = calls.num_quick
-        assert choose_library(model, tmp_path) == "mkl"
+        assert choose_libraries(model, tmp_path) == "mkl"
         [other] = forward.losses([tokens], [tokens])
     assert calls.num_quick == number
     torch.testing.assert_close(torch.tensor(other), torch.tensor(quick), rtol=1e-5, atol=1e-5)
 
 
 def test_products_of_other_kinds_have_no_choice(tmp_path: Path) -> None:
-    assert choose_library(random_model(LARGE).double(), tmp_path) is None
-    assert choose_library(torch.nn.Module(), tmp_path) is None
+    assert choose_libraries(random_model(LARGE).double(), tmp_path) is None
+    assert choose_libraries(torch.nn.Module(), tmp_path) is None
     assert not list(tmp_path.iterdir())
 
 
-def test_a_measurement_has_the_time_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter(range(10**6))
+def test_a_measurement_has_the_least_time_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(10**6, 0, -1))
     monkeypatch.setattr(products, "_seconds", lambda product: product() is not None and next(clock))
-    found = products._measure([(64, 32, False), (32, 64, True)])
-    # The least time of each: of oneDNN the first of each shape, of MKL the second.
-    assert found == {"onednn": 0 + 10, "mkl": 1 + 11}
+    shapes = [ProductShape(64, 32, is_turned) for is_turned in (False, True)]
+    found = products._measure(shapes)
+    last = 10**6 - 4 * 7  # four products of the round that warms up, and of seven others
+    assert found == {
+        shapes[0]: {"onednn": last, "mkl": last - 1},
+        shapes[1]: {"onednn": last - 2, "mkl": last - 3},
+    }
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "products").write_text("a file in the place of the folder")
     with pytest.raises(StorageError, match="cannot write"):
-        choose_library(random_model(LARGE), tmp_path / "products")
+        choose_libraries(random_model(LARGE), tmp_path / "products")
