@@ -47,7 +47,7 @@ def forecast_crawl(
     missing. If --source names such a source, the command fails.
     """
     settings = settings_for_tasks(context)
-    from instruments.planning import plan_question_crawl
+    from crawlers.questions.plan import plan_question_crawl
     from tasks.crawling import add_tokens, crawl_questions_claimed
 
     months = month_window(month, first, last) or [Month.last_complete()]

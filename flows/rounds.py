@@ -45,10 +45,7 @@ class Pending:
     @property
     def all(self) -> frozenset[str]:
         """The pending work of all models."""
-        found = set()
-        for model, keys in self.keys.items():
-            found |= {f"{model}/{key}" for key in keys}
-        return frozenset(found)
+        return frozenset(f"{model}/{key}" for model, keys in self.keys.items() for key in keys)
 
 
 ListPending = Callable[[Collection[str]], Mapping[Pool, Pending]]
@@ -178,13 +175,9 @@ class Rounds:
 
     def _start_one(self, client: SyncPrefectClient, pool: Pool, models: list[str]) -> None:
         try:
-            start = partial(
-                run_deployment,
-                f"work/{pool}",
-                parameters={**self._parameters, "pool": pool, "models": models},
-                timeout=0,
-                as_subflow=True,
-            )
+            given = {**self._parameters, "pool": pool, "models": models}
+            name = f"work/{pool}"
+            start = partial(run_deployment, name, parameters=given, timeout=0, as_subflow=True)
             run: Any = in_time(start)
         except ObjectNotFound:
             self._given_up.add(pool)
@@ -201,8 +194,8 @@ class Rounds:
             return
         self._active[run.id] = run
         if run.parent_task_run_id:  # Prefect gives this task run a random name
-            name = f"work on {pool}"
-            in_time(partial(client.set_task_run_name, run.parent_task_run_id, name))
+            rename = partial(client.set_task_run_name, run.parent_task_run_id, f"work on {pool}")
+            in_time(rename)
         run_log().info("started work on %s for %s", pool, ", ".join(models))
 
 

@@ -20,13 +20,13 @@ from core.cells.failures import SUFFIX, CellFailure, read_failure, stem_of_model
 from core.cells.losses import Cell, list_losses
 from core.cells.record import median_seconds
 from core.corpus.partition import Seal
+from core.corpus.selection import select_sealed
 from core.errors import TidemarkError, UnknownName, UsageError
 from core.month import Period
 from core.settings import Settings
 from core.storage.claims import list_claimed
 from core.storage.store import Store, name_of_part
 from instruments.driver import Backlog
-from instruments.planning import select_sealed
 from models.catalogue import find_model
 from models.scoring.protocols import get_protocol
 

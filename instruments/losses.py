@@ -18,6 +18,7 @@ from core.cells.losses import Cell, list_losses
 from core.cells.record import CellRecord
 from core.cells.tokens import choose_documents, path_of_tokens, to_parquet
 from core.corpus.partition import Seal, find_version, read_documents
+from core.corpus.selection import require_sealed, select_sealed
 from core.corpus.spelled import find_spelled
 from core.errors import BatchTooLarge, ModelError, NotMeasurable, StorageError
 from core.month import Period
@@ -29,7 +30,6 @@ from instruments.canary import check_canary, is_canary_due
 from instruments.driver import WorkRequest, work_and_land
 from instruments.landing import land_losses
 from instruments.models import expect_model, held, scorer_of
-from instruments.planning import require_sealed, select_sealed
 from instruments.runner import Done, Failure, Plan
 from instruments.running.stopping import go_on
 from models.backends import identify

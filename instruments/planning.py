@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.corpus.partition import Seal, list_sealed
 from core.corpus.permissions import require_permission
-from core.errors import AccessRefused, UsageError, did_you_mean
+from core.errors import AccessRefused, UsageError
 from core.month import Month, Period, require_complete
 from core.periods import kind_of, require_kind
 from core.settings import Settings
 from core.storage.store import Store
-from crawlers.questions.contract import list_question_sources, load_question_crawler
-from crawlers.questions.crawl import require_token
 from crawlers.registry import list_sources, load_crawler
 from models.catalogue import find_model
 from models.choice import chosen_models
@@ -86,40 +83,6 @@ def plan_crawl(
     return plan
 
 
-def plan_question_crawl(
-    sources: Sequence[str] | None,
-    months: Sequence[Month],
-    settings: Settings,
-    add_tokens: Callable[[str, Settings], Settings],
-) -> tuple[dict[str, list[Month]], list[str]]:
-    """Return the months to crawl of each source of questions, and reasons for left-out sources.
-
-    Raises:
-        UnknownName: there is no such source.
-        FutureMonth: the last month has not ended.
-        AccessRefused: an explicitly requested source lacks its permission or token.
-        UsageError: an explicitly requested source covers none of the months.
-    """
-    require_complete(max(months))
-    plan = {}
-    left_out = []
-    for source in sources or list_question_sources():
-        info = load_question_crawler(source).INFO
-        try:
-            require_permission(Store(settings.home), source, info.permission)
-            require_token(info, add_tokens(source, settings))
-            lacks = {month: info.lacks(month) for month in months}
-            if all(lacks.values()):
-                raise UsageError(f"{source}: {lacks[months[0]]}")
-        except (AccessRefused, UsageError) as error:
-            if sources:
-                raise
-            left_out.append(str(error))
-            continue
-        plan[source] = [month for month, lack in lacks.items() if not lack]
-    return plan, left_out
-
-
 def last_period(sources: Sequence[str] | None, now: dt.datetime | None = None) -> Period:
     """Return the last period that had ended at a time: a month, or of the kind of the sources.
 
@@ -163,43 +126,3 @@ def check_request(
     crawled = tuple(dict.fromkeys(source for source, _ in plan.partitions))
     left_out = (*plan.refused, *plan.lacks[months[-1]])
     return Request(tuple(months), crawled, asked, left_out)
-
-
-def select_sealed(
-    store: Store,
-    sources: list[str] | None,
-    months: Sequence[Period] | None,
-    as_of: dt.datetime | None = None,
-) -> list[Seal]:
-    """Return the sorted seals of sources and months (None: all), as they were at time ``as_of``.
-
-    Manifests of other sources and months are not read, so a damaged one of them stops nothing.
-    """
-    seals: list[Seal] = []
-    for source in [None] if sources is None else sorted(set(sources)):
-        seals += list_sealed(store, source, as_of, months)
-    return [seal for seal in seals if seal.num_documents]  # 0 if a takedown removed all documents
-
-
-def require_sealed(
-    store: Store,
-    sources: list[str] | None,
-    months: Sequence[Period] | None,
-    as_of: dt.datetime | None = None,
-) -> None:
-    """Check that the requested months are sealed.
-
-    Raises:
-        UsageError: no partition of these months is sealed, or none of a requested source.
-    """
-    known = sorted({seal.partition.source for seal in select_sealed(store, None, months, as_of)})
-    when = "" if months is None else f" for {months[0]}"
-    when += "" if months is None or months[0] == months[-1] else f" to {months[-1]}"
-    when += "" if as_of is None else f" by {as_of.isoformat(timespec='seconds')}"
-    for source in sources or known or ["any source"]:
-        if source not in known:
-            raise UsageError(
-                f"nothing is sealed of {source}{when} under {store.root} "
-                f"(sealed{when}: {', '.join(known) or 'nothing'}); {did_you_mean(source, known)}"
-                "crawl or import it first"
-            )

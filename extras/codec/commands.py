@@ -97,7 +97,7 @@ def verify_losses_command(
 
     Each chunk is also decompressed. All calls take the same sample, of the default protocol.
     """
-    from instruments.planning import require_sealed
+    from core.corpus.selection import require_sealed
     from models.catalogue import find_model
     from models.choice import chosen_models
 

@@ -11,10 +11,10 @@ from pydantic import Field
 from core.corpus.questions import QuestionSeal
 from core.month import Month, month_range
 from core.settings import Settings
+from crawlers.questions.plan import plan_question_crawl
 from extras.scheduled_questions.asking import ask_models
 from flows.begin import begin_run
 from instruments.forecasts import answering_models
-from instruments.planning import plan_question_crawl
 from instruments.runner import Failure
 from instruments.running.run_options import AnswerOptions, MonthName
 from instruments.running.stopping import stop_with_flow

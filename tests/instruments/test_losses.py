@@ -14,6 +14,7 @@ from transformers import PreTrainedTokenizerFast
 from core.cells.losses import Cell
 from core.cells.record import CellRecord, read_cell_record
 from core.corpus.partition import Partition, Seal
+from core.corpus.selection import require_sealed, select_sealed
 from core.errors import ModelLoadError, NotMeasurable, StorageError, UnknownName, UsageError
 from core.month import Month
 from core.settings import Settings
@@ -22,7 +23,6 @@ from core.storage.store import Store
 from instruments import losses as losses_module
 from instruments.losses import ScoringPlan, load_model, plan_scoring, write_losses
 from instruments.models import ModelHolder, scorer_of
-from instruments.planning import require_sealed, select_sealed
 from models import canary as canary_module
 from models.backends import identify
 from models.catalogue import ModelEntry, find_model

@@ -9,12 +9,12 @@ import pyarrow as pa
 
 from core.cells.answers import AnswerCell
 from core.corpus.questions import QuestionSeal
+from core.schemas.reading import REMEDY, read_valid
 from core.schemas.tables import ANSWERS, QUESTIONS
 from core.settings import Settings
 from core.storage.store import Store
 from warehouse.database.statements import Statements
 from warehouse.database.writer import connected, locked, transaction
-from warehouse.land.landed import REMEDY, read_valid
 
 _log = logging.getLogger(__name__)
 

@@ -23,10 +23,11 @@ from core.errors import (
     TidemarkError,
 )
 from core.month import Month
+from core.schemas.reading import REMEDY, read_valid
 from core.schemas.tables import LOSSES
 from core.storage.store import Store
 from warehouse.database.statements import show
-from warehouse.land.landed import REMEDY, LandedCells, naive_utc, partition_key, read_valid
+from warehouse.land.landed import LandedCells, naive_utc, partition_key
 
 # Columns of schema DOCUMENTS that the warehouse stores or derives a column from; not the text.
 DOCUMENT_COLUMNS = [

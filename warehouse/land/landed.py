@@ -10,19 +10,12 @@ import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from core.cells.losses import Cell
 from core.cells.record import CellRecord
 from core.corpus.partition import Partition
-from core.errors import DamagedFile, StorageError
 from core.periods import kind_of
-from core.schemas.validation import validate
-from core.storage.store import Store
 from warehouse.database.statements import Row, Statements
 
-REMEDY = "bring it back from a backup, or move it out of the data root"  # of a damaged file
 _DIGESTS = ("revision", "partition_digest", "scoring")
 
 
@@ -52,28 +45,6 @@ def find_landed(statements: Statements, model: str) -> LandedCells:
     return LandedCells(
         cells, {partition_at(source, month): digest for source, month, digest in rows}
     )
-
-
-def read_valid(
-    store: Store, path: str, schema: pa.Schema, remedy: str = REMEDY, where: str | None = None
-) -> pa.Table:
-    """Read a Parquet file of the data root, and validate its rows.
-
-    Raises:
-        DamagedFile: the content is damaged; the message states ``remedy``.
-        SchemaMismatch: a row violates the schema; the message names ``where``, or the path.
-        StorageError: the file cannot be read.
-    """
-    try:
-        with store.open(path) as file:
-            table = pq.read_table(file, page_checksum_verification=True)
-    # Of a damaged schema, names may not be UTF-8, and types may be unknown.
-    except (pa.ArrowException, OSError, ValueError, LookupError) as error:
-        # Errors about content have no number; those of the disk or the network have one.
-        is_content = not isinstance(error, OSError) or error.errno is None
-        kind = DamagedFile if is_content else StorageError
-        raise kind(f"{store.url(path)} is damaged ({error}); {remedy}") from error
-    return validate(table, schema, where or path)
 
 
 def partition_at(source: str, month: dt.date | None) -> Partition:
