@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -35,7 +36,7 @@ _LEAST_WEIGHTS = 2**20  # of the largest matrix; smaller ones are not worth a me
 _ROWS = 512  # of a measured product; a batch has about a thousand, and fewer favour oneDNN
 _COLUMNS = 1024  # of a measured product, at most: the ratio hardly depends on more
 _TURNED = "Conv1D"  # the layer of GPT-2, whose weight is (inputs, outputs)
-_ROUNDS = 7
+_ROUNDS = 9
 _CPU_FACTS = Path("/proc/cpuinfo")
 
 
@@ -178,20 +179,25 @@ def _of_mkl(facts: dict[str, Any]) -> frozenset[ProductShape]:
 
 @torch.inference_mode()
 def _measure(shapes: Sequence[ProductShape]) -> dict[ProductShape, dict[str, float]]:
-    """Return the least processor time of each product, in seconds, by library.
+    """Return the median processor time of each product, in seconds, by library.
 
     All products have a turn in each round. So a busy moment of the machine slows few rounds of
-    each, and not all rounds of one.
+    each. A minimum would favour the library that met the one quiet moment of a busy machine.
     """
     products = {shape: _products_of(shape) for shape in shapes}
-    least = {shape: dict.fromkeys((ONEDNN, MKL), float("inf")) for shape in shapes}
+    times: dict[ProductShape, dict[str, list[float]]] = {
+        shape: {library: [] for library in (ONEDNN, MKL)} for shape in shapes
+    }
     for number in range(1 + _ROUNDS):
         for shape, by_library in products.items():
             for library, product in by_library.items():
                 took = _seconds(product)
                 if number > 0:  # the first round warms up
-                    least[shape][library] = min(least[shape][library], took)
-    return least
+                    times[shape][library].append(took)
+    return {
+        shape: {library: median(took) for library, took in by_library.items()}
+        for shape, by_library in times.items()
+    }
 
 
 def _products_of(shape: ProductShape) -> dict[str, Callable[[], object]]:
