@@ -45,7 +45,10 @@ class Pending:
     @property
     def all(self) -> frozenset[str]:
         """The pending work of all models."""
-        return frozenset(f"{model}/{key}" for model, keys in self.keys.items() for key in keys)
+        found = set()
+        for model, keys in self.keys.items():
+            found |= {f"{model}/{key}" for key in keys}
+        return frozenset(found)
 
 
 ListPending = Callable[[Collection[str]], Mapping[Pool, Pending]]

@@ -2,7 +2,7 @@
 
 Attention of the last layer needs keys and values of all positions. Its queries, its output
 projection and its feed-forward part are needed at the scored positions only. With windows that
-overlap by three quarters, this saves 5 % of a pass of GPT-2.
+overlap by three quarters, this is 4 % of the multiplications of gpt2-small.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 MKL uses AVX-512 only on Intel's processors. On AMD's with AVX-512, oneDNN is twice as fast (one
 core of an EPYC: 95 and 210 GFLOP/s); on AMD's without it, MKL takes 0.8 of oneDNN's time. With
-AVX2, oneDNN needs 1.5 times MKL's time for GPT-2's weights of 768 x 3072, and as long as MKL for
-the others. So both are measured with each shape of a model, once on a machine
+AVX2, oneDNN needs 1.5 times MKL's time for GPT-2's weights of 768 x 3072, and at most 1.2 times
+for the others. So both are measured with each shape of a model, once on a machine
 (docs/adr/0054-products.md). oneDNN is taken if MKL is not clearly quicker.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -36,12 +37,16 @@ _LEAST_WEIGHTS = 2**20  # of the largest matrix; smaller ones are not worth a me
 _ROWS = 512  # of a measured product; a batch has about a thousand, and fewer favour oneDNN
 _COLUMNS = 1024  # of a measured product, at most: the ratio hardly depends on more
 _TURNED = "Conv1D"  # the layer of GPT-2, whose weight is (inputs, outputs)
-_ROUNDS = 9
+_ROUNDS = 5  # of measurement
 _CPU_FACTS = Path("/proc/cpuinfo")
 
 
 class ProductShape(NamedTuple):
-    """Inputs and outputs of a product, and True if its weight lies in memory as GPT-2's."""
+    """The size of a product's weight, and its order in memory.
+
+    Attributes:
+        is_turned: True if the outputs of an input lie one after another, as GPT-2 stores them.
+    """
 
     inputs: int
     outputs: int
@@ -54,8 +59,11 @@ class ProductShape(NamedTuple):
         All outputs of a turned weight count: they decide how far its rows are apart.
         """
         outputs, inputs = weight.shape
-        is_turned = weight.stride(0) == 1 != weight.stride(1)
-        return cls(inputs, outputs if is_turned else min(outputs, _COLUMNS), is_turned)
+        to_next_output, to_next_input = weight.stride()
+        is_turned = to_next_output == 1 and to_next_input != 1
+        if not is_turned:
+            outputs = min(outputs, _COLUMNS)
+        return cls(inputs, outputs, is_turned)
 
 
 # The shapes of a model whose products are MKL's.
@@ -69,12 +77,15 @@ def suits_onednn(device: torch.device, dtype: torch.dtype) -> bool:
 
 
 def choose_libraries(model: nn.Module, folder: Path) -> str | None:
-    """Choose the library of a model's products by shape; return the names for its record.
+    """Choose the library of each product of a model; return them as ``onednn, mkl for 768x3072``.
 
     Return None if nothing is measured. The first choice for a processor, a version of torch and a
     set of shapes is measured, and kept in ``folder``. Later ones are read from it, so that all
-    processes of a machine compute the same bits. A measurement takes about a second, in processor
-    time so that other work matters little. Raise StorageError if the folder cannot be written.
+    processes of a machine compute the same bits. A measurement takes one to three seconds, in
+    processor time so that other work matters little.
+
+    Raises:
+        StorageError: the folder cannot be written.
     """
     weight = next(model.parameters(), None)
     if weight is None or not suits_onednn(weight.device, weight.dtype):
@@ -87,8 +98,10 @@ def choose_libraries(model: nn.Module, folder: Path) -> str | None:
     _chosen[model] = quicker
     if quicker == shapes:
         return MKL
+    if not quicker:
+        return ONEDNN
     names = [f"{shape.inputs}x{shape.outputs}" for shape in sorted(quicker)]
-    return f"{ONEDNN}, {MKL} for {', '.join(names)}" if names else ONEDNN
+    return f"{ONEDNN}, {MKL} for {', '.join(names)}"
 
 
 def quick_products(given: Any) -> AbstractContextManager[object]:
@@ -98,9 +111,10 @@ def quick_products(given: Any) -> AbstractContextManager[object]:
     """
     if not torch.is_inference_mode_enabled() or not suits_onednn(given.device, given.dtype):
         return nullcontext()
-    return _Products(
-        _chosen.get(given, frozenset()) if isinstance(given, nn.Module) else frozenset()
-    )
+    of_mkl: frozenset[ProductShape] = frozenset()
+    if isinstance(given, nn.Module):
+        of_mkl = _chosen.get(given, of_mkl)
+    return _Products(of_mkl)
 
 
 def describe_processor() -> str:
@@ -144,14 +158,11 @@ def _kept_choice(folder: Path, shapes: list[ProductShape]) -> frozenset[ProductS
             kept = _read(path)
             if kept is not None:
                 return kept
-            products = [
-                {
-                    **shape._asdict(),
-                    "seconds": seconds,
-                    "library": MKL if seconds[MKL] <= _CLEARLY * seconds[ONEDNN] else ONEDNN,
-                }
-                for shape, seconds in _measure(shapes).items()
-            ]
+            products = []
+            for shape, seconds in _measure(shapes).items():
+                is_clear = seconds[MKL] <= _CLEARLY * seconds[ONEDNN]
+                library = MKL if is_clear else ONEDNN
+                products.append({**shape._asdict(), "seconds": seconds, "library": library})
             facts = {**machine, "rows": _ROWS, "products": products}
             with writing_file(path) as new:
                 new.write_text(json.dumps(facts, indent=1), encoding="utf-8")
@@ -185,19 +196,17 @@ def _measure(shapes: Sequence[ProductShape]) -> dict[ProductShape, dict[str, flo
     each. A minimum would favour the library that met the one quiet moment of a busy machine.
     """
     products = {shape: _products_of(shape) for shape in shapes}
-    times: dict[ProductShape, dict[str, list[float]]] = {
-        shape: {library: [] for library in (ONEDNN, MKL)} for shape in shapes
-    }
+    times: dict[tuple[ProductShape, str], list[float]] = defaultdict(list)
     for number in range(1 + _ROUNDS):
         for shape, by_library in products.items():
             for library, product in by_library.items():
                 took = _seconds(product)
                 if number > 0:  # the first round warms up
-                    times[shape][library].append(took)
-    return {
-        shape: {library: median(took) for library, took in by_library.items()}
-        for shape, by_library in times.items()
-    }
+                    times[shape, library].append(took)
+    medians = {}
+    for shape in shapes:
+        medians[shape] = {library: median(times[shape, library]) for library in (ONEDNN, MKL)}
+    return medians
 
 
 def _products_of(shape: ProductShape) -> dict[str, Callable[[], object]]:

@@ -156,10 +156,10 @@ def test_a_measurement_has_the_median_time_of_both(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(products, "_seconds", lambda product: product() is not None and next(clock))
     shapes = [ProductShape(64, 32, is_turned) for is_turned in (False, True)]
     found = products._measure(shapes)
-    fifth = 10**6 - 4 * 5  # four products of the round that warms up, and of the four before
+    third = 10**6 - 4 * 3  # four products of the round that warms up, and of the two before
     assert found == {
-        shapes[0]: {"onednn": fifth, "mkl": fifth - 1},
-        shapes[1]: {"onednn": fifth - 2, "mkl": fifth - 3},
+        shapes[0]: {"onednn": third, "mkl": third - 1},
+        shapes[1]: {"onednn": third - 2, "mkl": third - 3},
     }
 
 
