@@ -1,4 +1,4 @@
-"""Prefect flows: monthly, backfill, forecast, scylla, work, report; and the demo."""
+"""Prefect flows: monthly, backfill, work, report."""
 
 from core.plugins import import_parts
 
