@@ -26,7 +26,6 @@ COPY core core
 COPY crawlers crawlers
 COPY models models
 COPY warehouse warehouse
-COPY scylla scylla
 COPY simulator simulator
 COPY reports reports
 COPY tasks tasks

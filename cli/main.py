@@ -22,7 +22,6 @@ from cli import (
     publish,
     query,
     run,
-    scylla,
     sources,
     status,
     worker,
@@ -59,7 +58,6 @@ _COMMANDS: Commands = {
     },
     "Other instruments": {
         "forecast": forecast.forecast_app,
-        "scylla": scylla.scylla_app,
     },
     "Ask": {
         "sql": query.sql_command,

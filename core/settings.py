@@ -26,7 +26,7 @@ MAX_DOCUMENT_BYTES = 16 * 2**20
 MAX_NAME_BYTES = 4096
 PREFIX = "TIDEMARK_"  # of the environment variables
 PROJECT_PAGE = "https://github.com/tidemark/tidemark"
-# Names of the prompts of puzzles; see scylla/variants.py.
+# Names of the prompts of puzzles; see extras/scylla/variants.py.
 PUZZLE_PROMPT = "zero-shot-cot(-second)?|(few-shot|mixed|varied)-[1-8](-second|-likelihood)?"
 _OF_PROJECT = re.compile(rf"{re.escape(PROJECT_PAGE)}(?![\w-])", re.IGNORECASE)
 _EMAIL = re.compile(r"[\w.+%-]+@([\w-]+\.)+[\w-]{2,}", re.ASCII)

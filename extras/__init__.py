@@ -40,6 +40,8 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
                      suffixes whose texts may not be passed on; ``FORMATS``: readers by format;
                      ``CHOICES``: which files of a folder are of a format
     pages.py         pages of the site, as modules of ``reports/site/pages``, and ``link_of_source``
+    scripted.py      ``PREFIX``, ``control_entry``, ``ScriptedGenerator``: models that follow fixed
+                     rules
     server_keys.py   ``sign_in``: function that takes credentials of a data root from the Prefect
                      server
     server_sites.py  ``hold_slot``, ``add_block_tokens``: functions that hold a slot of a host
@@ -47,6 +49,8 @@ A deleted folder is skipped, so ``REGISTERED`` need not be changed. An extra may
     sifting.py       ``Paragraphs``, ``judge``: filter of texts of the open web
     site_files.py    ``write_figures``, ``write_small_database``: functions that write files
                      beside the site
+    solving.py       ``puzzle_request``, ``list_complexities``: functions that make the request to
+                     solve puzzles, and state the puzzles' complexities
     spellings.py     ``respell``: function that replaces former spellings of commands
     stores.py        ``RemoteStore``: class that opens data roots by their addresses, and
                      ``FAILURES``, the classes of its errors
@@ -106,6 +110,7 @@ REGISTERED = (
     "retrieval",
     "rwkv",
     "scheduled_questions",
+    "scylla",
     "serve_model",
     "serve_site",
     "shared_catalogue",

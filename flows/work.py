@@ -25,7 +25,7 @@ from instruments.forecasts import answer_request
 from instruments.losses import scoring_request
 from instruments.models import held
 from instruments.pools import Pool, list_models_of
-from instruments.puzzles import puzzle_request
+from instruments.puzzles import solve_request
 from instruments.runner import Plan
 from instruments.running.run_options import PeriodName, WorkOptions
 from instruments.running.stopping import rest, stop_with_flow
@@ -85,7 +85,7 @@ def work(  # noqa: PLR0913 - fields of the form of the deployment
         request = scoring_request(names, sources, months, protocols, settings, **given)
     elif verb == "solve":
         held.begin(settings)
-        request = puzzle_request(names, puzzles, settings, **given)
+        request = solve_request(names, puzzles, settings, **given)
     else:
         held.begin(settings)
         dated = [month for month in months if isinstance(month, Month)] if months else None

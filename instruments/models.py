@@ -5,17 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from types import ModuleType
 from typing import Any, Protocol, TypeVar, cast
 
 from core.errors import ModelLoadError
+from core.plugins import import_parts
 from core.settings import Settings
 from models.backends import identify_texts, load_generator, load_scorer
 from models.catalogue import ModelEntry, find_model
-from models.generation import Decoding, Generation, GenerationRequest, Generator
+from models.generation import Decoding, Generator
 from models.scoring.scorer import Scorer
 from models.servers.budget import Budget
-from scylla.puzzle import load_puzzle
-from scylla.scripted import PREFIX, ScriptedModel
 
 
 class _HasRevision(Protocol):
@@ -115,8 +115,10 @@ def scorer_of(entry: ModelEntry, settings: Settings, _budget: Budget) -> Scorer:
 
 def generator_of(entry: ModelEntry, settings: Settings, budget: Budget) -> Generator:
     """Load a model for text generation; see ``models.backends.load_generator``."""
-    if entry.name.startswith(PREFIX):
-        return ScriptedGenerator(entry.name, settings.puzzle_items)
+    part = _scripted(entry.name)
+    if part is not None:
+        scripted: Generator = part.ScriptedGenerator(entry.name, settings.puzzle_items)
+        return scripted
     return load_generator(entry, settings, budget)
 
 
@@ -124,33 +126,29 @@ def generation_ids(
     entry: ModelEntry, ways: Sequence[Decoding], settings: Settings
 ) -> tuple[str, list[str]]:
     """Return a model's revision, and a hash per decoding in ``ways``, without loading weights."""
-    if entry.name.startswith(PREFIX) or entry.backend.is_paid:
+    if _scripted(entry.name) is not None or entry.backend.is_paid:
         generator = held.get(generator_of, entry, settings)
         return generator.revision, list(map(generator.generation_id, ways))
     identity = identify_texts(entry, settings)
     return identity.revision, list(map(identity.generation_id, ways))
 
 
-class ScriptedGenerator:
-    """A scripted model (fixed rules instead of a network) as a ``models.generation.Generator``."""
+def entry_of(model: str, settings: Settings) -> ModelEntry:
+    """Return the catalogue entry of a model, or the entry that an extra gives a scripted model.
 
-    def __init__(self, name: str, num_items: int) -> None:
-        self._model = ScriptedModel(name, num_items)
-        self.name = name
-        self.revision = self._model.revision
+    Raises:
+        UnknownName: the catalogue has no such model, or an extra no such scripted model.
+    """
+    part = _scripted(model)
+    if part is None:
+        return find_model(model, settings)
+    entry: ModelEntry = part.control_entry(model, settings)
+    return entry
 
-    def generation_id(self, decoding: Decoding) -> str:
-        """Return a hash of the decoding settings."""
-        return decoding.digest
 
-    def generate(
-        self, requests: Sequence[GenerationRequest], decoding: Decoding
-    ) -> Iterator[Generation]:
-        """Yield one text per request; request keys are ``<puzzle>/<split>/<item>``."""
-        for request in requests:
-            puzzle, kind, number = request.key.split("/")
-            if kind == "probe":
-                text = self._model.write_inputs(load_puzzle(puzzle), request.seed)
-            else:
-                text = self._model.answer(load_puzzle(puzzle), request.prompt, int(number))
-            yield Generation(request.key, text, "stop")
+def _scripted(model: str) -> ModuleType | None:
+    """Return the module that defines a scripted model (fixed rules in place of a network)."""
+    for part in import_parts("scripted"):
+        if model.startswith(part.PREFIX):
+            return part
+    return None

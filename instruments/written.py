@@ -21,7 +21,7 @@ from core.storage.store import Store
 from instruments.backlog import CellName, read_name, sealed_text
 from instruments.canary import land_canary_runs
 from instruments.landing import describe_models, land_model
-from instruments.puzzles import entry_of
+from instruments.models import entry_of
 from models.catalogue import ModelEntry, find_model, list_models
 from models.choice import chosen_models
 from warehouse.database.writer import connected, locked

@@ -11,7 +11,7 @@ from models.catalogue import parse_catalogue
 from models.kinds import Backend
 
 ROOT = Path(__file__).resolve().parents[1]
-HOUSE = {"core", "crawlers", "models", "scylla"}
+HOUSE = {"core", "crawlers", "extras", "models"}
 
 
 def page(name: str) -> str:

@@ -13,7 +13,7 @@ from tests.tiers import few
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = (
-    "cli", "core", "crawlers", "deployments", "flows", "instruments", "models", "reports", "scylla",
+    "cli", "core", "crawlers", "deployments", "flows", "instruments", "models", "reports",
     "simulator", "tasks", "warehouse",
 )  # fmt: skip
 MODULES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
@@ -174,7 +174,7 @@ def test_every_source_has_a_test() -> None:
     assert [name for name in names if not (folder / f"test_{name}.py").exists()] == []
 
 
-@pytest.mark.parametrize("rooms", few([(("core", "warehouse", "scylla"),), (ROOMS,)], 1), ids=len)
+@pytest.mark.parametrize("rooms", few([(("core", "warehouse"),), (ROOMS,)], 1), ids=len)
 def test_importing_does_no_io(rooms: tuple[str, ...], tmp_path: Path) -> None:
     paths = [path.relative_to(ROOT).with_suffix("") for path in MODULES if path.stem != "__init__"]
     names = [".".join(path.parts) for path in paths if path.parts[0] in rooms]

@@ -18,7 +18,7 @@ from tests.tiers import few
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = (
-    "cli", "core", "crawlers", "deployments", "flows", "instruments", "models", "reports", "scylla",
+    "cli", "core", "crawlers", "deployments", "flows", "instruments", "models", "reports",
     "simulator", "tasks", "warehouse",
 )  # fmt: skip
 CHECK = ROOT / "tests" / "without_extra.py"

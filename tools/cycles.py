@@ -23,7 +23,7 @@ KNOWN = (
         "models/weights",
     },
     {"reports", "reports/site", "reports/site/pages"},
-    {"scylla", "scylla/puzzles"},
+    {"extras/scylla", "extras/scylla/puzzles"},
     {"simulator", "simulator/sites"},
 )  # fmt: skip
 Graph = dict[str, set[str]]

@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = (
     "cli", "core", "crawlers", "deployments", "extras", "flows", "instruments", "models",
-    "reports", "scylla", "simulator", "tasks", "tools", "warehouse",
+    "reports", "simulator", "tasks", "tools", "warehouse",
 )  # fmt: skip
 # Public classes and functions of one name in several modules. The number may fall, not rise.
 MOST_SHARED_NAMES = 83

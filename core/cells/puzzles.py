@@ -32,7 +32,7 @@ from core.storage.store import Store, path_part
 Split = Literal["id", "ood", "ood_near"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 Level = Annotated[int, Field(ge=1, le=5)]
-_AGAIN = "out of the data root and run `tidemark scylla run` again"
+_AGAIN = "out of the data root and run `tidemark scylla run` (extra `scylla`) again"
 Status = Literal["correct", "wrong", "unparsed", "truncated", "error"]
 CellStatus = Literal["complete", "insufficient_id_data"]
 

@@ -10,6 +10,7 @@ from typer import Argument, Context, Option
 from cli.terminal.console import out
 from cli.terminal.options import settings_for_tasks, settings_of
 from core.errors import UsageError
+from core.plugins import import_parts
 
 if TYPE_CHECKING:
     from extras.imported_results.keyed_rows import LandedRows
@@ -85,15 +86,21 @@ def land_ratings_command(
     """
     settings = settings_of(context)
     from extras.imported_results.figures import load_ratings
-    from scylla.puzzle import list_puzzles, load_puzzle
     from warehouse.read.publish import publish
 
-    complexities = {name: load_puzzle(name).complexity for name in list_puzzles()}
-    loaded = load_ratings(settings, path, complexities, replace)
+    loaded = load_ratings(settings, path, _complexities(), replace)
     publish(settings)
     same = loaded.num_rows - loaded.num_changed
     out.print(f"{loaded.num_changed:,} ratings loaded, {same:,} were loaded already")
     print_ignored(loaded)
+
+
+def _complexities() -> dict[str, str]:
+    """Return the complexities of all puzzles, such as O(N), by name."""
+    for part in import_parts("solving"):
+        complexities: dict[str, str] = part.list_complexities()
+        return complexities
+    raise UsageError("ratings are of puzzles, and the folder extras/scylla is missing: install it")
 
 
 def land_answers_command(

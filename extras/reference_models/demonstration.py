@@ -21,7 +21,6 @@ from instruments.driver import land, work
 from instruments.forecasts import answer_request
 from instruments.models import held
 from instruments.planning import Request
-from instruments.puzzles import puzzle_request
 from instruments.runner import failure_of
 from instruments.runs import finish, score
 from instruments.summary import RunSummary
@@ -157,8 +156,10 @@ def ask_models(summary: RunSummary, settings: Settings) -> None:
     questions = answer_request(
         CUTOFFS, (None,), QUESTION_SOURCES, QUESTION_MONTHS, settings, ends_on=()
     )
-    puzzles = puzzle_request(SOLVERS, PUZZLES, settings, ends_on=())
-    for verb, request in (("answer", questions), ("solve", puzzles)):
+    requests = [("answer", questions)]
+    for part in import_parts("solving"):
+        requests.append(("solve", part.puzzle_request(SOLVERS, PUZZLES, settings, ends_on=())))
+    for verb, request in requests:
         done = work(request, settings)
         land(done, settings)
         summary.holes += [f"{verb} {failure}" for failure in done.failures]

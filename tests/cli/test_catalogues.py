@@ -206,14 +206,3 @@ def test_an_edited_fact_reaches_the_views_at_once(
     assert ask("from train_test_gap") == []
     tidemark("models", "add", "mine", NAME, "--cutoff", "2024-03", "--replace").expect(0)
     assert ask(f"select split_date {of_source}") == [{"split_date": "2024-04-01"}]
-
-
-def test_a_wrong_name_of_a_puzzle_lists_the_puzzles(tidemark: Any) -> None:
-    for command in ("run", "show"):
-        ran = tidemark("scylla", command, "-m", "scripted:small", "--puzzle", "two_summ")
-        ran.expect(
-            2,
-            "unknown puzzle 'two_summ'; did you mean two_sum? known: add_days, ",
-            ", two_sum",
-            out="",
-        )

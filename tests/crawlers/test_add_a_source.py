@@ -25,7 +25,7 @@ LINE = '    "crawlers.toy",\n'
 # What runs here; of the tests, those of all sources and what they import.
 COPIED = [
     "cli", "core", "crawlers", "deployments", "flows", "instruments", "models", "reports",
-    "scylla", "simulator", "tasks", "warehouse", "tests/crawlers/questions/scene.py",
+    "simulator", "tasks", "warehouse", "tests/crawlers/questions/scene.py",
     "pyproject.toml",
     *(f"tests/{path.name}" for path in (ROOT / "tests").glob("*.py") if "test_" not in path.name),
     *(f"tests/crawlers/{path.name}" for path in Path(__file__).parent.glob("[!t]*.py")),

@@ -43,7 +43,7 @@ def land_puzzle_cells(settings: Settings, cells: Sequence[PuzzleCell]) -> int:
             if record is None:
                 raise StorageError(
                     f"{store.url(cell.record_path)} is missing, so {cell} is not done; run "
-                    "`tidemark scylla run` again"
+                    "`tidemark scylla run` (extra `scylla`) again"
                 )
             land = _land_likelihoods if "-likelihood" in cell.protocol else _land_answers
             num_landed += land(statements, store, cell, record)

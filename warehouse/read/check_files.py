@@ -29,7 +29,7 @@ _QUESTIONS = (
 _ANSWERS = f"{_FROM_BACKUP}run `tidemark forecast answer` again."
 _PUZZLES = (
     "Bring the file and the one beside it (.json, .parquet) back from a backup; or move both out "
-    "of the data root, then run `tidemark scylla run` again."
+    "of the data root, then run `tidemark scylla run` (extra `scylla`) again."
 )
 _TOKENS = (
     "Bring the file back from a backup; or move it out of the data root: `tidemark xray` (extra "

@@ -27,10 +27,10 @@ _REMEDIES = {
     "no month with a figure": "score a month: `tidemark score`",
 }
 _LIKELIHOOD = (
-    "`tidemark scylla run -m MODEL --prompt mixed-8-likelihood` asks a causal language model for "
-    "likelihoods"
+    "`tidemark scylla run -m MODEL --prompt mixed-8-likelihood` (extra `scylla`) asks a causal "
+    "language model for likelihoods"
 )
-_PROBE = "`tidemark scylla run -m MODEL -p add_days` asks a puzzle without a level"
+_PROBE = "`tidemark scylla run -m MODEL -p add_days` (extra `scylla`) asks a puzzle without a level"
 _UNDATED = (
     "`tidemark import texts FILE --undated`, then `tidemark score`, gives figures of texts without "
     "a month"
@@ -54,7 +54,7 @@ _COMMANDS = {
     "benchmarks": "`tidemark land benchmarks FILE` (extra `imported_results`) loads scores",
     "forecast_bias": "`tidemark forecast answer` asks models forecasting questions",
     "forecasts": "`tidemark forecast answer` asks models forecasting questions",
-    "scylla": "`tidemark scylla run` has models solve puzzles",
+    "scylla": "`tidemark scylla run` (extra `scylla`) has models solve puzzles",
     "tasks": "`tidemark tasks make` and `tidemark tasks answer` (extra `real_tasks`) make them",
     "text": "`tidemark corpus compare` (extra `text_comparisons`) compares the months' texts",
     "uncompared_models": "`headline` compares all models",

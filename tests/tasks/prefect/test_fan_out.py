@@ -12,8 +12,8 @@ from prefect.task_runners import ThreadPoolTaskRunner
 
 from core.errors import ModelError, SourceUnavailable
 from core.settings import Settings
-from instruments.puzzles import PuzzlePlan
-from instruments.runner import Done, Failure
+from core.storage.store import Store
+from instruments.runner import Done, Failure, Plan
 from models.catalogue import ModelEntry
 from tasks.cells import as_tasks
 from tasks.prefect.fan_out import Pace, run_tasks
@@ -127,7 +127,16 @@ tried: list[str] = []
 
 
 @dataclass(frozen=True)
-class Solving(PuzzlePlan):
+class Solving(Plan[Any]):
+    verb = "solve"
+    fatal = (ModelError,)
+
+    def is_done(self, cell: Any, store: Store) -> bool:
+        return False
+
+    def land(self, settings: Settings) -> int:
+        return 0
+
     def in_flight(self, settings: Settings) -> int:
         return 1
 

@@ -55,7 +55,10 @@ def connection(
             ["train_test_gap_at(date '2024-03-01') has 4 rows, and none meets the conditions"],
         ),
         ("from models, train_test_gap_at(cutoff) where false", []),
-        ("from scylla_scores", ["scylla_scores has no rows; `tidemark scylla run` has models"]),
+        (
+            "from scylla_scores",
+            ["scylla_scores has no rows; `tidemark scylla run` (extra `scylla`) has models"],
+        ),
         pytest.param(
             "from papers.scylla_divergence",
             ["papers.scylla_divergence has no rows; `tidemark scylla run -m MODEL --prompt mixed"],
