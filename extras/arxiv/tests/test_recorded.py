@@ -3,16 +3,10 @@
 from pathlib import Path
 
 import pytest
-from tests.crawlers.test_recording import own, quick, web
-from tests.crawlers.test_recording import (
-    test_a_replayed_recording_gives_what_the_site_gave as check_replayed,
-)
 
 from core.settings import Settings
 from extras.arxiv.tests import recorded_arxiv, recorded_latex
 from tests.crawlers.recorded import Case
-
-__all__ = ["own", "quick", "web"]
 
 CASES = [
     pytest.param(case, id=case.path, marks=[getattr(pytest.mark, case.mark)] if case.mark else [])
@@ -26,7 +20,3 @@ def test_a_recording_gives_what_it_should(case: Case, shared: Path, settings: Se
     if not path.exists():
         pytest.skip(f"no recording at {path}")
     case.check(path, settings)
-
-
-def test_a_replayed_recording_gives_what_the_site_gave(own: Settings, tmp_path: Path) -> None:
-    check_replayed("arxiv", own, tmp_path)
