@@ -120,9 +120,9 @@ RUBBISH = [
 @pytest.mark.long
 def test_rubbish_takes_linear_time() -> None:
     for piece in RUBBISH:
-        # Quadratic work on this length takes ten seconds and more.
+        # Linear work on this length takes half a second, quadratic work ten seconds and more.
         text = "The answer is [" + piece * (20_000 // len(piece))
-        assert _seconds(text) < 1, piece
+        assert _seconds(text) < 5, piece
 
 
 @pytest.mark.slow  # the test before reads the same pieces, in shorter texts
