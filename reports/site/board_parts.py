@@ -1,6 +1,6 @@
 """Parts of the board: the same table over a window of months, or on one source.
 
-Each part is rows of public views: ``headline_at`` for a window, ``headline_all_months`` for
+Each part is rows of views: ``headline_at`` for a window, ``internal.headline_all_months`` for
 all months, and those of the page of a source.
 So the page's script only chooses which cells to show.
 """

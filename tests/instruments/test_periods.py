@@ -79,7 +79,7 @@ def test_half_months_have_the_figures_of_their_texts(simulated: Settings) -> Non
     crawl(simulated, "govuk:half-month", *halves)
     crawl(simulated, "govuk:week", week)
     score(simulated, MODELS[:1])
-    rows = query(simulated, "from period_loss order by source, month").to_pylist()
+    rows = query(simulated, "from internal.period_loss order by source, month").to_pylist()
     assert [(row["source"], row["period"], row["month"]) for row in rows] == [
         ("govuk", "month", month.first_day),
         *(("govuk:half-month", "half-month", half.first_day) for half in halves),

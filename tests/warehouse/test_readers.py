@@ -8,6 +8,7 @@ import pytest
 from core.plugins import list_folders
 from warehouse.database.schema import (
     describe_view,
+    is_macro,
     list_views,
     public_name,
     read_old_names,
@@ -36,6 +37,12 @@ def test_a_named_reader_queries_the_view(name: str) -> None:
 def test_each_view_of_main_has_a_reader() -> None:
     main = [name for name in PUBLIC if DESCRIBED[name].schema == "main"]
     assert [name for name in main if not DESCRIBED[name].readers] == []
+
+
+def test_main_has_at_most_45_views() -> None:
+    files = list_views()
+    main = [name for name in PUBLIC if DESCRIBED[name].schema == "main"]
+    assert len([name for name in main if not is_macro(files[name])]) <= 45
 
 
 def test_each_view_of_papers_has_a_reader_or_serves_a_row_of_the_papers() -> None:

@@ -79,7 +79,7 @@ board as (
         u.reason as note,
         0 as num_sources,
         0 as num_months
-    from uncompared_models as u
+    from internal.uncompared_models as u
     where u.has_sound_cells
 ),
 

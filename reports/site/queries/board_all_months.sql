@@ -25,5 +25,5 @@ select
     'told over all months alone' as gap_reason,
     'told over all months alone' as ageing_reason,
     h.*
-from headline_all_months as h
+from internal.headline_all_months as h
 order by h.rank nulls last, h.bits_per_byte, h.model

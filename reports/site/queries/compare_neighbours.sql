@@ -15,6 +15,7 @@ select
     next_p_value_adjusted as p_value_adjusted,
     num_months,
     basis,
-    reason
-from headline_neighbours
+    next_reason as reason
+from internal.headline_details
+where next_model is not null
 order by rank, model

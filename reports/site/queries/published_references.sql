@@ -5,7 +5,7 @@ with publications as (
         string_agg(distinct source, ', ' order by source) as sources,
         min(month) as first_day,
         cast(max(month) + interval 1 month as date) as end_day
-    from printed_rates
+    from internal.published_rates
     where is_text
     group by all
 )

@@ -29,11 +29,10 @@ GAP = 0.2
 THIN = (FIRST + 4).first_day
 # Figures of a single month or document: a thin month may have none.
 OF_A_MONTH = (
-    "monthly_loss", "monthly_rank", "period_loss", "month_difficulty", "rise_after_cutoff",
-    "worst_documents",
+    "monthly_loss", "monthly_rank", "month_difficulty", "rise_after_cutoff", "worst_documents",
 )  # fmt: skip
 # The order and the intervals over documents of all sources; a diary changes the first.
-OF_ALL_SOURCES = ("headline", "headline_neighbours")
+OF_ALL_SOURCES = ("headline",)
 Rows = list[dict[str, Any]]
 
 

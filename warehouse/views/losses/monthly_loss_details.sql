@@ -3,5 +3,5 @@
 -- Only sources of calendar months: views read this for means over sources, and steps of a month.
 create or replace view internal.monthly_loss_details as
 select * exclude (period)
-from internal.period_loss_details
+from internal.period_loss
 where period = 'month';

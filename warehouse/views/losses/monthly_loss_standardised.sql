@@ -19,7 +19,7 @@ with raw as (
         is_text,
         bits_per_byte,
         standard_error
-    from internal.period_loss_details
+    from internal.period_loss
     where not is_published
 ),
 

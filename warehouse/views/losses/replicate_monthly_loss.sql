@@ -14,7 +14,7 @@ with figures as (
         month,
         is_text,
         bits_per_byte
-    from internal.period_loss_details
+    from internal.period_loss
     where bits_per_byte is not null
 )
 

@@ -19,7 +19,7 @@ with deviations as (
         coalesce(r.nll_nats / (ln(2) * nullif(r.num_bytes, 0)) - c.bits_per_byte, 0) as deviation,
         r.num_bytes / c.num_bytes - 1 as bytes_deviation
     from internal.cell_replicates as r
-    inner join internal.period_loss_details as c
+    inner join internal.period_loss as c
         on
             r.model = c.model
             and r.source = c.source

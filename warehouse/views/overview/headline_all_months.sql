@@ -3,7 +3,7 @@
 -- Not a comparison of models on new text: basis says so in each row.
 -- Units and intervals: as in headline.
 -- Source: docs/metrics.md (Headline, New text).
-create or replace view headline_all_months as
+create or replace view internal.headline_all_months as
 select
     model,
     bits_per_byte,
@@ -21,4 +21,4 @@ select
     saved_share_low,
     saved_share_high,
     reason
-from headline_at(cast(null as date), cast(null as date), months := 'all');
+from main.headline_at(cast(null as date), cast(null as date), months := 'all');

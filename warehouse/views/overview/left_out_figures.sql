@@ -214,7 +214,7 @@ reasons as (
         'default' as protocol,
         'headline' as left_out_of,
         reason
-    from main.uncompared_models
+    from internal.uncompared_models
 )
 
 select *

@@ -1,13 +1,14 @@
 -- The models that headline leaves out, with the reason.
 -- Grain: one row per model with losses that is not in compared_cells.
+-- View unmeasured has these rows, with left_out_of 'headline'.
 -- Source: docs/metrics.md (Headline, New text).
-create or replace view uncompared_models as
+create or replace view internal.uncompared_models as
 with compared as materialized (
     select
         source,
         month,
         any_value(fingerprint) as fingerprint
-    from compared_cells
+    from main.compared_cells
     group by source, month
 ),
 
@@ -44,7 +45,7 @@ select
             || any_value(e.num_common) || ' of ' || (select count(*) from compared)
     end as reason
 from internal.landed_cells as l
-left join training_ends as t on l.model = t.model
+left join main.training_ends as t on l.model = t.model
 left join eligible as e on l.model = e.model
-where l.model not in (select c.model from compared_cells as c)
+where l.model not in (select c.model from main.compared_cells as c)
 group by l.model;

@@ -34,7 +34,7 @@ with judged as (
         end as basis,
         l.month > t.last_month as is_new,
         bool_or(t.last_month is not null) over (partition by l.protocol) as is_known
-    from internal.period_loss_details as l
+    from internal.period_loss as l
     left join models as m on l.model = m.model
     left join training_ends as t on l.model = t.model
     where l.bits_per_byte is not null

@@ -19,7 +19,7 @@ create or replace macro internal.split_cells_at(split_on) as table
                 cast(m.cutoff + interval 1 month as date)
             ) as split_date,
             case when split_on is null then m.cutoff_provenance else 'analyst' end as split_basis
-        from internal.period_loss_details as l
+        from internal.period_loss as l
         left join main.models as m on l.model = m.model
         left join internal.pooled_errors as e
             on

@@ -16,7 +16,7 @@ create or replace macro internal.consecutive_ranks_at(left_out) as table
             month,
             bits_per_byte,
             cast([] as varchar[]) as sources
-        from internal.period_loss_details
+        from internal.period_loss
         where bits_per_byte is not null
         union all
         select
