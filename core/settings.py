@@ -47,7 +47,6 @@ class Settings(BaseSettings):
         env_ignore_empty=True,  # else an empty TIDEMARK_HOME would mean the current folder
         frozen=True,
         extra="forbid",
-        use_attribute_docstrings=True,  # they are the fields' descriptions
     )
 
     home: str = Field(default_factory=lambda: platformdirs.user_data_dir("tidemark"))

@@ -20,10 +20,8 @@ PARAMETERS = TERMINAL | {
     "annotated_types", "pydantic", "pydantic_core", "typing_extensions", "typing_inspection",
 }  # fmt: skip
 SETTINGS = PARAMETERS | {"dotenv", "platformdirs", "pydantic_settings"}
-# cloudpickle and numpy come with pyarrow, zstandard with fsspec.
-QUERY = SETTINGS | {
-    "_duckdb", "cloudpickle", "duckdb", "fsspec", "numpy", "pyarrow", "zstandard",
-}  # fmt: skip
+# cloudpickle and numpy come with pyarrow.
+QUERY = SETTINGS | {"_duckdb", "cloudpickle", "duckdb", "numpy", "pyarrow"}
 # The sets of later commands hold those of former ones, so one process runs all.
 COMMANDS = [
     (["--help"], TERMINAL),
