@@ -28,15 +28,24 @@ keeps the mean 1; it is 0 for a theta at a limit, which has no error. Without v,
 a break that all feel had too narrow intervals.
 
 Error. The residuals are u_j = R_j (y_j - theta_j lambda). s_j^2 is the variance of the residuals of
-model j, s^2 of all models. A model's noise is autocorrelated: C of ``difficulty``, one for all
-models. The squared standard error is the maximum of
+model j, s^2 of all models. A model's noise is autocorrelated: C has the form of ``difficulty``, one
+for all models. The squared standard error is the maximum of
 
     s^2 sum_j |W_ij|^2     sum_j (s_j^2 / k) W_ij' C W_ij     G/(G-1) sum_g (sum_j W_ijg' u_jg)^2
 
-k = sum_j tr(R_j C) / sum_j tr(R_j). The third term (CR1) sums over the G blocks of three calendar
-months, each with all models. Student's t has G_i - 1 degrees of freedom (G_i: number of blocks
-of model i), or those of s^2 if fewer. The difference of two models' effects has the difference of
-their W.
+The third term (CR1) sums over the G blocks of three calendar months, each with all models.
+Student's t has G_i - 1 degrees of freedom (G_i: number of blocks of model i), or those of s^2 if
+fewer. The difference of two models' effects has the difference of their W.
+
+C is the one for which such residuals are expected, and k is the share of its variance that they
+keep. lambda and theta take a part of the noise away, most of it in small panels. Q_j projects out
+X_j, and R_j lambda if theta_j is free. With S = sum_j theta_j^2 Q_j, the residuals of model j are
+
+    sum_k P_jk u_k        P_jk = 1{j=k} Q_j - theta_j theta_k Q_j S+ Q_k
+
+N is a matrix with 1 for the months of one distance. The sum of products of such residuals has the
+expectation s^2 tr(A C), A = sum_jk P_kj N P_jk. Of more than 30 models, lambda takes little: Q is
+R there, and S+ is 0.
 
 Identification. The data determine delta_i or epsilon_i if w_i is orthogonal to the null space of M.
 lambda is returned for the largest set of months whose
@@ -59,13 +68,20 @@ from warehouse.estimates.difficulty import (
     DifficultyFit,
     Flags,
     Floats,
+    Memory,
     Months,
     design,
+    find_memory,
     fit_difficulty,
+    lags,
+    null_space,
+    pseudoinverse,
 )
 
 MONTHS_OF_A_BLOCK = 3
 MIN_BLOCKS = 4
+LEAST_FREEDOM = 0.5  # degrees of freedom of s^2
+MOST_EXACT = 30  # models of which the noise that lambda takes away is computed
 
 NO_CUTOFF = "cutoff unknown"
 NO_CONTROL = "no other model with another known cutoff"
@@ -218,10 +234,10 @@ class Errors:
         self._blocks = (blocks[:, None] == np.unique(blocks)).astype(float)  # (months, blocks)
         free = solution.num_free
         self.num_free = float(free.sum())
-        self.variance = solution.variance if self.num_free > 0.5 else np.nan
+        self.variance = solution.variance if self.num_free > LEAST_FREEDOM else np.nan
         squares = (solution.residuals**2).sum(axis=1)
         variances = np.where(free >= 1, squares / np.maximum(free, 1), self.variance)
-        memory, kept = solution.memory
+        memory, kept = memory_of(solution)
         self._correlations = memory.correlations(np.abs(months[:, None] - months))
         self._variances = variances / kept
 
@@ -284,3 +300,42 @@ class Errors:
                 scores @ scores.T * num_blocks / max(num_blocks - 1, 1),
             ]
         )
+
+
+def memory_of(solution: DifficultyFit) -> tuple[Memory, float]:
+    """Return the memory of the models' noise, and the share of its variance that residuals keep."""
+    if solution.num_models > MOST_EXACT:
+        return solution.memory
+    residuals = solution.residuals[: solution.num_models]
+    theta = solution.theta[: solution.num_models]
+    kept = _without_sensitivities(solution)
+    shared = np.tensordot(theta**2, kept, 1)
+    unknown = null_space(shared, np.zeros((len(shared), 0)))
+    inverse = pseudoinverse(shared, unknown)
+    total, *lagged = (
+        _expected(is_apart, kept, theta, inverse)
+        for is_apart in (np.eye(len(shared)), *lags(solution.months))
+    )
+    if np.trace(total) < LEAST_FREEDOM:
+        return solution.memory
+    return find_memory(total, lagged, residuals, solution.months)
+
+
+def _without_sensitivities(solution: DifficultyFit) -> Floats:
+    """Return Q (models, months, months)."""
+    kept = solution.annihilators[: solution.num_models].copy()
+    moved = kept @ solution.whole.values
+    for model in np.flatnonzero(solution.is_free[: solution.num_models]):
+        kept[model] -= np.outer(moved[model], moved[model]) / (moved[model] @ moved[model])
+    return np.asarray(kept)
+
+
+def _expected(is_apart: Floats, kept: Floats, theta: Floats, inverse: Floats) -> Floats:
+    """Return A of the months that are apart: N is ``is_apart``, Q is ``kept``, S+ ``inverse``."""
+    own = kept @ is_apart @ kept
+    weighted = (theta**2)[:, None, None] * own
+    crossed = np.tensordot(weighted @ inverse, kept, ((0, 2), (0, 1)))
+    middle = inverse @ weighted.sum(axis=0) @ inverse
+    scaled = (theta**2)[:, None, None] * kept
+    shared = np.tensordot(scaled @ middle, kept, ((0, 2), (0, 1)))
+    return np.asarray(own.sum(axis=0) - crossed - crossed.T + shared)
