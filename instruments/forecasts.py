@@ -103,13 +103,11 @@ def plan_answers(
     entry = find_model(model, settings)
     name = protocol or (API_PROTOCOL if entry.backend.is_paid else settings.answer_protocol)
     asked = get_answer_protocol(name)
-    seals = [
-        seal
-        for seal in list_questions(store)
-        if (not sources or seal.source in sources)
-        and (months is None or seal.month in months)
-        and seal.is_task == asked.is_task
-    ]
+    seals = [seal for seal in list_questions(store) if seal.is_task == asked.is_task]
+    if sources:
+        seals = [seal for seal in seals if seal.source in sources]
+    if months is not None:
+        seals = [seal for seal in seals if seal.month in months]
     if not seals:
         raise UsageError(_nothing_sealed(store, sources or (), asked.is_task))
     revision, ids = _identify(entry, asked, seals, settings)

@@ -32,11 +32,11 @@ Graph = dict[str, set[str]]
 def faults() -> list[str]:
     """Return a fault for each group of folders that import each other and is in no known one."""
     files = [file for file in list_files() if is_product(file)]
-    return [
-        f"{', '.join(sorted(group))}: these folders import each other: move what both need"
-        for group in cycles_of(graph_of(files))
-        if not any(group <= known for known in KNOWN)
+    unknown = [
+        group for group in cycles_of(graph_of(files)) if not any(group <= known for known in KNOWN)
     ]
+    told = "these folders import each other: move what both need"
+    return [f"{', '.join(sorted(group))}: {told}" for group in unknown]
 
 
 def graph_of(files: list[Path]) -> Graph:

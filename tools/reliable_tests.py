@@ -28,13 +28,11 @@ ALLOWED = {
 
 def durations_in(function: ast.AST) -> set[str]:
     """Return the names of a function that hold a measured duration."""
-    return {
-        target.id
-        for node in ast.walk(function)
-        if isinstance(node, ast.Assign) and is_duration(node.value, set())
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
+    names: set[str] = set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and is_duration(node.value, set()):
+            names.update(target.id for target in node.targets if isinstance(target, ast.Name))
+    return names
 
 
 def is_duration(node: ast.AST, names: set[str]) -> bool:

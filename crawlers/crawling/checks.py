@@ -69,21 +69,22 @@ def _shares(manifest: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _months_before(store: Store, partition: Partition, crawled: CrawlResult) -> list[Seal]:
-    # Convert tuples to lists: the manifests of other months are JSON, which has no tuples.
-    sized = [_plain(crawled.manifest.get(key)) for key in _SIZED_BY]
-    seals = [
-        seal
-        for seal in list_sealed(store, partition.source)
-        if seal.partition.month is not None
-        and partition.month is not None
-        and seal.partition.month < partition.month
-        and [_plain(seal.manifest.get(key)) for key in _SIZED_BY] == sized
-    ]
+    """Return the latest months before a partition whose size was limited in the same way."""
+    if partition.month is None:
+        return []
+    sized = _sizes(crawled.manifest)
+    seals: list[Seal] = []
+    for seal in list_sealed(store, partition.source):
+        month = seal.partition.month
+        if month is not None and month < partition.month and _sizes(seal.manifest) == sized:
+            seals.append(seal)
     return sorted(seals, key=lambda seal: str(seal.partition.month))[-DRIFT_MONTHS:]
 
 
-def _plain(value: object) -> object:
-    return list(value) if isinstance(value, tuple) else value
+def _sizes(manifest: Mapping[str, object]) -> list[object]:
+    """Return what limited a month's size, without tuples: a manifest in JSON has none."""
+    values = [manifest.get(key) for key in _SIZED_BY]
+    return [list(value) if isinstance(value, tuple) else value for value in values]
 
 
 def _drift(before: Sequence[Seal], crawled: CrawlResult) -> Iterator[str]:

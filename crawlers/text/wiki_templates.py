@@ -197,12 +197,13 @@ def _filled(pattern: str, call: Call) -> str:
         return next(filter(None, map(call.get, slot[1].split("|"))), GONE)
 
     # Parts are told apart before any argument is put in, as arguments may hold such signs, too.
-    pieces = enumerate(_PART.split(pattern))
-    return "".join(
-        _SLOT.sub(argument, piece)
-        for number, piece in pieces
-        if number % 2 == 0 or any(argument(slot) != GONE for slot in _SLOT.finditer(piece))
-    )
+    text = ""
+    for number, piece in enumerate(_PART.split(pattern)):
+        is_optional = number % 2 == 1
+        if is_optional and all(argument(slot) == GONE for slot in _SLOT.finditer(piece)):
+            continue
+        text += _SLOT.sub(argument, piece)
+    return text
 
 
 def _guess(inner: str, call: Call) -> str:

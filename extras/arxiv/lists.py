@@ -132,14 +132,15 @@ def list_changed(month: Period, categories: Sequence[str], fetcher: Fetcher) -> 
                 f"arXiv: OAI-PMH: expected papers that changed in {changed}, got {len(listed)} "
                 f"at the server's time {pages[0].responded_at}"
             )
-        found += [
-            paper
-            for paper in listed
-            if isinstance(paper, Drop)
-            or (paper.published in month and any(map(wanted.match, paper.categories)))
-        ]
+        found += [paper for paper in listed if _is_wanted(paper, month, wanted)]
         changed += 1
     return sorted(found, key=_by_date)
+
+
+def _is_wanted(paper: Entry | Drop, month: Period, wanted: re.Pattern[str]) -> bool:
+    if isinstance(paper, Drop):
+        return True
+    return paper.published in month and any(map(wanted.match, paper.categories))
 
 
 class _Page(NamedTuple):

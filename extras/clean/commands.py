@@ -93,11 +93,12 @@ def _read_files(path: str, name: str) -> Mapping[str, bytes]:
             content = Path(path).read_bytes()
         elif suffixes:
             folder = Path(path)
-            return {
-                str(file.relative_to(folder)): file.read_bytes()
-                for file in sorted(folder.rglob("*"))
-                if file.name.lower().endswith(suffixes) and file.is_file() and not file.is_symlink()
-            }
+            contents: dict[str, bytes] = {}
+            for file in sorted(folder.rglob("*")):
+                is_own = file.is_file() and not file.is_symlink()
+                if is_own and file.name.lower().endswith(suffixes):
+                    contents[str(file.relative_to(folder))] = file.read_bytes()
+            return contents
         else:
             raise UsageError(f"{path} is a folder; only a LaTeX source may be a folder")
     except OSError as error:

@@ -157,16 +157,14 @@ def _check_group(
     coded = encode_chunks(model, tokens, cutter.first, _silent)
     codes = [(code.code, len(ids)) for code, ids in zip(coded, tokens, strict=True)]
     decoded = decode_chunks(model, codes, cutter.first, _silent)
-    return [
-        Verdict(
-            chunk,
-            len(code.code),
-            _disagreement(chunk, code)
-            if np.array_equal(ids, back)
-            else "decoding gave other tokens than were coded",
-        )
-        for (chunk, ids), code, back in zip(group, coded, decoded, strict=True)
-    ]
+    verdicts: list[Verdict] = []
+    for (chunk, ids), code, back in zip(group, coded, decoded, strict=True):
+        if np.array_equal(ids, back):
+            problem = _disagreement(chunk, code)
+        else:
+            problem = "decoding gave other tokens than were coded"
+        verdicts.append(Verdict(chunk, len(code.code), problem))
+    return verdicts
 
 
 def _silent(num_tokens: int) -> None:

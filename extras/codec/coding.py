@@ -291,11 +291,10 @@ def _encode(
     while True:
         try:
             advance = _reporter("compress", sum(map(len, chunks)))
-            return [
-                coded
-                for begin in range(0, len(chunks), batch)
-                for coded in encode_chunks(model, chunks[begin : begin + batch], first, advance)
-            ], batch
+            coded = []
+            for begin in range(0, len(chunks), batch):
+                coded += encode_chunks(model, chunks[begin : begin + batch], first, advance)
+            return coded, batch
         except RuntimeError as error:
             if not is_memory_full(error):
                 raise

@@ -36,14 +36,12 @@ def find_companions(
     Thermometers come first, then models of known cutoff, then others, the nearest in size first.
     Copies of this model are left out: they feel the same of each month.
     """
-    found = [
-        other
-        for other in list_models(settings)
-        if other.name != entry.name
-        and not (other.backend.is_control or other.backend.is_server)
-        and other.location != entry.location
-        and local_folder(other) is not None
-    ]
+    found: list[ModelEntry] = []
+    for other in list_models(settings):
+        is_same = other.name == entry.name or other.location == entry.location
+        has_weights = not (other.backend.is_control or other.backend.is_server)
+        if not is_same and has_weights and local_folder(other) is not None:
+            found.append(other)
 
     def place(other: ModelEntry) -> tuple[bool, bool, float, str]:
         is_thermometer = other.role == "thermometer"

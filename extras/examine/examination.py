@@ -109,12 +109,11 @@ def _with_cutoff(entry: ModelEntry, cutoff: Month) -> ModelEntry:
 
 def _sealed_text(request: ExamineRequest, settings: Settings) -> list[Seal]:
     sealed = usable(list_sealed(Store(settings.home), as_of=settings.corpus_as_of))
-    seals = [
-        seal
-        for seal in sealed
-        if (request.sources is None or seal.partition.source in request.sources)
-        and (request.months is None or seal.partition.month in request.months)
-    ]
+    seals = list(sealed)
+    if request.sources is not None:
+        seals = [seal for seal in seals if seal.partition.source in request.sources]
+    if request.months is not None:
+        seals = [seal for seal in seals if seal.partition.month in request.months]
     if seals:
         return seals
     if sealed:

@@ -190,11 +190,11 @@ def _card(found: DataSet) -> str:
         "task_categories": ["text-generation"],
         "configs": configs,
     }
-    rows = [
-        f"| {name} | {len(seals)} | {sum(seal.num_documents for seal in seals):,} "
-        f"| {sum(seal.num_bytes for seal in seals):,} |"
-        for name, seals in sorted(by_source.items())
-    ]
+    rows: list[str] = []
+    for name, seals in sorted(by_source.items()):
+        num_documents = sum(seal.num_documents for seal in seals)
+        num_bytes = sum(seal.num_bytes for seal in seals)
+        rows.append(f"| {name} | {len(seals)} | {num_documents:,} | {num_bytes:,} |")
     licences = [f"| {name} | {count:,} |" for name, count in sorted(found.licences.items())]
     return _CARD.format(
         front=yaml.safe_dump(

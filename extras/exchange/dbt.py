@@ -79,14 +79,10 @@ def _types(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], dict[
 
 
 def _table(name: str, view: ViewDescription, types: dict[str, str]) -> dict[str, object]:
-    columns = [
-        {
-            "name": column,
-            "description": " ".join(
-                filter(None, (facts["description"], facts.get("unit") and f"[{facts['unit']}]"))
-            ),
-            "data_type": types[column],
-        }
-        for column, facts in view.columns.items()
-    ]
+    columns: list[dict[str, str]] = []
+    for column, facts in view.columns.items():
+        about = facts["description"]
+        if facts.get("unit"):
+            about = f"{about} [{facts['unit']}]".lstrip()
+        columns.append({"name": column, "description": about, "data_type": types[column]})
     return {"name": name, "description": view.summary, "columns": columns}

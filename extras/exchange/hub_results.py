@@ -77,15 +77,15 @@ def export_hub_results(settings: Settings, output: Path, data_set: str) -> int:
 
 
 def _chosen(model: ModelResults) -> tuple[ModelResult, ...]:
-    return tuple(
-        figure
-        for figure in model.figures
-        if not figure.is_simulated
-        and (
-            figure.metric is LEVEL
-            or (figure.metric is GAP and figure.details["protocol"] == DEFAULT_PROTOCOL)
-        )
-    )
+    return tuple(figure for figure in model.figures if _is_chosen(figure))
+
+
+def _is_chosen(figure: ModelResult) -> bool:
+    if figure.is_simulated:
+        return False
+    if figure.metric is GAP:
+        return bool(figure.details["protocol"] == DEFAULT_PROTOCOL)
+    return figure.metric is LEVEL
 
 
 def _task(figure: ModelResult) -> str:

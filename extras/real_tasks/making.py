@@ -82,14 +82,12 @@ def make_tasks(
         PartitionSealed: a month is sealed with other tasks; ``replace`` is not set.
         StorageError: a sealed file is damaged.
     """
-    seals = [
-        seal
-        for seal in list_sealed(store)
-        if seal.is_text
-        and isinstance(seal.partition.month, Month)
-        and (not sources or seal.partition.source in sources)
-        and (not months or seal.partition.month in months)
-    ]
+    sealed = [seal for seal in list_sealed(store) if seal.is_text]
+    seals = [seal for seal in sealed if isinstance(seal.partition.month, Month)]
+    if sources:
+        seals = [seal for seal in seals if seal.partition.source in sources]
+    if months:
+        seals = [seal for seal in seals if seal.partition.month in months]
     if not seals:
         known = list_sealed_sources(store)
         meant = "".join(did_you_mean(source, known) for source in sources or ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core import progress
-from core.corpus.partition import list_sealed, list_sealed_sources
+from core.corpus.partition import Seal, list_sealed, list_sealed_sources
 from core.errors import UsageError, did_you_mean
 from core.settings import Settings
 from core.storage.store import Store
@@ -27,14 +27,13 @@ def train(recipe: Recipe, sources: list[str] | None, settings: Settings) -> Mode
     from extras.reference_models.reference import train_reference
 
     store = Store(settings.home)
-    seals = [
-        seal
-        for seal in list_sealed(store, as_of=settings.corpus_as_of)
-        if seal.is_text
-        and seal.partition.month is not None
-        and seal.partition.month <= recipe.cutoff
-        and (sources is None or seal.partition.source in sources)
-    ]
+    seals: list[Seal] = []
+    for seal in list_sealed(store, as_of=settings.corpus_as_of):
+        month = seal.partition.month
+        is_known = month is not None and month <= recipe.cutoff
+        is_wanted = sources is None or seal.partition.source in sources
+        if seal.is_text and is_known and is_wanted:
+            seals.append(seal)
     missing = sorted(set(sources or []) - {seal.partition.source for seal in seals})
     if missing or not seals:
         what = ", ".join(missing) or "any source"

@@ -173,11 +173,10 @@ def _require_spread(prompts: Sequence[Tokens], alone: Sequence[Losses], advice: 
 
     Raise it also if many tokens have exactly one loss, as those outside a top k.
     """
-    of_context = {
-        tuple(ids[: place + 2].tolist()): value
-        for ids, losses in zip(prompts, alone, strict=True)
-        for place, value in enumerate(losses[:SHORT])
-    }
+    of_context = {}
+    for ids, losses in zip(prompts, alone, strict=True):
+        for place, value in enumerate(losses[:SHORT]):
+            of_context[tuple(ids[: place + 2].tolist())] = value
     values = np.array(list(of_context.values()))
     rounding = _rounding(values)
     why = "the server rounds the log-probabilities, so that most of them are equal to others"

@@ -52,13 +52,13 @@ def compare_with_hub(entry: ModelEntry, settings: Settings) -> list[Difference]:
             timeout=TIMEOUT_S,
         )
         found = _facts(answer_within(WHOLE_TIMEOUT_S, ask))
-    return [
-        Difference(entry.name, fact, ours, theirs)
-        for fact, theirs in found.items()
-        if theirs is not None
-        and (ours := getattr(entry, fact)) is not None
-        and not _agree(ours, theirs)
-    ]
+    differences: list[Difference] = []
+    for fact, theirs in found.items():
+        ours = getattr(entry, fact)
+        is_comparable = ours is not None and theirs is not None
+        if is_comparable and not _agree(ours, theirs):
+            differences.append(Difference(entry.name, fact, ours, theirs))
+    return differences
 
 
 def _facts(record: ModelInfo) -> dict[str, object]:

@@ -60,14 +60,13 @@ def plan_comparisons(
         UsageError: a named source has no seal, or no dated text.
     """
     names = sources or _sources(store, as_of)
-    chosen = {name: _dated_texts(store, name, as_of) for name in names}
-    return [
-        Comparison(later, earlier)
-        for name, seals in chosen.items()
-        for month, later in seals.items()
-        if months is None or month in months
-        for earlier in _earlier(seals, month, against)
-    ]
+    comparisons: list[Comparison] = []
+    for name in names:
+        seals = _dated_texts(store, name, as_of)
+        for month, later in seals.items():
+            if months is None or month in months:
+                comparisons += [Comparison(later, seal) for seal in _earlier(seals, month, against)]
+    return comparisons
 
 
 def _sources(store: Store, as_of: dt.datetime | None) -> list[str]:

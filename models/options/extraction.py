@@ -335,11 +335,11 @@ def _is_meant(text: str, found: re.Match[str], start: int) -> bool:
 def _option_at(text: str, start: int, shown: Sequence[str]) -> int:
     """Return the index of the option whose text, or else whose letter, stands at ``start``."""
     rest = _folded(text[start : start + _MOST_CHARS])
-    same = [
-        index
-        for index, option in enumerate(shown)
-        if len(option) > 1 and rest.startswith(option) and not rest[len(option) :][:1].isalnum()
-    ]
+    same: list[int] = []
+    for index, option in enumerate(shown):
+        is_whole = not rest[len(option) :][:1].isalnum()
+        if len(option) > 1 and rest.startswith(option) and is_whole:
+            same.append(index)
     longest = max(same, key=lambda index: len(shown[index]), default=None)
     return LETTERS.index(text[start].upper()) if longest is None else longest
 

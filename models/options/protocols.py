@@ -153,10 +153,11 @@ def prompts_of(question: Question, protocol: AnswerProtocol) -> list[Prompt]:
     if protocol.mode == "generate":
         start = _rotation(question, protocol.seed, count)
         starts = range(start, start + 1)
-    return [
-        _prompt(question, protocol, tuple((start + place) % count for place in range(count)))
-        for start in starts
-    ]
+    prompts = []
+    for start in starts:
+        order = tuple((start + place) % count for place in range(count))
+        prompts.append(_prompt(question, protocol, order))
+    return prompts
 
 
 def _rotation(question: Question, seed: int, count: int) -> int:

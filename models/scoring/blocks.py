@@ -97,12 +97,13 @@ def _tokenized(block: Block, text_model: TextModel, wanted: set[Tokenization]) -
             (text, *options): tokens._replace(classes=classes)
             for text, tokens, classes in zip(new, tokenized, classify_all(new), strict=True)
         }
-        block.tokens[way] = [
-            known[(content, *options)]
-            if isinstance(content, str)
-            else text_model.tokenize_bytes(content)
-            for content in contents
-        ]
+        of_way: list[TokenizedText | None] = []
+        for content in contents:
+            if isinstance(content, str):
+                of_way.append(known[(content, *options)])
+            else:
+                of_way.append(text_model.tokenize_bytes(content))
+        block.tokens[way] = of_way
     block.seconds = time.perf_counter() - began
     return block
 

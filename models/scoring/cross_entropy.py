@@ -61,14 +61,14 @@ def linear_cross_entropy(
     is_tiled = states.device.type == "cpu" and len(weight) > _CPU_COLUMNS
     rows = _CPU_ROWS if is_tiled else row_slice(states.device, len(weight))
     parts = zip(torch.split(states, rows), torch.split(targets, rows), strict=True)
-    return torch.cat(
-        [
-            _tiled(part, weight, bias, wanted)
-            if is_tiled
-            else cross_entropy(functional.linear(part, weight, bias), wanted, None)
-            for part, wanted in parts
-        ]
-    )
+    losses: list[torch.Tensor] = []
+    for part, wanted in parts:
+        if is_tiled:
+            losses.append(_tiled(part, weight, bias, wanted))
+        else:
+            logits = functional.linear(part, weight, bias)
+            losses.append(cross_entropy(logits, wanted, None))
+    return torch.cat(losses)
 
 
 def row_slice(device: torch.device, vocabulary: int) -> int:

@@ -74,12 +74,12 @@ class ScoringProtocol:
         is left out: it decides only losses of texts that spell a control token, whose cells have a
         scoring id of their own.
         """
-        fields = {
-            field.name: getattr(self, field.name)
-            for field in dataclasses.fields(self)
-            if field.name not in ("name", "description", "parses_control")
-            and getattr(self, field.name) != field.default
-        }
+        fields: dict[str, object] = {}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            is_named = field.name in ("name", "description", "parses_control")
+            if not is_named and value != field.default:
+                fields[field.name] = value
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:8]
 
     @property

@@ -166,12 +166,10 @@ def _chunk_table(cell: Cell, chunk: TokenLosses) -> pa.Table:
         chunk.tokens.ids[own], ends[own], ends[1:][own], nats,
         *([None, None] if moments is None else moments.T), None,
     ]  # fmt: skip
-    arrays = [
-        pa.array(
-            each if isinstance(each, np.ndarray) else [each] * num, field.type, from_pandas=True
-        )
-        for each, field in zip(values, TOKEN_LOSSES, strict=True)
-    ]
+    arrays = []
+    for each, column in zip(values, TOKEN_LOSSES, strict=True):
+        rows = each if isinstance(each, np.ndarray) else [each] * num
+        arrays.append(pa.array(rows, column.type, from_pandas=True))
     return pa.table(arrays, schema=TOKEN_LOSSES)
 
 

@@ -31,10 +31,10 @@ def csv_parts(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[
 
     yield pl.DataFrame(schema=schema.names).write_csv()
     for batch in batches:
-        columns = [
-            column if any(is_one(column.type) for is_one in _PLAIN_TYPES) else _texts(column)
-            for column in batch.columns
-        ]
+        columns = []
+        for column in batch.columns:
+            is_plain = any(is_one(column.type) for is_one in _PLAIN_TYPES)
+            columns.append(column if is_plain else _texts(column))
         table = pa.table(columns, names=schema.names)
         try:
             yield pl.DataFrame(pl.from_arrow(table)).write_csv(include_header=False)

@@ -63,12 +63,13 @@ def _is_below(rows: Sequence[Row], level: float) -> bool:
 
 def _not_above(rows: Sequence[Row], model: Row) -> list[str]:
     """Return the compressors whose interval is not wholly above that of a model."""
-    return [
-        row["model"]
-        for row in rows
-        if row["model"].startswith("control:") and row["bits_per_byte_low"] is not None
-        and row["bits_per_byte_low"] <= model["bits_per_byte_high"]
-    ]  # fmt: skip
+    names: list[str] = []
+    for row in rows:
+        low = row["bits_per_byte_low"]
+        is_compressor = row["model"].startswith("control:")
+        if is_compressor and low is not None and low <= model["bits_per_byte_high"]:
+            names.append(row["model"])
+    return names
 
 
 def untold_gap(reasons: Sequence[Row]) -> str:

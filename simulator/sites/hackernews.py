@@ -70,11 +70,10 @@ class Site(WorldSite):
             return as_json({"message": "invalid numericFilters", "status": 400}, 400)
         if take_quirk(self, "error_as_200"):
             return as_json({"message": "internal error", "status": 500})
-        found = [
-            story
-            for story in reversed(self.stories.values())
-            if request.arg("tags") in {"", "story"} and all(_holds(part, story) for part in filters)
-        ]
+        found = []
+        if request.arg("tags") in {"", "story"}:
+            newest_first = reversed(self.stories.values())
+            found = [each for each in newest_first if all(_holds(part, each) for part in filters)]
         hits_per_page = min(int(size), 1_000)
         start = int(page) * hits_per_page
         hits = found[:MAX_HITS][start : start + hits_per_page]

@@ -134,12 +134,8 @@ def resolve_citations(source: str, bibliography: Bibliography) -> str:
     was_noun = False
     for found in _CITATION.finditer(source):
         macro = found["macro"].lower()
-        keys = [
-            key.strip()
-            for keys in _KEYS.findall(found["groups"])
-            for key in keys.split(",")
-            if key.strip()
-        ]
+        given = ",".join(_KEYS.findall(found["groups"]))
+        keys = [key.strip() for key in given.split(",") if key.strip()]
         if "no" in macro:  # \nocite and the like
             is_noun = False
         elif _TEXTUAL.match(macro):

@@ -113,12 +113,11 @@ class Site(_Papers):
         categories = set(re.findall(r"cat:([\w.*-]+)", query))
         if window is None or not categories:
             return _error_feed(f"incorrect search_query: {query}")
-        found = [
-            paper
-            for paper in self.papers.values()
-            if window[1] <= f"{paper.published:%Y%m%d%H%M}" <= window[2]
-            and any(fnmatch.filter(paper.categories, wanted) for wanted in categories)
-        ]
+        found = []
+        for paper in self.papers.values():
+            is_wanted = any(fnmatch.filter(paper.categories, each) for each in categories)
+            if is_wanted and window[1] <= f"{paper.published:%Y%m%d%H%M}" <= window[2]:
+                found.append(paper)
         if take_quirk(self, "error_as_200"):
             return _error_feed("The service is temporarily unavailable")
         first = int(start)

@@ -58,12 +58,11 @@ class Site(NewsSite):
             return Response(200, {"Retry-After": "0"}, b"<html><body>Maintenance</body></html>")
         if take_quirk(self, "empty_page"):
             return Response(200, {"Retry-After": "0"}, HEAD.encode())
-        lines = [
-            line
-            for article in self.newsroom.articles
-            if (article.published.year, (article.published.month + 2) // 3) == (year, quarter)
-            for line in _lines(article)
-        ]
+        lines: list[str] = []
+        for article in self.newsroom.articles:
+            day = article.published
+            if (day.year, (day.month + 2) // 3) == (year, quarter):
+                lines += _lines(article)
         return _text(HEAD + "".join(f"{line}\n" for line in lines)) if lines else Response(404)
 
 

@@ -118,12 +118,11 @@ class Site(WorldSite):
         match = _ANSWERS.fullmatch(request.path)
         if match:
             wanted = {int(number) for number in match[1].split(";")}
-            found = [
-                answer
-                for number in wanted
-                if number in self.questions and self.questions[number].site == site
-                for answer in self.answers[number]
-            ]
+            found = []
+            for number in wanted:
+                question = self.questions.get(number)
+                if question is not None and question.site == site:
+                    found += self.answers[number]
         elif request.path == "/2.3/questions":
             first = int(request.arg("fromdate", "0"))
             last = int(request.arg("todate", "9999999999"))

@@ -83,14 +83,12 @@ class Site(WorldSite):
         most = float(request.arg("volume_num_max", "inf"))
         started = request.arg("start_date_max", "999")
         ended = request.arg("end_date_max", "9")
-        found = [
-            market
-            for market in self.markets
-            if market["closed"] == is_closed
-            and least <= market["volumeNum"] <= most
-            and (market["startDate"] or "99") <= started
-            and market["endDate"] <= ended
-        ]
+        found = []
+        for market in self.markets:
+            in_time = (market["startDate"] or "99") <= started and market["endDate"] <= ended
+            is_large = least <= market["volumeNum"] <= most
+            if market["closed"] == is_closed and is_large and in_time:
+                found.append(market)
         if request.arg("order") != "closedTime":
             found.sort(key=lambda market: int(market["id"]))
         return found if request.arg("ascending", "true") == "true" else found[::-1]
