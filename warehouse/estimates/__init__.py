@@ -7,7 +7,7 @@ Each module has its formulas in its docstring, and needs only those above it:
 - ``regression``, ``pairs``, ``cutoffs``: the change in one curve, relative to lambda.
 - ``contamination``: single months that are too low.
 - ``untreated``: lambda of the months before onsets, and all changes of a panel in turn.
-- ``staggered``, ``sources``, ``bends``: changes that may be the source's.
+- ``staggered``, ``sources``, ``bends``, ``coincident``: changes that may be the source's.
 - ``panels``, ``changes``, ``panel_rows``: curves of a snapshot, the verdict on each, its rows.
 - ``questions``: scores of forecasts, adjusted for the difficulty of questions.
 - ``processes``, ``estimate``: all panels of a snapshot, written to its tables ``panel_*``.

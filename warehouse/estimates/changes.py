@@ -10,6 +10,7 @@ import numpy as np
 
 from core.progress import counted
 from warehouse.estimates.bends import find_bends
+from warehouse.estimates.coincident import change_together
 from warehouse.estimates.contamination import Shortfalls, measure_shortfalls
 from warehouse.estimates.cutoffs import (
     CRITICAL,
@@ -42,6 +43,7 @@ AT_REGIME = "the change in {} may be the source's: a regime begins in {}"
 GROWTH = "growth from the cutoff on, without a jump"
 BEND = "the change may be the source's: {} changes in the same months"
 SHARED = "the change may be the source's: one that all models share fits as well"
+TOGETHER = "the change may be the source's: the other models change in the same months"
 WITHOUT_SOURCE = "without {}, which alone shows another change"
 ONE_SOURCE = "only {} shows the change: see its row of that source"
 NO_OTHERS = "no other model, and no compressor, tells its months"
@@ -194,6 +196,7 @@ def find_changes(panel: Panel) -> list[Change]:
     if panel.rests:
         dated, rests = leave_out_sources(panel.rests, fit_untreated(kept, spells), dated)
     bends = find_bends(dated, panel)
+    together = change_together(dated, panel)
     as_one_regime = replace(kept, regimes=panel.regimes[:, :0])
     plain = fit_untreated(as_one_regime, spells) if len(panel.starts) else None
     calms = [panel.calm.difficulty_without(number) for number in range(len(dated))]
@@ -212,6 +215,8 @@ def find_changes(panel: Panel) -> list[Change]:
             regime = _coincidence(panel, each, plain.without(number))
         is_older = each.found is not None and panel.cutoffs[number] < each.found.first_datable
         doubt = _doubt(rest, is_shared[number], other if is_older else None)
+        if doubt is None and together[number]:
+            doubt = TOGETHER
         reason = _reason(panel, number, each, doubt, regime)
         change = _change(panel, number, each, calm, reason, other)
         if rest is not None and not is_shared[number]:

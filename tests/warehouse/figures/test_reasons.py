@@ -188,6 +188,12 @@ TRUTHS: dict[str, Check] = {
     r"the change may be the source's: one that all models share fits as well": lambda case: (
         {each.ends for each in case.world.models.values()} == {case.planted.ends}
     ),
+    r"the change may be the source's: the other models change in the same months": lambda case: any(
+        abs(own - other) <= 1
+        for each in case.others()
+        for own in case.planted.ends
+        for other in each.ends
+    ),
     r"only \S+-(\w+) shows the change: see its row of that source": lambda case, source: (
         case.planted.gap_sources == (source,) and bool(case.planted.ends)
     ),

@@ -1,0 +1,86 @@
+"""Tell whether the other models of a panel change in the months of one model's change.
+
+If each model feels a change of the source by a size of its own, some show a rise beside the others.
+No single one of the others may show more than chance (``bends``). So all of them are asked at once.
+For a change of model i with ramp_i, the curves without what all models share (``apart``) are fitted
+twice:
+
+- The first fit has a ramp for each model: the change that is found in it. If another model's is the
+  same as ramp_i, or if none is found, it has a ramp that ends at its stated cutoff. The length of
+  these is the best of one size in all models.
+- The second fit has ramp_i in every other model, too, with a size of its own.
+
+T is what the second saves beyond the first, in units of s^2. If the source does not change, T / L
+has about a chi-squared distribution with k degrees of freedom, one for each further size. So the
+others change in the same months on two conditions:
+
+- T / L > k + 3 sqrt(2 k).
+- S sqrt(1 - k L / T) is more than a quarter of the change of model i. S is the root of the mean
+  square of the further sizes. A smaller one may come from ramps whose months are not exact.
+
+Only changes within three months are asked: a new recipe is sudden. The months of a long ramp are
+less exact, so the others seem to change in them, too. Panels of five to 30 models are asked. In a
+smaller one, k is too small to tell much.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warehouse.estimates.apart import Apart, with_curve
+from warehouse.estimates.difficulty import Readings
+from warehouse.estimates.pairs import MIN_FREE
+from warehouse.estimates.staggered import MOST_JOINT
+from warehouse.estimates.untreated import LEAST_OTHERS, DatedCurve, Ramp, kept_losses
+
+LIMIT = 3.0  # standard deviations of T / L
+LEAST_SHARE = 0.25  # of the change
+LONGEST = 3  # months of a change
+
+
+def change_together(dated: list[DatedCurve], readings: Readings) -> list[bool]:
+    """Return True for each change in whose months the other models change, too.
+
+    ``dated`` is as in ``find_bends``.
+    """
+    together = [False] * len(dated)
+    kept = kept_losses(readings, dated)
+    numbers = with_curve(kept.losses)
+    is_asked = LEAST_OTHERS + 1 < len(numbers) <= MOST_JOINT
+    if not is_asked or not any(each.found for each in dated):
+        return together
+    apart = Apart.of(kept)
+    if apart.num_free - 2 * len(numbers) < MIN_FREE:
+        return together
+    one = apart.one_before(readings.cutoffs)
+    stated = [None] * len(dated) if one is None else one.ramps(readings.cutoffs)
+    changes = [None if each.found is None else (each.found.start, each.found.end) for each in dated]
+    for number, change in enumerate(changes):
+        if change is not None and number in numbers and change[1] - change[0] <= LONGEST:
+            own = [
+                ramp if each is None or each == change else each
+                for each, ramp in zip(changes, stated, strict=True)
+            ]
+            own[number] = change
+            others = [change if place in numbers else None for place in range(len(dated))]
+            others[number] = None
+            together[number] = _are_told(apart, own, others, number)
+    return together
+
+
+def _are_told(apart: Apart, own: list[Ramp | None], others: list[Ramp | None], number: int) -> bool:
+    """Return True if the ramps ``others`` are told beside those of ``own``."""
+    columns = apart.ramps(own)
+    further = apart.ramps(others)
+    first = apart.explain(columns)
+    second = apart.explain(columns + further)
+    num_free = max(apart.num_free - len(columns) - len(further), 1)
+    gained = (first.squares - second.squares) / second.squares * num_free
+    gained /= apart.long_run(columns)
+    expected = len(further)
+    if gained <= expected + LIMIT * np.sqrt(2 * expected):
+        return False
+    place = sum(pair is not None for pair in own[:number])
+    sizes = second.sizes[len(columns) :]
+    typical = np.sqrt(np.mean(sizes**2) * (1 - expected / gained))
+    return bool(typical > LEAST_SHARE * abs(second.sizes[place]))
