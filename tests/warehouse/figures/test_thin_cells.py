@@ -80,6 +80,58 @@ def with_a_diary(rows: Rows) -> Rows:
     ]
 
 
+def position(row: dict[str, Any]) -> int:
+    return Month.of(row["month"]).months_since(FIRST)
+
+
+def with_a_late_source(num_months: int) -> Callable[[Rows], Rows]:
+    """Add a source that has the last months alone."""
+
+    def add(rows: Rows) -> Rows:
+        return rows + [
+            {**row, "source": "late"}
+            for row in rows
+            if row["source"] == "blog" and position(row) >= NUM_MONTHS - num_months
+        ]
+
+    return add
+
+
+def with_ten_times_the_documents(rows: Rows) -> Rows:
+    """Repeat the documents of the later half nine times, under other names."""
+    return rows + [
+        {**row, "document_id": f"{row['document_id']}-again-{number}"}
+        for row in rows
+        for number in range(9)
+        if position(row) >= NUM_MONTHS // 2
+    ]
+
+
+def with_a_late_model(rows: Rows) -> Rows:
+    """Add a model of unknown cutoff that has the last months alone; drop one loss of another."""
+    cell = ("early", "blog", THIN)
+    kept = [
+        {**row, "nll_nats": None, "reason": "dropped"}
+        if (row["model"], row["source"], row["month"]) == cell and is_first(row)
+        else row
+        for row in rows
+    ]
+    return kept + [
+        {**row, "model": "new"} for row in rows if row["model"] == "late" and position(row) >= 11
+    ]
+
+
+def with_a_month_that_fails(rows: Rows) -> Rows:
+    """Leave one model's month without a finite loss."""
+    cell = ("early", "blog", THIN)
+    return [
+        {**row, "nll_nats": math.nan, "reason": "non_finite"}
+        if (row["model"], row["source"], row["month"]) == cell
+        else row
+        for row in rows
+    ]
+
+
 def read_views(home: Path, rows: Rows) -> dict[str, Rows]:
     settings = Settings(home=str(home))
     facts = [
@@ -134,6 +186,43 @@ def test_a_thin_cell_empties_no_figure_over_many(
     if change is with_one_document_of_a_model:  # it has too few of the month's documents
         lost = {key for key in lost if key[0] != "suspected_contamination"}
     assert sorted(lost, key=repr) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        with_a_late_source(3),
+        with_a_late_source(7),
+        with_ten_times_the_documents,
+        with_a_late_model,
+    ],
+)
+def test_what_is_added_empties_no_figure(
+    tmp_path: Path, base: dict[tuple[Any, ...], float], change: Callable[[Rows], Rows]
+) -> None:
+    """Formerly a late source left the mean of all sources without an interval, or a slope."""
+    left = figures(read_views(tmp_path, change(healthy())))
+    lost = {key for key in base if key not in left and key[0] not in OF_A_MONTH}
+    if change is with_a_late_model:  # what is compared begins with its first month
+        lost = {key for key in lost if key[0] != "compared_cells"}
+    assert sorted(lost, key=repr) == []
+
+
+def test_a_month_that_fails_empties_figures_of_its_own_cell_alone(
+    tmp_path: Path, base: dict[tuple[Any, ...], float]
+) -> None:
+    found = read_views(tmp_path, with_a_month_that_fails(healthy()))
+    left = figures(found)
+    lost = {key for key in base if key not in left and key[0] not in OF_A_MONTH}
+    lost = {key for key in lost if THIN not in key}
+    # Six months are the base of a decay. The other two are of models with the same months.
+    lost = {key for key in lost if key[0] not in ("decay_by_horizon", "corpus_size")}
+    lost = {key for key in lost if key[0] != "rank_stability"}
+    lost = {key for key in lost if not (key[0] == "effect_difference" and "decay" in key)}
+    assert sorted(lost, key=repr) == []
+    decays = [row for row in found["decay_by_horizon"] if row["decay_pct"] is None]
+    told = {row["reason"] for row in decays if (row["model"], row["source"]) == ("early", "blog")}
+    assert told == {"5 months right before the release; 6 are needed"}
 
 
 def test_the_gap_of_a_source_with_a_thin_month_is_as_planted(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 -- Monthly figures by class of byte, with their side of a split. For byte_class_gap_at and
 --   byte_class_ageing.
 -- Grain: one row per model, scope, protocol, byte_class, month; scope is a source, or NULL for the
---   mean over sources: those with months on both sides of the split, and their common months.
+--   mean over sources: those with months on both sides of the split, and their common months; if
+--   one has enough months for an interval, only such sources.
 -- Parameter: split_on, the first day after the split; NULL splits each model after its own cutoff
 --   month, and leaves out models without a cutoff.
 -- Units: as byte_class_cells.
@@ -19,14 +20,26 @@ create or replace macro internal.byte_class_months_at(split_on) as table
         left join main.models as m on c.model = m.model
     ),
 
+    sides as (
+        select
+            model,
+            protocol,
+            source,
+            count(distinct month) filter (where month < split_date) as num_before,
+            count(distinct month) filter (where month >= split_date) as num_after,
+            lacking_interval(num_before, num_after) is null as has_interval
+        from cells
+        group by model, protocol, source
+        having least(num_before, num_after) > 0
+    ),
+
     two_sided as (
         select
             model,
             protocol,
             source
-        from cells
-        group by model, protocol, source
-        having bool_or(month < split_date) and bool_or(month >= split_date)
+        from sides
+        qualify has_interval or not bool_or(has_interval) over (partition by model, protocol)
     ),
 
     num_two_sided as (

@@ -1,6 +1,6 @@
 -- Monthly figures with their coefficients in a slope over months. For tbi_likelihood.
 -- Grain: one row per model, scope, protocol, source, month. scope is the source, or NULL for the
---   mean over sources: sources of text with two months or more, and only their common months.
+--   mean over sources: the sources of lasting_sources, and only their common months.
 -- Units: x is the number of months since the scope's mean month. coefficient is the weight of the
 --   cell's bits per byte in the slope; NULL with a single month. spread: as in split_cells_at.
 -- Source: docs/metrics.md (Likelihood, Time).
@@ -11,12 +11,10 @@ with points as (
         l.protocol,
         l.source,
         l.month,
-        l.is_text,
         year(l.month) * 12 + month(l.month) as month_number,
         l.bits_per_byte,
         e.standard_error,
-        power(e.standard_error, 4) / e.degrees_of_freedom as spread,
-        count(*) over (partition by l.model, l.protocol, l.source) > 1 as is_lasting
+        power(e.standard_error, 4) / e.degrees_of_freedom as spread
     from internal.monthly_loss_details as l
     left join internal.pooled_errors as e
         on
@@ -31,10 +29,16 @@ num_lasting as (
     select
         model,
         protocol,
-        count(distinct source) as num_sources
-    from points
-    where is_text and is_lasting
+        count(*) as num_sources
+    from internal.lasting_sources
     group by model, protocol
+),
+
+lasting as (
+    select p.*
+    from points as p
+    semi join internal.lasting_sources as l
+        on p.model = l.model and p.protocol = l.protocol and p.source = l.source
 ),
 
 common_months as (
@@ -42,9 +46,8 @@ common_months as (
         p.model,
         p.protocol,
         p.month
-    from points as p
+    from lasting as p
     inner join num_lasting as n on p.model = n.model and p.protocol = n.protocol
-    where p.is_text and p.is_lasting
     group by p.model, p.protocol, p.month
     having count(*) = any_value(n.num_sources)
 ),
@@ -58,10 +61,9 @@ scoped as (
     select
         p.*,
         null as scope
-    from points as p
+    from lasting as p
     semi join common_months as c
         on p.model = c.model and p.protocol = c.protocol and p.month = c.month
-    where p.is_text and p.is_lasting
 ),
 
 centred as (

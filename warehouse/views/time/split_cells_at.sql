@@ -6,7 +6,8 @@
 --   freedom, for Satterthwaite's formula.
 -- Half-months and weeks are after the split if they begin after it.
 -- is_common: the month counts in means over sources. Its source is text with months on both sides,
---   and all such sources have the month.
+--   and all such sources have the month. If one has enough months for an interval, only such
+--   sources count: one that began late does not take the common months away.
 -- Source: docs/metrics.md (Likelihood, Time).
 create or replace macro internal.split_cells_at(split_on) as table
     with cells as (
@@ -29,15 +30,27 @@ create or replace macro internal.split_cells_at(split_on) as table
                 and l.month = e.month
     ),
 
+    sides as (
+        select
+            model,
+            protocol,
+            source,
+            count(*) filter (where month < split_date) as num_before,
+            count(*) filter (where month >= split_date) as num_after,
+            lacking_interval(num_before, num_after) is null as has_interval
+        from cells
+        where is_text and bits_per_byte is not null and source_period(source) = 'month'
+        group by model, protocol, source
+        having least(num_before, num_after) > 0
+    ),
+
     two_sided as (
         select
             model,
             protocol,
             source
-        from cells
-        where is_text and bits_per_byte is not null and source_period(source) = 'month'
-        group by model, protocol, source
-        having bool_or(month < split_date) and bool_or(month >= split_date)
+        from sides
+        qualify has_interval or not bool_or(has_interval) over (partition by model, protocol)
     ),
 
     num_two_sided as (

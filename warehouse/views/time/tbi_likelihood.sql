@@ -8,8 +8,9 @@
 -- p_value: of no slope, by the interval over time. q_value: Benjamini-Hochberg's over the models
 --   and sources of a protocol; the means over sources are a family of their own.
 -- The mean of slopes is unweighted, over sources of text with two months or more, and over the
---   months that all of them have. num_sources and num_months count both; NULL below two common
---   months. Images and audio are left out.
+--   months that all of them have. If one has 12 months, sources with fewer are left out.
+--   num_sources and num_months count both; NULL below two common months. Images and audio are left
+--   out.
 -- Months that get harder or easier for all models are part of the slope: see ageing.
 -- Source: Zhu et al. (FreshBench), section 3.2; mean over sources as in Uncheatable Eval;
 --   docs/metrics.md (Likelihood, Time, Intervals).
@@ -23,17 +24,6 @@ with fits as (
         sum(coefficient * bits_per_byte) as slope
     from internal.slope_cells
     group by model, scope, protocol
-),
-
-lasting as (
-    select
-        model,
-        protocol,
-        source
-    from internal.monthly_loss_details
-    where bits_per_byte is not null and is_text
-    group by model, protocol, source
-    having count(*) > 1
 ),
 
 listed as (
@@ -50,7 +40,7 @@ listed as (
         null as source,
         protocol,
         count(*) as num_sources
-    from lasting
+    from internal.lasting_sources
     group by model, protocol
 ),
 

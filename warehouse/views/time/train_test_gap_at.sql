@@ -14,8 +14,9 @@
 -- p_value: of no gap, by the interval over time. q_value: Benjamini-Hochberg's over the models and
 --   sources of a protocol; the means over sources are a family of their own.
 -- Means over sources are unweighted means of the sources' means. Only sources of text with months
---   on both sides count, and only the months that all of them have. num_sources, num_months_before
---   and num_months_after count both. Images and audio are left out.
+--   on both sides count, and only the months that all of them have. If one has enough months for an
+--   interval, sources with fewer are left out. num_sources, num_months_before and num_months_after
+--   count both. Images and audio are left out.
 -- Months that get harder or easier for all models are part of this gap, and no interval of a single
 --   curve can know: see control_adjusted_gap.
 -- Source: Li et al. 2024, Table 3 and Rate24 (expected_next); mean over sources as in Uncheatable

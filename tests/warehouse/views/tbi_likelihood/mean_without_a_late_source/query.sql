@@ -1,0 +1,2 @@
+from tbi_likelihood
+where scope = 'all'
