@@ -21,7 +21,10 @@ TARGETS = {
         "tests/models/scoring/test_passes.py",
         "tests/models/scoring/test_machine.py",
     ],
-    "models/scoring/accounting.py": ["tests/models/scoring/test_accounting.py"],
+    "models/scoring/accounting.py": [
+        "tests/models/scoring/test_accounting.py",
+        "tests/models/scoring/test_control.py",
+    ],
     "warehouse/land/losses.py": [
         "tests/warehouse/land/test_losses.py",
         "tests/warehouse/land/test_records.py",

@@ -15,7 +15,16 @@ import pytest
 
 from core.errors import StorageError
 from core.storage import claims
-from core.storage.claims import Claims, Holder, hold_alone, list_claimed, sweep
+from core.storage.claims import (
+    DEAD_AFTER_S,
+    Claims,
+    Holder,
+    count_present,
+    hold_alone,
+    list_claimed,
+    present,
+    sweep,
+)
 from core.storage.store import Store
 from core.storage.temporary import this_host
 from tests.loopback import wait_for
@@ -113,6 +122,25 @@ def test_a_machine_with_a_beat_is_alive(any_store: Callable[[], Store]) -> None:
         with late.hold(["a"]) as held:
             assert held == []
         time.sleep(0.1)
+
+
+def test_processes_with_a_recent_beat_are_counted(store: Store) -> None:
+    with present(store, "root/a"), present(store, "root/a"), present(store, "root/b"):
+        assert count_present(store) == {"root/a": 2, "root/b": 1}
+    assert count_present(store) == {}
+
+
+@pytest.mark.parametrize(
+    ("seconds_before", "counted"), [(0, 1), (DEAD_AFTER_S, 1), (DEAD_AFTER_S + 1, 0)]
+)
+def test_a_process_whose_beat_is_old_beside_the_newest_claim_is_not_counted(
+    store: Store, seconds_before: float, counted: int
+) -> None:
+    newest = 1_700_000_000
+    process = claimed_by(store, "work/root/a/1")
+    for path, modified_at in ((process, newest - seconds_before), (claimed_by(store, "x"), newest)):
+        os.utime(Path(store.root, path), (modified_at, modified_at))
+    assert count_present(store)["root/a"] == counted
 
 
 def test_time_in_which_nobody_looked_does_not_count(
