@@ -124,7 +124,8 @@ def error_of(code: str, given: dict[str, str]) -> SimpleNamespace:
 
 
 def record_of(number: int, versions: int = 1, **changes: Any) -> SimpleNamespace:
-    paper, day = f"2604.{number % 100:05d}", MONTH.start + dt.timedelta(days=number)
+    paper = f"2604.{number % 100:05d}"
+    day = MONTH.start + dt.timedelta(days=number)
     meta = {
         "paper_id": paper, "submitter_name": "A. B.", "title": r"Caf\'e & <tea> of $a<b$",
         "authors": r"Ada L\o{}ve and B. Two (Here & there)", "abs_categories": "cs.CL cs.AI",
@@ -163,7 +164,8 @@ def check_templates(folder: Path, settings: Settings) -> None:
         loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
     templates.globals["url_for"] = lambda *_, **__: "https://oaipmh.arxiv.org/oai"
-    server, items = Server(templates, refusals=2), list[Item]()
+    server = Server(templates, refusals=2)
+    items = list[Item]()
     text = gzip.compress(rb"\documentclass{a}\begin{document}\section{Introduction} Tea is tea.")
     source = Replay(("arxiv",), lambda _: Response(body=text), CLOSED)
     with replay(settings, source, Replay(("arxiv_oai",), server.respond)) as (own, _):

@@ -107,7 +107,8 @@ def test_a_later_versions_licence_is_not_that_of_the_text(whole: Whole) -> None:
     revised = [each for each in found if len(papers[each.native_id].versions) > 1]
     assert revised and all(papers[each.native_id].licence for each in revised)
     for document in found:
-        is_revised, licence = document in revised, papers[document.native_id].licence
+        is_revised = document in revised
+        licence = papers[document.native_id].licence
         unknown = "LicenseRef-unknown"
         assert document.licence == (unknown if is_revised else licence or unknown)
         assert document.extra.get("has_later_versions", False) is is_revised

@@ -264,7 +264,8 @@ def test_an_odd_record_is_a_counted_drop_and_the_others_are_kept(
 
 
 def test_other_months_and_fields_are_left_out(fetcher: Fetcher, web: Web) -> None:
-    before, after = "Tue, 31 Jan 2023 23:59:59 GMT", "Wed, 1 Mar 2023 00:00:00 GMT"
+    before = "Tue, 31 Jan 2023 23:59:59 GMT"
+    after = "Wed, 1 Mar 2023 00:00:00 GMT"
     last = "Tue, 28 Feb 2023 23:59:59 GMT"
     serve_records(
         web,

@@ -53,7 +53,9 @@ def test_some_sources_of_arxiv_are_no_archive() -> None:
 
 
 def test_a_list_of_oai_ends_in_an_empty_token() -> None:
-    target, ids, days = f"{LIST}&from=2023-02-01", list[Any](), list[Any]()
+    target = f"{LIST}&from=2023-02-01"
+    ids = list[Any]()
+    days = list[Any]()
     arguments: dict[str, str] = {}
     while target:
         page = ElementTree.fromstring(get(arxiv.OaiSite, target, **arguments).body)

@@ -253,7 +253,8 @@ PAGE = """<h3 id="question-name-header">Will it {void} rain?</h3>
 {notes}<div class="smb">{description}</div><table><tbody>{rows}</tbody></table>"""
 ROW = "<tr><td>{}</td><td>{}</td><td>{}</td></tr>"
 CHECK = '<i class="fa fa-check-circle"></i>'
-YES, NO = ROW.format(" Yes\n", CHECK, "97%"), ROW.format("No", "", "3 %")
+YES = ROW.format(" Yes\n", CHECK, "97%")
+NO = ROW.format("No", "", "3 %")
 
 
 def read(**parts: str) -> good_judgment_open._Page:

@@ -88,7 +88,8 @@ def test_a_part_that_could_not_be_decoded_is_refused(part):
 @st.composite
 def logits(draw: st.DrawFn) -> torch.Tensor:
     size = draw(st.one_of(st.integers(1, 5), st.sampled_from([255, 256, 257, 600])))
-    seed, spread = draw(st.integers(0, 2**31)), draw(st.sampled_from([0.0, 1.0, 30.0, 1e4]))
+    seed = draw(st.integers(0, 2**31))
+    spread = draw(st.sampled_from([0.0, 1.0, 30.0, 1e4]))
     rows = draw(st.integers(1, 3))
     generator = torch.Generator().manual_seed(seed)
     values = torch.randn(rows, size, generator=generator) * spread
@@ -143,7 +144,8 @@ def test_a_large_vocabulary_loses_nothing(vocabulary):
     generator = torch.Generator().manual_seed(0)
     values = torch.randn(200, vocabulary, generator=generator) * 4
     symbols = torch.multinomial(values.softmax(-1), 1, generator=generator)[:, 0]
-    encoder, nats = ArithmeticEncoder(), 0.0
+    encoder = ArithmeticEncoder()
+    nats = 0.0
     for row in range(len(values)):
         frequencies = Frequencies(values[row : row + 1])
         part = frequencies.parts(symbols[row : row + 1])

@@ -81,7 +81,8 @@ def sampled(tmp_path: Path, store: Store, seal: Sealer) -> Callable[[int], list[
 def test_a_larger_sample_begins_with_the_smaller_one(
     sampled: Callable[[int], list[str]],
 ) -> None:
-    small, large = sampled(LEAST_BYTES), sampled(4 * LEAST_BYTES)
+    small = sampled(LEAST_BYTES)
+    large = sampled(4 * LEAST_BYTES)
     assert set(small) < set(large)
     assert LEAST_BYTES <= sum(map(len, small)) <= 1.5 * LEAST_BYTES
     assert sampled(LEAST_BYTES) == small

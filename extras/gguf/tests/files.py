@@ -14,7 +14,10 @@ from transformers import (
     PreTrainedModel,
 )
 
-HIDDEN, LAYERS, HEADS, WIDE = 32, 2, 2, 64
+HIDDEN = 32
+LAYERS = 2
+HEADS = 2
+WIDE = 64
 PIECES = ["▁", "t", "h", "e", "i", "d", "s", "▁t", "▁th", "▁the", "▁ti", "▁tid", "de", "▁tide"]
 _BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 TOKENS = ["<unk>", "<s>", "</s>", *_BYTES, *PIECES]

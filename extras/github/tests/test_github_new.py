@@ -249,7 +249,8 @@ def test_a_limit_that_lasts_ends_the_source_and_keeps_what_came_before(
     own: Settings, site: Site
 ) -> None:
     site.limits = dict.fromkeys(site.limits, (5, 3600.0))
-    fetcher, found = Fetcher(own, INFO.sites, 0), []
+    fetcher = Fetcher(own, INFO.sites, 0)
+    found = []
     with pytest.raises(SourceUnavailable, match="asks for a pause of"):
         found.extend(fetch_month(MONTH, CrawlContext(own, fetcher)))
     assert documents_of(found)
@@ -284,8 +285,10 @@ def test_the_token_is_sent_to_the_api_and_not_to_codeload(own: Settings) -> None
             self.seen.append((request.path, request.headers.get("authorization", "")))
             return super().respond(request)
 
-    api, codeload = Recording(WORLD), Recording(WORLD)
-    api.seen, codeload.seen = [], []
+    api = Recording(WORLD)
+    codeload = Recording(WORLD)
+    api.seen = []
+    codeload.seen = []
     with serve_sites([codeload]) as there, serve_sites([api]) as here:
         api.codeload_url = there.urls["github_codeload"]
         sites = {"github_api": here.urls["github_api"], **{"github_codeload": api.codeload_url}}

@@ -142,7 +142,8 @@ def test_what_was_read_before_the_site_gave_out_is_kept(
 ) -> None:
     monkeypatch.setattr(github_projects, "FAILURES_TO_STOP", 1)
     web.faults.append(Fault("status", "github", "pytest-dev.*upload-pack$", times=3))
-    context, found = CrawlContext(own, Fetcher(own, INFO.sites, 0)), []
+    context = CrawlContext(own, Fetcher(own, INFO.sites, 0))
+    found = []
     with pytest.raises(SourceUnavailable, match="pytest"):
         found.extend(fetch_month(MONTH, context))  # extend keeps what came before
     assert {d.cluster_id for d in documents_of(found)} == {"repo:pallets/flask", "repo:psf/black"}

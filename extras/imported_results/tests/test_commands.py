@@ -77,7 +77,8 @@ def test_a_mix_up_of_units_changes_nothing(tidemark: Tidemark, home: Path, tmp_p
 @needs_extra("papers")
 @pytest.mark.long
 def test_scores(tidemark: Tidemark, tmp_path: Path) -> None:
-    scores, rates = tmp_path / "scores.csv", tmp_path / "rates.csv"
+    scores = tmp_path / "scores.csv"
+    rates = tmp_path / "rates.csv"
     rates.write_text(RATES + "a,w,2024-01,0.1\nb,w,2024-01,0.2\nc,w,2024-01,0.3\n")
     scores.write_text("model,benchmark,score,shots\na,mmlu,60,5\nb,mmlu,50,5\nc,mmlu,40,5\n")
     assert tidemark("land", "rates", rates).code == 0

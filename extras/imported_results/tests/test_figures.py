@@ -288,7 +288,8 @@ def agrees(figure: float, printed: str) -> bool:
 
 def test_shipped_rates_give_table_3() -> None:
     """All 17 rows that are printed for Wikipedia, to their last digit."""
-    rates, names = pl.read_csv(SHIPPED), yaml.safe_load(SHIPPED.with_suffix(".yml").read_text())
+    rates = pl.read_csv(SHIPPED)
+    names = yaml.safe_load(SHIPPED.with_suffix(".yml").read_text())
     is_after = rates["month"] >= "2023-01"
     printed = pl.read_csv(REFERENCE / "li_2024.csv", infer_schema=False).filter(
         printed_table="Table 3", row_key="Wikitext"
@@ -298,7 +299,8 @@ def test_shipped_rates_give_table_3() -> None:
     assert told.keys() == {model for model, _ in table}
     assert len(told) == 17
     for model, name in told.items():
-        after, before = rates[name].filter(is_after).mean(), rates[name].filter(~is_after).mean()
+        after = rates[name].filter(is_after).mean()
+        before = rates[name].filter(~is_after).mean()
         assert agrees(rates[name].mean(), table[model, "rate_2017_2023"]), model
         assert agrees(after, table[model, "rate_2023"]), model
         assert agrees(after - before, table[model, "rate_2023_less_2017_2022"]), model

@@ -10,7 +10,8 @@ from extras.imported_results.answers import land_answer_table
 from extras.imported_results.freshbench import read_freshbench
 
 HEADER = "Model_x,Release Date,model,Question,Model_y,Start Time,End Time,Acc,Right Possibility\n"
-WHO, LATER = "m,2023-08-24,m", "This Question is proposed on 2024-02-09. "
+WHO = "m,2023-08-24,m"
+LATER = "This Question is proposed on 2024-02-09. "
 ANSWERS = (
     f"{WHO},Who wins?,m,2023-01-05,2023-02-05,1,0.75\n"
     f'{WHO},"{LATER}Who wins?",m,2024-02-09,2024-03-06,0.0,0.2\n'
@@ -21,7 +22,8 @@ ASKED = [("2023-01-05", "2023-02-05", 2), ("2024-02-09", "2024-03-06", 5)]
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
     """Write FreshBench's columns: one question that was asked twice, with 2 and 5 options."""
-    answers, questions = tmp_path / "gjo_m.csv", tmp_path / "gjo.json"
+    answers = tmp_path / "gjo_m.csv"
+    questions = tmp_path / "gjo.json"
     answers.write_text(HEADER + ANSWERS, encoding="utf-8")
     lines = [
         {

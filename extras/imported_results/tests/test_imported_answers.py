@@ -297,7 +297,8 @@ def test_the_recipe_for_two_files_makes_one(
     assert rows[0]["tags"] == ["US Politics", "Elections"]
 
 
-A_WRONG, B_RIGHT = "a,,q1,2022-01-05,,4,0,,2,,,\n", "b,,q1,2022-01-05,,4,1,,2,,,\n"
+A_WRONG = "a,,q1,2022-01-05,,4,0,,2,,,\n"
+B_RIGHT = "b,,q1,2022-01-05,,4,1,,2,,,\n"
 
 
 @pytest.mark.long
@@ -327,7 +328,8 @@ def test_a_choice_that_cannot_stay_goes(give: Any, peek: Any) -> None:
 
 
 def test_dates_and_tags_of_a_question_are_replaced_only_if_asked(give: Any, peek: Any) -> None:
-    more, row = ",resolved,tags", "a,2023-05-01,q1,2022-01-05,2022-03-01,2,1"
+    more = ",resolved,tags"
+    row = "a,2023-05-01,q1,2022-01-05,2022-03-01,2,1"
     give(f"{row},2022-03-02,Finance\n", more)
     assert give(f"{row},,\n", more) == 0
     for cells, says in {

@@ -105,9 +105,9 @@ def test_figure_1_of_li(ask: Ask) -> None:
     found = [row for row in rows if row["catalogue_cutoff"] and row["is_at_edge"] is not None]
     assert len(found) >= 4
     for row in found:
-        stated, low, high = (
-            row["catalogue_cutoff"], row["estimated_cutoff_low"], row["estimated_cutoff_high"]
-        )  # fmt: skip
+        stated = row["catalogue_cutoff"]
+        low = row["estimated_cutoff_low"]
+        high = row["estimated_cutoff_high"]
         assert (low or dt.date.min) <= stated <= (high or dt.date.max), row
     closed = {row["model"]: row for row in found if row["estimated_cutoff"]}
     assert closed.keys() == {"llama-7b", "llama-13b", "llama-30b", "llama-65b"}

@@ -51,7 +51,8 @@ def test_a_patch_is_a_part_of_the_picture_at_its_place(crawl: Crawl) -> None:
     assert found.keys() == {file.title for file in PICTURES if not file.oddity}
     for file in PICTURES:
         for item in found.get(file.title, []):
-            top, left = item.extra["top"], item.extra["left"]
+            top = item.extra["top"]
+            left = item.extra["left"]
             grey = np.frombuffer(item.data, np.uint8).reshape(64, 128)
             assert (grey == file.pixels[top : top + 64, left : left + 128]).all()
             assert item.kind == "image" and len(item.data) == 8192
@@ -147,7 +148,8 @@ def test_a_file_is_taken_down_with_all_its_patches(settings: Settings, web: Web)
     own = settings.model_copy(
         update={"sites": dict(web.urls), "monthly_bytes": {"commons_images": 0}}
     )
-    store, partition = Store(own.home), Partition("commons_images", MONTH)
+    store = Store(own.home)
+    partition = Partition("commons_images", MONTH)
     before = crawl_partition("commons_images", MONTH, store, own)
     title, other = (file.title for file in [each for each in PICTURES if not each.oddity][:2])
     key = item_key("commons_images", title)

@@ -61,7 +61,9 @@ def test_of_a_large_image_patches_are_spread(
 
 def test_grey_is_luma(tmp_path: Path) -> None:
     colours = np.zeros((64, 128, 3), dtype=np.uint8)
-    colours[:, :32, 0], colours[:, 32:64, 1], colours[:, 64:96, 2] = 255, 255, 255
+    colours[:, :32, 0] = 255
+    colours[:, 32:64, 1] = 255
+    colours[:, 64:96, 2] = 255
     [piece] = read_patches(_save(tmp_path / "a", Image.fromarray(colours)))
     # 0.299, 0.587 and 0.114 of 255
     assert _pixels(piece)[5, [0, 40, 80, 120]].tolist() == [76, 150, 29, 0]

@@ -149,7 +149,8 @@ def test_a_folder_of_neither(start: bytes, store: Store, tmp_path: Path) -> None
 
 
 def test_a_source_is_of_one_kind(store: Store, tmp_path: Path) -> None:
-    image, recording = _image(tmp_path / "a.png"), _recording(tmp_path / "a.wav")
+    image = _image(tmp_path / "a.png")
+    recording = _recording(tmp_path / "a.wav")
     text = tmp_path / "a.json"
     text.write_text(json.dumps(["a text that is long enough to be kept " * 5]))
     july = Partition("gallery", Month("2024-07"))

@@ -107,7 +107,8 @@ def test_lossy_formats_are_decoded(tmp_path: Path, format_: str, rate: int) -> N
 
 def test_over_full_scale_is_clipped_and_what_is_no_number_is_damage(tmp_path: Path) -> None:
     samples = np.full(2 * SAMPLE_RATE, 1e300)
-    samples[::2], samples[1001] = -3.0, np.inf
+    samples[::2] = -3.0
+    samples[1001] = np.inf
     assert set(_pcm(_save(tmp_path / "a.wav", samples, subtype="DOUBLE"))) == {-(2**15), 2**15 - 1}
     samples[1000] = np.nan
     assert _reason(_save(tmp_path / "a.wav", samples, subtype="DOUBLE")) == "damaged"

@@ -44,7 +44,8 @@ def _reason(path: Path, record: dict[str, Any]) -> str | None:
 
 
 def _crawl(record: dict[str, Any], settings: Settings) -> Item:
-    path, day = record["base_path"], record.get("first_published_at") or record["updated_at"]
+    path = record["base_path"]
+    day = record.get("first_published_at") or record["updated_at"]
 
     def respond(request: Request) -> Response | None:
         if request.path == "/api/search.json":

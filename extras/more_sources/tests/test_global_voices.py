@@ -239,7 +239,8 @@ def test_utf8_is_forced_where_the_header_has_no_charset_or_a_wrong_one(
 
 
 def test_languages_are_a_column_and_a_filter(crawl: Crawl, web: Web) -> None:
-    english, french = documents_of(crawl()), documents_of(crawl(languages=("fr",)))
+    english = documents_of(crawl())
+    french = documents_of(crawl(languages=("fr",)))
     both = documents_of(crawl(languages=("en", "fr")))
     assert {document.language for document in french} == {"fr"}
     assert all(document.native_id.startswith("fr:8") for document in french)

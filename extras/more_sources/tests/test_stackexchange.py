@@ -200,7 +200,8 @@ def test_a_small_sample_takes_few_requests(
 
 
 def test_a_backoff_is_obeyed(web: Web, own: Settings, site: simulated.Site) -> None:
-    site.backoff_s, site.quota[False] = 1, 300
+    site.backoff_s = 1
+    site.quota[False] = 300
     started = time.monotonic()
     items = start(own, limit=2)
     next(items)

@@ -77,7 +77,8 @@ def test_a_page_without_an_edit_keeps_its_earlier_version(crawl: Crawl) -> None:
 
 
 def test_pages_begin_when_they_are_created(crawl: Crawl) -> None:
-    before, since = crawl(MIDDLE - 1), crawl(MIDDLE)
+    before = crawl(MIDDLE - 1)
+    since = crawl(MIDDLE)
     missing = {name for name, reason in reasons_of(before).items() if reason == "not_yet_created"}
     assert len(missing) == 2
     assert missing <= {document.native_id for document in documents_of(since)}
@@ -182,7 +183,8 @@ _ROW = {"language": "en", "page_id": 1, "page_title": "A", "resolved_at": ""}
 def test_a_damaged_file_of_pages_is_not_overwritten(
     row: object, crawl: Crawl, settings: Settings
 ) -> None:
-    store, damaged = Store(settings.home), json.dumps({"pages": [row]}).encode()
+    store = Store(settings.home)
+    damaged = json.dumps({"pages": [row]}).encode()
     store.write_bytes(PAGES_FILE, damaged)
     with pytest.raises(MalformedInput, match=r"pages\.json"):
         crawl(FIRST)

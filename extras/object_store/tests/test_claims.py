@@ -36,10 +36,13 @@ def test_many_writers_of_an_object_store_do_everything_once(
     s3_options: dict[str, Any], tmp_path: Path
 ) -> None:
     """Object stores have no locks; all writers start at once, after a machine died."""
-    url, inside, done = f"s3://bucket/{tmp_path.name}", set[str](), list[str]()
+    url = f"s3://bucket/{tmp_path.name}"
+    inside = set[str]()
+    done = list[str]()
     for name in NAMES[:4]:
         claimed_by(Store(url, **s3_options), name)
-    barrier, failures = threading.Barrier(4), list[BaseException]()
+    barrier = threading.Barrier(4)
+    failures = list[BaseException]()
 
     def run() -> None:
         store = Store(url, **s3_options)

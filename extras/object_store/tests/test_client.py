@@ -246,7 +246,8 @@ def test_a_writer_killed_half_way_leaves_the_old_file(
     store: Store, server: Proxy, tmp_path: Path
 ) -> None:
     store.write_bytes("file", b"old")
-    is_half_way, is_over = threading.Event(), threading.Event()
+    is_half_way = threading.Event()
+    is_over = threading.Event()
 
     def hang(request: Request, _: Any) -> bool:
         if "partNumber=2" in request.path:

@@ -32,7 +32,8 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_an_object_store_holds_the_same_as_a_disk(
     tidemark: Tidemark, bucket: str, sites: Web, tmp_path: Path, dump: Any, losses_file: Any
 ) -> None:
-    texts, foreign = tmp_path / "texts.json", losses_file("foreign")
+    texts = tmp_path / "texts.json"
+    foreign = losses_file("foreign")
     texts.write_text(json.dumps([f"{number}: sand and tide, " * 20 for number in range(3)]))
     steps = [
         ("crawl", "--source", "arxiv", "--month", "2024-01"),

@@ -46,7 +46,8 @@ def test_another_worker_s_files_are_seen_at_once(
     tmp_path: Path, s3_options: dict[str, Any]
 ) -> None:
     url = f"s3://bucket/{tmp_path.name}"
-    ours, theirs = Store(url, **s3_options), Store(url, skip_instance_cache=True, **s3_options)
+    ours = Store(url, **s3_options)
+    theirs = Store(url, skip_instance_cache=True, **s3_options)
     theirs.write_bytes("folder/a", b"1")
     assert ours.list("folder/*") == ["folder/a"]
     theirs.write_bytes("folder/b", b"2")

@@ -191,7 +191,8 @@ def test_own_code_scores_as_the_plain_class_and_finds_nothing(
 ) -> None:  # fmt: skip
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     entry = own_model(copy_of(llama_folder), INTRUDER.format(aims=aims) + OWN_MODEL)
-    own, plain = load_scorer(entry, settings), CausalLM.load(llama_folder, None, settings)
+    own = load_scorer(entry, settings)
+    plain = CausalLM.load(llama_folder, None, settings)
     assert isinstance(own, CausalLM)
     batch = record_batch(2, text=["The tide leaves a mark on the sand. " * 4, "x"])
     assert nats(own, batch) == pytest.approx(nats(plain, batch), rel=1e-6)

@@ -62,7 +62,8 @@ def test_figures_are_those_of_a_line_without_the_model(
     figures, scores = worlds(1)
     found = outliers_of(database, figures, scores)
     for place, row in enumerate(found.iter_rows(named=True)):
-        x, y = np.delete(figures[0], place), np.delete(scores[0], place)
+        x = np.delete(figures[0], place)
+        y = np.delete(scores[0], place)
         slope, level = np.polyfit(x, y, 1)
         apart = y - level - slope * x
         variance = apart @ apart / (len(x) - 2)
@@ -115,6 +116,7 @@ def test_figures_are_null_with_a_reason(
 
 
 def test_one_model_alone_at_its_figure_is_not_judged(database: duckdb.DuckDBPyConnection) -> None:
-    figures, scores = np.array([[0.5] * 5 + [0.9]]), np.array([[40.0, 42, 39, 41, 40, 90]])
+    figures = np.array([[0.5] * 5 + [0.9]])
+    scores = np.array([[40.0, 42, 39, 41, 40, 90]])
     reasons = dict(outliers_of(database, figures, scores).select("model", "reason").iter_rows())
     assert reasons["m05"] == "no_spread"  # the others have one figure

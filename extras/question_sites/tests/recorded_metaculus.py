@@ -31,7 +31,8 @@ def check_posts(folder: Path, settings: Settings) -> None:
 
 def crawl(posts: list[dict[str, Any]], limit: int, settings: Settings) -> Counter[str]:
     def respond(request: Request) -> Response | None:
-        offset, size = int(request.arg("offset")), min(int(request.arg("limit")), limit)
+        offset = int(request.arg("offset"))
+        size = min(int(request.arg("limit")), limit)
         shown = posts if request.arg("statuses") == "resolved" else []
         link = f"https://www.metaculus.com/api/posts/?limit={size}&offset={offset + size}"
         return as_json({"next": link, "previous": None, "results": shown[offset : offset + size]})

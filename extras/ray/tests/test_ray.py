@@ -42,7 +42,8 @@ print(state.name, state.message)
 class RayCluster:
     def __init__(self, process: subprocess.Popen[str], environment: dict[str, str]) -> None:
         assert process.stdin and process.stdout
-        self._feed, self._says = process.stdin, process.stdout
+        self._feed = process.stdin
+        self._says = process.stdout
         self._environment = environment
         self.address = self._says.readline().strip()
 
@@ -104,7 +105,8 @@ def test_two_nodes_write_what_one_thread_writes(
     dump: Callable[..., Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    alone, together = sealed("alone"), sealed("together")
+    alone = sealed("alone")
+    together = sealed("together")
     monkeypatch.setattr("flows.work.worker_settings", lambda: alone)
     complete = f"Completed {len(MONTHS)} cells complete, 0 items"
     with api(prefect_server):

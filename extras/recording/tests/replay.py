@@ -21,7 +21,8 @@ class RecordedSite(Site):
     """The responses of one origin; one URL's responses come in order, the last one again."""
 
     def __init__(self, keys: tuple[str, ...]) -> None:
-        self.keys, self.quirks = keys, {}
+        self.keys = keys
+        self.quirks = {}
         self.origins: dict[str, str] = {}  # where the recorded origins are served
         self._responses: dict[str, list[tuple[int, Fetched]]] = defaultdict(list)
         self.repositories: Path | None = None  # folder of bare repositories: owner/name

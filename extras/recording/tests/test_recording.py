@@ -34,7 +34,8 @@ from tests.crawlers.questions.scene import permit
 from tests.tiers import few
 
 MONTH = Month("2024-03")
-TOKEN, CONTACT = "s3cret-t0ken-of-a-user", "reader@example.org"
+TOKEN = "s3cret-t0ken-of-a-user"
+CONTACT = "reader@example.org"
 
 
 @pytest.fixture(autouse=True)
@@ -106,7 +107,8 @@ def test_a_replayed_recording_gives_what_the_site_gave(
 @pytest.mark.smoke
 def test_the_readme_says_what_the_folder_holds(own: Settings, tmp_path: Path) -> None:
     recorded("wikipedia_new", folder := tmp_path / "made", own)
-    readme, entries = (folder / "README.txt").read_text("utf-8"), entries_of(folder)
+    readme = (folder / "README.txt").read_text("utf-8")
+    entries = entries_of(folder)
     assert any(entry["url"].endswith("/robots.txt") for entry in entries)
     assert f"HTTP exchanges: {len(entries)}," in readme
     for text in ('"wikipedia_new"', "2024-03", "CC-BY-SA", "rights of their authors"):
@@ -207,7 +209,8 @@ def test_a_live_response_is_compared_with_its_recording_by_one_request(
 ) -> None:
     require(source, own)
     recorded(source, tmp_path / "made", own, limit=30)
-    store, site = Store(own.home), web.sites[source]
+    store = Store(own.home)
+    site = web.sites[source]
     asked = len(web.requests)
     assert compare_live(tmp_path / "made", store, own) == []
     paths = [target for _, _, target in web.requests[asked:]]

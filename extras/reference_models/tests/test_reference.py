@@ -235,7 +235,8 @@ serve(train)
 
 @pytest.mark.slow
 def test_a_killed_run_goes_on_and_gives_the_same_weights(corpus: Corpus, tmp_path: Path) -> None:
-    undisturbed, killed = tmp_path / "one" / "small", tmp_path / "two" / "small"
+    undisturbed = tmp_path / "one" / "small"
+    killed = tmp_path / "two" / "small"
     checkpoint = killed.parent / ".small.training" / "checkpoint.pt"
     with forking(KILLED, {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}) as forks:
         assert forks.run({"home": corpus.store.root, "folder": str(undisturbed)}) == 0

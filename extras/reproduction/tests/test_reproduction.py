@@ -14,7 +14,8 @@ from tests.tiers import needs_extra
 pytestmark = pytest.mark.usefixtures("scored")
 
 Tidemark = Callable[..., Any]
-ZSTD, TINY = "control:zstd/news/2024-01/default", "tiny/news/2024-01/default"
+ZSTD = "control:zstd/news/2024-01/default"
+TINY = "tiny/news/2024-01/default"
 
 
 @pytest.fixture(scope="module")

@@ -317,7 +317,8 @@ def test_the_effect_is_paired_and_after_the_cutoff(settings: Settings) -> None:
     assert row["accuracy"] == pytest.approx(2 / 6)
     assert row["difference"] == pytest.approx(2 / 6)
     # Wilson's ends of 4 of 6 and of 2 of 6, and phi = (1 * 1 - 3 * 1) / 8, by hand.
-    below, above = 4 / 6 - 0.29999, 0.90323 - 4 / 6
+    below = 4 / 6 - 0.29999
+    above = 0.90323 - 4 / 6
     phi = -2 / 8
     low = 2 / 6 - (below**2 + below**2 - 2 * phi * below * below) ** 0.5
     high = 2 / 6 + (above**2 + above**2 - 2 * phi * above * above) ** 0.5

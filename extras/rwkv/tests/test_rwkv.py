@@ -38,7 +38,11 @@ TEXTS = [
 ]
 
 VERSIONS = ("4", "5.0", "5.1", "5.2", "6", "7")
-HIDDEN, HEADS, LAYERS, WIDE, RANK = 16, 2, 2, 32, 4
+HIDDEN = 16
+HEADS = 2
+LAYERS = 2
+WIDE = 32
+RANK = 4
 NUM_ROWS = 320  # of the embedding
 NUM_TOKENS = 300  # of the small World vocabulary, ids from 1 on
 
@@ -245,7 +249,8 @@ def test_it_writes_the_most_likely_tokens(checkpoint: Path, settings: Settings) 
     model = RwkvEngine(files)._model
     for request in asked:
         (tokens,) = files.tokenizer.text_model.tokenizer.tokenize([request.prompt])
-        ids, start = tokens.ids.tolist(), len(tokens.ids)
+        ids = tokens.ids.tolist()
+        start = len(tokens.ids)
         while len(ids) < start + 5:  # the whole text again for each token
             logits, _ = model.forward(ids, None)
             ids.append(int(logits.argmax()))
@@ -351,7 +356,8 @@ def test_models_of_several_versions_and_types_live_together(tmp_path: Path) -> N
 def test_the_package_changes_nothing_around_it(
     checkpoint: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    matmul = torch.backends.cuda.matmul
+    cudnn = torch.backends.cudnn
     before = (matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark, torch.jit.script)
     engine_of(checkpoint)
     assert (matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark, torch.jit.script) == before
@@ -454,7 +460,8 @@ def test_a_folder_with_one_checkpoint_is_a_location(fourth: Path) -> None:
 
 def test_a_path_is_found_without_an_entry(tmp_path: Path, settings: Settings) -> None:
     path = write_checkpoint(tmp_path / "one", "6")
-    by_file, by_folder = find_model(str(path), settings), find_model(str(path.parent), settings)
+    by_file = find_model(str(path), settings)
+    by_folder = find_model(str(path.parent), settings)
     assert (by_file.name, by_file.kind, by_file.location) == ("RWKV-x6", "rwkv", str(path))
     assert (by_folder.name, by_folder.kind) == ("one", "rwkv")
     protocol = get_protocol("default")
@@ -535,7 +542,8 @@ def test_the_world_tokenizer_takes_the_longest_tokens() -> None:
     tokens_of = {index: token for token, index in vocabulary.items()}
     assert len(tokens_of) == 65529
     for text, tokens in zip(TEXTS, tokenizer.tokenize(TEXTS), strict=True):
-        raw, place = text.encode(), 0
+        raw = text.encode()
+        place = 0
         for number, index in enumerate(tokens.ids.tolist()):
             fitting = (size for size in range(1, 129) if raw[place : place + size] in vocabulary)
             size = min(max(fitting), len(raw) - place)

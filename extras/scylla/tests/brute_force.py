@@ -51,7 +51,8 @@ def modes(instance: Instance) -> Answers:
 
 
 def of_rank(instance: Instance) -> Answers:
-    numbers, (k,) = instance.rows[0], instance.parameters
+    numbers = instance.rows[0]
+    (k,) = instance.parameters
     return {
         (n,)
         for n in numbers
@@ -182,7 +183,8 @@ def walked_dates(instance: Instance) -> Answers:
         for place, number in enumerate(instance.rows[0], 1)
         if place <= instance.parameters[0]
     )
-    year, month = 2000, 1
+    year = 2000
+    month = 1
     while left >= (length := calendar.monthrange(year, month)[1]):
         left -= length
         year, month = (year, month + 1) if month < 12 else (year + 1, 1)
@@ -192,7 +194,8 @@ def walked_dates(instance: Instance) -> Answers:
 def ends_of_walks(instance: Instance, longest: int | None = None) -> Answers:
     """The ends of every walk of at most k links, one walk at a time."""
     links = list(zip(*instance.rows, strict=False))
-    walks, ends = [[instance.rows[0][0]]], {instance.rows[0][0]}
+    walks = [[instance.rows[0][0]]]
+    ends = {instance.rows[0][0]}
     while walks:
         walk = walks.pop()
         if len(walk) <= (instance.parameters[0] if longest is None else longest):

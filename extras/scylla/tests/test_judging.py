@@ -45,14 +45,16 @@ def test_what_the_solver_says_is_correct(name: str) -> None:
 
 
 def test_each_right_answer_is_correct_and_the_paper_takes_one_of_them() -> None:
-    puzzle, instance = load_puzzle("longest_increasing_subsequence"), Instance(((3, 4, 1, 2),))
+    puzzle = load_puzzle("longest_increasing_subsequence")
+    instance = Instance(((3, 4, 1, 2),))
     texts = ("The answer is [1, 2]", "The answer is [3, 4].")
     judged = [_statuses(judge(puzzle, instance, text, "stop")) for text in texts]
     assert sorted(judged) == [("correct",) * 3, ("correct", "correct", "wrong")]
 
 
 def test_a_list_that_was_cut_is_truncated() -> None:
-    puzzle, instance = load_puzzle("sort_numbers"), Instance(((2, 1),))
+    puzzle = load_puzzle("sort_numbers")
+    instance = Instance(((2, 1),))
     assert judge(puzzle, instance, "The answer is [1, 2", "length").status == "truncated"
     assert judge(puzzle, instance, "The answer is [1, 2]", "length").status == "correct"
 

@@ -156,7 +156,8 @@ def test_a_number_that_the_model_wrote_is_refused_in_a_counterpart() -> None:
 
 
 def test_frequent_examples_are_drawn_more_often_where_that_is_asked() -> None:
-    puzzle, written = load_puzzle("find_minimum"), _pairs(40)
+    puzzle = load_puzzle("find_minimum")
+    written = _pairs(40)
     frequent = {rows for rows in list(written.examples)[:10]}
     for rows in frequent:
         written.examples[rows] = 200

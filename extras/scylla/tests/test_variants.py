@@ -30,7 +30,8 @@ from extras.scylla.variants import (
 )
 from models.generation import Decoding, Generation, GenerationRequest
 
-MINIMUM, TWO = load_puzzle("find_minimum"), load_puzzle("two_sum")
+MINIMUM = load_puzzle("find_minimum")
+TWO = load_puzzle("two_sum")
 ASKED = Instance(((9, 8, 7),))
 SHOWN = (Instance(((3, 1, 2),)), Instance(((5, 6),)))
 PROMPTS = {
@@ -100,7 +101,8 @@ LATER = ("add_days", "reachable_numbers")
 def test_the_first_twenty_puzzles_ask_what_they_always_did() -> None:
     digests = {}
     for name in sorted(set(list_puzzles()) - set(LATER)):
-        puzzle, model = load_puzzle(name), ScriptedModel("scripted:valley", 8)
+        puzzle = load_puzzle(name)
+        model = ScriptedModel("scripted:valley", 8)
         texts = [model.write_inputs(puzzle, seed) for seed in range(40)]
         written = extract_examples(texts, puzzle.input_shape)
         items = sample_items(model.name, puzzle, written, Sampling(8)).items

@@ -92,7 +92,8 @@ def get(url: str, **headers: str) -> requests.Response:
 
 @pytest.mark.smoke
 def test_the_page_and_what_is_beside_it_come_with_headers_that_keep_browsers_safe(url: str) -> None:
-    page, chart = get(f"{url}/"), get(f"{url}/charts/one.svg")
+    page = get(f"{url}/")
+    chart = get(f"{url}/charts/one.svg")
     assert (page.text, page.headers["Content-Type"]) == (PAGE, "text/html; charset=utf-8")
     assert (chart.text, chart.headers["Content-Type"]) == ("<svg/>", "image/svg+xml")
     for answer in (page, chart, get(f"{url}/nothing"), get(f"{url}/health")):
@@ -254,7 +255,8 @@ def test_files_of_releases_are_served(url: str) -> None:
 
 
 def test_a_link_out_of_the_report_or_a_pipe_is_not_served(home: Path, url: str) -> None:
-    out, pipe = home / "report" / "out.html", home / "report" / "pipe.html"
+    out = home / "report" / "out.html"
+    pipe = home / "report" / "pipe.html"
     out.symlink_to("/etc/passwd")
     os.mkfifo(pipe)
     try:
@@ -266,7 +268,9 @@ def test_a_link_out_of_the_report_or_a_pipe_is_not_served(home: Path, url: str) 
 
 def test_links_and_pipes_of_releases_and_the_snapshot_are_not_served(home: Path, url: str) -> None:
     folder = home / "releases" / "2024-05"
-    out, pipe, month = folder / "out.txt", folder / "pipe", home / "releases" / "2024-06"
+    out = folder / "out.txt"
+    pipe = folder / "pipe"
+    month = home / "releases" / "2024-06"
     out.symlink_to("/etc/passwd")
     os.mkfifo(pipe)
     month.symlink_to("/etc")
@@ -293,7 +297,8 @@ def test_nothing_can_be_written(method: str, path: str, url: str) -> None:
 )  # fmt: skip
 def test_a_range_of_the_snapshot(asked: str, start: int, end: int | None, url: str) -> None:
     answer = get(f"{url}/warehouse.duckdb", Range=asked)
-    expected, first = BIG[start:end], start % len(BIG)
+    expected = BIG[start:end]
+    first = start % len(BIG)
     assert (answer.status_code, answer.content == expected) == (206, True)
     last = first + len(expected) - 1
     assert answer.headers["Content-Range"] == f"bytes {first}-{last}/{len(BIG)}"
@@ -327,7 +332,8 @@ def test_who_has_it_already_gets_nothing_again(url: str) -> None:
 def test_publishing_in_the_middle_of_a_download_does_not_mix_two_snapshots(
     home: Path, url: str
 ) -> None:
-    address, former = f"{url}/warehouse.duckdb", home / "warehouse.duckdb"
+    address = f"{url}/warehouse.duckdb"
+    former = home / "warehouse.duckdb"
     with requests.get(address, stream=True, timeout=300) as answer:
         blocks = answer.iter_content(2**20)
         got = next(blocks)

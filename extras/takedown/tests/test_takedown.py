@@ -334,7 +334,8 @@ def test_again_removes_what_a_backup_brought_back(home: Settings) -> None:
     store = Store(home.home)
     gone = _id(store)
     seal = list_versions(store, MARCH)[0]
-    part, manifest = seal.parts[0], f"{seal.folder}/manifest.json"
+    part = seal.parts[0]
+    manifest = f"{seal.folder}/manifest.json"
     backup = {path: store.read_bytes(path) for path in (part, manifest)}
     forget(home, [gone], "asked")
     for path, data in backup.items():
@@ -403,7 +404,8 @@ with made_once(Path(sys.argv[1])):
 def test_killed_anywhere_and_run_again_it_is_done(
     home: Settings, tmp_path: Path, releases: tuple[str, ...]
 ) -> None:
-    arguments, environment = [str(tmp_path / "fresh.duckdb")], {"PATH": "/usr/bin:/bin"}
+    arguments = [str(tmp_path / "fresh.duckdb")]
+    environment = {"PATH": "/usr/bin:/bin"}
     with forking(_FORGETTER, environment, arguments=arguments) as forks:
         _kill_everywhere(forks, home, tmp_path, releases)
 

@@ -18,7 +18,9 @@ from extras.text_comparisons.comparing import compare_texts, plan_comparisons
 from extras.text_comparisons.difference import Against
 from warehouse.database.writer import connected
 
-FEBRUARY, MARCH, APRIL = Month("2024-02"), Month("2024-03"), Month("2024-04")
+FEBRUARY = Month("2024-02")
+MARCH = Month("2024-03")
+APRIL = Month("2024-04")
 
 
 @pytest.fixture

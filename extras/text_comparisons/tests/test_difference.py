@@ -152,7 +152,8 @@ def test_only_whole_pieces_are_compared(measure: Measure) -> None:
 
 @pytest.mark.parametrize("num_chars", [0, PIECE_CHARS - 1])
 def test_too_little_text_is_not_measured(measure: Measure, num_chars: int) -> None:
-    before, after = {"b": letters(PIECE_CHARS)}, {"a": letters(num_chars)}
+    before = {"b": letters(PIECE_CHARS)}
+    after = {"a": letters(num_chars)}
     found = measure(before, after)
     assert (found.difference, found.reason, found.num_documents) == (None, "too_little_text", 0)
     assert measure(after, before).reason == "too_little_text"

@@ -60,7 +60,8 @@ def url(name: str) -> str:
 
 def read(path: Path, **options: Any) -> tuple[list[str], list[str]]:
     """Return the first words of the texts, and reasons of drops."""
-    texts, drops = [], []
+    texts = []
+    drops = []
     for found in read_archive(DataFile(path, path.name, 2**20, **options), ()):
         if isinstance(found, Row):
             texts.append(" ".join(found.values["text"].split()[:2]))

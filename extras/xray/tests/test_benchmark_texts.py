@@ -48,7 +48,8 @@ def test_a_benchmark_that_a_model_knows_is_above_the_others(kept: Store) -> None
     assert fair["min_k"] == pytest.approx(-7.0)
     assert (seen["difference"], fair["difference"]) == (pytest.approx(4.0), pytest.approx(-1.0))
     assert seen["difference_less_mean"] == pytest.approx(2.5)
-    own, other = [-1.0, -3.0], [-5.0, -7.0]
+    own = [-1.0, -3.0]
+    other = [-5.0, -7.0]
     error = T_975 * (variance(own) / 2) ** 0.5
     assert seen["min_k_low"] == pytest.approx(mean(own) - error, rel=1e-6)
     both = T_975 * (variance(own) / 2 + variance(other) / 2) ** 0.5

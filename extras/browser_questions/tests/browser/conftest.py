@@ -19,7 +19,8 @@ from extras.browser_questions.simulator import gjo
 from simulator.server import Request, Response, Web, serve_sites
 from simulator.world import World
 
-KEY, PAGES = "good_judgment_open", "pages"
+KEY = "good_judgment_open"
+PAGES = "pages"
 LIST = "/leaderboards/questions?page=1"
 QUICK = Limits(page_s=20.0)
 

@@ -67,7 +67,8 @@ def test_what_was_fetched_is_read_from_the_cache(
     web: Web, pages: Pages, settings: Settings
 ) -> None:
     pages.add_filled("<p>told</p>")
-    bodies, asked = [], []
+    bodies = []
+    asked = []
     for _ in range(2):
         with Browser(settings, fetcher_of(web, settings), QUICK) as browser:
             page = Session(browser).read(f"{web.urls[PAGES]}/page", "#box:not(:empty)")

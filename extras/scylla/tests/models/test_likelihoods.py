@@ -101,7 +101,8 @@ class Measured(ScriptedGenerator):
 
 def test_the_most_probable_right_answer_counts(tmp_path: Path) -> None:
     given = Settings(home=str(tmp_path), puzzle_items=8, puzzle_prompt="mixed-2-likelihood")
-    cell, puzzle = PuzzleCell("m", "r", "two_sum", "p", "g"), load_puzzle("two_sum")
+    cell = PuzzleCell("m", "r", "two_sum", "p", "g")
+    puzzle = load_puzzle("two_sum")
     generator = Measured("scripted:perfect", 8)
     with Journal(tmp_path / "journal.jsonl") as journal:
         _, data = find_items(cell, puzzle, Writer(generator, journal), given)

@@ -10,7 +10,8 @@ from extras.scylla.tests.inputs import instances
 def mutations(answer: Answer) -> set[Answer]:
     changed: set[Answer] = {(), (*answer, answer[-1]), (*answer, 0), answer + answer, answer[::-1]}
     for place, number in enumerate(answer):
-        before, after = answer[:place], answer[place + 1 :]
+        before = answer[:place]
+        after = answer[place + 1 :]
         changed.add(before + after)
         changed.add((*after, number, *before))
         changed |= {
