@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from core.progress import counted
+from warehouse.estimates.apart import with_curve
 from warehouse.estimates.bends import find_bends
 from warehouse.estimates.coincident import change_together
 from warehouse.estimates.contamination import Shortfalls, measure_shortfalls
@@ -47,6 +48,7 @@ TOGETHER = "the change may be the source's: the other models change in the same 
 WITHOUT_SOURCE = "without {}, which alone shows another change"
 ONE_SOURCE = "only {} shows the change: see its row of that source"
 NO_OTHERS = "no other model, and no compressor, tells its months"
+ONE_OTHER = "only one other model, and no compressor, tells its months"
 NONE_UNTREATED = (
     "too few of its months have another curve that shows how hard they are: a model of a later "
     "cutoff on the same months is missing"
@@ -203,6 +205,8 @@ def find_changes(panel: Panel) -> list[Change]:
     whole = [_closed(panel, number, each, calms[number]) for number, each in enumerate(dated)]
     if _holds_a_stated_month(whole, panel):
         is_shared = [False] * len(dated)
+    is_pair = panel.compressors is None and len(with_curve(kept.losses)) <= 2
+    reason_of_shared = ONE_OTHER if is_pair else SHARED
     changes = []
     for number, (each, rest) in enumerate(zip(dated, rests, strict=True)):
         calm = calms[number]
@@ -214,9 +218,8 @@ def find_changes(panel: Panel) -> list[Change]:
         if plain is not None and each.found is None:
             regime = _coincidence(panel, each, plain.without(number))
         is_older = each.found is not None and panel.cutoffs[number] < each.found.first_datable
-        doubt = _doubt(rest, is_shared[number], other if is_older else None)
-        if doubt is None and together[number]:
-            doubt = TOGETHER
+        shared = reason_of_shared if is_shared[number] else None
+        doubt = _doubt(rest, shared, other if is_older else None, together[number])
         reason = _reason(panel, number, each, doubt, regime)
         change = _change(panel, number, each, calm, reason, other)
         if rest is not None and not is_shared[number]:
@@ -282,16 +285,22 @@ def _coincidence(panel: Panel, dated: DatedCurve, plain: Difficulty | None) -> s
     return AT_REGIME.format(EPOCH + (found.cutoff + 1), EPOCH + start)
 
 
-def _doubt(rest: Rest | None, is_shared: bool, bend: str | None) -> str | None:
+def _doubt(
+    rest: Rest | None, shared: str | None, bend: str | None, is_together: bool
+) -> str | None:
     """Return the reason why a change may be no cutoff at all.
 
-    ``bend`` is a model that changes in the same months as one whose stated cutoff shows no change.
+    ``shared`` is the reason if all models may share the change. ``bend`` is a model that changes in
+    the same months as one whose stated cutoff shows no change. ``is_together``: the other models
+    together do (``coincident``).
     """
     if rest is not None:
         return ONE_SOURCE.format(rest.source)
-    if is_shared:
-        return SHARED
-    return None if bend is None else BEND.format(bend)
+    if shared is not None:
+        return shared
+    if bend is not None:
+        return BEND.format(bend)
+    return TOGETHER if is_together else None
 
 
 def _closed(

@@ -10,13 +10,18 @@ twice:
   these is the best of one size in all models.
 - The second fit has ramp_i in every other model, too, with a size of its own.
 
-T is what the second saves beyond the first, in units of s^2. If the source does not change, T / L
-has about a chi-squared distribution with k degrees of freedom, one for each further size. So the
-others change in the same months on two conditions:
+Ramps of all models with sizes in proportion to theta are a part of lambda. So only what the sizes
+have beyond a common c theta_j can be estimated; c is the one that leaves least in the other models.
+The change of model i is its size without c theta_i.
+
+T is what the second fit saves beyond the first, in units of s^2. k is one less than the number of
+other models. If the source does not change, T / L has about a chi-squared distribution with k
+degrees of freedom. So the others change in the same months on two conditions:
 
 - T / L > k + 3 sqrt(2 k).
 - S sqrt(1 - k L / T) is more than a quarter of the change of model i. S is the root of the mean
-  square of the further sizes. A smaller one may come from ramps whose months are not exact.
+  square, over k, of what the sizes of the others have beyond c theta_j. A smaller one may come from
+  ramps whose months are not exact.
 
 Only changes within three months are asked: a new recipe is sudden. The months of a long ramp are
 less exact, so the others seem to change in them, too. Panels of five to 30 models are asked. In a
@@ -77,10 +82,15 @@ def _are_told(apart: Apart, own: list[Ramp | None], others: list[Ramp | None], n
     num_free = max(apart.num_free - len(columns) - len(further), 1)
     gained = (first.squares - second.squares) / second.squares * num_free
     gained /= apart.long_run(columns)
-    expected = len(further)
+    expected = len(further) - 1
     if gained <= expected + LIMIT * np.sqrt(2 * expected):
         return False
-    place = sum(pair is not None for pair in own[:number])
+    is_other = np.array([pair is not None for pair in others])
+    theta = apart.theta[is_other]
     sizes = second.sizes[len(columns) :]
-    typical = np.sqrt(np.mean(sizes**2) * (1 - expected / gained))
-    return bool(typical > LEAST_SHARE * abs(second.sizes[place]))
+    common = sizes @ theta / (theta @ theta)
+    beyond = sizes - common * theta
+    place = sum(pair is not None for pair in own[:number])
+    change = second.sizes[place] - common * apart.theta[number]
+    typical = np.sqrt(beyond @ beyond / expected * (1 - expected / gained))
+    return bool(typical > LEAST_SHARE * abs(change))

@@ -107,11 +107,15 @@ def verdict(dated: list[DatedCurve], panel: Panel, number: int) -> bool:
     num_free = apart.num_free - len(own) - len(further)
     columns = apart.ramps([pair for _, pair in own])
     gained = (first - second) / second * num_free / apart.long_run(columns)
-    expected = len(further)
+    expected = len(further) - 1
     if gained <= expected + LIMIT * (2 * expected) ** 0.5:
         return False
-    typical = np.sqrt(np.mean(sizes[len(own) :] ** 2) * (1 - expected / gained))
-    return bool(typical > LEAST_SHARE * abs(sizes[[place for place, _ in own].index(number)]))
+    theta = np.array([apart.theta[place] for place, _ in further])
+    others = sizes[len(own) :]
+    common, *_ = np.linalg.lstsq(theta[:, None], others, rcond=None)
+    change = sizes[[place for place, _ in own].index(number)] - common[0] * apart.theta[number]
+    typical = np.sqrt(np.sum((others - common * theta) ** 2) / expected * (1 - expected / gained))
+    return bool(typical > LEAST_SHARE * abs(change))
 
 
 @pytest.mark.parametrize("design", [NULL, replace(STAGGERED, length=0)])

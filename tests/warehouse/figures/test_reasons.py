@@ -209,6 +209,9 @@ TRUTHS: dict[str, Check] = {
         and len(case.world.models) < 3
         and all(each.months != case.planted.months for each in case.others())
     ),
+    r"only one other model, and no compressor, tells its months": lambda case: (
+        not case.world.has_control and len(case.world.models) == 2
+    ),
     r"(\d+) other models? with a known cutoff and 4 blocks of three months; "
     r"(\d) (?:is|are) needed": has_few_others,
     r"no model with another cutoff tells its months": lambda case: (
