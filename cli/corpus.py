@@ -167,6 +167,7 @@ def _of_versions(store: Store, seal: Seal) -> str:
 
 
 def _account(manifest: Mapping[str, object]) -> Iterator[Row]:
+    """Yield rows that say what became of the documents that a crawl requested."""
     if "requested" not in manifest:
         return
     sums: dict[str, int] = {}

@@ -56,6 +56,7 @@ def _python(_: Settings) -> Finding:
 
 
 def _torch(settings: Settings) -> Finding:
+    """Say if torch can be imported, and if the configured device is there."""
     try:
         import torch
     except (ImportError, OSError) as error:
@@ -124,6 +125,7 @@ def _variables(settings: Settings) -> Finding:
 
 
 def _home(settings: Settings) -> Finding:
+    """Say if the data root and the scratch folder can be written."""
     mend = "set TIDEMARK_HOME to a folder (or s3:// address) that you may write to"
     try:
         store = Store(settings.home)
@@ -147,6 +149,7 @@ def _keeps_conditions(store: Store) -> bool:
 
 
 def _contact(settings: Settings) -> Finding:
+    """Say which sources refuse to be crawled because the contact names nobody."""
     from crawlers.registry import list_sources, load_crawler
 
     refused = []
@@ -163,6 +166,7 @@ def _contact(settings: Settings) -> Finding:
 
 
 def _models(settings: Settings) -> Finding:
+    """Say which models ``tidemark score`` uses if none are named."""
     from models.choice import chosen_models
     from models.unloaded import ONLY_COMPRESSORS, scores_only_compressors
 
@@ -176,6 +180,7 @@ def _models(settings: Settings) -> Finding:
 
 
 def _writer(settings: Settings) -> Finding:
+    """Say from which machine the warehouse is written, and what is damaged in it."""
     from warehouse.database.lock import is_writer, read_writer
 
     what = "warehouse"

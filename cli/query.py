@@ -67,6 +67,7 @@ def sql_command(
 
 
 def _statement(query: str | None, file: Path | None) -> str:
+    """Return the SQL statement of the argument, of ``--file``, or of stdin."""
     if (query is None) == (file is None):
         raise UsageError("give one statement: as an argument, as --file FILE, or - for stdin")
     try:

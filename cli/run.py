@@ -62,6 +62,7 @@ def run_command(
 def _run(
     context: typer.Context, request: Request, models: list[str] | None, retry_failed: bool
 ) -> None:
+    """Run a request with the settings of the command line; fail if cells or months are missing."""
     from core.environment import prefect_server
 
     for why in request.left_out:

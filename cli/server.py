@@ -108,6 +108,7 @@ def _require_same_major(server: str, response: _Response) -> None:
 def _request(
     session: requests.Session, verb: str, url: str, body: JsonObject | None, wait_s: float
 ) -> _Response:
+    """Send a request; the response's body is None if it is longer than ``_MAX_BYTES``."""
     with session.request(verb, url, json=body, stream=True, timeout=wait_s) as response:
         found = bytearray()
         for piece in response.iter_content(2**16):
@@ -175,6 +176,7 @@ class _Questions:
         self._session = _session(address)
 
     def ask(self) -> ServerStatus:
+        """Return what runs, failed, is late or is scheduled, and the workers of each pool."""
         names = {each["id"]: each["name"] for each in self._filter("deployments", {})}
         now = dt.datetime.now(dt.UTC)
         under_way = self._runs(_UNDER_WAY, "START_TIME_DESC")
@@ -211,6 +213,7 @@ class _Questions:
         return tuple(f"{each['name']} {each['status'].lower()}" for each in found)
 
     def _filter(self, what: str, body: JsonObject) -> list[JsonObject]:
+        """Return the objects that match a filter of Prefect's REST interface."""
         url = f"{self._address}/{what}/filter"
         response = _request(self._session, "POST", url, {"limit": 200, **body}, TIMEOUT_S)
         if response.status in _REFUSALS:

@@ -93,6 +93,7 @@ def _by_year(months: Sequence[Period], marks: str) -> str:
 
 
 def _summary(status: Status) -> Iterator[str]:
+    """Yield the lines above the tables: months, publication, faults, work that is left."""
     counts = ", ".join(f"{num} {state}" for state, num in sorted(status.counts.items()))
     span = f"{status.months[0]} … {status.months[-1]}" if status.months else "no months"
     yield f"data root: {status.home}"
@@ -135,6 +136,7 @@ def _failures(models: Sequence[ModelState]) -> Iterator[str]:
 
 
 def _server(server: ServerStatus | None) -> Iterator[str]:
+    """Yield a line for each flow run and pool of the Prefect server."""
     if server is None:
         yield "no Prefect server is configured (PREFECT_API_URL)"
         return
@@ -159,6 +161,7 @@ def _since(start: str) -> str:
 
 
 def _plain(status: Status, server: ServerStatus | None) -> dict[str, object]:
+    """Return the status as plain values for ``--json``."""
     return {
         "home": status.home,
         "months": [str(month) for month in status.months],

@@ -109,6 +109,7 @@ def answering_part(response: str) -> str:
 
 
 def _without_thoughts(response: str) -> str:
+    """Return a response without reasoning, that is text between opening and closing marks."""
     response = _BUDGET.sub("", response)
     if _BARE_CHANNEL.match(response):
         parts = _BARE_FINAL.split(response)

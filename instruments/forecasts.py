@@ -225,6 +225,7 @@ def answer_cell(entry: ModelEntry, asked: AskedCell, settings: Settings) -> Done
 
 
 def _answer(answerer: Answerer, asked: AskedCell, store: Store) -> Done:
+    """Ask a model the questions of a cell, and write its answers."""
     questions = [q for q in read_questions(store, asked.seal) if q.status == "resolved"]
     answers: list[Answer] = []
     missing: list[NoAnswer] = []

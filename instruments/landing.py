@@ -84,6 +84,7 @@ def land_model(entry: ModelEntry, revision: str, settings: Settings) -> None:
 
 
 def _land_partitions(warehouse: Warehouse, store: Store, cells: list[Cell]) -> None:
+    """Land the documents of the cells' months, for sources with a new version of a month."""
     if not cells:
         return
     landed = warehouse.find_landed(cells[0].model)

@@ -202,6 +202,7 @@ def write_losses(cells: Sequence[Cell], entry: ModelEntry, settings: Settings) -
 
 
 def _write_missing(cells: Sequence[Cell], scorer: Scorer, store: Store, num_kept: int) -> None:
+    """Score the cells of one partition in one pass, or one after the other if that fails."""
     seal = find_version(store, cells[0].partition, cells[0].partition_digest)
     if seal is None:
         raise StorageError(f"{cells[0].partition} was removed meanwhile; score again")
@@ -220,6 +221,7 @@ def _write_missing(cells: Sequence[Cell], scorer: Scorer, store: Store, num_kept
 
 
 def _write_one_by_one(cells: Sequence[Cell], write: Callable[[Cell], int]) -> int:
+    """Score each cell alone; raise one error for all that cannot be measured."""
     num_lost = 0
     failures = []
     for cell in cells:
@@ -251,6 +253,7 @@ def _write_together(
 def _write(
     cells: Sequence[Cell], seal: Seal, scorer: Scorer, store: Store, kept: frozenset[str]
 ) -> int:
+    """Score cells in one pass; return the number of chunks without a finite loss."""
     num_lost = 0
     protocols = [get_protocol(cell.protocol) for cell in cells]
     tallies = [Tally(chosen=kept) for _ in cells]

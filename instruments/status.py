@@ -150,6 +150,7 @@ class _Corpus:
         return "lacking" if self._lacks(partition) else "missing"
 
     def _read(self, partition: Partition, path: str) -> str:
+        """Return the state of a sealed month; note its texts and how long its crawl took."""
         try:
             seal = read_manifest(self._store, partition, path)
         except StorageError as error:
@@ -206,6 +207,7 @@ def _models(
     published: _Published,
     request: Request | None,
 ) -> list[ModelState]:
+    """Return the state of each requested model, or of all that have files or failures."""
     protocol = settings.protocol
     files = list_files(store, protocol)
     failed = _failed(store)

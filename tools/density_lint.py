@@ -48,6 +48,7 @@ def _exchanges(targets: ast.Tuple, values: ast.Tuple) -> bool:
 
 
 def _walruses(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield each walrus outside the condition of a loop or comprehension."""
     allowed: set[ast.AST] = set()
     for node in ast.walk(tree):
         conditions: Iterable[ast.expr] = ()

@@ -57,6 +57,7 @@ def write_handbooks() -> dict[Path, str]:
 
 
 def _write_handbook(room: Path) -> str:
+    """Return docs/warehouse.md: all views, tables and macros with their columns."""
     lines = [_HEAD, *_describe_views(room), "## Tables", ""]
     for table in list_tables():
         lines += [
@@ -92,6 +93,7 @@ def _describe_views(room: Path) -> Iterator[str]:
 
 
 def _list_public(views: Mapping[str, tuple[Path, ViewDescription]]) -> Iterator[str]:
+    """Yield the sections of public views, by the folder that has them."""
     by_mart = sorted(views.items(), key=lambda item: (item[1][0].parent.name, item[0]))
     for mart, members in groupby(by_mart, key=lambda item: item[1][0].parent.name):
         yield f"## Views: {mart}\n"

@@ -83,6 +83,7 @@ def _with_unique_names(schema: pa.Schema) -> pa.Schema:
 
 
 def _show(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """Print the first rows as a table of the terminal's width."""
     rows: list[dict[str, object]] = []
     num_rows = 0
     for batch in batches:
@@ -116,6 +117,7 @@ def _write(parts: Iterable[str], output: Path | None) -> None:
 def _write_parquet(
     schema: pa.Schema, batches: Iterable[pa.RecordBatch], output: Path | None
 ) -> None:
+    """Write a Parquet file, or write one to standard output."""
     if output is not None:
         with writing_file(output) as staged:
             write_parquet(schema, batches, staged)

@@ -152,6 +152,7 @@ def _num_missing(cell: AnswerCell) -> int:
 
 
 def _row(cell: AnswerCell, asked: dict[str, Question], answer: Answer) -> dict[str, object]:
+    """Return the row of an answer; raise an error if it does not fit its question."""
     question = asked.get(answer.question_id)
     if question is None:
         raise SchemaMismatch(f"{cell}: answers {answer.question_id!r}, which was not asked")

@@ -95,6 +95,7 @@ def find_losses(store: Store, paths: Sequence[str], problems: list[str]) -> list
 
 
 def _find_answers(store: Store, problems: list[str]) -> list[tuple[AnswerCell, QuestionSeal]]:
+    """Return the newest answers to each month's present questions."""
     seals = {(seal.source, str(seal.month)): seal for seal in list_questions(store)}
 
     def read(path: str) -> tuple[AnswerCell, QuestionSeal] | None:
@@ -121,6 +122,8 @@ def _find_answers(store: Store, problems: list[str]) -> list[tuple[AnswerCell, Q
 
 
 def _find_puzzles(store: Store, problems: list[str]) -> list[PuzzleCell]:
+    """Return the newest puzzle cell of each model, puzzle and protocol."""
+
     def read(path: str) -> PuzzleCell:
         record = json.loads(store.read_bytes(path))
         keys = ("model", "revision", "puzzle", "protocol", "generation")

@@ -66,6 +66,7 @@ def _is_changed(store: Store, plan: DerivedQuestions) -> bool:
 
 
 def _seal(store: Store, plan: DerivedQuestions) -> None:
+    """Seal derived questions with the documents that they and former ones were made of."""
     former = read_question_seal(store, plan.source, plan.month)
     known = set() if former is None else all_documents(former)
     describe = {

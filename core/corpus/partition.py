@@ -150,6 +150,7 @@ def _kind_of(item: object) -> Literal["text", "media", "other"]:
 def _batches(
     rows: Iterable[DocumentRow], partition: Partition, schema: pa.Schema
 ) -> Iterator[pa.Table]:
+    """Yield tables of at most ``BATCH_ROWS`` rows and about ``BATCH_BYTES`` bytes."""
     batch: list[dict[str, object]] = []
     size = 0
     for row in rows:
@@ -165,6 +166,7 @@ def _batches(
 
 
 def _derived(row: DocumentRow, content: bytes, partition: Partition) -> dict[str, object]:
+    """Return the columns that follow from a document's content and its partition."""
     digest = hashlib.sha256(content).hexdigest()
     of_kind = (
         {"num_chars": len(row["text"]), "sha256_text": digest}

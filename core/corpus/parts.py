@@ -76,6 +76,7 @@ class PartWriter:
             self._flush()
 
     def _flush(self) -> None:
+        """Write the pending rows as the next part, a Parquet file."""
         table = pa.concat_tables(self._pending or [self._schema.empty_table()])
         name = f"part-{len(self.files):05d}-{self._run}.parquet"
         with self._store.writing(f"{self._folder}/{name}") as staged:

@@ -187,6 +187,7 @@ def _read_manifest(store: Store, path: str) -> QuestionSeal:
 
 
 def _seal_of(store: Store, path: str, manifest: JsonObject) -> QuestionSeal:
+    """Return the seal that a manifest describes; its path names source and month."""
     folder = path.rpartition("/")[0]
     source, month = folder.split("/")[1:3]
     return QuestionSeal(

@@ -168,6 +168,7 @@ class _Sealing:
         self._description = description
 
     def finish(self, replace: bool) -> Seal:
+        """Keep the sealed version if its content is equal; else hold the new one, or seal it."""
         reasons = self._description.held_because
         if self._newest is not None and self._newest.content_digest == self._digest:
             return self._keep(self._newest, replace and not reasons)
@@ -208,6 +209,7 @@ class _Sealing:
         return kept
 
     def _seal(self) -> Seal:
+        """Write the manifest, which makes the version the present one, and delete leftovers."""
         folder = self._partition.folder_of(self._version)
         if self._description.files:
             self._store.write_bytes(f"{folder}/{_SEALING}", b"")
@@ -223,6 +225,7 @@ class _Sealing:
         return seal
 
     def _hold(self, reasons: Sequence[str]) -> PartitionHeld:
+        """Move the parts to the folder of held months; return the error that says why."""
         folder = held_folder(self._partition)
         delete_held(self._store, self._partition)
         self._writer.move(folder)
@@ -242,6 +245,7 @@ class _Sealing:
         )
 
     def _manifest(self, describe: Mapping[str, object]) -> dict[str, object]:
+        """Return the manifest of this version; ``describe`` is what the crawl says of itself."""
         return {
             "source": self._partition.source,
             "month": str(self._partition.month) if self._partition.month else None,

@@ -229,6 +229,7 @@ def validate(table: pa.Table, schema: pa.Schema, where: str = "table") -> pa.Tab
 
 
 def _cast(table: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
+    """Return the table with the schema's columns and types; absent columns are NULL."""
     # In these two columns NULL has a meaning, so the columns must not be left out.
     stated = {"month", "nll_nats"} if schema is LOSSES else set()
     required = [field.name for field in schema if not field.nullable or field.name in stated]
@@ -250,6 +251,7 @@ def _cast(table: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
 
 
 def _cast_column(column: pa.ChunkedArray, field: pa.Field, where: str) -> pa.ChunkedArray:
+    """Return the column with the field's type; raise an error that names the first bad row."""
     if column.null_count == len(column):  # pandas writes columns of only NULL as doubles
         return pa.chunked_array([pa.nulls(len(column), field.type)])
     expected = f"column {field.name!r} is {column.type}, expected {field.type}"
@@ -293,6 +295,7 @@ def _first_uncastable(column: pa.ChunkedArray, type_: pa.DataType) -> int:
 
 
 def _raise_first(table: pa.Table, broken: pa.ChunkedArray, says: str, where: str) -> None:
+    """Raise an error with the keys of the first row where ``broken`` is true, if there is one."""
     row = pc.index(pc.fill_null(broken, False), True).as_py()
     if row < 0:
         return

@@ -262,6 +262,7 @@ def _holders(store: Store) -> Iterator[tuple[str, Holder]]:
 
 @contextlib.contextmanager
 def _beating(store: Store, held: dict[str, Holder], beat_s: float) -> Iterator[None]:
+    """Renew the held claims every ``beat_s`` seconds in a thread of its own."""
     ended = threading.Event()
 
     def beat() -> None:

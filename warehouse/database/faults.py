@@ -154,6 +154,7 @@ def fault_in(error: BaseException, path: Path) -> Fault | None:
 
 
 def _fault_named(error: BaseException) -> Fault | None:
+    """Return the fault that an error of DuckDB is known to mean; None if it is unknown."""
     text = str(error)
     line = _first_line(error)
     if _NEWER in text:

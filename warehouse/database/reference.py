@@ -62,6 +62,7 @@ def refresh_reference(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _replace_published_figures(connection: duckdb.DuckDBPyConnection) -> None:
+    """Fill table ``published_figures`` from the CSV files, one for each paper."""
     types = dict.fromkeys(_COLUMNS, pa.string())
     options = pa_csv.ConvertOptions(column_types=types, strings_can_be_null=True, null_values=[""])
     papers = []

@@ -169,6 +169,7 @@ def date_cutoffs(readings: Readings) -> list[DatedCurve]:
 
 
 def _first_spells(readings: Readings) -> list[Spell | None]:
+    """Return the months around each stated cutoff in which a model may be treated."""
     months = readings.months
     margin = min(MARGIN, len(months) // 3)
     spells: list[Spell | None] = []

@@ -47,6 +47,7 @@ def land_answer_cells(
 
 
 def _warn_of_unfitting(statements: Statements, source: str) -> None:
+    """Warn of landed answers that contradict the questions that were crawled."""
     found = statements.first("find_unfitting_answers", {"source": source})
     if found:
         _log.warning(
@@ -63,6 +64,7 @@ def _warn_of_unfitting(statements: Statements, source: str) -> None:
 
 
 def _land(statements: Statements, store: Store, cell: AnswerCell, seal: QuestionSeal) -> int:
+    """Replace the answers and questions of a cell in one transaction; return their number."""
     remedy = f"{REMEDY} and run `tidemark forecast` again"
     questions = read_valid(store, seal.path, QUESTIONS, remedy)
     # Convert times to days in UTC here: DuckDB would use the session's time zone.

@@ -100,6 +100,7 @@ class Incoming:
         self._statements.run("group_documents")
 
     def _check(self, where: str) -> None:
+        """Raise an error if the staged rows are none, have duplicates, or impossible values."""
         [(num_rows, num_twins)] = self._statements.run("count_incoming")
         if not num_rows:
             raise SchemaMismatch(f"{where}: has no rows, so there is nothing to land")

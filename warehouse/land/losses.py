@@ -256,6 +256,7 @@ class Warehouse:
                 self._statements.upsert(dimension, "rows_to_land", key)
 
     def _insert(self, provenance: pa.Table) -> Landed:
+        """Replace the landed rows of the staged cells, and the sums over them."""
         run = self._statements.run
         num_rows, num_cells = self._incoming.count()
         self._statements.delete_touched("chunk_losses")

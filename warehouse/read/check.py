@@ -220,6 +220,7 @@ def check_corpus(store: Store) -> Iterator[Finding]:
 
 
 def _check_documents(root: _Root) -> Iterator[Finding]:
+    """Compare the landed documents with the versions that are sealed now."""
     rows: Rows = []
     gone: Rows = []
     for row in run_file(root.connection, "list_partitions"):
@@ -238,6 +239,7 @@ def _check_documents(root: _Root) -> Iterator[Finding]:
 
 
 def _check_texts(root: _Root) -> Iterator[Finding]:
+    """Find cells whose text is no longer sealed."""
     rows: Rows = []
     for cell in root.cells:
         digest = cell.partition_digest
@@ -265,6 +267,7 @@ def _check_records(root: _Root) -> Iterator[Finding]:
 
 
 def _check_losses(root: _Root) -> Iterator[Finding]:
+    """Read all files of losses again, and compare them with the landed losses."""
     damaged: dict[int, str] = {}
     reader = pa.RecordBatchReader.from_batches(_OF_FILES, _losses_of_files(root, damaged))
     scored = [
@@ -307,6 +310,7 @@ def _losses_of_files(root: _Root, damaged: dict[int, str]) -> Iterator[pa.Record
 
 
 def _check_strays(root: _Root) -> Iterator[Finding]:
+    """Find files of losses that have not landed, or are damaged."""
     rows: Rows = []
     digests: dict[Key, str | None] = {_key(cell): cell.partition_digest for cell in root.cells}
     foreign = run_file(root.connection, "list_imported_cells")

@@ -87,6 +87,7 @@ def _check(
     remedy: str,
     files: tuple[str, Callable[[Store, str], None]],
 ) -> Iterator[Finding]:
+    """Read each file of a kind; report those that cannot be read."""
     pattern, read = files
     rows: Rows = []
     paths = [path for path in store.list(pattern) if not path.endswith(SUFFIX)]

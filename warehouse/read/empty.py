@@ -97,6 +97,7 @@ def explain_empty(connection: duckdb.DuckDBPyConnection, sql: str) -> list[str]:
 def _explain(
     connection: duckdb.DuckDBPyConnection, call: str, name: str, models: list[str]
 ) -> Iterator[str]:
+    """Yield sentences that say why a view has no rows, or none of some models."""
     try:
         [(num_rows,)] = _rows(connection, f"from {call} select count(*)")
     except UsageError:  # the call of a macro depends on the rest of the statement

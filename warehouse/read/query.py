@@ -71,6 +71,7 @@ def connect_to_read(path: Path, **config: int | str) -> duckdb.DuckDBPyConnectio
 
 
 def _connect(path: Path, config: Mapping[str, int | str]) -> duckdb.DuckDBPyConnection:
+    """Open a database read-only, without access to other files or settings."""
     connection = duckdb.connect(config={**_LOCKED_DOWN, **config})
     try:
         connection.execute(_ATTACH.format(path=str(path).replace("'", "''")))
