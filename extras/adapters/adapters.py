@@ -132,6 +132,7 @@ def merge_adapter(model: PreTrainedModel, folder: Path, location: str) -> PreTra
 
 
 def _require_mergeable(config: Any, location: str) -> None:
+    """Raise an error unless an adapter changes only weights of a causal language model."""
     if getattr(config, "megatron_config", None):
         raise ModelLoadError(
             f"{location}: {ADAPTER_CONFIG} names a module of Python to import (megatron_config); "

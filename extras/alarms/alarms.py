@@ -37,6 +37,7 @@ def make_alarms(
 
 
 def _make_block(work: Deployer, notify_url: SecretStr) -> UUID:
+    """Make or change the Prefect block that sends alarms to an address; return its id."""
     what = f"block {BLOCK}"
     kind = CustomWebhookNotificationBlock
     new = kind(

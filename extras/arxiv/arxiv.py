@@ -87,6 +87,7 @@ def _examine(paper: Entry | Drop, month: Period) -> Entry | Drop:
 
 
 def _fetch_paper(entry: Entry, fetcher: Fetcher, reader: LatexReader) -> Document | Drop | Failure:
+    """Return the text of a paper's first version, or why there is none."""
     try:
         page = fetcher.get("arxiv", f"/src/{entry.id}v1", max_bytes=MAX_SOURCE_BYTES)
         paper = reader.read(read_package(page.body, SUFFIXES))

@@ -176,6 +176,7 @@ def _is_whole(pages: Sequence[_Page]) -> bool:
 
 
 def _read_pages(changed: Month, fetcher: Fetcher, not_before: dt.datetime) -> list[_Page]:
+    """Return all pages of OAI-PMH's list of papers that changed in a month."""
     params = {"verb": "ListRecords", "metadataPrefix": "arXivRaw", "from": str(changed.first_day)}
     if changed <= Month.last_complete():  # OAI-PMH refuses days in the future
         params["until"] = str((changed + 1).first_day - dt.timedelta(days=1))
@@ -199,6 +200,7 @@ def _read_pages(changed: Month, fetcher: Fetcher, not_before: dt.datetime) -> li
 
 
 def _read_page(fetched: Fetched) -> _Page:
+    """Parse a page of OAI-PMH; raise an error unless it has records or says there are none."""
     root = _parse(fetched)
     responded_at = read_time(root.findtext("oai:responseDate", "", _NAMESPACES).strip())
     error, found = (root.find(f"oai:{name}", _NAMESPACES) for name in ("error", "ListRecords"))
@@ -217,6 +219,7 @@ def _read_page(fetched: Fetched) -> _Page:
 
 
 def _read_record(record: Any) -> Entry | Drop:
+    """Return the paper of a record of OAI-PMH, or why it is left out."""
     header = record.find("oai:header", _NAMESPACES)
     raw = record.find(_RAW, _NAMESPACES)
     identifier = record.findtext("oai:header/oai:identifier", "", _NAMESPACES).strip()
@@ -364,6 +367,7 @@ def _is_error(node: Any) -> bool:
 
 
 def _read_entry(node: Any) -> Entry | Drop:
+    """Return the paper of an entry of the query API, or why it is left out."""
     address = _text(node, "id")
     title = _text(node, "title")
     if _is_error(node):

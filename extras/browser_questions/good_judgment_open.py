@@ -143,6 +143,7 @@ def _path_of(url: str, link: str) -> str:
 
 
 def _list_for_members(months: Sequence[Month], context: QuestionContext) -> Iterator[str]:
+    """Yield the path of each question in the list that only members can read."""
     # Playwright takes a third of a second to import, and each list of sources imports all of them.
     from extras.browser_questions.browser.fetching import Browser, Limits
     from extras.browser_questions.browser.session import Session
@@ -171,6 +172,7 @@ def _next_page(url: str, tree: Any) -> str:
 
 
 def _log_in_of(context: QuestionContext, base: str) -> LogIn:
+    """Return how to log in; user and password are in the site's token."""
     from extras.browser_questions.browser.session import LogIn
 
     token = context.fetcher.token(SITE)
@@ -194,6 +196,7 @@ def _log_in_of(context: QuestionContext, base: str) -> LogIn:
 def _fetch(
     name: str, path: str, months: Sequence[Month], context: QuestionContext
 ) -> Iterator[tuple[Month, Found]]:
+    """Yield a question with its month; nothing if it is open, or of another month."""
     try:
         fetched = context.fetcher.get(SITE, path)
         page = _Page(name, fetched)
@@ -244,6 +247,7 @@ class _Page:
         return bool(self._right) or self._is_void
 
     def question(self, closed_at: dt.datetime) -> Question | Drop:
+        """Return the question that the page shows, or why it is left out."""
         title = "".join(map(_text, self._tree.xpath("//h3[@id='question-name-header']")))
         if not title or len(self._options) < 2:
             return Drop(self._name, "parse_error", f"{self._url}: no title, or no two options")

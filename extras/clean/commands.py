@@ -67,6 +67,7 @@ def _of_extras(kind: str) -> dict[str, Any]:
 
 
 def _guess_format(path: str, known: list[str]) -> str:
+    """Return the format that a file's ending tells; raise an error if it tells none."""
     from crawlers.text.code import language_of
 
     suffixes = {**_SUFFIXES, **_of_extras("ENDINGS")}

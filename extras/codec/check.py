@@ -101,6 +101,7 @@ def _sample(store: Store, cells: Sequence[Cell], num_chunks: int) -> list[Sample
 
 
 def _measured_chunks(store: Store, cells: Sequence[Cell]) -> Iterator[SampledChunk]:
+    """Yield the chunks of text that have a finite landed loss."""
     for cell in cells:
         if not _seal_of(store, cell).is_text:
             continue
@@ -121,6 +122,7 @@ def _measured_chunks(store: Store, cells: Sequence[Cell]) -> Iterator[SampledChu
 def _tokens_of(
     store: Store, sample: Sequence[SampledChunk], cutter: Cutter
 ) -> list[Tokens | Verdict]:
+    """Return each chunk's tokens, or the verdict that its text cannot be cut again."""
     wanted: dict[Cell, dict[str, list[SampledChunk]]] = {}
     for chunk in sample:
         wanted.setdefault(chunk.cell, {}).setdefault(chunk.document_id, []).append(chunk)
@@ -153,6 +155,7 @@ def _cut_again(chunk: SampledChunk, text: str, cutter: Cutter) -> Tokens | Verdi
 def _check_group(
     group: Sequence[tuple[SampledChunk, Tokens]], model: StepwiseModel, cutter: Cutter
 ) -> list[Verdict]:
+    """Encode and decode chunks together; compare tokens and lengths of codes."""
     tokens = [ids for _, ids in group]
     coded = encode_chunks(model, tokens, cutter.first, _silent)
     codes = [(code.code, len(ids)) for code, ids in zip(coded, tokens, strict=True)]
@@ -172,6 +175,7 @@ def _silent(num_tokens: int) -> None:
 
 
 def _disagreement(chunk: SampledChunk, coded: CodedChunk) -> str | None:
+    """Return how the length of a code differs from the landed loss; None if it agrees."""
     predicted = chunk.predicted_bytes
     size = len(coded.code)
     # A code may be shorter than the loss, because the codec's lowest probability is 2^-60.

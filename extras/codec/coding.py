@@ -307,6 +307,7 @@ def _encode(
 def _decode(
     header: Header, codes: Sequence[tuple[bytes, int]], model: StepwiseModel, cutter: Cutter
 ) -> bytes:
+    """Return the bytes of a compressed file, decoded in the groups that it was encoded in."""
     advance = _reporter("decompress", sum(length for _, length in codes))
     ids: list[Tokens] = [np.zeros(0, dtype=np.int64)]
     try:

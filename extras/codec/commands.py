@@ -121,6 +121,7 @@ def _verify(
     num_chunks: int,
     settings: Settings,
 ) -> list[str]:
+    """Check codes against the landed losses of one model; return the problems."""
     from extras.codec.check import check_losses
     from extras.codec.file import PROTOCOL
     from instruments.losses import plan_scoring

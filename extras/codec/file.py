@@ -163,6 +163,7 @@ def unpack(data: bytes, where: str) -> CodedFile:
 
 
 def _parse_header(deflated: bytes, where: str) -> Header:
+    """Return the header of a compressed file; raise an error if it is damaged or too long."""
     inflater = zlib.decompressobj(-15, zdict=_DICTIONARY)
     try:
         record = inflater.decompress(deflated, _MAX_HEADER_BYTES)

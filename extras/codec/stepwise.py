@@ -159,6 +159,7 @@ def _take_steps(
     coder: _Encoder | _Decoder,
     advance: Advance,
 ) -> None:
+    """Code one token of each chunk at a time, and feed it to the model."""
     run = model.start()
     fed = [first] * len(lengths) if isinstance(first, int) else []
     for position in range(max(lengths)):
@@ -174,6 +175,7 @@ def _take_steps(
 
 
 def _code_step(logits: torch.Tensor, rows: Sequence[int], coder: _Encoder | _Decoder) -> list[int]:
+    """Code one token of each row with the probabilities of these logits."""
     coded: list[int] = []
     for part, frequencies in _frequencies(logits, rows):
         if int(frequencies.total.min()) < 0:
@@ -228,6 +230,7 @@ class _Encoder:
         return tokens
 
     def code(self, rows: Sequence[int], frequencies: Frequencies) -> list[int]:
+        """Encode the next token of each row; add up nats, and bits that the floor takes off."""
         tokens = [next(self._left[row]) for row in rows]
         parts = frequencies.parts(torch.tensor(tokens, device=frequencies.total.device))
         for row, part in zip(rows, _intervals(parts, frequencies), strict=True):

@@ -90,6 +90,7 @@ class _Reader:
                 yield quota.take(read_item(capture.url, functools.partial(self._page, capture)))
 
     def _choose(self, captures: Sequence[Capture]) -> list[Capture]:
+        """Return at most ``MAX_PAGES`` new English pages of this month, chosen by rank."""
         pages: dict[str, Capture] = {}
         for each in captures:
             is_own = self.month.of(each.captured) == self.month
@@ -101,6 +102,7 @@ class _Reader:
         return chosen
 
     def _page(self, capture: Capture) -> Item:
+        """Return a captured page as a document, or why it is left out."""
         require_allowed(capture.url, self.context.settings.denied_hosts)
         is_new = self.context.subset == NEW
         if is_new:

@@ -206,6 +206,7 @@ def _fields_of(line: str) -> tuple[str, Fields] | None:
 
 
 def _capture_of(crawl: Crawl, time: str, row: Fields) -> Capture | None:
+    """Return the capture in a row of the index; None if it is no whole HTML page."""
     url = row.text("url")
     filename = row.text("filename") or ""
     captured = read_stamp(time)

@@ -81,6 +81,7 @@ def _lines(stream: IO[bytes], faults: list[str]) -> Iterator[str]:
 
 
 def _read_entries(file: DataFile, lines: Iterator[str]) -> Rows:
+    """Yield each entry, from its heading to its trailer, or why it is left out."""
     heading: re.Match[str] | None = None
     number = 0  # of the heading's line
     size = 0
@@ -119,6 +120,7 @@ def _unended(file: DataFile, heading: re.Match[str], number: int) -> Drop:
 
 
 def _row(place: str, heading: re.Match[str], body: list[str], date: str) -> Row:
+    """Return an entry as a row of a data set."""
     version = f"{heading['package']} {heading['version']}"
     values = {
         "text": _unindented(body),

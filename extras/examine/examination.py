@@ -96,6 +96,7 @@ def plan_examination(request: ExamineRequest, settings: Settings) -> Examination
 
 
 def _with_cutoff(entry: ModelEntry, cutoff: Month) -> ModelEntry:
+    """Return the model with the cutoff that the user states."""
     if not entry.backend.is_listed:
         raise UsageError(f"{entry.name} has a planted cutoff, {entry.cutoff}; leave out --cutoff")
     return replace(
@@ -108,6 +109,7 @@ def _with_cutoff(entry: ModelEntry, cutoff: Month) -> ModelEntry:
 
 
 def _sealed_text(request: ExamineRequest, settings: Settings) -> list[Seal]:
+    """Return the sealed months of the request; raise an error that says what there is."""
     sealed = usable(list_sealed(Store(settings.home), as_of=settings.corpus_as_of))
     seals = list(sealed)
     if request.sources is not None:

@@ -28,6 +28,7 @@ class Answer:
 
 
 def _plan(examination: Examination) -> Mapping[str, Any]:
+    """Return the plan of an examination as plain values: texts, companions, seconds."""
     sample = examination.sample
     return {
         "model": examination.entry.name,
@@ -109,6 +110,7 @@ def print_findings(answer: Answer, findings: Findings) -> None:
 
 
 def _cutoff(findings: Findings) -> str:
+    """Return a sentence on the measured cutoff, or why there is none."""
     row = findings.cutoff
     if row is None:
         return f"not told: {findings.reason('estimated_cutoff') or 'the view has no row'}"
@@ -121,6 +123,7 @@ def _cutoff(findings: Findings) -> str:
 
 
 def _gap(findings: Findings, stated: Month | None) -> str:
+    """Return a sentence on the gap after the stated cutoff, or why there is none."""
     row = findings.gap
     if row is None or row["bits_per_byte_gap"] is None:
         return _not_told(row, findings, "train_test_gap", stated)
@@ -167,6 +170,7 @@ def _odd(examination: Examination, findings: Findings) -> list[str]:
 
 
 def _replaced_tokenizer(examination: Examination) -> list[str]:
+    """Return a warning if transformers' class of the tokenizer is not used."""
     from models.weights.checkpoint import find_tokenizer
     from models.weights.hub import local_folder
     from models.weights.tokenizer_choice import TOKENIZER_FILE

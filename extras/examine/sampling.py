@@ -120,6 +120,7 @@ def seal_sample(sample: TextSample, source: Store, target: Store) -> None:
 
 
 def _contents(seal: Seal, quota: int, store: Store) -> Iterator[pa.Table | Description]:
+    """Yield the sampled documents, cut to their beginnings, and the sample's description."""
     most = quota // MIN_DOCUMENTS
     wanted = pa.array(_chosen_ids(seal, quota, most, store))
     for batch in read_documents(store, seal):

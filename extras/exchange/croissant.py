@@ -131,6 +131,7 @@ def write_croissant(folder: Path, described: DescribedSet) -> None:
 
 
 def _metadata(folder: Path, described: DescribedSet) -> dict[str, object]:
+    """Return the data set's description in Croissant (JSON-LD)."""
     sealed = [seal.sealed_at for seal in described.seals.values() if seal.sealed_at]
     day = max(sealed).date() if sealed else None
     title = "Dated text by source and month"
@@ -201,6 +202,7 @@ def _responsible(described: DescribedSet, is_partly_simulated: bool) -> dict[str
 
 
 def _record_set(file: str, name: str, seal: Seal, columns: Sequence[str]) -> dict[str, object]:
+    """Return the description of one file's columns in Croissant."""
     return {
         "@type": "cr:RecordSet",
         "@id": name,

@@ -153,6 +153,7 @@ def _batches(store: Store, seal: Seal, found: DataSet) -> Iterator[pa.RecordBatc
 
 
 def _described(found: DataSet, settings: Settings) -> DescribedSet:
+    """Return what Croissant's description needs to know of a data set."""
     files = {_file_of(seal): seal for seal in found.seals}
     return DescribedSet(
         seals=files,
@@ -172,6 +173,7 @@ def _file_of(seal: Seal) -> str:
 
 
 def _card(found: DataSet) -> str:
+    """Return the data set's README, with the front matter that the Hub reads."""
     by_source: dict[str, list[Seal]] = {}
     for seal in found.seals:
         by_source.setdefault(safe_name(seal.partition.source), []).append(seal)

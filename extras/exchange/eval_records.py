@@ -94,6 +94,7 @@ def _bounds(metric: Metric) -> dict[str, object]:
 
 
 def _result(figure: ModelResult) -> dict[str, object]:
+    """Return one figure in the schema of Every Eval Ever."""
     metric = figure.metric
     source = figure.source or "all sources"
     score: dict[str, object] = {"score": figure.value, "details": dict(figure.details)}
@@ -122,6 +123,7 @@ def _result(figure: ModelResult) -> dict[str, object]:
 
 
 def _record(model: ModelResults, published_at: str, author: str | None) -> dict[str, object]:
+    """Return a model's figures in the schema of Every Eval Ever."""
     kind = model.facts.get("kind")
     own_id = _id_of(model)
     facts = {

@@ -94,6 +94,7 @@ def _task(figure: ModelResult) -> str:
 
 
 def _entries(figures: Iterable[ModelResult], data_set: str, day: str, address: str | None) -> str:
+    """Return figures in YAML, as the Hub reads evaluation results."""
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
     entries = [

@@ -136,6 +136,7 @@ def export_lm_eval(
 
 
 def _facts(task: LmEvalTask, seal: Seal, licences: Counter[str]) -> dict[str, object]:
+    """Return what the exported task says of its text: month, digest, licences."""
     month = seal.partition.month
     return {
         "tidemark": own_version(),
@@ -173,6 +174,7 @@ def is_restricted(licence: str) -> bool:
 
 
 def _sealed_text(store: Store, partition: Partition, as_of: dt.datetime | None) -> Seal:
+    """Return the seal of a month's text; raise an error if it may not be exported."""
     seal = read_seal(store, partition, as_of)
     if seal is None:
         known = [str(other.partition.month or "undated")
@@ -202,6 +204,7 @@ def _write_documents(store: Store, seal: Seal, file: IO[str]) -> Counter[str]:
 
 
 def _readme(task: LmEvalTask, licences: Counter[str]) -> str:
+    """Return the README of an exported task."""
     rows = [f"| {_in_a_cell(name)} | {count} |" for name, count in sorted(licences.items())]
     return _README.format(
         name=task.name,

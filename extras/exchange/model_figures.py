@@ -132,6 +132,7 @@ def _query(metric: Metric) -> str:
 
 
 def _figure(metric: Metric, row: Row, simulated: set[str]) -> ModelResult:
+    """Return a figure of a view's row, with its interval if both ends are known."""
     source = row.get("source")
     low = row[f"{metric.column}_low"]
     high = row[f"{metric.column}_high"]

@@ -65,6 +65,7 @@ def _index(model: ModelResults, data_set: str | None, address: str | None) -> ob
 
 
 def _result(figure: ModelResult, data_set: str | None, address: str | None) -> EvalResult:
+    """Return a figure as an entry of a model card's ``model-index``."""
     from huggingface_hub import EvalResult
 
     source = safe_name(figure.source) if figure.source else None

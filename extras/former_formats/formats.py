@@ -54,6 +54,7 @@ def tensor_names_of(config: PreTrainedConfig) -> dict[str, str]:
 
 
 def _config_of_mamba(record: JsonObject, location: str) -> PreTrainedConfig:
+    """Return transformers' configuration for a file of the package mamba-ssm."""
     layer = dict(record.get("ssm_cfg") or {})
     is_second = layer.pop("layer", "Mamba1") == "Mamba2"
     _refuse_other_mambas(record, layer, location)

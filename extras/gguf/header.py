@@ -97,6 +97,7 @@ class _Parser:
         self._num_elements = 0
 
     def read(self) -> GgufHeader:
+        """Parse the header; raise an error at the first thing that is no GGUF."""
         if bytes(self._data[:4]) != b"GGUF":
             raise self._fault("it does not begin with GGUF, so it is no GGUF file")
         self._at = 4
@@ -143,6 +144,7 @@ class _Parser:
         return count
 
     def _string(self, most: int, what: str) -> str:
+        """Read a string of at most ``most`` bytes; ``what`` names it in errors."""
         size = int(self._number("Q"))
         if size > most:
             raise self._fault(f"{what} has {size:,} bytes; expected at most {most:,}")
@@ -164,6 +166,7 @@ class _Parser:
         raise self._fault(f"{key} has the unknown type {kind}")
 
     def _array(self, key: str) -> Value:
+        """Read an array of numbers or strings; count elements, so that memory has a limit."""
         kind = int(self._number("I"))
         count = int(self._number("Q"))
         self._num_elements += count
@@ -183,6 +186,7 @@ class _Parser:
         return values
 
     def _entry(self) -> Tensor:
+        """Read the description of a tensor: name, dimensions, type and place."""
         name = self._string(_MOST_NAME, "a tensor's name")
         num_dimensions = int(self._number("I"))
         if not 1 <= num_dimensions <= _MOST_DIMENSIONS:

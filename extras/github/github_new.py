@@ -87,6 +87,7 @@ def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
 def _list_all(
     api: GitHubApi, month: Period, context: CrawlContext
 ) -> Iterator[Repository | Drop | Failure]:
+    """Yield the repositories of a month, by one search for each licence."""
     searches = itertools.count(1)
     for licence in LICENCES:
         language = f"language:{context.subset or DEFAULT_LANGUAGE}"
@@ -101,6 +102,7 @@ def _list_all(
 def _list_window(
     api: GitHubApi, terms: str, start: dt.datetime, end: dt.datetime, searches: Iterator[int]
 ) -> Iterator[Repository | Drop | Failure]:
+    """Yield the repositories of a time window; halve it if it has too many results."""
     if next(searches) > MAX_SEARCHES:
         raise SourceChanged(
             f"{INFO.name}: more than {MAX_SEARCHES} searches do not list a month; expected windows "
@@ -140,6 +142,7 @@ def _read_rows(rows: list[object]) -> Iterator[Repository | Drop]:
 def _visit(
     api: GitHubApi, repository: Repository, month: Period, context: CrawlContext, quota: Quota
 ) -> Iterator[Item]:
+    """Yield the files of a repository's last commit in the month, within the quota."""
     name = repository.name
     language = context.subset or DEFAULT_LANGUAGE
     try:
@@ -192,6 +195,7 @@ def _document(
     path: str,
     content: bytes | None,
 ) -> Document:
+    """Return a file of a repository at a commit as a document."""
     name = repository.name
     return Document(
         native_id=f"{name}:{path}",

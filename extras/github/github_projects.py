@@ -104,6 +104,7 @@ def _git(context: CrawlContext) -> Git:
 def _visit_all(
     git: Git, month: Period, context: CrawlContext, stack: contextlib.ExitStack
 ) -> Iterator[_Visit | Drop | Failure]:
+    """Yield each project's work of a month; stop if several hosts in a row fail."""
     num_failed = 0
     for project in read_projects():
         try:
@@ -128,6 +129,7 @@ def _visit_all(
 def _visit(
     project: str, git: Git, month: Period, context: CrawlContext, stack: contextlib.ExitStack
 ) -> _Visit | None:
+    """Return a project's work of a month; None if it has none; raise one error for no licence."""
     mirror = open_mirror(git, project, month.end, context.fetcher.revalidates)
     work = mirror.work(month.start, month.end, FILES, LICENCE_FILE)
     if work is None:
@@ -168,6 +170,7 @@ class _Visit:
         yield from github_api.keep_files(self.project, makers, quota, MAX_FILES)
 
     def _document(self, change: Change) -> Document:
+        """Return a changed file as a document; raise an error if it changed too little."""
         if change.mode not in REGULAR_MODES:
             raise ItemUnavailable("unsafe_path", f"a link (mode {change.mode}), not a file")
         work = self.work

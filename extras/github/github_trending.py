@@ -161,6 +161,7 @@ def read_links(page: str) -> list[str]:
 def _fetch_readme(
     api: GitHubApi, name: str, month: Month, period: str, heads: dict[str, str]
 ) -> Document | Repeat:
+    """Return the README of a repository's last commit in the month."""
     commit = api.last_commit(name, None, month.end)
     first = heads.setdefault(commit.sha, name)
     if first != name:
@@ -267,6 +268,7 @@ def read_stars(packed: bytes) -> Iterator[Star]:
 
 
 def _starred(line: bytes) -> Star | None:
+    """Return the repository that an event of GH Archive stars; None for other events."""
     try:
         event = json.loads(line)
     except (ValueError, RecursionError):

@@ -91,6 +91,7 @@ def _name_of(address: str) -> str:
 
 
 def _bring(address: str, path: Path, settings: Settings, max_bytes: int) -> Origin:
+    """Download an address to a file; return where it came from, and its digest."""
     scheme = urlsplit(address).scheme.lower()
     if scheme == "s3":
         etag = _copy_object(f"s3{address[2:]}", path, max_bytes)
@@ -204,6 +205,7 @@ class _Transfer:
                 attempt += 1
 
     def _follow(self) -> str | None:
+        """Send the request, follow redirects, and write the body; return its ETag."""
         url = self._url
         for _ in range(_MAX_REDIRECTS + 1):
             self._require_allowed(url)

@@ -147,6 +147,7 @@ def load_ratings(
 def _land_rates(
     settings: Settings, table: TextTable, reference: str | None, is_percent: bool, replace: bool
 ) -> LandedRows:
+    """Land rates of a text table, after percentages were divided by 100."""
     facts = {"is_percent": is_percent}
     with staged(settings, table, _RATES, {"reference": reference}, facts) as rows:
         if is_percent:

@@ -32,6 +32,7 @@ def make_pages(site: Site) -> Iterator[Page]:
 
 
 def _plane(site: Site) -> Figure:
+    """Return the figure of rates in 2023 against their change since earlier years."""
     sql, rows = some(site.query("published_plane"))
     x = {"field": "rate_2023", "type": "quantitative", "scale": {"type": "log", "nice": False},
          "axis": {"labelOverlap": "greedy", "labelSeparation": 6},
@@ -111,6 +112,7 @@ def _growth_lines(rows: pl.DataFrame) -> JsonObject:
 
 
 def _gaps(site: Site) -> Figure:
+    """Return the table of published rates before and after the stated cutoff."""
     sql, rows = some(site.query("published_gaps"))
     first = rows["first_year"][0]
     last = rows["last_year"][0]
@@ -141,6 +143,7 @@ def _gaps(site: Site) -> Figure:
 
 
 def _tables(site: Site) -> Figure:
+    """Return the table of all printed tables whose figures are in the database."""
     sql, rows = some(site.query("published_tables"))
     columns = [
         Column("reference", "paper"),

@@ -77,6 +77,7 @@ def read_text_table(
 
 
 def _read(path: Path) -> bytes:
+    """Return a file's bytes; raise an error if it is larger than ``MAX_BYTES``."""
     require_regular(path)
     try:
         with path.open("rb") as file:
@@ -93,6 +94,7 @@ def _read(path: Path) -> bytes:
 
 
 def _read_csv(raw: bytes, path: Path) -> pa.Table:
+    """Parse CSV in UTF-8 into columns of text; only an empty cell is NULL."""
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -187,6 +189,7 @@ def _num_text_bytes(raw: bytes, paths: Sequence[str], num_groups: int) -> int:
 
 
 def _as_text(column: pa.ChunkedArray, name: str, path: Path) -> pa.ChunkedArray:
+    """Return a column as text; times become days in UTC."""
     try:
         if pa.types.is_timestamp(column.type):
             if column.type.tz is not None:  # convert times to UTC
@@ -224,6 +227,7 @@ def _require_short(column: pa.ChunkedArray, name: str, path: Path) -> None:
 def _check_columns(
     table: pa.Table, path: Path, required: Sequence[str], optional: Sequence[str]
 ) -> None:
+    """Raise an error if columns are missing or there twice, or if there are no rows."""
     names = table.column_names
     missing = [name for name in required if name not in names]
     if missing:

@@ -146,6 +146,7 @@ def _read_former(lake: Lake, snapshot: Snapshot) -> str:
 def _copy_statements(
     snapshot: Snapshot, relations: list[tuple[str, str]], former: list[tuple[str, str]]
 ) -> Iterator[str]:
+    """Yield the SQL that copies a snapshot into the lake, in one transaction."""
     yield f"attach {quoted(str(snapshot.path))} as snapshot (read_only)"
     yield "use snapshot"  # views name what they read without the database
     yield "begin"
@@ -175,6 +176,7 @@ def _clean_statements() -> Iterator[str]:
 
 
 def _run(lake: Lake, statements: list[str], doing: str) -> list[dict[str, object]]:
+    """Attach the lake in a process of its own, and run statements; return the last rows."""
     extensions = ["ducklake", "httpfs"]
     if not lake.is_file:
         extensions.append("postgres_scanner")

@@ -109,6 +109,7 @@ class _Listing:
 
 
 def _list_files(wiki: MediaWiki, month: Month, context: CrawlContext, choice: Choice) -> _Listing:
+    """Return the files of a month that the choice takes, and why others are left out."""
     found = _Listing()
     seen = set[str]()
     try:
@@ -130,6 +131,7 @@ def _list_files(wiki: MediaWiki, month: Month, context: CrawlContext, choice: Ch
 def _read_windows(
     wiki: MediaWiki, month: Month, context: CrawlContext, choice: Choice
 ) -> Iterator[list[File | Drop]]:
+    """Yield rows of the month's uploads; a sample begins at random moments of the month."""
     starts = [month.start]
     if context.is_sampled:
         drawn = [context.rank(f"window/{number}") for number in range(NUM_WINDOWS)]
@@ -150,6 +152,7 @@ def _whole(span: dt.timedelta) -> dt.timedelta:
 def _list_rows(
     wiki: MediaWiki, start: dt.datetime, last: dt.datetime, limit: int
 ) -> Iterator[list[File | Drop]]:
+    """Yield the rows of uploads between two moments, a page at a time."""
     pieces = wiki.query(
         list="allimages",
         aisort="timestamp",
@@ -165,6 +168,7 @@ def _list_rows(
 
 
 def _read_row(row: Fields) -> File | Drop:
+    """Return the file in a row of the list, or why it is left out."""
     title = row.text("title")
     uploaded = row.time("timestamp", dt.UTC)
     if title is not None and len(title) > _MAX_TITLE:
@@ -212,6 +216,7 @@ class _Pages:
         return page if page.rows("imageinfo") else None
 
     def _ask(self, titles: list[str]) -> None:
+        """Ask for facts of several titles at once; keep the error for each if it fails."""
         self._known |= {title: Fields(title) for title in titles}
         try:
             pages = self._wiki.pages(
@@ -271,6 +276,7 @@ class _Reader:
         return licence
 
     def _cut(self, file: File, fetched: Fetched, licence: str, made: str | None) -> Iterator[Item]:
+        """Yield at most ``MAX_PIECES`` pieces of a file that are not flat."""
         num_kept = 0
         if kind_of(fetched.body[:HEAD_BYTES]) != self.choice.kind:
             raise ItemUnavailable("unknown_format", f"begins like no {self.choice.kind}")
@@ -296,6 +302,7 @@ class _Reader:
     def _medium(
         self, file: File, fetched: Fetched, piece: Piece, licence: str, made: str | None
     ) -> Medium:
+        """Return a piece of a file with its author, licence and date."""
         url = f"{SITES[SITE]}/wiki/{quote(file.title.replace(' ', '_'), safe='/:()')}"
         return Medium(
             native_id=f"{file.title}#{piece.index}",

@@ -64,6 +64,7 @@ def draw_patches(path: Path, rank: Callable[[int], bytes]) -> list[Piece]:
 
 
 def _decode(path: Path) -> npt.NDArray[np.uint8]:
+    """Return an image in grey; raise an error if it is damaged or too large."""
     with path.open("rb") as file, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # ignore Pillow's warnings: ``_grey`` checks the size
         try:

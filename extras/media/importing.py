@@ -78,6 +78,7 @@ def _kind_of(file: Path) -> MediaKind | None:
 
 
 def _only_kind(path: Path, kinds: dict[str, MediaKind | None]) -> MediaKind:
+    """Return the kind of the files; raise an error if there is none, or both."""
     first = {kind: name for name, kind in reversed(kinds.items()) if kind}
     if not first:
         raise UsageError(
@@ -120,6 +121,7 @@ class _Judge:
             raise MalformedInput(f"{file} cannot be read: {error}") from error
 
     def _examine(self, name: str, piece: Piece) -> DocumentRow | Drop:
+        """Return a piece as a row; a Drop if it was taken down before."""
         native_id = f"{name}:{piece.index}"
         source = self.partition.source
         if is_forgotten(self.forgotten, source, native_id, None):

@@ -121,6 +121,7 @@ def _quantise(mono: npt.NDArray[np.float64]) -> bytes:
 
 
 def _require_whole(sound: soundfile.SoundFile, num_frames: int, file: IO[bytes]) -> None:
+    """Raise an error if decoding ended before the length that the file states."""
     slack = 0
     if sound.format == "MP3":
         # Without an index (Xing header), the length is estimated, and decoding stops there.

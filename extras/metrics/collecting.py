@@ -71,6 +71,7 @@ class DataRoot(Collector):
         yield from figures
 
     def _corpus(self) -> Iterator[Metric]:
+        """Yield the gauges of the corpus: partitions by status, newest and missing months."""
         listed = self._store.list_stamped(f"corpus/source=*/**/{MANIFEST}")  # one listing
         held = [path for path in listed if path.endswith(f"/held/{MANIFEST}")]
         newest: dict[Partition, str] = {}

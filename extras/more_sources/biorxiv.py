@@ -67,6 +67,7 @@ def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
 
 
 def _list_versions(month: Period, server: str, fetcher: Fetcher) -> Iterator[_Row | Drop]:
+    """Yield the first version of each preprint of a month, page by page."""
     last_day = (month + 1).first_day - dt.timedelta(days=1)
     cursor = total = 0
     while cursor == 0 or cursor < total:
@@ -106,6 +107,7 @@ def _is_busy(fetched: Fetched) -> bool:
 
 
 def _read_list(page: Fetched) -> tuple[list[Fields], int]:
+    """Return the rows of a page, and the number of all rows; no rows if there are no posts."""
     response = Fields.of(page.url, decode(page))
     state = _state(page)
     rows = response.need("collection", response.rows("collection"), "a list")
@@ -123,6 +125,7 @@ def _no_posts(state: Fields) -> str | None:
 
 
 def _examine(row: _Row, month: Period) -> Item:
+    """Return a preprint's abstract as a document, or why it is left out."""
     native_id = row.native_id
     fields = row.fields
     day = fields.text("date") or ""

@@ -75,6 +75,7 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
 
 
 def _list_filings(month: Month, fetcher: Fetcher) -> Iterator[_Filing | Drop]:
+    """Yield the filings of a month from the index of its quarter."""
     year, number = (int(part) for part in str(month).split("-"))
     path = f"/Archives/edgar/full-index/{year}/QTR{(number + 2) // 3}/master.idx"
     # The index of a quarter grows until its end, so one from before the month's end lacks filings.
@@ -110,6 +111,7 @@ def _read_line(line: str, month: Month) -> _Filing | Drop | None:
 
 
 def _fetch(filing: _Filing, fetcher: Fetcher) -> Item:
+    """Return the press releases of a filing as a document, or why there is none."""
     try:
         page = fetcher.get(SITE, filing.path, max_bytes=MAX_FILING_BYTES, is_busy=_is_no_filing)
         whole = page.body.decode("utf-8", "replace")

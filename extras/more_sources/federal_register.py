@@ -62,6 +62,7 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
 
 
 def _list_documents(month: Month, fetcher: Fetcher) -> Iterator[Document | Drop]:
+    """Yield the documents of a month's issues, from one ZIP file."""
     year, number = str(month).split("-")
     path = f"/bulkdata/FR/{year}/{number}/FR-{month}.zip"
     # The file grows until the month's end, so one from before it lacks issues.
@@ -113,6 +114,7 @@ def _parse(data: bytes) -> Any:
 def _read(
     element: Any, place: str, published: dt.datetime, retrieved_at: dt.datetime
 ) -> Document | Drop:
+    """Return a document of an issue in XML, or why it is left out."""
     title = _line(element.find(".//SUBJECT")) or _line(element.find(".//HD"))
     text = "\n\n".join(filter(None, map(_line, element.iter(*_BLOCKS))))
     number = _NUMBER.search(_line(element.find(".//FRDOC")))

@@ -116,6 +116,7 @@ def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
 
 
 def _list_posts(month: Period, language: str, fetcher: Fetcher) -> Iterator[_Row | Drop]:
+    """Yield the posts of a month and a day around it, page by page."""
     key = INFO.site_key(SITE, language)
     number = 1
     num_pages = 1
@@ -169,6 +170,7 @@ def _count(fetched: Fetched, header: str) -> int | None:
 
 
 def _examine(row: _Row, month: Period) -> Item:
+    """Return a post as a document, or why it is left out."""
     native_id = row.native_id
     post = row.post
     published = read_time(post.get("date_gmt"), dt.UTC)
@@ -216,6 +218,7 @@ def find_note(text: str) -> str | None:
 def _document(
     row: _Row, text: str, title: str, published: dt.datetime, changed: dt.datetime
 ) -> Document:
+    """Return a post as a document; its address is made from the id if the link is none."""
     link = row.post.get("link")
     is_address = isinstance(link, str) and re.match(r"https?://[^\s<>\"']+\Z", link)
     site = INFO.all_sites((row.language,))[INFO.site_key(SITE, row.language)]

@@ -153,6 +153,7 @@ class _Page:
 
 
 def _fetch_page(path: str, month: Period, context: CrawlContext) -> Iterator[Item]:
+    """Yield a page and its translations into the wanted languages."""
     languages = context.languages or (INFO.language,)
     page = _get_page(path, context.fetcher)
     if not isinstance(page, _Page):
@@ -173,6 +174,7 @@ def _is_no_page(fetched: Fetched) -> bool:
 
 
 def _get_page(path: str, fetcher: Fetcher) -> _Page | Drop | Failure:
+    """Return a page of the content API, or why it is missing."""
     try:
         fetched = fetcher.get(SITE, f"/api/content{path}", is_busy=_is_no_page)
     except (ItemUnavailable, ItemFailed) as error:
@@ -185,6 +187,7 @@ def _get_page(path: str, fetcher: Fetcher) -> _Page | Drop | Failure:
 
 
 def _examine(page: _Page, month: Period, languages: tuple[str, ...]) -> Item:
+    """Return a page as a document, or why it is left out."""
     drop = _refuse(page, month, languages)
     if drop:
         return drop
@@ -199,6 +202,7 @@ def _examine(page: _Page, month: Period, languages: tuple[str, ...]) -> Item:
 
 
 def _refuse(page: _Page, month: Period, languages: tuple[str, ...]) -> Drop | None:
+    """Return why a page is left out before its text is read; None if it is not."""
     path = page.path
     fields = page.fields
     published = page.published
@@ -221,6 +225,7 @@ def _refuse(page: _Page, month: Period, languages: tuple[str, ...]) -> Drop | No
 
 
 def _document(page: _Page, title: str, text: str) -> Document:
+    """Return a page that has a date as a document."""
     published = page.published
     changed = page.changed
     assert published and changed  # noqa: S101 - a page without a date was dropped above

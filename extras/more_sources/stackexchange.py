@@ -173,6 +173,7 @@ def _read_question(found: Found, span: Span, month: Period) -> Question | Drop |
 
 
 def _read_post(row: Fields, id_field: str) -> Post | None:
+    """Return the post in a row; None if it lacks an id, a date or a body."""
     number = row.integer(id_field)
     body = row.text("body")
     created_at = row.epoch("creation_date")
@@ -197,6 +198,7 @@ def _with_answers(
     context: CrawlContext,
     quota: Quota,
 ) -> Iterator[Item]:
+    """Yield questions with the answers that existed at the month's end."""
     size = context.limit or max(len(questions), 1)  # a batch has at most ``limit`` questions
     for start in range(0, len(questions), size):
         batch = questions[start : start + size]
@@ -215,6 +217,7 @@ def _with_answers(
 
 
 def _answers(api: StackExchange, batch: Sequence[Question]) -> dict[str, list[Post]]:
+    """Return the answers to each question, oldest first."""
     found: dict[str, dict[int, Post]] = {question.native_id: {} for question in batch}
     for site in dict.fromkeys(q.site for q in batch):
         ids = [q.post.id for q in batch if q.site == site and q.has_answers]
@@ -231,6 +234,7 @@ def _answers(api: StackExchange, batch: Sequence[Question]) -> dict[str, list[Po
 
 
 def _document(question: Question, answers: Sequence[Post], num_later: int) -> Document:
+    """Return a question and its answers as one document."""
     host = SITES.get(question.site, f"{question.site}.stackexchange.com")
     posts = [question.post, *answers]
     url = f"https://{host}/questions/{question.post.id}"

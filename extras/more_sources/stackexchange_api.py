@@ -81,6 +81,7 @@ class StackExchange:
         raise SourceChanged(f"{SITE}: {path} goes on after {MAX_PAGES} pages; expected fewer")
 
     def _ask(self, path: str, params: Params) -> Found:
+        """Send a request, and note the quota left; raise an error if the day's is used up."""
         if self._used_up_on == dt.datetime.now(dt.UTC).date():
             raise SourceUnavailable(
                 f"{SITE}: the day's requests are used up; run the same command again tomorrow "
@@ -120,6 +121,7 @@ def _is_busy(fetched: Fetched) -> bool:
 
 
 def _refusal(response: Fields) -> SourceError | None:
+    """Return the error that a response of the API means; None if the request may pass later."""
     number = response.integer("error_id")
     if number is None or number in _PASSING:
         return None

@@ -79,6 +79,7 @@ def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
 
 
 def _fetch_edition(wiki: MediaWiki, month: Period, context: CrawlContext) -> Iterator[Item]:
+    """Yield the articles of each day of a month, as they were at its end."""
     days: dict[int, dt.datetime] = {}
     day = month.start
     while day < month.end:
@@ -93,6 +94,7 @@ def _fetch_edition(wiki: MediaWiki, month: Period, context: CrawlContext) -> Ite
 
 
 def _list_day(wiki: MediaWiki, day: dt.datetime) -> Iterator[int]:
+    """Yield the ids of the pages in the category of a day."""
     title = _CUSTOMS[wiki.edition.language].day.format(
         month_name=_MONTHS[day.month - 1], day=day.day, month=day.month, year=day.year
     )
@@ -107,6 +109,7 @@ def _list_day(wiki: MediaWiki, day: dt.datetime) -> Iterator[int]:
 def _document(
     edition: Edition, day: dt.datetime, title: str, revision: Revision
 ) -> Document | Drop:
+    """Return an article that was marked as published, or why it is left out."""
     is_english_4 = edition.language == "en" and day >= CC_BY_4_SINCE
     item = wiki_documents.document(
         edition,

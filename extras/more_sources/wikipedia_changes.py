@@ -63,6 +63,7 @@ def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
 
 
 def _fetch_edition(wiki: MediaWiki, month: Period, context: CrawlContext) -> Iterator[Item]:
+    """Yield pages that were edited in a month; a sample takes random windows."""
     sample = wiki_documents.Sample(context)
     seen: set[int] = set()
     windows = _draw_windows(month, context) if context.is_sampled else [(month.start, month.end)]
@@ -126,6 +127,7 @@ def _edits_of(page: JsonObject) -> Iterator[Edit]:
 
 
 def _fetch_batch(wiki: MediaWiki, edits: Sequence[Edit]) -> Iterator[Item]:
+    """Yield the revisions of several edits, asked for at once."""
     try:
         pages = wiki.pages(
             prop="info|pageprops|revisions",

@@ -75,6 +75,7 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
 def _fetch_edition(
     wiki: MediaWiki, english: MediaWiki, month: Month, context: CrawlContext
 ) -> Iterator[Item]:
+    """Yield the listed articles of one edition, as they were at the month's end."""
     edition = wiki.edition
     store = Store(context.settings.home)
     pages: dict[int, KeptPage] = {}
@@ -108,6 +109,7 @@ def _fetch_batch(wiki: MediaWiki, pages: Sequence[KeptPage], month: Month) -> It
 
 
 def _month_end_revision(wiki: MediaWiki, page: KeptPage, month: Month) -> Revision | Drop | Failure:
+    """Return the last revision of a page before a month's end, or why there is none."""
     native_id = wiki.edition.native_id(page.page_id)
     january = Month(f"{month.first_day.year}-01")
     last = min(january + 11, max(month, Month.last_complete()))
@@ -128,6 +130,7 @@ def _month_end_revision(wiki: MediaWiki, page: KeptPage, month: Month) -> Revisi
 
 
 def _version(wiki: MediaWiki, page: KeptPage, revision: Revision, month: Month) -> Document | Drop:
+    """Return a revision as a document; one from before the month has the month's date."""
     is_new = revision.timestamp in month
     return wiki_documents.document(
         wiki.edition,
@@ -158,6 +161,7 @@ def resolve(
 
 
 def _read_pages(store: Store) -> dict[tuple[str, str], KeptPage]:
+    """Return the pages found for titles by former crawls, by language and title."""
     if not store.exists(PAGES_FILE):
         return {}
     try:
@@ -177,6 +181,7 @@ def _read_pages(store: Store) -> dict[tuple[str, str], KeptPage]:
 
 
 def _ask(wiki: MediaWiki, english: MediaWiki, titles: Sequence[str]) -> Iterable[KeptPage]:
+    """Return the pages of English titles in an edition, those that exist."""
     local = {title: title for title in titles}
     if wiki.edition != english.edition:
         local = _titles_in(english, titles, wiki.edition.language)
@@ -190,6 +195,7 @@ def _ask(wiki: MediaWiki, english: MediaWiki, titles: Sequence[str]) -> Iterable
 
 
 def _titles_in(english: MediaWiki, titles: Sequence[str], language: str) -> dict[str, str]:
+    """Return the titles in another language of English titles, those that have one."""
     target: dict[str, str] = {}
     names: dict[str, str] = {}
     links = {"prop": "langlinks", "lllang": language, "lllimit": "max"}

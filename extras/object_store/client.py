@@ -158,6 +158,7 @@ class ObjectStore:
         raise AssertionError("unreachable")
 
     def _explain(self, error: BaseException) -> str:
+        """Return what an error of the store means, and what to do."""
         cause = _typed(error)
         if isinstance(cause, _NO_KEYS):
             return f"no keys for bucket {self._bucket!r} ({cause}): {_HOW_TO_GIVE_KEYS}"

@@ -61,6 +61,7 @@ class WatchedProcess:
             ) from error
 
     def _watch(self, process: subprocess.Popen[bytes]) -> None:
+        """Kill the process if it has too many threads, or writes too much."""
         while process.poll() is None:
             with suppress(OSError, KeyError):  # it may have ended, or ``require_watch`` will fail
                 threads, written = _taken(process.pid)

@@ -41,6 +41,7 @@ def make_pages(site: Site) -> Iterator[Page]:
 
 
 def _losses(site: Site) -> Figure:
+    """Return the figure of smoothed losses by month."""
     sql, rows = some(site.query("papers_losses", protocol=site.protocol))
     shown = _first_models(site, rows)
     chart = _curves(rows.filter(pl.col("model").is_in(shown)), shown, "bits per character")
@@ -53,6 +54,7 @@ def _losses(site: Site) -> Figure:
 
 
 def _accuracy(site: Site) -> Figure:
+    """Return the figure of smoothed accuracy of forecasts by month."""
     sql, rows = some(site.query("papers_accuracy"))
     shown = _first_models(site, rows)
     chart = _curves(rows.filter(pl.col("model").is_in(shown)), shown, "adjusted score", "protocol")
@@ -66,6 +68,7 @@ def _accuracy(site: Site) -> Figure:
 
 
 def _bias(site: Site) -> Figure:
+    """Return the table of temporal bias indices of accuracy."""
     sql, rows = some(site.query("papers_bias"))
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
@@ -147,6 +150,7 @@ def _scale(text: str) -> JsonObject:
 
 
 def _benchmarks(site: Site) -> Figure | None:
+    """Return the table of correlations with benchmarks; None if no scores are loaded."""
     if not site.query("papers_scores")[1].item():
         return None
     sql, rows = some(site.query("papers_benchmarks", protocol=site.protocol))
@@ -197,6 +201,7 @@ def _genres(site: Site) -> Figure | None:
 def _heat_map(
     name: str, by: str, about: str, sql: str, rows: pl.DataFrame, column: Column
 ) -> Figure:
+    """Return a figure whose cells are correlations with benchmarks, by one column."""
     x = {"field": column.name, "type": "ordinal", "title": column.header, "axis": {"labelAngle": 0}}
     y = {"field": "against", "type": "nominal", "title": None}
     scale = {"domain": [-1, 0, 1], "range": [PALETTE[0], "#ffffff", PALETTE[1]],
@@ -229,6 +234,7 @@ def _excludes_zero(row: Row) -> bool:
 
 
 def _groups(site: Site) -> Figure:
+    """Return the figure of correlations with benchmarks, by group of questions and quarter."""
     sql, rows = some(site.query("papers_groups"))
     encoding = {
         "x": time_axis(rows["month"].to_list()),
@@ -261,6 +267,7 @@ def _groups(site: Site) -> Figure:
 
 
 def _ranks(site: Site) -> Figure:
+    """Return the figure of monthly ranks with and without Wikipedia."""
     sql, rows = some(site.query("papers_ranks"))
     moved = rows.filter(pl.col("rank") != pl.col("rank_without")).height
     means = rows.group_by("model").agg(pl.mean("rank_without")).sort("rank_without", "model")
@@ -298,6 +305,7 @@ def _ranks(site: Site) -> Figure:
 
 
 def _probes(site: Site) -> Figure | None:
+    """Return the table of probes and the level that each is solved like; None without puzzles."""
     if not site.has_puzzles:
         return None
     sql, rows = some(site.query("papers_probes"))
@@ -320,6 +328,7 @@ def probes_finding(rows: Sequence[Row]) -> str:
 
 
 def _likelihoods(site: Site) -> Figure:
+    """Return the table of likelihoods of right answers to puzzles."""
     sql, rows = some(site.query("papers_likelihoods"))
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),

@@ -63,6 +63,7 @@ class FeedSite:
         return context.sample_list(listed, str, lambda path: [self._fetch(path, month, context)])
 
     def _list(self, month: Month, context: CrawlContext) -> Iterator[str | Drop]:
+        """Yield the paths of pages that may be of the month, from all sitemaps and feeds."""
         left = list(self.lists)
         for _ in range(MAX_LISTS):
             if not left:
@@ -88,6 +89,7 @@ class FeedSite:
         return None
 
     def _fetch(self, path: str, month: Month, context: CrawlContext) -> Item:
+        """Return a page as a document, or why it is left out."""
         try:
             fetched = context.fetcher.get(self.site, path, is_busy=_is_no_page)
             html = charsets.decode(fetched.body, fetched.headers.get("content-type", ""))
@@ -209,6 +211,7 @@ class _Fields:
 
 
 def _entries_below(root: Element) -> list[_Fields]:
+    """Return the entries of an XML feed or sitemap, with the texts of their children."""
     found: list[_Fields] = []
     left: list[tuple[Element, _Fields | None, bool]] = [(root, None, False)]
     while left:

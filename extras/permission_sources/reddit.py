@@ -46,6 +46,7 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
 
 
 def _list_posts(name: str, month: Month, context: CrawlContext) -> Iterator[Document | Drop]:
+    """Yield the newest posts of a subreddit, page by page, those of the month as documents."""
     token = context.fetcher.token(SITE)
     assert token is not None  # noqa: S101 - checked above
     headers = {"Authorization": f"Bearer {token.get_secret_value()}"}
@@ -71,6 +72,7 @@ def _is_busy(fetched: Fetched) -> bool:
 
 
 def _examine(post: Fields, month: Month, page: Fetched) -> Document | Drop:
+    """Return a post as a document, or why it is left out."""
     name = post.text("name")
     posted = post.epoch("created_utc")
     if name is None or posted is None:

@@ -94,6 +94,7 @@ def import_questions(
 
 
 def _read(path: Path, files: Sequence[File], source: str) -> Published:
+    """Return the questions of files of FreshBench or ForecastBench."""
     into = Published()
     if all(map(is_freshbench, files)):
         for file in files:
@@ -119,6 +120,7 @@ def _first_of_each_reason(published: Published) -> dict[str, str]:
 
 
 def _by_month(published: Published) -> dict[Month, list[Question]]:
+    """Return the questions by the month of their resolution, without those not over."""
     months: dict[Month, list[Question]] = {}
     for question in published.questions.values():
         tidied = tidy(question)
@@ -160,6 +162,7 @@ def _seal(
     describe: dict[str, object],
     is_there: bool | None,
 ) -> QuestionSeal:
+    """Seal a month's questions; return the former seal if it ``is_there`` already."""
     former = read_question_seal(store, source, month)
     if is_there and former is not None:
         return former

@@ -85,6 +85,7 @@ def read_files(path: Path) -> Iterator[File]:
 
 
 def _read(path: Path) -> Any:
+    """Return the value of a JSON file, or of one with a value on each line."""
     require_regular(path)
     try:
         with path.open("rb") as file:
@@ -178,6 +179,7 @@ def _due(file: File) -> str:
 
 
 def _resolutions(files: Sequence[File]) -> dict[Key, list[tuple[dt.datetime, float]]]:
+    """Return the dates and outcomes of each question that is resolved."""
     found: dict[Key, list[tuple[dt.datetime, float]]] = defaultdict(list)
     for file in files:
         for place, entry in enumerate(entries(file.value["resolutions"], str(file.path)), 1):
@@ -219,6 +221,7 @@ def _add(
     where: str,
     into: Published,
 ) -> None:
+    """Add an entry's question to ``into``, or count why it is passed over."""
     if not isinstance(entry.get("id"), str) or entry.get("combination_of", "N/A") != "N/A":
         into.passed_over["combination"] += 1
         return
@@ -241,6 +244,7 @@ def _add(
 def _forecastbench_question(
     entry: JsonObject, outcomes: list[tuple[dt.datetime, float]], source: str, where: str
 ) -> Question | Drop:
+    """Return an entry of ForecastBench as a question; void if outcomes differ."""
     market, name = _key(entry, where)
     resolved_at, outcome = outcomes[0]
     opened_at = _optional_day(entry, "market_info_open_datetime", where)
@@ -301,6 +305,7 @@ def read_freshbench(file: File, source: str, into: Published) -> None:
 
 
 def _freshbench_question(entry: JsonObject, source: str, where: str) -> Question:
+    """Return an entry of FreshBench as a question; void unless one answer is right."""
     title = required(entry, "Question", where)
     opened_at, closed_at = (_instant(entry, key, where) for key in ("Started_time", "Closed_time"))
     answers = _answers(entry, where)
@@ -336,6 +341,7 @@ def _instant(entry: JsonObject, key: str, where: str) -> dt.datetime:
 
 
 def _answers(entry: JsonObject, where: str) -> dict[str, JsonObject]:
+    """Return the answers of an entry by option; raise an error if one lacks 'Correct?'."""
     found = entry.get("Possible_Answers_dict")
     if not isinstance(found, dict):
         raise MalformedInput(
@@ -361,6 +367,7 @@ def _tags(entry: JsonObject, where: str) -> tuple[str, ...]:
 def _crowd_percents(
     answers: Mapping[str, JsonObject], closed_at: dt.datetime
 ) -> tuple[CrowdForecast, ...]:
+    """Return the crowd's shares; none if one of them cannot be read."""
     found = []
     for option, told in answers.items():
         match = _PERCENT.fullmatch(str(told.get("Final Crowd Forecast")))

@@ -106,6 +106,7 @@ def fetch_questions(
 
 
 def _refuse_archive(listing: Listing, months: Sequence[Month]) -> None:
+    """Raise an error if a month is in the archive, which cannot be searched by time."""
     answer = listing.page(f"{PATH}/historical/cutoff", {}, _is_no_cutoff)
     fields = Fields.of(f"{SITE}: {answer.url}", decode(answer))
     name = "market_settled_ts"
@@ -257,6 +258,7 @@ def _full_title(title: str, side: str) -> str:
 
 
 def _question(name: str, title: str, row: Fields, series: Fields) -> Question | Drop:
+    """Return a market as a question, or why it is left out."""
     opened_at = row.time("open_time")
     if opened_at is None:
         return Drop(name, "no_date", "open_time is no time")

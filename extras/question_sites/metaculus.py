@@ -103,6 +103,7 @@ def _headers(fetcher: Fetcher) -> dict[str, str]:
 
 
 def _list_posts(listing: Listing) -> Iterator[Fields]:
+    """Yield the posts of each list, page by page, up to an end that is verified."""
     for statuses, types in _LISTS:
         many = [("statuses", each) for each in statuses]
         many += [("forecast_type", each) for each in types]
@@ -210,6 +211,7 @@ def _set_at(row: Fields) -> dt.datetime | None:
 
 
 def _read(name: str, row: Fields, post: Fields) -> Question | Drop:
+    """Return a question of a post, or why it is left out."""
     title = _title(row, post)
     opened_at = row.time("open_time") or post.time("open_time")
     if title is None or opened_at is None:
@@ -270,6 +272,7 @@ def _tags(post: Fields) -> tuple[str, ...]:
 
 
 def _crowd(row: Fields, options: tuple[str, ...]) -> tuple[CrowdForecast, ...]:
+    """Return the crowd's last forecast before the question closed; none if it is incomplete."""
     latest = row.inner("aggregations").inner("recency_weighted").inner("latest")
     given_at = latest.epoch("start_time")
     values = latest.numbers("centers")

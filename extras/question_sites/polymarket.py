@@ -111,6 +111,7 @@ def _edge(band: int) -> float | None:
 def _list_markets(
     listing: Listing, month: Month, band: Band, max_pages: int
 ) -> Iterator[Fields | Drop]:
+    """Yield the markets of a band of volume, the last closed first, back to the month."""
     params = _params(month, band)
     name = f"{month}: volumes {band[0]} to {band[1]}"
     last: dt.datetime | None = None
@@ -147,6 +148,7 @@ def _list_markets(
 
 
 def _params(month: Month, band: Band) -> dict[str, str | int]:
+    """Return the parameters of a list of markets that may have closed in the month."""
     is_dated = month >= _DATED_FROM
     limit = month.end if is_dated else month.end + _LONGEST_WAIT
     return {
@@ -195,6 +197,7 @@ def _series_of(row: Fields) -> str | None:
 
 
 def _read(row: Fields) -> Question | Drop:
+    """Return a market as a question, or why it is left out."""
     name = str(_id_of(row))
     title = row.text("question")
     series = _series_of(row)

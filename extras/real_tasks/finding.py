@@ -183,6 +183,7 @@ class Shown:
         return any(_stem(each) in self.letters for each in words if len(each) >= _PART)
 
     def _tells_number(self, answer: str) -> bool:
+        """Return True if the text shows the number, in digits, groups, thousands or words."""
         digits = digits_of(answer)
         if digits in self.numbers or self.digit_groups.issuperset(_digit_groups(answer)):
             return True

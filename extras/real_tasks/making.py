@@ -100,6 +100,7 @@ def make_tasks(
 
 
 def _plans(store: Store, seal: Seal, number: int, seed: int) -> Iterator[DerivedQuestions]:
+    """Yield a month's questions of each kind of task, with the documents they are made of."""
     texts = _choose(store, seal, number, seed)
     partition = seal.partition
     assert isinstance(partition.month, Month)  # noqa: S101
@@ -205,6 +206,7 @@ def _question(
     texts: dict[str, Text],
     seed: int,
 ) -> Question:
+    """Return the question what follows a text, with other texts' answers as options."""
     options = sorted(
         [place, *others], key=lambda each: _place(seed, "order", place.document_id, each.answer)
     )

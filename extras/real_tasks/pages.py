@@ -34,6 +34,7 @@ def link_of_source(site: Site, source: str) -> Link | None:
 
 
 def _gaps(site: Site) -> Figure:
+    """Return the table of shares of right answers before and after the cutoff."""
     sql, rows = some(site.query("tasks_gap"))
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"]), is_facet=True),
@@ -75,6 +76,7 @@ def _gaps_title(rows: Sequence[Row]) -> str:
 
 
 def _months(site: Site) -> Figure:
+    """Return the figure of shares of right answers by month of the texts."""
     sql, rows = some(site.query("tasks_monthly"))
     shown = rows["series"].unique(maintain_order=True).to_list()[:MAX_DRAWN]
     drawn = rows.filter(pl.col("series").is_in(shown))

@@ -62,6 +62,7 @@ def spellings(number: int) -> Iterator[str]:
 
 
 def _cardinals(number: int) -> Iterator[str]:
+    """Yield the spellings of a number below 10,000: hundreds, thousands, or as years."""
     high, low = divmod(number, 100)
     if not high:
         yield _below_hundred(low)

@@ -89,6 +89,7 @@ def _mark(seed: int, is_complete: bool) -> bytes:
 
 
 def _is_complete(store: Store, seed: int) -> bool:
+    """Return True if this demo is complete here; raise an error if other data is."""
     if not store.exists(_MARK):
         if store.exists("corpus"):
             raise UsageError(

@@ -110,6 +110,7 @@ def _texts(store: Store, seals: Sequence[Seal]) -> Iterator[str]:
 
 
 def _train_tokenizer(texts: Iterator[str], vocabulary_size: int) -> Tokenizer:
+    """Return a byte-level BPE tokenizer trained on the texts."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()

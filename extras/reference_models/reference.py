@@ -164,6 +164,7 @@ def _plan(seals: Sequence[Seal], recipe: Recipe) -> dict[str, object]:
 
 
 def _check_folder(folder: Path, recipe: Recipe) -> None:
+    """Raise an error unless the folder has the model's name, and no foreign content."""
     if folder.name != recipe.name:
         raise UsageError(
             f"the folder {folder} must end in the model's name, {recipe.name}: "
@@ -196,6 +197,7 @@ def _open_work(work: Path, plan: dict[str, object]) -> None:
 
 
 def _build_model(recipe: Recipe, vocabulary_size: int) -> LlamaForCausalLM:
+    """Return a Llama model with random weights of the recipe's seed."""
     config = LlamaConfig(
         vocab_size=vocabulary_size,
         hidden_size=recipe.hidden,
@@ -217,6 +219,7 @@ def _build_model(recipe: Recipe, vocabulary_size: int) -> LlamaForCausalLM:
 def _train(
     work: Path, corpus: PackedCorpus, recipe: Recipe, settings: Settings, progress: Progress | None
 ) -> LlamaForCausalLM:
+    """Train a model from its last checkpoint to the end; return it."""
     device, _ = choose_device(settings)
     model = _build_model(recipe, corpus.tokenizer.get_vocab_size())
     nn.Module.to(model, device)
@@ -257,6 +260,7 @@ def _learn(
     inputs: torch.Tensor,
     targets: torch.Tensor,
 ) -> None:
+    """Take one step of the optimizer on a batch of windows."""
     # Padding is on the right, where causal attention hides it from all counted tokens.
     states = model.model(input_ids=inputs, use_cache=False).last_hidden_state  # (batch, T, hidden)
     counts = targets != IGNORED  # (batch, T); T: length of the longest window
@@ -287,6 +291,7 @@ def _restore(path: Path, model: LlamaForCausalLM, optimizer: torch.optim.Optimiz
 def _publish(
     work: Path, folder: Path, model: LlamaForCausalLM, corpus: PackedCorpus, plan: dict[str, object]
 ) -> None:
+    """Save the model, its tokenizer and its record to the folder, all at once."""
     recipe: Any = plan["recipe"]
     ready = work / "model"
     shutil.rmtree(ready, ignore_errors=True)

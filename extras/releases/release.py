@@ -156,6 +156,7 @@ def _move(staged: Path, store: Store, folder: str, is_local: bool) -> None:
 
 
 def _write(folder: Path, settings: Settings, month: Month) -> None:
+    """Write all files of a release: snapshot, lists of cells and texts, README, checksums."""
     store = Store(settings.home)
     database = folder / SNAPSHOT
     with local_snapshot(settings) as snapshot:
@@ -248,6 +249,7 @@ def _rows(connection: duckdb.DuckDBPyConnection, table: str) -> list[Row]:
 
 
 def _cell_line(store: Store, cell: Cell) -> dict[str, object]:
+    """Return what a release says of a cell, with the digest of its losses."""
     record = read_cell_record(store, cell)
     facts = {name: value for name, value in vars(cell).items() if name != "partition"}
     return {

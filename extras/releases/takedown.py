@@ -59,6 +59,7 @@ def _forget_in(
     partitions: Collection[Partition],
     forget_in: ForgetIn,
 ) -> bool:
+    """Remove what was taken down from a release; return False if nothing of it is there."""
     mark = f"{folder}/{MARK}"
     with tempfile.TemporaryDirectory(
         prefix=COPIES, dir=settings.scratch, ignore_cleanup_errors=True

@@ -66,6 +66,7 @@ class RemoteClient:
         ) from failure
 
     def _ask_once(self, path: str, body: JsonObject | None, max_bytes: int) -> Any:
+        """Send one request; return its JSON. ``TryAgain``: another try may succeed."""
         deadline = time.monotonic() + _ANSWER_TIMEOUT_S
         try:
             with self._session.request(
@@ -93,6 +94,7 @@ class RemoteClient:
     def _read(
         self, response: requests.Response, path: str, max_bytes: int, deadline: float
     ) -> bytes:
+        """Return the body; raise an error if it is too long, or takes too much time."""
         data = bytearray()
         for piece in response.iter_content(2**16):
             data += piece
@@ -106,6 +108,7 @@ class RemoteClient:
         return bytes(data)
 
     def _check_status(self, response: requests.Response, path: str, data: bytes) -> None:
+        """Raise the error that a status means; return if it is 200."""
         status = response.status_code
         if status == 200:
             return

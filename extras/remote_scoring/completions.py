@@ -71,6 +71,7 @@ class CompletionGenerator:
                 pool.shutdown(wait=False, cancel_futures=True)
 
     def _write(self, request: GenerationRequest, decoding: Decoding) -> Generation:
+        """Have the server continue one prompt; a refusal is part of the result."""
         ready = prepare(self._identity, self._text_model, request, decoding)
         if isinstance(ready, Generation):
             return ready

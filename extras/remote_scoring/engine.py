@@ -179,6 +179,7 @@ def open_remote(entry: ModelEntry, settings: Settings) -> RemoteModel:
 
 
 def _tokenizer_folder(location: str, revision: str | None, settings: Settings) -> Path:
+    """Return the folder of the tokenizer's files, downloaded or local, of this revision."""
     folder = Path(location).expanduser()
     if not folder.is_dir():
         with explain_failures(location, revision):

@@ -152,6 +152,7 @@ def _begin(settings: Settings, new: Settings) -> None:
 
 
 def _land_all(new: Settings, cells: FoundCells, problems: list[str]) -> int:
+    """Land all cells of each model; note problems, and return the number that landed."""
     entries = {entry.name: entry for entry in list_models(new)}
     num_landed = 0
     for number, model in enumerate(cells.models, start=1):
@@ -296,6 +297,7 @@ def _free_name(path: Path) -> Path:
 
 
 def _copy_rows(connection: duckdb.DuckDBPyConnection) -> None:
+    """Copy rows that no cell holds from the former database to the new one."""
     for table in map(qualify, _CARRIED):
         connection.execute(
             f"insert into {table} by name (from former.{table} except all from {table})"

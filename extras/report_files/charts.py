@@ -57,6 +57,7 @@ def _size_of(svg: str) -> tuple[float, float]:
 
 
 def _write(svg: str, stem: Path, mm_per_px: float) -> None:
+    """Write a chart as SVG, PDF and PNG of one size on paper."""
     width, height = _size_of(svg)
     points_per_px = mm_per_px / _MM * _POINTS
 

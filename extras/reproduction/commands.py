@@ -48,6 +48,7 @@ def reproduce_command(
 
 
 def _print_comparison(cell: str, found: Reproduction) -> None:
+    """Print landed and new losses beside each other, and whether they are equal."""
     rows = [
         ("nats", repr(found.landed_nats), repr(found.rescored_nats)),
         *(

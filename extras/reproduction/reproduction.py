@@ -120,6 +120,7 @@ def _key(cell: Cell) -> dict[str, object]:
 
 
 def _find(connection: duckdb.DuckDBPyConnection, name: str) -> tuple[Cell, _Costs | None]:
+    """Return the cell of a name, and what its scoring cost; suggest names if there is none."""
     cells = scored_cells(connection)
     found = [cell for cell in cells if cell.name == name]
     if not found:
@@ -153,6 +154,7 @@ def _sealed(store: Store, cell: Cell) -> Seal:
 
 
 def _load(cell: Cell, costs: _Costs | None, settings: Settings, model: str | None) -> Scorer:
+    """Load the model of a cell with its dtype; raise an error if its revision is another."""
     entry = find_model(model or cell.model, settings)
     if entry.backend.on_device:
         entry = dataclasses.replace(entry, revision=cell.revision)
@@ -171,6 +173,7 @@ def _load(cell: Cell, costs: _Costs | None, settings: Settings, model: str | Non
 
 
 def _score(scorer: Scorer, cell: Cell, seal: Seal, store: Store) -> pa.Table:
+    """Score a cell again; start again with smaller batches if memory is full."""
     protocol = get_protocol(cell.protocol)
     content = ["text"] if seal.is_text else ["media", "width"]
     columns = ["document_id", "source", "month", *content]

@@ -241,6 +241,7 @@ def _passages(row: SealedRow, known: dt.datetime) -> Iterator[Passage]:
 def _plan(
     seal: QuestionSeal, questions: Sequence[Question], found: FoundPassages, number: int
 ) -> DerivedQuestions:
+    """Return a month's questions with the passages found for them."""
     answerable = [q for q in questions if found.passages[q]]
     shown = [with_passages(q, found.passages[q]) for q in answerable]
     describe = {

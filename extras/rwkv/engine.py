@@ -110,6 +110,7 @@ def load_rwkv_generator(entry: ModelEntry, settings: Settings) -> LocalGenerator
 
 
 def _texts_identity(entry: ModelEntry, files: RwkvFiles) -> GenerationIdentity:
+    """Return what makes texts of this model comparable: revision, context, numerics."""
     identity = _identity(entry, files)
     end = files.tokenizer.text_model.eos_token
     return GenerationIdentity(
@@ -123,6 +124,7 @@ def _texts_identity(entry: ModelEntry, files: RwkvFiles) -> GenerationIdentity:
 
 
 def _identity(entry: ModelEntry, files: RwkvFiles) -> TokenIdentity:
+    """Return what makes losses of this model comparable: revision, context, numerics."""
     # A recurrent model has no maximum length. Only the catalogue may limit the context.
     accountant = files.tokenizer.text_model.accountant
     return TokenIdentity(
@@ -227,6 +229,7 @@ class RwkvEngine:
 
     @torch.inference_mode()
     def _losses(self, inputs: Tokens, targets: Tokens, alphabet: Tokens | None = None) -> Losses:
+        """Return the losses of the targets in nats; the state is passed from slice to slice."""
         among = None if alphabet is None else torch.from_numpy(alphabet).to(self._device)
         first = len(inputs) - len(targets)  # position of the first scored token
         state = None

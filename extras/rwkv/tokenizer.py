@@ -141,6 +141,7 @@ def parse_world(data: bytes, where: str) -> dict[bytes, int]:
 
 
 def _parse_line(line: str, where: str) -> tuple[bytes, int]:
+    """Return the bytes and the id of a token; raise an error if the line is no token."""
     match = _LINE.fullmatch(line) if len(line) <= _MAX_LINE_CHARS else None
     if match is None:
         raise ModelLoadError(
@@ -159,6 +160,7 @@ def _parse_line(line: str, where: str) -> tuple[bytes, int]:
 
 
 def _read(path: Path) -> _Read:
+    """Return the text model of a tokenizer's file, and the function that decodes ids."""
     try:
         if path.stat().st_size > _MAX_FILE_BYTES:
             raise ModelLoadError(f"{path}: more than {_MAX_FILE_BYTES} bytes; no tokenizer is")
@@ -171,6 +173,7 @@ def _read(path: Path) -> _Read:
 
 
 def _world_model(vocabulary: Mapping[bytes, int]) -> _Read:
+    """Return the text model of the vocabulary "World", and the function that decodes ids."""
     # Every vocabulary has a token for each single byte (checked by ``parse_world``).
     byte_tokens = np.array([vocabulary[bytes([byte])] for byte in range(256)], dtype=np.int64)
     texts = {index: token for token, index in vocabulary.items()}
@@ -190,6 +193,7 @@ def _world_model(vocabulary: Mapping[bytes, int]) -> _Read:
 
 
 def _pile_model(data: bytes, path: Path) -> _Read:
+    """Return the text model of a file of tokenizers, and the function that decodes ids."""
     try:
         tokenizer = Tokenizer.from_buffer(data)
     except Exception as error:  # the tokenizers library raises bare Exception

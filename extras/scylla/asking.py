@@ -250,6 +250,7 @@ def measure(
 def _with_losses(
     item: PuzzleLikelihood, answers: Sequence[str], losses: Sequence[AnswerLosses] | None
 ) -> PuzzleLikelihood:
+    """Return the item with its most probable right answer, or why there is none."""
     if losses is None:
         return replace(item, reason="too_long")
     if not all(len(each.answer) for each in losses):

@@ -170,6 +170,7 @@ def print_scores(settings: Settings, models: Sequence[str] | None) -> None:
 
 
 def _line(scores: Sequence[_Score]) -> list[str]:
+    """Return the cells of a model's row: scores by level, interval, critical level, puzzles."""
     overall = scores[-1]
     critical = overall.tied_levels if overall.status == "found" else ()
     interval = "–"
@@ -210,6 +211,7 @@ def print_items(settings: Settings, models: Sequence[str] | None, puzzles: Seque
 
 
 def _items(store: Store, path: str) -> list[_Item]:
+    """Return the asked items of a cell; raise an error if its file is damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -250,6 +252,7 @@ def _names(models: Sequence[str] | None, settings: Settings) -> list[str] | None
 def _nothing(
     settings: Settings, models: Sequence[str] | None, puzzles: Sequence[str] = ()
 ) -> UsageError:
+    """Return the error that nothing of these models and puzzles is published."""
     from warehouse.read.query import query
 
     published = query(settings, _PUBLISHED)["model"].to_pylist()

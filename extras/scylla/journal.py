@@ -106,6 +106,7 @@ class Journal:
             self._kept[generation.key] = generation
 
     def _open(self) -> None:
+        """Open the file, drop a last line that a kill cut off, and read the others."""
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
         self._file = os.open(self.path, flags, 0o644)
         content = self.path.read_bytes()
@@ -128,6 +129,7 @@ class Journal:
             self._kept[generation.key] = generation
 
     def _read(self, line: bytes, number: int) -> Kept:
+        """Return the text of a line; raise an error if its checksum differs."""
         try:
             document = json.loads(line)
             check = document.pop("crc32")

@@ -96,6 +96,7 @@ class LikelihoodModel:
         return found
 
     def _run(self, texts: Sequence[Tokens]) -> list[Losses]:
+        """Return the losses of texts; halve the batch while memory is full."""
         try:
             inputs = [text[:-1] for text in texts]
             targets = [text[1:] for text in texts]

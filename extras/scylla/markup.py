@@ -54,6 +54,7 @@ _REPLACEMENTS = [
 
 class _Characters(dict[int, str]):
     def __missing__(self, code: int) -> str:
+        """Return a plain character for one with another form, and remember it."""
         character = chr(code)
         category = unicodedata.category(character)
         replacement = character

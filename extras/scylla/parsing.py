@@ -193,6 +193,7 @@ def _begins(statement: str, shape: AnswerShape) -> bool:
 
 
 def _read_number(statement: str) -> _Reading:
+    """Return the number that a statement gives; None if it gives none."""
     spelt = _in_words(statement)
     if spelt is not None:
         return spelt
@@ -226,6 +227,7 @@ def _single(statement: str, start: int) -> _Reading:
 
 
 def _read_list(statement: str) -> _Reading:
+    """Return the list that a statement gives, in brackets, bullets or a line."""
     start = _FILLER.match(statement).end()  # type: ignore[union-attr] # matches nothing, too
     bullets = _BULLETS.match(statement)
     if bullets:
@@ -376,6 +378,7 @@ def read_integers(body: str) -> tuple[int, ...] | None:
 
 
 def _split(body: str) -> Sequence[str]:
+    """Split a list at its arrows, commas, hyphens or spaces; commas may be of thousands."""
     if _ARROWS.search(body):
         return _ARROWS.split(body)
     if "," in body:

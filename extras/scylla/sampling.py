@@ -314,6 +314,8 @@ def _place(lengths: Sequence[int], universe: Sequence[int], rng: random.Random) 
 def _find_room(
     length: int, universe: Sequence[int], taken: set[int], rng: random.Random
 ) -> int | None:
+    """Return the start of a free run of numbers, chosen at random; None if there is none."""
+
     def is_room(index: int) -> bool:
         start = universe[index]
         return universe[index + length - 1] == start + length - 1 and taken.isdisjoint(

@@ -169,6 +169,7 @@ def _loader_of(settings: Settings) -> Load[Generator]:
 
 
 def _describe(record: PuzzleRecord) -> Done:
+    """Return what became of a cell: answers, what is lacking, or too few inputs."""
     lack = ""
     if record.num_errors:
         lack = (

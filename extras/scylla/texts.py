@@ -153,6 +153,7 @@ class _Reader:
     lists: list[_List] = field(default_factory=list)
 
     def read(self, text: str) -> list[_List]:
+        """Return the lists of integers in a text, the innermost brackets."""
         self.lists = []
         depth = 0
         position = 0

@@ -114,6 +114,7 @@ def _is_taken(entry: ModelEntry) -> bool:
 def _wait(
     process: subprocess.Popen[bytes], entry: ModelEntry, log: Path, patience_s: float
 ) -> None:
+    """Wait until the server is healthy; raise an error if it ends, or is late."""
     deadline = time.monotonic() + patience_s
     while _health(entry) != requests.codes.ok:
         is_late = time.monotonic() > deadline

@@ -171,6 +171,7 @@ class _Files:
         )
 
     async def _respond(self, request: Request, path: str) -> Response:
+        """Answer with a file of the site; 404 if it is absent or outside, 503 if unreadable."""
         if await run_in_threadpool(self._leads_out, path):
             return PlainTextResponse("not found\n", 404)
         try:

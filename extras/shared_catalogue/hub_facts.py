@@ -62,6 +62,7 @@ def compare_with_hub(entry: ModelEntry, settings: Settings) -> list[Difference]:
 
 
 def _facts(record: ModelInfo) -> dict[str, object]:
+    """Return what the Hub's record of a model states, None for what it does not."""
     card: Any = record.card_data or {}
     licence = card.get("license")
     created = record.created_at.date() if record.created_at else None

@@ -20,6 +20,7 @@ def list_lacks(entry: ModelEntry, shipped: Sequence[ModelEntry]) -> list[str]:
 
 
 def _identity_lacks(entry: ModelEntry, shipped: Sequence[ModelEntry]) -> Iterator[str]:
+    """Yield what an entry lacks for others to find the same weights."""
     if not names_repository(entry.location):
         yield "location: others cannot read it; give the id of a public repository of the hub"
     for other in shipped:
@@ -34,6 +35,7 @@ def _identity_lacks(entry: ModelEntry, shipped: Sequence[ModelEntry]) -> Iterato
 
 
 def _fact_lacks(entry: ModelEntry) -> Iterator[str]:
+    """Yield which facts an entry does not state, or for which it names no page."""
     stated = entry.sources
     for name in _FACTS:
         if getattr(entry, name) is None:

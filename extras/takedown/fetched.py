@@ -36,6 +36,7 @@ def forget_fetched(settings: Settings, origins: Iterable[Origin]) -> int:
 
 
 def _hosts(origin: Origin, settings: Settings) -> set[str]:
+    """Return the hosts that the documents' source was or is fetched from."""
     urls = [origin.url or ""]
     bases = origin.seal.manifest.get("base_urls")
     urls += bases.values() if isinstance(bases, dict) else []
@@ -51,6 +52,7 @@ def _hosts(origin: Origin, settings: Settings) -> set[str]:
 
 
 def _forget_mirrors(settings: Settings, origins: Collection[Origin]) -> int:
+    """Delete the git mirrors of the documents' repositories; return their number."""
     num = 0
     for folder in settings.scratch.glob("git/*/*/*.git*"):
         name = f"{folder.parent.name}/{folder.name.partition('.git')[0]}"

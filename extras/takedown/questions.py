@@ -35,6 +35,7 @@ def forget_questions(store: Store, ids: Collection[str]) -> set[tuple[str, str]]
 
 
 def _forget(store: Store, seal: QuestionSeal, gone: Collection[str]) -> None:
+    """Remove questions of a month, their answers, and former files."""
     folder = seal.path.rpartition("/")[0]
     for path in store.list(f"{folder}/*.parquet"):
         if path != seal.path:

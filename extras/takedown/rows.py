@@ -104,6 +104,7 @@ def _forget_rows(
 
 
 def _as_table(tombstones: Sequence[Tombstone]) -> pa.Table:
+    """Return the documents that were taken down as a table."""
     rows = [
         {
             "document_id": stone.key,
@@ -121,6 +122,7 @@ def _as_keys(questions: Questions) -> pa.Table:
 
 
 def _forget(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse) -> int:
+    """Delete rows of documents that were taken down, and sum the rest again; count months."""
     run = Statements(connection).run
     partitions = _list_partitions(connection)
     for rows in ("losses", "documents", "answers", "questions"):

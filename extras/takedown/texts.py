@@ -56,6 +56,7 @@ def forget_texts(store: Store, found: Collection[FoundDocument]) -> None:
 
 
 def _rewrite_version(store: Store, seal: Seal, ids: Collection[str]) -> None:
+    """Write a month's version again without some documents, and delete its former parts."""
     schema = DOCUMENTS if seal.is_text else MEDIA
     writer = PartWriter(store, seal.folder, str(seal.partition), schema)
     try:

@@ -108,6 +108,7 @@ class SharedModel:
             self._end()
 
     def _ask(self, request: tuple[Any, ...]) -> Any:
+        """Send a request to the processes, started if need be; end them after an error."""
         with self._lock:
             if self._processes is None:
                 self._start()
@@ -119,6 +120,7 @@ class SharedModel:
                 raise
 
     def _start(self) -> ModelFacts:
+        """Start a process for each device, and load the model; return its facts."""
         processes = _Processes(self._num_devices, self._files)
         weakref.finalize(self, processes.end)
         self._processes = processes

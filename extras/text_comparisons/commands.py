@@ -115,6 +115,7 @@ def diff_versions(store: Store, source: str, months: Sequence[Period] | None) ->
 
 
 def _compare(store: Store, jobs: Sequence[tuple[str, str, Seal, Seal]]) -> list[Row]:
+    """Compare the texts of each pair of months; return the rows of the table."""
     from extras.text_comparisons.difference import measure_difference
 
     rows: list[Row] = []

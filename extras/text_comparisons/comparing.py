@@ -75,6 +75,7 @@ def _sources(store: Store, as_of: dt.datetime | None) -> list[str]:
 
 
 def _dated_texts(store: Store, source: str, as_of: dt.datetime | None) -> dict[Period, Seal]:
+    """Return the seals of a source by month; raise an error if it has no dated text."""
     seals = list_sealed(store, source, as_of)
     if not seals:
         meant = did_you_mean(source, list_sealed_sources(store))

@@ -83,6 +83,7 @@ def same_share(earlier: str, later: str) -> tuple[str, str]:
 
 
 def _by_article(store: Store, earlier: Seal, later: Seal, chosen: list[str]) -> TextDifference:
+    """Compare the chosen articles, each with its own earlier version."""
     before, after = (
         dict(read_texts(store, seal, set(chosen), "native_id")) for seal in (earlier, later)
     )
@@ -102,6 +103,7 @@ def _sample(ids: set[str]) -> list[str]:
 
 
 def _pooled(store: Store, earlier: Seal, later: Seal) -> TextDifference:
+    """Compare pieces of equal length, cut from all texts of each month."""
     before, after = (_pool(store, seal) for seal in (earlier, later))
     num_pieces = min(sum(map(len, pool)) // PIECE_CHARS for pool in (before, after))
     if not num_pieces:

@@ -61,6 +61,7 @@ def _age(known: Mapping[str, Any]) -> str:
 
 
 def _pages(site: Site, source: str, kept: Mapping[str, str]) -> Iterator[Page]:
+    """Yield the pages that show, for open documents, which of two models predicts what better."""
     assert site.store is not None  # noqa: S101 - ``_newest`` has found files
     tables = [read_tokens(site.store, path) for path in kept.values()]
     ids = set.intersection(*(set(pc.unique(table["document_id"]).to_pylist()) for table in tables))

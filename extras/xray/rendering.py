@@ -160,6 +160,7 @@ def view_of(facts: Facts, tables: Sequence[pa.Table], scores: Sequence[Scores]) 
 
 
 def _pieces(raw: bytes, sides: Sequence[Side], boundaries: Integers) -> Iterator[ShownPiece]:
+    """Yield pieces of the text with the colour of the model that predicts them better."""
     one, other = (sum_segments(side, boundaries) for side in sides)
     bits = (one - other) / math.log(2)
     levels = np.digitize(np.abs(bits), LEVELS)

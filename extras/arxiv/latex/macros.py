@@ -116,6 +116,7 @@ def find_words(styles: Iterable[str]) -> str:
 
 
 def _take_definitions(text: str) -> tuple[dict[str, _Macro], str]:
+    """Return the macros that a text defines, and the text without the definitions."""
     macros: dict[str, _Macro] = {}
     rest = []
     position = 0
@@ -157,6 +158,7 @@ def _arguments(definition: re.Match[str]) -> tuple[int, str | None]:
 
 
 def _expand_once(text: str, macros: Mapping[str, _Macro], use: re.Pattern[str]) -> str:
+    """Replace each use of a macro by its body; uses in arguments wait for the next round."""
     pieces = []
     position = 0
     ends = match_braces(text)

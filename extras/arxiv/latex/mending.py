@@ -54,6 +54,7 @@ def mend(paragraph: str) -> str:
 
 
 def _mend_parenthesis(found: re.Match[str]) -> str:
+    """Return a bracket without what was removed in it; drop it if nothing else is left."""
     inner = found["round"] or found["square"] or ""
     if GONE not in inner and HOLE not in inner:
         return found[0]

@@ -71,6 +71,7 @@ def resolve_references(source: str) -> str:
 
 
 def _refer(found: re.Match[str], marks: Mapping[str, Mark]) -> str:
+    """Return the text of a reference such as "Figures 1 and 2"; HOLE if a label is unknown."""
     macro = found["macro"].lower()
     named = [marks.get(key.strip()) for key in f"{found['keys']},{found['last'] or ''}".split(",")
              if key.strip()]  # fmt: skip
@@ -261,6 +262,7 @@ class _Counters:
         self._step("Appendix" if self._is_appendix and level == self._top else kind, level, title)
 
     def _begin(self, name: str, has_star: bool) -> None:
+        """Count the beginning of an environment; equations with a star have no number."""
         before = self._current
         kind, counter = self._environments.get(name, ("", ""))
         if kind and not (kind == "Equation" and has_star):
@@ -273,6 +275,7 @@ class _Counters:
         self._open.append((name if not has_star else f"{name}*", before, self._current))
 
     def _word(self, word: str) -> None:
+        r"""Change the counts as a command such as ``\appendix`` or ``\item`` does."""
         if word == "appendix":
             self._is_appendix = True
             self._counts[self._top] = 0

@@ -108,6 +108,7 @@ class _Scanner:
         )
 
     def scan(self, text: str) -> Iterator[str]:
+        """Yield the text; code and addresses in it are replaced by marks, comments left out."""
         position = 0
         unclosed = set[str]()
         while position < len(text) and (found := self._token.match(text, position)):
@@ -136,6 +137,7 @@ class _Scanner:
         return self._shield.keep(found["shorted"]) if is_code else after(found)
 
     def _display(self, name: str, inner: str) -> str:
+        """Return a block of code as a mark between blank lines, with the label in its options."""
         label = ""
         if name == "alltt":
             inner = _MACRO_IN_ALLTT.sub(lambda match: match[1] or "", inner)
@@ -150,6 +152,7 @@ class _Scanner:
         return f"\n\n{label}{kept}\n\n"
 
     def _inline(self, name: str, text: str, position: int) -> tuple[str, int]:
+        """Return code within a line as a mark, and the position after it."""
         options = None if name in {"verb", "spverb"} else _OPTION.match(text, position)
         if options:
             position = options.end()

@@ -102,6 +102,7 @@ def _inputs(files: Mapping[str, str], name: str) -> list[str]:
 
 
 def _rank(name: str, parts: list[str]) -> tuple[object, ...]:
+    """Return a sort key of a file that may be the main one; the greatest is the likeliest."""
     text = parts[0]
     stem = posixpath.splitext(posixpath.basename(name))[0].lower()
     document_class = _CLASS.search(text)

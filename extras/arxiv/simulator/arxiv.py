@@ -104,6 +104,7 @@ class Site(_Papers):
         return as_html("Not found", 404)
 
     def _query(self, request: Request) -> str:
+        """Answer a search by categories and dates; quirks shift or damage the page."""
         start = request.arg("start", "0")
         size = request.arg("max_results", "10")
         if not start.isdecimal() or not size.isdecimal() or int(size) > MAX_RESULTS:
@@ -173,6 +174,7 @@ class OaiSite(_Papers):
         return self.world.last.end + dt.timedelta(days=45)
 
     def _list(self, given: dict[str, str]) -> str:
+        """Answer ``ListRecords``, a page at a time; the token has the place of the next page."""
         token = given.get("resumptionToken")
         asked = given if token is None else dict(parse_qsl(unquote(token)))
         skip = asked.get("skip", "0")
@@ -211,6 +213,7 @@ OTHER_ARCHIVES = ("math.OC", "q-fin.ST")
 
 
 def _papers(world: World, month: Month) -> list[Paper]:
+    """Return a month's papers: of all kinds of packages, and of other archives."""
     count = len(world.stories(month, "arxiv"))
     step = (month.end - month.start) // (count + 3)
     papers = []
@@ -244,6 +247,7 @@ def _papers(world: World, month: Month) -> list[Paper]:
 
 
 def _feed(query: str, total: int, start: int, size: int, entries: str) -> str:
+    """Return an answer of the query API in Atom."""
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         '<feed xmlns="http://www.w3.org/2005/Atom" xmlns:arxiv="http://arxiv.org/schemas/atom" '
@@ -266,6 +270,7 @@ def _error_feed(message: str) -> str:
 
 
 def _entry(paper: Paper, is_bare: bool = False, is_odd: bool = False) -> str:
+    """Return a paper in Atom, with few or with unknown fields if asked."""
     address = f"http://arxiv.org/abs/{paper.id}v{len(paper.versions)}"
     if is_bare:  # leave out optional fields
         title = f"<title>{html.escape(paper.story.title)}</title>"
@@ -301,6 +306,7 @@ def _error(code: str) -> str:
 
 
 def _record(paper: Paper, is_bare: bool, is_odd: bool) -> str:
+    """Return a paper's record of OAI-PMH, with few or with unknown fields if asked."""
     sets = "".join(f"<setSpec>{name}</setSpec>" for name in _sets(paper))
     versions = "".join(
         f'<version version="v{number}"><date>{moment:%a, %d %b %Y %H:%M:%S} GMT</date>'

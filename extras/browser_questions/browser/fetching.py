@@ -110,6 +110,7 @@ class BrowserProcess:
         self._guard = os.pidfd_open(int((self._folder / "pid").read_text()))
 
     def _launch(self, playwright: Playwright, start: Path) -> Chromium:
+        """Start Chromium, without a sandbox if it does not start in one."""
         # The browser inherits no environment variables, since they may hold tokens.
         folder = str(self._folder)
         environment: dict[str, str | float | bool] = {

@@ -60,6 +60,7 @@ def _end(_number: int, _frame: object) -> None:
 
 
 def _watch(child: int, folder: Path, max_bytes: int) -> int:
+    """Return the exit code of the browser; end it if its parent ends, or memory exceeds a limit."""
     with (folder / "lock").open("a") as lock:
         while not _is_told_to_end:
             code = _reap(child)
@@ -99,6 +100,7 @@ def _reap(child: int) -> int | None:
 
 
 def _descendants() -> list[int]:
+    """Return the ids of all processes that descend from this one."""
     parents: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):

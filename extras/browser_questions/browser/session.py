@@ -108,6 +108,7 @@ class PageRequests:
         self.page = None
 
     def _answer(self, request: Request) -> _Fulfilled | None:
+        """Return the response to a request of the page; None refuses the request."""
         if self.page is None or not self._is_of_page(request):
             return None
         kind = request.resource_type
@@ -126,6 +127,7 @@ class PageRequests:
         return self.page is not None and frame == self.page.main_frame
 
     def _answer_document(self, request: Request, url: str) -> _Fulfilled | None:
+        """Return the HTML of the page or of the log-in; None refuses any other HTML."""
         document = self.document
         if document is not None and url == urldefrag(document.url).url and request.method == "GET":
             self.document = None if self.is_login else document
@@ -255,6 +257,7 @@ class Session:
     def _read(
         self, url: str, ready: str, not_before: dt.datetime | None, scroll: Scroll | None
     ) -> Fetched:
+        """Load a page, wait for the element ``ready``, and return the HTML that scripts made."""
         self._open_context()
         with self._browser.timing() as clock, self._page(clock) as (page, asked):
             document = asked.fetch(url, not_before)
@@ -287,6 +290,7 @@ class Session:
 
     @contextlib.contextmanager
     def _page(self, clock: Clock) -> Iterator[tuple[Page, PageRequests]]:
+        """Open a page whose requests all go through the fetcher; close it at the end."""
         context = self._context
         if context is None:
             raise RuntimeError("there is no context; open one first")
@@ -340,6 +344,7 @@ class Session:
         )
 
     def _log_in(self, login: LogIn) -> None:
+        """Fill in the log-in form, and keep the cookies; raise an error if it is refused."""
         with self._browser.timing() as clock, self._page(clock) as (page, asked):
             asked.is_login = True
             asked.document = asked.fetch(login.url, None)

@@ -120,6 +120,7 @@ class Site(WorldSite):
         return _page('<a href="/users/sign_out">Sign Out</a>' if is_in else "<p>Welcome</p>")
 
     def _sign_in(self, request: Request) -> Response:
+        """Answer the log-in form and what is sent with it; check cookie, token and password."""
         if request.method != "POST":
             return _page(_FORM, cookies=f"{_SESSION_COOKIE}=anonymous; Path=/; HttpOnly")
         form = {name: values[-1] for name, values in parse_qs(request.body.decode()).items()}
@@ -132,6 +133,7 @@ class Site(WorldSite):
         return Response(302, {"Location": "/", "Set-Cookie": given})
 
     def _list(self, request: Request) -> Response:
+        """Return a page of the members' list in JSON, from which scripts make the HTML."""
         number = max(1, int(request.arg("page", "1") or 1))
         begin = (number - 1) * self.on_a_page
         end = begin + self.on_a_page
@@ -148,6 +150,7 @@ class Site(WorldSite):
         return Response(200, {"Content-Type": "application/json"}, body)
 
     def _public_list(self, request: Request) -> Response:
+        """Return a page of the list for all; later pages need a log-in."""
         number = max(1, int(request.arg("page", "1") or 1))
         if number > self.public_pages:
             return Response(302, {"Location": "/users/sign_in"})
@@ -207,6 +210,7 @@ _LIST_PAGE = f"""
 
 
 def _question_page(question: SimulatedQuestion, lacks_description: bool) -> str:
+    """Return the HTML of a closed question, as the site shows it to members."""
     paragraphs = "".join(f"<p>{html.escape(p)}</p>\n" for p in question.background.split("\n\n"))
     description = (
         "" if lacks_description

@@ -166,6 +166,7 @@ class CrawlArchive(WorldSite):
 
     @functools.cached_property
     def _files(self) -> dict[str, bytes]:
+        """Return all files of the archive by path: records in WARC, and their indexes."""
         files: dict[str, bytes] = {}
         for name, pages in self.pages.items():
             lines = []
@@ -199,6 +200,7 @@ class CrawlArchive(WorldSite):
                       request)  # fmt: skip
 
     def _query(self, request: Request) -> Response:
+        """Answer the index server: list of crawls, or captures of one address."""
         if request.path == "/collinfo.json":
             return as_json([self._collection(each) for each in reversed(self.crawls)])
         captures = self._captures.get(request.path[1:].removesuffix("-index"))
@@ -218,6 +220,7 @@ class CrawlArchive(WorldSite):
         return Response(200, {"Content-Type": "text/x-ndjson"}, lines.encode())
 
     def _collection(self, crawl: SimulatedCrawl) -> JsonObject:
+        """Return a crawl's row in the list of crawls."""
         row: JsonObject = {
             "id": crawl.name,
             "name": f"{crawl.start:%B %Y} Index",
@@ -246,6 +249,7 @@ def _crawls_of(months: list[Month]) -> dict[Month, SimulatedCrawl]:
 
 
 def _described(page: CapturedPage, place: dict[str, str]) -> JsonObject:
+    """Return the index's row of a page; odd pages are moved, cut, German or no HTML."""
     digest = base64.b32encode(hashlib.sha1(page.payload, usedforsecurity=False).digest()).decode()
     mime = "application/pdf" if page.oddity == "paper" else "text/html"
     row: JsonObject = {"mime": mime, "mime-detected": mime, "status": "200", "digest": digest}

@@ -89,6 +89,7 @@ class Upload:
         return body[: len(body) // 2] if self.oddity == "cut_off" else body
 
     def _picture(self) -> bytes:
+        """Return the file's bytes; odd uploads are no PNG, or huge when decoded."""
         if self.oddity == "drawing":
             return b'<svg xmlns="http://www.w3.org/2000/svg"/>'
         if self.oddity == "misnamed":
@@ -192,6 +193,7 @@ class Api(LimitedSite):
         return as_json({"batchcomplete": True})
 
     def _list(self, request: Request) -> JsonObject:
+        """Answer ``list=allimages``: uploads between two moments, and the place of the next page."""
         if request.arg("aimime"):
             return _error("mimesearchdisabled", "MIME search is disabled in Miser Mode.")
         start, end = (dt.datetime.fromisoformat(request.arg(f"ai{n}")) for n in ("start", "end"))
@@ -227,6 +229,7 @@ class Api(LimitedSite):
         return {"batchcomplete": True, "query": {"pages": pages}}
 
     def _page(self, title: str, request: Request) -> JsonObject:
+        """Answer ``prop=imageinfo`` for one title; odd files are gone, replaced or older."""
         file = self.uploads.by_title.get(title)
         if file is None or file.oddity == "gone":
             return {"ns": 6, "title": title, "missing": True, "imagerepository": ""}

@@ -70,6 +70,7 @@ def _issue(day: str, articles: list[Article]) -> str:
 
 
 def _entry(article: Article, kind: str) -> str:
+    """Return a document of the Federal Register in XML; odd ones lack parts, or come twice."""
     title = f'<HD SOURCE="HED">{escape(article.title)}</HD>'
     blocks = () if article.oddity == "no_paragraph" else article.blocks
     body = "".join(map(_block, blocks))
@@ -118,6 +119,7 @@ class ScpTales(NewsSite):
 
 
 def _page(article: Article) -> JsonObject:
+    """Return a page of the SCP wiki in JSON, with its history."""
     tagged = article.published + CHANGED_LATER * (article.oddity == "tagged_later")
     edits = (article.published, ""), (article.changed, "typo"), (tagged, "Added tags: ")
     blocks = "".join(f"<{tag}>{escape(text)}</{tag}>\n" for tag, text in article.blocks)

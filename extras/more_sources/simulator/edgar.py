@@ -54,6 +54,7 @@ class Site(NewsSite):
         return _text(_submission(article))
 
     def _index(self, year: int, quarter: int) -> Response:
+        """Return a quarter's index of filings."""
         if take_quirk(self, "error_as_200"):
             return Response(200, {"Retry-After": "0"}, b"<html><body>Maintenance</body></html>")
         if take_quirk(self, "empty_page"):
@@ -92,6 +93,7 @@ def _text(body: str) -> Response:
 
 
 def _submission(article: Article) -> str:
+    """Return a filing of form 8-K, with its form and exhibits."""
     name = accession_of(article)
     day = f"{article.published:%Y%m%d}"
     form = "<p>Item 2.02. Results of Operations and Financial Condition.</p>"
@@ -110,6 +112,7 @@ def _submission(article: Article) -> str:
 
 
 def _exhibits(article: Article) -> Iterator[tuple[str, str, str]]:
+    """Yield type, file name and text of each exhibit; odd filings have another kind."""
     if article.oddity == "pdf_exhibit":
         yield "EX-99.1", "ex99.pdf", "<PDF>\nbegin 644 ex99.pdf\n</PDF>"
     elif article.oddity == "plain_exhibit":

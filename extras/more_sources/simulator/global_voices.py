@@ -58,6 +58,7 @@ class Site(WorldSite):
         return Response(404)
 
     def _list(self, request: Request) -> Response:
+        """Answer a list of posts; quirks shift or empty the page."""
         complaint = _complaint(request)
         if complaint:
             return _error(400, "rest_invalid_param", f"Invalid parameter(s): {complaint}")
@@ -82,6 +83,7 @@ class Site(WorldSite):
         return as_json(posts, 200, counts if rows else {**counts, "Retry-After": "0"})
 
     def _post(self, number: int, article: Article, wanted: set[str]) -> JsonObject:
+        """Return the wanted fields of a post; quirks take or add fields."""
         post = _describe(number, article, self._language)
         if wanted:
             post = {name: value for name, value in post.items() if name in wanted}
@@ -94,6 +96,7 @@ class Site(WorldSite):
 
 
 def _complaint(request: Request) -> str:
+    """Return the name of a wrong parameter, or an empty string."""
     per_page = integer(request, "per_page", 10)
     number = integer(request, "page", 1)
     if per_page is None or not 1 <= per_page <= MAX_PER_PAGE:
@@ -118,6 +121,7 @@ def _link(article: Article) -> str:
 
 
 def _describe(number: int, article: Article, language: str) -> JsonObject:
+    """Return a post in JSON, as WordPress does."""
     saved = article.changed
     if saved <= article.published:
         saved = article.published - dt.timedelta(hours=5)  # saved early, for scheduled publication
@@ -140,6 +144,7 @@ def _describe(number: int, article: Article, language: str) -> JsonObject:
 
 
 def _content(article: Article) -> str:
+    """Return a post's HTML, with captions, links and embeds that are no text."""
     if article.oddity == "roundup":
         return '<p><a href="https://example.org/">A blog</a> looks back.</p>'
     parts = [f"<{tag}>{html.escape(text)}</{tag}>" for tag, text in article.blocks]

@@ -58,6 +58,7 @@ class Site(NewsSite):
         return Response(404)
 
     def _search(self, request: Request) -> Response:
+        """Answer the search API; quirks shift or empty the page."""
         errors = list(_complaints(request))
         if errors:
             return as_json({"error": ". ".join(errors)}, 422)
@@ -80,6 +81,7 @@ class Site(NewsSite):
         return as_json(response, 200, {} if rows else {"Retry-After": "0"})
 
     def _entry(self, article: Article, request: Request) -> JsonObject:
+        """Return a result of the search; quirks take or add fields."""
         path = _path(article)
         values: JsonObject = {
             "link": path, "title": article.title, "description": _summary(article),
@@ -98,6 +100,7 @@ class Site(NewsSite):
         return {**entry, **rest, "elasticsearch_type": "edition"}
 
     def _content(self, path: str) -> Response:
+        """Answer the content API; odd pages are gone or renamed."""
         article, locale = self._find(path)
         if article is None:
             return as_json({"message": "not found"}, 404)
@@ -126,6 +129,7 @@ class Site(NewsSite):
 
 
 def _complaints(request: Request) -> Iterator[str]:
+    """Yield what is wrong with the parameters of a search."""
     unknown = sorted(set(request.query) - _KNOWN - {_TYPE_FILTER})
     if unknown:
         yield f"Unexpected parameters: {', '.join(unknown)}"
@@ -206,6 +210,7 @@ def _first_published(article: Article) -> dt.datetime | None:
 
 
 def _item(article: Article, path: str, locale: str) -> JsonObject:
+    """Return a page of the content API in JSON."""
     first = _first_published(article)
     is_withdrawn = article.oddity == "withdrawn"
     notice = {"explanation": "<p>Out of date.</p>", "withdrawn_at": as_utc(article.published)}
@@ -242,6 +247,7 @@ def _details(article: Article, first: dt.datetime, locale: str) -> JsonObject:
 
 
 def _body(article: Article, locale: str) -> str:
+    """Return a page's HTML, with a figure, a contact and an attachment that are no text."""
     if article.oddity == "short":
         return '<div class="govspeak"><p>Watch the video.</p></div>'
     parts = [f"<{tag}>{html.escape(text)}</{tag}>" for tag, text in article.blocks]

@@ -84,6 +84,7 @@ class Site(WorldSite):
         return self._api(request) if request.path.startswith("/2.3/") else Response(404)
 
     def _api(self, request: Request) -> Response:
+        """Answer a request, with the quota, the pause and the errors of the API."""
         has_key = request.arg("key") == KEY
         if request.arg("key", KEY) != KEY:
             return _error(400, "bad_parameter", "`key` doesn't match a known application")
@@ -114,6 +115,7 @@ class Site(WorldSite):
         return _json({**self._cut(found, request), **wrapper})
 
     def _find(self, request: Request) -> list[Post] | None:
+        """Return the questions or answers asked for, sorted; None for an unknown path."""
         site = request.arg("site")
         match = _ANSWERS.fullmatch(request.path)
         if match:
@@ -137,6 +139,7 @@ class Site(WorldSite):
         return sorted(found, key=lambda post: (post.created_at, post.id), reverse=is_descending)
 
     def _cut(self, found: list[Post], request: Request) -> JsonObject:
+        """Return one page of posts; quirks shift it, empty it, or change its fields."""
         size = int(request.arg("pagesize", "30"))
         page = int(request.arg("page", "1"))
         start = (page - 1) * size
@@ -155,6 +158,7 @@ class Site(WorldSite):
         return {"items": items, "has_more": has_more}
 
     def _row(self, post: Post, with_body: bool, is_bare: bool) -> JsonObject:
+        """Return a post in JSON; ``is_bare`` leaves out optional fields."""
         question_id = post.question_id or post.id
         row: JsonObject = {
             "creation_date": int(post.created_at.timestamp()),
@@ -184,6 +188,7 @@ class Site(WorldSite):
         return row
 
     def _questions(self, month: Month) -> list[Post]:
+        """Return a month's questions, one of the last second, two edited later."""
         count = len(self.world.stories(month, "stackexchange"))
         step = (month.end - month.start) // (count + 1)
         asked = []
@@ -204,6 +209,7 @@ class Site(WorldSite):
         return asked
 
     def _answers(self, question: Post) -> list[Post]:
+        """Return up to three answers to a question, some posted or edited after the month."""
         month = Month.of(question.created_at)
         number = question.id // 10 % 10_000
         room = month.end - question.created_at
@@ -225,6 +231,7 @@ class Site(WorldSite):
         return posts
 
     def _compose(self, story: Story, site: str, number: int) -> tuple[str, str]:
+        """Return a post's HTML, and the text that should be read from it."""
         first, *others = story.paragraphs
         body = [f"<p>{html.escape(first, quote=False)}</p>\n"]
         text = [first]
@@ -247,6 +254,7 @@ class Site(WorldSite):
 
 
 def _bad_parameter(request: Request, has_key: bool) -> Response | None:
+    """Return the error response to wrong parameters; None if they are right."""
     if request.arg("site") not in SITES:
         return _error(400, "bad_parameter", f"No site found for name `{request.arg('site')}`")
     if request.arg("filter", "default") not in _FILTERS:

@@ -55,6 +55,7 @@ class _FeedSite(NewsSite):
         return f"<url><loc>{url}</loc><lastmod>{as_utc(article.changed)}</lastmod></url>"
 
     def _page(self, article: Article) -> str:
+        """Return an article's HTML, with dates in JSON-LD unless it is undated."""
         stated = {"@type": "NewsArticle", "headline": article.title}
         if article.oddity != "undated":
             stated |= {

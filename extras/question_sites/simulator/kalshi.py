@@ -72,6 +72,7 @@ class Site(WorldSite):
         return {**found, QUICK: _record(QUICK, "Crypto", "fifteen_min")}
 
     def _list(self, request: Request) -> Response:
+        """Answer a list of markets; quirks repeat, empty or change the page."""
         limit = request.arg("limit", "100")
         if not limit.isdecimal() or not 0 < int(limit) <= MAX_LIMIT:
             return as_json({"error": {"code": "bad_request", "message": "invalid limit"}}, 400)
@@ -94,6 +95,7 @@ class Site(WorldSite):
         return as_json({"markets": rows, "cursor": cursor})
 
     def _find(self, request: Request) -> Iterator[JsonObject]:
+        """Yield the markets of the asked status that settled between two times."""
         first = float(request.arg("min_settled_ts", "0"))
         last = float(request.arg("max_settled_ts", "inf"))
         for market in self.markets:
@@ -119,6 +121,7 @@ def market_rows(question: SimulatedQuestion) -> list[JsonObject]:
 def _market(
     question: SimulatedQuestion, event: str, ticker: str, answer: str, is_right: bool
 ) -> JsonObject:
+    """Return a market of an answer in JSON."""
     result = "yes" if is_right else "no"
     if question.is_void:
         result = "scalar"
@@ -149,6 +152,7 @@ def _record(name: str, category: str, frequency: str) -> JsonObject:
 
 
 def _oddities(asked: list[SimulatedQuestion]) -> list[JsonObject]:
+    """Return copies of the last market, each with a fault in one field."""
     answered = [
         each
         for each in asked

@@ -56,6 +56,7 @@ class Site(WorldSite):
         return as_json({"detail": "Not found."}, 404)
 
     def _list(self, request: Request) -> Response:
+        """Answer a list of posts; quirks shift, empty or change the page."""
         limit = min(_whole(request.arg("limit")) or DEFAULT_LIMIT, self.max_limit)
         offset = _whole(request.arg("offset"))
         if take_quirk(self, "error_as_200"):
@@ -84,6 +85,7 @@ class Site(WorldSite):
         return found if request.arg("order_by") == "published_at" else found[::-1]
 
     def _row(self, post: JsonObject, has_texts: bool, is_bare: bool, is_odd: bool) -> JsonObject:
+        """Return a post, with texts if asked; quirks take or add fields."""
         row = dict(post)
         if "question" in post:
             row["question"] = self._cut(post["question"], has_texts, is_bare)
@@ -123,6 +125,7 @@ def _post(question: SimulatedQuestion) -> JsonObject:
 
 
 def _group(asked: list[SimulatedQuestion]) -> JsonObject:
+    """Return a post with a group of questions, which share its texts."""
     first = asked[0]
     rows = [
         {**_question(each), "title": title, "label": label, "description": "",
@@ -137,6 +140,7 @@ def _group(asked: list[SimulatedQuestion]) -> JsonObject:
 
 
 def _frame(asked: list[SimulatedQuestion]) -> JsonObject:
+    """Return the fields that posts of one and of several questions have."""
     first = asked[0]
     is_resolved = all(each.resolved for each in asked)
     opened = min(each.opened for each in asked)
@@ -152,6 +156,7 @@ def _frame(asked: list[SimulatedQuestion]) -> JsonObject:
 
 
 def _question(question: SimulatedQuestion) -> JsonObject:
+    """Return a question of a post in JSON."""
     is_resolved = question.resolved is not None
     known_at = question.closed
     if int(question.id) % 1000 == LATE:

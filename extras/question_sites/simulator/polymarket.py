@@ -52,6 +52,7 @@ class Site(WorldSite):
         return as_json({"type": "not found error", "error": "not found"}, 404)
 
     def _list(self, request: Request) -> Response:
+        """Answer a list of markets; quirks repeat, empty or change the page."""
         limit = request.arg("limit", "20")
         cursor = request.arg("after_cursor")
         if not limit.isdecimal() or not 0 < int(limit) <= MAX_LIMIT or "offset" in request.query:
@@ -78,6 +79,7 @@ class Site(WorldSite):
         return as_json({**response, "markets": rows})
 
     def _find(self, request: Request) -> list[JsonObject]:
+        """Return the markets that match the filters, in the order asked for."""
         is_closed = request.arg("closed", "false") == "true"
         least = float(request.arg("volume_num_min", "0"))
         most = float(request.arg("volume_num_max", "inf"))
@@ -104,6 +106,7 @@ def _place(cursor: str, found: list[JsonObject]) -> int | None:
 
 
 def _market(question: SimulatedQuestion) -> JsonObject:
+    """Return a market in JSON, with the prices that its state has."""
     count = len(question.options)
     slug = f"market-{question.id}"
     prices = [f"{share:.3f}" for share in question.crowd]

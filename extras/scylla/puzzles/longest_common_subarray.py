@@ -46,6 +46,7 @@ class LongestCommonSubarray(ListPuzzle):
 
 
 def _longest_blocks(rows: Rows) -> list[Answer]:
+    """Return all longest blocks that both rows have, row by row."""
     first, second = rows
     longest = 1
     blocks: set[Answer] = set()
