@@ -193,7 +193,7 @@ class Api(LimitedSite):
         return as_json({"batchcomplete": True})
 
     def _list(self, request: Request) -> JsonObject:
-        """Answer ``list=allimages``: uploads between two moments, and the place of the next page."""
+        """Answer ``list=allimages``: uploads between two moments, and where the next ones begin."""
         if request.arg("aimime"):
             return _error("mimesearchdisabled", "MIME search is disabled in Miser Mode.")
         start, end = (dt.datetime.fromisoformat(request.arg(f"ai{n}")) for n in ("start", "end"))
