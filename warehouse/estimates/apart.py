@@ -18,6 +18,7 @@ To allow for such a part would lose true changes, and avoid no false ones.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -82,12 +83,15 @@ class Apart:
     num_free: int
 
     @classmethod
-    def of(cls, readings: Readings) -> Apart:
-        """Return the curves of two models or more apart."""
+    def of(cls, readings: Readings, pairs: Sequence[Ramp | None] = ()) -> Apart:
+        """Return the curves of two models or more apart.
+
+        ``pairs`` are ramps of the models beside which lambda^ and theta are fitted.
+        """
         months = readings.months
         curves = readings.losses
         everywhere = [UNTREATED] * len(curves)
-        fit = fit_untreated(replace(readings, compressors=None), everywhere)
+        fit = fit_untreated(replace(readings, compressors=None), everywhere, pairs)
 
         numbers = with_curve(curves)
         columns = readings.regimes

@@ -3,7 +3,7 @@
 If each model feels a change of the source by a size of its own, some show a rise beside the others.
 No single one of the others may show more than chance (``bends``). So all of them are asked at once.
 For a change of model i with ramp_i, the curves without what all models share (``apart``) are fitted
-twice:
+twice. lambda^ and theta are fitted beside the changes found, since large ones would distort theta.
 
 - The first fit has a ramp for each model: the change that is found in it. If another model's is the
   same as ramp_i, or if none is found, it has a ramp that ends at its stated cutoff. The length of
@@ -54,12 +54,13 @@ def change_together(dated: list[DatedCurve], readings: Readings) -> list[bool]:
     is_asked = LEAST_OTHERS + 1 < len(numbers) <= MOST_JOINT
     if not is_asked or not any(each.found for each in dated):
         return together
-    apart = Apart.of(kept)
-    if apart.num_free - 2 * len(numbers) < MIN_FREE:
+    plain = Apart.of(kept)
+    if plain.num_free - 2 * len(numbers) < MIN_FREE:
         return together
-    one = apart.one_before(readings.cutoffs)
+    one = plain.one_before(readings.cutoffs)
     stated = [None] * len(dated) if one is None else one.ramps(readings.cutoffs)
     changes = [None if each.found is None else (each.found.start, each.found.end) for each in dated]
+    apart = Apart.of(kept, changes)
     for number, change in enumerate(changes):
         if change is not None and number in numbers and change[1] - change[0] <= LONGEST:
             own = [

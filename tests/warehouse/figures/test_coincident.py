@@ -52,10 +52,11 @@ def test_staggered_cutoffs_do_not_change_together(num_models: int, is_stated: bo
     assert reasons.count(None) >= 0.9 * num_models
 
 
-def squares(apart: Apart, panel: Panel, owns: list[tuple[int, Ramp]]) -> tuple[float, Array]:
+def squares(
+    apart: Apart, panel: Panel, shared: Array, owns: list[tuple[int, Ramp]]
+) -> tuple[float, Array]:
     """Fit ramps to what levels, sensitivities and months leave, by two regressions."""
     num_models, num_months = panel.losses.shape
-    shared = difficulty_of(panel)
     columns = []
     for number in range(num_models):
         for row in (np.ones(num_months), shared):
@@ -79,16 +80,18 @@ def squares(apart: Apart, panel: Panel, owns: list[tuple[int, Ramp]]) -> tuple[f
     return float(rest @ rest), sizes
 
 
-def difficulty_of(panel: Panel) -> Array:
-    """Return lambda^: that of the fit of all months of the models alone."""
+def difficulty_of(panel: Panel, changes: list[Ramp | None]) -> Array:
+    """Return lambda^: that of the fit of all months of the models alone, beside their changes."""
     alone = replace(panel, compressors=None)
-    return fit_untreated(alone, [UNTREATED] * len(panel.losses)).whole.values
+    return fit_untreated(alone, [UNTREATED] * len(panel.losses), changes).whole.values
 
 
 def verdict(dated: list[DatedCurve], panel: Panel, number: int) -> bool:
     """Return what ``change_together`` says of one change, by regressions on all parameters."""
-    apart = Apart.of(panel)
-    one = apart.one_before(panel.cutoffs)
+    one = Apart.of(panel).one_before(panel.cutoffs)
+    changes = [None if each.found is None else (each.found.start, each.found.end) for each in dated]
+    apart = Apart.of(panel, changes)
+    shared = difficulty_of(panel, changes)
     found = dated[number].found
     assert found is not None
     change = found.start, found.end
@@ -102,8 +105,8 @@ def verdict(dated: list[DatedCurve], panel: Panel, number: int) -> bool:
         if pair is not None:
             own.append((place, pair))
     further = [(place, change) for place in range(len(dated)) if place != number]
-    first, _ = squares(apart, panel, own)
-    second, sizes = squares(apart, panel, own + further)
+    first, _ = squares(apart, panel, shared, own)
+    second, sizes = squares(apart, panel, shared, own + further)
     num_free = apart.num_free - len(own) - len(further)
     columns = apart.ramps([pair for _, pair in own])
     gained = (first - second) / second * num_free / apart.long_run(columns)
@@ -134,6 +137,15 @@ def test_the_verdict_is_that_of_regressions_on_all_parameters(design: Staggered)
                 verdicts.append(expected)
     assert verdicts
     assert any(verdicts) == (design is NULL)
+
+
+def test_steps_of_three_models_beside_two_thermometers_are_their_own() -> None:
+    """Formerly, sensitivities were fitted without the steps, which distorted them."""
+    design = Staggered(3, 36, 3, 0, 0.08, thermometers=2)
+    for world in range(4):
+        models, stated, compressor, _ = design.draw(6161, world)
+        changes = find_changes(panel_of(models, stated, compressor))
+        assert [each.reason for each in changes[:3]] == [None] * 3
 
 
 def test_small_panels_are_not_asked() -> None:
