@@ -212,6 +212,12 @@ def test_names_are_no_sql(settings: Settings, seal: Any, compare: Any, ask: Any)
     assert (row["source"], row["method"], row["difference_from_previous"]) == (name, "articles", 0)
 
 
+def test_a_demo_without_the_source_compares_nothing(settings: Settings, seal: Any) -> None:
+    """Formerly, the demo ended with an error if the extra of that source was deleted."""
+    seal("news", MARCH)
+    demo.land_for_demo(settings)
+
+
 def test_the_demo_has_the_differences_of_a_monitored_source(
     settings: Settings, seal: Callable[..., Seal], peek: Any
 ) -> None:
