@@ -88,7 +88,8 @@ class SourceInfo:
     # of that form. Sources in several languages have one for each language without an entry.
     subset_kind: Literal["language", "programming language", "archive", "site", "age"] | None = None
     subset_names: tuple[str, ...] = ()
-    parts: Mapping[str, SourceInfo] = field(default_factory=dict)  # it has no items of its own
+    # Subsets with descriptions of their own; a source with parts has no items besides theirs.
+    parts: Mapping[str, SourceInfo] = field(default_factory=dict)
     # Why half-months and weeks cannot be crawled; None if they can, by a month's bounds alone.
     whole_months: str | None = "its crawler has only been checked with whole months"
 
@@ -98,6 +99,7 @@ class SourceInfo:
             return self.parts[name]
         kind = "language" if self.language_sites else self.subset_kind
         names = self.subset_names if kind else ()
+        # Without listed names, any name of this form is a subset.
         form = _LANGUAGE if self.language_sites else _SUBSET
         if not (name in names or (kind and not names and form.fullmatch(name))):
             known = [f"{self.name}:{each}" for each in names or self.parts] or [self.name]
@@ -132,8 +134,8 @@ class SourceInfo:
 
     def regime_of(self, month: Period) -> str | None:
         """Return the label of the last change up to a month; None if there was no change."""
-        begun = (it.label for it in reversed(self.regimes) if it.first.start <= month.start)
-        return next(begun, None)
+        labels = (it.label for it in reversed(self.regimes) if it.first.start <= month.start)
+        return next(labels, None)
 
     def lacks(self, month: Period, now: dt.datetime | None = None) -> str | None:
         """Return why the source cannot provide a month; None if it can."""
@@ -349,7 +351,7 @@ class CrawlContext:
         native_id: Callable[[T], str],
         fetch: Callable[[T], Iterable[Item]],
     ) -> Iterator[Item]:
-        """Yield the drops in ``listed``, a Repeat for each later item of an id, then ``sample``.
+        """Yield the listed drops, a Repeat for each id listed again, and the items of ``sample``.
 
         If ``listed`` raises SourceUnavailable, sample the candidates so far; then raise the error.
         """

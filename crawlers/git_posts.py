@@ -5,9 +5,9 @@ Each file of ``crawlers/git/posts`` describes a repository, which is a source of
 
 A document belongs to the month of its day. Its path or header states the day, or it is the day on
 which its file came onto the main line (first parents). The text is that of the last commit before
-the month's end. A document that came later is read as it came, if it came at most ``lag_days``
-after the month; later ones never count. So a month is the same whenever it is crawled. A text that
-was in the repository longer than ``EARLIEST`` before its month does not count, as it could be read
+the month's end. A document that came after the month is read as it came. It counts only if it came
+at most ``lag_days`` after the month, so a month is the same whenever it is crawled. A file does not
+count if it was in the repository more than ``EARLIEST`` before its month: its text could be read
 before its day. Nor does a file that is removed before the month's end. Committers can set the dates
 of commits freely. robots.txt is not checked, since GitHub offers repositories to programs by git.
 """
@@ -108,6 +108,7 @@ def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
 
 
 def _git(context: CrawlContext) -> Git:
+    """Return the git client of GitHub; the setting of the request interval overrides INFO's."""
     settings = context.settings
     pace_s = settings.request_interval_s
     pace_s = INFO.request_interval_s if pace_s is None else pace_s
@@ -122,18 +123,18 @@ def _find_candidates(
     came: dict[str, Commit] = {}
     current: dict[str, dict[str, Version]] = {}  # by id, then by path; the newest last
     for version in versions:
-        found = re.fullmatch(entry.match, version.path)
-        if found is None or version.commit.committed_at >= until:
+        path_match = re.fullmatch(entry.match, version.path)
+        if path_match is None or version.commit.committed_at >= until:
             continue
-        native_id = f"{entry.repository}:{found.groupdict().get('id') or version.path}"
+        native_id = f"{entry.repository}:{path_match.groupdict().get('id') or version.path}"
         is_first = native_id not in came
         if version.oid:
             came.setdefault(native_id, version.commit)
         if is_first or version.commit.committed_at < month.end:
-            of_paths = current.setdefault(native_id, {})
-            of_paths.pop(version.path, None)
+            versions_by_path = current.setdefault(native_id, {})
+            versions_by_path.pop(version.path, None)
             if version.oid:
-                of_paths[version.path] = version
+                versions_by_path[version.path] = version
     for native_id in sorted(came):
         if not current[native_id]:
             continue  # all its files are removed
@@ -168,7 +169,7 @@ def _stated_day(entry: Entry, candidate: _Candidate, header: str) -> dt.date | N
 
 
 def _day_of(entry: Entry, candidate: _Candidate, stated: dt.date) -> dt.datetime:
-    """Return the moment that determines the month."""
+    """Return the moment whose month is the document's: its stated day, or when its file came."""
     moment = dt.datetime.combine(stated, dt.time(), dt.UTC)
     came = candidate.came.committed_at
     if entry.date[0] == "commit" or (entry.is_landed and came - moment > LATE):
@@ -178,6 +179,8 @@ def _day_of(entry: Entry, candidate: _Candidate, stated: dt.date) -> dt.datetime
 
 @dataclass(frozen=True)
 class _Visit:
+    """Reads the candidates of one month and converts them to documents."""
+
     entry: Entry
     month: Period
     blobs: BlobReader
@@ -210,6 +213,7 @@ class _Visit:
         return split_header(decode_text(content), self.entry.header)
 
     def _document(self, candidate: _Candidate) -> Document:
+        """Convert a candidate to a document; raise ItemUnavailable if it is not kept."""
         entry = self.entry
         version = candidate.version
         if not self.is_free:
@@ -282,16 +286,19 @@ def _split_json(text: str) -> tuple[str, str]:
 def _field(header: str, name: str) -> str:
     """Return a field of a header in YAML, TOML, JSON or of mail; empty if there is none.
 
-    An indented field belongs to another one, and is none of the text. A name may be quoted.
+    An indented field is ignored, because it belongs to another field. A name may be quoted.
     """
     if header.startswith("{"):
         return _field_of_json(header, name)
-    pattern = rf"^([\"']?){re.escape(name)}\1[ \t]*[:=](.{{1,{_MAX_FIELD}}})$"
+    pattern = (
+        rf"^(?P<quote>[\"']?){re.escape(name)}(?P=quote)[ \t]*[:=](?P<value>.{{1,{_MAX_FIELD}}})$"
+    )
     found = re.search(pattern, header, re.MULTILINE | re.IGNORECASE)
-    return found[2].strip().strip("\"'") if found else ""
+    return found["value"].strip().strip("\"'") if found else ""
 
 
 def _field_of_json(header: str, name: str) -> str:
+    """Return a string field of a JSON header by its name in any case; empty if there is none."""
     try:
         fields = json.loads(header)
     except (ValueError, RecursionError):  # a header of mail, or a mapping of YAML in one line
@@ -303,6 +310,7 @@ def _field_of_json(header: str, name: str) -> str:
 
 
 def _title(header: str, text: str) -> str:
+    """Return the title that the header states, else the first heading; empty without either."""
     stated = _field(header, "title")
     if stated and not _BLOCK.fullmatch(stated):
         return stated

@@ -94,6 +94,7 @@ def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
 
 
 def _list_stories(month: Period, fetcher: Fetcher) -> Iterator[tuple[Fields, dt.datetime]]:
+    """Yield the month's search results and their times; windows that are too full are halved."""
     first, end = (int(moment.timestamp()) for moment in (month.start, month.end))
     windows = [(start, min(start + WINDOW_S, end)) for start in range(first, end, WINDOW_S)]
     windows.reverse()
@@ -111,12 +112,13 @@ def _list_stories(month: Period, fetcher: Fetcher) -> Iterator[tuple[Fields, dt.
                     f"given; expected fewer than {MAX_HITS} in every second"
                 )
             middle = (start + stop) // 2
-            windows += [(middle, stop), (start, middle)]
+            windows += [(middle, stop), (start, middle)]  # the earlier half is popped first
         else:
             yield from ((hit, given_at) for hit in hits)
 
 
 def _search(start: int, stop: int, fetcher: Fetcher) -> tuple[list[Fields], int, dt.datetime]:
+    """Return the stories of a window (in seconds since 1970), their total number, and the time."""
     params: dict[str, str | int] = {
         "tags": "story",
         "numericFilters": f"created_at_i>={start},created_at_i<{stop}",
@@ -135,6 +137,7 @@ def _search(start: int, stop: int, fetcher: Fetcher) -> tuple[list[Fields], int,
 
 
 def _is_busy(page: Fetched) -> bool:
+    """Return True for a response that means a temporary failure: an error, or missing results."""
     response = Fields.of(SITE, decode(page))
     hits = response.rows("hits")
     if hits is None:
@@ -142,7 +145,8 @@ def _is_busy(page: Fetched) -> bool:
     return not hits and response.integer("nbHits") not in {0, None}
 
 
-def _read_story(row: Fields, given_at: dt.datetime, month: Period) -> Story | Drop:
+def _read_story(row: Fields, retrieved_at: dt.datetime, month: Period) -> Story | Drop:
+    """Convert a search result to a Story, or to a Drop with the reason."""
     number = row.text("objectID")
     if number is None or not _NUMBER.fullmatch(number):
         return Drop(row.where, "parse_error", f"expected a number as objectID, got {number!r:.50}")
@@ -162,7 +166,7 @@ def _read_story(row: Fields, given_at: dt.datetime, month: Period) -> Story | Dr
         return Drop(number, "empty", "a link without comments")
     tags = row.texts("_tags")
     kind = next((KINDS[tag] for tag in KINDS if tag in tags), "story")
-    return Story(int(number), one_line(title), text, kind, created_at, num_comments, given_at)
+    return Story(int(number), one_line(title), text, kind, created_at, num_comments, retrieved_at)
 
 
 def _is_gone(item: Fields) -> bool:
@@ -175,6 +179,7 @@ def _text(item: Fields, name: str) -> str:
 
 
 def _fetch_story(story: Story, month: Period, fetcher: Fetcher) -> Document | Drop | Failure:
+    """Return a story as a document with its comments; a story without any needs no request."""
     if not story.num_comments:
         return _document(story, [], story.retrieved_at)
     try:
@@ -210,6 +215,7 @@ def _read_comments(children: Sequence[Fields], month: Period) -> list[Comment]:
 def _document(
     story: Story, comments: Sequence[Comment], retrieved_at: dt.datetime
 ) -> Document | Drop:
+    """Join a story's text and comments to a document; return a Drop if there is no text."""
     texts = [story.text, *(text for _, _, text in comments)]
     if not any(texts):
         return Drop(story.native_id, "empty", "neither a text nor a comment of the month")

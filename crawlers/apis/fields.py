@@ -21,6 +21,7 @@ from crawlers.web.values import load_json
 __all__ = ["MAX_INTEGER", "Fields", "load_json", "read_item", "show"]
 
 MAX_INTEGER = 2**63 - 1
+_MAX_EPOCH_S = 10**10  # in the year 2286
 _T = TypeVar("_T")
 
 
@@ -30,10 +31,10 @@ def show(value: object) -> str:
 
 
 def read_item(native_id: str, read: Callable[[], Item]) -> Item:
-    """Return the item that ``read`` requests and parses, or what stands in its place.
+    """Return the item that ``read`` requests and parses, or the Drop or Failure in its place.
 
-    An item that the site does not have, or not now, is ``missing_item``. An item with a field that
-    ``Fields.need`` does not accept is a Drop.
+    ``missing_item`` gives the Drop or Failure if the site does not have the item, or not now. A
+    field that ``Fields.need`` does not accept gives a Drop.
     """
     try:
         return read()
@@ -57,7 +58,10 @@ class Fields:
 
     @classmethod
     def list_of(cls, where: str, value: object) -> list[Fields] | None:
-        """Return the objects of a list; an element of another type is one without fields."""
+        """Return the objects of a list, or None if the value is no list.
+
+        An element that is no object becomes a Fields without values.
+        """
         if not isinstance(value, list):
             return None
         return [cls.of(f"{where}[{index}]", each) for index, each in enumerate(value)]
@@ -97,7 +101,7 @@ class Fields:
         """Return a time after 1970 in UTC, given as a number of seconds (1) or ms (1000)."""
         value = self.values.get(name)
         number = None if isinstance(value, str) else _number(value)
-        if number is None or not 0 < number < 10**10 * per_second:
+        if number is None or not 0 < number < _MAX_EPOCH_S * per_second:
             return None
         return plausible(dt.datetime.fromtimestamp(number / per_second, dt.UTC))
 
@@ -126,6 +130,7 @@ def _text(value: object) -> str | None:
 
 
 def _number(value: object) -> float | None:
+    """Return a finite number, also from a string; None for any other value, and for a bool."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:

@@ -36,7 +36,7 @@ NEEDS_CONTACT = (
 MAX_BITS = 63  # of an id
 BATCH = 50  # maximum ids or titles per request, for clients without bot rights
 
-_ALWAYS: Mapping[str, str | int] = {
+_COMMON_PARAMS: Mapping[str, str | int] = {
     "action": "query",
     "format": "json",
     "formatversion": 2,
@@ -44,7 +44,7 @@ _ALWAYS: Mapping[str, str | int] = {
     "errorformat": "plaintext",
 }
 # Prefixes of error codes that mean a temporary failure.
-_PASSING = ("maxlag", "ratelimited", "readonly", "internal_api_error")
+_TEMPORARY_ERRORS = ("maxlag", "ratelimited", "readonly", "internal_api_error")
 _SECOND = dt.timedelta(seconds=1)  # the resolution of MediaWiki's timestamps
 
 T = TypeVar("T")
@@ -110,21 +110,22 @@ class MediaWiki:
             yield from self._pieces({**params, "requestid": again})
 
     def _pieces(self, params: Mapping[str, str | int]) -> Iterator[Piece]:
-        more: dict[str, str | int] = {}
-        passed: list[dict[str, str | int]] = []
-        while more not in passed:
-            passed.append(more)
-            fetched = self._get({**_ALWAYS, **params, **more})
+        """Yield each response's ``query`` object and its time, until no ``continue`` is left."""
+        continuation: dict[str, str | int] = {}
+        used_continuations: list[dict[str, str | int]] = []
+        while continuation not in used_continuations:
+            used_continuations.append(continuation)
+            fetched = self._get({**_COMMON_PARAMS, **params, **continuation})
             response = fetched.json()
-            if more and "badcontinue" in _error_codes(response):
+            if continuation and "badcontinue" in _error_codes(response):
                 raise _CannotContinue(f"{fetched.url}: the wiki cannot continue its own list")
             if not isinstance(response, dict) or _error_codes(response):
                 raise unexpected(fetched.url, "a response without errors", response)
             yield take(response, "query", dict, default={}), fetched.retrieved_at
             if "continue" not in response:
                 return
-            more = take(response, "continue", dict)
-        raise unexpected(fetched.url, "a continuation that leads on", more)
+            continuation = take(response, "continue", dict)
+        raise unexpected(fetched.url, "a continuation that leads on", continuation)
 
     def pages(self, **params: str | int) -> list[JsonObject]:
         """Return all pages of a query; ``revisions`` of each page is a list of Revision."""
@@ -178,6 +179,7 @@ class MediaWiki:
         return self.query(prop="revisions", rvprop="ids|timestamp", pageids=page_id, **params)
 
     def _get(self, params: Mapping[str, str | int]) -> Fetched:
+        """Request the API, with the wiki's token if there is one; raise if the API refuses us."""
         site = self.edition.site
         token = self._fetcher.token(site)  # optional owner-only OAuth 2 token for higher limits
         headers = {"Authorization": f"Bearer {token.get_secret_value()}"} if token else {}
@@ -245,6 +247,7 @@ def list_rows(response: Mapping[str, Any], name: str) -> list[JsonObject]:
 
 
 def _merge(pieces: Iterable[Piece]) -> list[JsonObject]:
+    """Return the pages of several responses, one object per page, with its distinct revisions."""
     pages: dict[int | str, JsonObject] = {}
     for piece, retrieved_at in pieces:
         for page in list_rows(piece, "pages"):
@@ -253,14 +256,15 @@ def _merge(pieces: Iterable[Piece]) -> list[JsonObject]:
             known = pages.setdefault(key, {})
             revisions = known.get("revisions", [])
             rows = [_revision(page, row, retrieved_at) for row in list_rows(page, "revisions")]
-            passed = {revision.revision_id for revision in revisions}
-            revisions += [revision for revision in rows if revision.revision_id not in passed]
+            known_ids = {revision.revision_id for revision in revisions}
+            revisions += [revision for revision in rows if revision.revision_id not in known_ids]
             known.update(page)
             known["revisions"] = revisions
     return list(pages.values())
 
 
 def _revision(page: Mapping[str, Any], row: Mapping[str, Any], at: dt.datetime) -> Revision:
+    """Convert a page's ``revisions`` row from a response of time ``at``."""
     slots = take(row, "slots", dict, default={})
     main = take(slots, "main", dict, default={})
     is_hidden = bool(main.get("texthidden"))
@@ -275,11 +279,13 @@ def _revision(page: Mapping[str, Any], row: Mapping[str, Any], at: dt.datetime) 
 
 
 def _is_busy(fetched: Fetched) -> bool:
+    """Return True for an empty response, or one with a temporary error: it is requested again."""
     if not fetched.body.strip():
         return True
+    # Only a response with the word "error" is parsed: most are long and have none.
     if not fetched.body.lstrip().startswith(b"{") or b'"error' not in fetched.body:
         return False
-    return any(code.startswith(_PASSING) for code in _error_codes(fetched.json()))
+    return any(code.startswith(_TEMPORARY_ERRORS) for code in _error_codes(fetched.json()))
 
 
 def _error_codes(response: object) -> list[str]:

@@ -98,6 +98,7 @@ class Sample:
             yield Drop(native_id(each), "sample_cap")
 
     def _count(self, item: Item) -> Item:
+        """Count a document as kept; return a Drop in its place if the limits are reached."""
         if not isinstance(item, Document):
             return item
         if self.is_full:
@@ -148,6 +149,7 @@ def _at_month_end(wiki: MediaWiki, page_ids: Sequence[int], month: Period) -> di
 def _month_end_revision(
     wiki: MediaWiki, page_id: int, page: JsonObject | None, month: Period
 ) -> Revision | Drop | Failure:
+    """Return a page's last revision before the month's end, or why the page is not sampled."""
     native_id = wiki.edition.native_id(page_id)
     if page is None or page.get("missing"):
         return Drop(native_id, "deleted")
@@ -157,6 +159,7 @@ def _month_end_revision(
         return Drop(native_id, "withdrawn", detail)
     if "disambiguation" in take(page, "pageprops", dict, default={}):
         return Drop(native_id, "disambiguation")
+    # The query returns only the newest revision, which may be from after the month.
     latest: Revision | None = page["revisions"][0] if page["revisions"] else None
     if latest is None or latest.timestamp >= month.end:
         try:

@@ -53,18 +53,20 @@ def find_reasons_to_hold(store: Store, partition: Partition, crawled: CrawlResul
 
 
 def _shares(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a reason if the share of dropped or of failed items is too large."""
     dropped = {why: n for why, n in manifest["dropped"].items() if why not in _NO_FAULTS}
     num_dropped = sum(dropped.values())
     num_failed = sum(manifest["failed"].values())
-    for what, num, counts, most in (
+    for what, num, counts, max_share in (
         ("dropped", num_dropped, dropped, MAX_DROPPED),
         ("failed", num_failed, manifest["failed"], MAX_FAILED),
     ):
         considered = manifest["kept"] + num_dropped + num_failed
-        if considered >= MIN_COUNT and num > most * considered:
+        if considered >= MIN_COUNT and num > max_share * considered:
             reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
             yield (
-                f"{num:,} of {considered:,} items {what} ({reasons}), more than {100 * most:.0f} %"
+                f"{num:,} of {considered:,} items {what} ({reasons}), "
+                f"more than {100 * max_share:.0f} %"
             )
 
 
@@ -72,60 +74,63 @@ def _months_before(store: Store, partition: Partition, crawled: CrawlResult) -> 
     """Return the latest months before a partition whose size was limited in the same way."""
     if partition.month is None:
         return []
-    sized = _sizes(crawled.manifest)
+    limits = _size_limits(crawled.manifest)
     seals: list[Seal] = []
     for seal in list_sealed(store, partition.source):
         month = seal.partition.month
-        if month is not None and month < partition.month and _sizes(seal.manifest) == sized:
+        if month is not None and month < partition.month and _size_limits(seal.manifest) == limits:
             seals.append(seal)
     return sorted(seals, key=lambda seal: str(seal.partition.month))[-DRIFT_MONTHS:]
 
 
-def _sizes(manifest: Mapping[str, object]) -> list[object]:
-    """Return what limited a month's size, without tuples: a manifest in JSON has none."""
+def _size_limits(manifest: Mapping[str, object]) -> list[object]:
+    """Return the settings that decide a month's size; tuples become lists, as in read JSON."""
     values = [manifest.get(key) for key in _SIZED_BY]
     return [list(value) if isinstance(value, tuple) else value for value in values]
 
 
 def _drift(before: Sequence[Seal], crawled: CrawlResult) -> Iterator[str]:
+    """Yield a reason if the number of documents or bytes is far from the earlier months' median."""
     if len(before) < MIN_DRIFT_MONTHS:
         return
-    usual = median(seal.num_documents for seal in before)
-    if max(usual, crawled.num_documents) < MIN_COUNT:
+    median_documents = median(seal.num_documents for seal in before)
+    if max(median_documents, crawled.num_documents) < MIN_COUNT:
         return
-    usual_bytes = median(seal.num_bytes for seal in before)
+    median_bytes = median(seal.num_bytes for seal in before)
     span = f"{before[0].partition.month} to {before[-1].partition.month}"
-    for found, expected, unit in (
-        (crawled.num_documents, usual, "documents"),
-        (crawled.num_bytes, usual_bytes, "bytes"),
+    for actual, usual, unit in (
+        (crawled.num_documents, median_documents, "documents"),
+        (crawled.num_bytes, median_bytes, "bytes"),
     ):
-        if not expected / DRIFT_FACTOR <= found <= expected * DRIFT_FACTOR:
+        if not usual / DRIFT_FACTOR <= actual <= usual * DRIFT_FACTOR:
             yield (
-                f"{found:,} {unit}, and the median of {len(before)} months ({span}) is "
-                f"{expected:,.0f}: more than {DRIFT_FACTOR:g} times off"
+                f"{actual:,} {unit}, and the median of {len(before)} months ({span}) is "
+                f"{usual:,.0f}: more than {DRIFT_FACTOR:g} times off"
             )
 
 
 def _defects(before: Sequence[Seal], crawled: CrawlResult) -> Iterator[str]:
-    found: Any = crawled.manifest.get("defects", {"texts": 0})
+    """Yield a reason for each defect that is much more frequent than in the earlier months."""
+    defects: Any = crawled.manifest.get("defects", {"texts": 0})
     counted: list[Any] = [seal.manifest.get("defects", {"texts": 0}) for seal in before]
     earlier = [each for each in counted if each["texts"] >= MIN_COUNT]
-    if len(earlier) < MIN_DRIFT_MONTHS or found["texts"] < MIN_COUNT:
+    if len(earlier) < MIN_DRIFT_MONTHS or defects["texts"] < MIN_COUNT:
         return
     for name in DETECTORS:
-        for unit, least in MIN_RISE.items():
+        for unit, min_rise in MIN_RISE.items():
             rates = [each[name][unit] for each in earlier]
-            rate = found[name][unit]
+            rate = defects[name][unit]
             usual = median(rates)
-            is_frequent = rate > max(DRIFT_FACTOR * usual, *rates) and rate >= usual + least
-            if is_frequent and found[name]["texts"] >= MIN_DEFECTIVE[unit]:
+            is_frequent = rate > max(DRIFT_FACTOR * usual, *rates) and rate >= usual + min_rise
+            if is_frequent and defects[name]["texts"] >= MIN_DEFECTIVE[unit]:
                 yield (
-                    f"{name}: {found[name]['texts']:,} of {found['texts']:,} texts, "
+                    f"{name}: {defects[name]['texts']:,} of {defects['texts']:,} texts, "
                     f"{unit} {rate:g}, and the median of {len(rates)} months is {usual:g}"
                 )
 
 
 def _shrunk(newest: Seal | None, crawled: CrawlResult) -> Iterator[str]:
+    """Yield a reason if a partial crawl has fewer documents than the month's newest version."""
     if newest is None or crawled.manifest["status"] != "partial":
         return
     if crawled.num_documents < newest.num_documents:

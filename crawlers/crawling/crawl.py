@@ -77,20 +77,20 @@ def crawl_partition(  # noqa: PLR0913 - every option of the command line
     partition = Partition(source, month)
     require_complete(month)
     seal = read_seal(store, partition)
-    is_again = replace or reparse
-    if seal is not None and not seal.is_partial and not is_again:
+    is_new_version = replace or reparse
+    if seal is not None and not seal.is_partial and not is_new_version:
         return seal
-    begun = None if is_again else seal
+    partial_seal = None if is_new_version else seal
     lack = crawler.INFO.lacks(month)
     if lack:
-        if begun is not None:
-            return begun
+        if partial_seal is not None:
+            return partial_seal
         raise UsageError(f"{source} {month}: {lack}")
     permission = require_permission(store, source, crawler.INFO.permission)
     languages = settings.languages.get(source, ())
     fetcher = crawler.INFO.open_fetcher(settings, languages, replace=replace, turnstile=turnstile)
-    context = _context_of(crawler.INFO, fetcher, settings, begun, limit=limit, seed=seed)
-    crawl = _Crawl(crawler, month, context, store, begun, permission)
+    context = _context_of(crawler.INFO, fetcher, settings, partial_seal, limit=limit, seed=seed)
+    crawl = _Crawl(crawler, month, context, store, partial_seal, permission)
     return crawl.seal(replace=seal is not None)
 
 
@@ -108,6 +108,8 @@ def _context_of(
 
 
 class _Crawl:
+    """A crawl of one partition: examines, cleans and counts its items, and seals the kept ones."""
+
     def __init__(
         self,
         crawler: Crawler,
@@ -158,7 +160,7 @@ class _Crawl:
         with closing(self._sift(map(self._examine, self._items()))) as outcomes:
             for item in tables_of(filter(self._is_sealed, outcomes), self._partition):
                 if isinstance(item, Description):
-                    yield self._described(item, num_bytes)
+                    yield self._describe_and_check(item, num_bytes)
                 else:
                     num_bytes += sum(item["num_bytes"].to_pylist())
                     yield item
@@ -169,7 +171,7 @@ class _Crawl:
         """Count an outcome; return True for a kept document, and for the description."""
         return isinstance(item, Description) or self._ledger.keeps(item)
 
-    def _described(self, found: Description, num_bytes: int) -> Description:
+    def _describe_and_check(self, found: Description, num_bytes: int) -> Description:
         """Return the manifest, the dropped items, and the reasons to hold the month back."""
         described = self._describe(found.manifest)
         self._require_gain(is_partial=described["status"] == "partial")
@@ -179,6 +181,7 @@ class _Crawl:
         return Description(described, files, reasons)
 
     def _describe(self, hygiene: Mapping[str, object]) -> dict[str, object]:
+        """Return the manifest: the crawl's settings, the facts of ``hygiene``, the item counts."""
         context = self._context
         fetcher = self._context.fetcher
         change = self._crawler.INFO.regime_of(self._month)
@@ -208,12 +211,14 @@ class _Crawl:
         return {"min_chars": MIN_CHARS, "max_document_bytes": max_bytes}
 
     def _require_gain(self, is_partial: bool) -> None:
+        """Raise SourceUnavailable if a partial month would have no more documents than before."""
         begun = self._begun
         kept = self._ledger.kept
         if begun and is_partial and kept <= begun.num_documents:
             raise SourceUnavailable(f"{kept} documents were found, {begun.num_documents} before")
 
     def _items(self) -> Iterator[Item]:
+        """Yield the requested items; if the site fails after some of them, record why and stop."""
         num_items = 0
         try:
             for item in self._requested():
@@ -222,6 +227,7 @@ class _Crawl:
         except SourceError as error:
             # The last response may be an error with status 200; it must not stay in the cache.
             self._context.fetcher.forget(last_only=True)
+            # If the fetcher gave up, failed items alone are no reason to seal a partial month.
             has_some = num_items and (self._num_rows or not isinstance(error, CircuitOpen))
             if not isinstance(error, SourceUnavailable) or not has_some:
                 raise
@@ -238,6 +244,7 @@ class _Crawl:
             raise SourceUnavailable(f"{self._partition}: {error}") from error
 
     def _examine(self, item: Item) -> manifest.Outcome:
+        """Return the row of an item to keep, or the Drop, Failure or Repeat that stands for it."""
         source = self._partition.source
         version_id = getattr(item, "version_id", None)
         file = item.cluster_id if isinstance(item, Medium) else None
@@ -269,6 +276,7 @@ class _Crawl:
 
 
 def _row(item: Document | Medium, info: SourceInfo) -> DocumentRow:
+    """Return the columns of an item; texts are normalised, and gaps filled from its source."""
     language = item.language or info.language if isinstance(item, Document) else None
     return {
         "native_id": item.native_id,

@@ -19,7 +19,8 @@ from crawlers.text.cleaning import CLEANER_VERSION
 
 DROPPED_FILE = "dropped.jsonl.zst"  # file next to the manifest; one line per item that was not kept
 _OUTCOMES = {Drop: "dropped", Failure: "failed", Repeat: "repeated"}
-_CHUNK = 2**20  # bytes of lines that are packed at a time
+_CHUNK = 2**20  # bytes of lines that are compressed at a time
+_ZSTD_LEVEL = 6
 _MAX_DETAIL = 500  # maximum characters of a detail, which may be a site's error page
 
 
@@ -74,7 +75,7 @@ class Ledger:
         self._packed = other._packed.copy()
 
     def _pack(self) -> None:
-        self._packed.append(zstandard.compress(bytes(self._lines), 6))
+        self._packed.append(zstandard.compress(bytes(self._lines), _ZSTD_LEVEL))
         self._num_bytes += len(self._lines)
         self._lines.clear()
 
@@ -137,12 +138,14 @@ class Ledger:
     def dropped_items(self) -> bytes:
         """Return all items that were not kept as zstd-compressed JSON lines, in crawl order."""
         self._pack()
-        engine = zstandard.ZstdCompressor(6).compressobj(size=self._num_bytes)
+        # One frame that states its size, instead of many frames in a row.
+        engine = zstandard.ZstdCompressor(_ZSTD_LEVEL).compressobj(size=self._num_bytes)
         parts = [engine.compress(zstandard.decompress(each)) for each in self._packed]
         return b"".join([*parts, engine.flush()])
 
 
 def _line(other: Drop | Failure | Repeat) -> dict[str, str]:
+    """Return the line of ``DROPPED_FILE`` for an item that is not kept."""
     outcome = _OUTCOMES[type(other)]
     return {
         "native_id": other.native_id,

@@ -81,6 +81,7 @@ def _list_stand_ins() -> dict[str, str]:
 
 
 def _facts(info: SourceInfo, kind: str, settings: Settings, seals: list[Seal]) -> SourceFacts:
+    """Return the facts of one source and its sealed months; ``kind`` is as in SourceFacts."""
     stand_ins = _list_stand_ins()
     facts = SourceFacts(
         source=info.name,
@@ -99,6 +100,7 @@ def _facts(info: SourceInfo, kind: str, settings: Settings, seals: list[Seal]) -
 
 
 def _status(info: SourceInfo, settings: Settings) -> str:
+    """Return whether the source may be crawled, as one of the values of ``SourceFacts.status``."""
     if info.name.partition(":")[0] in list_on_demand_sources():
         return "off"
     if info.permission is None:

@@ -31,6 +31,8 @@ _TRANSFER_TIMEOUT_S = 1800.0
 _LOCAL_TIMEOUT_S = 300.0
 _TRIES = 3
 _LEAST_FREE_BYTES = 2**20
+_MAX_MESSAGE_LINES = 3
+_MAX_MESSAGE_CHARS = 400
 # Git uses this proxy, which does not exist, for all hosts except the site's. So a redirect to a
 # renamed repository works, but a redirect to another host fails.
 _NO_PROXY_THERE = "http://127.0.0.1:9"
@@ -47,7 +49,7 @@ _CONFIG = {
     "http.followRedirects": "initial",  # renamed repositories redirect the first request
     "http.lowSpeedLimit": "1000",
     "http.lowSpeedTime": "60",
-    "log.mailmap": "false",  # .mailmap of the last commit is a file, which a mirror has not
+    "log.mailmap": "false",  # git would look for the file .mailmap, which a mirror does not have
     "maintenance.auto": "false",  # maintenance would continue in the background after git ends
     "protocol.file.allow": "never",
     "submodule.recurse": "false",
@@ -125,12 +127,14 @@ class Git:
         """
         failure = None
         for attempt in range(_TRIES):
+            # Each further try waits ten times as long.
             self._keep_interval(self.interval_s * 10**attempt)
             if not (folder / WHOLE).exists():
                 shutil.rmtree(folder, ignore_errors=True)  # delete what a failed try has left
             failure = self._transfer_once(self.command(*arguments), folder, stdin)
             if failure is None:
                 return
+            # A redirect to another host fails at ``_NO_PROXY_THERE``; name the cause.
             failure = failure.replace("127.0.0.1 port 9", "another host, which it redirects to")
             for pattern, reason in _FINAL_FAILURES:
                 if re.search(pattern, failure):
@@ -221,6 +225,7 @@ def _num_processes(group: int) -> int:
 
 
 def _folder_bytes(folder: Path) -> int:
+    """Return the total size of the files below a folder, in bytes."""
     total = 0
     for parent, _, names in os.walk(folder):  # ignores folders that git removes meanwhile
         for name in names:
@@ -232,8 +237,8 @@ def _folder_bytes(folder: Path) -> int:
 def _last_words(output: bytes) -> str:
     """Return the end of git's output, without control characters that the site may have sent."""
     lines = [line for line in output.decode(errors="replace").splitlines() if line.strip()]
-    words = "; ".join(lines[-3:]) or "it gave no reason"
-    return "".join(c for c in words if c.isprintable())[-400:]
+    message = "; ".join(lines[-_MAX_MESSAGE_LINES:]) or "it gave no reason"
+    return "".join(c for c in message if c.isprintable())[-_MAX_MESSAGE_CHARS:]
 
 
 def damaged(folder: Path, why: str) -> StorageError:

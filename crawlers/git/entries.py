@@ -86,10 +86,9 @@ def _read(file: Path) -> Entry:
 
 
 def find_day(text: str) -> dt.date | None:
-    """Return the day that a text states, or the first day in it that is like ``2024-03-31``.
+    """Return the day that a text states, else the first day in it such as ``2024-03-31``, or None.
 
-    A time and its zone are not read: the day is the one that the author wrote. Return None if there
-    is no day.
+    Times and zones are ignored: the day is the one that the author wrote.
     """
     stated = read_day(text)
     if stated is not None:

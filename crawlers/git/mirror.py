@@ -113,8 +113,8 @@ class Mirror:
             return True
         if self._refused.exists():
             refusal = json.loads(self._refused.read_text())
-            asked_at = dt.datetime.fromisoformat(refusal["at"])
-            if max(until, dt.datetime.now(dt.UTC) - _REFUSAL_LASTS) <= asked_at:
+            refused_at = dt.datetime.fromisoformat(refusal["at"])
+            if max(until, dt.datetime.now(dt.UTC) - _REFUSAL_LASTS) <= refused_at:
                 raise ItemUnavailable(refusal["reason"], refusal["detail"])
         return False
 
@@ -159,6 +159,7 @@ class Mirror:
         self._fetch("origin", f"+HEAD:{branch}")
 
     def _fetch(self, *arguments: str, stdin: bytes = b"") -> None:
+        """Fetch into the mirror, after deleting what a killed git process has left there."""
         for pattern in ("*.lock", "tmp_*"):  # leftovers of a killed git process
             for left in self._folder.rglob(pattern):
                 left.unlink(missing_ok=True)
@@ -219,7 +220,7 @@ class Mirror:
         of a file removes it. Needs no contents.
         """
         found: list[Version] = []
-        added: list[Version] = []  # by the present commit; its removals come first
+        added: list[Version] = []  # additions of one commit, listed after its removals
         for commit, change, _ in self._log("--branches", "--reverse", "--", *pathspecs):
             if added and added[0].commit != commit:
                 found += added
@@ -286,6 +287,7 @@ class Mirror:
         return [_parse_change(*pair) for pair in zip(tokens[::2], tokens[1::2], strict=True)]
 
     def _top_files(self, commit: str, pattern: re.Pattern[str]) -> list[str]:
+        """Return the object ids of top-level files at a commit whose names match a pattern."""
         oids = []
         for entry in self._git.local(self._folder, "ls-tree", "-z", commit).split(b"\0")[:-1]:
             meta, _, name = entry.decode(errors="backslashreplace").partition("\t")
@@ -337,13 +339,14 @@ class BlobReader:
         self._feed.write(f"{oid}\n".encode())
         self._feed.flush()
         header = self._output.readline().split()
-        if len(header) != 3 or header[1] != b"blob":
+        is_found = len(header) == 3 and header[1] == b"blob"  # object id, kind, number of bytes
+        if not is_found:
             raise damaged(self._folder, f"no contents for {oid}")
-        # Git adds a newline after the contents.
-        left = int(header[2]) + 1
-        is_small = int(header[2]) <= MAX_BLOB_BYTES
-        if is_small:
+        num_bytes = int(header[2])
+        left = num_bytes + 1  # git adds a newline after the contents
+        if num_bytes <= MAX_BLOB_BYTES:
             return self._output.read(left)[:-1]
+        # Read past a blob that is too large, in parts.
         while left > 0:
             left -= len(self._output.read(min(left, MAX_BLOB_BYTES)))
         return None

@@ -61,6 +61,7 @@ class LineCounts:
     """Counts how many distinct texts of the month contain each candidate line."""
 
     def __init__(self, text_keys: array[int], candidates: frozenset[int]) -> None:
+        """Set up a counter that skips repeated texts: ``text_keys`` are all texts' hashes."""
         _, firsts = np.unique(np.array(text_keys, dtype=np.uint64), return_index=True)
         self._is_first = np.zeros(len(text_keys), dtype=bool)
         self._is_first[firsts] = True
@@ -113,8 +114,8 @@ class Boilerplate:
         return text if len(kept) == len(lines) else "\n".join(kept).strip()
 
     def _is_listed(self, line: str) -> bool:
-        is_like = line.strip()[:_LISTED_CHARS] in self._beginnings
-        return is_like and _line_key(line) in self._lines
+        has_beginning = line.strip()[:_LISTED_CHARS] in self._beginnings
+        return has_beginning and _line_key(line) in self._lines
 
     def as_manifest(self) -> dict[str, object]:
         """Return the number of boilerplate lines, and the most frequent ones with their counts."""
@@ -124,6 +125,7 @@ class Boilerplate:
 
 
 def _line_keys(text: str) -> set[int]:
+    """Return the hashes of a text's lines that are long enough, at most ``_SAMPLE_LINES``."""
     keys: set[int] = set()
     for line in text.split("\n"):
         key = _line_key(line)

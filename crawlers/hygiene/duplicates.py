@@ -43,37 +43,39 @@ class Hit(NamedTuple):
 def drop_exact(texts: MonthTexts) -> None:
     """Drop texts that equal an earlier text of the month."""
     rows = texts.kept()
-    _, firsts, places = np.unique(texts.digests[rows], return_index=True, return_inverse=True)
-    heads = rows[firsts[places]]
-    for row, head in zip(rows.tolist(), heads.tolist(), strict=True):
-        if row != head:
-            texts.drops[row] = ("exact_dup", f"same text as {texts.native_ids[head]}")
+    _, first_of_group, group_of = np.unique(
+        texts.digests[rows], return_index=True, return_inverse=True
+    )
+    first_rows = rows[first_of_group[group_of]]
+    for row, first in zip(rows.tolist(), first_rows.tolist(), strict=True):
+        if row != first:
+            texts.drops[row] = ("exact_dup", f"same text as {texts.native_ids[first]}")
 
 
 def drop_duplicates(texts: MonthTexts, hits: Mapping[int, Hit]) -> None:
     """Drop all but the earliest text of each cluster of near duplicates.
 
     If a text of a cluster has a duplicate in an earlier month (``hits``), the whole cluster is
-    dropped. Call ``drop_exact`` first.
+    dropped. ``drop_exact`` must have run before.
     """
     rows = texts.kept()
     rows = rows[texts.is_signed(rows)]
-    firsts = clusters(texts.signatures[rows])
-    is_old = np.zeros(len(rows), dtype=bool)
+    cluster_of = clusters(texts.signatures[rows])
+    is_old_cluster = np.zeros(len(rows), dtype=bool)
     for place, row in enumerate(rows.tolist()):
-        is_old[firsts[place]] |= row in hits
-    for place, first in enumerate(firsts.tolist()):
+        is_old_cluster[cluster_of[place]] |= row in hits
+    for place, cluster in enumerate(cluster_of.tolist()):
         row = int(rows[place])
         hit = hits.get(row)
         if hit:
             texts.drops[row] = _as_drop(hit)
-        elif is_old[first]:
+        elif is_old_cluster[cluster]:
             texts.drops[row] = ("near_dup", "its cluster reaches into an earlier month")
-        elif place != first:
-            head = int(rows[first])
-            both = texts.signatures[[row]], texts.signatures[[head]]
-            alike = f"{float(similarity(*both)[0]):.2f} similar to {texts.native_ids[head]}"
-            texts.drops[row] = ("near_dup", alike)
+        elif place != cluster:
+            head = int(rows[cluster])
+            share = float(similarity(texts.signatures[[row]], texts.signatures[[head]])[0])
+            why = f"{share:.2f} similar to {texts.native_ids[head]}"
+            texts.drops[row] = ("near_dup", why)
     for row, hit in hits.items():  # also drop texts without a signature
         texts.drops.setdefault(row, _as_drop(hit))
 
@@ -96,12 +98,14 @@ class Block:
         for theirs, place in self._same_text(batch.digests):
             row = int(self._rows[self._order[place]])
             yield Hit(row, batch.month, ids[theirs], native_ids[theirs], 1.0, is_exact=True)
-        for signed, place, alike in self._index.similar_to(batch.signatures):
+        for signed, place, share in self._index.similar_to(batch.signatures):
             theirs = int(batch.signed[signed])
             row = int(self._signed[place])
-            yield Hit(row, batch.month, ids[theirs], native_ids[theirs], alike, is_exact=False)
+            yield Hit(row, batch.month, ids[theirs], native_ids[theirs], share, is_exact=False)
 
     def _same_text(self, digests: Digests) -> Iterator[tuple[int, int]]:
+        """Yield (row of the batch, place in this block) of each pair of equal texts."""
+        # Search by eight bytes of the digests first, then compare whole digests.
         known = _prefixes(self._digests)
         wanted = _prefixes(digests)
         firsts = np.searchsorted(known, wanted, "left")
@@ -119,6 +123,7 @@ def blocks_of(texts: MonthTexts, rows: Rows) -> Iterator[Block]:
 
 
 def _as_drop(hit: Hit) -> tuple[DropReason, str]:
+    """Return the reason and the detail of the drop of a text with a duplicate in another month."""
     if hit.is_exact:
         return "exact_dup", f"same text as {hit.native_id} of {hit.month}"
     return "near_dup", f"{hit.similarity:.2f} similar to {hit.native_id} of {hit.month}"

@@ -28,8 +28,8 @@ from crawlers.hygiene.rereading import find_rereading
 
 MIN_PLACES = 3
 MIN_RATE = 1 / 1000  # places a character
-_SHORT = 4  # signs of the shortest row
-_WORD = 12  # signs of a wrong encoding, of a word as a rule
+_SHORT = 4  # characters of the shortest row
+_WORD = 12  # characters that a word of the wrong encoding has as a rule
 
 
 def _signs(codec: str, first: int, last: int) -> str:
@@ -41,6 +41,8 @@ def _signs(codec: str, first: int, last: int) -> str:
     return "".join(found)
 
 
+_MIN_LETTERS = 3  # of a row that is no word
+_MIN_DISTINCT = 3  # different characters of such a row
 _LATIN_CODECS = ("cp1252", "cp1250", "cp1254", "iso8859-2")
 _HIGH = "".join(_signs(codec, 0x80, 0xFF) for codec in _LATIN_CODECS)
 _TAIL = _signs("cp1252", 0x80, 0xBF)
@@ -115,5 +117,5 @@ def _words(found: re.Match[str]) -> int:
 
 
 def _is_no_word(row: str) -> bool:
-    """Return True for a row that has too many letters for signs, and is no row of one sign."""
-    return len(_LETTERS.findall(row)) >= 3 and len(set(row)) >= 3
+    """Return True for a row of mostly letters that no word has, other than a repeated sign."""
+    return len(_LETTERS.findall(row)) >= _MIN_LETTERS and len(set(row)) >= _MIN_DISTINCT

@@ -25,6 +25,8 @@ from crawlers.hygiene.tokens import Hashes
 
 _BATCH_ROWS = 256
 _BATCH_CHARS = 4 * 2**20
+_MICROS = 1e6  # microseconds in a second
+_ID_BYTES = 16  # of a document id
 _DERIVED = {"document_id", "source", "month", "num_chars", "num_bytes", "sha256_text"}
 _SCHEMA = pa.schema(
     [field.with_nullable(True) for field in DOCUMENTS if field.name not in _DERIVED]
@@ -50,6 +52,7 @@ class Spool:
         self._num_chars = 0
 
     def __enter__(self) -> Self:
+        """Create the folder and the file, and lock them against other processes."""
         with explain_disk_errors(str(self.folder)):
             self._parent.mkdir(parents=True, exist_ok=True)
             self._delete_stale()
@@ -98,6 +101,7 @@ class Spool:
             raise StorageError(f"{self._path} cannot be read ({error}); crawl again") from error
 
     def _delete_stale(self) -> None:
+        """Delete the files of killed processes: those whose lock is free."""
         for path in self._parent.glob("*.lock"):
             with contextlib.suppress(Timeout), FileLock(path, timeout=0):
                 shutil.rmtree(path.with_suffix(""), ignore_errors=True)
@@ -119,7 +123,7 @@ class MonthTexts:
         self._document_ids = bytearray()
         self._digests = bytearray()
         self._signatures = bytearray()
-        self._times = array("q")
+        self._times = array("q")  # event times in microseconds since 1970; 0: no time
         self._is_signed = bytearray()
 
     def __len__(self) -> int:
@@ -132,18 +136,21 @@ class MonthTexts:
         self._document_ids += bytes.fromhex(document_id)
         self._digests += digest
         moment = row["event_time"]
-        self._times.append(int(moment.timestamp() * 1e6) if moment else 0)
+        self._times.append(int(moment.timestamp() * _MICROS) if moment else 0)
         return len(self.native_ids) - 1
 
     def sign(self, gram_sets: Sequence[Hashes]) -> None:
         """Append the MinHash signatures of the texts added last, given each text's 5-grams."""
-        none = np.zeros(1, dtype=np.uint64)
-        self._signatures += sign([grams if len(grams) else none for grams in gram_sets]).tobytes()
+        # ``sign`` needs a hash; the signature of a text without tokens is not used.
+        no_grams = np.zeros(1, dtype=np.uint64)
+        self._signatures += sign(
+            [grams if len(grams) else no_grams for grams in gram_sets]
+        ).tobytes()
         self._is_signed += bytes(len(grams) > 0 for grams in gram_sets)
 
     def document_id(self, row: int) -> str:
         """Return the corpus id of the document in a row."""
-        return self._document_ids[16 * row : 16 * row + 16].hex()
+        return self._document_ids[_ID_BYTES * row : _ID_BYTES * (row + 1)].hex()
 
     @property
     def digests(self) -> Digests:

@@ -84,9 +84,11 @@ class Hygiene:
         yield description
 
     def _has_boilerplate(self, row: DocumentRow) -> bool:
+        """Return False for code, and for sources that keep versions of the same items."""
         return not (_is_code(row) or self._info.keeps_versions)
 
     def _count_lines(self, spool: Spool, lines: LineSample) -> None:
+        """Find the boilerplate among the sampled lines, by counting them in all texts."""
         counts = lines.count_candidates()
         if counts is None:
             return
@@ -96,6 +98,7 @@ class Hygiene:
         self._boilerplate = counts.boilerplate()
 
     def _judge(self, batch: list[DocumentRow]) -> None:
+        """Store each text's data for comparison, and the reason to drop it, if any."""
         gram_sets = []
         prepared = [self._prepare(row) for row in batch]
         prose = [row for row, (_, is_gone) in zip(batch, prepared, strict=True) if not is_gone]
@@ -126,6 +129,7 @@ class Hygiene:
         return self._redact(row), is_gone
 
     def _cut(self, row: DocumentRow) -> bool:
+        """Remove the boilerplate from a row's text; return True if the text changed."""
         if not self._boilerplate or not self._has_boilerplate(row):
             return False
         before = row["text"]
@@ -161,6 +165,7 @@ class Hygiene:
         return grams, None
 
     def _compare(self, sealed: duplicates.SealedMonths) -> duplicates.Comparison:
+        """Drop exact and near duplicates; return the comparison with earlier months."""
         duplicates.drop_exact(self._texts)
         comparison = sealed.compare(self._texts, self._sample, self._info.keeps_versions)
         if not self._info.keeps_versions:
@@ -168,6 +173,7 @@ class Hygiene:
         return comparison
 
     def _hand_on(self, spool: Spool, comparison: duplicates.Comparison) -> Iterator[Outcome]:
+        """Yield the drop of each text, or its row, cut and redacted again as in ``_judge``."""
         number = 0
         for batch in spool.batches():
             for row in batch:
@@ -183,6 +189,7 @@ class Hygiene:
                 number += 1
 
     def _findings(self, number: int, comparison: duplicates.Comparison) -> DocumentRow:
+        """Return the columns that hygiene computes for a kept text."""
         share = float(comparison.shares[number])
         is_seen = (
             share >= sketches.SEEN_BEFORE and comparison.num_sampled[number] >= sketches.MIN_SAMPLED
@@ -198,6 +205,7 @@ class Hygiene:
         }
 
     def _describe(self, sealed: duplicates.SealedMonths, later: pa.Table | None) -> Description:
+        """Return the manifest's facts, and the files: the sketch and later months' duplicates."""
         kept = np.sort(self._texts.kept())
         path = sealed.scratch / sketches.SKETCH_FILE
         sketches.sketch_of(self._texts, kept, self._sample, path)

@@ -20,8 +20,8 @@ MIN_SCORE = 0.8  # a text is kept if its language has at least this probability
 _MAX_BYTES = 2000  # bytes of a text that the language model reads; its time is linear in them
 _MATHS = re.compile(r"\$[^$]*\$")  # formulas in papers
 _NO_LANGUAGE = "zxx"  # the model's code for texts without words; ``low_quality`` drops them
-_UNCERTAIN = 0.5
-_NOT_A_GUESS = 0.2
+_UNCERTAIN = 0.5  # a language this fraction as likely as the likeliest may be the right one
+_NOT_A_GUESS = 0.2  # below this probability, the likeliest language says nothing
 # Groups of languages that the language model can hardly tell apart.
 _KIN = (("bs", "hr", "sh", "sr"), ("nb", "nn", "no"), ("id", "ms"), ("wuu", "yue", "zh"))
 
@@ -106,6 +106,7 @@ class _LanguageModel:
         self._aliases = [(first, column) for first, column in each if first != column]
 
     def rank(self, texts: Sequence[str]) -> list[Ranks]:
+        """Return the probability of each language for each text."""
         packed = [_pack(text) for text in texts]
         return [
             self._ranks(visits, len(each))
@@ -146,12 +147,15 @@ class _LanguageModel:
         return scores
 
     def _ranks(self, visits: Counter[int], num_bytes: int) -> Ranks:
+        """Return the probability of each language of a text with these features."""
         scores = self._likelihoods(visits)
         if visits:
             scores += self._priors
+        # The library scales log-likelihoods like this, so that long texts keep some doubt.
         scores *= 1.0 / math.sqrt(num_bytes or 1)
         np.exp(scores - scores.max(), out=scores)
         scores /= scores.sum()
+        # Add the probabilities of the scripts of one language.
         for first, again in self._aliases:
             scores[first] += scores[again]
         ranks = dict(zip(self._labels, scores[self._columns].tolist(), strict=True))
@@ -192,6 +196,7 @@ def low_quality(text: str, tokens: Tokens, grams: Hashes) -> str | None:
 
 
 def _fault(text: str, tokens: Tokens, grams: Hashes) -> str | None:
+    """Return the first check of quality that a text fails, as a message; None if it passes all."""
     share = tokens.num_letters / max(tokens.num_visible, 1)
     if share < MIN_LETTERS:
         return f"{share:.2f} of it are letters, at least {MIN_LETTERS} are needed"

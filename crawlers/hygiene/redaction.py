@@ -64,8 +64,8 @@ _KNOWN_SECRET = re.compile(
     r")(?![A-Za-z0-9_-])"
 )
 _NAMED_SECRET = re.compile(
-    r"((?:api[_-]?key|access[_-]?key|secret[_-]?key|secret|token|passw(?:or)?d|auth)"
-    r"[\"']?\s{0,3}(?:=|:|=>)\s{0,3}[\"']?)([A-Za-z0-9+/_=-]{16,256})"
+    r"(?P<name>(?:api[_-]?key|access[_-]?key|secret[_-]?key|secret|token|passw(?:or)?d|auth)"
+    r"[\"']?\s{0,3}(?:=|:|=>)\s{0,3}[\"']?)(?P<value>[A-Za-z0-9+/_=-]{16,256})"
     r"(?![A-Za-z0-9+/_=(-])",  # a value before ``(`` is a function's name, no secret
     re.IGNORECASE,
 )
@@ -82,6 +82,7 @@ def redact(text: str) -> tuple[str, dict[str, int]]:
 
 
 def _redact_key_blocks(text: str, counts: Counter[str]) -> str:
+    """Replace each private key block; one without an end is cut to the end of the text."""
     kept = []
     position = 0
     while begin := _KEY_BLOCK.search(text, position):
@@ -101,11 +102,12 @@ def _known_secret(match: re.Match[str], counts: Counter[str]) -> str:
 
 
 def _named_secret(match: re.Match[str], counts: Counter[str]) -> str:
-    value = match[2]
+    """Replace the value after a name such as ``api_key=``, unless it looks like a word."""
+    value = match["value"]
     is_mixed = any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
     if not is_mixed or _entropy(value) < _MIN_ENTROPY:
         return match[0]
-    return match[1] + _placeholder("secret", counts)
+    return match["name"] + _placeholder("secret", counts)
 
 
 def _entropy(value: str) -> float:
@@ -119,6 +121,7 @@ def _email(match: re.Match[str], counts: Counter[str]) -> str:
 
 
 def _ipv4(match: re.Match[str], counts: Counter[str]) -> str:
+    """Replace an IPv4 address, unless it looks like a version or section number."""
     before = match.string[max(match.start() - _BEFORE, 0) : match.start()]
     # Four numbers of one digit (1.2.3.4) are a version or a section number.
     if all(len(part) == 1 for part in match[0].split(".")) or _VERSION.search(before):
@@ -127,6 +130,7 @@ def _ipv4(match: re.Match[str], counts: Counter[str]) -> str:
 
 
 def _ipv6(match: re.Match[str], counts: Counter[str]) -> str:
+    """Replace an IPv6 address, unless it is invalid, or looks like a slice or scope in code."""
     groups = [group for group in match[0].split(":") if group]
     try:
         ipaddress.IPv6Address(match[0])
@@ -138,6 +142,7 @@ def _ipv6(match: re.Match[str], counts: Counter[str]) -> str:
 
 
 def _phone(match: re.Match[str], counts: Counter[str]) -> str:
+    """Replace a phone number, unless it is a decimal number, or has too few or too many digits."""
     number = match[0]
     num_digits = sum(c.isdigit() for c in number)
     is_decimal = number.count(".") == 1 and not any(c in " -()" for c in number)

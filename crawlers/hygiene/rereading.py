@@ -1,13 +1,13 @@
-"""Texts that have good words when they are encoded as they were read, and decoded otherwise.
+"""Detection of words that were decoded by a wrong encoding, and would be good words in another.
 
 Czech in Windows-1250 that was read as Windows-1252 has no sign that is not a letter. Russian in
 KOI8-R that was read as Windows-1251 has Cyrillic letters alone. So parts of a text are *read
-again*: encoded by an encoding of their script, and decoded by each other one. A language model
-tells whether a reading is clearer than what is there.
+again*: encoded by an encoding of their script, and decoded by each other encoding. A language model
+tells whether such a reading is clearer than the part itself.
 
-A text that quotes such words is not taken for one, since half of its parts must be clearer. Parts
-with few characters other than ASCII are never: what is wrong in them is no more than a sign here
-and there.
+At least half of a text's parts must be clearer in another reading, because a good text may quote
+such words. Parts with few characters other than ASCII are ignored: such a part
+has only a wrong sign here and there.
 """
 
 from __future__ import annotations
@@ -23,6 +23,13 @@ _MIN_SHARE = 0.01  # of the characters of a part that are not ASCII
 _MIN_GAIN = 0.08  # nats a byte; readings of whole texts gain 0.05 at most, as a rule
 _MIN_EVIDENCE = 1.5  # nats a byte; below, a reading is in no language that the model knows
 _MAX_LOST = 0.03  # share of characters that an encoding lacks
+# A part is of a script if at least one in so many characters that are not ASCII belongs to it.
+_ONE_CYRILLIC_IN = 5
+_ONE_LATIN_IN = 2
+_ONE_ASIAN_IN = 10
+_MIN_NOT_ASCII = 3  # characters of a part
+_ONE_UNREADABLE_IN = 5  # most unreadable ones of a reading's characters that are not ASCII
+_MIN_LETTERS = 0.6  # share of the readable ones among them
 
 _LATIN = ("cp1252", "cp1250", "iso8859-2", "cp1254")
 _CYRILLIC = ("cp1251", "koi8-r", "iso8859-5", "mac-cyrillic", "cp866")
@@ -41,12 +48,13 @@ _OF_WORDS = re.compile("[^\\W\\d_]|[\u0e30-\u0e4e\u064b-\u0652\u2013-\u201d\u300
 
 
 def find_rereading(text: str) -> tuple[str, str] | None:
-    """Return the encoding that a text was read in, and the one it is in; None for a good text."""
+    """Return the encoding that a text was decoded by, and its likely one; None for a good text."""
     if text.isascii():
         return None
     parts = _parts(text)
     found = []
     for number, part in enumerate(parts):
+        # Parts are (decoded by, seems to be in); the first one with a finding stands for all.
         better = _better_reading(part)
         if better:
             found.append(better)
@@ -56,9 +64,10 @@ def find_rereading(text: str) -> tuple[str, str] | None:
 
 
 def _parts(text: str) -> Sequence[str]:
+    """Return up to ``_MAX_PARTS`` parts of a text, which begin at even distances."""
     count = min(_MAX_PARTS, max(1, len(text) // _PART))
-    places = [number * len(text) // count for number in range(count)]
-    return [text[place : place + _PART] for place in places]
+    starts = [number * len(text) // count for number in range(count)]
+    return [text[start : start + _PART] for start in starts]
 
 
 def _better_reading(part: str) -> tuple[str, str] | None:
@@ -88,16 +97,16 @@ def _readings(part: str) -> Iterator[tuple[str, tuple[str, str]]]:
 
 
 def _codecs_of(part: str) -> Sequence[str]:
-    """Return the encodings of a part's script."""
-    num = len(_NOT_ASCII.findall(part))
-    if num < max(3, _MIN_SHARE * len(part)):
+    """Return the encodings of a part's scripts; none for a part that is nearly all ASCII."""
+    num_not_ascii = len(_NOT_ASCII.findall(part))
+    if num_not_ascii < max(_MIN_NOT_ASCII, _MIN_SHARE * len(part)):
         return ()
     codecs: list[str] = []
-    if len(_OF_CYRILLIC.findall(part)) >= num / 5:
+    if len(_OF_CYRILLIC.findall(part)) >= num_not_ascii / _ONE_CYRILLIC_IN:
         codecs.extend(_CYRILLIC)
-    elif len(_OF_LATIN.findall(part)) >= num / 2:
+    elif len(_OF_LATIN.findall(part)) >= num_not_ascii / _ONE_LATIN_IN:
         codecs.extend(_LATIN)
-    if len(_OF_ASIA.findall(part)) >= num / 10:
+    if len(_OF_ASIA.findall(part)) >= num_not_ascii / _ONE_ASIAN_IN:
         codecs.extend(_ASIAN)
     return codecs
 
@@ -106,5 +115,7 @@ def _is_made_of_words(reading: str) -> bool:
     """Return True if most characters but ASCII are letters, and hardly one is unreadable."""
     others = "".join(_NOT_ASCII.findall(reading))
     num_unread = others.count("\ufffd")
-    num_good = len(_OF_WORDS.findall(others))
-    return num_unread <= len(others) / 5 and num_good >= 0.6 * (len(others) - num_unread) > 0
+    num_readable = len(others) - num_unread
+    # The last comparison excludes a reading without any readable character.
+    is_readable = num_unread <= len(others) / _ONE_UNREADABLE_IN
+    return is_readable and len(_OF_WORDS.findall(others)) >= _MIN_LETTERS * num_readable > 0

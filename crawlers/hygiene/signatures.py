@@ -28,6 +28,7 @@ Rows = npt.NDArray[np.int64]
 
 _ROWS = 5  # number of signature values in a band
 _SEED = 1
+_MIX_SHIFT = np.uint64(29)  # carries high bits down between two multiplications
 _PRIME = np.uint64(0x9E3779B97F4A7C15)
 _PAIRS = 2**15  # pairs compared at a time
 _MAX_IN_BAND = 16  # maximum candidates per text and band, to limit the time if many texts are alike
@@ -55,7 +56,7 @@ def band_keys(signatures: Signatures, band: int) -> Hashes:
     keys = np.zeros(len(signatures), dtype=np.uint64)
     for column in range(band * _ROWS, (band + 1) * _ROWS):
         keys = (keys ^ signatures[:, column]) * _PRIME
-        keys ^= keys >> np.uint64(29)
+        keys ^= keys >> _MIX_SHIFT
     return keys
 
 
@@ -72,11 +73,11 @@ def clusters(signatures: Signatures) -> Rows:
         keys = keys[order]
         roots = links.roots()
         for distance in range(1, _MAX_IN_BAND + 1):
-            at = np.flatnonzero(keys[distance:] == keys[:-distance])
-            if not len(at):
+            places = np.flatnonzero(keys[distance:] == keys[:-distance])
+            if not len(places):
                 break
-            left = order[at]
-            right = order[at + distance]
+            left = order[places]
+            right = order[places + distance]
             is_new = roots[left] != roots[right]
             for one, other, _ in _verified(signatures, signatures, left[is_new], right[is_new]):
                 links.join(one, other)
@@ -90,12 +91,14 @@ class _Links:
         self._parents = np.arange(size, dtype=np.int64)
 
     def _root(self, row: int) -> int:
+        """Return the lowest row of a row's set; shorten the path to it on the way."""
         while (parent := int(self._parents[row])) != row:
             self._parents[row] = self._parents[parent]
             row = int(self._parents[row])
         return row
 
     def join(self, one: int, other: int) -> None:
+        """Join the sets of two rows."""
         low, high = sorted((self._root(one), self._root(other)))
         self._parents[high] = low
 
@@ -143,6 +146,7 @@ class Index:
         first = np.searchsorted(self._keys[band], keys, "left")
         num = np.minimum(np.searchsorted(self._keys[band], keys, "right") - first, _MAX_IN_BAND)
         theirs = np.repeat(np.arange(len(others), dtype=np.int64), num)
+        # Position of each candidate in the band's order: its run's start, then one by one.
         starts = np.repeat(first - (np.cumsum(num) - num), num)
         ours = self._orders[band][starts + np.arange(len(theirs))]
         return theirs * len(self._signatures) + ours

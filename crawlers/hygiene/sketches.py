@@ -170,8 +170,8 @@ def read_sketch(store: Store, seal: Seal, scratch: Path) -> Iterator[SketchBatch
 
 def write_sketch(path: Path, tables: Iterable[pa.Table], digest: str, bound: int) -> None:
     """Write a sketch with the partition's content digest and the bound of sampled n-grams."""
-    about = json.dumps({"algorithm": ALGORITHM, "digest": digest, "bound": str(bound)})
-    schema = _SCHEMA.with_metadata({_META: about.encode()})
+    metadata = json.dumps({"algorithm": ALGORITHM, "digest": digest, "bound": str(bound)})
+    schema = _SCHEMA.with_metadata({_META: metadata.encode()})
     with pq.ParquetWriter(
         path, schema, compression="zstd", use_dictionary=False, write_page_checksum=True
     ) as writer:
@@ -189,6 +189,7 @@ def sketch_of(texts: MonthTexts, rows: Rows, sample: GramSample, path: Path) -> 
 
 
 def _tables_of_month(texts: MonthTexts, rows: Rows, sample: GramSample) -> Iterator[pa.Table]:
+    """Yield the sketch of a month that is not sealed yet, as tables of schema _SCHEMA."""
     gram_rows, grams = sample.all()
     for begin in range(0, len(rows), _BATCH_ROWS):
         batch = rows[begin : begin + _BATCH_ROWS]
@@ -203,12 +204,14 @@ def _tables_of_month(texts: MonthTexts, rows: Rows, sample: GramSample) -> Itera
 
 
 def _signature_bytes(texts: MonthTexts, rows: Rows) -> list[bytes | None]:
+    """Return the signature of each row as bytes; None for a text without tokens."""
     is_signed = texts.is_signed(rows).tolist()
     signatures = texts.signatures[rows]
     return [each.tobytes() if ok else None for each, ok in zip(signatures, is_signed, strict=True)]
 
 
 def _tables_from_texts(store: Store, seal: Seal) -> Iterator[pa.Table]:
+    """Yield the sketch of a sealed month, computed again from its texts."""
     columns = ["document_id", "native_id", "sha256_text", "text", "language"]
     for batch in read_documents(store, seal, columns):
         signatures: list[bytes | None] = []
@@ -228,6 +231,7 @@ def _table(
     signatures: list[bytes | None],
     grams: list[Hashes],
 ) -> pa.Table:
+    """Return a table of schema _SCHEMA; the lists have one element per document."""
     offsets = np.cumsum([0, *map(len, grams)]).astype(np.int32)
     values = np.concatenate([np.empty(0, np.uint64), *grams])
     return pa.table(
@@ -238,19 +242,21 @@ def _table(
 
 
 def _read(store: Store, path: str, seal: Seal) -> Iterator[SketchBatch]:
+    """Yield a sketch file in batches; raise ValueError if it is of other texts, or outdated."""
     month = seal.partition.month
     assert month is not None  # noqa: S101 - callers skip undated partitions
     with store.open(path) as file:
         parquet = pq.ParquetFile(file, page_checksum_verification=True)
-        about = json.loads((parquet.schema_arrow.metadata or {})[_META])
+        metadata = json.loads((parquet.schema_arrow.metadata or {})[_META])
         expected = (ALGORITHM, seal.content_digest, seal.num_documents)
-        if (about["algorithm"], about["digest"], parquet.metadata.num_rows) != expected:
+        if (metadata["algorithm"], metadata["digest"], parquet.metadata.num_rows) != expected:
             raise ValueError(f"{path} is a sketch of something else")
         for batch in parquet.iter_batches(batch_size=_BATCH_ROWS):
-            yield _batch(batch, month, int(about["bound"]))
+            yield _batch(batch, month, int(metadata["bound"]))
 
 
 def _batch(batch: pa.RecordBatch, month: Period, bound: int) -> SketchBatch:
+    """Convert a batch of a sketch file to arrays; ``bound`` is that of the file's sample."""
     signatures = batch["signature"].to_pylist()
     signed = np.array([row for row, one in enumerate(signatures) if one], dtype=np.int64)
     joined = b"".join(one for one in signatures if one)
